@@ -1,0 +1,75 @@
+"""One trustworthy sequence from the noisy span annotations of many people, models and rules.
+
+>>> import quorate
+>>> corpus = quorate.sample()
+>>> result = quorate.aggregate(corpus, method="bsc-seq")
+>>> result.tags[0] == result[0].tags
+True
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from quorate import score, simulate
+    from quorate.api import BSC, METHODS, MajorityVote, aggregate, load
+    from quorate.corpus import Corpus, Document
+    from quorate.decode import Consensus, ConsensusSpan, Result
+    from quorate.errors import FitError, InputError, ModelFileError, QuorateError, SettingsError
+    from quorate.formats import read
+    from quorate.samples import sample
+    from quorate.tags import Scheme, Span, TagSet
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "BSC",
+    "METHODS",
+    "Consensus",
+    "ConsensusSpan",
+    "Corpus",
+    "Document",
+    "FitError",
+    "InputError",
+    "MajorityVote",
+    "ModelFileError",
+    "QuorateError",
+    "Result",
+    "Scheme",
+    "SettingsError",
+    "Span",
+    "TagSet",
+    "aggregate",
+    "load",
+    "read",
+    "sample",
+    "score",
+    "simulate",
+]
+
+# Names are loaded on first use: ``import quorate`` costs nothing that is not asked for.
+_HOMES = {
+    "quorate.api": ("BSC", "METHODS", "MajorityVote", "aggregate", "load"),
+    "quorate.corpus": ("Corpus", "Document"),
+    "quorate.decode": ("Consensus", "ConsensusSpan", "Result"),
+    "quorate.errors": ("FitError", "InputError", "ModelFileError", "QuorateError", "SettingsError"),
+    "quorate.formats": ("read",),
+    "quorate.samples": ("sample",),
+    "quorate.tags": ("Scheme", "Span", "TagSet"),
+}
+_MODULES = ("score", "simulate")
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME_OF:
+        return getattr(import_module(_HOME_OF[name]), name)
+    if name in _MODULES:
+        return import_module(f"quorate.{name}")
+    raise AttributeError(f"module 'quorate' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, "__version__"])

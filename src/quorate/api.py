@@ -1,0 +1,441 @@
+"""What people import: the estimators and :func:`aggregate`. Names become types here; the maths is elsewhere."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+import quorate
+from quorate import modelfile
+from quorate.corpus import Corpus, Tag
+from quorate.decode import Result
+from quorate.encode import Encoded, encode, encode_known
+from quorate.errors import InputError, ModelFileError, SettingsError
+from quorate.infer import vb
+from quorate.infer.annotators import (
+    Accuracy,
+    AnnotatorPrior,
+    Annotators,
+    ClassVector,
+    ConfusionMatrix,
+    Sequential,
+    Spammer,
+)
+from quorate.infer.engine import ThreadsEngine
+from quorate.infer.text import Words
+from quorate.infer.truth import Independent, Markov, Truth, Uniform
+from quorate.rivals import majority
+from quorate.settings import AnnotatorModel, Decode, Settings, Ties, TruthModel, Zeros, choice
+from quorate.summaries import AnnotatorSummaries, summarise
+from quorate.tags import Invalid, Scheme, TagSet
+
+__all__ = ["BSC", "METHODS", "MajorityVote", "Method", "aggregate", "estimator", "load"]
+
+Known = Literal["inline"] | Mapping[str, Sequence[Tag]] | None
+"""Known labels: none, the corpus's own gold, or tags by document id."""
+
+ProgressCallback = Callable[[vb.Progress], None]
+
+_TRUTHS: dict[TruthModel, type[Truth]] = {
+    TruthModel.MARKOV: Markov,
+    TruthModel.INDEPENDENT: Independent,
+    TruthModel.UNIFORM: Uniform,
+}
+_ANNOTATORS: dict[AnnotatorModel, type[Annotators]] = {
+    AnnotatorModel.ACC: Accuracy,
+    AnnotatorModel.SPAM: Spammer,
+    AnnotatorModel.CV: ClassVector,
+    AnnotatorModel.CM: ConfusionMatrix,
+    AnnotatorModel.SEQ: Sequential,
+}
+
+
+class _Estimator:
+    """What estimators share: parameters as attributes, and predictions from ``result``."""
+
+    result_: Result
+
+    def fit(self, corpus: Corpus, *, known: Known = None, progress: ProgressCallback | None = None) -> Self:
+        """Learn from a corpus; returns self."""
+        raise NotImplementedError
+
+    def combine(self, corpus: Corpus) -> Result:
+        """The consensus on other documents, with what was learned."""
+        raise NotImplementedError
+
+    def predict(self, corpus: Corpus) -> list[list[str]]:
+        """Tags for the documents of a corpus, with what was learned."""
+        return self.combine(corpus).tags
+
+    def predict_proba(self, corpus: Corpus) -> list[NDArray[np.float64]]:
+        """For every document ``[L, J]`` the probability of each label, with what was learned."""
+        return self.combine(corpus).probabilities
+
+    def fit_predict(self, corpus: Corpus, **options: Any) -> list[list[str]]:
+        """Learn from a corpus and return its tags."""
+        return self.fit(corpus, **options).result_.tags
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The parameters that the estimator was made with."""
+        return {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
+
+    def set_params(self, **values: Any) -> Self:
+        """Change parameters; returns self."""
+        for name, value in values.items():
+            if name not in self.get_params():
+                raise SettingsError(f"unknown setting {name!r} (one of: {', '.join(self.get_params())})")
+            setattr(self, name, value)
+        return self
+
+    def __repr__(self) -> str:
+        defaults = inspect.signature(type(self)).parameters
+        changed = [f"{k}={v!r}" for k, v in self.get_params().items() if v != defaults[k].default]
+        return f"{type(self).__name__}({', '.join(changed)})"
+
+
+class BSC(_Estimator):
+    """Bayesian sequence combination: a hidden Markov model of the truth and a model of each annotator, in one fit.
+
+    ``annotator`` is ``acc``, ``spam``, ``cv``, ``cm`` or ``seq``; ``truth`` is ``markov``, ``independent`` or
+    ``uniform``; ``text`` says whether words count. ``alpha0``, ``epsilon0``, ``gamma0`` and ``kappa0`` are the priors,
+    ``temper`` how far annotators' evidence is trusted. The others are explained in ``docs/settings.md``.
+
+    After ``fit``: ``result_`` (the consensus), ``trace_`` (bound per pass, reason for stopping), ``annotators_``,
+    ``tagset_``, ``settings_`` and ``meta_`` (version, settings, hash of the input).
+
+    >>> import quorate
+    >>> model = BSC(annotator="cm", max_passes=5).fit(quorate.sample())
+    >>> model.trace_.passes
+    5
+    """
+
+    def __init__(
+        self,
+        annotator: str = "seq",
+        *,
+        truth: str = "markov",
+        text: bool = True,
+        alpha0: float = Settings.alpha0,
+        epsilon0: float = Settings.epsilon0,
+        gamma0: float = Settings.gamma0,
+        kappa0: float = Settings.kappa0,
+        zeros: str = Settings.zeros.value,
+        temper: float = Settings.temper,
+        start: str = Settings.start.value,
+        max_passes: int = Settings.max_passes,
+        tolerance: float = Settings.tolerance,
+        seed: int | None = None,
+        restarts: int = 1,
+        decode: str = Settings.decode.value,
+        invalid: str = Settings.invalid.value,
+        scheme: str | None = None,
+        threads: int | None = None,
+    ) -> None:
+        self.annotator, self.truth, self.text = annotator, truth, text
+        self.alpha0, self.epsilon0, self.gamma0, self.kappa0 = alpha0, epsilon0, gamma0, kappa0
+        self.zeros, self.temper, self.start = zeros, temper, start
+        self.max_passes, self.tolerance, self.seed, self.restarts = max_passes, tolerance, seed, restarts
+        self.decode, self.invalid, self.scheme, self.threads = decode, invalid, scheme, threads
+
+    def fit(self, corpus: Corpus, *, known: Known = None, progress: ProgressCallback | None = None) -> Self:
+        """Learn annotators, truth and text from a corpus, with ``known`` labels clamped; returns self.
+
+        ``progress`` is called after every pass with a :class:`quorate.infer.vb.Progress`.
+        """
+        settings = self._settings()
+        tagset, encoded, clamped = _encoded(corpus, settings.scheme, settings.invalid, known)
+        engine = self._engine(corpus, encoded, clamped)
+        fitted = vb.fit(
+            engine,
+            _model(settings, tagset, encoded),
+            encoded.cells,
+            start=settings.start,
+            max_passes=settings.max_passes,
+            tolerance=settings.tolerance,
+            seed=settings.seed,
+            restarts=settings.restarts,
+            progress=progress,
+        )
+        self.settings_, self.tagset_, self.trace_ = settings, tagset, fitted.trace
+        self._model, self._names, self._words = fitted.model, encoded.annotators, encoded.words
+        decoded = vb.decode(engine, fitted.model, encoded.cells, by_token=settings.decode is Decode.TOKEN)
+        self.annotators_ = summarise(encoded, decoded.cells, fitted.model.annotators)
+        self.result_ = self._result(corpus, encoded, decoded)
+        self.meta_ = _meta(corpus, encoded, clamped, settings.plain()) | {
+            "passes": fitted.trace.passes,
+            "bound": fitted.trace.bound,
+            "stopped": fitted.trace.reason.value,
+        }
+        return self
+
+    def combine(self, corpus: Corpus) -> Result:
+        """The consensus on other documents, with the annotators, words and transitions that were learned.
+
+        An annotator who was not there in fitting is taken to behave as the crowd did on average.
+        """
+        self._check_fitted()
+        encoded = encode(
+            corpus, self.tagset_, invalid=self.settings_.invalid, annotators=self._names, words=self._words
+        )
+        engine = self._engine(corpus, encoded, None)
+        decoded = vb.decode(engine, self._model, encoded.cells, by_token=self.settings_.decode is Decode.TOKEN)
+        return self._result(corpus, encoded, decoded)
+
+    def save(self, path: str | Path) -> None:
+        """Write what was learned to a file, for :func:`load`."""
+        self._check_fitted()
+        arrays = self._model.truth.arrays() | self._model.annotators.arrays()
+        if self._model.text is not None:
+            arrays |= self._model.text.arrays()
+        arrays["summary"] = self.annotators_.table
+        meta = {
+            "estimator": "BSC",
+            "fit": self.meta_,
+            "bounds": self.trace_.bounds,
+            "starts": self.trace_.starts,
+            "seconds": self.trace_.seconds,
+            "tags": {"scheme": self.tagset_.scheme.value, "labels": self.tagset_.labels},
+            "annotators": self._names,
+            "words": self._words,
+        }
+        modelfile.save(modelfile.Stored(meta, arrays), path)
+
+    @classmethod
+    def _loaded(cls, stored: modelfile.Stored) -> Self:
+        meta, arrays = stored
+        model = cls(**meta["fit"]["settings"])
+        model.settings_ = settings = model._settings()
+        model.meta_ = meta["fit"]
+        reason = vb.StopReason(meta["fit"]["stopped"])
+        model.trace_ = vb.Trace(tuple(meta["bounds"]), reason, tuple(meta["starts"]), meta["seconds"])
+        model.tagset_ = TagSet(Scheme(meta["tags"]["scheme"]), tuple(meta["tags"]["labels"]))
+        model._names, model._words = tuple(meta["annotators"]), tuple(meta["words"])
+        blank = _parts(settings, model.tagset_, len(model._names), len(model._words))
+        model._model = vb.Model(
+            blank.truth.restored(arrays),
+            blank.annotators.restored(arrays),
+            None if blank.text is None else blank.text.restored(arrays),
+            settings.temper,
+        )
+        model.annotators_ = AnnotatorSummaries(model._names, arrays["summary"], model._model.annotators)
+        return model
+
+    def _settings(self) -> Settings:
+        return Settings.of(**{name: value for name, value in self.get_params().items() if name != "threads"})
+
+    def _engine(self, corpus: Corpus, encoded: Encoded, known: NDArray[np.int32] | None) -> ThreadsEngine:
+        return ThreadsEngine(
+            encoded,
+            known=known,
+            text=self.text,
+            threads=_checked_threads(self.threads),
+            names=lambda d: corpus[d].where(),
+        )
+
+    def _result(self, corpus: Corpus, encoded: Encoded, decoded: Any) -> Result:
+        settings = {"method": f"bsc-{self.settings_.annotator.value}", **self.settings_.plain()}
+        annotators = self.annotators_
+        return Result(
+            corpus, self.tagset_, encoded.doc_start, decoded, annotators, self.trace_, settings, encoded.repaired
+        )
+
+    def _check_fitted(self) -> None:
+        if not hasattr(self, "_model"):
+            raise SettingsError("this model has not been fitted yet (call fit first)")
+
+
+class MajorityVote(_Estimator):
+    """A vote on every token. ``ties`` is ``entity-first`` or ``outside-first``.
+
+    >>> import quorate
+    >>> MajorityVote().fit(quorate.sample()).result_[0].tags[:4]
+    ['O', 'O', 'O', 'O']
+    """
+
+    def __init__(
+        self,
+        ties: str = Ties.ENTITY_FIRST.value,
+        *,
+        decode: str = Decode.SEQUENCE.value,
+        invalid: str = Invalid.REPAIR.value,
+        scheme: str | None = None,
+        threads: int | None = None,
+    ) -> None:
+        self.ties, self.decode, self.invalid, self.scheme, self.threads = ties, decode, invalid, scheme, threads
+
+    def fit(self, corpus: Corpus, *, known: Known = None, progress: ProgressCallback | None = None) -> Self:
+        """Count the votes; returns self."""
+        ties, decode = choice(Ties, "ties", self.ties), choice(Decode, "decode", self.decode)
+        invalid = choice(Invalid, "invalid", self.invalid)
+        scheme = None if self.scheme is None else choice(Scheme, "scheme", self.scheme)
+        self.tagset_, encoded, clamped = _encoded(corpus, scheme, invalid, known)
+        votes = majority(encoded, known=clamped, ties=ties, decode=decode, threads=_checked_threads(self.threads))
+        self.annotators_ = summarise(encoded, votes.decoded.cells, votes.annotators)
+        settings = {"ties": ties.value, "decode": decode.value, "invalid": invalid.value, "scheme": self.scheme}
+        self.result_ = Result(
+            corpus,
+            self.tagset_,
+            encoded.doc_start,
+            votes.decoded,
+            self.annotators_,
+            None,
+            {"method": "mv", **settings},
+            encoded.repaired,
+        )
+        self.meta_ = _meta(corpus, encoded, clamped, settings)
+        return self
+
+    def combine(self, corpus: Corpus) -> Result:
+        """The vote on other documents: nothing carries over."""
+        return type(self)(**self.get_params()).fit(corpus).result_
+
+
+class Method(NamedTuple):
+    """A name for an estimator with some of its parameters set."""
+
+    description: str
+    kind: type[BSC] | type[MajorityVote]
+    settings: Mapping[str, Any]
+
+
+METHODS: dict[str, Method] = {
+    "mv": Method("majority vote on every token", MajorityVote, {}),
+    "bsc-acc": Method("one accuracy for each annotator", BSC, {"annotator": "acc"}),
+    "bsc-spam": Method("knows, or guesses from a habit (as in MACE)", BSC, {"annotator": "spam"}),
+    "bsc-cv": Method("an accuracy for each true label", BSC, {"annotator": "cv"}),
+    "bsc-cm": Method("a confusion matrix", BSC, {"annotator": "cm"}),
+    "bsc-seq": Method("a confusion matrix for each previous label", BSC, {"annotator": "seq"}),
+    "bsc-cm-notext": Method("bsc-cm without words", BSC, {"annotator": "cm", "text": False}),
+    "bsc-seq-notext": Method("bsc-seq without words", BSC, {"annotator": "seq", "text": False}),
+    "bsc-cm-notrans": Method("bsc-cm without transitions", BSC, {"annotator": "cm", "truth": "independent"}),
+    "bsc-seq-notrans": Method("bsc-seq without transitions", BSC, {"annotator": "seq", "truth": "independent"}),
+}
+"""The methods by name, as the command line has them."""
+
+
+def estimator(method: str = "bsc-seq", **settings: Any) -> BSC | MajorityVote:
+    """The estimator that a method's name stands for, with some settings changed.
+
+    >>> estimator("bsc-cm", max_passes=5)
+    BSC(annotator='cm', max_passes=5)
+    """
+    if method not in METHODS:
+        raise SettingsError(f"unknown method {method!r} (one of: {', '.join(METHODS)})")
+    _, kind, fixed = METHODS[method]
+    known = inspect.signature(kind).parameters
+    for name in settings:
+        if name not in known:
+            raise SettingsError(f"method {method!r} has no setting {name!r} (it has: {', '.join(known)})")
+    return kind(**{**fixed, **settings})
+
+
+def aggregate(
+    corpus: Corpus,
+    method: str = "bsc-seq",
+    *,
+    known: Known = None,
+    progress: ProgressCallback | None = None,
+    **settings: Any,
+) -> Result:
+    """The consensus on every document of a corpus.
+
+    ``method`` is a name from :data:`METHODS`; ``settings`` change the method's own (see :class:`BSC`). ``known`` gives
+    labels that are certain: ``"inline"`` for the corpus's own gold, or tags by document id.
+
+    >>> import quorate
+    >>> result = aggregate(quorate.sample(), max_passes=5)
+    >>> len(result.tags) == len(quorate.sample())
+    True
+    """
+    return estimator(method, **settings).fit(corpus, known=known, progress=progress).result_
+
+
+def load(path: str | Path) -> BSC:
+    """A fitted model from a file that :meth:`BSC.save` wrote.
+
+    >>> import quorate, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     BSC(max_passes=2).fit(quorate.sample()).save(f"{folder}/model.quorate")
+    ...     load(f"{folder}/model.quorate").trace_.passes
+    2
+    """
+    stored = modelfile.load(path)
+    try:
+        return BSC._loaded(stored)
+    except (KeyError, TypeError, ValueError, IndexError) as error:
+        raise ModelFileError(f"{path}: a damaged model file: {error!r} (fit and save it again)") from None
+
+
+def _encoded(
+    corpus: Corpus, scheme: Scheme | None, invalid: Invalid, known: Known
+) -> tuple[TagSet, Encoded, NDArray[np.int32] | None]:
+    """The corpus as arrays, and its known labels."""
+    if not len(corpus):
+        raise InputError("the corpus has no document")
+    given = _known_tags(corpus, known)
+    tagset = corpus.tagset(scheme, known=(tag for tags in given.values() for tag in tags))
+    encoded = encode(corpus, tagset, invalid=invalid)
+    return tagset, encoded, encode_known(corpus, tagset, given, invalid) if given else None
+
+
+def _meta(
+    corpus: Corpus, encoded: Encoded, known: NDArray[np.int32] | None, settings: dict[str, Any]
+) -> dict[str, Any]:
+    """What is worth keeping with the output: from what, and how, it was made."""
+    return {
+        "version": quorate.__version__,
+        "settings": settings,
+        "inputs": corpus.digests,
+        "documents": len(corpus),
+        "tokens": encoded.n_tokens,
+        "annotators": len(encoded.annotators),
+        "known": 0 if known is None else int((known >= 0).sum()),
+        "repaired": encoded.repaired,
+    }
+
+
+def _known_tags(corpus: Corpus, known: Known) -> Mapping[str, Sequence[Tag]]:
+    if known is None:
+        return {}
+    if isinstance(known, str):
+        if known != "inline":
+            raise SettingsError(f"known must be None, 'inline' or tags by document id, not {known!r}")
+        return {document.id: document.gold for document in corpus if document.gold is not None}
+    return known
+
+
+class _Parts(NamedTuple):
+    truth: Truth
+    annotators: Annotators
+    text: Words | None
+
+
+def _parts(settings: Settings, tagset: TagSet, n_annotators: int, n_words: int) -> _Parts:
+    """The model's parts before any data."""
+    prior = AnnotatorPrior(
+        tagset,
+        settings.alpha0,
+        settings.epsilon0,
+        moved=settings.zeros is Zeros.MOVED,
+        forbid=settings.invalid is not Invalid.KEEP,
+    )
+    return _Parts(
+        _TRUTHS[settings.truth].of(tagset, settings.gamma0),
+        _ANNOTATORS[settings.annotator].of(prior, n_annotators),
+        Words.of(n_words, len(tagset.labels), settings.kappa0) if settings.text else None,
+    )
+
+
+def _model(settings: Settings, tagset: TagSet, encoded: Encoded) -> vb.Model:
+    return vb.Model(*_parts(settings, tagset, len(encoded.annotators), len(encoded.words)), settings.temper)
+
+
+def _checked_threads(threads: int | None) -> int | None:
+    if threads is not None and threads < 1:
+        raise SettingsError(f"threads must be 1 or more, not {threads}")
+    return threads

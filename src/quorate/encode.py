@@ -1,0 +1,353 @@
+"""Names become integers here, once, in sorted order: a corpus as flat arrays.
+
+What an annotator said about a token is an *event*; events that say the same (annotator k, own previous label ι, label
+i) share a *cell*. Every annotator model gives each cell one row of J log-likelihoods, and gets back one row of J
+expected counts, so that time and memory grow with the labels that were given and not with K·J³.
+
+Letters: D documents, N tokens, E events, G cells, K annotators, J labels, P previous labels (J, and in the plain scheme
+one more for the start), V words.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quorate.corpus import Corpus, Document, SoftTag, Tag
+from quorate.errors import InputError
+from quorate.tags import MISSING, OUTSIDE, Invalid, TagSet
+
+__all__ = ["Cells", "Encoded", "encode", "encode_known"]
+
+Ints = NDArray[np.int32]
+
+
+class Cells(NamedTuple):
+    """What was said: annotator k, having said ι on the token before, says i. Sorted by (k, ι, i), each once.
+
+    >>> Cells(np.array([0]), np.array([2]), np.array([1]), 1, 3, 3).keys
+    array([7])
+    """
+
+    annotator: NDArray[np.int64]
+    previous: NDArray[np.int64]
+    label: NDArray[np.int64]
+    n_annotators: int
+    n_labels: int
+    n_previous: int
+
+    @property
+    def keys(self) -> NDArray[np.int64]:
+        """``[G]`` One integer for each (k, ι, i), ascending."""
+        return (self.annotator * self.n_previous + self.previous) * self.n_labels + self.label
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """A corpus as integers.
+
+    Token t has the events ``event_start[t]`` to ``event_start[t + 1]``; ``event_cell`` says which cell each is of, and
+    ``event_weight`` how much it counts (``None``: all count 1). ``word[t]`` is V for a word that is not in ``words``.
+    """
+
+    tagset: TagSet
+    annotators: tuple[str, ...]
+    words: tuple[str, ...]
+    doc_start: NDArray[np.int64]
+    word: Ints
+    event_start: NDArray[np.int64]
+    event_cell: Ints
+    event_weight: NDArray[np.float64] | None
+    cells: Cells
+    repaired: int
+
+    @property
+    def n_docs(self) -> int:
+        """D."""
+        return len(self.doc_start) - 1
+
+    @property
+    def n_tokens(self) -> int:
+        """N."""
+        return len(self.word)
+
+    def cell_weights(self) -> NDArray[np.float64]:
+        """``[G]`` How many labels fell into each cell."""
+        return np.bincount(self.event_cell, self.event_weight, minlength=len(self.cells.label)).astype(np.float64)
+
+
+class _Events(NamedTuple):
+    token: NDArray[np.int64]
+    key: NDArray[np.int64]
+    weight: NDArray[np.float64] | None
+
+
+def encode(
+    corpus: Corpus,
+    tagset: TagSet,
+    *,
+    invalid: Invalid = Invalid.REPAIR,
+    annotators: Sequence[str] | None = None,
+    words: Sequence[str] | None = None,
+) -> Encoded:
+    """Lay a corpus out as arrays.
+
+    With ``annotators`` and ``words`` of an earlier fit, names keep the numbers they had there: new annotators are
+    numbered after the known ones, and new words get the number V.
+
+    >>> from quorate.corpus import Document
+    >>> corpus = Corpus([Document("1", ("Ada", "sang"), {"ann": ("B-PER", "O"), "bob": ("O", None)})])
+    >>> encoded = encode(corpus, corpus.tagset())
+    >>> encoded.event_start.tolist(), encoded.cells.annotator.tolist(), encoded.cells.label.tolist()
+    ([0, 2, 3], [0, 0, 1], [1, 0, 0])
+    """
+    known_names = tuple(annotators or ())
+    names = known_names + tuple(name for name in corpus.annotators if name not in set(known_names))
+    lengths = np.fromiter((len(document.tokens) for document in corpus), np.int64, len(corpus))
+    doc_start = np.concatenate([[0], np.cumsum(lengths)])
+    vocabulary = tuple(words) if words is not None else tuple(sorted(set(_all_tokens(corpus))))
+    word_number = {word: number for number, word in enumerate(vocabulary)}
+    word = np.fromiter(
+        (word_number.get(token, len(vocabulary)) for token in _all_tokens(corpus)), np.int32, doc_start[-1]
+    )
+    hard, soft, repaired = _hard_events(corpus, tagset, names, doc_start, invalid)
+    events = _with_soft_events(hard, soft, corpus, tagset, names, doc_start, invalid)
+    cells, event_cell = _cells(events.key, tagset, len(names))
+    event_start = np.concatenate([[0], np.cumsum(np.bincount(events.token, minlength=len(word)))])
+    return Encoded(
+        tagset,
+        names,
+        vocabulary,
+        doc_start,
+        word,
+        event_start.astype(np.int64),
+        event_cell,
+        events.weight,
+        cells,
+        repaired,
+    )
+
+
+def _all_tokens(corpus: Corpus) -> chain[str]:
+    return chain.from_iterable(document.tokens for document in corpus)
+
+
+def _n_previous(tagset: TagSet) -> int:
+    return len(tagset.labels) + (tagset.outside is None)
+
+
+def _start_label(tagset: TagSet) -> int:
+    """What stands before the first token and after a missing one: ``O``, or a row of its own in the plain scheme."""
+    return len(tagset.labels) if tagset.outside is None else tagset.outside
+
+
+def _codes(document: Document, tags: Sequence[Tag], code_of: Mapping[Tag, int]) -> list[int]:
+    try:
+        return [code_of[tag] for tag in tags]
+    except KeyError:
+        position = next(p for p, tag in enumerate(tags) if tag not in code_of)
+        raise _unknown(document, position, str(tags[position])) from None
+
+
+def _unknown(document: Document, position: int, tag: str) -> InputError:
+    return InputError(f"tag {tag!r} is not in the label set", where=document.where(position))
+
+
+def _code_of(tagset: TagSet) -> dict[Tag, int]:
+    return dict(tagset.index) | {None: MISSING}
+
+
+def _hard_events(
+    corpus: Corpus, tagset: TagSet, names: Sequence[str], doc_start: NDArray[np.int64], invalid: Invalid
+) -> tuple[_Events, list[tuple[int, str]], int]:
+    """Events of all sequences made of tags alone, ordered by token; the other sequences; how many tags were mended."""
+    number = {name: k for k, name in enumerate(names)}
+    code_of = _code_of(tagset)
+    flat = array("h")
+    owners: list[tuple[int, int]] = []  # document and annotator of each sequence
+    soft: list[tuple[int, str]] = []
+    for d, document in enumerate(corpus):
+        for name in sorted(document.annotations):
+            tags = document.annotations[name]
+            try:
+                flat.extend(_codes(document, tags, code_of))  # type: ignore[arg-type]
+            except TypeError:  # probabilities are not hashable
+                soft.append((d, name))
+            else:
+                owners.append((d, number[name]))
+    codes = np.frombuffer(flat, dtype=np.int16) if flat else np.zeros(0, np.int16)
+    doc, annotator = np.array(owners, np.int64).reshape(-1, 2).T
+    lengths = np.diff(doc_start)[doc]
+    starts = np.concatenate([[0], np.cumsum(lengths)])
+    codes, changed = _by_rule(codes, starts, tagset, invalid, lambda s: corpus[int(doc[s])])
+
+    previous = np.empty(len(codes), np.int16)
+    previous[1:] = codes[:-1]
+    previous[starts[:-1][lengths > 0]] = MISSING
+    previous[previous == MISSING] = _start_label(tagset)
+
+    # Sequence s of a document with S sequences puts its token p at place base + p·S + (its rank): by token, no sort.
+    per_doc = np.bincount(doc, minlength=len(corpus))
+    rank = np.arange(len(doc)) - np.repeat(np.cumsum(per_doc) - per_doc, per_doc)
+    base = np.concatenate([[0], np.cumsum(np.diff(doc_start) * per_doc)])[:-1][doc] + rank
+    within = np.arange(len(codes)) - np.repeat(starts[:-1], lengths)
+    place = np.repeat(base, lengths) + within * np.repeat(per_doc[doc], lengths)
+    present = codes != MISSING
+    key = np.full(len(codes), -1, np.int64)
+    key[place[present]] = (np.repeat(annotator, lengths)[present] * _n_previous(tagset) + previous[present]) * len(
+        tagset.labels
+    ) + codes[present]
+    token = np.empty(len(codes), np.int64)
+    token[place] = np.repeat(doc_start[:-1][doc], lengths) + within
+    return _Events(token[key >= 0], key[key >= 0], None), soft, changed
+
+
+def _by_rule(
+    codes: NDArray[np.int16],
+    starts: NDArray[np.int64],
+    tagset: TagSet,
+    invalid: Invalid,
+    document_of: Callable[[int], Document],
+) -> tuple[NDArray[np.int16], int]:
+    if invalid is Invalid.REPAIR:
+        return tagset.repaired(codes, starts)
+    if invalid is Invalid.ERROR:
+        bad = tagset.invalid_positions(codes, starts)
+        if bad.size:
+            sequence = int(np.searchsorted(starts, bad[0], side="right") - 1)
+            position = int(bad[0] - starts[sequence])
+            tag = tagset.labels[codes[bad[0]]]
+            before = OUTSIDE
+            if position and codes[bad[0] - 1] != MISSING:
+                before = tagset.labels[codes[bad[0] - 1]]
+            if tagset.allowed[tagset.index[before], codes[bad[0]]]:
+                what = f"a document cannot end with tag {tag!r}"
+            else:
+                what = f"tag {tag!r} follows {before!r}"
+            raise InputError(
+                f"{what} (use --invalid repair, or fix the file)", where=document_of(sequence).where(position)
+            )
+    return codes, 0
+
+
+def _with_soft_events(
+    hard: _Events,
+    soft: Sequence[tuple[int, str]],
+    corpus: Corpus,
+    tagset: TagSet,
+    names: Sequence[str],
+    doc_start: NDArray[np.int64],
+    invalid: Invalid,
+) -> _Events:
+    """Add the sequences that hold probabilities: an event of weight p(ι)·p(i) for each pair that may occur."""
+    if not soft:
+        return hard
+    number = {name: k for k, name in enumerate(names)}
+    J, P = len(tagset.labels), _n_previous(tagset)
+    at_start = np.eye(P)[_start_label(tagset)]
+    may_follow = np.ones((P, J), dtype=np.bool_)
+    if invalid is not Invalid.KEEP:
+        may_follow[:J] = tagset.allowed
+    extra: list[tuple[int, int, float]] = []
+    for d, name in soft:
+        before = at_start
+        for position, tag in enumerate(corpus[d].annotations[name]):
+            now = _distribution(corpus[d], position, tag, tagset)
+            if now is None:
+                before = at_start
+                continue
+            pairs = np.outer(before, now)
+            pairs = pairs * may_follow if (pairs * may_follow).any() else _pairs_repaired(pairs, may_follow, tagset)
+            pairs /= pairs.sum()
+            here, row = int(doc_start[d]) + position, number[name] * P
+            extra.extend((here, (row + int(p)) * J + int(j), float(pairs[p, j])) for p, j in np.argwhere(pairs))
+            before = np.append(now, np.zeros(P - J))
+    tokens, keys, weights = (np.array(column) for column in zip(*extra, strict=True))
+    token = np.concatenate([hard.token, tokens])
+    key = np.concatenate([hard.key, keys])
+    weight = np.concatenate([np.ones(len(hard.token)), weights])
+    order = np.lexsort((key, token))
+    return _Events(token[order], key[order], weight[order])
+
+
+def _distribution(document: Document, position: int, tag: Tag | SoftTag, tagset: TagSet) -> NDArray[np.float64] | None:
+    """``[J]`` One label's probabilities, summing to 1; ``None`` if it is missing."""
+    if tag is None:
+        return None
+    now: NDArray[np.float64] = np.zeros(len(tagset.labels))
+    for name, probability in (tag if isinstance(tag, Mapping) else {tag: 1.0}).items():
+        if name not in tagset.index:
+            raise _unknown(document, position, name)
+        now[tagset.index[name]] = probability
+    now /= now.sum()
+    return now
+
+
+def _pairs_repaired(pairs: NDArray[np.float64], may_follow: NDArray[np.bool_], tagset: TagSet) -> NDArray[np.float64]:
+    """No pair may occur: read each label as the one that opens a span of its type, or failing that as any allowed."""
+    repaired = np.zeros_like(pairs)
+    for previous, label in np.argwhere(pairs > 0):
+        kind = tagset.parts[label][1]
+        choices = [j for j in np.flatnonzero(may_follow[previous]) if tagset.parts[j][1] == kind]
+        target = choices[0] if choices else int(np.flatnonzero(may_follow[previous])[0])
+        repaired[previous, target] += pairs[previous, label]
+    return repaired
+
+
+def _cells(keys: NDArray[np.int64], tagset: TagSet, n_annotators: int) -> tuple[Cells, Ints]:
+    """The cells that occur, and the cell of every event."""
+    J, P = len(tagset.labels), _n_previous(tagset)
+    space = n_annotators * P * J
+    if space <= max(4 * len(keys), 1 << 20):
+        occurs = np.zeros(space, dtype=np.bool_)
+        occurs[keys] = True
+        present = np.flatnonzero(occurs)
+        rank = np.cumsum(occurs, dtype=np.int32) - 1
+        event_cell = rank[keys]
+    else:
+        present, inverse = np.unique(keys, return_inverse=True)
+        event_cell = inverse.astype(np.int32)
+    row, label = np.divmod(present, J)
+    annotator, previous = np.divmod(row, P)
+    return Cells(annotator, previous, label, n_annotators, J, P), event_cell
+
+
+def encode_known(corpus: Corpus, tagset: TagSet, known: Mapping[str, Sequence[Tag]], invalid: Invalid) -> Ints:
+    """``[N]`` The known label of every token, ``MISSING`` where it is not known.
+
+    ``known`` maps document ids to one tag or ``None`` a token. They go through the same rule as annotators' tags.
+
+    >>> from quorate.corpus import Document
+    >>> corpus = Corpus([Document("1", ("Ada", "sang"), {"ann": ("B-PER", "O")})])
+    >>> encode_known(corpus, corpus.tagset(), {"1": ("B-PER", None)}, Invalid.REPAIR)
+    array([ 1, -1], dtype=int32)
+    """
+    code_of = _code_of(tagset)
+    flat = array("h")
+    starts = [0]
+    for document in corpus:
+        tags = known.get(document.id)
+        if tags is None:
+            flat.extend([MISSING] * len(document.tokens))
+        elif len(tags) != len(document.tokens):
+            raise InputError(
+                f"{len(tags)} known tags for {len(document.tokens)} tokens (give one a token, null where not known)",
+                where=document.where(),
+            )
+        else:
+            flat.extend(_codes(document, tags, code_of))
+        starts.append(len(flat))
+    stray = set(known) - {document.id for document in corpus}
+    if stray:
+        raise InputError(f"known labels are given for document {min(stray)!r}, which is not in the input")
+    if invalid is Invalid.KEEP:
+        invalid = Invalid.REPAIR  # the truth must follow the scheme, whatever annotators did
+    codes = np.frombuffer(flat, dtype=np.int16) if flat else np.zeros(0, np.int16)
+    codes, _ = _by_rule(codes, np.array(starts), tagset, invalid, lambda d: corpus[d])
+    return codes.astype(np.int32)

@@ -1,0 +1,77 @@
+"""Output that is there whole or not at all: written beside its place, then renamed."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO
+
+from quorate.errors import QuorateError
+
+__all__ = ["OutputError", "written_whole"]
+
+
+class OutputError(QuorateError):
+    """A file that cannot be written.
+
+    >>> raise OutputError("out.jsonl: cannot be written: No space left on device")
+    Traceback (most recent call last):
+    quorate.files.OutputError: out.jsonl: cannot be written: No space left on device
+    """
+
+
+@contextmanager
+def written_whole(path: str | Path) -> Iterator[IO[bytes]]:
+    """A stream for a file's new content; ``-`` is standard output. On an error the old file stays as it was.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with written_whole(f"{folder}/out.txt") as stream:
+    ...         _ = stream.write(b"all of it")
+    ...     Path(folder, "out.txt").read_text()
+    'all of it'
+    """
+    try:
+        if str(path) == "-":
+            yield sys.stdout.buffer
+            sys.stdout.buffer.flush()
+        elif Path(path).exists() and not Path(path).is_file():  # a device or a pipe cannot be renamed over
+            with open(path, "wb") as stream:
+                yield stream
+        else:
+            with _renamed(Path(path)) as stream:
+                yield stream
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise OutputError(
+            f"{path}: cannot be written: {error.strerror or error} (check the folder and the disk)"
+        ) from None
+
+
+@contextmanager
+def _renamed(path: Path) -> Iterator[IO[bytes]]:
+    target = path.resolve()
+    descriptor, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent)
+    try:
+        with open(descriptor, "wb", buffering=1 << 20) as stream:
+            yield stream
+        os.chmod(name, _mode_for(target))
+        os.replace(name, target)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(name)
+        raise
+
+
+def _mode_for(target: Path) -> int:
+    """The rights of the file that is replaced, or those that a new file would get."""
+    with suppress(OSError):
+        return target.stat().st_mode & 0o777
+    mask = os.umask(0)
+    os.umask(mask)
+    return 0o666 & ~mask

@@ -1,0 +1,105 @@
+"""Files in and out: one module a format, each with ``read(lines, source)`` and/or ``write(result, stream)``.
+
+:func:`read` picks the format by its name, or by looking at the content.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+import sys
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+from quorate.corpus import Corpus, Document
+from quorate.errors import InputError, SettingsError
+from quorate.formats import conll, jsonl
+from quorate.formats.notes import Notes
+
+__all__ = ["READERS", "read"]
+
+Reader = Callable[[IO[bytes], str, int, Notes], Iterator[Document]]
+"""Stream, name of the file for messages, number of the first document, notes to add to."""
+
+READERS: dict[str, Reader] = {"jsonl": jsonl.read, "conll": conll.read}
+_SUFFIXES = (".jsonl", ".json", ".ndjson", ".conll", ".bio", ".iob", ".tsv", ".txt")
+
+
+def read(*paths: str | Path, format: str | None = None) -> Corpus:
+    """Read annotations from files into one :class:`Corpus`.
+
+    A path may be a file, plain or gzipped, a folder of such files (read in the order of their names), or ``-`` for
+    standard input. Known formats are ``jsonl`` and ``conll``; which one a file is in is seen from its content.
+
+    >>> import tempfile
+    >>> line = '{"id": "1", "tokens": ["Ada", "sang"], "annotations": {"ann": ["B-PER", "O"]}}'
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = Path(folder, "crowd.jsonl").write_text(line)
+    ...     read(f"{folder}/crowd.jsonl")
+    <Corpus: 1 documents, 2 tokens, 1 annotators>
+    """
+    if format is not None and format not in READERS:
+        raise SettingsError(f"unknown format {format!r} (one of: {', '.join(READERS)})")
+    if not paths:
+        raise SettingsError("no file to read was given")
+    documents: list[Document] = []
+    notes = Notes()
+    digests: dict[str, str] = {}
+    for name in [file for path in paths for file in _files(str(path))]:
+        with _opened(name) as (stream, digest):
+            read_one = READERS[format or _sniff(stream, name)]
+            documents.extend(read_one(stream, name, len(documents) + 1, notes))
+            digests[name] = digest()
+    if not documents:
+        raise InputError("no document in it (one JSON object a line, or CoNLL columns)", where=str(paths[0]))
+    return Corpus(documents, notes=notes.sentences(), digests=digests)
+
+
+def _files(path: str) -> list[str]:
+    folder = Path(path)
+    if path == "-" or not folder.is_dir():
+        return [path]
+    files = sorted(
+        str(file)
+        for file in folder.iterdir()
+        if file.is_file() and not file.name.startswith(".") and file.name.removesuffix(".gz").endswith(_SUFFIXES)
+    )
+    if not files:
+        raise InputError(f"no file to read in this folder (looked for {', '.join(_SUFFIXES)}, or with .gz)", where=path)
+    return files
+
+
+@contextmanager
+def _opened(name: str) -> Iterator[tuple[io.BufferedReader, Callable[[], str]]]:
+    """The file's content as a buffered stream of bytes, unzipped; and a function for the SHA-256 of the file."""
+    try:
+        raw: IO[bytes] = io.BytesIO(sys.stdin.buffer.read()) if name == "-" else open(name, "rb")  # noqa: SIM115
+        with raw:
+
+            def digest() -> str:
+                raw.seek(0)
+                return hashlib.file_digest(raw, "sha256").hexdigest()  # type: ignore[arg-type]
+
+            zipped = raw.read(2) == b"\x1f\x8b"
+            raw.seek(0)
+            stream = gzip.GzipFile(fileobj=raw) if zipped else raw
+            yield io.BufferedReader(stream, 1 << 20), digest  # type: ignore[arg-type]
+    except FileNotFoundError:
+        raise InputError("no such file", where=name) from None
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise InputError(f"damaged gzip file: {error} (make or copy it again)", where=name) from None
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror or error}", where=name) from None
+
+
+def _sniff(stream: io.BufferedReader, name: str) -> str:
+    head = stream.peek(4096)[:4096].removeprefix(b"\xef\xbb\xbf").lstrip()
+    if not head:
+        raise InputError("the file is empty", where=name)
+    if head.startswith(b"["):
+        raise InputError("a JSON array is not one of the formats read (one JSON object a line is)", where=name)
+    return "jsonl" if head.startswith(b"{") else "conll"

@@ -1,0 +1,441 @@
+"""Models of an annotator's mistakes, from one number to a confusion matrix for each previous label.
+
+Each is an immutable part of the loop. It gives every cell (k, ι, i) of a corpus a row of J log-likelihoods of that
+label given each truth, takes rows of expected counts back, and knows its KL. An annotator who was not there in fitting
+(number K or above) behaves as prior plus the crowd's mean counts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import NamedTuple, Protocol, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quorate.encode import Cells
+from quorate.infer.dirichlet import View, expected_log, kl, kl_sparse, log_mean
+from quorate.tags import Scheme, TagSet
+
+__all__ = ["Accuracy", "AnnotatorPrior", "Annotators", "ClassVector", "ConfusionMatrix", "Sequential", "Spammer"]
+
+Floats = NDArray[np.float64]
+
+
+class AnnotatorPrior(NamedTuple):
+    """α0 for every outcome, ε0 more for the right one, and for *seq* the labels that may follow one another.
+
+    ``moved``: the prior mass of a label that the scheme forbids goes to the label it stands for, rather than away.
+    """
+
+    tagset: TagSet
+    alpha0: float
+    epsilon0: float
+    moved: bool = True
+    forbid: bool = True
+
+    @property
+    def right_wrong(self) -> Floats:
+        """``[2]`` Beta(α0+ε0, α0)."""
+        return np.array([self.alpha0 + self.epsilon0, self.alpha0])
+
+
+class Annotators(Protocol):
+    """What the loop asks of a model of the annotators."""
+
+    @property
+    def prior(self) -> AnnotatorPrior:
+        """What was believed before any data."""
+
+    @classmethod
+    def of(cls, prior: AnnotatorPrior, n_annotators: int) -> Self:
+        """The model before any data."""
+
+    def log_lik(self, cells: Cells, view: View = expected_log) -> Floats:
+        """``[G, J]`` ln p(label of the cell | truth j), as ``view`` looks at the posterior."""
+
+    def updated(self, cells: Cells, counts: Floats) -> Self:
+        """The same model with the posterior that the counts ``[G, J]`` give."""
+
+    def kl(self) -> float:
+        """Σ over annotators of KL(posterior ‖ prior)."""
+
+    def matrix(self, annotator: int) -> Floats:
+        """``[P, J, J]`` (seq) or ``[1, J, J]``: posterior mean of p(label i | previous ι, truth j) at ``[ι, j, i]``."""
+
+    def arrays(self) -> dict[str, Floats]:
+        """The posterior, for a file."""
+
+    def restored(self, arrays: dict[str, Floats]) -> Self:
+        """The same model with a posterior from a file."""
+
+
+def _own_label(cells: Cells) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Index of the entry, in every cell's row, where the truth is the label that was given."""
+    return np.arange(len(cells.label)), cells.label
+
+
+def _with_stranger(counts: Floats) -> Floats:
+    """One more annotator, who behaves as the others do on average."""
+    mean = counts.mean(axis=0, keepdims=True) if len(counts) else np.zeros((1, *counts.shape[1:]))
+    return np.concatenate([counts, mean])
+
+
+def _known(cells: Cells, n_annotators: int) -> NDArray[np.int64]:
+    return np.minimum(cells.annotator, n_annotators)
+
+
+def _by_annotator(cells: Cells, values: Floats) -> Floats:
+    """Σ of the values ``[G, …]`` of each annotator's cells."""
+    out = np.zeros((cells.n_annotators, *values.shape[1:]))
+    np.add.at(out, cells.annotator, values)
+    return out
+
+
+@dataclass(frozen=True)
+class Accuracy:
+    """*acc*: right with probability π, else any other label alike. ``counts[k]`` is (right, wrong)."""
+
+    prior: AnnotatorPrior
+    counts: Floats
+
+    @classmethod
+    def of(cls, prior: AnnotatorPrior, n_annotators: int) -> Self:
+        """The model before any data."""
+        return cls(prior, np.zeros((n_annotators, 2)))
+
+    def log_lik(self, cells: Cells, view: View = expected_log) -> Floats:
+        """ln π, or ln (1−π)/(J−1)."""
+        right, wrong = view(self.prior.right_wrong + _with_stranger(self.counts)).T
+        who = _known(cells, len(self.counts))
+        J = cells.n_labels
+        table = np.repeat((wrong[who] - np.log(J - 1))[:, None], J, axis=1)
+        table[_own_label(cells)] = right[who]
+        return table
+
+    def updated(self, cells: Cells, counts: Floats) -> Self:
+        """Right where the truth is the own label."""
+        right = counts[_own_label(cells)]
+        return replace(self, counts=_by_annotator(cells, np.stack([right, counts.sum(axis=1) - right], axis=1)))
+
+    def kl(self) -> float:
+        """Σ of Betas."""
+        return kl(self.prior.right_wrong + self.counts, self.prior.right_wrong)
+
+    def matrix(self, annotator: int) -> Floats:
+        """π on the diagonal, the rest spread evenly."""
+        return _matrix_from_rows(self, annotator)
+
+    def arrays(self) -> dict[str, Floats]:
+        """The counts."""
+        return {"annotators": self.counts}
+
+    def restored(self, arrays: dict[str, Floats]) -> Self:
+        """With counts from a file."""
+        return replace(self, counts=arrays["annotators"])
+
+
+@dataclass(frozen=True)
+class Spammer:
+    """*spam* (MACE): knows the truth with probability π, else guesses from ξ. ``knew[k]`` is (knew, guessed)."""
+
+    prior: AnnotatorPrior
+    knew: Floats
+    habits: Floats
+
+    @classmethod
+    def of(cls, prior: AnnotatorPrior, n_annotators: int) -> Self:
+        """The model before any data."""
+        return cls(prior, np.zeros((n_annotators, 2)), np.zeros((n_annotators, len(prior.tagset.labels))))
+
+    def _logs(self, view: View) -> tuple[Floats, Floats]:
+        """``[K+1, 2]`` ln (π, 1−π), and ``[K+1, J]`` ln ξ."""
+        knew = view(self.prior.right_wrong + _with_stranger(self.knew))
+        return knew, view(self.prior.alpha0 + _with_stranger(self.habits))
+
+    def log_lik(self, cells: Cells, view: View = expected_log) -> Floats:
+        """ln (π·[i=j] + (1−π)·ξ_i), the hidden bit summed out."""
+        knew, habit = self._logs(view)
+        who = _known(cells, len(self.knew))
+        guess = knew[who, 1] + habit[who, cells.label]
+        table = np.repeat(guess[:, None], cells.n_labels, axis=1)
+        table[_own_label(cells)] = np.logaddexp(knew[who, 0], guess)
+        return table
+
+    def updated(self, cells: Cells, counts: Floats) -> Self:
+        """Splits each right label into known and guessed by the current parameters."""
+        knew, habit = self._logs(expected_log)
+        guess = knew[cells.annotator, 1] + habit[cells.annotator, cells.label]
+        known = counts[_own_label(cells)] * np.exp(
+            knew[cells.annotator, 0] - np.logaddexp(knew[cells.annotator, 0], guess)
+        )
+        guessed = counts.sum(axis=1) - known
+        habits = np.zeros_like(self.habits)
+        np.add.at(habits, (cells.annotator, cells.label), guessed)
+        return replace(self, knew=_by_annotator(cells, np.stack([known, guessed], axis=1)), habits=habits)
+
+    def kl(self) -> float:
+        """Betas and Dirichlets."""
+        habit_prior = np.full(self.habits.shape[1], self.prior.alpha0)
+        return kl(self.prior.right_wrong + self.knew, self.prior.right_wrong) + kl(
+            habit_prior + self.habits, habit_prior
+        )
+
+    def matrix(self, annotator: int) -> Floats:
+        """E[π]·[i=j] + E[1−π]·E[ξ_i]."""
+        return _matrix_from_rows(self, annotator)
+
+    def arrays(self) -> dict[str, Floats]:
+        """Both sets of counts."""
+        return {"annotators": self.knew, "habits": self.habits}
+
+    def restored(self, arrays: dict[str, Floats]) -> Self:
+        """With counts from a file."""
+        return replace(self, knew=arrays["annotators"], habits=arrays["habits"])
+
+
+@dataclass(frozen=True)
+class ClassVector:
+    """*CV*: an accuracy for each true label. ``counts[k, j]`` is (right, wrong)."""
+
+    prior: AnnotatorPrior
+    counts: Floats
+
+    @classmethod
+    def of(cls, prior: AnnotatorPrior, n_annotators: int) -> Self:
+        """The model before any data."""
+        return cls(prior, np.zeros((n_annotators, len(prior.tagset.labels), 2)))
+
+    def log_lik(self, cells: Cells, view: View = expected_log) -> Floats:
+        """ln π_j, or ln (1−π_j)/(J−1)."""
+        logs = view(self.prior.right_wrong + _with_stranger(self.counts))
+        who = _known(cells, len(self.counts))
+        table: Floats = logs[who, :, 1] - np.log(cells.n_labels - 1)
+        table[_own_label(cells)] = logs[who, cells.label, 0]
+        return table
+
+    def updated(self, cells: Cells, counts: Floats) -> Self:
+        """Right and wrong for each truth."""
+        right = np.zeros_like(counts)
+        right[_own_label(cells)] = counts[_own_label(cells)]
+        return replace(self, counts=_by_annotator(cells, np.stack([right, counts - right], axis=2)))
+
+    def kl(self) -> float:
+        """Σ of Betas."""
+        return kl(self.prior.right_wrong + self.counts, self.prior.right_wrong)
+
+    def matrix(self, annotator: int) -> Floats:
+        """π_j on the diagonal, the rest of each row spread evenly."""
+        return _matrix_from_rows(self, annotator)
+
+    def arrays(self) -> dict[str, Floats]:
+        """The counts."""
+        return {"annotators": self.counts}
+
+    def restored(self, arrays: dict[str, Floats]) -> Self:
+        """With counts from a file."""
+        return replace(self, counts=arrays["annotators"])
+
+
+@dataclass(frozen=True)
+class ConfusionMatrix:
+    """*CM*: p(label i | truth j), a Dirichlet a row. ``counts`` is ``[K, j, i]``."""
+
+    prior: AnnotatorPrior
+    counts: Floats
+
+    @classmethod
+    def of(cls, prior: AnnotatorPrior, n_annotators: int) -> Self:
+        """The model before any data."""
+        J = len(prior.tagset.labels)
+        return cls(prior, np.zeros((n_annotators, J, J)))
+
+    @property
+    def _prior(self) -> Floats:
+        return self.prior.alpha0 + self.prior.epsilon0 * np.eye(len(self.prior.tagset.labels))
+
+    def log_lik(self, cells: Cells, view: View = expected_log) -> Floats:
+        """The column of the label, over truths."""
+        logs = view(self._prior + _with_stranger(self.counts))
+        return logs[_known(cells, len(self.counts)), :, cells.label]
+
+    def updated(self, cells: Cells, counts: Floats) -> Self:
+        """Counts by truth and label, whatever the label before."""
+        by_label = np.zeros_like(self.counts)  # [K, i, j]
+        np.add.at(by_label, (cells.annotator, cells.label), counts)
+        return replace(self, counts=by_label.transpose(0, 2, 1))
+
+    def kl(self) -> float:
+        """Σ of the rows' Dirichlets."""
+        return kl(self._prior + self.counts, self._prior)
+
+    def matrix(self, annotator: int) -> Floats:
+        """The rows' means."""
+        return np.exp(log_mean(self._prior + _with_stranger(self.counts)[annotator]))[None]
+
+    def arrays(self) -> dict[str, Floats]:
+        """The counts."""
+        return {"annotators": self.counts}
+
+    def restored(self, arrays: dict[str, Floats]) -> Self:
+        """With counts from a file."""
+        return replace(self, counts=arrays["annotators"])
+
+
+@dataclass(frozen=True)
+class Sequential:
+    """*seq*: p(label i | truth j, own previous label ι), a Dirichlet for each (j, ι).
+
+    Only cells that occur are stored: ``counts`` is ``[G, J]`` for the cells ``keys`` (see :class:`Cells`), with a row
+    (k, ι) of cells side by side. The others keep their prior and cancel in the KL.
+    """
+
+    prior: AnnotatorPrior
+    n_annotators: int
+    keys: NDArray[np.int64]
+    counts: Floats
+
+    @classmethod
+    def of(cls, prior: AnnotatorPrior, n_annotators: int) -> Self:
+        """The model before any data."""
+        return cls(prior, n_annotators, np.zeros(0, np.int64), np.zeros((0, len(prior.tagset.labels))))
+
+    @cached_property
+    def _prior(self) -> Floats:
+        """``[P, i, j]``: label before truth, so that a cell's row is contiguous."""
+        return np.ascontiguousarray(sequential_prior(self.prior).transpose(0, 2, 1))
+
+    @cached_property
+    def _rows(self) -> NDArray[np.int64]:
+        """Number k·P + ι of every row that occurs, ascending."""
+        return np.unique(self.keys // len(self.prior.tagset.labels))
+
+    @cached_property
+    def _row_of_cell(self) -> NDArray[np.int64]:
+        return np.searchsorted(self._rows, self.keys // len(self.prior.tagset.labels))
+
+    @cached_property
+    def _row_counts(self) -> Floats:
+        """``[rows, J]`` Σ over the labels of a row, by truth."""
+        if not len(self.keys):
+            return np.zeros((0, self.counts.shape[1]))
+        first = np.searchsorted(self._row_of_cell, np.arange(len(self._rows)))
+        return np.add.reduceat(self.counts, first)
+
+    def log_lik(self, cells: Cells, view: View = expected_log) -> Floats:
+        """ln p(label | truth, previous label): the cell's count and prior over its row's."""
+        counts, row_counts = self._found(cells)
+        return view(
+            self._prior[cells.previous, cells.label] + counts,
+            self._prior.sum(axis=1)[cells.previous] + row_counts,
+        )
+
+    def _found(self, cells: Cells) -> tuple[Floats, Floats]:
+        """``[G, J]`` Counts of the given cells, and of the rows that they are in."""
+        if np.array_equal(cells.keys, self.keys):
+            return self.counts, self._row_counts[self._row_of_cell]
+        with_stranger = self._with_stranger
+        keys = cells._replace(annotator=_known(cells, self.n_annotators)).keys
+        J = cells.n_labels
+        return (
+            _looked_up(keys, with_stranger.keys, with_stranger.counts),
+            _looked_up(keys // J, with_stranger._rows, with_stranger._row_counts),
+        )
+
+    @cached_property
+    def _with_stranger(self) -> Self:
+        """One more annotator, who behaves as the others do on average."""
+        space = len(self._prior) * len(self.prior.tagset.labels)
+        pairs, where = np.unique(self.keys % space, return_inverse=True)
+        mean = np.zeros((len(pairs), self.counts.shape[1]))
+        np.add.at(mean, where, self.counts / max(self.n_annotators, 1))
+        return replace(
+            self,
+            n_annotators=self.n_annotators + 1,
+            keys=np.concatenate([self.keys, self.n_annotators * space + pairs]),
+            counts=np.concatenate([self.counts, mean]),
+        )
+
+    def updated(self, cells: Cells, counts: Floats) -> Self:
+        """With these counts of cells by truth."""
+        return replace(self, n_annotators=cells.n_annotators, keys=cells.keys, counts=counts)
+
+    def kl(self) -> float:
+        """Σ over the rows that occur."""
+        J = len(self.prior.tagset.labels)
+        previous, label = np.divmod(self.keys % (len(self._prior) * J), J)
+        prior = self._prior[previous, label]
+        row_prior = self._prior.sum(axis=1)[self._rows % len(self._prior)]
+        row_totals = row_prior + self._row_counts
+        expected = expected_log(prior + self.counts, row_totals[self._row_of_cell])
+        return kl_sparse(prior + self.counts, prior, expected, row_totals, row_prior)
+
+    def matrix(self, annotator: int) -> Floats:
+        """The rows' means, for every previous label."""
+        P, J = len(self._prior), len(self.prior.tagset.labels)
+        previous, label = np.divmod(np.arange(P * J), J)
+        cells = Cells(np.full(P * J, annotator), previous, label, self.n_annotators, J, P)
+        return np.exp(self.log_lik(cells, log_mean)).reshape(P, J, J).transpose(0, 2, 1)
+
+    def arrays(self) -> dict[str, Floats]:
+        """Keys and counts."""
+        return {"annotator_cells": self.keys.astype(np.float64), "annotators": self.counts}
+
+    def restored(self, arrays: dict[str, Floats]) -> Self:
+        """With counts from a file."""
+        return replace(self, keys=arrays["annotator_cells"].astype(np.int64), counts=arrays["annotators"])
+
+
+def _looked_up(wanted: NDArray[np.int64], keys: NDArray[np.int64], values: Floats) -> Floats:
+    """Rows of ``values`` for the wanted keys (``keys`` ascend), zeros where there is none."""
+    out = np.zeros((len(wanted), values.shape[1]))
+    if len(keys):
+        place = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+        found = keys[place] == wanted
+        out[found] = values[place[found]]
+    return out
+
+
+def _matrix_from_rows(model: Annotators, annotator: int) -> Floats:
+    """The matrix of a model that does not look at the previous label, from its rows for every label."""
+    J = len(model.prior.tagset.labels)
+    cells = Cells(np.full(J, annotator), np.zeros(J, np.int64), np.arange(J), annotator + 1, J, J)
+    return np.exp(model.log_lik(cells, log_mean)).T[None]
+
+
+def sequential_prior(prior: AnnotatorPrior) -> Floats:
+    """``[ι, j, i]`` Concentration of label i when the truth is j and the annotator's own previous label ι.
+
+    >>> tagset = TagSet.of_types(Scheme.BIO, ["X"])
+    >>> sequential_prior(AnnotatorPrior(tagset, 1, 10, moved=True))[0]
+    array([[11.,  2.,  0.],
+           [ 1., 12.,  0.],
+           [ 1., 12.,  0.]])
+    """
+    tagset = prior.tagset
+    J = len(tagset.labels)
+    P = J + (tagset.outside is None)
+    table = np.broadcast_to(prior.alpha0 + prior.epsilon0 * np.eye(J), (P, J, J)).copy()
+    if not prior.forbid or tagset.outside is None:
+        return table
+    for before in range(J):
+        for label in np.flatnonzero(~tagset.allowed[before]):
+            if prior.moved:
+                table[before, :, _stands_for(tagset, before, int(label))] += table[before, :, label]
+            table[before, :, label] = 0.0
+    return table
+
+
+def _stands_for(tagset: TagSet, before: int, label: int) -> int:
+    """The allowed label that comes nearest to a forbidden one after ``before``.
+
+    Outside a span, a continuation stands for an opening (``I-x`` for ``B-x``; in BIOES ``E-x`` for ``S-x``). Inside a
+    span of type y the span goes on (``I-x`` stands for ``I-y``); in BIOES what ends or is outside stands for ``E-y``.
+    """
+    prefix, kind = tagset.parts[label]
+    before_prefix, before_kind = tagset.parts[before]
+    if before_prefix in ("B", "I"):
+        goes_on = tagset.scheme is Scheme.BIO or prefix in ("B", "I")
+        return tagset.index[f"I-{before_kind}" if goes_on else f"E-{before_kind}"]
+    return tagset.index[f"B-{kind}" if prefix == "I" else f"S-{kind}"]

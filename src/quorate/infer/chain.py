@@ -1,0 +1,546 @@
+"""The compiled kernels: evidence, forward–backward, Viterbi, span probabilities, counts. Pure functions on arrays.
+
+The recursion is scaled: one exp per token and label, one log per token. Where labels are so many nats apart that a
+token's sum vanishes, the document is done again in log space. EM and VB use the same kernels: VB only passes rows that
+sum to less than 1.
+
+Letters: D documents, N tokens, E events, G cells, V words, J labels, L tokens of one document.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+__all__ = [
+    "Data",
+    "Rows",
+    "SpanShape",
+    "Steps",
+    "chain_slice",
+    "count_slice",
+    "decode_slice",
+    "independent_slice",
+    "vote_slice",
+]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Ints32 = NDArray[np.int32]
+
+# What falls below this next to the best label is lost to underflow; where everything else then falls by as much as
+# FALL nats, what was lost might have mattered.
+LOST = 1e-300
+FALL = -575.0
+
+
+class Data(NamedTuple):
+    """What was observed. Document d has tokens ``doc_start[d]`` to ``doc_start[d + 1]``; token t has events likewise.
+
+    ``event_weight`` may be empty (all events count 1), and so may ``known`` (no label is known; else −1 where not).
+    """
+
+    doc_start: Ints
+    event_start: Ints
+    event_cell: Ints32
+    event_weight: Floats
+    word: Ints32
+    known: Ints32
+
+
+class Rows(NamedTuple):
+    """Log-likelihoods of what was observed, by truth: of a cell ``[G, J]``, of a word ``[V, J]`` (empty: no text).
+
+    ``end`` ``[J]`` is 0, or −inf for a label that may not end a document.
+    """
+
+    cells: Floats
+    words: Floats
+    end: Floats
+
+
+class Steps(NamedTuple):
+    """The truth's first label ``[J]`` and its steps ``[J, J]``: logarithms, and as they are (``back``: transposed)."""
+
+    log_start: Floats
+    log_trans: Floats
+    start: Floats
+    trans: Floats
+    back: Floats
+
+
+class SpanShape(NamedTuple):
+    """For each label: does it always open a span, or always close one (1 or 0), and of which type is it (−1: none)."""
+
+    opens: Ints32
+    closes: Ints32
+    kind: Ints32
+
+
+@njit(nogil=True, cache=True)
+def longest_document(data: Data, first: int, last: int) -> int:
+    """The most tokens that a document has."""
+    longest = 0
+    for d in range(first, last):
+        longest = max(longest, data.doc_start[d + 1] - data.doc_start[d])
+    return longest
+
+
+@njit(nogil=True, cache=True)
+def gather_evidence(data: Data, rows: Rows, d: int, out: Floats) -> None:
+    """``out[t, j]``: log-likelihood of all that was observed at token t of document d, were its label j.
+
+    Its events' rows and its word's row, added up; −inf off a known label. What may end a document is taken as evidence
+    at its last token.
+    """
+    J = rows.cells.shape[1]
+    weighted = data.event_weight.shape[0] > 0
+    n_words = rows.words.shape[0]
+    first, last = data.doc_start[d], data.doc_start[d + 1]
+    for t in range(first, last):
+        row = out[t - first]
+        for j in range(J):
+            row[j] = 0.0
+        for e in range(data.event_start[t], data.event_start[t + 1]):
+            said = rows.cells[data.event_cell[e]]
+            if weighted:
+                w = data.event_weight[e]
+                for j in range(J):
+                    row[j] += w * said[j]
+            else:
+                for j in range(J):
+                    row[j] += said[j]
+        if n_words and data.word[t] < n_words:
+            stands = rows.words[data.word[t]]
+            for j in range(J):
+                row[j] += stands[j]
+        if data.known.shape[0] and data.known[t] >= 0:
+            for j in range(J):
+                if j != data.known[t]:
+                    row[j] = -math.inf
+    if last > first:
+        for j in range(J):
+            out[last - first - 1, j] += rows.end[j]
+
+
+@njit(nogil=True, cache=True)
+def forward_backward(evidence: Floats, L: int, steps: Steps, alpha: Floats, beta: Floats, scale: Floats) -> float:
+    """The scaled recursion over L tokens; returns ln Z, or nan if too much was lost to underflow.
+
+    ``evidence`` becomes exp(evidence − its maximum), in place. ``alpha[t]`` is p(label | evidence up to t), ``beta`` is
+    scaled so that alpha·beta is the posterior, ``scale[t]`` the sum before normalising.
+    """
+    J = steps.start.shape[0]
+    trans, back = steps.trans, steps.back
+    log_z = 0.0
+    lost = False
+    since_loss = 0.0
+    for t in range(L):
+        here = evidence[t]
+        a = alpha[t]
+        top = here[0]
+        for j in range(1, J):
+            top = max(top, here[j])
+        if top == -math.inf:
+            return math.nan
+        if t == 0:
+            for j in range(J):
+                a[j] = steps.start[j]
+        else:
+            before = alpha[t - 1]
+            for j in range(J):
+                a[j] = 0.0
+            for i in range(J):
+                p = before[i]
+                for j in range(J):
+                    a[j] += p * trans[i, j]
+        total = 0.0
+        for j in range(J):
+            weight = math.exp(here[j] - top)
+            product = a[j] * weight
+            if product < LOST and a[j] > 0.0 and here[j] > -math.inf:
+                lost = True
+            here[j] = weight
+            a[j] = product
+            total += product
+        if not total > LOST:
+            return math.nan
+        if lost:
+            since_loss += math.log(total)
+            if since_loss < FALL:
+                return math.nan
+        inverse = 1.0 / total
+        for j in range(J):
+            a[j] *= inverse
+        scale[t] = total
+        log_z += math.log(total) + top
+    for j in range(J):
+        beta[L - 1, j] = 1.0
+    for t in range(L - 1, 0, -1):
+        b = beta[t - 1]
+        for j in range(J):
+            b[j] = 0.0
+        inverse = 1.0 / scale[t]
+        for i in range(J):
+            w = evidence[t, i] * beta[t, i] * inverse
+            for j in range(J):
+                b[j] += w * back[i, j]
+        # A label that cannot be reached has no posterior, however well it would explain the rest.
+        for j in range(J):
+            if alpha[t - 1, j] == 0.0:
+                b[j] = 0.0
+    return log_z
+
+
+@njit(nogil=True, cache=True)
+def log_sum(values: Floats) -> float:
+    """ln Σ e^x, −inf for all −inf."""
+    top = -math.inf
+    for j in range(values.shape[0]):
+        top = max(top, values[j])
+    if top == -math.inf:
+        return top
+    total = 0.0
+    for j in range(values.shape[0]):
+        total += math.exp(values[j] - top)
+    return top + math.log(total)
+
+
+@njit(nogil=True, cache=True)
+def log_forward_backward(evidence: Floats, L: int, steps: Steps, log_alpha: Floats, log_beta: Floats) -> float:
+    """The recursion in log space; returns ln Z, −inf if no path is possible. ``evidence`` is left as it is."""
+    J = steps.start.shape[0]
+    terms = np.empty(J)
+    for t in range(L):
+        for j in range(J):
+            if t == 0:
+                log_alpha[0, j] = steps.log_start[j] + evidence[0, j]
+            else:
+                for i in range(J):
+                    terms[i] = log_alpha[t - 1, i] + steps.log_trans[i, j]
+                log_alpha[t, j] = log_sum(terms) + evidence[t, j]
+    for j in range(J):
+        log_beta[L - 1, j] = 0.0
+    for t in range(L - 1, 0, -1):
+        for i in range(J):
+            for j in range(J):
+                terms[j] = steps.log_trans[i, j] + evidence[t, j] + log_beta[t, j]
+            log_beta[t - 1, i] = log_sum(terms)
+    return log_sum(log_alpha[L - 1])
+
+
+@njit(nogil=True, cache=True)
+def chain_slice(
+    data: Data, rows: Rows, steps: Steps, first: int, last: int, posterior: Floats, starts: Floats, pairs: Floats
+) -> tuple[float, int]:
+    """One pass over documents ``first`` to ``last``: Σ ln Z, and the first document without a path, or −1.
+
+    Fills ``posterior``; adds the first tokens' posteriors to ``starts`` and Σ s to ``pairs``.
+    """
+    J = rows.cells.shape[1]
+    longest = longest_document(data, first, last)
+    evidence = np.empty((longest, J))
+    alpha = np.empty((longest, J))
+    beta = np.empty((longest, J))
+    scale = np.empty(longest)
+    unscaled = np.zeros((J, J))  # Σ s without the factor T, which is the same for all tokens
+    weight = np.empty(J)
+    total = 0.0
+    for d in range(first, last):
+        begin = data.doc_start[d]
+        L = data.doc_start[d + 1] - begin
+        if L == 0:
+            continue
+        gather_evidence(data, rows, d, evidence)
+        log_z = forward_backward(evidence, L, steps, alpha, beta, scale)
+        if math.isnan(log_z):
+            gather_evidence(data, rows, d, evidence)
+            log_z = log_forward_backward(evidence, L, steps, alpha, beta)
+            if not log_z > -math.inf:
+                return total, d
+            for t in range(L):
+                for j in range(J):
+                    posterior[begin + t, j] = math.exp(alpha[t, j] + beta[t, j] - log_z)
+            for t in range(1, L):
+                for i in range(J):
+                    for j in range(J):
+                        pairs[i, j] += math.exp(
+                            alpha[t - 1, i] + steps.log_trans[i, j] + evidence[t, j] + beta[t, j] - log_z
+                        )
+        else:
+            for t in range(L):
+                for j in range(J):
+                    posterior[begin + t, j] = alpha[t, j] * beta[t, j]
+            for t in range(1, L):
+                inverse = 1.0 / scale[t]
+                for j in range(J):
+                    weight[j] = evidence[t, j] * beta[t, j] * inverse
+                for i in range(J):
+                    p = alpha[t - 1, i]
+                    for j in range(J):
+                        unscaled[i, j] += p * weight[j]
+        for j in range(J):
+            starts[j] += posterior[begin, j]
+        total += log_z
+    for i in range(J):
+        for j in range(J):
+            if steps.trans[i, j] > 0.0:
+                pairs[i, j] += unscaled[i, j] * steps.trans[i, j]
+    return total, -1
+
+
+@njit(nogil=True, cache=True)
+def independent_slice(
+    data: Data, rows: Rows, steps: Steps, first: int, last: int, posterior: Floats, labels: Floats
+) -> float:
+    """One pass in which every token stands alone: Σ ln Z. Fills ``posterior`` and adds it up in ``labels``."""
+    J = rows.cells.shape[1]
+    total = 0.0
+    for d in range(first, last):
+        begin, end = data.doc_start[d], data.doc_start[d + 1]
+        gather_evidence(data, rows, d, posterior[begin:end])
+        for t in range(begin, end):
+            row = posterior[t]
+            top = -math.inf
+            for j in range(J):
+                row[j] += steps.log_start[j]
+                top = max(top, row[j])
+            z = 0.0
+            for j in range(J):
+                row[j] = math.exp(row[j] - top)
+                z += row[j]
+            inverse = 1.0 / z
+            for j in range(J):
+                row[j] *= inverse
+                labels[j] += row[j]
+            total += math.log(z) + top
+    return total
+
+
+@njit(nogil=True, cache=True)
+def vote_slice(
+    data: Data,
+    votes: Floats,
+    smoothing: float,
+    first: int,
+    last: int,
+    posterior: Floats,
+    starts: Floats,
+    pairs: Floats,
+) -> None:
+    """Fill ``posterior`` with shares of votes: an event votes with its cell's row. Pairs as if tokens stood alone."""
+    J = votes.shape[1]
+    weighted = data.event_weight.shape[0] > 0
+    for d in range(first, last):
+        for t in range(data.doc_start[d], data.doc_start[d + 1]):
+            row = posterior[t]
+            for j in range(J):
+                row[j] = smoothing
+            for e in range(data.event_start[t], data.event_start[t + 1]):
+                w = data.event_weight[e] if weighted else 1.0
+                for j in range(J):
+                    row[j] += w * votes[data.event_cell[e], j]
+            if data.known.shape[0] and data.known[t] >= 0:
+                for j in range(J):
+                    row[j] = 1.0 if j == data.known[t] else 0.0
+            total = 0.0
+            for j in range(J):
+                total += row[j]
+            for j in range(J):
+                row[j] = row[j] / total if total > 0.0 else 1.0 / J
+            if t == data.doc_start[d]:
+                for j in range(J):
+                    starts[j] += row[j]
+            else:
+                for i in range(J):
+                    for j in range(J):
+                        pairs[i, j] += posterior[t - 1, i] * row[j]
+
+
+@njit(nogil=True, cache=True)
+def count_slice(
+    start: Ints, token: Ints32, weight: Floats, first: int, last: int, posterior: Floats, counts: Floats
+) -> None:
+    """``counts[g]`` = Σ of the posteriors of group g's tokens, ``token[start[g]:start[g + 1]]`` (weighted, or not)."""
+    J = posterior.shape[1]
+    weighted = weight.shape[0] > 0
+    for g in range(first, last):
+        row = counts[g]
+        for j in range(J):
+            row[j] = 0.0
+        for e in range(start[g], start[g + 1]):
+            here = posterior[token[e]]
+            w = weight[e] if weighted else 1.0
+            for j in range(J):
+                row[j] += w * here[j]
+
+
+@njit(nogil=True, cache=True)
+def viterbi(evidence: Floats, L: int, steps: Steps, end: Floats, back: Ints32, path: Ints32) -> None:
+    """The best path; ties go to the lower label. ``end`` is added at the last token."""
+    J = end.shape[0]
+    best = np.empty(J)
+    step = np.empty(J)
+    for j in range(J):
+        best[j] = steps.log_start[j] + evidence[0, j]
+    for t in range(1, L):
+        for j in range(J):
+            top = -math.inf
+            argument = 0
+            for i in range(J):
+                score = best[i] + steps.log_trans[i, j]
+                if score > top:
+                    top = score
+                    argument = i
+            step[j] = top + evidence[t, j]
+            back[t, j] = argument
+        for j in range(J):
+            best[j] = step[j]
+    top = -math.inf
+    for j in range(J):
+        if best[j] + end[j] > top:
+            top = best[j] + end[j]
+            path[L - 1] = j
+    for t in range(L - 1, 0, -1):
+        path[t - 1] = back[t, path[t]]
+
+
+@njit(nogil=True, cache=True)
+def path_score(evidence: Floats, L: int, steps: Steps, path: Ints32) -> float:
+    """ln of the joint weight of a path and the evidence."""
+    score: float = steps.log_start[path[0]] + evidence[0, path[0]]
+    for t in range(1, L):
+        score += steps.log_trans[path[t - 1], path[t]] + evidence[t, path[t]]
+    return score
+
+
+@njit(nogil=True, cache=True)
+def span_log_weight(
+    evidence: Floats,
+    L: int,
+    steps: Steps,
+    shape: SpanShape,
+    log_alpha: Floats,
+    log_beta: Floats,
+    path: Ints32,
+    first: int,
+    last: int,
+) -> float:
+    """ln of the weight of all paths in which tokens ``first`` to ``last`` carry these labels and are one whole span.
+
+    Neither before nor after them may stand a label that continues the span; a label that always opens a span cannot
+    have been continued from before, and after one that always closes a span anything may stand.
+    """
+    J = steps.start.shape[0]
+    kind = shape.kind[path[first]]
+    terms = np.empty(J)
+    label = path[first]
+    score: float = steps.log_start[label]
+    if first > 0:
+        for j in range(J):
+            continued = shape.kind[j] == kind and not shape.closes[j] and not shape.opens[label]
+            terms[j] = -math.inf if continued else log_alpha[first - 1, j] + steps.log_trans[j, label]
+        score = log_sum(terms)
+    score += evidence[first, label]
+    for t in range(first + 1, last):
+        score += steps.log_trans[path[t - 1], path[t]] + evidence[t, path[t]]
+    label = path[last - 1]
+    if last < L:
+        for j in range(J):
+            continues = shape.kind[j] == kind and not shape.opens[j] and not shape.closes[label]
+            terms[j] = -math.inf if continues else steps.log_trans[label, j] + evidence[last, j] + log_beta[last, j]
+        score += log_sum(terms)
+    return score
+
+
+@njit(nogil=True, cache=True)
+def decode_slice(
+    data: Data,
+    rows: Rows,
+    steps: Steps,
+    allowed: Steps,
+    allowed_end: Floats,
+    shape: SpanShape,
+    by_token: bool,
+    first: int,
+    last: int,
+    posterior: Floats,
+    path: Ints32,
+    log_probability: Floats,
+    log_zs: Floats,
+    span_end: Ints32,
+    span_probability: Floats,
+) -> int:
+    """Posterior, decoded path with its probability, its spans with theirs; the first document without a path, or −1.
+
+    ``allowed`` and ``allowed_end`` are for Viterbi: the steps, and the last labels, without what the scheme forbids. A
+    span that begins at token t is written to ``span_end[t]`` and ``span_probability[t]``.
+    """
+    J = rows.cells.shape[1]
+    longest = longest_document(data, first, last)
+    evidence = np.empty((longest, J))
+    scaled = np.empty((longest, J))
+    log_alpha = np.empty((longest, J))
+    log_beta = np.empty((longest, J))
+    scale = np.empty(longest)
+    back = np.empty((longest, J), dtype=np.int32)
+    for d in range(first, last):
+        begin = data.doc_start[d]
+        L = data.doc_start[d + 1] - begin
+        if L == 0:
+            continue
+        gather_evidence(data, rows, d, evidence)
+        gather_evidence(data, rows, d, scaled)
+        log_z = forward_backward(scaled, L, steps, log_alpha, log_beta, scale)
+        if math.isnan(log_z):
+            log_z = log_forward_backward(evidence, L, steps, log_alpha, log_beta)
+            if not log_z > -math.inf:
+                return d
+            for t in range(L):
+                for j in range(J):
+                    posterior[begin + t, j] = math.exp(log_alpha[t, j] + log_beta[t, j] - log_z)
+        else:
+            # From the scaled recursion to logarithms: ln Z up to a token is the running sum of its scales.
+            so_far = 0.0
+            for t in range(L):
+                top = -math.inf
+                for j in range(J):
+                    top = max(top, evidence[t, j])
+                so_far += math.log(scale[t]) + top
+                for j in range(J):
+                    a, b = log_alpha[t, j], log_beta[t, j]
+                    posterior[begin + t, j] = a * b
+                    log_alpha[t, j] = math.log(a) + so_far if a > 0.0 else -math.inf
+                    log_beta[t, j] = math.log(b) + log_z - so_far if b > 0.0 else -math.inf
+        log_zs[d] = log_z
+        here = path[begin : begin + L]
+        if by_token:
+            for t in range(L):
+                here[t] = 0
+                for j in range(1, J):
+                    if posterior[begin + t, j] > posterior[begin + t, here[t]]:
+                        here[t] = j
+        else:
+            viterbi(evidence, L, allowed, allowed_end, back, here)
+        log_probability[d] = path_score(evidence, L, steps, here) - log_z
+        t = 0
+        while t < L:
+            kind = shape.kind[here[t]]
+            stop = t + 1
+            if kind >= 0:
+                while (
+                    stop < L
+                    and not shape.closes[here[stop - 1]]
+                    and not shape.opens[here[stop]]
+                    and shape.kind[here[stop]] == kind
+                ):
+                    stop += 1
+                weight = span_log_weight(evidence, L, steps, shape, log_alpha, log_beta, here, t, stop)
+                span_end[begin + t] = begin + stop
+                span_probability[begin + t] = math.exp(weight - log_z)
+            t = stop
+    return -1

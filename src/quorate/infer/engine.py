@@ -1,0 +1,265 @@
+"""Where a pass runs. The loop knows only the protocol :class:`Engine`; here is the one that uses this machine's cores.
+
+Documents are cut into slices by their number of tokens alone, and partial sums are added in the order of the slices:
+the result is the same, bit for bit, with one thread or many.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from quorate.encode import Encoded
+from quorate.errors import FitError
+from quorate.infer.truth import Chain, LabelCounts
+from quorate.tags import TagSet
+
+__all__ = ["Counts", "Decoded", "Engine", "Tables", "ThreadsEngine", "available_threads"]
+
+Floats = NDArray[np.float64]
+Result = TypeVar("Result")
+
+_SLICES = 16
+_SLICE_TOKENS = 20_000
+
+
+class Tables(NamedTuple):
+    """Log-likelihood rows of the cells ``[G, J]`` and of the words ``[V, J]`` (no rows: without text)."""
+
+    cells: Floats
+    words: Floats
+
+
+class Counts(NamedTuple):
+    """What a pass brings back: Σ ln Z, and expected counts of cells ``[G, J]``, words ``[V, J]`` and labels."""
+
+    log_z: float
+    cells: Floats
+    words: Floats
+    labels: LabelCounts
+
+
+class Decoded(NamedTuple):
+    """What is given out, for all tokens and documents end to end.
+
+    ``posterior [N, J]``, decoded label ``path [N]``, ``log_probability [D]`` of that path, ``log_z [D]``; a span that
+    begins at token t ends before token ``span_end[t]`` (0: none begins) and has ``span_probability[t]``;
+    ``cells [G, J]`` are the counts of cells under this posterior.
+    """
+
+    posterior: Floats
+    path: NDArray[np.int32]
+    log_probability: Floats
+    log_z: Floats
+    span_end: NDArray[np.int32]
+    span_probability: Floats
+    cells: Floats
+
+
+class Engine(Protocol):
+    """One corpus, ready for passes over it."""
+
+    def run(self, tables: Tables, chain: Chain) -> Counts:
+        """Likelihood, forward–backward and counts."""
+
+    def vote(self, table: Floats, smoothing: float) -> Counts:
+        """Counts of a posterior made of votes: each event votes with its cell's row of ``table`` ``[G, J]``."""
+
+    def decode(self, tables: Tables, chain: Chain, *, by_token: bool) -> Decoded:
+        """Posteriors, sequences and spans with their probabilities."""
+
+
+def available_threads() -> int:
+    """How many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+class _Groups(NamedTuple):
+    """Tokens by group (cell or word): group g has ``token[start[g]:start[g + 1]]``."""
+
+    start: NDArray[np.int64]
+    token: NDArray[np.int32]
+    weight: Floats
+    bounds: NDArray[np.int64]
+
+
+class ThreadsEngine:
+    """Runs passes on threads of this process; the compiled kernels let go of the interpreter lock.
+
+    ``known`` is the known label of each token or −1 (see :func:`quorate.encode.encode_known`), ``text`` whether words
+    count, ``names`` what to call a document in a message.
+    """
+
+    def __init__(
+        self,
+        encoded: Encoded,
+        *,
+        known: NDArray[np.int32] | None = None,
+        text: bool = True,
+        threads: int | None = None,
+        names: Callable[[int], str] | None = None,
+    ) -> None:
+        from quorate.infer import chain as kernels  # compiled code is loaded when a fit starts, not before
+
+        self._kernels = kernels
+        self._tagset = encoded.tagset
+        self._pool = ThreadPoolExecutor(threads or available_threads())
+        self._name = names or (lambda d: f"document {d}")
+        self._data = kernels.Data(
+            encoded.doc_start,
+            encoded.event_start,
+            encoded.event_cell,
+            np.zeros(0) if encoded.event_weight is None else encoded.event_weight,
+            encoded.word,
+            np.zeros(0, np.int32) if known is None else known,
+        )
+        self.posterior = np.zeros((encoded.n_tokens, len(encoded.tagset.labels)))
+        slices = max(_SLICES, encoded.n_tokens // _SLICE_TOKENS)
+        self._bounds = _balanced(encoded.doc_start, slices)
+        self._by_cell = _grouped(
+            encoded.event_cell, encoded.event_start, self._data.event_weight, len(encoded.cells.label), slices
+        )
+        every = np.arange(encoded.n_tokens + 1)
+        self._by_word = _grouped(encoded.word, every, np.zeros(0), len(encoded.words), slices) if text else None
+
+    def run(self, tables: Tables, chain: Chain) -> Counts:
+        """One pass: see :class:`Engine`."""
+        rows, steps = self._kernels.Rows(*tables, chain.end), self._steps(chain.start, chain.trans)
+        J = len(chain.start)
+
+        def alone(first: int, last: int) -> tuple[float, Floats]:
+            labels = np.zeros(J)
+            args = (self._data, rows, steps, first, last, self.posterior, labels)
+            return self._kernels.independent_slice(*args), labels
+
+        def coupled(first: int, last: int) -> tuple[tuple[float, int], Floats, Floats]:
+            starts, pairs = np.zeros(J), np.zeros((J, J))
+            args = (self._data, rows, steps, first, last, self.posterior, starts, pairs)
+            return self._kernels.chain_slice(*args), starts, pairs
+
+        if not chain.coupled:
+            log_zs, labels = zip(*self._over(self._bounds, alone), strict=True)
+            return self._counted(sum(log_zs), LabelCounts(np.zeros(J), np.zeros((J, J)), sum(labels)))
+        outcomes, starts, pairs = zip(*self._over(self._bounds, coupled), strict=True)
+        self._raise_if_stuck(stuck for _, stuck in outcomes)
+        return self._counted(sum(log_z for log_z, _ in outcomes), _label_counts(starts, pairs))
+
+    def vote(self, table: Floats, smoothing: float) -> Counts:
+        """Shares of votes as posterior: see :class:`Engine`."""
+        J = table.shape[1]
+
+        def count(first: int, last: int) -> tuple[Floats, Floats]:
+            starts, pairs = np.zeros(J), np.zeros((J, J))
+            self._kernels.vote_slice(self._data, table, smoothing, first, last, self.posterior, starts, pairs)
+            return starts, pairs
+
+        starts, pairs = zip(*self._over(self._bounds, count), strict=True)
+        return self._counted(0.0, _label_counts(starts, pairs))
+
+    def decode(self, tables: Tables, chain: Chain, *, by_token: bool) -> Decoded:
+        """The output pass: see :class:`Engine`."""
+        tagset, N, D = self._tagset, len(self.posterior), len(self._data.doc_start) - 1
+        out = (np.zeros(N, np.int32), np.zeros(D), np.zeros(D), np.zeros(N, np.int32), np.zeros(N))
+        rows, steps = self._kernels.Rows(*tables, chain.end), self._steps(chain.start, chain.trans)
+        allowed = self._steps(chain.start + _log(tagset.allowed_first), chain.trans + _log(tagset.allowed))
+        shape = self._kernels.SpanShape(*_span_shape(tagset))
+
+        def decode(first: int, last: int) -> int:
+            ends = _log(tagset.allowed_last)
+            args = (self._data, rows, steps, allowed, ends, shape, by_token, first, last, self.posterior)
+            return self._kernels.decode_slice(*args, *out)  # type: ignore[no-any-return]
+
+        self._raise_if_stuck(self._over(self._bounds, decode))
+        return Decoded(self.posterior, *out, self._sums(self._by_cell))
+
+    def _steps(self, log_start: Floats, log_trans: Floats) -> Any:
+        trans = np.exp(log_trans)
+        back = np.ascontiguousarray(trans.T)
+        return self._kernels.Steps(
+            np.ascontiguousarray(log_start), np.ascontiguousarray(log_trans), np.exp(log_start), trans, back
+        )
+
+    def _counted(self, log_z: float, labels: LabelCounts) -> Counts:
+        words = self._sums(self._by_word) if self._by_word else np.zeros((0, self.posterior.shape[1]))
+        return Counts(float(log_z), self._sums(self._by_cell), words, labels)
+
+    def _sums(self, groups: _Groups) -> Floats:
+        counts = np.empty((len(groups.start) - 1, self.posterior.shape[1]))
+
+        def count(first: int, last: int) -> None:
+            self._kernels.count_slice(groups.start, groups.token, groups.weight, first, last, self.posterior, counts)
+
+        self._over(groups.bounds, count)
+        return counts
+
+    def _over(self, bounds: NDArray[np.int64], work: Callable[[int, int], Result]) -> list[Result]:
+        return list(self._pool.map(work, bounds[:-1].tolist(), bounds[1:].tolist()))
+
+    def _raise_if_stuck(self, documents: Iterable[int]) -> None:
+        for d in documents:
+            if d >= 0:
+                raise FitError(
+                    f"{self._name(d)}: no tag sequence is possible (the known labels, or the evidence, rule out "
+                    f"every one{self._where_stuck(d)})"
+                )
+
+    def _where_stuck(self, d: int) -> str:
+        """The first token where known labels leave no path, for the message."""
+        if not len(self._data.known):
+            return ""
+        tagset, first, last = self._tagset, int(self._data.doc_start[d]), int(self._data.doc_start[d + 1])
+        reachable = tagset.allowed_first
+        length = last - first
+        for position in range(length):
+            known = self._data.known[first + position]
+            if position:
+                reachable = np.any(tagset.allowed[reachable], axis=0)
+            if known >= 0:
+                reachable = np.logical_and(reachable, np.arange(len(reachable)) == known)
+            if position == length - 1:
+                reachable = np.logical_and(reachable, tagset.allowed_last)
+            if not reachable.any():
+                return f"; the first conflict is at token {position + 1}"
+        return ""
+
+
+def _label_counts(starts: Sequence[Floats], pairs: Sequence[Floats]) -> LabelCounts:
+    first, between = np.sum(starts, axis=0), np.sum(pairs, axis=0)
+    return LabelCounts(first, between, first + between.sum(axis=0))
+
+
+def _balanced(start: NDArray[np.int64], slices: int) -> NDArray[np.int64]:
+    """Cuts between groups so that every slice holds about as many members."""
+    wanted = np.linspace(0, start[-1], slices + 1)[1:-1]
+    return np.concatenate([[0], np.searchsorted(start, wanted), [len(start) - 1]])
+
+
+def _grouped(
+    member_of: NDArray[np.int32], start: NDArray[np.int64], weight: Floats, n_groups: int, slices: int
+) -> _Groups:
+    """From "token → groups" to "group → tokens": a transposed sparse matrix, without those beyond ``n_groups``."""
+    width = max(n_groups, int(member_of.max()) + 1 if len(member_of) else 0)
+    data = weight if len(weight) else np.ones(len(member_of), np.int8)
+    transposed = csr_array((data, member_of, start), shape=(len(start) - 1, width)).tocsc()
+    by_group = transposed.indptr[: n_groups + 1].astype(np.int64)
+    end = int(by_group[-1])
+    kept = transposed.data[:end] if len(weight) else np.zeros(0)
+    return _Groups(by_group, transposed.indices[:end].astype(np.int32), kept, _balanced(by_group, slices))
+
+
+def _span_shape(tagset: TagSet) -> tuple[NDArray[np.int32], ...]:
+    """For every label: does it always open a span, always close one, and of which type is it (−1: none)."""
+    opens = [prefix in ("B", "S") for prefix, _ in tagset.parts]
+    closes = [prefix in ("E", "S") for prefix, _ in tagset.parts]
+    kinds = [tagset.types.index(kind) if prefix else -1 for prefix, kind in tagset.parts]
+    return tuple(np.array(column, np.int32) for column in (opens, closes, kinds))
+
+
+def _log(mask: NDArray[np.bool_]) -> Floats:
+    return np.where(mask, 0.0, -np.inf)

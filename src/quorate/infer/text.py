@@ -1,0 +1,64 @@
+"""Models of the text given the truth. Now: which word stands there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quorate.infer.dirichlet import View, expected_log, kl_sparse
+
+__all__ = ["Words"]
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Words:
+    """ρ_j ~ Dir(κ0) over the vocabulary, x ~ Cat(ρ_t). ``counts`` is ``[V, J]``.
+
+    A word that was never seen in fitting gives no evidence: it has no row.
+    """
+
+    kappa0: float
+    counts: Floats
+
+    @classmethod
+    def of(cls, n_words: int, n_labels: int, kappa0: float) -> Self:
+        """The model before any data."""
+        return cls(kappa0, np.zeros((n_words, n_labels)))
+
+    @property
+    def _totals(self) -> Floats:
+        return np.asarray(self.counts.sum(axis=0) + self.kappa0 * len(self.counts))
+
+    @cached_property
+    def _expected(self) -> Floats:
+        return expected_log(self.kappa0 + self.counts, self._totals)
+
+    def log_lik(self, view: View = expected_log) -> Floats:
+        """``[V, J]`` ln ρ_j of every word."""
+        if view is expected_log:
+            return self._expected
+        return view(self.kappa0 + self.counts, self._totals)
+
+    def updated(self, counts: Floats) -> Self:
+        """With these counts of words by label."""
+        return replace(self, counts=counts)
+
+    def kl(self) -> float:
+        """Σ over labels."""
+        V, J = self.counts.shape
+        prior = np.array(self.kappa0)
+        return kl_sparse(self.kappa0 + self.counts, prior, self._expected, self._totals, np.full(J, self.kappa0 * V))
+
+    def arrays(self) -> dict[str, Floats]:
+        """The counts."""
+        return {"words": self.counts}
+
+    def restored(self, arrays: dict[str, Floats]) -> Self:
+        """With counts from a file."""
+        return replace(self, counts=arrays["words"])

@@ -1,0 +1,303 @@
+"""Tag schemes: which tags there are, which may follow which, and spans ⇄ tags.
+
+A :class:`TagSet` is the ordered list of labels that a model works with. Span schemes (BIO, BIOES, IO) always hold ``O``
+and every tag of every type, used or not; the plain scheme (part-of-speech tags, classes) holds the labels in use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quorate.errors import InputError
+
+__all__ = ["OUTSIDE", "Invalid", "Scheme", "Span", "TagSet", "find_spans"]
+
+OUTSIDE = "O"
+MISSING = -1
+
+
+class Scheme(StrEnum):
+    """How spans are written as tags.
+
+    >>> Scheme("bio") is Scheme.BIO
+    True
+    """
+
+    BIO = "bio"
+    BIOES = "bioes"
+    IO = "io"
+    PLAIN = "plain"
+
+
+class Invalid(StrEnum):
+    """What to do with a tag that cannot follow the one before it.
+
+    >>> Invalid("repair") is Invalid.REPAIR
+    True
+    """
+
+    REPAIR = "repair"
+    KEEP = "keep"
+    ERROR = "error"
+
+
+class Span(NamedTuple):
+    """Tokens ``start`` to ``end`` (excluded) are one span with this label.
+
+    >>> Span(0, 2, "PER").label
+    'PER'
+    """
+
+    start: int
+    end: int
+    label: str
+
+
+_PREFIXES = {
+    Scheme.BIO: ("B", "I"),
+    Scheme.BIOES: ("B", "I", "E", "S"),
+    Scheme.IO: ("I",),
+    Scheme.PLAIN: (),
+}
+
+
+def _split(tag: str) -> tuple[str, str]:
+    """``"B-PER"`` → ``("B", "PER")``; anything that is not of this form, ``("", tag)``."""
+    if len(tag) > 2 and tag[1] == "-" and tag[0] in "BIES":
+        return tag[0], tag[2:]
+    return "", tag
+
+
+def find_spans(tags: Sequence[str | None], *, orphans: bool = True) -> list[Span]:
+    """The spans that a sequence of BIO, BIOES or IO tags marks, read as people mean them.
+
+    An *orphan* is an ``I`` (or ``E``) with no open span of its type before it: with ``orphans`` it opens a span,
+    without it is passed over. A missing tag (``None``) ends a span.
+
+    >>> find_spans(["B-PER", "I-PER", "O", "I-LOC"])
+    [Span(start=0, end=2, label='PER'), Span(start=3, end=4, label='LOC')]
+    >>> find_spans(["B-PER", "I-PER", "O", "I-LOC"], orphans=False)
+    [Span(start=0, end=2, label='PER')]
+    """
+    spans: list[Span] = []
+    start, label = -1, ""
+    for position, tag in enumerate(tags):
+        if tag is None or tag == OUTSIDE:
+            if start >= 0:
+                spans.append(Span(start, position, label))
+                start = -1
+            continue
+        prefix, kind = tag[0], tag[2:]
+        if not (prefix in "IE" and start >= 0 and kind == label):
+            if start >= 0:
+                spans.append(Span(start, position, label))
+            start, label = (position, kind) if prefix in "BS" or orphans else (-1, "")
+        if prefix in "ES" and start >= 0:
+            spans.append(Span(start, position + 1, label))
+            start = -1
+    if start >= 0:
+        spans.append(Span(start, len(tags), label))
+    return spans
+
+
+class _Repaired(NamedTuple):
+    codes: NDArray[np.int16]
+    changed: int
+
+
+@dataclass(frozen=True)
+class TagSet:
+    """The labels of a corpus in a fixed order, and the rules of their scheme.
+
+    >>> tagset = TagSet.of_types(Scheme.BIO, ["PER", "LOC"])
+    >>> tagset.labels
+    ('O', 'B-LOC', 'I-LOC', 'B-PER', 'I-PER')
+    >>> tagset.tags([Span(1, 3, "PER")], length=4)
+    ['O', 'B-PER', 'I-PER', 'O']
+    """
+
+    scheme: Scheme
+    labels: tuple[str, ...]
+
+    @classmethod
+    def of_types(cls, scheme: Scheme, types: Iterable[str]) -> TagSet:
+        """Every tag of the given span types (of the plain scheme: the labels themselves), sorted."""
+        names = sorted(set(types))
+        if scheme is Scheme.PLAIN:
+            return cls(scheme, tuple(names))
+        return cls(scheme, (OUTSIDE, *(f"{p}-{name}" for name in names for p in _PREFIXES[scheme])))
+
+    @classmethod
+    def infer(cls, tags: Iterable[str], scheme: Scheme | None = None) -> TagSet:
+        """The tag set that these tags belong to; the scheme is inferred unless given.
+
+        Tags that begin with ``B-``, ``I-``, ``E-`` or ``S-`` make it a span scheme: BIOES if any is ``E-`` or ``S-``,
+        BIO if any is ``B-``, IO otherwise. Without any such tag the scheme is plain.
+
+        >>> TagSet.infer(["O", "I-PER", "B-PER"]).scheme
+        <Scheme.BIO: 'bio'>
+        """
+        used = sorted(set(tags))
+        prefixes = {_split(tag)[0] for tag in used} - {""}
+        if scheme is None:
+            if prefixes & {"E", "S"}:
+                scheme = Scheme.BIOES
+            elif "B" in prefixes:
+                scheme = Scheme.BIO
+            else:
+                scheme = Scheme.IO if prefixes else Scheme.PLAIN
+        if scheme is Scheme.PLAIN:
+            tagset = cls.of_types(scheme, used)
+        else:
+            stray = [tag for tag in used if tag != OUTSIDE and _split(tag)[0] not in _PREFIXES[scheme]]
+            if stray:
+                raise UnknownTagError(stray[0], scheme)
+            tagset = cls.of_types(scheme, (_split(tag)[1] for tag in used if tag != OUTSIDE))
+        if len(tagset.labels) < 2:
+            only = repr(used[0]) if used else "missing"
+            raise InputError(f"every tag is {only}, so there is nothing to combine (at least two labels are needed)")
+        return tagset
+
+    @cached_property
+    def index(self) -> dict[str, int]:
+        """From label to its position."""
+        return {label: position for position, label in enumerate(self.labels)}
+
+    @property
+    def outside(self) -> int | None:
+        """The position of ``O``, which stands before the first token; ``None`` in the plain scheme."""
+        return None if self.scheme is Scheme.PLAIN else 0
+
+    @cached_property
+    def parts(self) -> tuple[tuple[str, str], ...]:
+        """Prefix and type of every label: ``("B", "PER")``, and ``("", "O")`` for ``O`` and for plain labels."""
+        if self.scheme is Scheme.PLAIN:
+            return tuple(("", label) for label in self.labels)
+        return tuple(_split(label) for label in self.labels)
+
+    @cached_property
+    def types(self) -> tuple[str, ...]:
+        """The span types, sorted; in the plain scheme, the labels."""
+        if self.scheme is Scheme.PLAIN:
+            return self.labels
+        return tuple(sorted({kind for prefix, kind in self.parts if prefix}))
+
+    @cached_property
+    def allowed(self) -> NDArray[np.bool_]:
+        """``[J, J]``: may the second label follow the first?"""
+        J = len(self.labels)
+        table = np.ones((J, J), dtype=np.bool_)
+        if self.scheme in (Scheme.IO, Scheme.PLAIN):
+            return table
+        for i, (before, before_type) in enumerate(self.parts):
+            for j, (after, after_type) in enumerate(self.parts):
+                is_open = before in ("B", "I")
+                continues = after in ("I", "E")
+                if continues:
+                    table[i, j] = is_open and before_type == after_type
+                elif self.scheme is Scheme.BIOES:
+                    table[i, j] = not is_open
+        return table
+
+    @cached_property
+    def allowed_first(self) -> NDArray[np.bool_]:
+        """``[J]``: may a document begin with this label?"""
+        if self.outside is None:
+            return np.ones(len(self.labels), dtype=np.bool_)
+        return np.asarray(self.allowed[self.outside])
+
+    @cached_property
+    def allowed_last(self) -> NDArray[np.bool_]:
+        """``[J]``: may a document end with this label?"""
+        if self.scheme is not Scheme.BIOES:
+            return np.ones(len(self.labels), dtype=np.bool_)
+        return np.array([prefix not in ("B", "I") for prefix, _ in self.parts])
+
+    def is_valid(self, tags: Sequence[str]) -> bool:
+        """Whether no tag of a complete sequence breaks the scheme.
+
+        >>> TagSet.infer(["O", "B-PER"]).is_valid(["O", "I-PER"])
+        False
+        """
+        codes = np.array([self.index[tag] for tag in tags], dtype=np.int16)
+        return not self.invalid_positions(codes, np.array([0, len(codes)])).size
+
+    def spans(self, tags: Sequence[str | None], *, orphans: bool = True) -> list[Span]:
+        """The spans in a sequence of tags; none in the plain scheme.
+
+        >>> TagSet.infer(["O", "I-PER"]).spans(["I-PER", "I-PER", "O"])
+        [Span(start=0, end=2, label='PER')]
+        """
+        if self.scheme is Scheme.PLAIN:
+            return []
+        return find_spans(tags, orphans=orphans or self.scheme is Scheme.IO)
+
+    def tags(self, spans: Iterable[Span], length: int) -> list[str]:
+        """The tags of a sequence of ``length`` tokens with these spans, which must not overlap.
+
+        >>> TagSet.of_types(Scheme.BIOES, ["X"]).tags([Span(0, 3, "X"), Span(3, 4, "X")], length=4)
+        ['B-X', 'I-X', 'E-X', 'S-X']
+        """
+        tags = [OUTSIDE] * length
+        for start, end, label in spans:
+            for position in range(start, end):
+                tags[position] = f"I-{label}"
+            if self.scheme in (Scheme.BIO, Scheme.BIOES):
+                tags[start] = f"B-{label}"
+            if self.scheme is Scheme.BIOES:
+                tags[end - 1] = f"E-{label}" if end - start > 1 else f"S-{label}"
+        return tags
+
+    def invalid_positions(self, codes: NDArray[np.int16], starts: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Where labels break the scheme, in sequences laid end to end.
+
+        ``codes`` holds label positions, or ``MISSING``; sequence s is ``codes[starts[s]:starts[s + 1]]``. Before the
+        first token, and after a missing one, stands ``O``.
+        """
+        if self.outside is None or not len(codes):
+            return np.zeros(0, dtype=np.int64)
+        before = np.empty_like(codes)
+        before[1:] = codes[:-1]
+        filled = starts[:-1][np.diff(starts) > 0]
+        before[filled] = self.outside
+        before[before == MISSING] = self.outside
+        ok = self.allowed[before, codes] | (codes == MISSING)
+        last = starts[1:][np.diff(starts) > 0] - 1
+        ok[last] &= self.allowed_last[codes[last]] | (codes[last] == MISSING)
+        return np.flatnonzero(~ok)
+
+    def repaired(self, codes: NDArray[np.int16], starts: NDArray[np.int64]) -> _Repaired:
+        """The same sequences with every label that breaks the scheme mended, and how many labels changed.
+
+        The spans are read as people mean them (an ``I-x`` with no open span begins one) and written again.
+        """
+        invalid = self.invalid_positions(codes, starts)
+        if not invalid.size:
+            return _Repaired(codes, 0)
+        mended = codes.copy()
+        for s in np.unique(np.searchsorted(starts, invalid, side="right") - 1):
+            piece = slice(starts[s], starts[s + 1])
+            tags = [None if code == MISSING else self.labels[code] for code in codes[piece]]
+            valid = self.tags(find_spans(tags), len(tags))
+            mended[piece] = [MISSING if old is None else self.index[tag] for old, tag in zip(tags, valid, strict=True)]
+        return _Repaired(mended, int(np.count_nonzero(mended != codes)))
+
+
+class UnknownTagError(InputError):
+    """A tag that is not of the scheme; whoever knows the documents says where it stands."""
+
+    def __init__(self, tag: str, scheme: Scheme, *, where: str = "") -> None:
+        self.tag, self.scheme = tag, scheme
+        forms = ", ".join([OUTSIDE, *(f"{prefix}-x" for prefix in _PREFIXES[scheme])])
+        super().__init__(
+            f"tag {tag!r} is not of the scheme {scheme.value.upper()} ({forms}) that the other tags follow "
+            "(correct it, or give the scheme with --scheme)",
+            where=where,
+        )

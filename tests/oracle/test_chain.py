@@ -1,0 +1,214 @@
+"""The compiled recursion against every path, enumerated; and against hmmlearn on long sequences."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hmmlearn.hmm import CategoricalHMM
+from numpy.typing import NDArray
+
+from problems import Enumerated, enumerate_paths, random_corpus, tagset
+from quorate.encode import encode, encode_known
+from quorate.infer.engine import Tables, ThreadsEngine
+from quorate.infer.truth import Chain
+from quorate.tags import Invalid, Scheme, TagSet, find_spans
+
+Floats = NDArray[np.float64]
+CLOSE = {"rtol": 1e-9, "atol": 1e-12}
+
+
+def random_chain(rng: np.random.Generator, tags: TagSet, spread: float = 2.0) -> Chain:
+    """Sub-normalised steps, as VB passes them, without what the scheme forbids."""
+    J = len(tags.labels)
+    trans = rng.normal(-1.0, spread, (J, J))
+    trans[~tags.allowed] = -np.inf
+    start = rng.normal(-1.0, spread, J)
+    start[~tags.allowed_first] = -np.inf
+    return Chain(start, trans, np.where(tags.allowed_last, 0.0, -np.inf), True)
+
+
+class Problem:
+    """A small corpus with random tables: the engine on one side, every path on the other."""
+
+    def __init__(self, rng: np.random.Generator, scheme: Scheme, *, known: bool, spread: float = 2.0) -> None:
+        self.tags = tagset(scheme, 1 if scheme is Scheme.BIOES else 2)
+        self.corpus = random_corpus(rng, self.tags, longest=4)
+        self.encoded = encode(self.corpus, self.tags)
+        self.known = None
+        if known:
+            clamp = {
+                d.id: tuple(tag if rng.random() < 0.4 else None for tag in d.gold or ())
+                for d in self.corpus
+                if rng.random() < 0.7
+            }
+            clamp = {key: tags for key, tags in clamp.items() if self._possible(tags)}
+            self.known = encode_known(self.corpus, self.tags, clamp, Invalid.REPAIR)
+        J = len(self.tags.labels)
+        self.tables = Tables(
+            rng.normal(0, spread, (len(self.encoded.cells.label), J)),
+            rng.normal(0, spread, (len(self.encoded.words), J)),
+        )
+        self.chain = random_chain(rng, self.tags)
+        self.engine = ThreadsEngine(self.encoded, known=self.known, threads=2)
+
+    def _possible(self, given: tuple[str | None, ...]) -> bool:
+        codes = np.array([-1 if tag is None else self.tags.index[tag] for tag in given], np.int16)
+        return not self.tags.invalid_positions(codes, np.array([0, len(codes)])).size
+
+    def evidence(self, d: int) -> Floats:
+        """What the kernel gathers, written out token by token."""
+        rows = []
+        for t in range(self.encoded.doc_start[d], self.encoded.doc_start[d + 1]):
+            row = self.tables.words[self.encoded.word[t]].copy()
+            for e in range(self.encoded.event_start[t], self.encoded.event_start[t + 1]):
+                row += self.tables.cells[self.encoded.event_cell[e]]
+            if self.known is not None and self.known[t] >= 0:
+                row[np.arange(len(row)) != self.known[t]] = -np.inf
+            rows.append(row)
+        rows[-1] = rows[-1] + self.chain.end
+        return np.array(rows)
+
+    def enumerated(self, d: int) -> Enumerated:
+        return enumerate_paths(self.evidence(d), self.chain.start, self.chain.trans)
+
+
+SCHEMES = list(Scheme)
+
+
+@pytest.mark.parametrize("known", [False, True])
+@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("seed", range(3))
+def test_pass_equals_enumeration(scheme: Scheme, known: bool, seed: int) -> None:
+    problem = Problem(np.random.default_rng(seed), scheme, known=known)
+    counts = problem.engine.run(problem.tables, problem.chain)
+    answers = [problem.enumerated(d) for d in range(len(problem.corpus))]
+    posterior = np.concatenate([answer.posterior for answer in answers])
+    np.testing.assert_allclose(counts.log_z, sum(answer.log_z for answer in answers), **CLOSE)
+    np.testing.assert_allclose(problem.engine.posterior, posterior, **CLOSE)
+    np.testing.assert_allclose(counts.labels.pairs, sum(answer.pairs for answer in answers), **CLOSE)
+    np.testing.assert_allclose(counts.labels.first, sum(answer.posterior[0] for answer in answers), **CLOSE)
+    np.testing.assert_allclose(counts.labels.all, posterior.sum(axis=0), **CLOSE)
+    for g in range(len(problem.tables.cells)):
+        tokens = [
+            t
+            for t in range(len(posterior))
+            if g in problem.encoded.event_cell[slice(*problem.encoded.event_start[t : t + 2])]
+        ]
+        np.testing.assert_allclose(counts.cells[g], posterior[tokens].sum(axis=0), **CLOSE)
+    for v in range(len(problem.tables.words)):
+        np.testing.assert_allclose(counts.words[v], posterior[problem.encoded.word == v].sum(axis=0), **CLOSE)
+
+
+@pytest.mark.parametrize("known", [False, True])
+@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("seed", range(3))
+def test_decoding_equals_enumeration(scheme: Scheme, known: bool, seed: int) -> None:
+    problem = Problem(np.random.default_rng(seed + 10), scheme, known=known)
+    decoded = problem.engine.decode(problem.tables, problem.chain, by_token=False)
+    n_spans = 0
+    for d in range(len(problem.corpus)):
+        answer = problem.enumerated(d)
+        first, last = problem.encoded.doc_start[d], problem.encoded.doc_start[d + 1]
+        assert tuple(decoded.path[first:last]) == answer.best
+        np.testing.assert_allclose(decoded.log_probability[d], answer.best_log_probability, rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(decoded.log_z[d], answer.log_z, **CLOSE)
+        np.testing.assert_allclose(decoded.posterior[first:last], answer.posterior, **CLOSE)
+        if scheme is Scheme.PLAIN:
+            assert not decoded.span_end[first:last].any()
+            continue
+        best_spans = problem.tags.spans([problem.tags.labels[label] for label in answer.best])
+        assert np.count_nonzero(decoded.span_end[first:last]) == len(best_spans)
+        for span in best_spans:
+            n_spans += 1
+            exact = sum(
+                weight
+                for path, weight in answer.weights.items()
+                if span in find_spans([problem.tags.labels[label] for label in path])
+            )
+            assert decoded.span_end[first + span.start] == first + span.end
+            np.testing.assert_allclose(decoded.span_probability[first + span.start], exact, **CLOSE)
+    assert n_spans > 0 or scheme is Scheme.PLAIN
+
+
+def test_by_token_takes_each_tokens_best_label() -> None:
+    problem = Problem(np.random.default_rng(4), Scheme.BIO, known=False)
+    decoded = problem.engine.decode(problem.tables, problem.chain, by_token=True)
+    np.testing.assert_array_equal(decoded.path, decoded.posterior.argmax(axis=1))
+
+
+@pytest.mark.parametrize("scheme", [Scheme.BIO, Scheme.BIOES])
+def test_evidence_too_far_apart_for_scaling_is_done_in_log_space(scheme: Scheme) -> None:
+    """Labels differ by thousands of nats, as with 120 annotators: a scaled sum is 0 for some documents."""
+    fell_back = 0
+    for seed in range(5):
+        problem = Problem(np.random.default_rng(seed), scheme, known=True, spread=900.0)
+        counts = problem.engine.run(problem.tables, problem.chain)
+        posterior = problem.engine.posterior.copy()
+        decoded = problem.engine.decode(problem.tables, problem.chain, by_token=False)
+        answers = [problem.enumerated(d) for d in range(len(problem.corpus))]
+        np.testing.assert_allclose(counts.log_z, sum(answer.log_z for answer in answers), rtol=1e-9)
+        np.testing.assert_allclose(posterior, np.concatenate([a.posterior for a in answers]), rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(decoded.posterior, posterior, rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(counts.labels.pairs, sum(a.pairs for a in answers), rtol=1e-9, atol=1e-9)
+        fell_back += sum(np.ptp(problem.evidence(d)[np.isfinite(problem.evidence(d))]) > 800 for d in range(4))
+    assert fell_back > 0
+
+
+def test_clamped_inside_after_near_certain_outside_is_done_in_log_space() -> None:
+    """The known label leaves only paths of weight e^-2000: the scaled recursion loses them, log space does not."""
+    from quorate.corpus import Corpus, Document
+
+    tags = tagset(Scheme.BIO)
+    corpus = Corpus([Document("1", ("a", "b"), {"x": ("O", "O")})])
+    encoded = encode(corpus, tags)
+    known = np.array([-1, tags.index["I-T0"]], np.int32)
+    engine = ThreadsEngine(encoded, known=known, text=False)
+    rows = np.zeros((len(encoded.cells.label), 3))
+    rows[:, 1:] = -1000.0
+    chain = random_chain(np.random.default_rng(0), tags)
+    counts = engine.run(Tables(rows, np.zeros((0, 3))), chain)
+    expected = chain.start[1] + chain.trans[1, 2] - 2000.0
+    np.testing.assert_allclose(counts.log_z, expected, rtol=1e-12)
+    np.testing.assert_allclose(engine.posterior, [[0, 1, 0], [0, 0, 1]], atol=1e-12)
+
+
+def test_long_sequence_agrees_with_hmmlearn() -> None:
+    rng = np.random.default_rng(0)
+    J, V, length = 4, 6, 3000
+    model = CategoricalHMM(n_components=J, init_params="")
+    model.startprob_ = rng.dirichlet(np.ones(J))
+    model.transmat_ = rng.dirichlet(np.ones(J), size=J)
+    model.emissionprob_ = rng.dirichlet(np.ones(V), size=J)
+    words = rng.integers(V, size=length)
+    log_prob, posterior = model.score_samples(words[:, None])
+    path_log_prob, path = model.decode(words[:, None])
+
+    from quorate.corpus import Corpus, Document
+
+    tags = TagSet.of_types(Scheme.PLAIN, ["a", "b", "c", "d"])
+    corpus = Corpus([Document("1", tuple(f"w{word}" for word in words))])
+    encoded = encode(corpus, tags, words=[f"w{v}" for v in range(V)])
+    engine = ThreadsEngine(encoded)
+    tables = Tables(np.zeros((0, J)), np.log(model.emissionprob_.T))
+    chain = Chain(np.log(model.startprob_), np.log(model.transmat_), np.zeros(J), True)
+    counts = engine.run(tables, chain)
+    np.testing.assert_allclose(counts.log_z, log_prob, rtol=1e-9)
+    np.testing.assert_allclose(engine.posterior, posterior, rtol=1e-6, atol=1e-9)
+    decoded = engine.decode(tables, chain, by_token=False)
+    # Equally good paths may be told apart by rounding alone: the score must agree, the path nearly everywhere.
+    np.testing.assert_allclose(decoded.log_probability[0], path_log_prob - log_prob, rtol=1e-9)
+    assert np.mean(decoded.path == path) > 0.99
+
+
+def test_independent_tokens_equal_a_chain_with_equal_rows() -> None:
+    """Two routes to one answer: the short kernel and the recursion."""
+    problem = Problem(np.random.default_rng(7), Scheme.PLAIN, known=False)
+    row = np.log(np.random.default_rng(1).dirichlet(np.ones(len(problem.tags.labels))))
+    chain = Chain(row, np.tile(row, (len(row), 1)), np.zeros(len(row)), False)
+    alone = problem.engine.run(problem.tables, chain)
+    posterior = problem.engine.posterior.copy()
+    coupled = problem.engine.run(problem.tables, chain._replace(coupled=True))
+    np.testing.assert_allclose(alone.log_z, coupled.log_z, **CLOSE)
+    np.testing.assert_allclose(posterior, problem.engine.posterior, **CLOSE)
+    np.testing.assert_allclose(alone.labels.all, coupled.labels.all, **CLOSE)
+    np.testing.assert_allclose(alone.cells, coupled.cells, **CLOSE)

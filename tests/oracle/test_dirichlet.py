@@ -1,0 +1,42 @@
+"""Expectations and divergences against samples."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.stats import dirichlet as dirichlet_density
+
+from quorate.infer import dirichlet
+
+A = np.array([0.7, 3.0, 12.0])
+P = np.array([1.0, 1.0, 2.0])
+
+
+@pytest.fixture(scope="module")
+def samples() -> np.ndarray:
+    return np.random.default_rng(0).dirichlet(A, size=400_000)
+
+
+def test_expected_log_by_monte_carlo(samples: np.ndarray) -> None:
+    np.testing.assert_allclose(dirichlet.expected_log(A), np.log(samples).mean(axis=0), rtol=0.0, atol=0.02)
+
+
+def test_log_mean_by_monte_carlo(samples: np.ndarray) -> None:
+    np.testing.assert_allclose(np.exp(dirichlet.log_mean(A)), samples.mean(axis=0), rtol=0.0, atol=0.002)
+
+
+def test_kl_by_monte_carlo(samples: np.ndarray) -> None:
+    ratio = dirichlet_density.logpdf(samples.T, A) - dirichlet_density.logpdf(samples.T, P)
+    np.testing.assert_allclose(dirichlet.kl(A, P), ratio.mean(), rtol=0.0, atol=0.02)
+
+
+def test_kl_adds_up_over_rows() -> None:
+    rows = np.stack([A, P])
+    np.testing.assert_allclose(dirichlet.kl(rows, P), dirichlet.kl(A, P) + 0.0, rtol=1e-12)
+
+
+def test_structural_zeros_are_left_out() -> None:
+    with_zero = dirichlet.kl(np.append(A, 0.0), np.append(P, 0.0))
+    np.testing.assert_allclose(with_zero, dirichlet.kl(A, P), rtol=1e-12)
+    assert dirichlet.expected_log(np.append(A, 0.0))[-1] == -np.inf
+    np.testing.assert_allclose(dirichlet.expected_log(np.append(A, 0.0))[:-1], dirichlet.expected_log(A), rtol=1e-12)
