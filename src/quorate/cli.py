@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -63,10 +62,6 @@ def main() -> None:
     except QuorateError as error:
         print(f"quorate: {error}", file=sys.stderr)
         sys.exit(2)
-    except BrokenPipeError:
-        # Whoever read our output has gone; what is still in the buffer has nowhere to go either.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(141)
 
 
 def _show_version(wanted: bool) -> None:

@@ -39,6 +39,11 @@ class Consensus:
 
     ``confidence`` is the probability of the whole sequence, ``token_confidence`` ``[L]`` that of each tag, and
     ``probabilities`` ``[L, J]`` those of all labels.
+
+    >>> import quorate
+    >>> one = quorate.aggregate(quorate.sample(), method="mv")["s001"]
+    >>> len(one.tags) == len(one.document.tokens) == len(one.token_confidence)
+    True
     """
 
     document: Document

@@ -262,8 +262,10 @@ def _with_soft_events(
             if now is None:
                 before = at_start
                 continue
-            pairs = np.outer(before, now)
-            pairs = pairs * may_follow if (pairs * may_follow).any() else _pairs_repaired(pairs, may_follow, tagset)
+            pairs = np.outer(before, now) * may_follow
+            if not pairs.any():
+                pairs = _pairs_repaired(np.outer(before, now), may_follow, tagset)
+                now = pairs.sum(axis=0)
             pairs /= pairs.sum()
             here, row = int(doc_start[d]) + position, number[name] * P
             extra.extend((here, (row + int(p)) * J + int(j), float(pairs[p, j])) for p, j in np.argwhere(pairs))

@@ -88,11 +88,11 @@ class Settings:
     truth: TruthModel = TruthModel.MARKOV
     text: bool = True
     alpha0: float = 1.0
-    epsilon0: float = 10.0
+    epsilon0: float = 30.0
     gamma0: float = 1.0
     kappa0: float = 0.3
     zeros: Zeros = Zeros.MOVED
-    temper: float = 0.7
+    temper: float = 0.6
     start: Start = Start.VOTES
     max_passes: int = 20
     tolerance: float = 1e-7

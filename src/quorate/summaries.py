@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.encode import Encoded
-from quorate.infer.annotators import Annotators
+from quorate.encode import Cells, Encoded
+from quorate.infer.annotators import Annotators, blocks
 
 __all__ = ["AnnotatorSummaries", "AnnotatorSummary", "summarise"]
 
@@ -77,29 +77,33 @@ class AnnotatorSummaries(Sequence[AnnotatorSummary]):
 def summarise(encoded: Encoded, counts: Floats, model: Annotators) -> AnnotatorSummaries:
     """Summaries from the counts of cells ``[G, J]`` under the final posterior, and the fitted annotator model."""
     names, cells = encoded.annotators, encoded.cells
-    K, J, P = len(names), cells.n_labels, cells.n_previous
+    K = len(names)
     labels = np.bincount(cells.annotator, encoded.cell_weights(), minlength=K).astype(np.float64)
     right = np.bincount(cells.annotator, counts[np.arange(len(counts)), cells.label], minlength=K)
     accuracy = np.divide(right, labels, out=np.full(K, np.nan), where=labels > 0)
-    informativeness = np.zeros(K)
-    first = np.searchsorted(cells.annotator, np.arange(K + 1))
-    for k in range(K):
-        own = slice(first[k], first[k + 1])
-        if not labels[k] > 0:
-            continue
-        by_previous = np.zeros((P, J))
-        np.add.at(by_previous, cells.previous[own], counts[own])
-        matrix = model.matrix(k)
-        if len(matrix) == 1:
-            by_previous = by_previous.sum(axis=0, keepdims=True)
-        used = np.flatnonzero(by_previous.sum(axis=1) > 0)
-        informativeness[k] = _mutual_information(by_previous[used] / labels[k], matrix[used])
-    return AnnotatorSummaries(names, np.stack([labels, accuracy, informativeness]), model)
+    return AnnotatorSummaries(names, np.stack([labels, accuracy, _informativeness(cells, counts, labels)]), model)
 
 
-def _mutual_information(truths: Floats, matrices: Floats) -> float:
-    """Σ over ι of p(ι)·MI(truth; label | ι) in bits, from p(ι, j) ``[ι, j]`` and p(i | ι, j) ``[ι, j, i]``."""
-    joint = truths[:, :, None] * matrices
-    labels = joint.sum(axis=1, keepdims=True) / truths.sum(axis=1)[:, None, None]
-    ratio = np.divide(matrices, labels, out=np.ones_like(joint), where=joint > 0)
-    return float((joint * np.log2(ratio)).sum())
+def _informativeness(cells: Cells, counts: Floats, labels: Floats) -> Floats:
+    """``[K]`` Bits per token: mutual information of label and truth given the previous label ι, mean over the own ι.
+
+    From the expected counts of (truth, label) after each ι, shrunk towards telling nothing as J more labels would that
+    had been drawn without looking: so a handful of labels does not seem to tell much by chance.
+    """
+    if not len(counts):
+        return np.zeros(len(labels))
+    row_of_cell = cells.annotator * cells.n_previous + cells.previous
+    first = np.flatnonzero(np.r_[True, row_of_cell[1:] != row_of_cell[:-1]])
+    row = np.repeat(np.arange(len(first)), np.diff(np.r_[first, len(counts)]))
+    truths = np.add.reduceat(counts, first)
+    totals = truths.sum(axis=1)
+    shrink = cells.n_labels
+    bits = np.zeros(len(counts))
+    for block in blocks(*counts.shape):
+        here, n = row[block], totals[row[block]][:, None]
+        alone = truths[here] / n * counts[block].sum(axis=1, keepdims=True) / n
+        joint = (counts[block] + shrink * alone) / (n + shrink)
+        ratio = np.divide(joint, alone, out=np.ones_like(joint), where=alone > 0)
+        bits[block] = (joint * np.log2(ratio, out=np.zeros_like(ratio), where=joint > 0)).sum(axis=1)
+    weighted = np.bincount(cells.annotator, bits * totals[row], minlength=len(labels))
+    return np.divide(weighted, labels, out=np.zeros(len(labels)), where=labels > 0)

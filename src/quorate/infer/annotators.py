@@ -307,6 +307,17 @@ class Sequential:
         return np.ascontiguousarray(sequential_prior(self.prior).transpose(0, 2, 1))
 
     @cached_property
+    def _row_prior(self) -> Floats:
+        """``[P, j]`` Σ over the labels of a row."""
+        return np.asarray(self._prior.sum(axis=1))
+
+    @cached_property
+    def _cells(self) -> Cells:
+        P, J = len(self._prior), len(self.prior.tagset.labels)
+        row, label = np.divmod(self.keys, J)
+        return Cells(row // P, row % P, label, self.n_annotators, J, P)
+
+    @cached_property
     def _rows(self) -> NDArray[np.int64]:
         """Number k·P + ι of every row that occurs, ascending."""
         return np.unique(self.keys // len(self.prior.tagset.labels))
@@ -325,37 +336,47 @@ class Sequential:
 
     def log_lik(self, cells: Cells, view: View = expected_log) -> Floats:
         """ln p(label | truth, previous label): the cell's count and prior over its row's."""
-        counts, row_counts = self._found(cells)
-        return view(
-            self._prior[cells.previous, cells.label] + counts,
-            self._prior.sum(axis=1)[cells.previous] + row_counts,
-        )
-
-    def _found(self, cells: Cells) -> tuple[Floats, Floats]:
-        """``[G, J]`` Counts of the given cells, and of the rows that they are in."""
-        if np.array_equal(cells.keys, self.keys):
-            return self.counts, self._row_counts[self._row_of_cell]
-        with_stranger = self._with_stranger
-        keys = cells._replace(annotator=_known(cells, self.n_annotators)).keys
-        J = cells.n_labels
-        return (
-            _looked_up(keys, with_stranger.keys, with_stranger.counts),
-            _looked_up(keys // J, with_stranger._rows, with_stranger._row_counts),
-        )
+        own = np.array_equal(cells.keys, self.keys)
+        if own and view is expected_log:
+            return self._expected
+        return self._viewed(view, cells, own=own)
 
     @cached_property
-    def _with_stranger(self) -> Self:
-        """One more annotator, who behaves as the others do on average."""
-        space = len(self._prior) * len(self.prior.tagset.labels)
-        pairs, where = np.unique(self.keys % space, return_inverse=True)
-        mean = np.zeros((len(pairs), self.counts.shape[1]))
-        np.add.at(mean, where, self.counts / max(self.n_annotators, 1))
-        return replace(
-            self,
-            n_annotators=self.n_annotators + 1,
-            keys=np.concatenate([self.keys, self.n_annotators * space + pairs]),
-            counts=np.concatenate([self.counts, mean]),
-        )
+    def _expected(self) -> Floats:
+        """``[G, J]`` E ln p of the own cells: the likelihood of a pass, and in its KL."""
+        return self._viewed(expected_log, self._cells, own=True)
+
+    def _viewed(self, view: View, cells: Cells, *, own: bool) -> Floats:
+        """``[G, J]`` The rows of the own cells, or of any others."""
+        out = np.empty((len(cells.label), cells.n_labels))
+        for block in blocks(*out.shape):
+            part = _part(cells, block)
+            if own:
+                counts, row_counts = self.counts[block], self._row_counts[self._row_of_cell[block]]
+            else:
+                counts, row_counts = self._found(part)
+            out[block] = view(
+                self._prior[part.previous, part.label] + counts, self._row_prior[part.previous] + row_counts
+            )
+        return out
+
+    def _found(self, cells: Cells) -> tuple[Floats, Floats]:
+        """``[G, J]`` Counts of the given cells, and of their rows; a stranger has the crowd's means."""
+        counts = _looked_up(cells.keys, self.keys, self.counts)
+        row_counts = _looked_up(cells.keys // cells.n_labels, self._rows, self._row_counts)
+        stranger = np.flatnonzero(cells.annotator >= self.n_annotators)
+        if len(stranger):
+            mean = self._mean_counts
+            counts[stranger] = mean[cells.previous[stranger], cells.label[stranger]]
+            row_counts[stranger] = mean.sum(axis=1)[cells.previous[stranger]]
+        return counts, row_counts
+
+    @cached_property
+    def _mean_counts(self) -> Floats:
+        """``[P, i, j]`` What the annotators have on average."""
+        total = np.zeros_like(self._prior)
+        np.add.at(total, (self._cells.previous, self._cells.label), self.counts)
+        return total / max(self.n_annotators, 1)
 
     def updated(self, cells: Cells, counts: Floats) -> Self:
         """With these counts of cells by truth."""
@@ -363,13 +384,17 @@ class Sequential:
 
     def kl(self) -> float:
         """Σ over the rows that occur."""
+        nothing = np.zeros(0)
         J = len(self.prior.tagset.labels)
-        previous, label = np.divmod(self.keys % (len(self._prior) * J), J)
-        prior = self._prior[previous, label]
-        row_prior = self._prior.sum(axis=1)[self._rows % len(self._prior)]
-        row_totals = row_prior + self._row_counts
-        expected = expected_log(prior + self.counts, row_totals[self._row_of_cell])
-        return kl_sparse(prior + self.counts, prior, expected, row_totals, row_prior)
+        total = 0.0
+        for block in blocks(len(self._rows), J):
+            row_prior = self._row_prior[self._rows[block] % len(self._prior)]
+            total += kl_sparse(nothing, nothing, nothing, row_prior + self._row_counts[block], row_prior)
+        for block in blocks(len(self.keys), J):
+            cells = _part(self._cells, block)
+            prior = self._prior[cells.previous, cells.label]
+            total += kl_sparse(prior + self.counts[block], prior, self._expected[block], nothing, nothing)
+        return total
 
     def matrix(self, annotator: int) -> Floats:
         """The rows' means, for every previous label."""
@@ -385,6 +410,19 @@ class Sequential:
     def restored(self, arrays: dict[str, Floats]) -> Self:
         """With counts from a file."""
         return replace(self, keys=arrays["annotator_cells"].astype(np.int64), counts=arrays["annotators"])
+
+
+_BLOCK = 1 << 18
+
+
+def blocks(n_rows: int, width: int) -> list[slice]:
+    """Rows in blocks, so that what is computed on the way takes little memory beside the counts themselves."""
+    size = max(1, _BLOCK // width)
+    return [slice(first, first + size) for first in range(0, n_rows, size)]
+
+
+def _part(cells: Cells, block: slice) -> Cells:
+    return cells._replace(annotator=cells.annotator[block], previous=cells.previous[block], label=cells.label[block])
 
 
 def _looked_up(wanted: NDArray[np.int64], keys: NDArray[np.int64], values: Floats) -> Floats:

@@ -55,11 +55,12 @@ class Data(NamedTuple):
 class Rows(NamedTuple):
     """Log-likelihoods of what was observed, by truth: of a cell ``[G, J]``, of a word ``[V, J]`` (empty: no text).
 
-    ``end`` ``[J]`` is 0, or −inf for a label that may not end a document.
+    ``temper`` is how much of a cell's row counts; ``end`` ``[J]`` is 0, or −inf where a document may not end so.
     """
 
     cells: Floats
     words: Floats
+    temper: float
     end: Floats
 
 
@@ -114,6 +115,8 @@ def gather_evidence(data: Data, rows: Rows, d: int, out: Floats) -> None:
             else:
                 for j in range(J):
                     row[j] += said[j]
+        for j in range(J):
+            row[j] *= rows.temper
         if n_words and data.word[t] < n_words:
             stands = rows.words[data.word[t]]
             for j in range(J):
@@ -142,8 +145,8 @@ def forward_backward(evidence: Floats, L: int, steps: Steps, alpha: Floats, beta
     for t in range(L):
         here = evidence[t]
         a = alpha[t]
-        top = here[0]
-        for j in range(1, J):
+        top = -math.inf
+        for j in range(J):
             top = max(top, here[j])
         if top == -math.inf:
             return math.nan
@@ -169,15 +172,16 @@ def forward_backward(evidence: Floats, L: int, steps: Steps, alpha: Floats, beta
             total += product
         if not total > LOST:
             return math.nan
+        log_total = math.log(total)
         if lost:
-            since_loss += math.log(total)
+            since_loss += log_total
             if since_loss < FALL:
                 return math.nan
         inverse = 1.0 / total
         for j in range(J):
             a[j] *= inverse
         scale[t] = total
-        log_z += math.log(total) + top
+        log_z += log_total + top
     for j in range(J):
         beta[L - 1, j] = 1.0
     for t in range(L - 1, 0, -1):
@@ -258,19 +262,9 @@ def chain_slice(
         gather_evidence(data, rows, d, evidence)
         log_z = forward_backward(evidence, L, steps, alpha, beta, scale)
         if math.isnan(log_z):
-            gather_evidence(data, rows, d, evidence)
-            log_z = log_forward_backward(evidence, L, steps, alpha, beta)
+            log_z = log_chain(data, rows, steps, d, posterior, pairs)
             if not log_z > -math.inf:
                 return total, d
-            for t in range(L):
-                for j in range(J):
-                    posterior[begin + t, j] = math.exp(alpha[t, j] + beta[t, j] - log_z)
-            for t in range(1, L):
-                for i in range(J):
-                    for j in range(J):
-                        pairs[i, j] += math.exp(
-                            alpha[t - 1, i] + steps.log_trans[i, j] + evidence[t, j] + beta[t, j] - log_z
-                        )
         else:
             for t in range(L):
                 for j in range(J):
@@ -291,6 +285,29 @@ def chain_slice(
             if steps.trans[i, j] > 0.0:
                 pairs[i, j] += unscaled[i, j] * steps.trans[i, j]
     return total, -1
+
+
+@njit(nogil=True, cache=True)
+def log_chain(data: Data, rows: Rows, steps: Steps, d: int, posterior: Floats, pairs: Floats) -> float:
+    """Posterior and Σ s of one document in log space; returns ln Z."""
+    J = rows.cells.shape[1]
+    begin = data.doc_start[d]
+    L = data.doc_start[d + 1] - begin
+    evidence = np.empty((L, J))
+    log_alpha = np.empty((L, J))
+    log_beta = np.empty((L, J))
+    gather_evidence(data, rows, d, evidence)
+    log_z = log_forward_backward(evidence, L, steps, log_alpha, log_beta)
+    if log_z > -math.inf:
+        for t in range(L):
+            for j in range(J):
+                posterior[begin + t, j] = math.exp(log_alpha[t, j] + log_beta[t, j] - log_z)
+        for t in range(1, L):
+            for i in range(J):
+                for j in range(J):
+                    step = steps.log_trans[i, j] + evidence[t, j]
+                    pairs[i, j] += math.exp(log_alpha[t - 1, i] + step + log_beta[t, j] - log_z)
+    return log_z
 
 
 @njit(nogil=True, cache=True)
@@ -363,9 +380,9 @@ def vote_slice(
 
 @njit(nogil=True, cache=True)
 def count_slice(
-    start: Ints, token: Ints32, weight: Floats, first: int, last: int, posterior: Floats, counts: Floats
+    start: Ints, token: Ints32, weight: Floats, temper: float, first: int, last: int, posterior: Floats, counts: Floats
 ) -> None:
-    """``counts[g]`` = Σ of the posteriors of group g's tokens, ``token[start[g]:start[g + 1]]`` (weighted, or not)."""
+    """``counts[g]`` = ``temper``·Σ of the posteriors of group g's tokens ``token[start[g]:start[g + 1]]``, weighted."""
     J = posterior.shape[1]
     weighted = weight.shape[0] > 0
     for g in range(first, last):
@@ -377,6 +394,8 @@ def count_slice(
             w = weight[e] if weighted else 1.0
             for j in range(J):
                 row[j] += w * here[j]
+        for j in range(J):
+            row[j] *= temper
 
 
 @njit(nogil=True, cache=True)

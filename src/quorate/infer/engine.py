@@ -25,15 +25,19 @@ __all__ = ["Counts", "Decoded", "Engine", "Tables", "ThreadsEngine", "available_
 Floats = NDArray[np.float64]
 Result = TypeVar("Result")
 
-_SLICES = 16
+_SLICES = 8
 _SLICE_TOKENS = 20_000
 
 
 class Tables(NamedTuple):
-    """Log-likelihood rows of the cells ``[G, J]`` and of the words ``[V, J]`` (no rows: without text)."""
+    """Log-likelihood rows of the cells ``[G, J]`` and of the words ``[V, J]`` (no rows: without text).
+
+    ``temper`` weighs what annotators said: in the likelihood, and in the counts that come back.
+    """
 
     cells: Floats
     words: Floats
+    temper: float = 1.0
 
 
 class Counts(NamedTuple):
@@ -68,7 +72,7 @@ class Engine(Protocol):
     def run(self, tables: Tables, chain: Chain) -> Counts:
         """Likelihood, forward–backward and counts."""
 
-    def vote(self, table: Floats, smoothing: float) -> Counts:
+    def vote(self, table: Floats, smoothing: float, temper: float = 1.0) -> Counts:
         """Counts of a posterior made of votes: each event votes with its cell's row of ``table`` ``[G, J]``."""
 
     def decode(self, tables: Tables, chain: Chain, *, by_token: bool) -> Decoded:
@@ -145,12 +149,14 @@ class ThreadsEngine:
 
         if not chain.coupled:
             log_zs, labels = zip(*self._over(self._bounds, alone), strict=True)
-            return self._counted(sum(log_zs), LabelCounts(np.zeros(J), np.zeros((J, J)), sum(labels)))
+            return self._counted(
+                sum(log_zs), LabelCounts(np.zeros(J), np.zeros((J, J)), np.sum(labels, axis=0)), tables.temper
+            )
         outcomes, starts, pairs = zip(*self._over(self._bounds, coupled), strict=True)
         self._raise_if_stuck(stuck for _, stuck in outcomes)
-        return self._counted(sum(log_z for log_z, _ in outcomes), _label_counts(starts, pairs))
+        return self._counted(sum(log_z for log_z, _ in outcomes), _label_counts(starts, pairs), tables.temper)
 
-    def vote(self, table: Floats, smoothing: float) -> Counts:
+    def vote(self, table: Floats, smoothing: float, temper: float = 1.0) -> Counts:
         """Shares of votes as posterior: see :class:`Engine`."""
         J = table.shape[1]
 
@@ -160,7 +166,7 @@ class ThreadsEngine:
             return starts, pairs
 
         starts, pairs = zip(*self._over(self._bounds, count), strict=True)
-        return self._counted(0.0, _label_counts(starts, pairs))
+        return self._counted(0.0, _label_counts(starts, pairs), temper)
 
     def decode(self, tables: Tables, chain: Chain, *, by_token: bool) -> Decoded:
         """The output pass: see :class:`Engine`."""
@@ -179,21 +185,20 @@ class ThreadsEngine:
         return Decoded(self.posterior, *out, self._sums(self._by_cell))
 
     def _steps(self, log_start: Floats, log_trans: Floats) -> Any:
+        log_start, log_trans = np.ascontiguousarray(log_start), np.ascontiguousarray(log_trans)
         trans = np.exp(log_trans)
-        back = np.ascontiguousarray(trans.T)
-        return self._kernels.Steps(
-            np.ascontiguousarray(log_start), np.ascontiguousarray(log_trans), np.exp(log_start), trans, back
-        )
+        return self._kernels.Steps(log_start, log_trans, np.exp(log_start), trans, np.ascontiguousarray(trans.T))
 
-    def _counted(self, log_z: float, labels: LabelCounts) -> Counts:
+    def _counted(self, log_z: float, labels: LabelCounts, temper: float) -> Counts:
         words = self._sums(self._by_word) if self._by_word else np.zeros((0, self.posterior.shape[1]))
-        return Counts(float(log_z), self._sums(self._by_cell), words, labels)
+        return Counts(float(log_z), self._sums(self._by_cell, temper), words, labels)
 
-    def _sums(self, groups: _Groups) -> Floats:
+    def _sums(self, groups: _Groups, temper: float = 1.0) -> Floats:
         counts = np.empty((len(groups.start) - 1, self.posterior.shape[1]))
 
         def count(first: int, last: int) -> None:
-            self._kernels.count_slice(groups.start, groups.token, groups.weight, first, last, self.posterior, counts)
+            args = (groups.start, groups.token, groups.weight, temper, first, last, self.posterior, counts)
+            self._kernels.count_slice(*args)
 
         self._over(groups.bounds, count)
         return counts

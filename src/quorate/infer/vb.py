@@ -86,7 +86,10 @@ class Progress(NamedTuple):
 
 @dataclass(frozen=True)
 class Model:
-    """The three parts, and how far the annotators' evidence is trusted (``temper`` β ≤ 1)."""
+    """The three parts, and how far the annotators' evidence is trusted (``temper`` β ≤ 1).
+
+    β weighs the annotators' likelihood and their counts alike; the likelihood alone would make the bound fall.
+    """
 
     truth: Truth
     annotators: Annotators
@@ -96,20 +99,18 @@ class Model:
     def tables(self, cells: Cells, view: View = expected_log) -> Tables:
         """Log-likelihood rows for the cells of a corpus, and for words."""
         words = np.zeros((0, cells.n_labels)) if self.text is None else self.text.log_lik(view)
-        rows = self.annotators.log_lik(cells, view)
-        return Tables(rows if self.temper == 1.0 else self.temper * rows, words)
+        return Tables(self.annotators.log_lik(cells, view), words, self.temper)
 
     def kl(self) -> float:
         """Of all parts."""
         return self.truth.kl() + self.annotators.kl() + (0.0 if self.text is None else self.text.kl())
 
     def updated(self, cells: Cells, counts: Counts) -> Self:
-        """With the posteriors that the counts give. Tempering weighs counts as it does likelihoods: a bound still."""
-        said = counts.cells if self.temper == 1.0 else self.temper * counts.cells
+        """With the posteriors that the counts give, which the engine has tempered like the likelihood."""
         return replace(
             self,
             truth=self.truth.updated(counts.labels),
-            annotators=self.annotators.updated(cells, said),
+            annotators=self.annotators.updated(cells, counts.cells),
             text=None if self.text is None else self.text.updated(counts.words),
         )
 
@@ -148,8 +149,9 @@ def fit(
             if progress is not None:
                 progress(Progress(number, restarts, passes, max_passes, bound))
 
-        begun = _started(engine, model, cells, start, rng)
-        fitted, bounds, reason = _loop(engine, begun, cells, max_passes, tolerance, report)
+        fitted, bounds, reason = _loop(
+            engine, _started(engine, model, cells, start, rng), cells, max_passes, tolerance, report
+        )
         finals.append(bounds[-1])
         if best is None or bounds[-1] > best[1][-1]:
             best = fitted, bounds, reason
@@ -166,7 +168,7 @@ def _started(engine: Engine, model: Model, cells: Cells, start: Start, rng: np.r
     if start is Start.VOTES:
         votes = np.zeros((len(cells.label), cells.n_labels))
         votes[np.arange(len(votes)), cells.label] = 1.0 if rng is None else rng.gamma(2.0, 0.5, len(votes))
-        return model.updated(cells, engine.vote(votes, _VOTE_SMOOTHING))
+        return model.updated(cells, engine.vote(votes, _VOTE_SMOOTHING, model.temper))
     if rng is None:
         return model
     tables = model.tables(cells)

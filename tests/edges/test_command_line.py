@@ -1,0 +1,260 @@
+"""The command line as people use it, and misuse it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import quorate
+from quorate import Corpus
+from quorate.cli import main
+from quorate.files import written_whole
+from quorate.formats.jsonl import write_corpus
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_path: Path) -> Run:
+    """Run a command in a folder of its own; returns exit code, standard output, standard error."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
+
+    def call(*arguments: object) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["quorate", *map(str, arguments)])
+        code = 0
+        try:
+            main()
+        except SystemExit as stop:
+            code = int(stop.code or 0)
+        sys.stdout.flush()
+        out, err = capfd.readouterr()
+        return code, out, err
+
+    return call
+
+
+@pytest.fixture
+def crowd(tmp_path: Path, sample: Corpus) -> Path:
+    path = tmp_path / "crowd.jsonl"
+    with written_whole(path) as stream:
+        write_corpus(Corpus(sample.documents[:60]), stream)
+    return path
+
+
+def records(text: str) -> list[dict]:
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def test_aggregate_to_a_file(run: Run, crowd: Path, tmp_path: Path) -> None:
+    code, out, err = run("aggregate", crowd, "-o", "out.jsonl", "--save", "m.quorate", "--meta", "meta.json")
+    assert (code, out) == (0, "")
+    lines = records((tmp_path / "out.jsonl").read_text())
+    corpus = quorate.read(crowd)
+    assert [line["id"] for line in lines] == [d.id for d in corpus]
+    assert all(len(line["tags"]) == len(line["tokens"]) == len(line["token_confidence"]) for line in lines)
+    assert "60 documents" in err
+    assert " passes in " in err
+    assert "gold in the input was not used" in err
+    meta = json.loads((tmp_path / "meta.json").read_text())
+    assert meta["method"] == "bsc-seq"
+    assert meta["inputs"] == corpus.digests
+    assert meta["settings"]["annotator"] == "seq"
+    assert meta["version"] == quorate.__version__
+    assert quorate.load(tmp_path / "m.quorate").meta_["inputs"] == corpus.digests
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["crowd.jsonl", "m.quorate", "meta.json", "out.jsonl"]
+
+
+def test_every_option_reaches_the_model(run: Run, crowd: Path, tmp_path: Path) -> None:
+    options = {
+        "scheme": "bio", "invalid": "keep", "max_passes": 3, "tolerance": 0.5, "seed": 4, "restarts": 2,
+        "start": "prior", "truth": "independent", "alpha0": 2.0, "epsilon0": 3.0, "gamma0": 4.0, "kappa0": 5.0,
+        "zeros": "dropped", "temper": 0.9, "decode": "token",
+    }  # fmt: skip
+    flags = [part for name, value in options.items() for part in (f"--{name.replace('_', '-')}", value)]
+    code, _, _ = run("aggregate", crowd, *flags, "--no-text", "--threads", 1, "--meta", "meta.json", "-q")
+    assert code == 0
+    settings = json.loads((tmp_path / "meta.json").read_text())["settings"]
+    assert settings == {**options, "annotator": "seq", "text": False}
+
+
+def test_standard_input_and_output(run: Run, crowd: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with crowd.open() as stream:
+        monkeypatch.setattr(sys, "stdin", stream)
+        code, out, err = run("aggregate", "-", "--method", "mv", "--probabilities", "-q")
+    assert (code, err) == (0, "")
+    assert len(records(out)) == 60
+    assert sum(records(out)[0]["probabilities"][0]) == pytest.approx(1.0)
+
+
+def test_known_labels_from_a_file_and_inline(run: Run, crowd: Path, sample: Corpus) -> None:
+    code, out, _ = run("aggregate", crowd, "--known", "inline", "-q")
+    assert code == 0
+    assert all(tuple(line["tags"]) == sample[line["id"]].gold for line in records(out))
+    known = {"id": "s002", "tokens": sample["s002"].tokens, "gold": sample["s002"].gold}
+    crowd.with_name("known.jsonl").write_text(json.dumps(known))
+    code, out, _ = run("aggregate", crowd, "--known", "known.jsonl", "-q")
+    assert code == 0
+    assert tuple(records(out)[1]["tags"]) == sample["s002"].gold
+    code, _, err = run("aggregate", crowd, "--known", "nothing.jsonl")
+    assert (code, err) == (2, "quorate: nothing.jsonl: no such file\n")
+
+
+def test_predict_and_annotators_from_a_saved_model(run: Run, crowd: Path) -> None:
+    assert run("aggregate", crowd, "--save", "m.quorate", "-o", "out.jsonl", "-q")[0] == 0
+    new = {"id": "new", "tokens": ["Ada", "Lind", "sang"], "annotations": {"ana": ["B-PER", "I-PER", "O"]}}
+    crowd.with_name("new.jsonl").write_text(json.dumps(new))
+    code, out, _ = run("predict", "m.quorate", "new.jsonl")
+    assert code == 0
+    assert records(out)[0]["tags"] == ["B-PER", "I-PER", "O"]
+    code, out, _ = run("annotators", "m.quorate", "--sort", "name")
+    assert code == 0
+    assert [line.split()[0] for line in out.splitlines()[1:4]] == ["ana", "ben", "cho"]
+    assert all(len(line) <= 80 for line in out.splitlines())
+    code, out, _ = run("annotators", "m.quorate", "--json")
+    assert len(records(out)) == 12
+    assert run("annotators", "m.quorate", "--sort", "age")[0] == 2
+
+
+def test_predict_with_a_tag_the_model_does_not_know(run: Run, crowd: Path) -> None:
+    run("aggregate", crowd, "--save", "m.quorate", "-o", "out.jsonl", "-q")
+    new = {"id": "new", "tokens": ["Ada"], "annotations": {"ana": ["B-DRUG"]}}
+    crowd.with_name("new.jsonl").write_text(json.dumps(new))
+    code, _, err = run("predict", "m.quorate", "new.jsonl")
+    assert code == 2
+    assert err == "quorate: new.jsonl:1: document 'new', token 1: tag 'B-DRUG' is not in the label set\n"
+
+
+def test_methods_version_and_demo(run: Run) -> None:
+    names = "mv bsc-acc bsc-spam bsc-cv bsc-cm bsc-seq bsc-cm-notext bsc-seq-notext bsc-cm-notrans bsc-seq-notrans"
+    assert [line.split()[0] for line in run("methods")[1].splitlines()] == names.split()
+    assert run("--version")[1] == f"quorate {quorate.__version__}\n"
+    code, out, _ = run("demo", "--write", "crowd.jsonl")
+    assert code == 0
+    assert "simulated" in out
+    assert "spammer" in out
+    assert len(quorate.read("crowd.jsonl")) == 320
+    assert all(len(line) <= 80 for line in out.splitlines())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["aggregate", "nothing.jsonl"], "nothing.jsonl: no such file"),
+        (["aggregate", "crowd.jsonl", "--method", "best"], "unknown method 'best' (one of: mv, "),
+        (
+            ["aggregate", "crowd.jsonl", "--invalid", "mend"],
+            "invalid 'mend' is not known (one of: repair, keep, error)",
+        ),
+        (["aggregate", "crowd.jsonl", "--method", "mv", "--save", "m"], "method 'mv' has nothing to save"),
+        (["aggregate", "crowd.jsonl", "--from", "xml"], "unknown format 'xml'"),
+        (["aggregate", "crowd.jsonl", "-o", "no/such/folder/out.jsonl"], "no/such/folder/out.jsonl: cannot be written"),
+        (
+            ["aggregate", "crowd.jsonl", "--scheme", "plain", "--alpha0", "0"],
+            "alpha0 must be a positive number, not 0.0",
+        ),
+        (["annotators", "crowd.jsonl"], "crowd.jsonl: not a model file"),
+    ],
+)
+def test_mistakes_get_one_line_and_exit_code_two(
+    run: Run, crowd: Path, tmp_path: Path, arguments: list[str], message: str
+) -> None:
+    code, out, err = run(*arguments)
+    assert (code, out) == (2, "")
+    assert len(err.splitlines()) == 1
+    assert err.startswith(f"quorate: {message}")
+    assert [p.name for p in tmp_path.iterdir()] == ["crowd.jsonl"]
+
+
+@pytest.mark.parametrize("bad", ['{"id": ', '{"id": "z", "tokens": ["a"], "annotations": {"x": ["O", "O"]}}'])
+def test_a_bad_line_leaves_the_old_output_alone(run: Run, crowd: Path, tmp_path: Path, bad: str) -> None:
+    with crowd.open("a") as stream:
+        stream.write(bad + "\n")
+    (tmp_path / "out.jsonl").write_text("yesterday's")
+    code, _, err = run("aggregate", crowd, "-o", "out.jsonl")
+    assert code == 2
+    assert err.startswith(f"quorate: {crowd}:61: ")
+    assert (tmp_path / "out.jsonl").read_text() == "yesterday's"
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["crowd.jsonl", "out.jsonl"]
+
+
+def test_an_unknown_tag_is_found_by_line(run: Run, crowd: Path) -> None:
+    with crowd.open("a") as stream:
+        stream.write('{"id": "z", "tokens": ["a", "b"], "annotations": {"x": ["O", "PERS"]}}\n')
+    code, _, err = run("aggregate", crowd)
+    assert code == 2
+    assert err.startswith(f"quorate: {crowd}:61: document 'z', token 2: tag 'PERS' is not of the scheme BIO")
+
+
+def test_warnings_for_idle_annotators_and_bare_documents(run: Run, crowd: Path) -> None:
+    with crowd.open("a") as stream:
+        stream.write(
+            '{"id": "y", "tokens": ["a"], "annotations": {"idle": [null]}}\n{"id": "z", "tokens": ["Ferry"]}\n'
+        )
+    code, out, err = run("aggregate", crowd)
+    assert code == 0
+    assert len(records(out)) == 62
+    assert "warning: no label by idle" in err
+    assert "warning: 1 documents have no annotator" in err
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full on this system")
+def test_a_full_disk(run: Run, crowd: Path) -> None:
+    code, _, err = run("aggregate", crowd, "-o", "/dev/full", "-q")
+    assert (code, err) == (
+        2,
+        "quorate: /dev/full: cannot be written: No space left on device (check the folder and the disk)\n",
+    )
+
+
+def in_a_process(crowd: Path, *arguments: str, limit: int | None = None) -> subprocess.Popen[bytes]:
+    def limited() -> None:
+        if limit is not None:
+            import resource
+
+            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+
+    command = [sys.executable, "-c", "from quorate.cli import main; main()", *arguments]
+    return subprocess.Popen(
+        command, cwd=crowd.parent, stdout=subprocess.PIPE, stderr=subprocess.PIPE, preexec_fn=limited
+    )
+
+
+@pytest.mark.skipif(os.name != "posix", reason="limits and signals of POSIX")
+def test_a_disk_that_fills_up_leaves_nothing_behind(crowd: Path) -> None:
+    process = in_a_process(crowd, "aggregate", "crowd.jsonl", "-o", "out.jsonl", "-q", "--probabilities", limit=20_000)
+    _, err = process.communicate(timeout=120)
+    assert process.returncode == 2
+    assert err.decode().startswith("quorate: out.jsonl: cannot be written: File too large")
+    assert [p.name for p in crowd.parent.iterdir()] == ["crowd.jsonl"]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="limits and signals of POSIX")
+def test_interrupt_leaves_nothing_behind(crowd: Path) -> None:
+    process = in_a_process(crowd, "aggregate", "crowd.jsonl", "-o", "out.jsonl", "--restarts", "1000000")
+    time.sleep(8)
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert [p.name for p in crowd.parent.iterdir()] == ["crowd.jsonl"]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="limits and signals of POSIX")
+def test_a_reader_that_goes_away_is_no_traceback(crowd: Path) -> None:
+    process = in_a_process(crowd, "aggregate", "crowd.jsonl", "--method", "mv", "-q", "--probabilities")
+    with process:
+        assert process.stdout is not None
+        process.stdout.close()
+        assert process.stderr is not None
+        err = process.stderr.read()
+    assert process.returncode == 1
+    assert err == b""

@@ -1,0 +1,44 @@
+"""Scores of the default settings on the real crowds. No gold is read in fitting; it is only scored against."""
+
+from __future__ import annotations
+
+import pytest
+
+import quorate
+from quorate import Corpus, Result, score
+
+pytestmark = pytest.mark.realdata
+
+
+def on_split(result: Result, split: str) -> tuple[list[list[str]], list[tuple[str | None, ...]], float]:
+    """Predicted and gold tags of a split, and the cross entropy there."""
+    chosen = [consensus for consensus in result if consensus.document.split == split]
+    gold = [consensus.document.gold or () for consensus in chosen]
+    entropy = score.cross_entropy([consensus.probabilities for consensus in chosen], gold, result.labels)
+    return [consensus.tags for consensus in chosen], gold, entropy.mean
+
+
+def test_ner_default(ner: Corpus) -> None:
+    result = quorate.aggregate(ner)
+    assert result.repaired == 671
+    tags, gold, entropy = on_split(result, "test")
+    assert score.strict(tags, gold).f1 == pytest.approx(0.774, abs=0.002)
+    assert entropy == pytest.approx(0.481, abs=0.01)
+    assert all(result.tagset.is_valid(sequence) for sequence in result.tags)
+
+
+def test_pico_default(pico: Corpus) -> None:
+    result = quorate.aggregate(pico)
+    tags, gold, entropy = on_split(result, "test")
+    assert score.relaxed(tags, gold).f1 == pytest.approx(0.703, abs=0.003)
+    assert score.strict(tags, gold).f1 == pytest.approx(0.455, abs=0.005)
+    assert entropy == pytest.approx(0.304, abs=0.01)
+    assert all(result.tagset.is_valid(sequence) for sequence in result.tags)
+
+
+def test_ner_majority_vote_is_the_papers(ner: Corpus) -> None:
+    result = quorate.aggregate(ner, "mv", invalid="keep", decode="token")
+    tags, gold, entropy = on_split(result, "test")
+    precision, recall, f1 = score.strict(tags, gold)
+    assert (100 * precision, 100 * recall, 100 * f1) == pytest.approx((79.9, 55.3, 65.4), abs=0.3)
+    assert entropy == pytest.approx(6.24, abs=0.1)

@@ -1,0 +1,221 @@
+"""What must hold for every model on any data."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import quorate
+from problems import random_corpus, tagset
+from quorate import BSC, Corpus, Document, Result
+from quorate.encode import encode
+from quorate.infer.engine import Tables, ThreadsEngine
+from quorate.infer.truth import Markov
+from quorate.tags import Scheme
+
+FEW = settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
+
+problem = st.fixed_dictionaries(
+    {
+        "seed": st.integers(0, 10_000),
+        "scheme": st.sampled_from(list(Scheme)),
+        "annotator": st.sampled_from(["acc", "spam", "cv", "cm", "seq"]),
+        "truth": st.sampled_from(["markov", "independent", "uniform"]),
+        "text": st.booleans(),
+        "temper": st.sampled_from([1.0, 0.7, 0.3]),
+        "start": st.sampled_from(["votes", "prior"]),
+        "zeros": st.sampled_from(["moved", "dropped"]),
+        "alpha0": st.sampled_from([0.05, 1.0, 5.0]),
+        "known": st.sampled_from([None, "inline"]),
+    }
+)
+
+
+def corpus_of(seed: int, scheme: Scheme) -> Corpus:
+    rng = np.random.default_rng(seed)
+    return random_corpus(rng, tagset(scheme, 2), n_documents=6, longest=4, n_annotators=4)
+
+
+def fit(case: dict, corpus: Corpus, **changes: object) -> BSC:
+    names = ("annotator", "truth", "text", "temper", "start", "zeros", "alpha0")
+    options = {name: case[name] for name in names} | {"scheme": case["scheme"].value, "max_passes": 8} | changes
+    return BSC(**options).fit(corpus, known=case["known"])
+
+
+@FEW
+@given(problem)
+def test_bound_never_falls_and_posteriors_sum_to_one(case: dict) -> None:
+    model = fit(case, corpus_of(case["seed"], case["scheme"]), tolerance=0.0)
+    bounds = np.array(model.trace_.bounds)
+    assert np.all(np.diff(bounds) >= -1e-9 * np.abs(bounds[1:]))
+    for consensus in model.result_:
+        np.testing.assert_allclose(consensus.probabilities.sum(axis=1), 1.0, rtol=1e-9)
+        assert 0.0 <= consensus.confidence <= 1.0 + 1e-9
+        assert all(0.0 <= span.confidence <= 1.0 + 1e-9 for span in consensus.spans)
+
+
+@FEW
+@given(problem)
+def test_no_output_breaks_the_scheme(case: dict) -> None:
+    result = fit(case, corpus_of(case["seed"], case["scheme"])).result_
+    assert all(result.tagset.is_valid(tags) for tags in result.tags)
+    for consensus in result:
+        assert [span[:3] for span in consensus.spans] == [tuple(s) for s in result.tagset.spans(consensus.tags)]
+
+
+def same(one: Result, other: Result, labels: list[int] | None = None) -> None:
+    """The same probabilities, by document id; ``labels`` says where the first's labels are in the second."""
+    for consensus in one:
+        twin = other[consensus.document.id]
+        columns = labels or list(range(len(one.labels)))
+        np.testing.assert_allclose(consensus.probabilities, twin.probabilities[:, columns], rtol=1e-6, atol=1e-9)
+        np.testing.assert_allclose(consensus.confidence, twin.confidence, rtol=1e-6)
+
+
+@FEW
+@given(problem)
+def test_order_of_documents_changes_nothing(case: dict) -> None:
+    corpus = corpus_of(case["seed"], case["scheme"])
+    order = np.random.default_rng(case["seed"]).permutation(len(corpus))
+    same(fit(case, corpus).result_, fit(case, Corpus([corpus[int(d)] for d in order])).result_)
+
+
+@FEW
+@given(problem)
+def test_names_of_annotators_change_nothing(case: dict) -> None:
+    corpus = corpus_of(case["seed"], case["scheme"])
+    name = {"a0": "zoe", "a1": "ann", "a2": "mia", "a3": "bob"}
+    renamed = Corpus(replace(d, annotations={name[a]: tags for a, tags in d.annotations.items()}) for d in corpus)
+    one, other = fit(case, corpus), fit(case, renamed)
+    same(one.result_, other.result_)
+    for old, new in name.items():
+        if old in one.annotators_:
+            np.testing.assert_allclose(one.annotators_[old].matrix, other.annotators_[new].matrix, rtol=1e-6, atol=1e-9)
+            np.testing.assert_allclose(one.annotators_[old].accuracy, other.annotators_[new].accuracy, rtol=1e-6)
+
+
+@FEW
+@given(problem)
+def test_names_of_labels_change_nothing(case: dict) -> None:
+    corpus = corpus_of(case["seed"], case["scheme"])
+
+    def rename(tags: tuple[str | None, ...]) -> tuple[str | None, ...]:
+        swap = {"T0": "T1", "T1": "T0"}
+        return tuple(tag and tag[:-2] + swap.get(tag[-2:], tag[-2:]) for tag in tags)
+
+    renamed = Corpus(
+        replace(d, annotations={a: rename(tags) for a, tags in d.annotations.items()}, gold=rename(d.gold or ()))
+        for d in corpus
+    )
+    one, other = fit(case, corpus).result_, fit(case, renamed).result_
+    columns = [other.labels.index(label) for label in rename(one.labels)]  # type: ignore[arg-type]
+    same(one, other, columns)
+
+
+@FEW
+@given(problem)
+def test_one_thread_and_many_agree_to_the_bit(case: dict) -> None:
+    corpus = corpus_of(case["seed"], case["scheme"])
+    one, many = fit(case, corpus, threads=1), fit(case, corpus, threads=4)
+    assert one.trace_.bounds == many.trace_.bounds
+    for a, b in zip(one.result_.probabilities, many.result_.probabilities, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+@FEW
+@given(st.integers(0, 10_000), st.sampled_from(list(Scheme)))
+def test_counts_of_shards_add_up_to_counts_of_the_whole(seed: int, scheme: Scheme) -> None:
+    corpus, tags = corpus_of(seed, scheme), tagset(scheme, 2)
+    whole = encode(corpus, tags)
+    rng = np.random.default_rng(seed)
+    J = len(tags.labels)
+    tables = Tables(rng.normal(size=(len(whole.cells.label), J)), rng.normal(size=(len(whole.words), J)))
+    chain = Markov.of(tags, 1.0).chain()
+    expected = ThreadsEngine(whole).run(tables, chain)
+    log_z, pairs, words = 0.0, np.zeros((J, J)), np.zeros_like(tables.words)
+    for part in ([0, 1, 2], [3, 4, 5]):
+        shard = encode(Corpus([corpus[d] for d in part]), tags, annotators=whole.annotators, words=whole.words)
+        rows = tables.cells[np.searchsorted(whole.cells.keys, shard.cells.keys)]
+        counts = ThreadsEngine(shard).run(Tables(rows, tables.words), chain)
+        log_z += counts.log_z
+        pairs += counts.labels.pairs
+        words += counts.words
+    np.testing.assert_allclose(log_z, expected.log_z, rtol=1e-12)
+    np.testing.assert_allclose(pairs, expected.labels.pairs, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(words, expected.words, rtol=1e-9, atol=1e-12)
+
+
+@FEW
+@given(st.integers(0, 10_000), st.sampled_from(["acc", "spam", "cv", "cm", "seq"]))
+def test_soft_labels_that_are_certain_equal_tags(seed: int, annotator: str) -> None:
+    corpus = corpus_of(seed, Scheme.BIO)
+    soft = Corpus(
+        replace(
+            d, annotations={a: tuple(t if t is None else {t: 1.0} for t in tags) for a, tags in d.annotations.items()}
+        )
+        for d in corpus
+    )
+    one = BSC(annotator, scheme="bio", max_passes=5).fit(corpus)
+    other = BSC(annotator, scheme="bio", max_passes=5).fit(soft)
+    np.testing.assert_allclose(one.trace_.bounds, other.trace_.bounds, rtol=1e-9)
+    same(one.result_, other.result_)
+
+
+@FEW
+@given(st.integers(0, 10_000), st.sampled_from(["acc", "spam", "cv", "cm", "seq"]))
+def test_bound_never_falls_with_soft_labels(seed: int, annotator: str) -> None:
+    rng = np.random.default_rng(seed)
+    corpus = corpus_of(seed, Scheme.BIO)
+    labels = tagset(Scheme.BIO, 2).labels
+
+    def soften(tag: str | None) -> object:
+        if tag is None or rng.random() < 0.3:
+            return tag
+        return dict(zip(labels, rng.dirichlet(np.ones(len(labels))).tolist(), strict=True))
+
+    soft = Corpus(
+        replace(d, annotations={a: tuple(soften(t) for t in tags) for a, tags in d.annotations.items()}) for d in corpus
+    )
+    bounds = np.array(BSC(annotator, max_passes=10, tolerance=0.0).fit(soft).trace_.bounds)
+    assert np.all(np.diff(bounds) >= -1e-9 * np.abs(bounds[1:]))
+
+
+def test_seeds_repeat_and_restarts_differ(sample: Corpus) -> None:
+    one = BSC("spam", seed=3, restarts=3, max_passes=3).fit(sample)
+    again = BSC("spam", seed=3, restarts=3, max_passes=3).fit(sample)
+    other = BSC("spam", seed=4, restarts=3, max_passes=3).fit(sample)
+    assert one.trace_.starts == again.trace_.starts
+    assert len(set(one.trace_.starts)) == 3
+    assert one.trace_.bound == max(one.trace_.starts)
+    assert set(one.trace_.starts).isdisjoint(other.trace_.starts)
+
+
+def test_folder_of_shards_reads_as_one_file(tmp_path: object, sample: Corpus) -> None:
+    from pathlib import Path
+
+    from quorate.files import written_whole
+    from quorate.formats.jsonl import write_corpus
+
+    folder = Path(str(tmp_path))
+    (folder / "shards").mkdir()
+    for name, corpus in [
+        ("whole.jsonl", sample),
+        ("shards/1.jsonl", Corpus(sample.documents[:100])),
+        ("shards/2.jsonl", Corpus(sample.documents[100:])),
+    ]:
+        with written_whole(folder / name) as stream:
+            write_corpus(corpus, stream)
+    whole, shards = quorate.read(folder / "whole.jsonl"), quorate.read(folder / "shards")
+    assert [d.id for d in whole] == [d.id for d in shards]
+    assert [d.annotations for d in whole] == [d.annotations for d in shards]
+
+
+@pytest.mark.parametrize("annotator", ["acc", "spam", "cv", "cm", "seq"])
+def test_a_document_without_annotators_is_tagged(annotator: str, sample: Corpus) -> None:
+    corpus = Corpus([*sample, Document("bare", sample[0].tokens)])
+    result = BSC(annotator, max_passes=3).fit(corpus).result_
+    assert len(result["bare"].tags) == len(sample[0].tokens)

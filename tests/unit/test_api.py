@@ -1,0 +1,205 @@
+"""The estimators, the result, and model files."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import quorate
+from quorate import BSC, Corpus, Document, FitError, InputError, MajorityVote, ModelFileError, SettingsError
+from quorate.encode import encode
+from quorate.infer.engine import Tables, ThreadsEngine
+from quorate.infer.truth import Markov
+from quorate.infer.vb import Progress
+
+
+@pytest.fixture(scope="module")
+def model(sample: Corpus) -> BSC:
+    return BSC(max_passes=5).fit(sample)
+
+
+def test_fit_returns_self_and_fitted_names(model: BSC, sample: Corpus) -> None:
+    assert model.fit(sample) is model
+    assert model.trace_.passes == 5
+    assert model.trace_.reason == "max passes"
+    assert model.annotators_.names == sample.annotators
+    assert model.fit_predict(sample) == model.result_.tags
+    assert model.get_params()["max_passes"] == 5
+    assert repr(model) == "BSC(max_passes=5)"
+
+
+def test_result_by_column_and_by_document(model: BSC, sample: Corpus) -> None:
+    result = model.result_
+    one = result["s004"]
+    assert one.document is sample["s004"]
+    assert one.tags == result.tags[3]
+    assert one.spans == result.spans[3]
+    assert one.confidence == pytest.approx(result.confidence[3])
+    np.testing.assert_array_equal(one.probabilities, result.probabilities[3])
+    best = one.probabilities.max(axis=1)
+    np.testing.assert_allclose(one.token_confidence, best, rtol=0.2)
+
+
+def test_predict_on_the_fitted_corpus_is_the_result(model: BSC, sample: Corpus) -> None:
+    assert model.predict(sample) == model.result_.tags
+    for a, b in zip(model.predict_proba(sample), model.result_.probabilities, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("annotator", ["acc", "spam", "cv", "cm", "seq"])
+@pytest.mark.parametrize("truth", ["markov", "independent", "uniform"])
+def test_saved_and_loaded_models_predict_alike(tmp_path: Path, sample: Corpus, annotator: str, truth: str) -> None:
+    fitted = BSC(annotator, truth=truth, text=truth != "uniform", max_passes=2).fit(sample)
+    fitted.save(tmp_path / "m.quorate")
+    loaded = quorate.load(tmp_path / "m.quorate")
+    assert loaded.trace_ == fitted.trace_
+    assert loaded.meta_ == fitted.meta_
+    np.testing.assert_array_equal(loaded.annotators_.table, fitted.annotators_.table)
+    np.testing.assert_array_equal(loaded.annotators_["ana"].matrix, fitted.annotators_["ana"].matrix)
+    new = Corpus(
+        [Document("n", ("Ada", "sang"), {"ana": ("B-PER", "O"), "stranger": ("B-PER", "O")}), Document("m", ("x",))]
+    )
+    np.testing.assert_array_equal(loaded.predict_proba(new)[0], fitted.predict_proba(new)[0])
+
+
+def test_the_same_fit_makes_the_same_file(tmp_path: Path, sample: Corpus) -> None:
+    for name in ("a", "b"):
+        model = BSC(max_passes=2).fit(sample)
+        model.trace_ = model.trace_._replace(seconds=0.0)
+        model.save(tmp_path / name)
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+
+
+@pytest.mark.parametrize("annotator", ["acc", "spam", "cv", "cm", "seq"])
+def test_a_stranger_behaves_as_the_crowd_on_average(sample: Corpus, annotator: str) -> None:
+    """Everyone alike: then a stranger is like everyone, up to the prior."""
+    people = {f"a{n}": quorate.simulate.Behaviour(miss=0.3) for n in range(4)}
+    model = BSC(annotator, max_passes=10).fit(quorate.simulate.crowd(sample, people))
+    stranger = model._model.annotators.matrix(4)
+    known = np.mean([model.annotators_[name].matrix for name in people], axis=0)
+    np.testing.assert_allclose(stranger[0], known[0], rtol=0.0, atol=0.05)
+
+
+def test_matrices_are_distributions(sample: Corpus) -> None:
+    for annotator in ("acc", "spam", "cv", "cm", "seq"):
+        matrix = BSC(annotator, max_passes=2).fit(sample).annotators_["ana"].matrix
+        np.testing.assert_allclose(matrix.sum(axis=2), 1.0, rtol=1e-9)
+
+
+def test_known_labels_are_kept_and_teach(sample: Corpus) -> None:
+    result = quorate.aggregate(sample, known="inline")
+    assert all(tuple(c.tags) == c.document.gold for c in result)
+    some = {d.id: d.gold for d in sample.documents[:100] if d.gold}
+    partly = quorate.aggregate(sample, known=some)
+    assert all(tuple(partly[key].tags) == gold for key, gold in some.items())
+
+
+def test_gold_is_not_read_unless_asked(sample: Corpus) -> None:
+    from dataclasses import replace
+
+    without = Corpus(replace(d, gold=None) for d in sample)
+    strange = Corpus(replace(d, gold=("B-STRANGE",) * len(d.tokens)) for d in sample)
+    assert quorate.aggregate(without).tags == quorate.aggregate(strange).tags
+
+
+def test_conflicting_known_labels_name_document_and_token() -> None:
+    corpus = Corpus([Document("d", ("a", "b"), {"x": ("S-P", "O"), "y": ("B-P", "E-P")})])
+    tags = corpus.tagset()
+    encoded = encode(corpus, tags)
+    known = np.array([tags.index["B-P"], tags.index["O"]], np.int32)
+    engine = ThreadsEngine(encoded, known=known, names=lambda d: corpus[d].where())
+    tables = Tables(np.zeros((len(encoded.cells.label), 5)), np.zeros((2, 5)))
+    with pytest.raises(FitError, match=r"document 'd'.*first conflict is at token 2"):
+        engine.run(tables, Markov.of(tags, 1.0).chain())
+
+
+def test_progress_is_told_of_every_pass(sample: Corpus) -> None:
+    steps: list[Progress] = []
+    BSC(max_passes=3, restarts=2).fit(sample, progress=steps.append)
+    assert [(step.start, step.passes) for step in steps] == [(0, 1), (0, 2), (0, 3), (1, 1), (1, 2), (1, 3)]
+
+
+def test_converged_is_said_only_when_it_is(sample: Corpus) -> None:
+    trace = BSC("acc", tolerance=1e-6, max_passes=200).fit(sample).trace_
+    assert trace.reason == "converged"
+    assert trace.bounds[-1] - trace.bounds[-2] <= 1e-6 * abs(trace.bounds[-1])
+    assert trace.bounds[-2] - trace.bounds[-3] > 1e-6 * abs(trace.bounds[-2])
+
+
+def test_classification_is_one_token_a_document() -> None:
+    votes = {"1": "yyn", "2": "nnn", "3": "yyy", "4": "nny"}
+    corpus = Corpus(Document(key, (key,), {f"a{n}": (vote,) for n, vote in enumerate(v)}) for key, v in votes.items())
+    for method in ("mv", "bsc-cm", "bsc-seq"):
+        assert [tags[0] for tags in quorate.aggregate(corpus, method).tags] == ["y", "n", "y", "n"]
+
+
+def test_majority_vote_ties_and_shares() -> None:
+    corpus = Corpus([Document("1", ("a", "b"), {"x": ("B-P", "I-P"), "y": ("O", "O")}), Document("2", ("c",))])
+    votes = MajorityVote().fit(corpus).result_
+    assert votes[0].tags == ["B-P", "I-P"]
+    np.testing.assert_allclose(votes[0].probabilities[0], [0.5, 0.5, 0.0])
+    np.testing.assert_allclose(votes[1].probabilities[0], [1 / 3, 1 / 3, 1 / 3])
+    assert MajorityVote("outside-first").fit(corpus).result_[0].tags == ["O", "O"]
+
+
+def test_majority_vote_by_token_and_by_sequence() -> None:
+    corpus = Corpus(
+        [Document("1", ("a", "b"), {"x": ("O", "O"), "y": ("O", "I-P"), "z": ("O", "I-P"), "w": ("B-P", "I-P")})]
+    )
+    assert MajorityVote(invalid="keep", decode="token").fit(corpus).result_.tags == [["O", "I-P"]]
+    by_sequence = MajorityVote(invalid="keep").fit(corpus).result_
+    assert by_sequence.tags == [["B-P", "I-P"]]
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda c: quorate.aggregate(c, "nope"), "unknown method 'nope'"),
+        (lambda c: quorate.aggregate(c, "mv", alpha0=1), "method 'mv' has no setting 'alpha0'"),
+        (lambda c: BSC("wrong").fit(c), "annotator 'wrong' is not known"),
+        (lambda c: BSC(alpha0=0).fit(c), "alpha0 must be a positive number"),
+        (lambda c: BSC(kappa0=float("nan")).fit(c), "kappa0 must be a positive number"),
+        (lambda c: BSC(temper=1.5).fit(c), "temper must be above 0 and at most 1"),
+        (lambda c: BSC(max_passes=0).fit(c), "max_passes must be 1 or more"),
+        (lambda c: BSC(threads=0).fit(c), "threads must be 1 or more"),
+        (lambda c: BSC(seed=-1).fit(c), "seed must be 0 or more"),
+        (lambda c: BSC().predict(c), "has not been fitted yet"),
+        (lambda c: BSC().fit(c, known="gold"), "known must be None, 'inline' or"),
+        (lambda c: BSC().set_params(alpha=1), "unknown setting 'alpha'"),
+    ],
+)
+def test_bad_settings_say_what(sample: Corpus, call: object, message: str) -> None:
+    with pytest.raises(SettingsError, match=message):
+        call(sample)  # type: ignore[operator]
+
+
+def test_empty_corpora() -> None:
+    with pytest.raises(InputError, match="no document"):
+        BSC().fit(Corpus([]))
+    with pytest.raises(InputError, match="every tag is missing"):
+        BSC().fit(Corpus([Document("1", ("a",), {"x": (None,)})]))
+
+
+def test_model_files_that_are_not(tmp_path: Path, model: BSC) -> None:
+    with pytest.raises(ModelFileError, match="no such file"):
+        quorate.load(tmp_path / "nothing")
+    (tmp_path / "text").write_text("hello")
+    with pytest.raises(ModelFileError, match="not a model file"):
+        quorate.load(tmp_path / "text")
+    model.save(tmp_path / "good")
+    content = (tmp_path / "good").read_bytes()
+    (tmp_path / "cut").write_bytes(content[: len(content) // 2])
+    with pytest.raises(ModelFileError, match="not a model file, or a damaged one"):
+        quorate.load(tmp_path / "cut")
+    with zipfile.ZipFile(tmp_path / "good") as old, zipfile.ZipFile(tmp_path / "future", "w") as new:
+        for name in old.namelist():
+            body = old.read(name)
+            if name == "meta.json":
+                body = json.dumps(json.loads(body) | {"version": 99}).encode()
+            new.writestr(name, body)
+    with pytest.raises(ModelFileError, match="a model file of version 99, where 1 is read"):
+        quorate.load(tmp_path / "future")

@@ -1,0 +1,110 @@
+"""Corpora as arrays."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from quorate import Corpus, Document, InputError
+from quorate.encode import encode, encode_known
+from quorate.tags import Invalid, Scheme, TagSet
+
+BIO = TagSet.of_types(Scheme.BIO, ["X"])
+
+
+def said(corpus: Corpus, tagset: TagSet = BIO, invalid: Invalid = Invalid.REPAIR) -> list[tuple[int, str, str, str]]:
+    """(token, annotator, previous label, label), read back from the arrays."""
+    encoded = encode(corpus, tagset, invalid=invalid)
+    annotator, previous, label, *_ = encoded.cells
+    labels = (*tagset.labels, "start")
+    return [
+        (t, encoded.annotators[annotator[g]], labels[previous[g]], labels[label[g]])
+        for t in range(encoded.n_tokens)
+        for g in encoded.event_cell[encoded.event_start[t] : encoded.event_start[t + 1]]
+    ]
+
+
+def test_events_in_the_order_of_tokens() -> None:
+    corpus = Corpus(
+        [
+            Document("1", ("a", "b", "c"), {"bob": ("B-X", "I-X", "O"), "ann": ("O", None, "B-X")}),
+            Document("2", ()),
+            Document("3", ("d",), {"bob": ("O",)}),
+        ]
+    )
+    assert said(corpus) == [
+        (0, "ann", "O", "O"),
+        (0, "bob", "O", "B-X"),
+        (1, "bob", "B-X", "I-X"),
+        (2, "ann", "O", "B-X"),
+        (2, "bob", "I-X", "O"),
+        (3, "bob", "O", "O"),
+    ]
+
+
+def test_start_row_of_the_plain_scheme() -> None:
+    tagset = TagSet.of_types(Scheme.PLAIN, ["N", "V"])
+    corpus = Corpus([Document("1", ("a", "b", "c"), {"ann": ("N", None, "V")})])
+    assert said(corpus, tagset) == [(0, "ann", "start", "N"), (2, "ann", "start", "V")]
+
+
+def test_invalid_tags_by_each_rule() -> None:
+    corpus = Corpus([Document("1", ("a", "b", "c"), {"ann": ("O", "I-X", "I-X")})])
+    assert [label for *_, label in said(corpus)] == ["O", "B-X", "I-X"]
+    assert encode(corpus, BIO).repaired == 1
+    assert said(corpus, invalid=Invalid.KEEP)[1] == (1, "ann", "O", "I-X")
+    with pytest.raises(InputError, match=r"token 2: tag 'I-X' follows 'O' \(use --invalid repair"):
+        encode(corpus, BIO, invalid=Invalid.ERROR)
+
+
+def test_soft_labels_become_weighted_pairs() -> None:
+    corpus = Corpus([Document("1", ("a", "b"), {"m": ({"O": 1, "B-X": 3}, {"O": 0.5, "I-X": 0.5})})])
+    encoded = encode(corpus, BIO)
+    assert encoded.event_weight is not None
+    weights = {
+        (t, BIO.labels[encoded.cells.previous[g]], BIO.labels[encoded.cells.label[g]]): float(encoded.event_weight[e])
+        for t in range(2)
+        for e in range(encoded.event_start[t], encoded.event_start[t + 1])
+        for g in [encoded.event_cell[e]]
+    }
+    # O→I-X cannot occur: its share, 1/8, goes to the three pairs that can.
+    first = {(0, "O", "O"): 0.25, (0, "O", "B-X"): 0.75}
+    second = {(1, "O", "O"): 1 / 7, (1, "B-X", "O"): 3 / 7, (1, "B-X", "I-X"): 3 / 7}
+    assert weights == pytest.approx(first | second)
+
+
+def test_names_of_an_earlier_fit_keep_their_numbers() -> None:
+    corpus = Corpus([Document("1", ("new", "old"), {"zoe": ("O", "O"), "ann": ("O", "O")})])
+    encoded = encode(corpus, BIO, annotators=("zoe",), words=("old",))
+    assert encoded.annotators == ("zoe", "ann")
+    assert encoded.word.tolist() == [1, 0]
+
+
+def test_a_tag_outside_the_label_set() -> None:
+    corpus = Corpus([Document("1", ("a",), {"ann": ("B-Y",)})])
+    with pytest.raises(InputError, match="document '1', token 1: tag 'B-Y' is not in the label set"):
+        encode(corpus, BIO)
+
+
+def test_known_labels() -> None:
+    corpus = Corpus([Document("1", ("a", "b")), Document("2", ("c",))])
+    assert encode_known(corpus, BIO, {"1": ("O", "I-X")}, Invalid.REPAIR).tolist() == [0, 1, -1]
+    with pytest.raises(InputError, match="1 known tags for 2 tokens"):
+        encode_known(corpus, BIO, {"1": ("O",)}, Invalid.REPAIR)
+    with pytest.raises(InputError, match="document '9', which is not in the input"):
+        encode_known(corpus, BIO, {"9": ("O",)}, Invalid.REPAIR)
+
+
+def test_huge_key_space_takes_the_other_route() -> None:
+    """Two ways to number the cells: a table of all that could occur, and sorting what does."""
+    tagset = TagSet.of_types(Scheme.PLAIN, [f"t{n:03}" for n in range(120)])
+    rng = np.random.default_rng(0)
+    documents = [
+        Document(f"{n:04}", ("a", "b"), {f"a{n:04}": tuple(f"t{rng.integers(120):03}" for _ in range(2))})
+        for n in range(100)
+    ]
+    encoded = encode(Corpus(documents), tagset)
+    assert max(4 * len(encoded.event_cell), 1 << 20) < 100 * 121 * 120
+    assert np.all(np.diff(encoded.cells.keys) > 0)
+    first = documents[0].annotations["a0000"]
+    assert [tagset.labels[encoded.cells.label[g]] for g in encoded.event_cell[:2]] == list(first)

@@ -1,0 +1,180 @@
+"""Reading and writing files."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+from pathlib import Path
+
+import pytest
+
+import quorate
+from quorate import Corpus, Document, InputError
+from quorate.formats import jsonl
+
+
+def write(path: Path, *lines: object) -> Path:
+    path.write_text("\n".join(line if isinstance(line, str) else json.dumps(line) for line in lines), encoding="utf-8")
+    return path
+
+
+TAGGED = {
+    "id": "1",
+    "tokens": ["Ada", "sang"],
+    "annotations": {"ann": ["B-PER", "O"], "bob": [None, "O"]},
+    "gold": ["B-PER", "O"],
+    "split": "dev",
+}
+
+
+def with_span(**span: object) -> dict[str, object]:
+    return {"id": "1", "text": "Ada", "annotations": {"a": [span]}}
+
+
+def test_tags(tmp_path: Path) -> None:
+    document = quorate.read(write(tmp_path / "a.jsonl", TAGGED))[0]
+    assert document.tokens == ("Ada", "sang")
+    assert document.annotations == {"ann": ("B-PER", "O"), "bob": (None, "O")}
+    assert (document.gold, document.split) == (("B-PER", "O"), "dev")
+
+
+def test_spans_of_characters(tmp_path: Path) -> None:
+    line = {
+        "id": 7,
+        "text": "Ada Ng sang.",
+        "annotations": {"ann": [{"start": 0, "end": 6, "label": "PER"}], "bob": []},
+        "gold": [{"start": 0, "end": 3, "label": "PER"}],
+    }
+    document = quorate.read(write(tmp_path / "a.jsonl", line))["7"]
+    assert document.tokens == ("Ada", "Ng", "sang", ".")
+    assert document.annotations == {"ann": ("B-PER", "I-PER", "O", "O"), "bob": ("O", "O", "O", "O")}
+    assert document.gold == ("B-PER", "O", "O", "O")
+
+
+def test_spans_with_given_tokens(tmp_path: Path) -> None:
+    spans = [{"start": 0, "end": 7, "label": "P"}]
+    line = {"id": "1", "tokens": ["Ada", "Ng"], "text": "Ada  Ng", "annotations": {"ann": spans}}
+    document = quorate.read(write(tmp_path / "a.jsonl", line))[0]
+    assert document.offsets == ((0, 3), (5, 7))
+    assert document.annotations["ann"] == ("B-P", "I-P")
+
+
+def test_widened_and_overlapping_spans_are_counted(tmp_path: Path) -> None:
+    spans = [{"start": 1, "end": 6, "label": "P"}, {"start": 4, "end": 6, "label": "Q"}]
+    corpus = quorate.read(write(tmp_path / "a.jsonl", {"id": "1", "text": "Ada Ng", "annotations": {"ann": spans}}))
+    assert corpus.notes == (
+        "1 spans were widened to whole tokens",
+        "1 spans overlapped a longer one of the same annotator and were left out",
+    )
+
+
+def test_soft_tags(tmp_path: Path) -> None:
+    line = {"id": "1", "tokens": ["Ada"], "annotations": {"model": [{"B-PER": 0.9, "O": 0.1, "I-PER": 0}]}}
+    assert quorate.read(write(tmp_path / "a.jsonl", line))[0].annotations["model"] == ({"B-PER": 0.9, "O": 0.1},)
+
+
+def test_gzip_folder_stdin_and_byte_order_mark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    line = json.dumps(TAGGED).encode()
+    (tmp_path / "b.jsonl.gz").write_bytes(gzip.compress(line))
+    (tmp_path / "a.jsonl").write_bytes(b"\xef\xbb\xbf" + line.replace(b'"1"', b'"2"') + b"\r\n\r\n")
+    (tmp_path / "readme.md").write_text("not data")
+    assert [d.id for d in quorate.read(tmp_path)] == ["2", "1"]
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(line)))
+    assert len(quorate.read("-")) == 1
+
+
+def test_digest_is_of_the_file(tmp_path: Path) -> None:
+    import hashlib
+
+    path = tmp_path / "b.jsonl.gz"
+    path.write_bytes(gzip.compress(json.dumps(TAGGED).encode()))
+    assert quorate.read(path).digests == {str(path): hashlib.sha256(path.read_bytes()).hexdigest()}
+
+
+def test_conll(tmp_path: Path) -> None:
+    first = ["# token ann bob gold", "-DOCSTART- O O O", "", "Ada B-PER ? B-PER", "sang O ? O"]
+    path = write(tmp_path / "a.conll", *first, "", "", "Bob B-PER O ?")
+    corpus = quorate.read(path)
+    assert [d.tokens for d in corpus] == [("Ada", "sang"), ("Bob",)]
+    assert corpus[0].annotations == {"ann": ("B-PER", "O")}
+    assert corpus[0].gold == ("B-PER", "O")
+    assert corpus[1].gold is None
+    assert corpus[0].where(1).startswith(f"{path}:5")
+
+
+def test_conll_without_header_and_with_tabs(tmp_path: Path) -> None:
+    corpus = quorate.read(write(tmp_path / "a.txt", "New York\tB-LOC\tO", "#\tO\tO"))
+    assert corpus[0].tokens == ("New York", "#")
+    assert corpus.annotators == ("A1", "A2")
+
+
+def test_corpus_goes_out_and_comes_back(tmp_path: Path, sample: Corpus) -> None:
+    extra = Document("x", ("Ada",), {"m": ({"B-PER": 0.5, "O": 0.5},)}, text="Ada", offsets=((0, 3),))
+    corpus = Corpus([*sample, extra])
+    with (tmp_path / "a.jsonl").open("wb") as stream:
+        jsonl.write_corpus(corpus, stream)
+    for before, after in zip(corpus, quorate.read(tmp_path / "a.jsonl"), strict=True):
+        assert (before.tokens, before.annotations, before.gold) == (after.tokens, after.annotations, after.gold)
+
+
+def test_consensus_record(tmp_path: Path) -> None:
+    lines = [
+        {
+            "id": "1",
+            "text": "Ada Ng sang.",
+            "annotations": {a: [{"start": 0, "end": 6, "label": "PER"}] for a in "xyz"},
+        },
+        {"id": "2", "tokens": ["Ada", "Ng"], "annotations": {a: ["B-PER", "I-PER"] for a in "xyz"}},
+    ]
+    result = quorate.aggregate(quorate.read(write(tmp_path / "a.jsonl", *lines)))
+    stream = io.BytesIO()
+    jsonl.write(result, stream, probabilities=True)
+    with_text, with_tokens = (json.loads(line) for line in stream.getvalue().splitlines())
+    assert with_text["tags"] == ["B-PER", "I-PER", "O", "O"]
+    span = with_text["spans"][0]
+    assert (span["start"], span["end"], span["token_start"], span["token_end"], span["text"]) == (0, 6, 0, 2, "Ada Ng")
+    assert with_tokens["spans"][0]["end"] == 2
+    assert "token_end" not in with_tokens["spans"][0]
+    assert with_text["labels"] == ["O", "B-PER", "I-PER"]
+    assert with_text["probabilities"][0][1] == pytest.approx(with_text["token_confidence"][0], abs=1e-6)
+    assert sum(with_text["probabilities"][0]) == pytest.approx(1.0, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        (['{"id": "1", "tokens": ["a"]', '{"id"'], r":1: not a document in JSON: "),
+        ([{"id": "1", "tokens": ["a", 5]}], r":1: not a document in JSON: Expected `str`, got `int`"),
+        ([TAGGED | {"gold": ["O"]}], r":1: document '1': 1 tags by gold for 2 tokens"),
+        ([TAGGED | {"annotations": {"ann": ["O"]}}], r":1: document '1': 1 tags by annotator 'ann' for 2 tokens"),
+        ([TAGGED, TAGGED], r":2: document '1': this id was given to an earlier document too, .*:1"),
+        ([TAGGED | {"annotations": {"ann": [5, "O"]}}], r":1: 5 is not a tag"),
+        ([TAGGED | {"annotations": {"ann": ["", "O"]}}], r":1: '' is not a tag"),
+        ([{"id": "1"}], r":1: neither 'tokens' nor 'text'"),
+        ([with_span(start=2, end=1, label="P")], r":1: span 2–1 'P' is not a span"),
+        ([with_span(start=7, end=9, label="P")], r":1: span 7–9 'P' begins after"),
+        ([with_span(start=0, label="P")], r":1: .*missing required field `end`"),
+        ([{"id": "1", "tokens": ["Ada"], "annotations": {"m": [{"O": -1}]}}], r":1: -1 is not a probability"),
+        ([""], r"the file is empty"),
+        (["[1]"], r"a JSON array is not one of the formats"),
+        (["Ada B-PER O", "sang O"], r":2: 2 columns where 3 were expected"),
+    ],
+)
+def test_bad_input_says_where_and_what(tmp_path: Path, lines: list[object], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        quorate.read(write(tmp_path / "crowd.jsonl", *lines))
+
+
+def test_missing_damaged_and_empty(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no such file"):
+        quorate.read(tmp_path / "nothing.jsonl")
+    with pytest.raises(InputError, match="no file to read in this folder"):
+        quorate.read(tmp_path)
+    damaged = tmp_path / "a.jsonl.gz"
+    damaged.write_bytes(gzip.compress(json.dumps(TAGGED).encode() * 50)[:60])
+    with pytest.raises(InputError, match="damaged gzip file"):
+        quorate.read(damaged)
+    (tmp_path / "bytes.jsonl").write_bytes(b'{"id": "\xff"}')
+    with pytest.raises(InputError, match=r"bytes\.jsonl:1: "):
+        quorate.read(tmp_path / "bytes.jsonl")
