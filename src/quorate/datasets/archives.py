@@ -1,0 +1,65 @@
+"""The files inside a zip or tar archive, read into memory; a bad archive gives one line, not a traceback."""
+
+from __future__ import annotations
+
+import hashlib
+import tarfile
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from quorate.errors import InputError
+
+__all__ = ["digest_of", "tar_files", "text_of", "zip_files"]
+
+
+def zip_files(archive: str | Path, wanted: Callable[[str], bool]) -> dict[str, bytes]:
+    """The content of every file in a zip archive whose name is wanted."""
+    with _errors_in_one_line(archive, "a zip archive"), zipfile.ZipFile(archive) as opened:
+        return {name: opened.read(name) for name in opened.namelist() if wanted(name)}
+
+
+def tar_files(archive: str | Path, wanted: Callable[[str], bool]) -> dict[str, bytes]:
+    """The content of every file in a tar archive, packed or not, whose name is wanted."""
+    files: dict[str, bytes] = {}
+    with _errors_in_one_line(archive, "a tar archive"), tarfile.open(archive, "r:*") as opened:
+        for member in opened:
+            content = opened.extractfile(member) if member.isfile() and wanted(member.name) else None
+            if content is not None:
+                files[member.name] = content.read()
+    return files
+
+
+def text_of(content: bytes, where: str) -> str:
+    """Decode a file as UTF-8."""
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise InputError(
+            f"not UTF-8 text: {error.reason} at byte {error.start} (get the archive again)", where=where
+        ) from None
+
+
+def digest_of(archive: str | Path) -> str:
+    """The SHA-256 of a file."""
+    with _errors_in_one_line(archive, "an archive"), open(archive, "rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+@contextmanager
+def _errors_in_one_line(archive: str | Path, kind: str) -> Iterator[None]:
+    where = str(archive)
+    try:
+        yield
+    except FileNotFoundError:
+        raise InputError("no such file (give the path of the archive)", where=where) from None
+    except (zipfile.BadZipFile, tarfile.TarError, EOFError, zlib.error, NotImplementedError, RuntimeError) as error:
+        # RuntimeError: a member under a password; NotImplementedError: a way of packing that Python does not know.
+        reason = (str(error).splitlines() or [type(error).__name__])[0].rstrip(":")  # tarfile lists all that it tried
+        raise InputError(
+            f"cannot be read as {kind}: {reason} (give the published archive, or get it again)", where=where
+        ) from None
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror or error} (check the file)", where=where) from None
