@@ -30,11 +30,11 @@ from quorate.infer.engine import ThreadsEngine
 from quorate.infer.text import Words
 from quorate.infer.truth import Independent, Markov, Truth, Uniform
 from quorate.rivals import majority
-from quorate.settings import AnnotatorModel, Decode, Settings, Ties, TruthModel, Zeros, choice
+from quorate.settings import AnnotatorModel, Decode, Settings, Ties, TruthModel, Zeros, choice, scheme_named
 from quorate.summaries import AnnotatorSummaries, summarise
 from quorate.tags import Invalid, Scheme, TagSet
 
-__all__ = ["BSC", "METHODS", "MajorityVote", "Method", "aggregate", "estimator", "load"]
+__all__ = ["BSC", "METHODS", "MajorityVote", "Method", "Prepared", "aggregate", "estimator", "load", "prepare"]
 
 Known = Literal["inline"] | Mapping[str, Sequence[Tag]] | None
 """Known labels: none, the corpus's own gold, or tags by document id."""
@@ -147,8 +147,13 @@ class BSC(_Estimator):
 
         ``progress`` is called after every pass with a :class:`quorate.infer.vb.Progress`.
         """
-        settings = self._settings()
-        tagset, encoded, clamped = _encoded(corpus, settings.scheme, settings.invalid, known)
+        settings = self.checked_settings()
+        return self.fit_prepared(prepare(corpus, settings.scheme, settings.invalid, known), progress)
+
+    def fit_prepared(self, prepared: Prepared, progress: ProgressCallback | None = None) -> Self:
+        """Like ``fit``, on a corpus that was prepared once for several fits."""
+        settings = self.checked_settings()
+        corpus, tagset, encoded, clamped = prepared
         engine = self._engine(corpus, encoded, clamped)
         fitted = vb.fit(
             engine,
@@ -209,7 +214,7 @@ class BSC(_Estimator):
     def _loaded(cls, stored: modelfile.Stored) -> Self:
         meta, arrays = stored
         model = cls(**meta["fit"]["settings"])
-        model.settings_ = settings = model._settings()
+        model.settings_ = settings = model.checked_settings()
         model.meta_ = meta["fit"]
         reason = vb.StopReason(meta["fit"]["stopped"])
         model.trace_ = vb.Trace(tuple(meta["bounds"]), reason, tuple(meta["starts"]), meta["seconds"])
@@ -225,7 +230,8 @@ class BSC(_Estimator):
         model.annotators_ = AnnotatorSummaries(model._names, arrays["summary"], model._model.annotators)
         return model
 
-    def _settings(self) -> Settings:
+    def checked_settings(self) -> Settings:
+        """The parameters as types; :class:`SettingsError` if one is not possible."""
         return Settings.of(**{name: value for name, value in self.get_params().items() if name != "threads"})
 
     def _engine(self, corpus: Corpus, encoded: Encoded, known: NDArray[np.int32] | None) -> ThreadsEngine:
@@ -272,8 +278,8 @@ class MajorityVote(_Estimator):
         """Count the votes; returns self."""
         ties, decode = choice(Ties, "ties", self.ties), choice(Decode, "decode", self.decode)
         invalid = choice(Invalid, "invalid", self.invalid)
-        scheme = None if self.scheme is None else choice(Scheme, "scheme", self.scheme)
-        self.tagset_, encoded, clamped = _encoded(corpus, scheme, invalid, known)
+        scheme = scheme_named(self.scheme)
+        _, self.tagset_, encoded, clamped = prepare(corpus, scheme, invalid, known)
         votes = majority(encoded, known=clamped, ties=ties, decode=decode, threads=_checked_threads(self.threads))
         self.annotators_ = summarise(encoded, votes.decoded.cells, votes.annotators)
         settings = {"ties": ties.value, "decode": decode.value, "invalid": invalid.value, "scheme": self.scheme}
@@ -371,16 +377,24 @@ def load(path: str | Path) -> BSC:
         raise ModelFileError(f"{path}: a damaged model file: {error!r} (fit and save it again)") from None
 
 
-def _encoded(
-    corpus: Corpus, scheme: Scheme | None, invalid: Invalid, known: Known
-) -> tuple[TagSet, Encoded, NDArray[np.int32] | None]:
-    """The corpus as arrays, and its known labels."""
+class Prepared(NamedTuple):
+    """A corpus ready for fits: its tags, its arrays, and its known labels as :func:`encode_known` gives them."""
+
+    corpus: Corpus
+    tagset: TagSet
+    encoded: Encoded
+    known: NDArray[np.int32] | None
+
+
+def prepare(corpus: Corpus, scheme: Scheme | None, invalid: Invalid, known: Known = None) -> Prepared:
+    """Lay out a corpus once, for one fit or many."""
     if not len(corpus):
         raise InputError("the corpus has no document")
     given = _known_tags(corpus, known)
     tagset = corpus.tagset(scheme, known=(tag for tags in given.values() for tag in tags))
     encoded = encode(corpus, tagset, invalid=invalid)
-    return tagset, encoded, encode_known(corpus, tagset, given, invalid) if given else None
+    clamped = encode_known(corpus, tagset, given, invalid) if given else None
+    return Prepared(corpus, tagset, encoded, clamped)
 
 
 def _meta(

@@ -81,6 +81,11 @@ class Encoded:
         """``[G]`` How many labels fell into each cell."""
         return np.bincount(self.event_cell, self.event_weight, minlength=len(self.cells.label)).astype(np.float64)
 
+    def annotator_weights(self) -> NDArray[np.float64]:
+        """``[K]`` How many labels each annotator gave."""
+        weights = np.bincount(self.cells.annotator, self.cell_weights(), minlength=len(self.annotators))
+        return weights.astype(np.float64)
+
 
 class _Events(NamedTuple):
     token: NDArray[np.int64]

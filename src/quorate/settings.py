@@ -11,7 +11,7 @@ from quorate.errors import SettingsError
 from quorate.infer.vb import Start
 from quorate.tags import Invalid, Scheme
 
-__all__ = ["AnnotatorModel", "Decode", "Settings", "Ties", "TruthModel", "Zeros"]
+__all__ = ["AnnotatorModel", "Decode", "Settings", "Ties", "TruthModel", "Zeros", "choice", "scheme_named"]
 
 Choice = TypeVar("Choice", bound=StrEnum)
 
@@ -163,6 +163,15 @@ def choice(kind: type[Choice], name: str, value: str) -> Choice:
     except ValueError:
         known = ", ".join(member.value for member in kind)
         raise SettingsError(f"{name} {value!r} is not known (one of: {known})") from None
+
+
+def scheme_named(value: str | None) -> Scheme | None:
+    """The scheme of that name; ``None``: to be inferred.
+
+    >>> scheme_named("bio")
+    <Scheme.BIO: 'bio'>
+    """
+    return None if value is None else choice(Scheme, "scheme", value)
 
 
 def _positive(name: str, value: float) -> None:

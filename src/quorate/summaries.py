@@ -78,7 +78,7 @@ def summarise(encoded: Encoded, counts: Floats, model: Annotators) -> AnnotatorS
     """Summaries from the counts of cells ``[G, J]`` under the final posterior, and the fitted annotator model."""
     names, cells = encoded.annotators, encoded.cells
     K = len(names)
-    labels = np.bincount(cells.annotator, encoded.cell_weights(), minlength=K).astype(np.float64)
+    labels = encoded.annotator_weights()
     right = np.bincount(cells.annotator, counts[np.arange(len(counts)), cells.label], minlength=K)
     accuracy = np.divide(right, labels, out=np.full(K, np.nan), where=labels > 0)
     return AnnotatorSummaries(names, np.stack([labels, accuracy, _informativeness(cells, counts, labels)]), model)

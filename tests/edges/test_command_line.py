@@ -258,3 +258,74 @@ def test_a_reader_that_goes_away_is_no_traceback(crowd: Path) -> None:
         err = process.stderr.read()
     assert process.returncode == 1
     assert err == b""
+
+
+def test_check_agreement_and_evaluate(run: Run, crowd: Path) -> None:
+    code, out, _ = run("check", crowd)
+    assert code == 0
+    assert out.startswith("60 documents, ")
+    code, out, _ = run("agreement", crowd, "--pairs", 2)
+    assert code == 0
+    assert "Krippendorff's alpha" in out
+    assert all(len(line) <= 80 for line in out.splitlines())
+    assert "alpha" in json.loads(run("agreement", crowd, "--json")[1])
+    run("aggregate", crowd, "-o", "out.jsonl", "-q")
+    code, out, _ = run("evaluate", "out.jsonl", "--gold", crowd, "--errors")
+    assert code == 0
+    assert "strict (same start, end, type)" in out
+    assert "false positive" in out
+    assert all(len(line) <= 80 for line in out.splitlines())
+    scores = json.loads(run("evaluate", "out.jsonl", "--gold", crowd, "--json")[1])
+    assert scores["documents"] == 60
+    assert scores["cross_entropy"] is None
+    code, _, err = run("evaluate", "out.jsonl", "--gold", crowd, "--cee")
+    assert (code, len(err.splitlines())) == (2, 1)
+    assert "--probabilities" in err
+    code, _, err = run("evaluate", "out.jsonl", "--gold", crowd, "--split", "test")
+    assert (code, err) == (2, "quorate: no document is of split 'test' (splits here: none)\n")
+
+
+def test_check_exits_with_one_when_something_is_odd(run: Run, crowd: Path) -> None:
+    with crowd.open("a") as stream:
+        stream.write('{"id": "z", "tokens": ["Ferry"]}\n')
+    code, out, _ = run("check", crowd)
+    assert code == 1
+    assert "warning: 1 documents have no annotator: z" in out
+
+
+def test_compare_in_three_shapes(run: Run, crowd: Path) -> None:
+    code, out, _ = run("compare", crowd, "--methods", "mv,bsc-seq", "--errors")
+    assert code == 0
+    assert out.split()[:4] == ["method", "P", "R", "F1"]
+    assert all(len(line) <= 80 for line in out.splitlines() if not line.startswith("F1 −"))
+    _, out, _ = run("compare", crowd, "--methods", "mv,bsc-seq", "--markdown")
+    assert out.splitlines()[1].startswith("|---|---:|")
+    found = json.loads(run("compare", crowd, "--methods", "mv,bsc-seq", "--json")[1])
+    assert [row["method"] for row in found["rows"]] == ["mv", "bsc-seq"]
+    assert run("compare", crowd, "--methods", "mv,nope")[0] == 2
+    assert run("compare", crowd, "--methods", "")[0] == 2
+
+
+def test_tune_writes_settings_that_aggregate_takes(run: Run, crowd: Path, tmp_path: Path) -> None:
+    options = ("--split", "all", "--grid", "temper=0.5,1", "--grid", "epsilon0=10", "--results", "t.jsonl")
+    code, out, _ = run("tune", crowd, *options, "-o", "best.json")
+    assert code == 0
+    assert "2 trials of bsc-seq on all gold, best first by f1" in out
+    best = json.loads((tmp_path / "best.json").read_text())
+    code, _, _ = run("aggregate", crowd, "--settings", "best.json", "-o", "out.jsonl", "--meta", "meta.json", "-q")
+    assert code == 0
+    settings = json.loads((tmp_path / "meta.json").read_text())["settings"]
+    assert settings["temper"] == best["settings"]["temper"]
+    assert settings["epsilon0"] == 10
+    code, _, err = run("tune", crowd, "--grid", "temper=warm")
+    assert (code, err) == (2, "quorate: --grid 'temper=warm' is not of the form NAME=NUMBER,NUMBER,…\n")
+    assert run("aggregate", crowd, "--settings", "nothing.json")[0] == 2
+
+
+def test_datasets(run: Run, crowd: Path) -> None:
+    assert [line.split()[0] for line in run("datasets", "list")[1].splitlines()] == ["ner", "pico"]
+    code, _, err = run("datasets", "convert", "ner", crowd)
+    assert code == 2
+    assert "cannot be read as a zip archive" in err
+    code, _, err = run("datasets", "convert", "arg", crowd)
+    assert (code, err) == (2, "quorate: unknown dataset 'arg' (one of: ner, pico)\n")

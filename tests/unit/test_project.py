@@ -48,7 +48,11 @@ LAYERS = [
     ["simulate"],
     ["samples"],
     ["api"],
-    ["demo"],
+    ["check", "comparison", "demo"],
+    ["tuning"],
+    ["cli.common"],
+    ["cli.tables"],
+    ["cli.combine", "cli.measure", "cli.data"],
     ["cli"],
 ]
 LEVEL = {module: level for level, modules in enumerate(LAYERS) for module in modules}

@@ -20,7 +20,7 @@ from quorate.errors import InputError, SettingsError
 from quorate.formats import conll, jsonl
 from quorate.formats.notes import Notes
 
-__all__ = ["READERS", "read"]
+__all__ = ["READERS", "read", "read_consensus"]
 
 Reader = Callable[[IO[bytes], str, int, Notes], Iterator[Document]]
 """Stream, name of the file for messages, number of the first document, notes to add to."""
@@ -57,6 +57,17 @@ def read(*paths: str | Path, format: str | None = None) -> Corpus:
     if not documents:
         raise InputError("no document in it (one JSON object a line, or CoNLL columns)", where=str(paths[0]))
     return Corpus(documents, notes=notes.sentences(), digests=digests)
+
+
+def read_consensus(path: str | Path) -> list[jsonl.ConsensusRecord]:
+    """Read back a consensus that was written as JSONL."""
+    records: list[jsonl.ConsensusRecord] = []
+    for name in _files(str(path)):
+        with _opened(name) as (stream, _):
+            records.extend(jsonl.read_consensus(stream, name))
+    if not records:
+        raise InputError("no document in it", where=str(path))
+    return records
 
 
 def _files(path: str) -> list[str]:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from quorate.corpus import Corpus
     from quorate.decode import Result
 
-__all__ = ["read", "write", "write_corpus"]
+__all__ = ["ConsensusRecord", "read", "read_consensus", "write", "write_corpus"]
 
 
 class _Record(msgspec.Struct):
@@ -200,6 +200,49 @@ def _span_record(document: Document, span: Any) -> dict[str, Any]:
         "token_end": span.end,
         "text": document.text[start:end],
     }
+
+
+class _JsonConsensusSpan(_JsonSpan, kw_only=True):
+    confidence: float
+    token_start: int | None = None
+    token_end: int | None = None
+
+
+class ConsensusRecord(msgspec.Struct):
+    """A line that :func:`write` wrote, as it stands."""
+
+    id: str
+    tags: list[str]
+    spans: list[_JsonConsensusSpan] = []
+    token_confidence: list[float] | None = None
+    labels: list[str] | None = None
+    probabilities: list[list[float]] | None = None
+
+    def token_spans(self) -> list[tuple[int, int, str, float]]:
+        """Start and end in tokens, label and confidence of every span."""
+        return [
+            (
+                span.start if span.token_start is None else span.token_start,
+                span.end if span.token_end is None else span.token_end,
+                span.label,
+                span.confidence,
+            )
+            for span in self.spans
+        ]
+
+
+def read_consensus(stream: IO[bytes], name: str) -> Iterator[ConsensusRecord]:
+    """The lines of a file that :func:`write` wrote."""
+    decoder = msgspec.json.Decoder(ConsensusRecord)
+    for line_number, line in enumerate(stream, 1):
+        if line.strip():
+            try:
+                yield decoder.decode(line)
+            except (msgspec.DecodeError, UnicodeDecodeError) as error:
+                raise InputError(
+                    f"not a line of a consensus: {error} (give a file that aggregate wrote)",
+                    where=f"{name}:{line_number}",
+                ) from None
 
 
 def write_corpus(corpus: Corpus, stream: IO[bytes]) -> None:

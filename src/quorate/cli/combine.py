@@ -1,82 +1,36 @@
-"""The command line: parse, call the API, print, exit code. 0 is success, 2 an error in what was given."""
+"""Commands that combine annotations: aggregate, predict, annotators, methods, demo."""
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 import quorate
-from quorate.errors import QuorateError, SettingsError
+from quorate.cli.common import (
+    Format,
+    Inputs,
+    Output,
+    Probabilities,
+    Quiet,
+    Threads,
+    app,
+    console,
+    fit_progress,
+    write_json,
+)
+from quorate.errors import SettingsError
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
-    from quorate.api import BSC, Known, MajorityVote, ProgressCallback
+    from quorate.api import Known
     from quorate.decode import Result
     from quorate.summaries import AnnotatorSummaries
-
-__all__ = ["app", "main"]
-
-app = typer.Typer(
-    name="quorate",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-    help="One trustworthy sequence from the noisy span annotations of many people, models and rules.",
-)
-
-Inputs = Annotated[
-    list[str],
-    typer.Argument(
-        metavar="INPUT…", help="JSONL or CoNLL files, plain or .gz, folders of them, or - for standard input."
-    ),
-]
-Output = Annotated[
-    str,
-    typer.Option("--output", "-o", metavar="FILE", help="Where the consensus goes, as JSONL; - for standard output."),
-]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No summary and no progress bar.")]
-Format = Annotated[
-    str | None, typer.Option("--from", metavar="FORMAT", help="jsonl or conll; seen from the content if not given.")
-]
-Probabilities = Annotated[
-    bool, typer.Option("--probabilities", help="Also write the probability of every label at every token.")
-]
-Threads = Annotated[int | None, typer.Option(help="How many threads; all cores if not given.")]
 
 _DATA = "What is read"
 _MODEL = "The model"
 _OUT = "What is written"
-
-
-def main() -> None:
-    """Run the command line; every error of this package becomes one line and exit code 2."""
-    try:
-        app()
-    except QuorateError as error:
-        print(f"quorate: {error}", file=sys.stderr)
-        sys.exit(2)
-
-
-def _show_version(wanted: bool) -> None:
-    if wanted:
-        print(f"quorate {quorate.__version__}")
-        raise typer.Exit
-
-
-@app.callback()
-def _common(
-    version: Annotated[
-        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
-    ] = False,
-) -> None:
-    """One trustworthy sequence from the noisy span annotations of many people, models and rules."""
 
 
 @app.command(
@@ -89,8 +43,13 @@ def aggregate(
     inputs: Inputs,
     output: Output = "-",
     method: Annotated[
-        str, typer.Option(metavar="NAME", help="See 'quorate methods'.", rich_help_panel=_MODEL)
-    ] = "bsc-seq",
+        str | None,
+        typer.Option(metavar="NAME", help="See 'quorate methods' [default: bsc-seq].", rich_help_panel=_MODEL),
+    ] = None,
+    settings: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Settings that 'tune' wrote; other options win.", rich_help_panel=_MODEL),
+    ] = None,
     from_format: Format = None,
     scheme: Annotated[
         str | None,
@@ -191,17 +150,20 @@ def aggregate(
         "decode": decode,
         "threads": threads,
     }
-    model = estimator(method, **{name: value for name, value in chosen.items() if value is not None})
+    given = {name: value for name, value in chosen.items() if value is not None}
+    method, tuned = _from_settings_file(settings, method)
+    method = method or "bsc-seq"
+    model = estimator(method, **{**tuned, **given})
     if save is not None and not isinstance(model, BSC):
         raise SettingsError(f"method {method!r} has nothing to save (leave out --save)")
     corpus = quorate.read(*inputs, format=from_format)
-    with _progress(quiet) as report:
+    with fit_progress(quiet) as report:
         model.fit(corpus, known=_known(known), progress=report)
     if save is not None and isinstance(model, BSC):
         model.save(save)
     _write(model.result_, output, probabilities)
     if meta is not None:
-        _write_meta(method, model, meta)
+        write_json({"method": method, **model.meta_}, meta)
     if not quiet:
         _summary(model.result_, method, inputs, known)
 
@@ -269,33 +231,24 @@ def demo(
     if write is not None:
         with written_whole(write) as stream:
             jsonl.write_corpus(corpus, stream)
-    show(corpus, _console())
+    show(corpus, console())
 
 
-def _console(*, stderr: bool = False) -> Console:
-    from rich.console import Console
-
-    return Console(stderr=stderr, highlight=False, soft_wrap=False)
-
-
-@contextmanager
-def _progress(quiet: bool) -> Iterator[ProgressCallback | None]:
-    """A progress bar on a terminal; nothing in a pipe."""
-    if quiet or not sys.stderr.isatty():
-        yield None
-        return
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (TextColumn("fitting"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[bound]}"))
-    with Progress(*columns, TimeRemainingColumn(), console=_console(stderr=True), transient=True) as bar:
-        task = bar.add_task("", total=None, bound="")
-
-        def report(step: Any) -> None:
-            total = step.max_passes * step.n_starts
-            done = step.max_passes * step.start + step.passes
-            bar.update(task, total=total, completed=done, bound=f"bound {step.bound:,.1f}")
-
-        yield report
+def _from_settings_file(path: str | None, method: str | None) -> tuple[str | None, dict[str, Any]]:
+    """Method and settings from a file of 'tune'; a method given on the command line must be the same."""
+    if path is None:
+        return method, {}
+    try:
+        with open(path, encoding="utf-8") as stream:
+            content = json.load(stream)
+        tuned_method, settings = content["method"], dict(content["settings"])
+    except OSError as error:
+        raise SettingsError(f"{path}: cannot be read: {error.strerror or error}") from None
+    except (ValueError, KeyError, TypeError):
+        raise SettingsError(f"{path}: not a settings file (make one with: quorate tune … -o FILE)") from None
+    if method is not None and method != tuned_method:
+        raise SettingsError(f"{path}: these settings are for method {tuned_method!r}, not {method!r}")
+    return tuned_method, settings
 
 
 def _known(known: str) -> Known:
@@ -315,13 +268,6 @@ def _write(result: Result, output: str, probabilities: bool) -> None:
 
     with written_whole(output) as stream:
         jsonl.write(result, stream, probabilities=probabilities)
-
-
-def _write_meta(method: str, model: BSC | MajorityVote, path: str) -> None:
-    from quorate.files import written_whole
-
-    with written_whole(path) as stream:
-        stream.write(json.dumps({"method": method, **model.meta_}, indent=2, ensure_ascii=False).encode() + b"\n")
 
 
 def _summary(result: Result, method: str, inputs: list[str], known: str) -> None:
@@ -369,4 +315,4 @@ def _sorted(summaries: AnnotatorSummaries, column: str) -> list[Any]:
 def _print_annotators(rows: list[Any]) -> None:
     from quorate.demo import annotator_table
 
-    _console().print(annotator_table(rows))
+    console().print(annotator_table(rows))

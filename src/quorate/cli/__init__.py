@@ -1,0 +1,39 @@
+"""The command line: parse, call the API, print, exit code. 0 is success, 2 an error in what was given."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+import quorate
+from quorate.cli import combine, data, measure
+from quorate.cli.common import app
+from quorate.errors import QuorateError
+
+__all__ = ["app", "combine", "data", "main", "measure"]
+
+
+def main() -> None:
+    """Run the command line; every error of this package becomes one line and exit code 2."""
+    try:
+        app()
+    except QuorateError as error:
+        print(f"quorate: {error}", file=sys.stderr)
+        sys.exit(2)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        print(f"quorate {quorate.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _common(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
+    """One trustworthy sequence from the noisy span annotations of many people, models and rules."""

@@ -1,0 +1,155 @@
+"""How scores are shown: on the terminal, as Markdown, as JSON."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import TYPE_CHECKING, Any
+
+import quorate
+from quorate.cli.common import console
+from quorate.errors import SettingsError
+
+if TYPE_CHECKING:
+    from quorate.comparison import Comparison, Scores
+    from quorate.score import PRF, ErrorKinds, Interval
+
+__all__ = ["comparison_table", "error_table", "number", "plain", "print_errors", "print_scores", "print_table"]
+
+
+def number(value: float | None, digits: int = 3) -> str:
+    """A number, or a dash where there is none."""
+    return "–" if value is None else f"{value:.{digits}f}"
+
+
+def _points(value: float) -> str:
+    return f"{100 * value:.1f}"
+
+
+def plain(value: Any) -> Any:
+    """Values made of records, as JSON has them."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    if isinstance(value, tuple) and hasattr(value, "_asdict"):
+        return {name: plain(item) for name, item in value._asdict().items()}
+    if isinstance(value, dict):
+        return {name: plain(item) for name, item in value.items()}
+    return [plain(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def print_scores(scores: Scores) -> None:
+    """All scores of one consensus."""
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column(f"{scores.documents:,} documents")
+    for name in ("precision", "recall", "F1", "gold spans"):
+        table.add_column(name, justify="right")
+
+    def add(name: str, prf: PRF | tuple[float, float, float], support: str = "") -> None:
+        table.add_row(name, *map(_points, prf), support)
+
+    if scores.strict is not None and scores.relaxed is not None:
+        add("strict (same start, end, type)", scores.strict)
+        for kind, one in scores.by_type.items():
+            add(f"  {kind}", one[:3], f"{one.support:,}")
+        if len(scores.by_type) > 1:
+            add("  mean over types", quorate.score.macro(scores.by_type))
+        add("relaxed (share of tokens)", scores.relaxed)
+    add("tokens other than O", scores.tokens[1:4])
+    console().print(table)
+    entropy, brier = scores.cross_entropy, scores.brier
+    print(f"\ntoken accuracy            {_points(scores.tokens.accuracy)}")
+    if entropy is None or brier is None:
+        print("cross entropy             – (needs aggregate --probabilities)")
+    else:
+        print(f"cross entropy (CEE)       {entropy.mean:.3f}")
+        print(f"Brier score               {brier.mean:.3f}")
+        if entropy.unknown:
+            print(f"                          {entropy.unknown:,} tokens have a gold label outside the label set")
+    if scores.calibration is not None:
+        print(f"calibration error, tokens {scores.calibration.error:.3f}")
+    if scores.span_calibration is not None and scores.span_calibration.count:
+        print(f"calibration error, spans  {scores.span_calibration.error:.3f}")
+
+
+def print_errors(errors: ErrorKinds) -> None:
+    """The kinds of error, a line each."""
+    print("\nkinds of error")
+    for name, value in errors._asdict().items():
+        shown = f"{value:,}" if isinstance(value, int) else f"{value:.2f}"
+        print(f"  {name.replace('_', ' '):<15} {shown:>8}")
+
+
+def comparison_table(found: Comparison) -> tuple[list[str], list[list[str]]]:
+    """Columns and rows of a comparison; the best of a column is between double asterisks."""
+    columns = ["method", "P", "R", "F1", "relaxed", "CEE", "cal.", "s", "MB", f"F1 − {found.reference}", "p"]
+    cells: list[list[str]] = []
+    merits: list[list[float]] = []  # of the columns P to cal., higher is better
+    for row in found.rows:
+        scores = row.scores
+        accuracy = scores.tokens.accuracy
+        strict = scores.strict or (accuracy, accuracy, accuracy)
+        relaxed = scores.relaxed.f1 if scores.relaxed else None
+        entropy = scores.cross_entropy.mean if scores.cross_entropy else None
+        calibration = scores.calibration.error if scores.calibration else None
+        cells.append(
+            [
+                row.method,
+                *map(_points, strict),
+                "–" if relaxed is None else _points(relaxed),
+                number(entropy, 2),
+                number(calibration),
+                f"{row.seconds:.1f}",
+                "–" if row.peak_megabytes is None else f"{row.peak_megabytes:.0f}",
+                "" if row.difference is None else _interval(row.difference),
+                "" if row.test is None else f"{row.test.p_value:.1g}",
+            ]
+        )
+        merits.append(
+            [*strict, *(-math.inf if m is None else m for m in (relaxed, _minus(entropy), _minus(calibration)))]
+        )
+    for place, column in enumerate(zip(*merits, strict=True), 1):
+        for merit, line in zip(column, cells, strict=True):
+            if len(cells) > 1 and merit == max(column) > -math.inf:
+                line[place] = f"**{line[place]}**"
+    return columns, cells
+
+
+def _minus(value: float | None) -> float | None:
+    return None if value is None else -value
+
+
+def _interval(difference: Interval) -> str:
+    return f"{100 * difference.estimate:+.1f} [{100 * difference.low:+.1f}, {100 * difference.high:+.1f}]"
+
+
+def error_table(found: Comparison) -> tuple[list[str], list[list[str]]]:
+    """Columns and rows of the kinds of error, a column a method."""
+    kinds = [row.scores.errors for row in found.rows if row.scores.errors is not None]
+    if not kinds:
+        raise SettingsError("plain tags mark no spans whose errors could be counted (leave out --errors)")
+    rows = []
+    for name in kinds[0]._fields:
+        values = [getattr(one, name) for one in kinds]
+        rows.append([name.replace("_", " "), *(f"{v:,}" if isinstance(v, int) else f"{v:.2f}" for v in values)])
+    return ["kind of error", *(row.method for row in found.rows)], rows
+
+
+def print_table(columns: list[str], rows: list[list[str]], *, markdown: bool) -> None:
+    """A table on the terminal, or as Markdown; what is between double asterisks is bold."""
+    if markdown:
+        print(f"| {' | '.join(columns)} |")
+        print(f"|{'|'.join(['---'] + ['---:'] * (len(columns) - 1))}|")
+        for row in rows:
+            print(f"| {' | '.join(row)} |")
+        return
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 1, 0, 0))
+    for number, name in enumerate(columns):
+        table.add_column(name, justify="left" if number == 0 else "right", no_wrap=number == 0)
+    for row in rows:
+        table.add_row(*(Text(cell.strip("*"), style="bold" if cell.startswith("**") else "") for cell in row))
+    console().print(table)
