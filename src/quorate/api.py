@@ -26,7 +26,7 @@ from quorate.infer.annotators import (
     Sequential,
     Spammer,
 )
-from quorate.infer.engine import ThreadsEngine
+from quorate.infer.engine import Decoded, ThreadsEngine
 from quorate.infer.text import Words
 from quorate.infer.truth import Independent, Markov, Truth, Uniform
 from quorate.rivals import majority
@@ -170,7 +170,7 @@ class BSC(_Estimator):
         self._model, self._names, self._words = fitted.model, encoded.annotators, encoded.words
         decoded = vb.decode(engine, fitted.model, encoded.cells, by_token=settings.decode is Decode.TOKEN)
         self.annotators_ = summarise(encoded, decoded.cells, fitted.model.annotators)
-        self.result_ = self._result(corpus, encoded, decoded)
+        self.result_ = self._result(corpus, encoded, decoded, trace=fitted.trace)
         self.meta_ = _meta(corpus, encoded, clamped, settings.plain()) | {
             "passes": fitted.trace.passes,
             "bound": fitted.trace.bound,
@@ -189,7 +189,7 @@ class BSC(_Estimator):
         )
         engine = self._engine(corpus, encoded, None)
         decoded = vb.decode(engine, self._model, encoded.cells, by_token=self.settings_.decode is Decode.TOKEN)
-        return self._result(corpus, encoded, decoded)
+        return self._result(corpus, encoded, decoded, trace=None)
 
     def save(self, path: str | Path) -> None:
         """Write what was learned to a file, for :func:`load`."""
@@ -243,12 +243,10 @@ class BSC(_Estimator):
             names=lambda d: corpus[d].where(),
         )
 
-    def _result(self, corpus: Corpus, encoded: Encoded, decoded: Any) -> Result:
+    def _result(self, corpus: Corpus, encoded: Encoded, decoded: Decoded, *, trace: vb.Trace | None) -> Result:
         settings = {"method": f"bsc-{self.settings_.annotator.value}", **self.settings_.plain()}
         annotators = self.annotators_
-        return Result(
-            corpus, self.tagset_, encoded.doc_start, decoded, annotators, self.trace_, settings, encoded.repaired
-        )
+        return Result(corpus, self.tagset_, encoded.doc_start, decoded, annotators, trace, settings, encoded.repaired)
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "_model"):
@@ -388,6 +386,8 @@ class Prepared(NamedTuple):
 
 def prepare(corpus: Corpus, scheme: Scheme | None, invalid: Invalid, known: Known = None) -> Prepared:
     """Lay out a corpus once, for one fit or many."""
+    if not isinstance(corpus, Corpus):
+        raise SettingsError(f"a Corpus is needed, not {type(corpus).__name__} (quorate.read gives one from files)")
     if not len(corpus):
         raise InputError("the corpus has no document")
     given = _known_tags(corpus, known)
@@ -404,6 +404,7 @@ def _meta(
     return {
         "version": quorate.__version__,
         "settings": settings,
+        "labels": list(encoded.tagset.labels),
         "inputs": corpus.digests,
         "documents": len(corpus),
         "tokens": encoded.n_tokens,

@@ -32,7 +32,7 @@ class Checked:
     >>> import quorate
     >>> checked = check(quorate.sample())
     >>> checked.counts[0]
-    '320 documents, 5,227 tokens, 12 annotators, 26,155 labels given'
+    '320 documents, 5,227 tokens, 12 annotators, 26,135 labels given'
     >>> checked.warnings
     ()
     """

@@ -69,6 +69,8 @@ class Document:
 
     def check(self) -> None:
         """Raise :class:`InputError` unless every sequence has one entry a token."""
+        if not isinstance(self.id, str) or isinstance(self.tokens, str):
+            raise InputError("a document needs a string as id and a sequence of tokens", where=self.where())
         length = len(self.tokens)
         sequences = [(f"annotator {name!r}", tags) for name, tags in self.annotations.items()]
         if self.gold is not None:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from quorate.corpus import Corpus, Document
+from quorate.files import written_whole
+from quorate.formats import jsonl
 from quorate.infer.engine import Decoded
 from quorate.infer.vb import Trace
 from quorate.summaries import AnnotatorSummaries
@@ -46,12 +49,19 @@ class Consensus:
     True
     """
 
-    document: Document
+    document: Document = field(repr=False)
     tags: list[str]
     spans: list[ConsensusSpan]
     confidence: float
-    token_confidence: Floats
-    probabilities: Floats
+    token_confidence: Floats = field(repr=False)
+    probabilities: Floats = field(repr=False)
+
+    def text(self, span: ConsensusSpan) -> str:
+        """The words of a span: from the document's text, or its tokens with blanks between."""
+        document = self.document
+        if document.text is None or document.offsets is None:
+            return " ".join(document.tokens[span.start : span.end])
+        return document.text[document.offsets[span.start][0] : document.offsets[span.end - 1][1]]
 
 
 class Result:
@@ -106,6 +116,18 @@ class Result:
     def probabilities(self) -> list[Floats]:
         """For every document, ``[L, J]`` the probability of every label at every token."""
         return [self._decoded.posterior[self._tokens(d)] for d in range(len(self))]
+
+    def write(self, path: str | Path, *, probabilities: bool = False) -> None:
+        """Write the consensus as JSONL, whole or not at all; ``-`` is standard output.
+
+        >>> import quorate, tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     quorate.aggregate(quorate.sample(), "mv").write(f"{folder}/votes.jsonl")
+        ...     len(Path(folder, "votes.jsonl").read_text().splitlines())
+        320
+        """
+        with written_whole(path) as stream:
+            jsonl.write(self, stream, probabilities=probabilities)
 
     def __len__(self) -> int:
         return len(self.corpus)

@@ -34,7 +34,7 @@ def annotator_table(rows: Iterable[AnnotatorSummary], made_as: Mapping[str, str]
     return table
 
 
-def show(corpus: Corpus, console: Console) -> None:
+def show(corpus: Corpus, console: Console, *, written: str | None = None) -> None:
     """Combine the sample with majority vote and with BSC, and print what came of it."""
     gold = [document.gold or () for document in corpus]
     results = {method: aggregate(corpus, method) for method in ("mv", "bsc-seq")}
@@ -61,7 +61,10 @@ def show(corpus: Corpus, console: Console) -> None:
         "next to nothing, however many O it gets right.\n"
     )
     _show_examples(results["mv"], best, console)
-    console.print("\nNext: quorate demo --write crowd.jsonl, then quorate aggregate crowd.jsonl -o consensus.jsonl")
+    if written is None:
+        console.print("\nTo try it on a file: quorate demo --write crowd.jsonl")
+    else:
+        console.print(f"\nThe sample crowd is in {written}. Next:\n  quorate aggregate {written} -o consensus.jsonl")
 
 
 def _show_examples(votes: Result, best: Result, console: Console, how_many: int = 3) -> None:

@@ -157,11 +157,16 @@ def _codes(document: Document, tags: Sequence[Tag], code_of: Mapping[Tag, int]) 
         return [code_of[tag] for tag in tags]
     except KeyError:
         position = next(p for p, tag in enumerate(tags) if tag not in code_of)
-        raise _unknown(document, position, str(tags[position])) from None
+        raise _unknown(document, position, str(tags[position]), list(code_of)) from None
 
 
-def _unknown(document: Document, position: int, tag: str) -> InputError:
-    return InputError(f"tag {tag!r} is not in the label set", where=document.where(position))
+def _unknown(document: Document, position: int, tag: str, known: Sequence[Tag]) -> InputError:
+    names = [name for name in known if name is not None]
+    shown = ", ".join(names[:12]) + (f" and {len(names) - 12} more" if len(names) > 12 else "")
+    return InputError(
+        f"tag {tag!r} is not among the model's labels, {shown} (correct it, or fit a model that knows it)",
+        where=document.where(position),
+    )
 
 
 def _code_of(tagset: TagSet) -> dict[Tag, int]:
@@ -290,7 +295,7 @@ def _distribution(document: Document, position: int, tag: Tag | SoftTag, tagset:
     now: NDArray[np.float64] = np.zeros(len(tagset.labels))
     for name, probability in (tag if isinstance(tag, Mapping) else {tag: 1.0}).items():
         if name not in tagset.index:
-            raise _unknown(document, position, name)
+            raise _unknown(document, position, name, tagset.labels)
         now[tagset.index[name]] = probability
     now /= now.sum()
     return now

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 import sys
 import tempfile
@@ -12,7 +13,7 @@ from typing import IO
 
 from quorate.errors import QuorateError
 
-__all__ = ["OutputError", "written_whole"]
+__all__ = ["OutputError", "check_can_write", "written_whole"]
 
 
 class OutputError(QuorateError):
@@ -40,17 +41,45 @@ def written_whole(path: str | Path) -> Iterator[IO[bytes]]:
             yield sys.stdout.buffer
             sys.stdout.buffer.flush()
         elif Path(path).exists() and not Path(path).is_file():  # a device or a pipe cannot be renamed over
-            with open(path, "wb") as stream:
-                yield stream
+            with open(path, "wb") as device:
+                yield device
         else:
-            with _renamed(Path(path)) as stream:
-                yield stream
+            with _renamed(Path(path)) as stream, _zipped(stream, path) as content:
+                yield content
     except BrokenPipeError:
         raise
     except OSError as error:
         raise OutputError(
             f"{path}: cannot be written: {error.strerror or error} (check the folder and the disk)"
         ) from None
+
+
+@contextmanager
+def _zipped(stream: IO[bytes], path: str | Path) -> Iterator[IO[bytes]]:
+    """The stream, packed if the file is called so."""
+    if not str(path).endswith(".gz"):
+        yield stream
+        return
+    with gzip.GzipFile(filename="", fileobj=stream, mode="wb", mtime=0) as packed:
+        yield packed  # type: ignore[misc]
+
+
+def check_can_write(path: str | Path) -> None:
+    """Raise :class:`OutputError` now rather than after a long fit, if the place for a file is not there.
+
+    >>> check_can_write("no/such/folder/out.jsonl")
+    Traceback (most recent call last):
+    quorate.files.OutputError: no/such/folder/out.jsonl: cannot be written: no such folder
+    """
+    if str(path) == "-":
+        return
+    folder = Path(path).resolve().parent
+    if not folder.is_dir():
+        raise OutputError(f"{path}: cannot be written: no such folder")
+    if Path(path).is_dir():
+        raise OutputError(f"{path}: cannot be written: it is a folder")
+    if not os.access(folder, os.W_OK):
+        raise OutputError(f"{path}: cannot be written: the folder is read-only for you")
 
 
 @contextmanager

@@ -15,6 +15,8 @@ __all__ = ["AnnotatorModel", "Decode", "Settings", "Ties", "TruthModel", "Zeros"
 
 Choice = TypeVar("Choice", bound=StrEnum)
 
+_MOST = 1e6  # prior counts above this would drown any data, and the digits of the bound with them
+
 
 class AnnotatorModel(StrEnum):
     """How an annotator's mistakes are modelled, from one number to a matrix for each previous label.
@@ -81,7 +83,7 @@ class Settings:
 
     >>> Settings(alpha0=-1)
     Traceback (most recent call last):
-    quorate.errors.SettingsError: alpha0 must be a positive number, not -1
+    quorate.errors.SettingsError: alpha0 must be a positive number, at most 1e+06, not -1
     """
 
     annotator: AnnotatorModel = AnnotatorModel.SEQ
@@ -105,8 +107,8 @@ class Settings:
     def __post_init__(self) -> None:
         for name in ("alpha0", "gamma0", "kappa0"):
             _positive(name, getattr(self, name))
-        if not (math.isfinite(self.epsilon0) and self.epsilon0 >= 0):
-            raise SettingsError(f"epsilon0 must be a number, 0 or more, not {self.epsilon0}")
+        if not 0 <= self.epsilon0 <= _MOST:
+            raise SettingsError(f"epsilon0 must be a number from 0 to {_MOST:g}, not {self.epsilon0:g}")
         if not 0 < self.temper <= 1:
             raise SettingsError(f"temper must be above 0 and at most 1, not {self.temper}")
         if not (math.isfinite(self.tolerance) and self.tolerance >= 0):
@@ -175,5 +177,5 @@ def scheme_named(value: str | None) -> Scheme | None:
 
 
 def _positive(name: str, value: float) -> None:
-    if not (math.isfinite(value) and value > 0):
-        raise SettingsError(f"{name} must be a positive number, not {value}")
+    if not 0 < value <= _MOST:
+        raise SettingsError(f"{name} must be a positive number, at most {_MOST:g}, not {value:g}")

@@ -161,8 +161,8 @@ class TagSet:
                 raise UnknownTagError(stray[0], scheme)
             tagset = cls.of_types(scheme, (_split(tag)[1] for tag in used if tag != OUTSIDE))
         if len(tagset.labels) < 2:
-            only = repr(used[0]) if used else "missing"
-            raise InputError(f"every tag is {only}, so there is nothing to combine (at least two labels are needed)")
+            what = f"every tag is {used[0]!r}" if used else "nobody gave any tag"
+            raise InputError(f"{what}, so there is nothing to combine (at least two labels are needed)")
         return tagset
 
     @cached_property

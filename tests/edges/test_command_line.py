@@ -108,6 +108,59 @@ def test_known_labels_from_a_file_and_inline(run: Run, crowd: Path, sample: Corp
     assert (code, err) == (2, "quorate: nothing.jsonl: no such file\n")
 
 
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ({"id": "zz", "gold": ["O"]}, "document 'zz': this document is not in the input"),
+        ({"id": "s002", "gold": ["O"]}, "document 's002': 1 known tags for "),
+        ({"id": "s002", "tokens": ["x"], "gold": ["O"]}, "document 's002': other tokens than in the input"),
+        ({"id": "s002", "gold": [["O"]]}, "['O'] is not a tag"),
+    ],
+)
+def test_known_labels_that_do_not_fit(run: Run, crowd: Path, line: dict, message: str) -> None:
+    crowd.with_name("known.jsonl").write_text(json.dumps(line))
+    code, _, err = run("aggregate", crowd, "--known", "known.jsonl")
+    assert code == 2
+    assert err.startswith(f"quorate: known.jsonl:1: {message}")
+
+
+def test_a_corrected_consensus_is_taken_as_known(run: Run, crowd: Path) -> None:
+    run("aggregate", crowd, "-o", "out.jsonl", "-q")
+    lines = records(crowd.with_name("out.jsonl").read_text())
+    corrected = lines[1] | {"tags": ["B-NEW", *lines[1]["tags"][1:]]}
+    crowd.with_name("checked.jsonl").write_text(json.dumps(corrected))
+    code, out, err = run("aggregate", crowd, "--known", "checked.jsonl")
+    assert code == 0
+    assert records(out)[1]["tags"][0] == "B-NEW"
+    assert f"{len(corrected['tags'])} tokens have known labels" in err
+    assert "note: no annotator used B-NEW, I-NEW, only the known labels do" in err
+
+
+def test_gzipped_output_reads_back(run: Run, crowd: Path) -> None:
+    assert run("demo", "--write", "sample.jsonl.gz")[0] == 0
+    assert crowd.with_name("sample.jsonl.gz").read_bytes()[:2] == b"\x1f\x8b"
+    assert len(quorate.read(crowd.with_name("sample.jsonl.gz"))) == 320
+
+
+def test_defaults_in_the_help_are_the_defaults(run: Run) -> None:
+    import re
+
+    import typer.main
+
+    from quorate.cli import app
+    from quorate.settings import Settings
+
+    options = typer.main.get_command(app).commands["aggregate"].params  # type: ignore[attr-defined]
+    checked = 0
+    for option in options:
+        told = re.search(r"\(default ([^)]*)\)|(\w+) \(default\)", getattr(option, "help", None) or "")
+        if told and hasattr(Settings(), option.name):
+            value = Settings().plain()[option.name]
+            assert (told[1] or told[2]) == (f"{value:g}" if isinstance(value, int | float) else value)
+            checked += 1
+    assert checked >= 12
+
+
 def test_predict_and_annotators_from_a_saved_model(run: Run, crowd: Path) -> None:
     assert run("aggregate", crowd, "--save", "m.quorate", "-o", "out.jsonl", "-q")[0] == 0
     new = {"id": "new", "tokens": ["Ada", "Lind", "sang"], "annotations": {"ana": ["B-PER", "I-PER", "O"]}}
@@ -130,7 +183,9 @@ def test_predict_with_a_tag_the_model_does_not_know(run: Run, crowd: Path) -> No
     crowd.with_name("new.jsonl").write_text(json.dumps(new))
     code, _, err = run("predict", "m.quorate", "new.jsonl")
     assert code == 2
-    assert err == "quorate: new.jsonl:1: document 'new', token 1: tag 'B-DRUG' is not in the label set\n"
+    assert err.startswith(
+        "quorate: new.jsonl:1: document 'new', token 1: tag 'B-DRUG' is not among the model's labels, O,"
+    )
 
 
 def test_methods_version_and_demo(run: Run) -> None:
@@ -157,9 +212,11 @@ def test_methods_version_and_demo(run: Run) -> None:
         (["aggregate", "crowd.jsonl", "--method", "mv", "--save", "m"], "method 'mv' has nothing to save"),
         (["aggregate", "crowd.jsonl", "--from", "xml"], "unknown format 'xml'"),
         (["aggregate", "crowd.jsonl", "-o", "no/such/folder/out.jsonl"], "no/such/folder/out.jsonl: cannot be written"),
+        (["aggregate", "crowd.jsonl", "-o", "crowd.jsonl"], "crowd.jsonl: this is an input, which would be lost"),
+        (["aggregate", "crowd.jsonl", "-o", "a", "--save", "./a"], "./a: this is another output, which would be lost"),
         (
             ["aggregate", "crowd.jsonl", "--scheme", "plain", "--alpha0", "0"],
-            "alpha0 must be a positive number, not 0.0",
+            "alpha0 must be a positive number, at most 1e+06, not 0",
         ),
         (["annotators", "crowd.jsonl"], "crowd.jsonl: not a model file"),
     ],
@@ -203,7 +260,7 @@ def test_warnings_for_idle_annotators_and_bare_documents(run: Run, crowd: Path) 
     assert code == 0
     assert len(records(out)) == 62
     assert "warning: no label by idle" in err
-    assert "warning: 1 documents have no annotator" in err
+    assert "warning: no annotator for z: tagged from the words and the chain alone" in err
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full on this system")

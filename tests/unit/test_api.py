@@ -180,7 +180,7 @@ def test_bad_settings_say_what(sample: Corpus, call: object, message: str) -> No
 def test_empty_corpora() -> None:
     with pytest.raises(InputError, match="no document"):
         BSC().fit(Corpus([]))
-    with pytest.raises(InputError, match="every tag is missing"):
+    with pytest.raises(InputError, match="nobody gave any tag"):
         BSC().fit(Corpus([Document("1", ("a",), {"x": (None,)})]))
 
 

@@ -82,7 +82,9 @@ def test_names_of_an_earlier_fit_keep_their_numbers() -> None:
 
 def test_a_tag_outside_the_label_set() -> None:
     corpus = Corpus([Document("1", ("a",), {"ann": ("B-Y",)})])
-    with pytest.raises(InputError, match="document '1', token 1: tag 'B-Y' is not in the label set"):
+    with pytest.raises(
+        InputError, match="document '1', token 1: tag 'B-Y' is not among the model's labels, O, B-X, I-X"
+    ):
         encode(corpus, BIO)
 
 

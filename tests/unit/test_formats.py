@@ -103,6 +103,11 @@ def test_conll(tmp_path: Path) -> None:
     assert corpus[0].where(1).startswith(f"{path}:5")
 
 
+def test_conll_comments(tmp_path: Path) -> None:
+    lines = ["# sent_id = 4", "# text = Ada sang", "Ada B-PER", "sang O", "", "# a b", "# O"]
+    assert [d.tokens for d in quorate.read(write(tmp_path / "a.conll", *lines))] == [("Ada", "sang"), ("#",)]
+
+
 def test_conll_without_header_and_with_tabs(tmp_path: Path) -> None:
     corpus = quorate.read(write(tmp_path / "a.txt", "New York\tB-LOC\tO", "#\tO\tO"))
     assert corpus[0].tokens == ("New York", "#")
@@ -144,8 +149,8 @@ def test_consensus_record(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("lines", "message"),
     [
-        (['{"id": "1", "tokens": ["a"]', '{"id"'], r":1: not a document in JSON: "),
-        ([{"id": "1", "tokens": ["a", 5]}], r":1: not a document in JSON: Expected `str`, got `int`"),
+        (['{"id": "1", "tokens": ["a"]', '{"id"'], r":1: not JSON: "),
+        ([{"id": "1", "tokens": ["a", 5]}], r":1: not a document: Expected `str`, got `int`"),
         ([TAGGED | {"gold": ["O"]}], r":1: document '1': 1 tags by gold for 2 tokens"),
         ([TAGGED | {"annotations": {"ann": ["O"]}}], r":1: document '1': 1 tags by annotator 'ann' for 2 tokens"),
         ([TAGGED, TAGGED], r":2: document '1': this id was given to an earlier document too, .*:1"),
@@ -153,9 +158,12 @@ def test_consensus_record(tmp_path: Path) -> None:
         ([TAGGED | {"annotations": {"ann": ["", "O"]}}], r":1: '' is not a tag"),
         ([{"id": "1"}], r":1: neither 'tokens' nor 'text'"),
         ([with_span(start=2, end=1, label="P")], r":1: span 2–1 'P' is not a span"),
-        ([with_span(start=7, end=9, label="P")], r":1: span 7–9 'P' begins after"),
+        ([with_span(start=7, end=9, label="P")], r":1: span 7–9 'P' ends after the text"),
         ([with_span(start=0, label="P")], r":1: .*missing required field `end`"),
         ([{"id": "1", "tokens": ["Ada"], "annotations": {"m": [{"O": -1}]}}], r":1: -1 is not a probability"),
+        ([{"id": "1", "text": "Ada", "annotations": {"a": [[0, 3, "PER"]]}}], r":1: \[0, 3, 'PER'\] is not a tag"),
+        ([TAGGED | {"gold": [["O"], "O"]}], r":1: \['O'\] is not a tag"),
+        (["# token a a", "Ada O O"], r":1: two columns have the same name"),
         ([""], r"the file is empty"),
         (["[1]"], r"a JSON array is not one of the formats"),
         (["Ada B-PER O", "sang O"], r":2: 2 columns where 3 were expected"),

@@ -54,6 +54,7 @@ LAYERS = [
     ["cli.tables"],
     ["cli.combine", "cli.measure", "cli.data"],
     ["cli"],
+    ["__main__"],
 ]
 LEVEL = {module: level for level, modules in enumerate(LAYERS) for module in modules}
 

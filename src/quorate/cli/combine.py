@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -25,6 +26,7 @@ from quorate.errors import SettingsError
 
 if TYPE_CHECKING:
     from quorate.api import Known
+    from quorate.corpus import Corpus
     from quorate.decode import Result
     from quorate.summaries import AnnotatorSummaries
 
@@ -44,7 +46,7 @@ def aggregate(
     output: Output = "-",
     method: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="See 'quorate methods' [default: bsc-seq].", rich_help_panel=_MODEL),
+        typer.Option(metavar="NAME", help="See 'quorate methods' (default bsc-seq).", rich_help_panel=_MODEL),
     ] = None,
     settings: Annotated[
         str | None,
@@ -72,14 +74,15 @@ def aggregate(
         ),
     ] = "none",
     max_passes: Annotated[
-        int | None, typer.Option(help="Most passes of the fit [default: 20].", rich_help_panel=_MODEL)
+        int | None, typer.Option(help="Most passes of the fit (default 20).", rich_help_panel=_MODEL)
     ] = None,
     tolerance: Annotated[
-        float | None, typer.Option(help="Relative gain of the bound at which to stop.", rich_help_panel=_MODEL)
+        float | None,
+        typer.Option(help="Relative gain of the bound at which to stop (default 1e-07).", rich_help_panel=_MODEL),
     ] = None,
     seed: Annotated[int | None, typer.Option(help="Perturbs the start.", rich_help_panel=_MODEL)] = None,
     restarts: Annotated[
-        int | None, typer.Option(help="Starts to try; the best bound is kept [default: 1].", rich_help_panel=_MODEL)
+        int | None, typer.Option(help="Starts to try; the best bound is kept (default 1).", rich_help_panel=_MODEL)
     ] = None,
     start: Annotated[
         str | None, typer.Option(metavar="START", help="votes (default) or prior.", rich_help_panel=_MODEL)
@@ -90,19 +93,27 @@ def aggregate(
         typer.Option(metavar="TRUTH", help="markov (default), independent or uniform.", rich_help_panel=_MODEL),
     ] = None,
     alpha0: Annotated[
-        float | None, typer.Option(help="Annotators: prior count of every label.", rich_help_panel=_MODEL)
+        float | None, typer.Option(help="Annotators: prior count of every label (default 1).", rich_help_panel=_MODEL)
     ] = None,
     epsilon0: Annotated[
-        float | None, typer.Option(help="Annotators: prior count more for the right one.", rich_help_panel=_MODEL)
+        float | None,
+        typer.Option(help="Annotators: prior count more for the right one (default 30).", rich_help_panel=_MODEL),
     ] = None,
-    gamma0: Annotated[float | None, typer.Option(help="Transitions: prior count.", rich_help_panel=_MODEL)] = None,
-    kappa0: Annotated[float | None, typer.Option(help="Words: prior count.", rich_help_panel=_MODEL)] = None,
+    gamma0: Annotated[
+        float | None, typer.Option(help="Transitions: prior count (default 1).", rich_help_panel=_MODEL)
+    ] = None,
+    kappa0: Annotated[
+        float | None, typer.Option(help="Words: prior count (default 0.3).", rich_help_panel=_MODEL)
+    ] = None,
     zeros: Annotated[
         str | None,
-        typer.Option(metavar="RULE", help="Prior mass of forbidden labels: moved or dropped.", rich_help_panel=_MODEL),
+        typer.Option(
+            metavar="RULE", help="Prior mass of forbidden labels: moved (default) or dropped.", rich_help_panel=_MODEL
+        ),
     ] = None,
     temper: Annotated[
-        float | None, typer.Option(help="Trust in annotators' evidence, above 0 to 1.", rich_help_panel=_MODEL)
+        float | None,
+        typer.Option(help="Trust in annotators' evidence, above 0 to 1 (default 0.6).", rich_help_panel=_MODEL),
     ] = None,
     ties: Annotated[
         str | None,
@@ -156,16 +167,18 @@ def aggregate(
     model = estimator(method, **{**tuned, **given})
     if save is not None and not isinstance(model, BSC):
         raise SettingsError(f"method {method!r} has nothing to save (leave out --save)")
+    _check_outputs(inputs, [output, save, meta])
     corpus = quorate.read(*inputs, format=from_format)
+    labels_known = _known(known, corpus)
     with fit_progress(quiet) as report:
-        model.fit(corpus, known=_known(known), progress=report)
+        model.fit(corpus, known=labels_known, progress=report)
     if save is not None and isinstance(model, BSC):
         model.save(save)
-    _write(model.result_, output, probabilities)
+    model.result_.write(output, probabilities=probabilities)
     if meta is not None:
         write_json({"method": method, **model.meta_}, meta)
     if not quiet:
-        _summary(model.result_, method, inputs, known)
+        _say(_fit_summary(model.result_, method, model.meta_["known"]))
 
 
 @app.command(epilog="Example: quorate predict crowd.quorate new.jsonl -o consensus.jsonl")
@@ -179,11 +192,12 @@ def predict(
     quiet: Quiet = False,
 ) -> None:
     """Apply a saved model to new documents, from annotators old and new, or from none."""
+    _check_outputs([model, *inputs], [output])
     fitted = quorate.load(model).set_params(threads=threads)
     result = fitted.combine(quorate.read(*inputs, format=from_format))
-    _write(result, output, probabilities)
+    result.write(output, probabilities=probabilities)
     if not quiet:
-        _summary(result, f"model {model}", inputs, "none")
+        _say(_predict_summary(result, model))
 
 
 @app.command(epilog="Example: quorate annotators crowd.quorate --sort accuracy")
@@ -199,7 +213,8 @@ def annotators(
     rows = _sorted(fitted.annotators_, sort)
     if as_json:
         for row in rows:
-            record = {"name": row.name, "labels": row.labels, "accuracy": _finite(row.accuracy)}
+            labels = int(row.labels) if row.labels.is_integer() else row.labels
+            record = {"name": row.name, "labels": labels, "accuracy": _finite(row.accuracy)}
             record |= {"informativeness": row.informativeness, "tags": fitted.tagset_.labels}
             print(json.dumps(record | {"matrix": row.matrix.round(6).tolist()}))
         return
@@ -231,7 +246,7 @@ def demo(
     if write is not None:
         with written_whole(write) as stream:
             jsonl.write_corpus(corpus, stream)
-    show(corpus, console())
+    show(corpus, console(), written=write)
 
 
 def _from_settings_file(path: str | None, method: str | None) -> tuple[str | None, dict[str, Any]]:
@@ -251,52 +266,77 @@ def _from_settings_file(path: str | None, method: str | None) -> tuple[str | Non
     return tuned_method, settings
 
 
-def _known(known: str) -> Known:
+def _known(known: str, corpus: Corpus) -> Known:
+    from quorate.formats import read_known
+
     if known == "none":
         return None
-    if known == "inline":
-        return "inline"
-    tags = {document.id: document.gold for document in quorate.read(known) if document.gold is not None}
-    if not tags:
-        raise SettingsError(f"--known {known}: no document in it has 'gold'")
-    return tags
+    return "inline" if known == "inline" else read_known(known, corpus)
 
 
-def _write(result: Result, output: str, probabilities: bool) -> None:
-    from quorate.files import written_whole
-    from quorate.formats import jsonl
+def _check_outputs(inputs: list[str], outputs: list[str | None]) -> None:
+    """Refuse, before any work, outputs that cannot be written, or that would take the place of something else."""
+    from quorate.files import check_can_write
 
-    with written_whole(output) as stream:
-        jsonl.write(result, stream, probabilities=probabilities)
+    taken = {Path(name).resolve(): "an input" for name in inputs if name != "-"}
+    for name in outputs:
+        if name is None or name == "-":
+            continue
+        check_can_write(name)
+        place = Path(name).resolve()
+        if place in taken:
+            raise SettingsError(f"{name}: this is {taken[place]}, which would be lost (give another name)")
+        taken[place] = "another output"
 
 
-def _summary(result: Result, method: str, inputs: list[str], known: str) -> None:
-    """A few plain lines on standard error."""
-    tokens = sum(len(document.tokens) for document in result.corpus)
-    idle = [row.name for row in result.annotators if not row.labels > 0]
-    alone = sum(not document.annotations for document in result.corpus)
-    lines = [f"{len(result):,} documents, {tokens:,} tokens, {len(result.annotators)} annotators, {method}"]
-    if result.trace is not None:
-        lines.append(
-            f"{result.trace.passes} passes in {result.trace.seconds:.2f} s, bound {result.trace.bound:,.1f} "
-            f"({result.trace.reason.value})"
-        )
-    if result.repaired:
-        lines.append(f"{result.repaired:,} tags that could not follow the one before were repaired")
-    lines += [f"note: {note}" for note in result.corpus.notes]
-    if idle:
-        lines.append(f"warning: no label by {_some(idle)}")
-    if alone:
-        lines.append(f"warning: {alone:,} documents have no annotator, and are tagged from the rest of the model")
-    if known == "none" and result.corpus.has_gold:
-        lines.append("note: the gold in the input was not used (--known inline uses it)")
+def _say(lines: list[str]) -> None:
     for line in lines:
         print(f"quorate: {line}", file=sys.stderr)
 
 
-def _some(names: list[str]) -> str:
-    shown = ", ".join(names[:3])
-    return shown if len(names) <= 3 else f"{shown} and {len(names) - 3} more"
+def _counts(result: Result, what: str) -> str:
+    corpus = result.corpus
+    return f"{len(result):,} documents, {corpus.tokens:,} tokens, {len(corpus.annotators):,} annotators, {what}"
+
+
+def _fit_summary(result: Result, method: str, n_known: int) -> list[str]:
+    """What was combined, how it went, and what the user should know."""
+    tagset, trace, corpus = result.tagset, result.trace, result.corpus
+    lines = [_counts(result, method), f"scheme {tagset.scheme.value}: {_some(list(tagset.types), 10)}"]
+    if trace is not None:
+        lines.append(f"{trace.passes} passes in {trace.seconds:.2f} s, bound {trace.bound:,.1f} ({trace.reason.value})")
+    if n_known:
+        lines.append(f"{n_known:,} tokens have known labels")
+        voted = corpus.tagset(tagset.scheme).labels
+        only_known = [label for label in tagset.labels if label not in voted]
+        if only_known:
+            lines.append(f"note: no annotator used {_some(only_known)}, only the known labels do")
+    if result.repaired:
+        lines.append(f"{result.repaired:,} tags that could not follow the one before were repaired")
+    lines += [f"note: {note}" for note in corpus.notes]
+    idle = [row.name for row in result.annotators if not row.labels > 0]
+    if idle:
+        lines.append(f"warning: no label by {_some(idle)}")
+    bare = [document.id for document in corpus if not document.annotations]
+    if bare:
+        lines.append(f"warning: no annotator for {_some(bare)}: tagged from the words and the chain alone")
+    if not n_known and corpus.has_gold:
+        lines.append("note: the gold in the input was not used (--known inline uses it)")
+    return lines
+
+
+def _predict_summary(result: Result, model: str) -> list[str]:
+    """What was combined, and whom the model had not met."""
+    lines = [_counts(result, f"model {model}")]
+    strangers = [name for name in result.corpus.annotators if name not in result.annotators.names]
+    if strangers:
+        lines.append(f"note: the model has not met {_some(strangers)}, and takes them for average")
+    return lines + [f"note: {note}" for note in result.corpus.notes]
+
+
+def _some(names: list[str], most: int = 3) -> str:
+    shown = ", ".join(names[:most])
+    return shown if len(names) <= most else f"{shown} and {len(names) - most:,} more"
 
 
 def _finite(value: float) -> float | None:

@@ -41,7 +41,7 @@ app = typer.Typer(
 Inputs = Annotated[
     list[str],
     typer.Argument(
-        metavar="INPUT…", help="JSONL or CoNLL files, plain or .gz, folders of them, or - for standard input."
+        metavar="INPUT", help="JSONL or CoNLL files, plain or .gz, folders of them, or - for standard input."
     ),
 ]
 Output = Annotated[

@@ -10,17 +10,17 @@ import hashlib
 import io
 import sys
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
-from quorate.corpus import Corpus, Document
+from quorate.corpus import Corpus, Document, Tag
 from quorate.errors import InputError, SettingsError
 from quorate.formats import conll, jsonl
 from quorate.formats.notes import Notes
 
-__all__ = ["READERS", "read", "read_consensus"]
+__all__ = ["READERS", "read", "read_consensus", "read_known"]
 
 Reader = Callable[[IO[bytes], str, int, Notes], Iterator[Document]]
 """Stream, name of the file for messages, number of the first document, notes to add to."""
@@ -29,7 +29,7 @@ READERS: dict[str, Reader] = {"jsonl": jsonl.read, "conll": conll.read}
 _SUFFIXES = (".jsonl", ".json", ".ndjson", ".conll", ".bio", ".iob", ".tsv", ".txt")
 
 
-def read(*paths: str | Path, format: str | None = None) -> Corpus:
+def read(*paths: str | Path | Sequence[str | Path], format: str | None = None) -> Corpus:
     """Read annotations from files into one :class:`Corpus`.
 
     A path may be a file, plain or gzipped, a folder of such files (read in the order of their names), or ``-`` for
@@ -49,7 +49,8 @@ def read(*paths: str | Path, format: str | None = None) -> Corpus:
     documents: list[Document] = []
     notes = Notes()
     digests: dict[str, str] = {}
-    for name in [file for path in paths for file in _files(str(path))]:
+    given = [path for each in paths for path in (each if isinstance(each, list | tuple) else [each])]
+    for name in [file for path in given for file in _files(str(path))]:
         with _opened(name) as (stream, digest):
             read_one = READERS[format or _sniff(stream, name)]
             documents.extend(read_one(stream, name, len(documents) + 1, notes))
@@ -57,6 +58,33 @@ def read(*paths: str | Path, format: str | None = None) -> Corpus:
     if not documents:
         raise InputError("no document in it (one JSON object a line, or CoNLL columns)", where=str(paths[0]))
     return Corpus(documents, notes=notes.sentences(), digests=digests)
+
+
+def read_known(path: str | Path, corpus: Corpus) -> dict[str, tuple[Tag, ...]]:
+    """Known tags for documents of a corpus, by id, from a file with ``gold``, or with corrected ``tags``."""
+    known: dict[str, tuple[Tag, ...]] = {}
+    ids = {document.id for document in corpus}
+    for name in _files(str(path)):
+        with _opened(name) as (stream, _):
+            if _sniff(stream, name) != "jsonl":
+                raise InputError("known labels are read from JSONL only", where=name)
+            for record in jsonl.read_known(stream, name, Notes()):
+                where = f"{record.source.at()}: document {record.id!r}"
+                if record.id not in ids:
+                    raise InputError("this document is not in the input (leave it out)", where=where)
+                tokens = corpus[record.id].tokens
+                if record.tokens is not None and record.tokens != tokens:
+                    raise InputError(
+                        "other tokens than in the input (known labels must be of the same text)", where=where
+                    )
+                if len(record.tags) != len(tokens):
+                    raise InputError(
+                        f"{len(record.tags)} known tags for {len(tokens)} tokens (null where not known)", where=where
+                    )
+                known[record.id] = record.tags
+    if not known:
+        raise InputError("no document in it has 'gold' or 'tags'", where=str(path))
+    return known
 
 
 def read_consensus(path: str | Path) -> list[jsonl.ConsensusRecord]:

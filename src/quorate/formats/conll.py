@@ -8,7 +8,8 @@
 
 The first column is the token, ``?`` means not annotated. An optional first line ``# token NAME NAME …`` names the
 columns (the name ``gold`` is the gold); without it they are ``A1``, ``A2``, …. Columns are parted by tabs if the line
-has one, else by blanks. Lines ``-DOCSTART-`` are passed over. Documents are numbered.
+has one, else by blanks. Other lines that begin with ``#``, before a document, are comments. Lines ``-DOCSTART-`` are
+passed over. Documents are numbered.
 """
 
 from __future__ import annotations
@@ -42,6 +43,10 @@ def read(stream: IO[bytes], name: str, first_number: int, notes: Notes) -> Itera
         fields = line.split("\t") if "\t" in line else line.split()
         if columns is None and fields[:2] == ["#", "token"]:
             columns = fields[2:]
+            if len(set(columns)) < len(columns):
+                raise InputError("two columns have the same name (name each annotator once)", where=where)
+        elif not rows and line.startswith("#") and (columns is None or len(fields) != len(columns) + 1):
+            continue  # a comment
         elif not line.strip() or fields[0] == "-DOCSTART-":
             if rows:
                 yield _document(rows, columns or [], Source(name, line_number - len(rows), True), number)

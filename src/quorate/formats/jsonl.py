@@ -20,9 +20,9 @@ from quorate.tokens import Offsets, locate, to_token_spans, tokenize
 
 if TYPE_CHECKING:
     from quorate.corpus import Corpus
-    from quorate.decode import Result
+    from quorate.decode import Consensus, ConsensusSpan, Result
 
-__all__ = ["ConsensusRecord", "read", "read_consensus", "write", "write_corpus"]
+__all__ = ["ConsensusRecord", "KnownRecord", "read", "read_consensus", "read_known", "write", "write_corpus"]
 
 
 class _Record(msgspec.Struct):
@@ -46,7 +46,10 @@ class _TagNames(dict[Any, Tag]):
 
     def __missing__(self, tag: object) -> str:
         if not isinstance(tag, str) or not tag:
-            raise ValueError(f"{tag!r} is not a tag (a non-empty string, or null where not seen)")
+            raise ValueError(
+                f"{tag!r} is not a tag (a tag is a non-empty string, or null where not seen; a span is "
+                '{"start", "end", "label"})'
+            )
         self[tag] = tag
         return tag
 
@@ -69,11 +72,60 @@ def read(stream: IO[bytes], name: str, first_number: int, notes: Notes) -> Itera
         try:
             record = decoder.decode(text)
             yield reader.document(record, source, number)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise InputError(f"not a document in JSON: {error}", where=source.at()) from None
-        except ValueError as error:
-            raise InputError(str(error), where=source.at()) from None
+        except (msgspec.DecodeError, ValueError) as error:
+            raise InputError(_reason(error), where=source.at()) from None
         number += 1
+
+
+def _reason(error: Exception) -> str:
+    """What is wrong with a line."""
+    if isinstance(error, UnicodeDecodeError):
+        return "not UTF-8 text (save the file as UTF-8)"
+    if isinstance(error, msgspec.ValidationError):
+        return f"not a document: {error} (see docs/formats.md)"
+    if isinstance(error, msgspec.DecodeError):
+        return f"not JSON: {error} (one whole JSON object a line)"
+    return str(error)
+
+
+class KnownRecord(msgspec.Struct):
+    """Known tags of a document, and its tokens if they were given."""
+
+    id: str
+    tags: tuple[Tag, ...]
+    tokens: tuple[str, ...] | None
+    source: Source
+
+
+class _GoldLine(msgspec.Struct):
+    id: str | int
+    gold: list[Any] | None = None
+    tags: list[Any] | None = None
+    tokens: list[str] | None = None
+    text: str | None = None
+
+
+def read_known(stream: IO[bytes], name: str, notes: Notes) -> Iterator[KnownRecord]:
+    """The known tags in a JSONL file: ``gold``, or the ``tags`` of a consensus that someone has corrected."""
+    line_decoder, decoder = msgspec.json.Decoder(_GoldLine), msgspec.json.Decoder(_Record)
+    reader = _DocumentReader(notes)
+    for line_number, line in enumerate(stream, 1):
+        source = Source(name, line_number)
+        if not line.strip():
+            continue
+        try:
+            given = line_decoder.decode(line)
+            if given.gold is None and given.tags is None:
+                continue
+            if given.gold is not None and (given.tokens is not None or given.text is not None):
+                document = reader.document(decoder.decode(line), source, line_number)
+                yield KnownRecord(document.id, document.gold or (), document.tokens, source)
+            else:
+                tags = given.gold if given.tags is None else given.tags
+                tokens = None if given.tokens is None else tuple(given.tokens)
+                yield KnownRecord(str(given.id), tuple([reader._tag(tag) for tag in tags or ()]), tokens, source)
+        except (msgspec.DecodeError, ValueError) as error:
+            raise InputError(_reason(error), where=source.at()) from None
 
 
 class _DocumentReader:
@@ -98,13 +150,14 @@ class _DocumentReader:
         gold: tuple[Tag, ...] | None = None
         if _has_spans(sequences, record):
             places = offsets or tuple((position, position + 1) for position in range(len(tokens)))
-            annotations = {name: self._tags_of_spans(spans, places) for name, spans in record.annotations.items()}
+            end = len(tokens) if record.text is None else len(record.text)
+            annotations = {name: self._tags_of_spans(spans, places, end) for name, spans in record.annotations.items()}
             if record.gold is not None:
-                gold = self._tags_of_spans(record.gold, places)
+                gold = self._tags_of_spans(record.gold, places, end)
         else:
             annotations = {name: self._tags(tags) for name, tags in record.annotations.items()}
             if record.gold is not None:
-                gold = tuple([self.tag_names[tag] for tag in record.gold])
+                gold = tuple([self._tag(tag) for tag in record.gold])
         return Document(
             str(number if record.id is None else record.id),
             tokens,
@@ -127,7 +180,11 @@ class _DocumentReader:
         try:
             return tuple([self.tag_names[tag] for tag in tags])
         except TypeError:  # a dictionary of probabilities is not hashable
-            return tuple([self._soft(tag) if isinstance(tag, dict) else self.tag_names[tag] for tag in tags])
+            return tuple([self._soft(tag) if isinstance(tag, dict) else self._tag(tag) for tag in tags])
+
+    def _tag(self, given: Any) -> Tag:
+        """A tag, or ``None``; anything else is refused, hashable or not."""
+        return self.tag_names[given] if isinstance(given, str | None) else self.tag_names.__missing__(given)
 
     def _soft(self, given: dict[str, Any]) -> SoftTag:
         soft: dict[str, float] = {}
@@ -140,14 +197,13 @@ class _DocumentReader:
             raise ValueError("a tag with probabilities needs one above 0 (null where not seen)")
         return soft
 
-    def _tags_of_spans(self, spans: list[Any], places: Offsets) -> tuple[Tag, ...]:
+    def _tags_of_spans(self, spans: list[Any], places: Offsets, end: int) -> tuple[Tag, ...]:
         given = [Span(span.start, span.end, span.label) for span in msgspec.convert(spans, list[_JsonSpan])]
-        end = places[-1][1] if places else 0
         for start, stop, label in given:
             if not 0 <= start < stop or not label:
                 raise ValueError(f"span {start}–{stop} {label!r} is not a span (0 ≤ start < end, and a label)")
-            if start >= end:
-                raise ValueError(f"span {start}–{stop} {label!r} begins after the last token, which ends at {end}")
+            if stop > end:
+                raise ValueError(f"span {start}–{stop} {label!r} ends after the text, which ends at {end}")
         found = to_token_spans(given, places)
         self.notes.count(_SPANS_WIDENED, found.widened)
         self.notes.count(_SPANS_DROPPED, found.dropped)
@@ -175,7 +231,7 @@ def write(result: Result, stream: IO[bytes], *, probabilities: bool = False) -> 
             "tags": consensus.tags,
             "confidence": consensus.confidence,
             "token_confidence": consensus.token_confidence.round(6).tolist(),
-            "spans": [_span_record(document, span) for span in consensus.spans],
+            "spans": [_span_record(consensus, span) for span in consensus.spans],
         }
         if document.text is not None:
             line["text"] = document.text
@@ -188,18 +244,14 @@ def write(result: Result, stream: IO[bytes], *, probabilities: bool = False) -> 
         stream.write(encoder.encode(line) + b"\n")
 
 
-def _span_record(document: Document, span: Any) -> dict[str, Any]:
-    record = {"start": span.start, "end": span.end, "label": span.label, "confidence": span.confidence}
-    if document.text is None or document.offsets is None:
-        return record | {"text": " ".join(document.tokens[span.start : span.end])}
-    start, end = document.offsets[span.start][0], document.offsets[span.end - 1][1]
-    return record | {
-        "start": start,
-        "end": end,
-        "token_start": span.start,
-        "token_end": span.end,
-        "text": document.text[start:end],
-    }
+def _span_record(consensus: Consensus, span: ConsensusSpan) -> dict[str, Any]:
+    """Offsets are characters where there is text, and tokens elsewhere."""
+    record = {**span._asdict(), "text": consensus.text(span)}
+    offsets = consensus.document.offsets
+    if offsets is not None:
+        characters = {"start": offsets[span.start][0], "end": offsets[span.end - 1][1]}
+        record |= {**characters, "token_start": span.start, "token_end": span.end}
+    return record
 
 
 class _JsonConsensusSpan(_JsonSpan, kw_only=True):
@@ -240,7 +292,7 @@ def read_consensus(stream: IO[bytes], name: str) -> Iterator[ConsensusRecord]:
                 yield decoder.decode(line)
             except (msgspec.DecodeError, UnicodeDecodeError) as error:
                 raise InputError(
-                    f"not a line of a consensus: {error} (give a file that aggregate wrote)",
+                    f"not a line of a consensus: {error} (give a file that 'quorate aggregate' wrote)",
                     where=f"{name}:{line_number}",
                 ) from None
 
