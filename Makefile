@@ -2,7 +2,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test lint bench paper clean
 
 demo: $(VENV)/.ready
 	$(BIN)/quorate demo
@@ -26,6 +26,9 @@ $(VENV)/.ready: pyproject.toml
 $(VENV)/.ready-dev: $(VENV)/.ready
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	touch $@
+
+paper: $(VENV)/.ready-dev
+	$(BIN)/python benchmarks/paper.py -o docs/paper.md
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist
