@@ -30,7 +30,7 @@ from quorate.infer.engine import Decoded, ThreadsEngine
 from quorate.infer.text import Words
 from quorate.infer.truth import Independent, Markov, Truth, Uniform
 from quorate.rivals import majority
-from quorate.settings import AnnotatorModel, Decode, Settings, Ties, TruthModel, Zeros, choice, scheme_named
+from quorate.settings import AnnotatorModel, Decode, Inference, Settings, Ties, TruthModel, Zeros, choice, scheme_named
 from quorate.summaries import AnnotatorSummaries, summarise
 from quorate.tags import Invalid, Scheme, TagSet
 
@@ -124,7 +124,9 @@ class BSC(_Estimator):
         epsilon0: float = Settings.epsilon0,
         gamma0: float = Settings.gamma0,
         kappa0: float = Settings.kappa0,
+        habit0: float | None = None,
         zeros: str = Settings.zeros.value,
+        inference: str = Settings.inference.value,
         temper: float = Settings.temper,
         start: str = Settings.start.value,
         max_passes: int = Settings.max_passes,
@@ -138,7 +140,7 @@ class BSC(_Estimator):
     ) -> None:
         self.annotator, self.truth, self.text = annotator, truth, text
         self.alpha0, self.epsilon0, self.gamma0, self.kappa0 = alpha0, epsilon0, gamma0, kappa0
-        self.zeros, self.temper, self.start = zeros, temper, start
+        self.habit0, self.zeros, self.inference, self.temper, self.start = habit0, zeros, inference, temper, start
         self.max_passes, self.tolerance, self.seed, self.restarts = max_passes, tolerance, seed, restarts
         self.decode, self.invalid, self.scheme, self.threads = decode, invalid, scheme, threads
 
@@ -438,11 +440,14 @@ def _parts(settings: Settings, tagset: TagSet, n_annotators: int, n_words: int) 
         settings.epsilon0,
         moved=settings.zeros is Zeros.MOVED,
         forbid=settings.invalid is not Invalid.KEEP,
+        habit0=settings.habit0,
+        point=settings.inference is not Inference.VB,
     )
+    point = settings.inference is Inference.EM
     return _Parts(
-        _TRUTHS[settings.truth].of(tagset, settings.gamma0),
+        _TRUTHS[settings.truth].of(tagset, settings.gamma0, point=point),
         _ANNOTATORS[settings.annotator].of(prior, n_annotators),
-        Words.of(n_words, len(tagset.labels), settings.kappa0) if settings.text else None,
+        Words.of(n_words, len(tagset.labels), settings.kappa0, point=point) if settings.text else None,
     )
 
 

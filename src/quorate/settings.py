@@ -11,7 +11,7 @@ from quorate.errors import SettingsError
 from quorate.infer.vb import Start
 from quorate.tags import Invalid, Scheme
 
-__all__ = ["AnnotatorModel", "Decode", "Settings", "Ties", "TruthModel", "Zeros", "choice", "scheme_named"]
+__all__ = ["AnnotatorModel", "Decode", "Inference", "Settings", "Ties", "TruthModel", "Zeros", "choice", "scheme_named"]
 
 Choice = TypeVar("Choice", bound=StrEnum)
 
@@ -42,6 +42,18 @@ class TruthModel(StrEnum):
     MARKOV = "markov"
     INDEPENDENT = "independent"
     UNIFORM = "uniform"
+
+
+class Inference(StrEnum):
+    """What is estimated of each parameter: a distribution (``vb``), a point (``em``), or a point for annotators alone.
+
+    >>> Inference("em").value
+    'em'
+    """
+
+    VB = "vb"
+    EM = "em"
+    EM_ANNOTATORS = "em-annotators"
 
 
 class Zeros(StrEnum):
@@ -93,7 +105,9 @@ class Settings:
     epsilon0: float = 30.0
     gamma0: float = 1.0
     kappa0: float = 0.3
+    habit0: float | None = None
     zeros: Zeros = Zeros.MOVED
+    inference: Inference = Inference.VB
     temper: float = 0.6
     start: Start = Start.VOTES
     max_passes: int = 20
@@ -107,6 +121,10 @@ class Settings:
     def __post_init__(self) -> None:
         for name in ("alpha0", "gamma0", "kappa0"):
             _positive(name, getattr(self, name))
+        if self.habit0 is not None:
+            _positive("habit0", self.habit0)
+        if self.inference is not Inference.VB and self.annotator is AnnotatorModel.SEQ:
+            raise SettingsError("the annotator model 'seq' is fitted by 'vb' only (choose another inference, or model)")
         if not 0 <= self.epsilon0 <= _MOST:
             raise SettingsError(f"epsilon0 must be a number from 0 to {_MOST:g}, not {self.epsilon0:g}")
         if not 0 < self.temper <= 1:
@@ -134,6 +152,7 @@ class Settings:
             "annotator": AnnotatorModel,
             "truth": TruthModel,
             "zeros": Zeros,
+            "inference": Inference,
             "start": Start,
             "decode": Decode,
             "invalid": Invalid,

@@ -23,9 +23,9 @@ from quorate.infer.annotators import (
     Spammer,
     sequential_prior,
 )
-from quorate.infer.engine import ThreadsEngine
+from quorate.infer.engine import Counts, ThreadsEngine
 from quorate.infer.text import Words
-from quorate.infer.truth import Independent, Markov, Truth, Uniform
+from quorate.infer.truth import Independent, LabelCounts, Markov, Truth, Uniform
 from quorate.tags import Invalid, Scheme, TagSet
 
 Floats = NDArray[np.float64]
@@ -183,3 +183,41 @@ def test_spam_bound_stays_below_when_every_label_is_known() -> None:
     assert any(known[t] == label for t, _, _, label in events(encoded))
     fit, truth = fitted(Spammer, Markov, tags, encoded, known)
     assert fit.trace.bound < log_evidence(Spammer, truth, tags, encoded, known)
+
+
+@pytest.mark.parametrize("truth_kind", [Markov, Independent])
+@pytest.mark.parametrize("kind", [Accuracy, ClassVector, ConfusionMatrix, Spammer])
+def test_point_estimates_are_stationary_points_of_the_penalised_likelihood(
+    kind: type[Annotators], truth_kind: type[Truth]
+) -> None:
+    """EM: the objective, summed over every path, equals the bound, and no small step from the estimate is better."""
+    tags = tagset(Scheme.BIO)
+    rng = np.random.default_rng(1)
+    corpus = random_corpus(rng, tags, n_documents=8, longest=4, n_annotators=3, n_words=3)
+    encoded = encode(corpus, tags)
+    truth = truth_kind.of(tags, GAMMA0, point=True)
+    prior = AnnotatorPrior(tags, ALPHA0, EPSILON0, point=True)
+    words = Words.of(len(encoded.words), len(tags.labels), KAPPA0, point=True)
+    start = vb.Model(truth, kind.of(prior, len(encoded.annotators)), words)
+    engine = ThreadsEngine(encoded, threads=1)
+    fit = vb.fit(engine, start, encoded.cells, max_passes=3000, tolerance=1e-14)
+
+    def objective(model: vb.Model) -> float:
+        return engine.run(model.tables(encoded.cells), model.truth.chain()).log_z - model.kl()
+
+    best = objective(fit.model)
+    np.testing.assert_allclose(best, fit.trace.bound, rtol=1e-6)
+    for _ in range(20):
+        jolted = fit.model.updated(
+            encoded.cells,
+            _jolted(engine.run(fit.model.tables(encoded.cells), fit.model.truth.chain()), rng),
+        )
+        assert objective(jolted) <= best + 1e-7
+
+
+def _jolted(counts: Counts, rng: np.random.Generator) -> Counts:
+    def shake(values: Floats) -> Floats:
+        return values * np.exp(rng.normal(0.0, 0.05, values.shape))
+
+    labels = LabelCounts(*(shake(part) for part in counts.labels))
+    return Counts(counts.log_z, shake(counts.cells), shake(counts.words), labels)

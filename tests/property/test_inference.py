@@ -31,6 +31,7 @@ problem = st.fixed_dictionaries(
         "zeros": st.sampled_from(["moved", "dropped"]),
         "alpha0": st.sampled_from([0.05, 1.0, 5.0]),
         "known": st.sampled_from([None, "inline"]),
+        "inference": st.sampled_from(["vb", "em", "em-annotators"]),
     }
 )
 
@@ -41,8 +42,11 @@ def corpus_of(seed: int, scheme: Scheme) -> Corpus:
 
 
 def fit(case: dict, corpus: Corpus, **changes: object) -> BSC:
-    names = ("annotator", "truth", "text", "temper", "start", "zeros", "alpha0")
-    options = {name: case[name] for name in names} | {"scheme": case["scheme"].value, "max_passes": 8} | changes
+    names = ("annotator", "truth", "text", "temper", "start", "zeros", "alpha0", "inference")
+    options = {name: case[name] for name in names}
+    if case["annotator"] == "seq":
+        options["inference"] = "vb"
+    options = options | {"scheme": case["scheme"].value, "max_passes": 8} | changes
     return BSC(**options).fit(corpus, known=case["known"])
 
 

@@ -105,6 +105,14 @@ def aggregate(
     kappa0: Annotated[
         float | None, typer.Option(help="Words: prior count (default 0.3).", rich_help_panel=_MODEL)
     ] = None,
+    habit0: Annotated[
+        float | None,
+        typer.Option(help="In bsc-spam and mace: prior count of every label in a guess.", rich_help_panel=_MODEL),
+    ] = None,
+    inference: Annotated[
+        str | None,
+        typer.Option(metavar="WAY", help="vb (default), em or em-annotators.", rich_help_panel=_MODEL),
+    ] = None,
     zeros: Annotated[
         str | None,
         typer.Option(
@@ -155,6 +163,8 @@ def aggregate(
         "epsilon0": epsilon0,
         "gamma0": gamma0,
         "kappa0": kappa0,
+        "habit0": habit0,
+        "inference": inference,
         "zeros": zeros,
         "temper": temper,
         "ties": ties,

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate.encode import Cells
-from quorate.infer.dirichlet import View, expected_log, kl, kl_sparse, log_mean
+from quorate.infer.dirichlet import View, divergence, expected_log, kl_sparse, log_mean, view_of
 from quorate.tags import Scheme, TagSet
 
 __all__ = ["Accuracy", "AnnotatorPrior", "Annotators", "ClassVector", "ConfusionMatrix", "Sequential", "Spammer"]
@@ -27,6 +27,8 @@ class AnnotatorPrior(NamedTuple):
     """α0 for every outcome, ε0 more for the right one, and for *seq* the labels that may follow one another.
 
     ``moved``: the prior mass of a label that the scheme forbids goes to the label it stands for, rather than away.
+    ``habit0``: for *spam*, the prior count of every label in a guess (α0 unless given). ``point``: annotators are
+    estimated by a point (EM), not by a distribution (VB).
     """
 
     tagset: TagSet
@@ -34,6 +36,13 @@ class AnnotatorPrior(NamedTuple):
     epsilon0: float
     moved: bool = True
     forbid: bool = True
+    habit0: float | None = None
+    point: bool = False
+
+    @property
+    def view(self) -> View:
+        """How a pass looks at the annotators."""
+        return view_of(self.point)
 
     @property
     def right_wrong(self) -> Floats:
@@ -52,8 +61,8 @@ class Annotators(Protocol):
     def of(cls, prior: AnnotatorPrior, n_annotators: int) -> Self:
         """The model before any data."""
 
-    def log_lik(self, cells: Cells, view: View = expected_log) -> Floats:
-        """``[G, J]`` ln p(label of the cell | truth j), as ``view`` looks at the posterior."""
+    def log_lik(self, cells: Cells, view: View | None = None) -> Floats:
+        """``[G, J]`` ln p(label of the cell | truth j), as ``view`` looks at it (``None``: as a pass does)."""
 
     def updated(self, cells: Cells, counts: Floats) -> Self:
         """The same model with the posterior that the counts ``[G, J]`` give."""
@@ -105,9 +114,9 @@ class Accuracy:
         """The model before any data."""
         return cls(prior, np.zeros((n_annotators, 2)))
 
-    def log_lik(self, cells: Cells, view: View = expected_log) -> Floats:
+    def log_lik(self, cells: Cells, view: View | None = None) -> Floats:
         """ln π, or ln (1−π)/(J−1)."""
-        right, wrong = view(self.prior.right_wrong + _with_stranger(self.counts)).T
+        right, wrong = (view or self.prior.view)(self.prior.right_wrong + _with_stranger(self.counts)).T
         who = _known(cells, len(self.counts))
         J = cells.n_labels
         table = np.repeat((wrong[who] - np.log(J - 1))[:, None], J, axis=1)
@@ -121,7 +130,7 @@ class Accuracy:
 
     def kl(self) -> float:
         """Σ of Betas."""
-        return kl(self.prior.right_wrong + self.counts, self.prior.right_wrong)
+        return divergence(self.prior.right_wrong + self.counts, self.prior.right_wrong, point=self.prior.point)
 
     def matrix(self, annotator: int) -> Floats:
         """π on the diagonal, the rest spread evenly."""
@@ -149,12 +158,17 @@ class Spammer:
         """The model before any data."""
         return cls(prior, np.zeros((n_annotators, 2)), np.zeros((n_annotators, len(prior.tagset.labels))))
 
-    def _logs(self, view: View) -> tuple[Floats, Floats]:
-        """``[K+1, 2]`` ln (π, 1−π), and ``[K+1, J]`` ln ξ."""
-        knew = view(self.prior.right_wrong + _with_stranger(self.knew))
-        return knew, view(self.prior.alpha0 + _with_stranger(self.habits))
+    @property
+    def _habit0(self) -> float:
+        return self.prior.alpha0 if self.prior.habit0 is None else self.prior.habit0
 
-    def log_lik(self, cells: Cells, view: View = expected_log) -> Floats:
+    def _logs(self, view: View | None) -> tuple[Floats, Floats]:
+        """``[K+1, 2]`` ln (π, 1−π), and ``[K+1, J]`` ln ξ."""
+        view = view or self.prior.view
+        knew = view(self.prior.right_wrong + _with_stranger(self.knew))
+        return knew, view(self._habit0 + _with_stranger(self.habits))
+
+    def log_lik(self, cells: Cells, view: View | None = None) -> Floats:
         """ln (π·[i=j] + (1−π)·ξ_i), the hidden bit summed out."""
         knew, habit = self._logs(view)
         who = _known(cells, len(self.knew))
@@ -165,7 +179,7 @@ class Spammer:
 
     def updated(self, cells: Cells, counts: Floats) -> Self:
         """Splits each right label into known and guessed by the current parameters."""
-        knew, habit = self._logs(expected_log)
+        knew, habit = self._logs(None)
         guess = knew[cells.annotator, 1] + habit[cells.annotator, cells.label]
         known = counts[_own_label(cells)] * np.exp(
             knew[cells.annotator, 0] - np.logaddexp(knew[cells.annotator, 0], guess)
@@ -177,9 +191,10 @@ class Spammer:
 
     def kl(self) -> float:
         """Betas and Dirichlets."""
-        habit_prior = np.full(self.habits.shape[1], self.prior.alpha0)
-        return kl(self.prior.right_wrong + self.knew, self.prior.right_wrong) + kl(
-            habit_prior + self.habits, habit_prior
+        knew = self.prior.right_wrong + self.knew
+        habit0 = np.full(self.habits.shape[1], self._habit0)
+        return divergence(knew, self.prior.right_wrong, point=self.prior.point) + divergence(
+            habit0 + self.habits, habit0, point=self.prior.point
         )
 
     def matrix(self, annotator: int) -> Floats:
@@ -207,9 +222,9 @@ class ClassVector:
         """The model before any data."""
         return cls(prior, np.zeros((n_annotators, len(prior.tagset.labels), 2)))
 
-    def log_lik(self, cells: Cells, view: View = expected_log) -> Floats:
+    def log_lik(self, cells: Cells, view: View | None = None) -> Floats:
         """ln π_j, or ln (1−π_j)/(J−1)."""
-        logs = view(self.prior.right_wrong + _with_stranger(self.counts))
+        logs = (view or self.prior.view)(self.prior.right_wrong + _with_stranger(self.counts))
         who = _known(cells, len(self.counts))
         table: Floats = logs[who, :, 1] - np.log(cells.n_labels - 1)
         table[_own_label(cells)] = logs[who, cells.label, 0]
@@ -223,7 +238,7 @@ class ClassVector:
 
     def kl(self) -> float:
         """Σ of Betas."""
-        return kl(self.prior.right_wrong + self.counts, self.prior.right_wrong)
+        return divergence(self.prior.right_wrong + self.counts, self.prior.right_wrong, point=self.prior.point)
 
     def matrix(self, annotator: int) -> Floats:
         """π_j on the diagonal, the rest of each row spread evenly."""
@@ -255,9 +270,9 @@ class ConfusionMatrix:
     def _prior(self) -> Floats:
         return self.prior.alpha0 + self.prior.epsilon0 * np.eye(len(self.prior.tagset.labels))
 
-    def log_lik(self, cells: Cells, view: View = expected_log) -> Floats:
+    def log_lik(self, cells: Cells, view: View | None = None) -> Floats:
         """The column of the label, over truths."""
-        logs = view(self._prior + _with_stranger(self.counts))
+        logs = (view or self.prior.view)(self._prior + _with_stranger(self.counts))
         return logs[_known(cells, len(self.counts)), :, cells.label]
 
     def updated(self, cells: Cells, counts: Floats) -> Self:
@@ -268,7 +283,7 @@ class ConfusionMatrix:
 
     def kl(self) -> float:
         """Σ of the rows' Dirichlets."""
-        return kl(self._prior + self.counts, self._prior)
+        return divergence(self._prior + self.counts, self._prior, point=self.prior.point)
 
     def matrix(self, annotator: int) -> Floats:
         """The rows' means."""
@@ -287,8 +302,9 @@ class ConfusionMatrix:
 class Sequential:
     """*seq*: p(label i | truth j, own previous label ι), a Dirichlet for each (j, ι).
 
-    Only cells that occur are stored: ``counts`` is ``[G, J]`` for the cells ``keys`` (see :class:`Cells`), with a row
-    (k, ι) of cells side by side. The others keep their prior and cancel in the KL.
+    It is always a distribution: a point for each of so many rows would be all noise. Only cells that occur are stored:
+    ``counts`` is ``[G, J]`` for the cells ``keys`` (see :class:`Cells`), with a row (k, ι) of cells side by side. The
+    others keep their prior and cancel in the KL.
     """
 
     prior: AnnotatorPrior
@@ -334,12 +350,12 @@ class Sequential:
         first = np.searchsorted(self._row_of_cell, np.arange(len(self._rows)))
         return np.add.reduceat(self.counts, first)
 
-    def log_lik(self, cells: Cells, view: View = expected_log) -> Floats:
+    def log_lik(self, cells: Cells, view: View | None = None) -> Floats:
         """ln p(label | truth, previous label): the cell's count and prior over its row's."""
         own = np.array_equal(cells.keys, self.keys)
-        if own and view is expected_log:
+        if own and view in (None, expected_log):
             return self._expected
-        return self._viewed(view, cells, own=own)
+        return self._viewed(view or expected_log, cells, own=own)
 
     @cached_property
     def _expected(self) -> Floats:

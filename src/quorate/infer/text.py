@@ -9,7 +9,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.infer.dirichlet import View, expected_log, kl_sparse
+from quorate.infer.dirichlet import View, divergence, expected_log, kl_sparse, view_of
 
 __all__ = ["Words"]
 
@@ -25,11 +25,12 @@ class Words:
 
     kappa0: float
     counts: Floats
+    point: bool = False
 
     @classmethod
-    def of(cls, n_words: int, n_labels: int, kappa0: float) -> Self:
-        """The model before any data."""
-        return cls(kappa0, np.zeros((n_words, n_labels)))
+    def of(cls, n_words: int, n_labels: int, kappa0: float, *, point: bool = False) -> Self:
+        """The model before any data; with ``point``, ρ is estimated by a point (EM)."""
+        return cls(kappa0, np.zeros((n_words, n_labels)), point)
 
     @property
     def _totals(self) -> Floats:
@@ -39,8 +40,9 @@ class Words:
     def _expected(self) -> Floats:
         return expected_log(self.kappa0 + self.counts, self._totals)
 
-    def log_lik(self, view: View = expected_log) -> Floats:
-        """``[V, J]`` ln ρ_j of every word."""
+    def log_lik(self, view: View | None = None) -> Floats:
+        """``[V, J]`` ln ρ_j of every word, as ``view`` looks at the posterior (``None``: as a pass does)."""
+        view = view or view_of(self.point)
         if view is expected_log:
             return self._expected
         return view(self.kappa0 + self.counts, self._totals)
@@ -52,6 +54,8 @@ class Words:
     def kl(self) -> float:
         """Σ over labels."""
         V, J = self.counts.shape
+        if self.point:
+            return divergence((self.kappa0 + self.counts).T, np.full((J, V), self.kappa0), point=True)
         prior = np.array(self.kappa0)
         return kl_sparse(self.kappa0 + self.counts, prior, self._expected, self._totals, np.full(J, self.kappa0 * V))
 

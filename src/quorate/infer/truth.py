@@ -11,7 +11,7 @@ from typing import NamedTuple, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.infer.dirichlet import View, expected_log, kl
+from quorate.infer.dirichlet import View, divergence, view_of
 from quorate.tags import TagSet
 
 __all__ = ["Chain", "Independent", "LabelCounts", "Markov", "Truth", "Uniform"]
@@ -43,11 +43,11 @@ class Truth(Protocol):
     """What the loop asks of a model of the truth."""
 
     @classmethod
-    def of(cls, tagset: TagSet, gamma0: float) -> Self:
+    def of(cls, tagset: TagSet, gamma0: float, *, point: bool = False) -> Self:
         """The model before any data."""
 
-    def chain(self, view: View = expected_log) -> Chain:
-        """Log-probabilities under the current posterior, as ``view`` looks at it."""
+    def chain(self, view: View | None = None) -> Chain:
+        """Log-probabilities under the current posterior, as ``view`` looks at it (``None``: as a pass does)."""
 
     def updated(self, counts: LabelCounts) -> Self:
         """The same model with the posterior that these counts give."""
@@ -73,20 +73,21 @@ class Markov:
     posterior: Floats
     start_row: int
     end: Floats
+    point: bool = False
 
     @classmethod
-    def of(cls, tagset: TagSet, gamma0: float) -> Self:
+    def of(cls, tagset: TagSet, gamma0: float, *, point: bool = False) -> Self:
         """The model before any data: γ0 for every transition that the scheme allows."""
         prior = gamma0 * tagset.allowed.astype(np.float64)
         start_row = tagset.outside
         if start_row is None:
             start_row = len(prior)
             prior = np.vstack([prior, np.full(len(prior), gamma0)])
-        return cls(prior, prior, start_row, _log(tagset.allowed_last))
+        return cls(prior, prior, start_row, _log(tagset.allowed_last), point)
 
-    def chain(self, view: View = expected_log) -> Chain:
+    def chain(self, view: View | None = None) -> Chain:
         """Every row of T, and the one before the first token."""
-        rows = view(self.posterior)
+        rows = (view or view_of(self.point))(self.posterior)
         return Chain(rows[self.start_row], rows[: rows.shape[1]], self.end, True)
 
     def updated(self, counts: LabelCounts) -> Self:
@@ -98,7 +99,7 @@ class Markov:
 
     def kl(self) -> float:
         """Σ over the rows of T."""
-        return kl(self.posterior, self.prior)
+        return divergence(self.posterior, self.prior, point=self.point)
 
     def arrays(self) -> dict[str, Floats]:
         """The concentrations."""
@@ -116,16 +117,17 @@ class Independent:
     prior: Floats
     posterior: Floats
     end: Floats
+    point: bool = False
 
     @classmethod
-    def of(cls, tagset: TagSet, gamma0: float) -> Self:
+    def of(cls, tagset: TagSet, gamma0: float, *, point: bool = False) -> Self:
         """The model before any data."""
         prior = np.full(len(tagset.labels), gamma0)
-        return cls(prior, prior, np.zeros(len(prior)))
+        return cls(prior, prior, np.zeros(len(prior)), point)
 
-    def chain(self, view: View = expected_log) -> Chain:
+    def chain(self, view: View | None = None) -> Chain:
         """The same row everywhere."""
-        row = view(self.posterior)
+        row = (view or view_of(self.point))(self.posterior)
         return Chain(row, np.tile(row, (len(row), 1)), self.end, False)
 
     def updated(self, counts: LabelCounts) -> Self:
@@ -134,7 +136,7 @@ class Independent:
 
     def kl(self) -> float:
         """Of p."""
-        return kl(self.posterior, self.prior)
+        return divergence(self.posterior, self.prior, point=self.point)
 
     def arrays(self) -> dict[str, Floats]:
         """The concentrations."""
@@ -152,11 +154,11 @@ class Uniform:
     n_labels: int
 
     @classmethod
-    def of(cls, tagset: TagSet, gamma0: float) -> Self:
-        """The model; γ0 plays no part."""
+    def of(cls, tagset: TagSet, gamma0: float, *, point: bool = False) -> Self:
+        """The model; nothing of it is estimated."""
         return cls(len(tagset.labels))
 
-    def chain(self, view: View = expected_log) -> Chain:
+    def chain(self, view: View | None = None) -> Chain:
         """1/J everywhere."""
         J = self.n_labels
         return Chain(np.full(J, -np.log(J)), np.full((J, J), -np.log(J)), np.zeros(J), False)

@@ -1,7 +1,8 @@
 """The loop: one for every model. Pass, bound, stop rule, update; restarts; the output pass.
 
 The bound of a pass belongs to the parameters that the pass used: ELBO = Σ ln Z − KL(truth) − KL(text) − KL(annotators).
-With fixed data and priors it never falls; a fall is a bug and raises.
+A part that is estimated by a point (EM, MAP) gives ln p(θ̂) in place of −KL. With fixed data and priors it never falls;
+a fall is a bug and raises.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 from quorate.encode import Cells
 from quorate.errors import FitError
 from quorate.infer.annotators import Annotators
-from quorate.infer.dirichlet import View, expected_log, log_mean
+from quorate.infer.dirichlet import View, log_mean
 from quorate.infer.engine import Counts, Decoded, Engine, Tables
 from quorate.infer.text import Words
 from quorate.infer.truth import Truth
@@ -96,8 +97,8 @@ class Model:
     text: Words | None
     temper: float = 1.0
 
-    def tables(self, cells: Cells, view: View = expected_log) -> Tables:
-        """Log-likelihood rows for the cells of a corpus, and for words."""
+    def tables(self, cells: Cells, view: View | None = None) -> Tables:
+        """Log-likelihood rows for the cells of a corpus, and for words, as ``view`` looks at the parts."""
         words = np.zeros((0, cells.n_labels)) if self.text is None else self.text.log_lik(view)
         return Tables(self.annotators.log_lik(cells, view), words, self.temper)
 
