@@ -29,12 +29,24 @@ from quorate.infer.annotators import (
 from quorate.infer.engine import Decoded, ThreadsEngine
 from quorate.infer.text import Words
 from quorate.infer.truth import Independent, Markov, Truth, Uniform
-from quorate.rivals import majority
+from quorate.rivals import majority, one_worker_a_document
 from quorate.settings import AnnotatorModel, Decode, Inference, Settings, Ties, TruthModel, Zeros, choice, scheme_named
 from quorate.summaries import AnnotatorSummaries, summarise
 from quorate.tags import Invalid, Scheme, TagSet
 
-__all__ = ["BSC", "METHODS", "MajorityVote", "Method", "Prepared", "aggregate", "estimator", "load", "prepare"]
+__all__ = [
+    "BSC",
+    "METHODS",
+    "BestWorker",
+    "MajorityVote",
+    "Method",
+    "Prepared",
+    "WorstWorker",
+    "aggregate",
+    "estimator",
+    "load",
+    "prepare",
+]
 
 Known = Literal["inline"] | Mapping[str, Sequence[Tag]] | None
 """Known labels: none, the corpus's own gold, or tags by document id."""
@@ -58,6 +70,7 @@ _ANNOTATORS: dict[AnnotatorModel, type[Annotators]] = {
 class _Estimator:
     """What estimators share: parameters as attributes, and predictions from ``result``."""
 
+    method: str | None = None
     result_: Result
 
     def fit(self, corpus: Corpus, *, known: Known = None, progress: ProgressCallback | None = None) -> Self:
@@ -79,6 +92,10 @@ class _Estimator:
     def fit_predict(self, corpus: Corpus, **options: Any) -> list[list[str]]:
         """Learn from a corpus and return its tags."""
         return self.fit(corpus, **options).result_.tags
+
+    def fit_predict_proba(self, corpus: Corpus, **options: Any) -> list[NDArray[np.float64]]:
+        """Learn from a corpus and return, for every document, ``[L, J]`` the probability of each label."""
+        return self.fit(corpus, **options).result_.probabilities
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The parameters that the estimator was made with."""
@@ -246,7 +263,7 @@ class BSC(_Estimator):
         )
 
     def _result(self, corpus: Corpus, encoded: Encoded, decoded: Decoded, *, trace: vb.Trace | None) -> Result:
-        settings = {"method": f"bsc-{self.settings_.annotator.value}", **self.settings_.plain()}
+        settings = {"method": self.method or f"bsc-{self.settings_.annotator.value}", **self.settings_.plain()}
         annotators = self.annotators_
         return Result(corpus, self.tagset_, encoded.doc_start, decoded, annotators, trace, settings, encoded.repaired)
 
@@ -256,33 +273,46 @@ class BSC(_Estimator):
 
 
 class MajorityVote(_Estimator):
-    """A vote on every token. ``ties`` is ``entity-first`` or ``outside-first``.
+    """A vote on every token. ``ties`` is ``entity-first``, ``outside-first``, or ``random`` by ``seed``.
 
     >>> import quorate
     >>> MajorityVote().fit(quorate.sample()).result_[0].tags[:4]
     ['O', 'O', 'O', 'O']
     """
 
+    method = "mv"
+
     def __init__(
         self,
         ties: str = Ties.ENTITY_FIRST.value,
         *,
+        seed: int = 0,
         decode: str = Decode.SEQUENCE.value,
         invalid: str = Invalid.REPAIR.value,
         scheme: str | None = None,
         threads: int | None = None,
     ) -> None:
-        self.ties, self.decode, self.invalid, self.scheme, self.threads = ties, decode, invalid, scheme, threads
+        self.ties, self.seed, self.decode, self.invalid = ties, seed, decode, invalid
+        self.scheme, self.threads = scheme, threads
 
     def fit(self, corpus: Corpus, *, known: Known = None, progress: ProgressCallback | None = None) -> Self:
         """Count the votes; returns self."""
         ties, decode = choice(Ties, "ties", self.ties), choice(Decode, "decode", self.decode)
         invalid = choice(Invalid, "invalid", self.invalid)
-        scheme = scheme_named(self.scheme)
-        _, self.tagset_, encoded, clamped = prepare(corpus, scheme, invalid, known)
-        votes = majority(encoded, known=clamped, ties=ties, decode=decode, threads=_checked_threads(self.threads))
+        prepared = prepare(corpus, scheme_named(self.scheme), invalid, known)
+        encoded = prepared.encoded
+        votes = majority(
+            encoded,
+            voters=self._voters(prepared),
+            known=prepared.known,
+            ties=ties,
+            seed=self.seed,
+            decode=decode,
+            threads=_checked_threads(self.threads),
+        )
+        self.tagset_ = prepared.tagset
         self.annotators_ = summarise(encoded, votes.decoded.cells, votes.annotators)
-        settings = {"ties": ties.value, "decode": decode.value, "invalid": invalid.value, "scheme": self.scheme}
+        settings = {name: value for name, value in self.get_params().items() if name != "threads"}
         self.result_ = Result(
             corpus,
             self.tagset_,
@@ -290,15 +320,55 @@ class MajorityVote(_Estimator):
             votes.decoded,
             self.annotators_,
             None,
-            {"method": "mv", **settings},
+            {"method": self.method, **settings},
             encoded.repaired,
         )
-        self.meta_ = _meta(corpus, encoded, clamped, settings)
+        self.meta_ = _meta(corpus, encoded, prepared.known, settings)
         return self
 
     def combine(self, corpus: Corpus) -> Result:
         """The vote on other documents: nothing carries over."""
         return type(self)(**self.get_params()).fit(corpus).result_
+
+    def _voters(self, prepared: Prepared) -> Encoded | None:
+        """The corpus with weights for those whose votes count; ``None``: everybody's do."""
+        return None
+
+
+class BestWorker(MajorityVote):
+    """An oracle: in each document, of those who saw it, the annotator with the highest token F1 against all gold.
+
+    >>> import quorate
+    >>> best = BestWorker().fit(quorate.sample()).result_
+    >>> quorate.score.strict(best.tags, [d.gold for d in quorate.sample()]).f1 > 0.8
+    True
+    """
+
+    method = "best-worker"
+    _best = True
+
+    def _voters(self, prepared: Prepared) -> Encoded | None:
+        """One annotator's votes count in each document with gold."""
+        gold = {d.id: d.gold for d in prepared.corpus if d.gold is not None}
+        if not gold:
+            raise InputError(f"method {self.method!r} needs gold to know whom to follow, and no document has any")
+        index = prepared.tagset.index
+        known = {name: tuple(tag if tag in index else None for tag in tags) for name, tags in gold.items()}
+        codes = encode_known(prepared.corpus, prepared.tagset, known, Invalid.REPAIR)
+        return one_worker_a_document(prepared.encoded, codes, best=self._best)
+
+
+class WorstWorker(BestWorker):
+    """An oracle: in each document, of those who saw it, the annotator with the lowest token F1 against all gold.
+
+    >>> import quorate
+    >>> worst = WorstWorker().fit(quorate.sample()).result_
+    >>> quorate.score.strict(worst.tags, [d.gold for d in quorate.sample()]).f1 < 0.3
+    True
+    """
+
+    method = "worst-worker"
+    _best = False
 
 
 class Method(NamedTuple):
@@ -309,8 +379,51 @@ class Method(NamedTuple):
     settings: Mapping[str, Any]
 
 
+# These look at no neighbour, so that a tag that cannot follow the one before is as good as any other.
+_ALONE = {"truth": "independent", "text": False, "temper": 1.0, "invalid": "keep"}
+
+
 METHODS: dict[str, Method] = {
     "mv": Method("majority vote on every token", MajorityVote, {}),
+    "best-worker": Method("in each document its best annotator (an oracle: needs gold)", BestWorker, {}),
+    "worst-worker": Method("in each document its worst annotator (an oracle: needs gold)", WorstWorker, {}),
+    "ds": Method(
+        "Dawid and Skene: confusion matrices by EM, every token alone",
+        BSC,
+        {"annotator": "cm", "inference": "em", "alpha0": 0.01, "epsilon0": 0.0, "gamma0": 0.01, **_ALONE},
+    ),
+    "ibcc": Method(
+        "independent Bayesian classifier combination: the same by VB",
+        BSC,
+        {"annotator": "cm", "alpha0": 1.0, "epsilon0": 1.0, **_ALONE},
+    ),
+    "mace": Method(
+        "MACE: annotators know or guess, all labels alike, best of ten starts",
+        BSC,
+        {
+            "annotator": "spam",
+            "alpha0": 0.5,
+            "epsilon0": 0.0,
+            "habit0": 0.1,
+            "restarts": 10,
+            "seed": 0,
+            **_ALONE,
+            "truth": "uniform",
+        },
+    ),
+    "hmm-crowd": Method(
+        "a hidden Markov model with an accuracy for each label",
+        BSC,
+        {
+            "annotator": "cv",
+            "inference": "em-annotators",
+            "alpha0": 0.1,
+            "epsilon0": 0.0,
+            "gamma0": 0.1,
+            "kappa0": 0.01,
+            "temper": 1.0,
+        },
+    ),
     "bsc-acc": Method("one accuracy for each annotator", BSC, {"annotator": "acc"}),
     "bsc-spam": Method("knows, or guesses from a habit (as in MACE)", BSC, {"annotator": "spam"}),
     "bsc-cv": Method("an accuracy for each true label", BSC, {"annotator": "cv"}),
@@ -337,7 +450,9 @@ def estimator(method: str = "bsc-seq", **settings: Any) -> BSC | MajorityVote:
     for name in settings:
         if name not in known:
             raise SettingsError(f"method {method!r} has no setting {name!r} (it has: {', '.join(known)})")
-    return kind(**{**fixed, **settings})
+    model = kind(**{**fixed, **settings})
+    model.method = method
+    return model
 
 
 def aggregate(

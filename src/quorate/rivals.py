@@ -1,4 +1,4 @@
-"""Methods that are not settings of the loop. Now: majority vote."""
+"""Methods that are votes: the majority, and the oracles that follow one annotator a document."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ from quorate.infer.truth import Uniform
 from quorate.settings import Decode, Ties
 from quorate.tags import TagSet
 
-__all__ = ["Votes", "majority"]
+__all__ = ["Votes", "majority", "one_worker_a_document"]
+
+Floats = NDArray[np.float64]
 
 _NO_VOTE = 1e-100
 _TIE = 1e-9
@@ -31,22 +33,27 @@ class Votes(NamedTuple):
 def majority(
     encoded: Encoded,
     *,
+    voters: Encoded | None = None,
     known: NDArray[np.int32] | None = None,
     ties: Ties = Ties.ENTITY_FIRST,
+    seed: int = 0,
     decode: Decode = Decode.SEQUENCE,
     threads: int | None = None,
 ) -> Votes:
     """A vote on every token; its posterior is the share of votes, and all labels alike where nobody voted.
 
-    The sequence is the valid one with the greatest product of shares; by token, the greatest share wins.
+    The sequence is the valid one with the greatest product of shares; by token, the greatest share wins. ``seed`` is
+    for ties that are broken at random. ``voters`` is the same corpus with other weights of events, where not all count
+    alike.
     """
-    engine = ThreadsEngine(encoded, known=known, text=False, threads=threads)
+    engine = ThreadsEngine(voters or encoded, known=known, text=False, threads=threads)
     J = len(encoded.tagset.labels)
-    counts = engine.vote(np.eye(J)[encoded.cells.label], 0.0)
+    engine.vote(np.eye(J)[encoded.cells.label], 0.0)
     shares = engine.posterior.copy()
+    cells = ThreadsEngine(encoded, text=False, threads=threads).cell_counts(shares)
 
     # Each token's shares enter the decoder as the row of a word that occurs nowhere else.
-    rows = np.log(np.maximum(shares, _NO_VOTE)) - _TIE * _tie_rank(encoded.tagset, ties)
+    rows = np.log(np.maximum(shares, _NO_VOTE)) - _TIE * _tie_rank(encoded, ties, seed)
     no_events = replace(
         encoded,
         word=np.arange(encoded.n_tokens, dtype=np.int32),
@@ -58,14 +65,21 @@ def majority(
     chain = Uniform(J).chain()
     decoded = decoder.decode(Tables(np.zeros((0, J)), rows), chain, by_token=decode is Decode.TOKEN)
     prior = AnnotatorPrior(encoded.tagset, 1.0, 1.0)
-    model = ConfusionMatrix.of(prior, len(encoded.annotators)).updated(encoded.cells, counts.cells)
-    return Votes(decoded._replace(posterior=shares, cells=counts.cells), model)
+    model = ConfusionMatrix.of(prior, len(encoded.annotators)).updated(encoded.cells, cells)
+    return Votes(decoded._replace(posterior=shares, cells=cells), model)
 
 
-def _tie_rank(tagset: TagSet, ties: Ties) -> NDArray[np.float64]:
-    """``[J]`` The order in which labels win ties: openings before insides, by name, and ``O`` at one end."""
+def _tie_rank(encoded: Encoded, ties: Ties, seed: int) -> Floats:
+    """``[J]`` or ``[N, J]`` The order in which labels win ties."""
+    if ties is Ties.RANDOM:
+        return np.random.default_rng(seed).random((encoded.n_tokens, len(encoded.tagset.labels)))
+    return _fixed_rank(encoded.tagset, ties)
+
+
+def _fixed_rank(tagset: TagSet, ties: Ties) -> Floats:
+    """Openings before insides, by name, and ``O`` at one end."""
     prefixes = "BSIE"
-    last = {Ties.ENTITY_FIRST: 1, Ties.OUTSIDE_FIRST: -1}[ties]
+    last = 1 if ties is Ties.ENTITY_FIRST else -1
     order = sorted(
         range(len(tagset.labels)),
         key=lambda j: (
@@ -77,3 +91,34 @@ def _tie_rank(tagset: TagSet, ties: Ties) -> NDArray[np.float64]:
     rank = np.empty(len(order))
     rank[order] = np.arange(len(order))
     return rank
+
+
+def one_worker_a_document(encoded: Encoded, gold: NDArray[np.int32], *, best: bool) -> Encoded:
+    """The same corpus in which only one annotator a document counts: the best, or the worst, of those who saw it.
+
+    Annotators are ranked by token F1 against gold (``[N]``, −1 where not known), the mean over labels, on everything
+    that each labelled. In a document where nobody labelled a token with gold, everybody counts.
+    """
+    K, J = len(encoded.annotators), len(encoded.tagset.labels)
+    token = np.repeat(np.arange(encoded.n_tokens), np.diff(encoded.event_start))
+    doc = np.searchsorted(encoded.doc_start, token, side="right") - 1
+    who, label = encoded.cells.annotator[encoded.event_cell], encoded.cells.label[encoded.event_cell]
+    scored = gold[token] >= 0
+    key = (who * J + gold[token]) * J + label
+    confusion = np.bincount(key[scored], minlength=K * J * J).reshape(K, J, J)
+    f1 = _mean_f1(confusion)
+    can_be_ranked = np.zeros((encoded.n_docs, K), dtype=np.bool_)
+    can_be_ranked[doc[scored], who[scored]] = True
+    merit = np.where(can_be_ranked, f1 if best else -f1, -np.inf)
+    chosen, has_gold = merit.argmax(axis=1), np.asarray(can_be_ranked.any(axis=1))
+    counts = np.where(has_gold[doc], who == chosen[doc], True)
+    weight = np.ones(len(token)) if encoded.event_weight is None else encoded.event_weight
+    return replace(encoded, event_weight=weight * counts)
+
+
+def _mean_f1(confusion: NDArray[np.int64]) -> Floats:
+    """``[K]`` The mean over labels in use of the F1 of each, from counts ``[K, truth, label]``."""
+    right = np.diagonal(confusion, axis1=1, axis2=2).astype(np.float64)
+    used = confusion.sum(axis=1) + confusion.sum(axis=2)
+    f1 = np.divide(2 * right, used, out=np.zeros_like(right), where=used > 0)
+    return np.asarray(f1.sum(axis=1) / np.maximum((used > 0).sum(axis=1), 1))

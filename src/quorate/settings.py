@@ -79,7 +79,7 @@ class Decode(StrEnum):
 
 
 class Ties(StrEnum):
-    """Who wins a tied vote: the label that opens a span, then the one inside, ``O`` last; or ``O`` first.
+    """Who wins a tied vote: the label that opens a span, then the one inside, ``O`` last; ``O`` first; or by lot.
 
     >>> Ties("entity-first").value
     'entity-first'
@@ -87,6 +87,7 @@ class Ties(StrEnum):
 
     ENTITY_FIRST = "entity-first"
     OUTSIDE_FIRST = "outside-first"
+    RANDOM = "random"
 
 
 @dataclass(frozen=True)

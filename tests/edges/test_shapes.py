@@ -10,6 +10,8 @@ from quorate import BSC, Corpus, Document
 from quorate.simulate import from_matrices
 from quorate.tags import Scheme, TagSet
 
+NEED_NO_GOLD = [name for name in quorate.METHODS if not name.endswith("-worker")]
+
 
 def check(result: quorate.Result) -> None:
     assert all(result.tagset.is_valid(tags) for tags in result.tags)
@@ -21,13 +23,13 @@ def share_right(result: quorate.Result) -> float:
     return sum(tag == gold for tag, gold in pairs) / len(pairs)
 
 
-@pytest.mark.parametrize("method", list(quorate.METHODS))
+@pytest.mark.parametrize("method", NEED_NO_GOLD)
 def test_one_annotator_one_document_one_token(method: str) -> None:
     result = quorate.aggregate(Corpus([Document("1", ("Ada",), {"ann": ("B-PER",)})]), method)
     assert result.tags == [["B-PER"]]
 
 
-@pytest.mark.parametrize("method", list(quorate.METHODS))
+@pytest.mark.parametrize("method", NEED_NO_GOLD)
 def test_empty_documents_among_others(method: str) -> None:
     corpus = Corpus(
         [Document("0", ()), Document("1", ("Ada", "sang"), {"a": ("B-P", "O")}), Document("2", (), {"a": ()})]
@@ -80,7 +82,7 @@ def test_a_hundred_and_twenty_annotators_on_every_token() -> None:
 
 def test_an_annotator_without_a_label_is_reported_as_such() -> None:
     corpus = Corpus([Document("1", ("Ada", "sang"), {"a": ("B-P", "O"), "idle": (None, None)})])
-    for method in quorate.METHODS:
+    for method in NEED_NO_GOLD:
         idle = quorate.aggregate(corpus, method).annotators["idle"]
         assert idle.labels == 0
         assert np.isnan(idle.accuracy)

@@ -186,3 +186,41 @@ def test_missing_damaged_and_empty(tmp_path: Path) -> None:
     (tmp_path / "bytes.jsonl").write_bytes(b'{"id": "\xff"}')
     with pytest.raises(InputError, match=r"bytes\.jsonl:1: "):
         quorate.read(tmp_path / "bytes.jsonl")
+
+
+def test_long_table_of_tasks(tmp_path: Path) -> None:
+    lines = ["task,worker,label,gold", "t1,ann,cat,cat", 't1,bob,"dog, big",', "t2,ann,cat,"]
+    corpus = quorate.read(write(tmp_path / "a.csv", *lines))
+    assert [d.id for d in corpus] == ["t1", "t2"]
+    assert corpus["t1"].annotations == {"ann": ("cat",), "bob": ("dog, big",)}
+    assert corpus["t1"].gold == ("cat",)
+    assert quorate.BSC("cm").fit_predict(corpus) == [["cat"], ["cat"]]
+    assert quorate.MajorityVote().fit_predict_proba(corpus)[0].tolist() == [[0.5, 0.5]]
+
+
+def test_long_table_of_tokens_as_csv_parquet_and_frame(tmp_path: Path) -> None:
+    import pandas as pd
+
+    rows = [("d", 0, "ann", "B-P", "Ada"), ("d", 1, "ann", "O", "sang"), ("d", 1, "bob", "O", "sang")]
+    frame = pd.DataFrame(rows, columns=["doc", "token", "worker", "label", "word"])
+    frame.to_csv(tmp_path / "a.csv", index=False)
+    frame.to_csv(tmp_path / "a.tsv", index=False, sep="\t")
+    frame.to_parquet(tmp_path / "a.parquet")
+    for source in (tmp_path / "a.csv", tmp_path / "a.tsv", tmp_path / "a.parquet", frame):
+        document = quorate.read(source)["d"]
+        assert document.tokens == ("Ada", "sang")
+        assert document.annotations == {"ann": ("B-P", "O"), "bob": (None, "O")}
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        (["task,worker,label", "t1,,cat"], r":2: no worker in this row"),
+        (["task,worker,label", ",ann,cat"], r":2: no task or doc in this row"),
+        (["task,worker,label", "t1,ann,cat", "t1,ann,dog"], r":3: worker 'ann' has labelled this already"),
+        (["doc,token,worker,label", "d,one,ann,O"], r":2: token 'one' is not a number"),
+    ],
+)
+def test_bad_tables(tmp_path: Path, lines: list[str], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        quorate.read(write(tmp_path / "a.csv", *lines))

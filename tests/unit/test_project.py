@@ -22,7 +22,7 @@ LAYERS = [
     ["tags"],
     ["corpus", "tokens", "files"],
     ["formats.notes"],
-    ["formats.jsonl", "formats.conll"],
+    ["formats.jsonl", "formats.conll", "formats.table"],
     ["formats"],
     ["encode"],
     ["infer.dirichlet", "infer.chain"],

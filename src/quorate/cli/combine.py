@@ -125,7 +125,9 @@ def aggregate(
     ] = None,
     ties: Annotated[
         str | None,
-        typer.Option(metavar="RULE", help="For mv: entity-first (default) or outside-first.", rich_help_panel=_MODEL),
+        typer.Option(
+            metavar="RULE", help="For mv: entity-first (default), outside-first or random.", rich_help_panel=_MODEL
+        ),
     ] = None,
     decode: Annotated[
         str | None,

@@ -41,7 +41,7 @@ app = typer.Typer(
 Inputs = Annotated[
     list[str],
     typer.Argument(
-        metavar="INPUT", help="JSONL or CoNLL files, plain or .gz, folders of them, or - for standard input."
+        metavar="INPUT", help="JSONL, CoNLL or CSV files, plain or .gz, folders of them, or - for standard input."
     ),
 ]
 Output = Annotated[
@@ -50,7 +50,10 @@ Output = Annotated[
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No summary and no progress bar.")]
 Format = Annotated[
-    str | None, typer.Option("--from", metavar="FORMAT", help="jsonl or conll; seen from the content if not given.")
+    str | None,
+    typer.Option(
+        "--from", metavar="FORMAT", help="jsonl, conll, table or parquet; seen from the content if not given."
+    ),
 ]
 Probabilities = Annotated[
     bool, typer.Option("--probabilities", help="Also write the probability of every label at every token.")

@@ -13,11 +13,11 @@ import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from quorate.corpus import Corpus, Document, Tag
 from quorate.errors import InputError, SettingsError
-from quorate.formats import conll, jsonl
+from quorate.formats import conll, jsonl, table
 from quorate.formats.notes import Notes
 
 __all__ = ["READERS", "read", "read_consensus", "read_known"]
@@ -25,15 +25,21 @@ __all__ = ["READERS", "read", "read_consensus", "read_known"]
 Reader = Callable[[IO[bytes], str, int, Notes], Iterator[Document]]
 """Stream, name of the file for messages, number of the first document, notes to add to."""
 
-READERS: dict[str, Reader] = {"jsonl": jsonl.read, "conll": conll.read}
-_SUFFIXES = (".jsonl", ".json", ".ndjson", ".conll", ".bio", ".iob", ".tsv", ".txt")
+READERS: dict[str, Reader] = {
+    "jsonl": jsonl.read,
+    "conll": conll.read,
+    "table": table.read,
+    "parquet": table.read_parquet,
+}
+_SUFFIXES = (".jsonl", ".json", ".ndjson", ".conll", ".bio", ".iob", ".tsv", ".txt", ".csv", ".parquet")
 
 
-def read(*paths: str | Path | Sequence[str | Path], format: str | None = None) -> Corpus:
+def read(*paths: str | Path | Sequence[str | Path] | Any, format: str | None = None) -> Corpus:
     """Read annotations from files into one :class:`Corpus`.
 
     A path may be a file, plain or gzipped, a folder of such files (read in the order of their names), or ``-`` for
-    standard input. Known formats are ``jsonl`` and ``conll``; which one a file is in is seen from its content.
+    standard input; or a DataFrame with columns ``task, worker, label``. Formats are ``jsonl``, ``conll``, ``table``
+    (CSV) and ``parquet``; which one a file is in is seen from its content.
 
     >>> import tempfile
     >>> line = '{"id": "1", "tokens": ["Ada", "sang"], "annotations": {"ann": ["B-PER", "O"]}}'
@@ -49,6 +55,8 @@ def read(*paths: str | Path | Sequence[str | Path], format: str | None = None) -
     documents: list[Document] = []
     notes = Notes()
     digests: dict[str, str] = {}
+    if len(paths) == 1 and hasattr(paths[0], "columns"):
+        return Corpus(table.frame_documents(paths[0]))
     given = [path for each in paths for path in (each if isinstance(each, list | tuple) else [each])]
     for name in [file for path in given for file in _files(str(path))]:
         with _opened(name) as (stream, digest):
@@ -141,4 +149,8 @@ def _sniff(stream: io.BufferedReader, name: str) -> str:
         raise InputError("the file is empty", where=name)
     if head.startswith(b"["):
         raise InputError("a JSON array is not one of the formats read (one JSON object a line is)", where=name)
+    if head.startswith(b"PAR1"):
+        return "parquet"
+    if table.is_header(head.split(b"\n", 1)[0]):
+        return "table"
     return "jsonl" if head.startswith(b"{") else "conll"

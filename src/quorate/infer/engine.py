@@ -168,6 +168,11 @@ class ThreadsEngine:
         starts, pairs = zip(*self._over(self._bounds, count), strict=True)
         return self._counted(0.0, _label_counts(starts, pairs), temper)
 
+    def cell_counts(self, posterior: Floats) -> Floats:
+        """``[G, J]`` Counts of the cells under a posterior ``[N, J]`` that comes from elsewhere."""
+        self.posterior = posterior
+        return self._sums(self._by_cell)
+
     def decode(self, tables: Tables, chain: Chain, *, by_token: bool) -> Decoded:
         """The output pass: see :class:`Engine`."""
         tagset, N, D = self._tagset, len(self.posterior), len(self._data.doc_start) - 1
