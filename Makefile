@@ -17,6 +17,7 @@ lint: $(VENV)/.ready-dev
 
 bench: $(VENV)/.ready-dev
 	$(BIN)/python benchmarks/core.py
+	$(BIN)/python benchmarks/rivals.py
 
 $(VENV)/.ready: pyproject.toml
 	$(PYTHON) -m venv $(VENV)

@@ -26,6 +26,7 @@ from quorate.infer.annotators import (
     Sequential,
     Spammer,
 )
+from quorate.infer.condense import condense
 from quorate.infer.engine import Decoded, ThreadsEngine
 from quorate.infer.text import Words
 from quorate.infer.truth import Independent, Markov, Truth, Uniform
@@ -175,7 +176,7 @@ class BSC(_Estimator):
         corpus, tagset, encoded, clamped = prepared
         engine = self._engine(corpus, encoded, clamped)
         fitted = vb.fit(
-            engine,
+            self._condensed(settings, encoded, clamped) or engine,
             _model(settings, tagset, encoded),
             encoded.cells,
             start=settings.start,
@@ -260,6 +261,21 @@ class BSC(_Estimator):
             text=self.text,
             threads=_checked_threads(self.threads),
             names=lambda d: corpus[d].where(),
+        )
+
+    def _condensed(self, settings: Settings, encoded: Encoded, known: NDArray[np.int32] | None) -> ThreadsEngine | None:
+        """An engine over distinct tokens, where neither neighbours nor words count."""
+        if settings.text or settings.truth is TruthModel.MARKOV:
+            return None
+        condensed = condense(encoded, known)
+        if condensed is None:
+            return None
+        return ThreadsEngine(
+            condensed.encoded,
+            known=condensed.known,
+            text=False,
+            times=condensed.times,
+            threads=_checked_threads(self.threads),
         )
 
     def _result(self, corpus: Corpus, encoded: Encoded, decoded: Decoded, *, trace: vb.Trace | None) -> Result:

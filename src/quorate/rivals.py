@@ -48,9 +48,10 @@ def majority(
     """
     engine = ThreadsEngine(voters or encoded, known=known, text=False, threads=threads)
     J = len(encoded.tagset.labels)
-    engine.vote(np.eye(J)[encoded.cells.label], 0.0)
+    cells = engine.vote(np.eye(J)[encoded.cells.label], 0.0).cells
     shares = engine.posterior.copy()
-    cells = ThreadsEngine(encoded, text=False, threads=threads).cell_counts(shares)
+    if voters is not None:
+        cells = ThreadsEngine(encoded, text=False, threads=threads).cell_counts(shares)
 
     # Each token's shares enter the decoder as the row of a word that occurs nowhere else.
     rows = np.log(np.maximum(shares, _NO_VOTE)) - _TIE * _tie_rank(encoded, ties, seed)

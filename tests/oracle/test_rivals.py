@@ -13,6 +13,9 @@ from numpy.typing import NDArray
 import quorate
 from quorate import BSC, Corpus, Document, InputError, score
 
+# crowd-kit's own use of pandas is not ours to mend
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
+
 Floats = NDArray[np.float64]
 TINY = 1e-10
 

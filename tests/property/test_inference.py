@@ -13,8 +13,9 @@ import quorate
 from problems import random_corpus, tagset
 from quorate import BSC, Corpus, Document, Result
 from quorate.encode import encode
+from quorate.infer.condense import condense
 from quorate.infer.engine import Tables, ThreadsEngine
-from quorate.infer.truth import Markov
+from quorate.infer.truth import Independent, Markov
 from quorate.tags import Scheme
 
 FEW = settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
@@ -223,3 +224,31 @@ def test_a_document_without_annotators_is_tagged(annotator: str, sample: Corpus)
     corpus = Corpus([*sample, Document("bare", sample[0].tokens)])
     result = BSC(annotator, max_passes=3).fit(corpus).result_
     assert len(result["bare"].tags) == len(sample[0].tokens)
+
+
+@FEW
+@given(problem)
+def test_distinct_tokens_give_the_counts_of_all_tokens(case: dict) -> None:
+    """Two routes to one answer: every token, and every distinct token as often as it occurs."""
+    once, tags = corpus_of(case["seed"], case["scheme"]), tagset(case["scheme"], 2)
+    corpus = Corpus([*once, *(replace(document, id=f"{document.id} again") for document in once)])
+    encoded = encode(corpus, tags)
+    known = np.where(np.arange(encoded.n_tokens) % 5 == 0, 1, -1).astype(np.int32) if case["known"] else None
+    condensed = condense(encoded, known)
+    assert condensed is not None
+    assert condensed.times.sum() == encoded.n_tokens
+    assert len(condensed.times) < encoded.n_tokens
+    rng = np.random.default_rng(case["seed"])
+    J = len(tags.labels)
+    tables = Tables(rng.normal(size=(len(encoded.cells.label), J)), np.zeros((0, J)), case["temper"])
+    chain = Independent.of(tags, 1.0).chain()
+    votes = rng.random(tables.cells.shape)
+    whole = ThreadsEngine(encoded, known=known, text=False)
+    distinct = ThreadsEngine(condensed.encoded, known=condensed.known, text=False, times=condensed.times)
+    for one, other in (
+        (whole.run(tables, chain), distinct.run(tables, chain)),
+        (whole.vote(votes, 0.1), distinct.vote(votes, 0.1)),
+    ):
+        np.testing.assert_allclose(one.log_z, other.log_z, rtol=1e-9)
+        np.testing.assert_allclose(one.cells, other.cells, rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(one.labels.all, other.labels.all, rtol=1e-9)

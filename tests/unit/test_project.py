@@ -25,7 +25,7 @@ LAYERS = [
     ["formats.jsonl", "formats.conll", "formats.table"],
     ["formats"],
     ["encode"],
-    ["infer.dirichlet", "infer.chain"],
+    ["infer.dirichlet", "infer.chain", "infer.condense"],
     ["infer", "infer.truth", "infer.text", "infer.annotators"],
     ["infer.engine"],
     ["infer.vb"],

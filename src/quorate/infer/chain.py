@@ -41,7 +41,8 @@ FALL = -575.0
 class Data(NamedTuple):
     """What was observed. Document d has tokens ``doc_start[d]`` to ``doc_start[d + 1]``; token t has events likewise.
 
-    ``event_weight`` may be empty (all events count 1), and so may ``known`` (no label is known; else −1 where not).
+    ``event_weight`` may be empty (all events count 1), and so may ``known`` (no label is known; else −1 where not) and
+    ``times`` (every token occurs once; only for documents of one token).
     """
 
     doc_start: Ints
@@ -50,6 +51,7 @@ class Data(NamedTuple):
     event_weight: Floats
     word: Ints32
     known: Ints32
+    times: Floats
 
 
 class Rows(NamedTuple):
@@ -331,10 +333,11 @@ def independent_slice(
                 row[j] = math.exp(row[j] - top)
                 z += row[j]
             inverse = 1.0 / z
+            times = data.times[t] if data.times.shape[0] else 1.0
             for j in range(J):
                 row[j] *= inverse
-                labels[j] += row[j]
-            total += math.log(z) + top
+                labels[j] += times * row[j]
+            total += times * (math.log(z) + top)
     return total
 
 
@@ -370,8 +373,9 @@ def vote_slice(
             for j in range(J):
                 row[j] = row[j] / total if total > 0.0 else 1.0 / J
             if t == data.doc_start[d]:
+                times = data.times[t] if data.times.shape[0] else 1.0
                 for j in range(J):
-                    starts[j] += row[j]
+                    starts[j] += times * row[j]
             else:
                 for i in range(J):
                     for j in range(J):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
@@ -97,7 +98,8 @@ class ThreadsEngine:
     """Runs passes on threads of this process; the compiled kernels let go of the interpreter lock.
 
     ``known`` is the known label of each token or −1 (see :func:`quorate.encode.encode_known`), ``text`` whether words
-    count, ``names`` what to call a document in a message.
+    count, ``times`` how often each token occurs (see :func:`quorate.infer.condense.condense`), ``names`` what to call a
+    document in a message.
     """
 
     def __init__(
@@ -106,6 +108,7 @@ class ThreadsEngine:
         *,
         known: NDArray[np.int32] | None = None,
         text: bool = True,
+        times: Floats | None = None,
         threads: int | None = None,
         names: Callable[[int], str] | None = None,
     ) -> None:
@@ -122,15 +125,25 @@ class ThreadsEngine:
             np.zeros(0) if encoded.event_weight is None else encoded.event_weight,
             encoded.word,
             np.zeros(0, np.int32) if known is None else known,
+            np.zeros(0) if times is None else times,
         )
         self.posterior = np.zeros((encoded.n_tokens, len(encoded.tagset.labels)))
         slices = max(_SLICES, encoded.n_tokens // _SLICE_TOKENS)
         self._bounds = _balanced(encoded.doc_start, slices)
-        self._by_cell = _grouped(
-            encoded.event_cell, encoded.event_start, self._data.event_weight, len(encoded.cells.label), slices
-        )
-        every = np.arange(encoded.n_tokens + 1)
-        self._by_word = _grouped(encoded.word, every, np.zeros(0), len(encoded.words), slices) if text else None
+        self._encoded, self._text, self._slices = encoded, text, slices
+
+    @cached_property
+    def _by_cell(self) -> _Groups:
+        encoded, weight = self._encoded, self._data.event_weight
+        if len(self._data.times):
+            weight = np.repeat(self._data.times, np.diff(encoded.event_start))
+        return _grouped(encoded.event_cell, encoded.event_start, weight, len(encoded.cells.label), self._slices)
+
+    @cached_property
+    def _by_word(self) -> _Groups | None:
+        every = np.arange(self._encoded.n_tokens + 1)
+        words = self._encoded.word, every, np.zeros(0), len(self._encoded.words), self._slices
+        return _grouped(*words) if self._text else None
 
     def run(self, tables: Tables, chain: Chain) -> Counts:
         """One pass: see :class:`Engine`."""

