@@ -1,7 +1,7 @@
 """Ours against crowd-kit on the NER crowd, in one run: ``python benchmarks/rivals.py``.
 
-Both get their input laid out as they take it (crowd-kit a DataFrame of labels, ours a prepared corpus); what is timed is
-the fit. Reads ../shared/data/ner.jsonl.gz.
+Both get their input laid out as they take it (crowd-kit a DataFrame of labels, ours a prepared corpus); what is timed
+is fit and output. Reads ../shared/data/ner.jsonl.gz.
 """
 
 from __future__ import annotations
@@ -10,12 +10,14 @@ import sys
 import time
 import warnings
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import quorate
 from quorate.api import BSC, estimator, prepare
 from quorate.rivals import majority
+from quorate.settings import Decode
 from quorate.tags import Invalid
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data" / "ner.jsonl.gz"
@@ -48,14 +50,11 @@ def main() -> None:
         "hmm-crowd": estimator("hmm-crowd", tolerance=0.0),
     }
     theirs: dict[str, Any] = {"ds": DawidSkene(n_iter=20), "mace": MACE(n_restarts=1, n_iter=20)}
-    report("mv", lambda: majority(prepared.encoded), lambda: MajorityVote().fit_predict(frame))
+    vote = partial(majority, prepared.encoded, decode=Decode.TOKEN)
+    report("mv, by token", vote, partial(MajorityVote().fit_predict, frame))
     for name, model in models.items():
-        rival = theirs.get(name)
-        report(
-            f"{name}, 20 passes",
-            lambda model=model: fitted(model, prepared),
-            None if rival is None else lambda rival=rival: rival.fit_predict(frame),
-        )
+        rival = partial(theirs[name].fit_predict, frame) if name in theirs else None
+        report(f"{name}, 20 passes", partial(fitted, model, prepared), rival)
 
 
 def fitted(model: Any, prepared: Any) -> None:
