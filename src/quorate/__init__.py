@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from quorate.api import BSC, METHODS, BestWorker, MajorityVote, WorstWorker, aggregate, load
     from quorate.corpus import Corpus, Document
     from quorate.decode import Consensus, ConsensusSpan, Result
-    from quorate.errors import FitError, InputError, ModelFileError, QuorateError, SettingsError
+    from quorate.errors import FitError, InputError, ModelFileError, OutputError, QuorateError, SettingsError
     from quorate.formats import read
     from quorate.samples import sample
     from quorate.tags import Scheme, Span, TagSet
@@ -36,6 +36,7 @@ __all__ = [
     "InputError",
     "MajorityVote",
     "ModelFileError",
+    "OutputError",
     "QuorateError",
     "Result",
     "Scheme",
@@ -56,7 +57,7 @@ _HOMES = {
     "quorate.api": ("BSC", "METHODS", "BestWorker", "MajorityVote", "WorstWorker", "aggregate", "load"),
     "quorate.corpus": ("Corpus", "Document"),
     "quorate.decode": ("Consensus", "ConsensusSpan", "Result"),
-    "quorate.errors": ("FitError", "InputError", "ModelFileError", "QuorateError", "SettingsError"),
+    "quorate.errors": ("FitError", "InputError", "ModelFileError", "OutputError", "QuorateError", "SettingsError"),
     "quorate.formats": ("read",),
     "quorate.samples": ("sample",),
     "quorate.tags": ("Scheme", "Span", "TagSet"),

@@ -73,6 +73,7 @@ class _Estimator:
 
     method: str | None = None
     result_: Result
+    meta_: dict[str, Any]
 
     def fit(self, corpus: Corpus, *, known: Known = None, progress: ProgressCallback | None = None) -> Self:
         """Learn from a corpus; returns self."""
@@ -191,7 +192,8 @@ class BSC(_Estimator):
         decoded = vb.decode(engine, fitted.model, encoded.cells, by_token=settings.decode is Decode.TOKEN)
         self.annotators_ = summarise(encoded, decoded.cells, fitted.model.annotators)
         self.result_ = self._result(corpus, encoded, decoded, trace=fitted.trace)
-        self.meta_ = _meta(corpus, encoded, clamped, settings.plain()) | {
+        self.meta_ = {"method": self.method or f"bsc-{settings.annotator.value}"} | {
+            **_meta(corpus, encoded, clamped, settings.plain()),
             "passes": fitted.trace.passes,
             "bound": fitted.trace.bound,
             "stopped": fitted.trace.reason.value,
@@ -236,6 +238,7 @@ class BSC(_Estimator):
         model = cls(**meta["fit"]["settings"])
         model.settings_ = settings = model.checked_settings()
         model.meta_ = meta["fit"]
+        model.method = meta["fit"].get("method")
         reason = vb.StopReason(meta["fit"]["stopped"])
         model.trace_ = vb.Trace(tuple(meta["bounds"]), reason, tuple(meta["starts"]), meta["seconds"])
         model.tagset_ = TagSet(Scheme(meta["tags"]["scheme"]), tuple(meta["tags"]["labels"]))
@@ -339,7 +342,7 @@ class MajorityVote(_Estimator):
             {"method": self.method, **settings},
             encoded.repaired,
         )
-        self.meta_ = _meta(corpus, encoded, prepared.known, settings)
+        self.meta_ = {"method": self.method, **_meta(corpus, encoded, prepared.known, settings)}
         return self
 
     def combine(self, corpus: Corpus) -> Result:

@@ -127,7 +127,7 @@ class Corpus:
 
     def __getitem__(self, key: int | str) -> Document:
         """A document by its position or its id."""
-        return self.documents[key if isinstance(key, int) else self.position(key)]
+        return self.documents[self.position(key) if isinstance(key, str) else key]
 
     def __repr__(self) -> str:
         return f"<Corpus: {len(self)} documents, {self.tokens} tokens, {len(self.annotators)} annotators>"
@@ -176,6 +176,9 @@ class Corpus:
                 except TypeError:  # a soft tag is not hashable
                     for tag in tags:
                         used.update(tag if isinstance(tag, Mapping) else (tag,))
+        strange = [tag for tag in used if not isinstance(tag, str | None) or tag == ""]
+        if strange:
+            raise InputError(f"{strange[0]!r} is not a tag (tags are non-empty strings, or None where not seen)")
         try:
             return TagSet.infer((tag for tag in used if tag is not None), scheme)
         except UnknownTagError as error:

@@ -87,6 +87,9 @@ class Encoded:
         return weights.astype(np.float64)
 
 
+_LEAST_WEIGHT = 1e-9  # a pair less probable than this is left out
+
+
 class _Events(NamedTuple):
     token: NDArray[np.int64]
     key: NDArray[np.int64]
@@ -113,7 +116,8 @@ def encode(
     ([0, 2, 3], [0, 0, 1], [1, 0, 0])
     """
     known_names = tuple(annotators or ())
-    names = known_names + tuple(name for name in corpus.annotators if name not in set(known_names))
+    met = set(known_names)
+    names = known_names + tuple(name for name in corpus.annotators if name not in met)
     lengths = np.fromiter((len(document.tokens) for document in corpus), np.int64, len(corpus))
     doc_start = np.concatenate([[0], np.cumsum(lengths)])
     vocabulary = tuple(words) if words is not None else tuple(sorted(set(_all_tokens(corpus))))
@@ -255,7 +259,10 @@ def _with_soft_events(
     doc_start: NDArray[np.int64],
     invalid: Invalid,
 ) -> _Events:
-    """Add the sequences that hold probabilities: an event of weight p(ι)·p(i) for each pair that may occur."""
+    """Add the sequences that hold probabilities: an event of weight p(ι)·p(i) for each pair.
+
+    A label that cannot follow ι is read as tags are repaired: as one of its type that can.
+    """
     if not soft:
         return hard
     number = {name: k for k, name in enumerate(names)}
@@ -264,7 +271,8 @@ def _with_soft_events(
     may_follow = np.ones((P, J), dtype=np.bool_)
     if invalid is not Invalid.KEEP:
         may_follow[:J] = tagset.allowed
-    extra: list[tuple[int, int, float]] = []
+    stands_for = _stands_for(tagset, may_follow)
+    columns: list[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]] = []
     for d, name in soft:
         before = at_start
         for position, tag in enumerate(corpus[d].annotations[name]):
@@ -272,15 +280,17 @@ def _with_soft_events(
             if now is None:
                 before = at_start
                 continue
-            pairs = np.outer(before, now) * may_follow
-            if not pairs.any():
-                pairs = _pairs_repaired(np.outer(before, now), may_follow, tagset)
-                now = pairs.sum(axis=0)
-            pairs /= pairs.sum()
-            here, row = int(doc_start[d]) + position, number[name] * P
-            extra.extend((here, (row + int(p)) * J + int(j), float(pairs[p, j])) for p, j in np.argwhere(pairs))
-            before = np.append(now, np.zeros(P - J))
-    tokens, keys, weights = (np.array(column) for column in zip(*extra, strict=True))
+            pairs = np.outer(before, now)
+            previous, label = np.nonzero(pairs > _LEAST_WEIGHT)
+            label_or_repair = stands_for[previous, label]
+            weight = pairs[previous, label]
+            here = int(doc_start[d]) + position
+            keys, where = np.unique((number[name] * P + previous) * J + label_or_repair, return_inverse=True)
+            weights = np.bincount(where, weight) / weight.sum()
+            columns.append((np.full(len(keys), here), keys, weights))
+            repaired = np.bincount(keys % J, weights, minlength=J).astype(np.float64)
+            before = np.append(repaired, np.zeros(P - J))
+    tokens, keys, weights = (np.concatenate(column) for column in zip(*columns, strict=True))
     token = np.concatenate([hard.token, tokens])
     key = np.concatenate([hard.key, keys])
     weight = np.concatenate([np.ones(len(hard.token)), weights])
@@ -297,19 +307,21 @@ def _distribution(document: Document, position: int, tag: Tag | SoftTag, tagset:
         if name not in tagset.index:
             raise _unknown(document, position, name, tagset.labels)
         now[tagset.index[name]] = probability
-    now /= now.sum()
+    total = now.sum()
+    if not (np.isfinite(total) and total > 0 and (now >= 0).all()):
+        raise InputError(f"{dict(tag)!r} is not a distribution over tags", where=document.where(position))  # type: ignore[arg-type]
+    now /= total
     return now
 
 
-def _pairs_repaired(pairs: NDArray[np.float64], may_follow: NDArray[np.bool_], tagset: TagSet) -> NDArray[np.float64]:
-    """No pair may occur: read each label as the one that opens a span of its type, or failing that as any allowed."""
-    repaired = np.zeros_like(pairs)
-    for previous, label in np.argwhere(pairs > 0):
-        kind = tagset.parts[label][1]
-        choices = [j for j in np.flatnonzero(may_follow[previous]) if tagset.parts[j][1] == kind]
-        target = choices[0] if choices else int(np.flatnonzero(may_follow[previous])[0])
-        repaired[previous, target] += pairs[previous, label]
-    return repaired
+def _stands_for(tagset: TagSet, may_follow: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """``[P, J]`` The label itself where it may follow; else one of its type that may, or failing that any that may."""
+    table = np.tile(np.arange(len(tagset.labels)), (len(may_follow), 1))
+    for previous, label in np.argwhere(~may_follow):
+        allowed = np.flatnonzero(may_follow[previous])
+        same_type = [j for j in allowed if tagset.parts[j][1] == tagset.parts[label][1]]
+        table[previous, label] = same_type[0] if same_type else allowed[0]
+    return table
 
 
 def _cells(keys: NDArray[np.int64], tagset: TagSet, n_annotators: int) -> tuple[Cells, Ints]:

@@ -5,6 +5,7 @@
     QuorateError            everything below; the command line prints its one line and exits with 2
     ├── InputError          a file or a corpus that cannot be used as it is
     ├── SettingsError       an unknown method, an option out of range, options that do not go together
+    ├── OutputError         a file that cannot be written
     ├── ModelFileError      a saved model that is damaged, or of another version
     └── FitError            inference itself: no path is possible, or the bound fell (a bug)
 
@@ -14,7 +15,7 @@ Every message says where, what and what to do:
 
 from __future__ import annotations
 
-__all__ = ["FitError", "InputError", "ModelFileError", "QuorateError", "SettingsError"]
+__all__ = ["FitError", "InputError", "ModelFileError", "OutputError", "QuorateError", "SettingsError"]
 
 
 class QuorateError(Exception):
@@ -42,6 +43,15 @@ class SettingsError(QuorateError):
     >>> raise SettingsError("alpha0 must be positive, not -1")
     Traceback (most recent call last):
     quorate.errors.SettingsError: alpha0 must be positive, not -1
+    """
+
+
+class OutputError(QuorateError):
+    """A file that cannot be written.
+
+    >>> raise OutputError("out.jsonl: cannot be written: No space left on device")
+    Traceback (most recent call last):
+    quorate.errors.OutputError: out.jsonl: cannot be written: No space left on device
     """
 
 

@@ -11,23 +11,16 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
-from quorate.errors import QuorateError
+from quorate.errors import OutputError
 
-__all__ = ["OutputError", "check_can_write", "written_whole"]
-
-
-class OutputError(QuorateError):
-    """A file that cannot be written.
-
-    >>> raise OutputError("out.jsonl: cannot be written: No space left on device")
-    Traceback (most recent call last):
-    quorate.files.OutputError: out.jsonl: cannot be written: No space left on device
-    """
+__all__ = ["check_can_write", "written_whole"]
 
 
 @contextmanager
-def written_whole(path: str | Path) -> Iterator[IO[bytes]]:
+def written_whole(path: str | Path, *, pack: bool = True) -> Iterator[IO[bytes]]:
     """A stream for a file's new content; ``-`` is standard output. On an error the old file stays as it was.
+
+    A name that ends in ``.gz`` is packed, if ``pack``.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -44,7 +37,7 @@ def written_whole(path: str | Path) -> Iterator[IO[bytes]]:
             with open(path, "wb") as device:
                 yield device
         else:
-            with _renamed(Path(path)) as stream, _zipped(stream, path) as content:
+            with _renamed(Path(path)) as stream, _zipped(stream, pack and str(path).endswith(".gz")) as content:
                 yield content
     except BrokenPipeError:
         raise
@@ -55,9 +48,9 @@ def written_whole(path: str | Path) -> Iterator[IO[bytes]]:
 
 
 @contextmanager
-def _zipped(stream: IO[bytes], path: str | Path) -> Iterator[IO[bytes]]:
-    """The stream, packed if the file is called so."""
-    if not str(path).endswith(".gz"):
+def _zipped(stream: IO[bytes], pack: bool) -> Iterator[IO[bytes]]:
+    """The stream, packed or not."""
+    if not pack:
         yield stream
         return
     with gzip.GzipFile(filename="", fileobj=stream, mode="wb", mtime=0) as packed:
@@ -69,7 +62,7 @@ def check_can_write(path: str | Path) -> None:
 
     >>> check_can_write("no/such/folder/out.jsonl")
     Traceback (most recent call last):
-    quorate.files.OutputError: no/such/folder/out.jsonl: cannot be written: no such folder
+    quorate.errors.OutputError: no/such/folder/out.jsonl: cannot be written: no such folder
     """
     if str(path) == "-":
         return

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import zipfile
+import zlib
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -30,7 +31,10 @@ class Stored(NamedTuple):
 
 def save(stored: Stored, path: str | Path) -> None:
     """Write a model file, whole or not at all."""
-    with written_whole(path) as stream, zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+    with (
+        written_whole(path, pack=False) as stream,
+        zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive,
+    ):
         head = {"kind": _KIND, "version": VERSION, **stored.meta}
         _add(archive, _META, json.dumps(head, ensure_ascii=True).encode())
         for name, array in sorted(stored.arrays.items()):
@@ -63,7 +67,7 @@ def load(path: str | Path) -> Stored:
             }
     except FileNotFoundError:
         raise ModelFileError(f"{path}: no such file") from None
-    except (zipfile.BadZipFile, KeyError, ValueError, EOFError) as error:
+    except (zipfile.BadZipFile, zlib.error, KeyError, ValueError, EOFError, RuntimeError) as error:
         raise ModelFileError(f"{path}: not a model file, or a damaged one: {error} (make one with --save)") from None
     except OSError as error:
         raise ModelFileError(f"{path}: cannot be read: {error.strerror or error}") from None

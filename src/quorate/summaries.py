@@ -87,8 +87,8 @@ def summarise(encoded: Encoded, counts: Floats, model: Annotators) -> AnnotatorS
 def _informativeness(cells: Cells, counts: Floats, labels: Floats) -> Floats:
     """``[K]`` Bits per token: mutual information of label and truth given the previous label ι, mean over the own ι.
 
-    From the expected counts of (truth, label) after each ι, shrunk towards telling nothing as J more labels would that
-    had been drawn without looking: so a handful of labels does not seem to tell much by chance.
+    From the expected counts of (truth, label) after each ι, shrunk towards telling nothing as J more labels of each
+    annotator would that had been drawn without looking: so a handful of labels does not seem to tell much by chance.
     """
     if not len(counts):
         return np.zeros(len(labels))
@@ -97,12 +97,13 @@ def _informativeness(cells: Cells, counts: Floats, labels: Floats) -> Floats:
     row = np.repeat(np.arange(len(first)), np.diff(np.r_[first, len(counts)]))
     truths = np.add.reduceat(counts, first)
     totals = truths.sum(axis=1)
-    shrink = cells.n_labels
+    share = 1.0 + cells.n_labels / np.maximum(labels[cells.annotator[first]], 1.0)  # [rows], more labels by this
     bits = np.zeros(len(counts))
     for block in blocks(*counts.shape):
         here, n = row[block], totals[row[block]][:, None]
         alone = truths[here] / n * counts[block].sum(axis=1, keepdims=True) / n
-        joint = (counts[block] + shrink * alone) / (n + shrink)
+        more = n * (share[here][:, None] - 1.0)
+        joint = (counts[block] + more * alone) / (n + more)
         ratio = np.divide(joint, alone, out=np.ones_like(joint), where=alone > 0)
         bits[block] = (joint * np.log2(ratio, out=np.zeros_like(ratio), where=joint > 0)).sum(axis=1)
     weighted = np.bincount(cells.annotator, bits * totals[row], minlength=len(labels))

@@ -145,6 +145,10 @@ class TagSet:
         <Scheme.BIO: 'bio'>
         """
         used = sorted(set(tags))
+        if scheme is None and OUTSIDE in used and {"B", "I"} & set(used) and set(used) <= set("BIESO"):
+            raise InputError(
+                f"tags {', '.join(used)} carry no type (write B-x and I-x with any x, or use --scheme plain)"
+            )
         prefixes = {_split(tag)[0] for tag in used} - {""}
         if scheme is None:
             if prefixes & {"E", "S"}:
@@ -276,7 +280,8 @@ class TagSet:
     def repaired(self, codes: NDArray[np.int16], starts: NDArray[np.int64]) -> _Repaired:
         """The same sequences with every label that breaks the scheme mended, and how many labels changed.
 
-        The spans are read as people mean them (an ``I-x`` with no open span begins one) and written again.
+        The spans are read as people mean them (an ``I-x`` with no open span begins one); those that hold a label which
+        breaks the scheme, or end where one does, are written again.
         """
         invalid = self.invalid_positions(codes, starts)
         if not invalid.size:
@@ -285,8 +290,11 @@ class TagSet:
         for s in np.unique(np.searchsorted(starts, invalid, side="right") - 1):
             piece = slice(starts[s], starts[s + 1])
             tags = [None if code == MISSING else self.labels[code] for code in codes[piece]]
-            valid = self.tags(find_spans(tags), len(tags))
-            mended[piece] = [MISSING if old is None else self.index[tag] for old, tag in zip(tags, valid, strict=True)]
+            wrong = set((invalid[(invalid >= starts[s]) & (invalid < starts[s + 1])] - starts[s]).tolist())
+            for span in find_spans(tags):
+                if not wrong.isdisjoint(range(span.start, span.end + 1)):
+                    valid = self.tags([span], len(tags))[span.start : span.end]
+                    mended[starts[s] + span.start : starts[s] + span.end] = [self.index[tag] for tag in valid]
         return _Repaired(mended, int(np.count_nonzero(mended != codes)))
 
 

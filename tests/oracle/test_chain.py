@@ -8,6 +8,7 @@ from hmmlearn.hmm import CategoricalHMM
 from numpy.typing import NDArray
 
 from problems import Enumerated, enumerate_paths, random_corpus, tagset
+from quorate.corpus import Corpus, Document
 from quorate.encode import encode, encode_known
 from quorate.infer.engine import Tables, ThreadsEngine
 from quorate.infer.truth import Chain
@@ -156,8 +157,6 @@ def test_evidence_too_far_apart_for_scaling_is_done_in_log_space(scheme: Scheme)
 
 def test_clamped_inside_after_near_certain_outside_is_done_in_log_space() -> None:
     """The known label leaves only paths of weight e^-2000: the scaled recursion loses them, log space does not."""
-    from quorate.corpus import Corpus, Document
-
     tags = tagset(Scheme.BIO)
     corpus = Corpus([Document("1", ("a", "b"), {"x": ("O", "O")})])
     encoded = encode(corpus, tags)
@@ -172,6 +171,44 @@ def test_clamped_inside_after_near_certain_outside_is_done_in_log_space() -> Non
     np.testing.assert_allclose(engine.posterior, [[0, 1, 0], [0, 0, 1]], atol=1e-12)
 
 
+def test_rare_steps_do_not_lose_a_path_in_silence() -> None:
+    """A label that is unlikely at first, and a step that is, would underflow one after the other and then be missed."""
+    tags = tagset(Scheme.BIO)
+    L = 120
+    corpus = Corpus([Document("1", tuple(f"w{min(t, 1)}" for t in range(L)))])
+    encoded = encode(corpus, tags)
+    words = np.array([[0.0, -660.0, -660.0], [-10.0, -665.0, 0.0]])
+    trans = np.log(np.full((3, 3), 1 / 3))
+    trans[1, 2] = -100.0
+    trans[~tags.allowed] = -np.inf
+    start = np.where(tags.allowed_first, np.log(1 / 3), -np.inf)
+    chain = Chain(start, trans, np.zeros(3), True)
+    engine = ThreadsEngine(encoded)
+    counts = engine.run(Tables(np.zeros((0, 3)), words), chain)
+    decoded = engine.decode(Tables(np.zeros((0, 3)), words), chain, by_token=False)
+    log_alpha = start + words[0]
+    for _ in range(1, L):
+        log_alpha = np.logaddexp.reduce(log_alpha[:, None] + trans, axis=0) + words[1]
+    np.testing.assert_allclose(counts.log_z, np.logaddexp.reduce(log_alpha), rtol=1e-9)
+    np.testing.assert_allclose(decoded.log_z[0], counts.log_z, rtol=1e-9)
+    assert decoded.log_probability[0] <= 0.0
+
+
+@pytest.mark.parametrize("scheme", [Scheme.BIO, Scheme.IO, Scheme.PLAIN])
+def test_six_tokens_equal_enumeration(scheme: Scheme) -> None:
+    tags = tagset(scheme)
+    rng = np.random.default_rng(3)
+    evidence = rng.normal(0.0, 2.0, (6, len(tags.labels)))
+    corpus = Corpus([Document("1", tuple("abcdef"))])
+    chain = random_chain(rng, tags)
+    engine = ThreadsEngine(encode(corpus, tags))
+    counts = engine.run(Tables(np.zeros((0, len(tags.labels))), evidence), chain)
+    answer = enumerate_paths(evidence + np.outer(np.eye(6)[-1], chain.end), chain.start, chain.trans)
+    np.testing.assert_allclose(counts.log_z, answer.log_z, **CLOSE)
+    np.testing.assert_allclose(engine.posterior, answer.posterior, **CLOSE)
+    np.testing.assert_allclose(counts.labels.pairs, answer.pairs, **CLOSE)
+
+
 def test_long_sequence_agrees_with_hmmlearn() -> None:
     rng = np.random.default_rng(0)
     J, V, length = 4, 6, 3000
@@ -182,8 +219,6 @@ def test_long_sequence_agrees_with_hmmlearn() -> None:
     words = rng.integers(V, size=length)
     log_prob, posterior = model.score_samples(words[:, None])
     path_log_prob, path = model.decode(words[:, None])
-
-    from quorate.corpus import Corpus, Document
 
     tags = TagSet.of_types(Scheme.PLAIN, ["a", "b", "c", "d"])
     corpus = Corpus([Document("1", tuple(f"w{word}" for word in words))])

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import zipfile
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,8 +14,10 @@ import pytest
 import quorate
 from quorate import BSC, Corpus, Document, FitError, InputError, MajorityVote, ModelFileError, SettingsError
 from quorate.encode import encode
-from quorate.infer.engine import Tables, ThreadsEngine
-from quorate.infer.truth import Markov
+from quorate.infer import vb
+from quorate.infer.annotators import Accuracy, AnnotatorPrior
+from quorate.infer.engine import Counts, Tables, ThreadsEngine
+from quorate.infer.truth import Chain, Markov
 from quorate.infer.vb import Progress
 
 
@@ -40,8 +44,8 @@ def test_result_by_column_and_by_document(model: BSC, sample: Corpus) -> None:
     assert one.spans == result.spans[3]
     assert one.confidence == pytest.approx(result.confidence[3])
     np.testing.assert_array_equal(one.probabilities, result.probabilities[3])
-    best = one.probabilities.max(axis=1)
-    np.testing.assert_allclose(one.token_confidence, best, rtol=0.2)
+    emitted = [result.labels.index(tag) for tag in one.tags]
+    np.testing.assert_array_equal(one.token_confidence, one.probabilities[np.arange(len(emitted)), emitted])
 
 
 def test_predict_on_the_fitted_corpus_is_the_result(model: BSC, sample: Corpus) -> None:
@@ -175,6 +179,75 @@ def test_majority_vote_by_token_and_by_sequence() -> None:
 def test_bad_settings_say_what(sample: Corpus, call: object, message: str) -> None:
     with pytest.raises(SettingsError, match=message):
         call(sample)  # type: ignore[operator]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"annotator": "cm"}, {"truth": "independent"}, {"text": False}, {"alpha0": 2.0}, {"epsilon0": 5.0},
+        {"gamma0": 3.0}, {"kappa0": 1.0}, {"zeros": "dropped"}, {"temper": 0.9}, {"start": "prior"}, {"seed": 1},
+        {"start": "prior", "seed": 1}, {"annotator": "cv", "inference": "em"}, {"annotator": "spam", "habit0": 3.0},
+    ],
+)  # fmt: skip
+def test_every_setting_reaches_the_model(sample: Corpus, change: dict) -> None:
+    plain = {name: change[name] for name in ("annotator", "start") if name in change and len(change) > 1}
+    assert BSC(max_passes=2, **change).fit(sample).trace_.bounds != BSC(max_passes=2, **plain).fit(sample).trace_.bounds
+
+
+def test_a_bound_that_falls_raises(sample: Corpus) -> None:
+    tags = sample.tagset()
+    encoded = encode(sample, tags)
+
+    class Worsening(ThreadsEngine):
+        passes = 0
+
+        def run(self, tables: Tables, chain: Chain) -> Counts:
+            self.passes += 1
+            counts = super().run(tables, chain)
+            return counts._replace(log_z=counts.log_z - 1e6 * self.passes)
+
+    model = vb.Model(Markov.of(tags, 1.0), Accuracy.of(AnnotatorPrior(tags, 1.0, 1.0), len(encoded.annotators)), None)
+    with pytest.raises(FitError, match=r"the bound fell from .* in pass 2"):
+        vb.fit(Worsening(encoded, text=False), model, encoded.cells)
+
+
+def test_what_is_given_out_comes_from_posterior_means(sample: Corpus) -> None:
+    """One token alone: p(truth | its labels) by Bayes' rule from the mean matrices and the mean label shares."""
+    fitted = BSC("cm", truth="independent", text=False, temper=1.0, max_passes=3).fit(sample)
+    labels = fitted.tagset_.labels
+    shares = fitted._model.truth.arrays()["labels"]
+    document = sample[5]
+    weight = shares / shares.sum()
+    for name, tags in document.annotations.items():
+        weight = weight * fitted.annotators_[name].matrix[0][:, labels.index(str(tags[0]))]
+    np.testing.assert_allclose(fitted.result_[5].probabilities[0], weight / weight.sum(), rtol=1e-9)
+
+
+def test_an_unseen_word_gives_no_evidence(sample: Corpus) -> None:
+    fitted = BSC(max_passes=3).fit(sample)
+    said = {"ana": ("B-PER",), "ben": ("O",)}
+    unseen = fitted.predict_proba(Corpus([Document("1", ("neverseen",), said)]))[0]
+    fitted._model = replace(fitted._model, text=None)
+    without = fitted.predict_proba(Corpus([Document("1", ("neverseen",), said)]))[0]
+    np.testing.assert_allclose(unseen, without, rtol=1e-12)
+
+
+def test_damaged_model_files_raise_our_error_alone(tmp_path: Path, model: BSC) -> None:
+    model.save(tmp_path / "good")
+    content = (tmp_path / "good").read_bytes()
+    rng = np.random.default_rng(0)
+    for _ in range(60):
+        broken = bytearray(content)
+        for place in rng.integers(len(broken), size=3):
+            broken[place] ^= 0xFF
+        (tmp_path / "bad").write_bytes(bytes(broken))
+        with suppress(ModelFileError):  # a change that does no harm is no error; any other must be this one
+            quorate.load(tmp_path / "bad")
+
+
+def test_tags_that_are_not_strings() -> None:
+    with pytest.raises(InputError, match="1 is not a tag"):
+        BSC().fit(Corpus([Document("1", ("a",), {"x": (1,)})]))  # type: ignore[dict-item]
 
 
 def test_empty_corpora() -> None:

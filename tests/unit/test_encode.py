@@ -67,10 +67,25 @@ def test_soft_labels_become_weighted_pairs() -> None:
         for e in range(encoded.event_start[t], encoded.event_start[t + 1])
         for g in [encoded.event_cell[e]]
     }
-    # O→I-X cannot occur: its share, 1/8, goes to the three pairs that can.
+    # O→I-X cannot occur: its share, 1/8, is read as O→B-X.
     first = {(0, "O", "O"): 0.25, (0, "O", "B-X"): 0.75}
-    second = {(1, "O", "O"): 1 / 7, (1, "B-X", "O"): 3 / 7, (1, "B-X", "I-X"): 3 / 7}
+    second = {(1, "O", "O"): 1 / 8, (1, "O", "B-X"): 1 / 8, (1, "B-X", "O"): 3 / 8, (1, "B-X", "I-X"): 3 / 8}
     assert weights == pytest.approx(first | second)
+
+
+def test_soft_labels_that_are_all_but_certain_are_all_but_tags() -> None:
+    almost = Corpus([Document("1", ("a", "b"), {"m": ({"O": 1 - 1e-6, "B-X": 1e-6}, {"O": 1e-6, "I-X": 1 - 1e-6})})])
+    encoded = encode(almost, BIO)
+    assert encoded.event_weight is not None
+    label = encoded.cells.label[encoded.event_cell]
+    last = slice(encoded.event_start[1], encoded.event_start[2])
+    assert encoded.event_weight[last][label[last] == BIO.index["B-X"]].sum() > 0.99999
+
+
+@pytest.mark.parametrize("soft", [{"O": 0.0}, {"O": float("inf")}, {"O": -1.0, "B-X": 2.0}])
+def test_soft_labels_that_are_no_distribution(soft: dict[str, float]) -> None:
+    with pytest.raises(InputError, match=r"document '1', token 1: .* is not a distribution over tags"):
+        encode(Corpus([Document("1", ("a",), {"m": (soft,)})]), BIO)
 
 
 def test_names_of_an_earlier_fit_keep_their_numbers() -> None:

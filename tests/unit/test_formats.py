@@ -52,6 +52,11 @@ def test_spans_of_characters(tmp_path: Path) -> None:
     assert document.gold == ("B-PER", "O", "O", "O")
 
 
+def test_nobody_marked_anything_in_given_tokens(tmp_path: Path) -> None:
+    line = {"id": "1", "tokens": ["It", "rains"], "text": "It rains", "annotations": {"a": [], "b": []}}
+    assert quorate.read(write(tmp_path / "a.jsonl", line))[0].annotations == {"a": ("O", "O"), "b": ("O", "O")}
+
+
 def test_spans_with_given_tokens(tmp_path: Path) -> None:
     spans = [{"start": 0, "end": 7, "label": "P"}]
     line = {"id": "1", "tokens": ["Ada", "Ng"], "text": "Ada  Ng", "annotations": {"ann": spans}}
@@ -162,6 +167,8 @@ def test_consensus_record(tmp_path: Path) -> None:
         ([with_span(start=0, label="P")], r":1: .*missing required field `end`"),
         ([{"id": "1", "tokens": ["Ada"], "annotations": {"m": [{"O": -1}]}}], r":1: -1 is not a probability"),
         ([{"id": "1", "text": "Ada", "annotations": {"a": [[0, 3, "PER"]]}}], r":1: \[0, 3, 'PER'\] is not a tag"),
+        ([{"id": "1", "text": "Ada", "tokens": ["Ada"], "offsets": [[2, 1]]}], r":1: offsets 2–1 of token 1 are not a"),
+        ([{"id": "1", "text": "Ada", "tokens": ["Ada"], "offsets": [[0, 9]]}], r":1: offsets 0–9 of token 1 are not a"),
         ([TAGGED | {"gold": [["O"], "O"]}], r":1: \['O'\] is not a tag"),
         (["# token a a", "Ada O O"], r":1: two columns have the same name"),
         ([""], r"the file is empty"),

@@ -102,6 +102,21 @@ def test_repair_of_bioes_is_valid_and_leaves_valid_tags_alone(tags: list[str]) -
     assert mended == tags or not tagset.is_valid(tags)
 
 
+def test_repair_leaves_the_rest_of_a_sequence_alone() -> None:
+    tagset = TagSet.of_types(Scheme.BIOES, ["X"])
+    tags = ["B-X", None, "O", "I-X"]
+    codes = np.array([-1 if tag is None else tagset.index[tag] for tag in tags], np.int16)
+    repaired = tagset.repaired(codes, np.array([0, 4]))
+    assert [None if code < 0 else tagset.labels[code] for code in repaired.codes] == ["B-X", None, "O", "S-X"]
+    assert repaired.changed == 1
+
+
+def test_tags_without_a_type_get_a_hint() -> None:
+    with pytest.raises(InputError, match="tags B, I, O carry no type"):
+        TagSet.infer(["B", "I", "O"])
+    assert TagSet.infer(["B", "I", "O"], Scheme.PLAIN).scheme is Scheme.PLAIN
+
+
 def test_sequences_laid_end_to_end_do_not_touch() -> None:
     tagset = TagSet.of_types(Scheme.BIO, ["X"])
     codes = np.array([1, 2, 2, 0], np.int16)  # B-X | (empty) | I-X I-X O

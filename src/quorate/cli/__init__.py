@@ -22,6 +22,9 @@ def main() -> None:
     except QuorateError as error:
         print(f"quorate: {error}", file=sys.stderr)
         sys.exit(2)
+    except OSError as error:  # standard output on a full disk, say
+        print(f"quorate: cannot be written: {error.strerror or error}", file=sys.stderr)
+        sys.exit(2)
 
 
 def _show_version(wanted: bool) -> None:

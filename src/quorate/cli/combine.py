@@ -150,6 +150,7 @@ def aggregate(
 ) -> None:
     """Combine annotations into one sequence per document, with confidence."""
     from quorate.api import BSC, estimator
+    from quorate.formats import digest_of
 
     chosen: dict[str, Any] = {
         "scheme": scheme,
@@ -184,11 +185,13 @@ def aggregate(
     labels_known = _known(known, corpus)
     with fit_progress(quiet) as report:
         model.fit(corpus, known=labels_known, progress=report)
+    if known not in ("none", "inline"):
+        model.meta_["inputs"] |= {known: digest_of(known)}
     if save is not None and isinstance(model, BSC):
         model.save(save)
     model.result_.write(output, probabilities=probabilities)
     if meta is not None:
-        write_json({"method": method, **model.meta_}, meta)
+        write_json(model.meta_, meta)
     if not quiet:
         _say(_fit_summary(model.result_, method, model.meta_["known"]))
 
@@ -324,14 +327,12 @@ def _fit_summary(result: Result, method: str, n_known: int) -> list[str]:
         if only_known:
             lines.append(f"note: no annotator used {_some(only_known)}, only the known labels do")
     if result.repaired:
-        lines.append(f"{result.repaired:,} tags that could not follow the one before were repaired")
+        lines.append(_repairs(result))
     lines += [f"note: {note}" for note in corpus.notes]
     idle = [row.name for row in result.annotators if not row.labels > 0]
     if idle:
         lines.append(f"warning: no label by {_some(idle)}")
-    bare = [document.id for document in corpus if not document.annotations]
-    if bare:
-        lines.append(f"warning: no annotator for {_some(bare)}: tagged from the words and the chain alone")
+    lines += _bare_documents(result)
     if not n_known and corpus.has_gold:
         lines.append("note: the gold in the input was not used (--known inline uses it)")
     return lines
@@ -343,7 +344,19 @@ def _predict_summary(result: Result, model: str) -> list[str]:
     strangers = [name for name in result.corpus.annotators if name not in result.annotators.names]
     if strangers:
         lines.append(f"note: the model has not met {_some(strangers)}, and takes them for average")
+    if result.repaired:
+        lines.append(_repairs(result))
+    lines += _bare_documents(result)
     return lines + [f"note: {note}" for note in result.corpus.notes]
+
+
+def _repairs(result: Result) -> str:
+    return f"{result.repaired:,} tags that could not follow the one before were repaired"
+
+
+def _bare_documents(result: Result) -> list[str]:
+    bare = [document.id for document in result.corpus if not document.annotations]
+    return [f"warning: no annotator for {_some(bare)}: tagged from the words and the chain alone"] if bare else []
 
 
 def _some(names: list[str], most: int = 3) -> str:

@@ -20,7 +20,7 @@ from quorate.errors import InputError, SettingsError
 from quorate.formats import conll, jsonl, table
 from quorate.formats.notes import Notes
 
-__all__ = ["READERS", "read", "read_consensus", "read_known"]
+__all__ = ["READERS", "digest_of", "read", "read_consensus", "read_known"]
 
 Reader = Callable[[IO[bytes], str, int, Notes], Iterator[Document]]
 """Stream, name of the file for messages, number of the first document, notes to add to."""
@@ -104,6 +104,12 @@ def read_consensus(path: str | Path) -> list[jsonl.ConsensusRecord]:
     if not records:
         raise InputError("no document in it", where=str(path))
     return records
+
+
+def digest_of(path: str | Path) -> str:
+    """The SHA-256 of a file."""
+    with open(path, "rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def _files(path: str) -> list[str]:

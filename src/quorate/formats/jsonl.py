@@ -173,7 +173,7 @@ class _DocumentReader:
         if record.text is None:
             return None
         if record.offsets is not None:
-            return tuple(record.offsets)
+            return _checked_offsets(record.offsets, record.text)
         return tokenize(record.text) if record.tokens is None else locate(record.tokens, record.text, where=source.at())
 
     def _tags(self, tags: list[Any]) -> tuple[Tag | SoftTag, ...]:
@@ -212,12 +212,25 @@ class _DocumentReader:
         return tuple([self.tag_names[tag] for tag in tags])
 
 
+def _checked_offsets(offsets: list[tuple[int, int]], text: str) -> Offsets:
+    """The offsets, if each is a piece of the text after the one before."""
+    cursor = 0
+    for number, (start, end) in enumerate(offsets, 1):
+        if not cursor <= start < end <= len(text):
+            raise ValueError(
+                f"offsets {start}–{end} of token {number} are not a piece of the text after {cursor} "
+                f"(its length is {len(text)})"
+            )
+        cursor = end
+    return tuple(offsets)
+
+
 def _has_spans(sequences: Sequence[list[Any]], record: _Record) -> bool:
     """Whether a document is annotated with spans; where nobody marked any, whether it came as text."""
     for sequence in sequences:
         for entry in sequence:
             return isinstance(entry, dict) and "start" in entry
-    return record.tokens is None
+    return record.tokens is None or (bool(record.tokens) and any(not sequence for sequence in sequences))
 
 
 def write(result: Result, stream: IO[bytes], *, probabilities: bool = False) -> None:

@@ -32,10 +32,10 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Ints32 = NDArray[np.int32]
 
-# What falls below this next to the best label is lost to underflow; where everything else then falls by as much as
-# FALL nats, what was lost might have mattered.
+# What falls below LOST next to the best label is, or after one more step may be, lost to underflow; where everything
+# else then falls almost as far, what was lost might have mattered.
 LOST = 1e-300
-FALL = -575.0
+MARGIN = 115.0
 
 
 class Data(NamedTuple):
@@ -67,13 +67,17 @@ class Rows(NamedTuple):
 
 
 class Steps(NamedTuple):
-    """The truth's first label ``[J]`` and its steps ``[J, J]``: logarithms, and as they are (``back``: transposed)."""
+    """The truth's first label ``[J]`` and its steps ``[J, J]``: logarithms, and as they are (``back``: transposed).
+
+    ``least`` is the smallest step that is possible at all, and at most 1.
+    """
 
     log_start: Floats
     log_trans: Floats
     start: Floats
     trans: Floats
     back: Floats
+    least: float
 
 
 class SpanShape(NamedTuple):
@@ -141,6 +145,8 @@ def forward_backward(evidence: Floats, L: int, steps: Steps, alpha: Floats, beta
     """
     J = steps.start.shape[0]
     trans, back = steps.trans, steps.back
+    lost_below = LOST / steps.least
+    fall = math.log(lost_below) + MARGIN
     log_z = 0.0
     lost = False
     since_loss = 0.0
@@ -167,7 +173,7 @@ def forward_backward(evidence: Floats, L: int, steps: Steps, alpha: Floats, beta
         for j in range(J):
             weight = math.exp(here[j] - top)
             product = a[j] * weight
-            if product < LOST and a[j] > 0.0 and here[j] > -math.inf:
+            if product < lost_below and a[j] > 0.0 and here[j] > -math.inf:
                 lost = True
             here[j] = weight
             a[j] = product
@@ -177,7 +183,7 @@ def forward_backward(evidence: Floats, L: int, steps: Steps, alpha: Floats, beta
         log_total = math.log(total)
         if lost:
             since_loss += log_total
-            if since_loss < FALL:
+            if since_loss < fall:
                 return math.nan
         inverse = 1.0 / total
         for j in range(J):

@@ -28,6 +28,7 @@ Result = TypeVar("Result")
 
 _SLICES = 8
 _SLICE_TOKENS = 20_000
+_LEAST_STEP = 1e-150  # a step less likely than this sends nearly every document to log space anyway
 
 
 class Tables(NamedTuple):
@@ -183,12 +184,12 @@ class ThreadsEngine:
 
     def cell_counts(self, posterior: Floats) -> Floats:
         """``[G, J]`` Counts of the cells under a posterior ``[N, J]`` that comes from elsewhere."""
-        self.posterior = posterior
-        return self._sums(self._by_cell)
+        return self._sums(self._by_cell, posterior)
 
     def decode(self, tables: Tables, chain: Chain, *, by_token: bool) -> Decoded:
         """The output pass: see :class:`Engine`."""
         tagset, N, D = self._tagset, len(self.posterior), len(self._data.doc_start) - 1
+        posterior = np.empty_like(self.posterior)
         out = (np.zeros(N, np.int32), np.zeros(D), np.zeros(D), np.zeros(N, np.int32), np.zeros(N))
         rows, steps = self._kernels.Rows(*tables, chain.end), self._steps(chain.start, chain.trans)
         allowed = self._steps(chain.start + _log(tagset.allowed_first), chain.trans + _log(tagset.allowed))
@@ -196,26 +197,27 @@ class ThreadsEngine:
 
         def decode(first: int, last: int) -> int:
             ends = _log(tagset.allowed_last)
-            args = (self._data, rows, steps, allowed, ends, shape, by_token, first, last, self.posterior)
+            args = (self._data, rows, steps, allowed, ends, shape, by_token, first, last, posterior)
             return self._kernels.decode_slice(*args, *out)  # type: ignore[no-any-return]
 
         self._raise_if_stuck(self._over(self._bounds, decode))
-        return Decoded(self.posterior, *out, self._sums(self._by_cell))
+        return Decoded(posterior, *out, self._sums(self._by_cell, posterior))
 
     def _steps(self, log_start: Floats, log_trans: Floats) -> Any:
         log_start, log_trans = np.ascontiguousarray(log_start), np.ascontiguousarray(log_trans)
         trans = np.exp(log_trans)
-        return self._kernels.Steps(log_start, log_trans, np.exp(log_start), trans, np.ascontiguousarray(trans.T))
+        least = max(float(trans[trans > 0].min(initial=1.0)), _LEAST_STEP)
+        return self._kernels.Steps(log_start, log_trans, np.exp(log_start), trans, np.ascontiguousarray(trans.T), least)
 
     def _counted(self, log_z: float, labels: LabelCounts, temper: float) -> Counts:
-        words = self._sums(self._by_word) if self._by_word else np.zeros((0, self.posterior.shape[1]))
-        return Counts(float(log_z), self._sums(self._by_cell, temper), words, labels)
+        words = self._sums(self._by_word, self.posterior) if self._by_word else np.zeros((0, self.posterior.shape[1]))
+        return Counts(float(log_z), self._sums(self._by_cell, self.posterior, temper), words, labels)
 
-    def _sums(self, groups: _Groups, temper: float = 1.0) -> Floats:
-        counts = np.empty((len(groups.start) - 1, self.posterior.shape[1]))
+    def _sums(self, groups: _Groups, posterior: Floats, temper: float = 1.0) -> Floats:
+        counts = np.empty((len(groups.start) - 1, posterior.shape[1]))
 
         def count(first: int, last: int) -> None:
-            args = (groups.start, groups.token, groups.weight, temper, first, last, self.posterior, counts)
+            args = (groups.start, groups.token, groups.weight, temper, first, last, posterior, counts)
             self._kernels.count_slice(*args)
 
         self._over(groups.bounds, count)
