@@ -189,10 +189,11 @@ def test_bound_never_falls_with_soft_labels(seed: int, annotator: str) -> None:
     assert np.all(np.diff(bounds) >= -1e-9 * np.abs(bounds[1:]))
 
 
-def test_seeds_repeat_and_restarts_differ(sample: Corpus) -> None:
-    one = BSC("spam", seed=3, restarts=3, max_passes=3).fit(sample)
-    again = BSC("spam", seed=3, restarts=3, max_passes=3).fit(sample)
-    other = BSC("spam", seed=4, restarts=3, max_passes=3).fit(sample)
+@pytest.mark.parametrize("start", ["votes", "prior"])
+def test_seeds_repeat_and_restarts_differ(sample: Corpus, start: str) -> None:
+    one, again, other = (
+        BSC("spam", start=start, seed=seed, restarts=3, max_passes=3).fit(sample) for seed in (3, 3, 4)
+    )
     assert one.trace_.starts == again.trace_.starts
     assert len(set(one.trace_.starts)) == 3
     assert one.trace_.bound == max(one.trace_.starts)
