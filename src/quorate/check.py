@@ -12,6 +12,7 @@ from scipy.sparse.csgraph import connected_components
 
 from quorate.corpus import Corpus
 from quorate.encode import Encoded, encode
+from quorate.formats.notes import some
 from quorate.tags import Invalid, Scheme
 
 __all__ = ["Checked", "check"]
@@ -50,7 +51,7 @@ def check(corpus: Corpus, *, scheme: Scheme | None = None) -> Checked:
     counts = [
         f"{len(corpus):,} documents, {encoded.n_tokens:,} tokens, {len(encoded.annotators):,} annotators, "
         f"{int(labels.sum()):,} labels given",
-        f"scheme {tagset.scheme.value}, {len(tagset.labels)} labels: {_some(tagset.labels, 12)}",
+        f"scheme {tagset.scheme.value}, {len(tagset.labels)} labels: {some(tagset.labels, 12)}",
         f"{seen_by.sum() / max(len(corpus), 1):.1f} annotators a document on average, "
         f"{int(np.median(labels)) if len(labels) else 0:,} labels an annotator (median)",
     ]
@@ -68,11 +69,6 @@ def check(corpus: Corpus, *, scheme: Scheme | None = None) -> Checked:
         *_near_duplicates(corpus, encoded),
     ]
     return Checked(tuple(counts), tuple(warnings))
-
-
-def _some(names: Sequence[str], most: int = 5) -> str:
-    shown = ", ".join(names[:most])
-    return shown if len(names) <= most else f"{shown} and {len(names) - most:,} more"
 
 
 def _seen_by(encoded: Encoded) -> NDArray[np.int64]:
@@ -94,16 +90,16 @@ def _thin_documents(corpus: Corpus, seen_by: NDArray[np.int64]) -> Iterator[str]
     for number, what in ((0, "no annotator"), (1, "only one annotator")):
         found = [corpus[int(d)].id for d in np.flatnonzero(seen_by == number)]
         if found:
-            yield f"{len(found):,} documents have {what}: {_some(found)}"
+            yield f"{len(found):,} documents have {what}: {some(found, 5)}"
 
 
 def _thin_annotators(names: Sequence[str], labels: NDArray[np.float64]) -> Iterator[str]:
     idle = [names[k] for k in np.flatnonzero(labels == 0).tolist()]
     if idle:
-        yield f"{len(idle):,} annotators gave no label: {_some(idle)}"
+        yield f"{len(idle):,} annotators gave no label: {some(idle, 5)}"
     few = [names[k] for k in np.flatnonzero((labels > 0) & (labels < _HANDFUL)).tolist()]
     if few:
-        yield f"{len(few):,} annotators gave fewer than {_HANDFUL} labels, too few to know them by: {_some(few)}"
+        yield f"{len(few):,} annotators gave fewer than {_HANDFUL} labels, too few to know them by: {some(few, 5)}"
 
 
 def _separate_groups(corpus: Corpus, encoded: Encoded) -> Iterator[str]:
@@ -120,7 +116,7 @@ def _separate_groups(corpus: Corpus, encoded: Encoded) -> Iterator[str]:
         members = [encoded.annotators[k] for k in active if group[D + k] == smallest]
         yield (
             f"annotators fall into {len(groups):,} groups that share no document, so that how good they are cannot be "
-            f"compared between groups; the smallest is {_some(members)}"
+            f"compared between groups; the smallest is {some(members, 5)}"
         )
 
 

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from quorate.corpus import Corpus, Document, SoftTag, Tag
 from quorate.errors import InputError
+from quorate.formats.notes import some
 from quorate.tags import MISSING, OUTSIDE, Invalid, TagSet
 
 __all__ = ["Cells", "Encoded", "encode", "encode_known"]
@@ -166,9 +167,8 @@ def _codes(document: Document, tags: Sequence[Tag], code_of: Mapping[Tag, int]) 
 
 def _unknown(document: Document, position: int, tag: str, known: Sequence[Tag]) -> InputError:
     names = [name for name in known if name is not None]
-    shown = ", ".join(names[:12]) + (f" and {len(names) - 12} more" if len(names) > 12 else "")
     return InputError(
-        f"tag {tag!r} is not among the model's labels, {shown} (correct it, or fit a model that knows it)",
+        f"tag {tag!r} is not among the model's labels, {some(names, 12)} (correct it, or fit a model that knows it)",
         where=document.where(position),
     )
 

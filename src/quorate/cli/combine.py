@@ -23,6 +23,7 @@ from quorate.cli.common import (
     write_json,
 )
 from quorate.errors import SettingsError
+from quorate.formats.notes import some
 
 if TYPE_CHECKING:
     from quorate.api import Known
@@ -317,7 +318,7 @@ def _counts(result: Result, what: str) -> str:
 def _fit_summary(result: Result, method: str, n_known: int) -> list[str]:
     """What was combined, how it went, and what the user should know."""
     tagset, trace, corpus = result.tagset, result.trace, result.corpus
-    lines = [_counts(result, method), f"scheme {tagset.scheme.value}: {_some(list(tagset.types), 10)}"]
+    lines = [_counts(result, method), f"scheme {tagset.scheme.value}: {some(list(tagset.types), 10)}"]
     if trace is not None:
         lines.append(f"{trace.passes} passes in {trace.seconds:.2f} s, bound {trace.bound:,.1f} ({trace.reason.value})")
     if n_known:
@@ -325,13 +326,13 @@ def _fit_summary(result: Result, method: str, n_known: int) -> list[str]:
         voted = corpus.tagset(tagset.scheme).labels
         only_known = [label for label in tagset.labels if label not in voted]
         if only_known:
-            lines.append(f"note: no annotator used {_some(only_known)}, only the known labels do")
+            lines.append(f"note: no annotator used {some(only_known)}, only the known labels do")
     if result.repaired:
         lines.append(_repairs(result))
     lines += [f"note: {note}" for note in corpus.notes]
     idle = [row.name for row in result.annotators if not row.labels > 0]
     if idle:
-        lines.append(f"warning: no label by {_some(idle)}")
+        lines.append(f"warning: no label by {some(idle)}")
     lines += _bare_documents(result)
     if not n_known and corpus.has_gold:
         lines.append("note: the gold in the input was not used (--known inline uses it)")
@@ -343,7 +344,7 @@ def _predict_summary(result: Result, model: str) -> list[str]:
     lines = [_counts(result, f"model {model}")]
     strangers = [name for name in result.corpus.annotators if name not in result.annotators.names]
     if strangers:
-        lines.append(f"note: the model has not met {_some(strangers)}, and takes them for average")
+        lines.append(f"note: the model has not met {some(strangers)}, and takes them for average")
     if result.repaired:
         lines.append(_repairs(result))
     lines += _bare_documents(result)
@@ -356,12 +357,7 @@ def _repairs(result: Result) -> str:
 
 def _bare_documents(result: Result) -> list[str]:
     bare = [document.id for document in result.corpus if not document.annotations]
-    return [f"warning: no annotator for {_some(bare)}: tagged from the words and the chain alone"] if bare else []
-
-
-def _some(names: list[str], most: int = 3) -> str:
-    shown = ", ".join(names[:most])
-    return shown if len(names) <= most else f"{shown} and {len(names) - most:,} more"
+    return [f"warning: no annotator for {some(bare)}: tagged from the words and the chain alone"] if bare else []
 
 
 def _finite(value: float) -> float | None:

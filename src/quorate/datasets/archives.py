@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import tarfile
 import zipfile
 import zlib
@@ -10,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from quorate import formats
 from quorate.errors import InputError
 
 __all__ = ["digest_of", "tar_files", "text_of", "zip_files"]
@@ -44,8 +44,8 @@ def text_of(content: bytes, where: str) -> str:
 
 def digest_of(archive: str | Path) -> str:
     """The SHA-256 of a file."""
-    with _errors_in_one_line(archive, "an archive"), open(archive, "rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
+    with _errors_in_one_line(archive, "an archive"):
+        return formats.digest_of(archive)
 
 
 @contextmanager

@@ -3,8 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 
-__all__ = ["Notes"]
+__all__ = ["Notes", "some"]
+
+
+def some(names: Sequence[str], most: int = 3) -> str:
+    """The first few names, and how many more there are.
+
+    >>> some(["a", "b", "c"], most=2)
+    'a, b and 1 more'
+    """
+    shown = ", ".join(names[:most])
+    return shown if len(names) <= most else f"{shown} and {len(names) - most:,} more"
 
 
 class Notes:

@@ -18,7 +18,7 @@ from scipy.sparse import csr_array
 
 from quorate.encode import Encoded
 from quorate.errors import FitError
-from quorate.infer.truth import Chain, LabelCounts
+from quorate.infer.truth import Chain, LabelCounts, log_mask
 from quorate.tags import TagSet
 
 __all__ = ["Counts", "Decoded", "Engine", "Tables", "ThreadsEngine", "available_threads"]
@@ -192,11 +192,11 @@ class ThreadsEngine:
         posterior = np.empty_like(self.posterior)
         out = (np.zeros(N, np.int32), np.zeros(D), np.zeros(D), np.zeros(N, np.int32), np.zeros(N))
         rows, steps = self._kernels.Rows(*tables, chain.end), self._steps(chain.start, chain.trans)
-        allowed = self._steps(chain.start + _log(tagset.allowed_first), chain.trans + _log(tagset.allowed))
+        allowed = self._steps(chain.start + log_mask(tagset.allowed_first), chain.trans + log_mask(tagset.allowed))
         shape = self._kernels.SpanShape(*_span_shape(tagset))
 
         def decode(first: int, last: int) -> int:
-            ends = _log(tagset.allowed_last)
+            ends = log_mask(tagset.allowed_last)
             args = (self._data, rows, steps, allowed, ends, shape, by_token, first, last, posterior)
             return self._kernels.decode_slice(*args, *out)  # type: ignore[no-any-return]
 
@@ -284,7 +284,3 @@ def _span_shape(tagset: TagSet) -> tuple[NDArray[np.int32], ...]:
     closes = [prefix in ("E", "S") for prefix, _ in tagset.parts]
     kinds = [tagset.types.index(kind) if prefix else -1 for prefix, kind in tagset.parts]
     return tuple(np.array(column, np.int32) for column in (opens, closes, kinds))
-
-
-def _log(mask: NDArray[np.bool_]) -> Floats:
-    return np.where(mask, 0.0, -np.inf)

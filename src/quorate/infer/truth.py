@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from quorate.infer.dirichlet import View, divergence, view_of
 from quorate.tags import TagSet
 
-__all__ = ["Chain", "Independent", "LabelCounts", "Markov", "Truth", "Uniform"]
+__all__ = ["Chain", "Independent", "LabelCounts", "Markov", "Truth", "Uniform", "log_mask"]
 
 Floats = NDArray[np.float64]
 
@@ -83,7 +83,7 @@ class Markov:
         if start_row is None:
             start_row = len(prior)
             prior = np.vstack([prior, np.full(len(prior), gamma0)])
-        return cls(prior, prior, start_row, _log(tagset.allowed_last), point)
+        return cls(prior, prior, start_row, log_mask(tagset.allowed_last), point)
 
     def chain(self, view: View | None = None) -> Chain:
         """Every row of T, and the one before the first token."""
@@ -180,5 +180,6 @@ class Uniform:
         return self
 
 
-def _log(mask: NDArray[np.bool_]) -> Floats:
+def log_mask(mask: NDArray[np.bool_]) -> Floats:
+    """0 where something is allowed, −inf where not."""
     return np.where(mask, 0.0, -np.inf)
