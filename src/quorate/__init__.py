@@ -2,7 +2,7 @@
 
 >>> import quorate
 >>> corpus = quorate.sample()
->>> result = quorate.aggregate(corpus, method="bsc-seq")
+>>> result = quorate.aggregate(corpus)
 >>> result.tags[0] == result[0].tags
 True
 """

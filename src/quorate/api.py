@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Self
 
@@ -12,31 +12,25 @@ from numpy.typing import NDArray
 
 import quorate
 from quorate import modelfile
-from quorate.corpus import Corpus, Tag
+from quorate.alike import count_as_one
+from quorate.automatic import AUTO, CHOSEN, choose, settings_left_open
+from quorate.corpus import Corpus
 from quorate.decode import Result
 from quorate.encode import Encoded, encode, encode_known
 from quorate.errors import InputError, ModelFileError, SettingsError
 from quorate.infer import vb
-from quorate.infer.annotators import (
-    Accuracy,
-    AnnotatorPrior,
-    Annotators,
-    ClassVector,
-    ConfusionMatrix,
-    Sequential,
-    Spammer,
-)
 from quorate.infer.condense import condense
 from quorate.infer.engine import Decoded, ThreadsEngine
-from quorate.infer.text import Words
-from quorate.infer.truth import Independent, Markov, Truth, Uniform
+from quorate.models import Known, Prepared, model_of, parts_of, prepare
 from quorate.rivals import majority, one_worker_a_document
-from quorate.settings import AnnotatorModel, Decode, Inference, Settings, Ties, TruthModel, Zeros, choice, scheme_named
+from quorate.settings import Decode, Settings, Ties, TruthModel, choice, scheme_named
 from quorate.summaries import AnnotatorSummaries, summarise
 from quorate.tags import Invalid, Scheme, TagSet
+from quorate.trust import AS_STATED, Calibration
 
 __all__ = [
     "BSC",
+    "DEFAULT_METHOD",
     "METHODS",
     "BestWorker",
     "MajorityVote",
@@ -49,23 +43,7 @@ __all__ = [
     "prepare",
 ]
 
-Known = Literal["inline"] | Mapping[str, Sequence[Tag]] | None
-"""Known labels: none, the corpus's own gold, or tags by document id."""
-
 ProgressCallback = Callable[[vb.Progress], None]
-
-_TRUTHS: dict[TruthModel, type[Truth]] = {
-    TruthModel.MARKOV: Markov,
-    TruthModel.INDEPENDENT: Independent,
-    TruthModel.UNIFORM: Uniform,
-}
-_ANNOTATORS: dict[AnnotatorModel, type[Annotators]] = {
-    AnnotatorModel.ACC: Accuracy,
-    AnnotatorModel.SPAM: Spammer,
-    AnnotatorModel.CV: ClassVector,
-    AnnotatorModel.CM: ConfusionMatrix,
-    AnnotatorModel.SEQ: Sequential,
-}
 
 
 class _Estimator:
@@ -123,9 +101,12 @@ class BSC(_Estimator):
     ``annotator`` is ``acc``, ``spam``, ``cv``, ``cm`` or ``seq``; ``truth`` is ``markov``, ``independent`` or
     ``uniform``; ``text`` says whether words count. ``alpha0``, ``epsilon0``, ``gamma0`` and ``kappa0`` are the priors,
     ``temper`` how far annotators' evidence is trusted. The others are explained in ``docs/settings.md``.
+    Those of ``annotator``, ``epsilon0``, ``temper`` and ``max_passes`` that are ``"auto"`` are chosen by what they
+    predict of annotators who were hidden, and confidence is calibrated in the same way.
 
     After ``fit``: ``result_`` (the consensus), ``trace_`` (bound per pass, reason for stopping), ``annotators_``,
-    ``tagset_``, ``settings_`` and ``meta_`` (version, settings, hash of the input).
+    ``tagset_``, ``settings_``, ``calibration_``, ``choice_`` (what was chosen and why, or ``None``) and ``meta_``
+    (version, settings, hash of the input).
 
     >>> import quorate
     >>> model = BSC(annotator="cm", max_passes=5).fit(quorate.sample())
@@ -140,15 +121,15 @@ class BSC(_Estimator):
         truth: str = "markov",
         text: bool = True,
         alpha0: float = Settings.alpha0,
-        epsilon0: float = Settings.epsilon0,
+        epsilon0: float | Literal["auto"] = Settings.epsilon0,
         gamma0: float = Settings.gamma0,
         kappa0: float = Settings.kappa0,
         habit0: float | None = None,
         zeros: str = Settings.zeros.value,
         inference: str = Settings.inference.value,
-        temper: float = Settings.temper,
+        temper: float | Literal["auto"] = Settings.temper,
         start: str = Settings.start.value,
-        max_passes: int = Settings.max_passes,
+        max_passes: int | Literal["auto"] = Settings.max_passes,
         tolerance: float = Settings.tolerance,
         seed: int | None = None,
         restarts: int = 1,
@@ -173,12 +154,20 @@ class BSC(_Estimator):
 
     def fit_prepared(self, prepared: Prepared, progress: ProgressCallback | None = None) -> Self:
         """Like ``fit``, on a corpus that was prepared once for several fits."""
-        settings = self.checked_settings()
+        settings, self.calibration_, self.choice_ = self.checked_settings(), AS_STATED, None
         corpus, tagset, encoded, clamped = prepared
+        free = settings_left_open(self.get_params())
+        if free:
+            report = None if progress is None else _choice_progress(progress)
+            threads = _checked_threads(self.threads)
+            self.choice_ = choose(prepared, settings, free, threads=threads, progress=report)
+            settings, self.calibration_ = self.choice_.settings, self.choice_.calibration
+            if self.choice_.same:
+                encoded = count_as_one(encoded, self.choice_.group)
         engine = self._engine(corpus, encoded, clamped)
         fitted = vb.fit(
             self._condensed(settings, encoded, clamped) or engine,
-            _model(settings, tagset, encoded),
+            model_of(settings, tagset, encoded),
             encoded.cells,
             start=settings.start,
             max_passes=settings.max_passes,
@@ -189,11 +178,16 @@ class BSC(_Estimator):
         )
         self.settings_, self.tagset_, self.trace_ = settings, tagset, fitted.trace
         self._model, self._names, self._words = fitted.model, encoded.annotators, encoded.words
-        decoded = vb.decode(engine, fitted.model, encoded.cells, by_token=settings.decode is Decode.TOKEN)
-        self.annotators_ = summarise(encoded, decoded.cells, fitted.model.annotators)
+        decoded = self._decoded(engine, encoded)
+        cells = decoded.cells
+        if encoded is not prepared.encoded:  # whoever counts as one with others is still judged by all they said
+            cells = self._engine(corpus, prepared.encoded, clamped).cell_counts(decoded.posterior)
+        self.annotators_ = summarise(prepared.encoded, cells, fitted.model.annotators)
         self.result_ = self._result(corpus, encoded, decoded, trace=fitted.trace)
         self.meta_ = {"method": self.method or f"bsc-{settings.annotator.value}"} | {
             **_meta(corpus, encoded, clamped, settings.plain()),
+            "calibration": self.calibration_._asdict(),
+            "why": [] if self.choice_ is None else self.choice_.reasons,
             "passes": fitted.trace.passes,
             "bound": fitted.trace.bound,
             "stopped": fitted.trace.reason.value,
@@ -210,8 +204,7 @@ class BSC(_Estimator):
             corpus, self.tagset_, invalid=self.settings_.invalid, annotators=self._names, words=self._words
         )
         engine = self._engine(corpus, encoded, None)
-        decoded = vb.decode(engine, self._model, encoded.cells, by_token=self.settings_.decode is Decode.TOKEN)
-        return self._result(corpus, encoded, decoded, trace=None)
+        return self._result(corpus, encoded, self._decoded(engine, encoded), trace=None)
 
     def save(self, path: str | Path) -> None:
         """Write what was learned to a file, for :func:`load`."""
@@ -229,6 +222,8 @@ class BSC(_Estimator):
             "tags": {"scheme": self.tagset_.scheme.value, "labels": self.tagset_.labels},
             "annotators": self._names,
             "words": self._words,
+            "calibration": self.calibration_._asdict(),
+            "why": [] if self.choice_ is None else self.choice_.reasons,
         }
         modelfile.save(modelfile.Stored(meta, arrays), path)
 
@@ -237,13 +232,14 @@ class BSC(_Estimator):
         meta, arrays = stored
         model = cls(**meta["fit"]["settings"])
         model.settings_ = settings = model.checked_settings()
+        model.calibration_, model.choice_ = Calibration(**meta["calibration"]), None
         model.meta_ = meta["fit"]
         model.method = meta["fit"].get("method")
         reason = vb.StopReason(meta["fit"]["stopped"])
         model.trace_ = vb.Trace(tuple(meta["bounds"]), reason, tuple(meta["starts"]), meta["seconds"])
         model.tagset_ = TagSet(Scheme(meta["tags"]["scheme"]), tuple(meta["tags"]["labels"]))
         model._names, model._words = tuple(meta["annotators"]), tuple(meta["words"])
-        blank = _parts(settings, model.tagset_, len(model._names), len(model._words))
+        blank = parts_of(settings, model.tagset_, len(model._names), len(model._words))
         model._model = vb.Model(
             blank.truth.restored(arrays),
             blank.annotators.restored(arrays),
@@ -254,8 +250,19 @@ class BSC(_Estimator):
         return model
 
     def checked_settings(self) -> Settings:
-        """The parameters as types; :class:`SettingsError` if one is not possible."""
-        return Settings.of(**{name: value for name, value in self.get_params().items() if name != "threads"})
+        """The parameters as types, with defaults for what is to be chosen; :class:`SettingsError` if one cannot be."""
+        params = self.get_params()
+        left_open = {"threads", *settings_left_open(params)}
+        return Settings.of(**{name: value for name, value in params.items() if name not in left_open})
+
+    def _decoded(self, engine: ThreadsEngine, encoded: Encoded) -> Decoded:
+        return vb.decode(
+            engine,
+            self._model,
+            encoded.cells,
+            by_token=self.settings_.decode is Decode.TOKEN,
+            sharpness=self.calibration_.sharpness,
+        )
 
     def _engine(self, corpus: Corpus, encoded: Encoded, known: NDArray[np.int32] | None) -> ThreadsEngine:
         return ThreadsEngine(
@@ -284,7 +291,18 @@ class BSC(_Estimator):
     def _result(self, corpus: Corpus, encoded: Encoded, decoded: Decoded, *, trace: vb.Trace | None) -> Result:
         settings = {"method": self.method or f"bsc-{self.settings_.annotator.value}", **self.settings_.plain()}
         annotators = self.annotators_
-        return Result(corpus, self.tagset_, encoded.doc_start, decoded, annotators, trace, settings, encoded.repaired)
+        return Result(
+            corpus,
+            self.tagset_,
+            encoded.doc_start,
+            decoded,
+            annotators,
+            trace,
+            settings,
+            encoded.repaired,
+            self.calibration_,
+            self.choice_,
+        )
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "_model"):
@@ -403,6 +421,11 @@ _ALONE = {"truth": "independent", "text": False, "temper": 1.0, "invalid": "keep
 
 
 METHODS: dict[str, Method] = {
+    "auto": Method(
+        "annotator model, priors, trust and passes chosen by predicting hidden annotators (default)",
+        BSC,
+        dict.fromkeys(CHOSEN, AUTO),
+    ),
     "mv": Method("majority vote on every token", MajorityVote, {}),
     "best-worker": Method("in each document its best annotator (an oracle: needs gold)", BestWorker, {}),
     "worst-worker": Method("in each document its worst annotator (an oracle: needs gold)", WorstWorker, {}),
@@ -455,8 +478,11 @@ METHODS: dict[str, Method] = {
 }
 """The methods by name, as the command line has them."""
 
+DEFAULT_METHOD = "auto"
+"""The method that is used unless another is named."""
 
-def estimator(method: str = "bsc-seq", **settings: Any) -> BSC | MajorityVote:
+
+def estimator(method: str = DEFAULT_METHOD, **settings: Any) -> BSC | MajorityVote:
     """The estimator that a method's name stands for, with some settings changed.
 
     >>> estimator("bsc-cm", max_passes=5)
@@ -476,7 +502,7 @@ def estimator(method: str = "bsc-seq", **settings: Any) -> BSC | MajorityVote:
 
 def aggregate(
     corpus: Corpus,
-    method: str = "bsc-seq",
+    method: str = DEFAULT_METHOD,
     *,
     known: Known = None,
     progress: ProgressCallback | None = None,
@@ -511,28 +537,6 @@ def load(path: str | Path) -> BSC:
         raise ModelFileError(f"{path}: a damaged model file: {error!r} (fit and save it again)") from None
 
 
-class Prepared(NamedTuple):
-    """A corpus ready for fits: its tags, its arrays, and its known labels as :func:`encode_known` gives them."""
-
-    corpus: Corpus
-    tagset: TagSet
-    encoded: Encoded
-    known: NDArray[np.int32] | None
-
-
-def prepare(corpus: Corpus, scheme: Scheme | None, invalid: Invalid, known: Known = None) -> Prepared:
-    """Lay out a corpus once, for one fit or many."""
-    if not isinstance(corpus, Corpus):
-        raise SettingsError(f"a Corpus is needed, not {type(corpus).__name__} (quorate.read gives one from files)")
-    if not len(corpus):
-        raise InputError("the corpus has no document")
-    given = _known_tags(corpus, known)
-    tagset = corpus.tagset(scheme, known=(tag for tags in given.values() for tag in tags))
-    encoded = encode(corpus, tagset, invalid=invalid)
-    clamped = encode_known(corpus, tagset, given, invalid) if given else None
-    return Prepared(corpus, tagset, encoded, clamped)
-
-
 def _meta(
     corpus: Corpus, encoded: Encoded, known: NDArray[np.int32] | None, settings: dict[str, Any]
 ) -> dict[str, Any]:
@@ -550,43 +554,13 @@ def _meta(
     }
 
 
-def _known_tags(corpus: Corpus, known: Known) -> Mapping[str, Sequence[Tag]]:
-    if known is None:
-        return {}
-    if isinstance(known, str):
-        if known != "inline":
-            raise SettingsError(f"known must be None, 'inline' or tags by document id, not {known!r}")
-        return {document.id: document.gold for document in corpus if document.gold is not None}
-    return known
+def _choice_progress(progress: ProgressCallback) -> Callable[[int, int, str], None]:
+    """The steps of a choice, told as passes are."""
 
+    def report(step: int, steps: int, note: str) -> None:
+        progress(vb.Progress(0, 1, step, steps, note=note))
 
-class _Parts(NamedTuple):
-    truth: Truth
-    annotators: Annotators
-    text: Words | None
-
-
-def _parts(settings: Settings, tagset: TagSet, n_annotators: int, n_words: int) -> _Parts:
-    """The model's parts before any data."""
-    prior = AnnotatorPrior(
-        tagset,
-        settings.alpha0,
-        settings.epsilon0,
-        moved=settings.zeros is Zeros.MOVED,
-        forbid=settings.invalid is not Invalid.KEEP,
-        habit0=settings.habit0,
-        point=settings.inference is not Inference.VB,
-    )
-    point = settings.inference is Inference.EM
-    return _Parts(
-        _TRUTHS[settings.truth].of(tagset, settings.gamma0, point=point),
-        _ANNOTATORS[settings.annotator].of(prior, n_annotators),
-        Words.of(n_words, len(tagset.labels), settings.kappa0, point=point) if settings.text else None,
-    )
-
-
-def _model(settings: Settings, tagset: TagSet, encoded: Encoded) -> vb.Model:
-    return vb.Model(*_parts(settings, tagset, len(encoded.annotators), len(encoded.words)), settings.temper)
+    return report
 
 
 def _checked_threads(threads: int | None) -> int | None:

@@ -194,6 +194,23 @@ class TagSet:
         return tuple(sorted({kind for prefix, kind in self.parts if prefix}))
 
     @cached_property
+    def opens(self) -> NDArray[np.bool_]:
+        """``[J]``: does a span always begin at this label? In IO none says so."""
+        return np.array([prefix in ("B", "S") for prefix, _ in self.parts])
+
+    @cached_property
+    def closes(self) -> NDArray[np.bool_]:
+        """``[J]``: does a span always end with this label?"""
+        return np.array([prefix in ("E", "S") for prefix, _ in self.parts])
+
+    @cached_property
+    def type_of(self) -> NDArray[np.int64]:
+        """``[J]``: which of ``types`` a label belongs to, −1 for ``O``."""
+        if self.scheme is Scheme.PLAIN:
+            return np.arange(len(self.labels))
+        return np.array([self.types.index(kind) if prefix else -1 for prefix, kind in self.parts])
+
+    @cached_property
     def allowed(self) -> NDArray[np.bool_]:
         """``[J, J]``: may the second label follow the first?"""
         J = len(self.labels)
