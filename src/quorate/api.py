@@ -14,7 +14,7 @@ import quorate
 from quorate import modelfile
 from quorate.corpus import Corpus, Tag
 from quorate.decode import Result
-from quorate.encode import Encoded, encode, encode_known
+from quorate.encode import Cells, Encoded, encode, encode_known
 from quorate.errors import InputError, ModelFileError, SettingsError
 from quorate.infer import vb
 from quorate.infer.annotators import (
@@ -176,10 +176,11 @@ class BSC(_Estimator):
         settings = self.checked_settings()
         corpus, tagset, encoded, clamped = prepared
         engine = self._engine(corpus, encoded, clamped)
+        fit_engine, cells = self._condensed(settings, encoded, clamped) or (engine, encoded.cells)
         fitted = vb.fit(
-            self._condensed(settings, encoded, clamped) or engine,
+            fit_engine,
             _model(settings, tagset, encoded),
-            encoded.cells,
+            cells,
             start=settings.start,
             max_passes=settings.max_passes,
             tolerance=settings.tolerance,
@@ -266,20 +267,23 @@ class BSC(_Estimator):
             names=lambda d: corpus[d].where(),
         )
 
-    def _condensed(self, settings: Settings, encoded: Encoded, known: NDArray[np.int32] | None) -> ThreadsEngine | None:
-        """An engine over distinct tokens, where neither neighbours nor words count."""
+    def _condensed(
+        self, settings: Settings, encoded: Encoded, known: NDArray[np.int32] | None
+    ) -> tuple[ThreadsEngine, Cells] | None:
+        """An engine over distinct tokens, and its cells, where neither neighbours nor words count."""
         if settings.text or settings.truth is TruthModel.MARKOV:
             return None
-        condensed = condense(encoded, known)
+        condensed = condense(encoded, known, by_previous=settings.annotator is AnnotatorModel.SEQ)
         if condensed is None:
             return None
-        return ThreadsEngine(
+        engine = ThreadsEngine(
             condensed.encoded,
             known=condensed.known,
             text=False,
             times=condensed.times,
             threads=_checked_threads(self.threads),
         )
+        return engine, condensed.encoded.cells
 
     def _result(self, corpus: Corpus, encoded: Encoded, decoded: Decoded, *, trace: vb.Trace | None) -> Result:
         settings = {"method": self.method or f"bsc-{self.settings_.annotator.value}", **self.settings_.plain()}
