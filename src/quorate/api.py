@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-import quorate
 from quorate import modelfile
-from quorate.corpus import Corpus, Tag
+from quorate.corpus import Corpus
+from quorate.crf_ma import CRFMA
 from quorate.decode import Result
 from quorate.encode import Cells, Encoded, encode, encode_known
 from quorate.errors import InputError, ModelFileError, SettingsError
+from quorate.estimators import Estimator, Known, Prepared, ProgressCallback, checked_threads, meta_of, prepare
 from quorate.infer import vb
 from quorate.infer.annotators import (
     Accuracy,
@@ -37,6 +38,7 @@ from quorate.tags import Invalid, Scheme, TagSet
 
 __all__ = [
     "BSC",
+    "CRFMA",
     "METHODS",
     "BestWorker",
     "MajorityVote",
@@ -48,11 +50,6 @@ __all__ = [
     "load",
     "prepare",
 ]
-
-Known = Literal["inline"] | Mapping[str, Sequence[Tag]] | None
-"""Known labels: none, the corpus's own gold, or tags by document id."""
-
-ProgressCallback = Callable[[vb.Progress], None]
 
 _TRUTHS: dict[TruthModel, type[Truth]] = {
     TruthModel.MARKOV: Markov,
@@ -68,56 +65,7 @@ _ANNOTATORS: dict[AnnotatorModel, type[Annotators]] = {
 }
 
 
-class _Estimator:
-    """What estimators share: parameters as attributes, and predictions from ``result``."""
-
-    method: str | None = None
-    result_: Result
-    meta_: dict[str, Any]
-
-    def fit(self, corpus: Corpus, *, known: Known = None, progress: ProgressCallback | None = None) -> Self:
-        """Learn from a corpus; returns self."""
-        raise NotImplementedError
-
-    def combine(self, corpus: Corpus) -> Result:
-        """The consensus on other documents, with what was learned."""
-        raise NotImplementedError
-
-    def predict(self, corpus: Corpus) -> list[list[str]]:
-        """Tags for the documents of a corpus, with what was learned."""
-        return self.combine(corpus).tags
-
-    def predict_proba(self, corpus: Corpus) -> list[NDArray[np.float64]]:
-        """For every document ``[L, J]`` the probability of each label, with what was learned."""
-        return self.combine(corpus).probabilities
-
-    def fit_predict(self, corpus: Corpus, **options: Any) -> list[list[str]]:
-        """Learn from a corpus and return its tags."""
-        return self.fit(corpus, **options).result_.tags
-
-    def fit_predict_proba(self, corpus: Corpus, **options: Any) -> list[NDArray[np.float64]]:
-        """Learn from a corpus and return, for every document, ``[L, J]`` the probability of each label."""
-        return self.fit(corpus, **options).result_.probabilities
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """The parameters that the estimator was made with."""
-        return {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
-
-    def set_params(self, **values: Any) -> Self:
-        """Change parameters; returns self."""
-        for name, value in values.items():
-            if name not in self.get_params():
-                raise SettingsError(f"unknown setting {name!r} (one of: {', '.join(self.get_params())})")
-            setattr(self, name, value)
-        return self
-
-    def __repr__(self) -> str:
-        defaults = inspect.signature(type(self)).parameters
-        changed = [f"{k}={v!r}" for k, v in self.get_params().items() if v != defaults[k].default]
-        return f"{type(self).__name__}({', '.join(changed)})"
-
-
-class BSC(_Estimator):
+class BSC(Estimator):
     """Bayesian sequence combination: a hidden Markov model of the truth and a model of each annotator, in one fit.
 
     ``annotator`` is ``acc``, ``spam``, ``cv``, ``cm`` or ``seq``; ``truth`` is ``markov``, ``independent`` or
@@ -194,7 +142,7 @@ class BSC(_Estimator):
         self.annotators_ = summarise(encoded, decoded.cells, fitted.model.annotators)
         self.result_ = self._result(corpus, encoded, decoded, trace=fitted.trace)
         self.meta_ = {"method": self.method or f"bsc-{settings.annotator.value}"} | {
-            **_meta(corpus, encoded, clamped, settings.plain()),
+            **meta_of(corpus, encoded, clamped, settings.plain()),
             "passes": fitted.trace.passes,
             "bound": fitted.trace.bound,
             "stopped": fitted.trace.reason.value,
@@ -263,7 +211,7 @@ class BSC(_Estimator):
             encoded,
             known=known,
             text=self.text,
-            threads=_checked_threads(self.threads),
+            threads=checked_threads(self.threads),
             names=lambda d: corpus[d].where(),
         )
 
@@ -281,7 +229,7 @@ class BSC(_Estimator):
             known=condensed.known,
             text=False,
             times=condensed.times,
-            threads=_checked_threads(self.threads),
+            threads=checked_threads(self.threads),
         )
         return engine, condensed.encoded.cells
 
@@ -295,7 +243,7 @@ class BSC(_Estimator):
             raise SettingsError("this model has not been fitted yet (call fit first)")
 
 
-class MajorityVote(_Estimator):
+class MajorityVote(Estimator):
     """A vote on every token. ``ties`` is ``entity-first``, ``outside-first``, or ``random`` by ``seed``.
 
     >>> import quorate
@@ -331,7 +279,7 @@ class MajorityVote(_Estimator):
             ties=ties,
             seed=self.seed,
             decode=decode,
-            threads=_checked_threads(self.threads),
+            threads=checked_threads(self.threads),
         )
         self.tagset_ = prepared.tagset
         self.annotators_ = summarise(encoded, votes.decoded.cells, votes.annotators)
@@ -346,7 +294,7 @@ class MajorityVote(_Estimator):
             {"method": self.method, **settings},
             encoded.repaired,
         )
-        self.meta_ = {"method": self.method, **_meta(corpus, encoded, prepared.known, settings)}
+        self.meta_ = {"method": self.method, **meta_of(corpus, encoded, prepared.known, settings)}
         return self
 
     def combine(self, corpus: Corpus) -> Result:
@@ -398,7 +346,7 @@ class Method(NamedTuple):
     """A name for an estimator with some of its parameters set."""
 
     description: str
-    kind: type[BSC] | type[MajorityVote]
+    kind: type[BSC] | type[CRFMA] | type[MajorityVote]
     settings: Mapping[str, Any]
 
 
@@ -447,6 +395,7 @@ METHODS: dict[str, Method] = {
             "temper": 1.0,
         },
     ),
+    "crf-ma": Method("a CRF over the text, annotators right or wrong by document (needs the extra crf)", CRFMA, {}),
     "bsc-acc": Method("one accuracy for each annotator", BSC, {"annotator": "acc"}),
     "bsc-spam": Method("knows, or guesses from a habit (as in MACE)", BSC, {"annotator": "spam"}),
     "bsc-cv": Method("an accuracy for each true label", BSC, {"annotator": "cv"}),
@@ -460,7 +409,7 @@ METHODS: dict[str, Method] = {
 """The methods by name, as the command line has them."""
 
 
-def estimator(method: str = "bsc-seq", **settings: Any) -> BSC | MajorityVote:
+def estimator(method: str = "bsc-seq", **settings: Any) -> BSC | CRFMA | MajorityVote:
     """The estimator that a method's name stands for, with some settings changed.
 
     >>> estimator("bsc-cm", max_passes=5)
@@ -499,8 +448,8 @@ def aggregate(
     return estimator(method, **settings).fit(corpus, known=known, progress=progress).result_
 
 
-def load(path: str | Path) -> BSC:
-    """A fitted model from a file that :meth:`BSC.save` wrote.
+def load(path: str | Path) -> BSC | CRFMA:
+    """A fitted model from a file that :meth:`BSC.save` or :meth:`CRFMA.save` wrote.
 
     >>> import quorate, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -510,58 +459,9 @@ def load(path: str | Path) -> BSC:
     """
     stored = modelfile.load(path)
     try:
-        return BSC._loaded(stored)
+        return (CRFMA.loaded if stored.meta["estimator"] == "CRFMA" else BSC._loaded)(stored)
     except (KeyError, TypeError, ValueError, IndexError) as error:
         raise ModelFileError(f"{path}: a damaged model file: {error!r} (fit and save it again)") from None
-
-
-class Prepared(NamedTuple):
-    """A corpus ready for fits: its tags, its arrays, and its known labels as :func:`encode_known` gives them."""
-
-    corpus: Corpus
-    tagset: TagSet
-    encoded: Encoded
-    known: NDArray[np.int32] | None
-
-
-def prepare(corpus: Corpus, scheme: Scheme | None, invalid: Invalid, known: Known = None) -> Prepared:
-    """Lay out a corpus once, for one fit or many."""
-    if not isinstance(corpus, Corpus):
-        raise SettingsError(f"a Corpus is needed, not {type(corpus).__name__} (quorate.read gives one from files)")
-    if not len(corpus):
-        raise InputError("the corpus has no document")
-    given = _known_tags(corpus, known)
-    tagset = corpus.tagset(scheme, known=(tag for tags in given.values() for tag in tags))
-    encoded = encode(corpus, tagset, invalid=invalid)
-    clamped = encode_known(corpus, tagset, given, invalid) if given else None
-    return Prepared(corpus, tagset, encoded, clamped)
-
-
-def _meta(
-    corpus: Corpus, encoded: Encoded, known: NDArray[np.int32] | None, settings: dict[str, Any]
-) -> dict[str, Any]:
-    """What is worth keeping with the output: from what, and how, it was made."""
-    return {
-        "version": quorate.__version__,
-        "settings": settings,
-        "labels": list(encoded.tagset.labels),
-        "inputs": corpus.digests,
-        "documents": len(corpus),
-        "tokens": encoded.n_tokens,
-        "annotators": len(encoded.annotators),
-        "known": 0 if known is None else int((known >= 0).sum()),
-        "repaired": encoded.repaired,
-    }
-
-
-def _known_tags(corpus: Corpus, known: Known) -> Mapping[str, Sequence[Tag]]:
-    if known is None:
-        return {}
-    if isinstance(known, str):
-        if known != "inline":
-            raise SettingsError(f"known must be None, 'inline' or tags by document id, not {known!r}")
-        return {document.id: document.gold for document in corpus if document.gold is not None}
-    return known
 
 
 class _Parts(NamedTuple):
@@ -591,9 +491,3 @@ def _parts(settings: Settings, tagset: TagSet, n_annotators: int, n_words: int) 
 
 def _model(settings: Settings, tagset: TagSet, encoded: Encoded) -> vb.Model:
     return vb.Model(*_parts(settings, tagset, len(encoded.annotators), len(encoded.words)), settings.temper)
-
-
-def _checked_threads(threads: int | None) -> int | None:
-    if threads is not None and threads < 1:
-        raise SettingsError(f"threads must be 1 or more, not {threads}")
-    return threads

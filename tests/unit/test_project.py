@@ -20,7 +20,7 @@ SOURCE = ROOT / "src" / "quorate"
 LAYERS = [
     ["errors"],
     ["tags"],
-    ["corpus", "tokens", "files"],
+    ["corpus", "tokens", "files", "features"],
     ["formats.notes"],
     ["formats.jsonl", "formats.conll", "formats.table"],
     ["formats"],
@@ -48,6 +48,9 @@ LAYERS = [
     ["score"],
     ["simulate"],
     ["samples"],
+    ["estimators"],
+    ["crf"],
+    ["crf_ma"],
     ["api"],
     ["check", "comparison", "demo"],
     ["tuning"],

@@ -26,9 +26,9 @@ from quorate.errors import SettingsError
 from quorate.formats.notes import some
 
 if TYPE_CHECKING:
-    from quorate.api import Known
     from quorate.corpus import Corpus
     from quorate.decode import Result
+    from quorate.estimators import Known
     from quorate.summaries import AnnotatorSummaries
 
 _DATA = "What is read"
@@ -150,7 +150,7 @@ def aggregate(
     quiet: Quiet = False,
 ) -> None:
     """Combine annotations into one sequence per document, with confidence."""
-    from quorate.api import BSC, estimator
+    from quorate.api import BSC, CRFMA, estimator
     from quorate.formats import digest_of
 
     chosen: dict[str, Any] = {
@@ -179,7 +179,7 @@ def aggregate(
     method, tuned = _from_settings_file(settings, method)
     method = method or "bsc-seq"
     model = estimator(method, **{**tuned, **given})
-    if save is not None and not isinstance(model, BSC):
+    if save is not None and not isinstance(model, BSC | CRFMA):
         raise SettingsError(f"method {method!r} has nothing to save (leave out --save)")
     _check_outputs(inputs, [output, save, meta])
     corpus = quorate.read(*inputs, format=from_format)
@@ -188,7 +188,7 @@ def aggregate(
         model.fit(corpus, known=labels_known, progress=report)
     if known not in ("none", "inline"):
         model.meta_["inputs"] |= {known: digest_of(known)}
-    if save is not None and isinstance(model, BSC):
+    if save is not None and isinstance(model, BSC | CRFMA):
         model.save(save)
     model.result_.write(output, probabilities=probabilities)
     if meta is not None:
