@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from quorate import score, simulate
-    from quorate.api import BSC, METHODS, BestWorker, MajorityVote, WorstWorker, aggregate, load
+    from quorate.api import BSC, CRFMA, METHODS, BestWorker, MajorityVote, WorstWorker, aggregate, load
     from quorate.corpus import Corpus, Document
     from quorate.decode import Consensus, ConsensusSpan, Result
     from quorate.errors import FitError, InputError, ModelFileError, OutputError, QuorateError, SettingsError
@@ -26,6 +26,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "BSC",
+    "CRFMA",
     "METHODS",
     "BestWorker",
     "Consensus",
@@ -54,7 +55,7 @@ __all__ = [
 
 # Names are loaded on first use: ``import quorate`` costs nothing that is not asked for.
 _HOMES = {
-    "quorate.api": ("BSC", "METHODS", "BestWorker", "MajorityVote", "WorstWorker", "aggregate", "load"),
+    "quorate.api": ("BSC", "CRFMA", "METHODS", "BestWorker", "MajorityVote", "WorstWorker", "aggregate", "load"),
     "quorate.corpus": ("Corpus", "Document"),
     "quorate.decode": ("Consensus", "ConsensusSpan", "Result"),
     "quorate.errors": ("FitError", "InputError", "ModelFileError", "OutputError", "QuorateError", "SettingsError"),

@@ -8,6 +8,7 @@ little is lost where they did work alone.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,7 +46,7 @@ def groups_alike(encoded: Encoded) -> Integers:
     common = (marked @ marked.T).tocoo()
     one, other = common.coords
     likely = (one < other) & (common.data >= _ENOUGH)
-    one, other, same = one[likely].astype(np.int64), other[likely].astype(np.int64), common.data[likely]
+    one, other, same = one[likely], other[likely], common.data[likely]
     if not len(one):
         return np.arange(K)
     per_document = csr_array((np.ones(len(doc)), (spans.who, doc)), shape=(K, D))
@@ -66,7 +67,7 @@ def _seen(encoded: Encoded) -> csr_array:
     )
 
 
-def _in_common(spans: csr_array, seen: csr_array, one: Integers, other: Integers) -> NDArray[np.float64]:
+def _in_common(spans: csr_array, seen: csr_array, one: NDArray[Any], other: NDArray[Any]) -> NDArray[np.float64]:
     """How many spans one marked in documents that the other saw, for every pair."""
     return np.asarray(spans[one].multiply(seen[other]).sum(axis=1)).ravel()
 

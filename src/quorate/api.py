@@ -10,26 +10,28 @@ from typing import Any, Literal, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-import quorate
 from quorate import modelfile
 from quorate.alike import count_as_one
 from quorate.automatic import AUTO, CHOSEN, choose, settings_left_open
 from quorate.corpus import Corpus
+from quorate.crf_ma import CRFMA
 from quorate.decode import Result
-from quorate.encode import Encoded, encode, encode_known
+from quorate.encode import Cells, Encoded, encode, encode_known
 from quorate.errors import InputError, ModelFileError, SettingsError
+from quorate.estimators import Estimator, Known, Prepared, ProgressCallback, checked_threads, meta_of, prepare
 from quorate.infer import vb
 from quorate.infer.condense import condense
 from quorate.infer.engine import Decoded, ThreadsEngine
-from quorate.models import Known, Prepared, model_of, parts_of, prepare
+from quorate.models import model_of, parts_of
 from quorate.rivals import majority, one_worker_a_document
-from quorate.settings import Decode, Settings, Ties, TruthModel, choice, scheme_named
+from quorate.settings import AnnotatorModel, Decode, Settings, Ties, TruthModel, choice, scheme_named
 from quorate.summaries import AnnotatorSummaries, summarise
 from quorate.tags import Invalid, Scheme, TagSet
 from quorate.trust import AS_STATED, Calibration
 
 __all__ = [
     "BSC",
+    "CRFMA",
     "DEFAULT_METHOD",
     "METHODS",
     "BestWorker",
@@ -43,59 +45,8 @@ __all__ = [
     "prepare",
 ]
 
-ProgressCallback = Callable[[vb.Progress], None]
 
-
-class _Estimator:
-    """What estimators share: parameters as attributes, and predictions from ``result``."""
-
-    method: str | None = None
-    result_: Result
-    meta_: dict[str, Any]
-
-    def fit(self, corpus: Corpus, *, known: Known = None, progress: ProgressCallback | None = None) -> Self:
-        """Learn from a corpus; returns self."""
-        raise NotImplementedError
-
-    def combine(self, corpus: Corpus) -> Result:
-        """The consensus on other documents, with what was learned."""
-        raise NotImplementedError
-
-    def predict(self, corpus: Corpus) -> list[list[str]]:
-        """Tags for the documents of a corpus, with what was learned."""
-        return self.combine(corpus).tags
-
-    def predict_proba(self, corpus: Corpus) -> list[NDArray[np.float64]]:
-        """For every document ``[L, J]`` the probability of each label, with what was learned."""
-        return self.combine(corpus).probabilities
-
-    def fit_predict(self, corpus: Corpus, **options: Any) -> list[list[str]]:
-        """Learn from a corpus and return its tags."""
-        return self.fit(corpus, **options).result_.tags
-
-    def fit_predict_proba(self, corpus: Corpus, **options: Any) -> list[NDArray[np.float64]]:
-        """Learn from a corpus and return, for every document, ``[L, J]`` the probability of each label."""
-        return self.fit(corpus, **options).result_.probabilities
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """The parameters that the estimator was made with."""
-        return {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
-
-    def set_params(self, **values: Any) -> Self:
-        """Change parameters; returns self."""
-        for name, value in values.items():
-            if name not in self.get_params():
-                raise SettingsError(f"unknown setting {name!r} (one of: {', '.join(self.get_params())})")
-            setattr(self, name, value)
-        return self
-
-    def __repr__(self) -> str:
-        defaults = inspect.signature(type(self)).parameters
-        changed = [f"{k}={v!r}" for k, v in self.get_params().items() if v != defaults[k].default]
-        return f"{type(self).__name__}({', '.join(changed)})"
-
-
-class BSC(_Estimator):
+class BSC(Estimator):
     """Bayesian sequence combination: a hidden Markov model of the truth and a model of each annotator, in one fit.
 
     ``annotator`` is ``acc``, ``spam``, ``cv``, ``cm`` or ``seq``; ``truth`` is ``markov``, ``independent`` or
@@ -159,16 +110,17 @@ class BSC(_Estimator):
         free = settings_left_open(self.get_params())
         if free:
             report = None if progress is None else _choice_progress(progress)
-            threads = _checked_threads(self.threads)
+            threads = checked_threads(self.threads)
             self.choice_ = choose(prepared, settings, free, threads=threads, progress=report)
             settings, self.calibration_ = self.choice_.settings, self.choice_.calibration
             if self.choice_.same:
                 encoded = count_as_one(encoded, self.choice_.group)
         engine = self._engine(corpus, encoded, clamped)
+        fit_engine, cells = self._condensed(settings, encoded, clamped) or (engine, encoded.cells)
         fitted = vb.fit(
-            self._condensed(settings, encoded, clamped) or engine,
+            fit_engine,
             model_of(settings, tagset, encoded),
-            encoded.cells,
+            cells,
             start=settings.start,
             max_passes=settings.max_passes,
             tolerance=settings.tolerance,
@@ -179,13 +131,13 @@ class BSC(_Estimator):
         self.settings_, self.tagset_, self.trace_ = settings, tagset, fitted.trace
         self._model, self._names, self._words = fitted.model, encoded.annotators, encoded.words
         decoded = self._decoded(engine, encoded)
-        cells = decoded.cells
+        said = decoded.cells
         if encoded is not prepared.encoded:  # whoever counts as one with others is still judged by all they said
-            cells = self._engine(corpus, prepared.encoded, clamped).cell_counts(decoded.posterior)
-        self.annotators_ = summarise(prepared.encoded, cells, fitted.model.annotators)
+            said = self._engine(corpus, prepared.encoded, clamped).cell_counts(decoded.posterior)
+        self.annotators_ = summarise(prepared.encoded, said, fitted.model.annotators)
         self.result_ = self._result(corpus, encoded, decoded, trace=fitted.trace)
         self.meta_ = {"method": self.method or f"bsc-{settings.annotator.value}"} | {
-            **_meta(corpus, encoded, clamped, settings.plain()),
+            **meta_of(corpus, encoded, clamped, settings.plain()),
             "calibration": self.calibration_._asdict(),
             "why": [] if self.choice_ is None else self.choice_.reasons,
             "passes": fitted.trace.passes,
@@ -269,24 +221,27 @@ class BSC(_Estimator):
             encoded,
             known=known,
             text=self.text,
-            threads=_checked_threads(self.threads),
+            threads=checked_threads(self.threads),
             names=lambda d: corpus[d].where(),
         )
 
-    def _condensed(self, settings: Settings, encoded: Encoded, known: NDArray[np.int32] | None) -> ThreadsEngine | None:
-        """An engine over distinct tokens, where neither neighbours nor words count."""
+    def _condensed(
+        self, settings: Settings, encoded: Encoded, known: NDArray[np.int32] | None
+    ) -> tuple[ThreadsEngine, Cells] | None:
+        """An engine over distinct tokens, and its cells, where neither neighbours nor words count."""
         if settings.text or settings.truth is TruthModel.MARKOV:
             return None
-        condensed = condense(encoded, known)
+        condensed = condense(encoded, known, by_previous=settings.annotator is AnnotatorModel.SEQ)
         if condensed is None:
             return None
-        return ThreadsEngine(
+        engine = ThreadsEngine(
             condensed.encoded,
             known=condensed.known,
             text=False,
             times=condensed.times,
-            threads=_checked_threads(self.threads),
+            threads=checked_threads(self.threads),
         )
+        return engine, condensed.encoded.cells
 
     def _result(self, corpus: Corpus, encoded: Encoded, decoded: Decoded, *, trace: vb.Trace | None) -> Result:
         settings = {"method": self.method or f"bsc-{self.settings_.annotator.value}", **self.settings_.plain()}
@@ -309,7 +264,7 @@ class BSC(_Estimator):
             raise SettingsError("this model has not been fitted yet (call fit first)")
 
 
-class MajorityVote(_Estimator):
+class MajorityVote(Estimator):
     """A vote on every token. ``ties`` is ``entity-first``, ``outside-first``, or ``random`` by ``seed``.
 
     >>> import quorate
@@ -345,7 +300,7 @@ class MajorityVote(_Estimator):
             ties=ties,
             seed=self.seed,
             decode=decode,
-            threads=_checked_threads(self.threads),
+            threads=checked_threads(self.threads),
         )
         self.tagset_ = prepared.tagset
         self.annotators_ = summarise(encoded, votes.decoded.cells, votes.annotators)
@@ -360,7 +315,7 @@ class MajorityVote(_Estimator):
             {"method": self.method, **settings},
             encoded.repaired,
         )
-        self.meta_ = {"method": self.method, **_meta(corpus, encoded, prepared.known, settings)}
+        self.meta_ = {"method": self.method, **meta_of(corpus, encoded, prepared.known, settings)}
         return self
 
     def combine(self, corpus: Corpus) -> Result:
@@ -412,7 +367,7 @@ class Method(NamedTuple):
     """A name for an estimator with some of its parameters set."""
 
     description: str
-    kind: type[BSC] | type[MajorityVote]
+    kind: type[BSC] | type[CRFMA] | type[MajorityVote]
     settings: Mapping[str, Any]
 
 
@@ -466,6 +421,7 @@ METHODS: dict[str, Method] = {
             "temper": 1.0,
         },
     ),
+    "crf-ma": Method("a CRF over the text, annotators right or wrong by document (needs the extra crf)", CRFMA, {}),
     "bsc-acc": Method("one accuracy for each annotator", BSC, {"annotator": "acc"}),
     "bsc-spam": Method("knows, or guesses from a habit (as in MACE)", BSC, {"annotator": "spam"}),
     "bsc-cv": Method("an accuracy for each true label", BSC, {"annotator": "cv"}),
@@ -482,7 +438,7 @@ DEFAULT_METHOD = "auto"
 """The method that is used unless another is named."""
 
 
-def estimator(method: str = DEFAULT_METHOD, **settings: Any) -> BSC | MajorityVote:
+def estimator(method: str = DEFAULT_METHOD, **settings: Any) -> BSC | CRFMA | MajorityVote:
     """The estimator that a method's name stands for, with some settings changed.
 
     >>> estimator("bsc-cm", max_passes=5)
@@ -521,8 +477,8 @@ def aggregate(
     return estimator(method, **settings).fit(corpus, known=known, progress=progress).result_
 
 
-def load(path: str | Path) -> BSC:
-    """A fitted model from a file that :meth:`BSC.save` wrote.
+def load(path: str | Path) -> BSC | CRFMA:
+    """A fitted model from a file that :meth:`BSC.save` or :meth:`CRFMA.save` wrote.
 
     >>> import quorate, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -532,26 +488,9 @@ def load(path: str | Path) -> BSC:
     """
     stored = modelfile.load(path)
     try:
-        return BSC._loaded(stored)
+        return (CRFMA.loaded if stored.meta["estimator"] == "CRFMA" else BSC._loaded)(stored)
     except (KeyError, TypeError, ValueError, IndexError) as error:
         raise ModelFileError(f"{path}: a damaged model file: {error!r} (fit and save it again)") from None
-
-
-def _meta(
-    corpus: Corpus, encoded: Encoded, known: NDArray[np.int32] | None, settings: dict[str, Any]
-) -> dict[str, Any]:
-    """What is worth keeping with the output: from what, and how, it was made."""
-    return {
-        "version": quorate.__version__,
-        "settings": settings,
-        "labels": list(encoded.tagset.labels),
-        "inputs": corpus.digests,
-        "documents": len(corpus),
-        "tokens": encoded.n_tokens,
-        "annotators": len(encoded.annotators),
-        "known": 0 if known is None else int((known >= 0).sum()),
-        "repaired": encoded.repaired,
-    }
 
 
 def _choice_progress(progress: ProgressCallback) -> Callable[[int, int, str], None]:
@@ -561,9 +500,3 @@ def _choice_progress(progress: ProgressCallback) -> Callable[[int, int, str], No
         progress(vb.Progress(0, 1, step, steps, note=note))
 
     return report
-
-
-def _checked_threads(threads: int | None) -> int | None:
-    if threads is not None and threads < 1:
-        raise SettingsError(f"threads must be 1 or more, not {threads}")
-    return threads

@@ -17,11 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate.alike import first_of_each, groups_alike
+from quorate.estimators import Prepared
 from quorate.formats.notes import some
 from quorate.heldout import Agreement, Hidden, hide
 from quorate.infer import vb
 from quorate.infer.engine import ThreadsEngine
-from quorate.models import Prepared, model_of
+from quorate.models import model_of
 from quorate.rivals import majority
 from quorate.settings import AnnotatorModel, Inference, Settings
 from quorate.trust import AS_STATED, Calibration, fit_sharpness, fit_span_map
@@ -147,7 +148,7 @@ def choose(
     """The settings named in ``free`` are chosen, the others stay as they are.
 
     >>> import quorate
-    >>> from quorate.models import prepare
+    >>> from quorate.estimators import prepare
     >>> from quorate.tags import Invalid
     >>> prepared = prepare(quorate.sample(), None, Invalid.REPAIR)
     >>> choose(prepared, Settings(), CHOSEN).settings.temper

@@ -28,7 +28,7 @@ from quorate.formats.notes import some
 if TYPE_CHECKING:
     from quorate.corpus import Corpus
     from quorate.decode import Accepted, Result
-    from quorate.models import Known
+    from quorate.estimators import Known
     from quorate.summaries import AnnotatorSummaries
 
 _DATA = "What is read"
@@ -180,7 +180,7 @@ def aggregate(
     quiet: Quiet = False,
 ) -> None:
     """Combine annotations into one sequence per document, with confidence."""
-    from quorate.api import BSC, DEFAULT_METHOD, estimator
+    from quorate.api import BSC, CRFMA, DEFAULT_METHOD, estimator
     from quorate.formats import digest_of
 
     chosen: dict[str, Any] = {
@@ -210,7 +210,7 @@ def aggregate(
     method, tuned = _from_settings_file(settings, method)
     method = method or DEFAULT_METHOD
     model = estimator(method, **{**tuned, **given})
-    if save is not None and not isinstance(model, BSC):
+    if save is not None and not isinstance(model, BSC | CRFMA):
         raise SettingsError(f"method {method!r} has nothing to save (leave out --save)")
     if (accept is None) != (review is None):
         raise SettingsError("--accept and --review go together: a precision, and a file for the documents below it")
@@ -221,7 +221,7 @@ def aggregate(
         model.fit(corpus, known=labels_known, progress=report)
     if known not in ("none", "inline"):
         model.meta_["inputs"] |= {known: digest_of(known)}
-    if save is not None and isinstance(model, BSC):
+    if save is not None and isinstance(model, BSC | CRFMA):
         model.save(save)
     result = model.result_
     if accept is None or review is None:

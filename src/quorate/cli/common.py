@@ -13,7 +13,7 @@ import typer
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from quorate.api import ProgressCallback
+    from quorate.estimators import ProgressCallback
 
 __all__ = [
     "Format",
