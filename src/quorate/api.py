@@ -205,13 +205,15 @@ class BSC(_Estimator):
 
         An annotator who was not there in fitting is taken to behave as the crowd did on average.
         """
-        self._check_fitted()
-        encoded = encode(
-            corpus, self.tagset_, invalid=self.settings_.invalid, annotators=self._names, words=self._words
-        )
+        encoded = self.encoded(corpus)
         engine = self._engine(corpus, encoded, None)
         decoded = vb.decode(engine, self._model, encoded.cells, by_token=self.settings_.decode is Decode.TOKEN)
         return self._result(corpus, encoded, decoded, trace=None)
+
+    def encoded(self, corpus: Corpus) -> Encoded:
+        """A corpus as arrays, in which names have the numbers that they had in the fit."""
+        self._check_fitted()
+        return encode(corpus, self.tagset_, invalid=self.settings_.invalid, annotators=self._names, words=self._words)
 
     def save(self, path: str | Path) -> None:
         """Write what was learned to a file, for :func:`load`."""

@@ -21,7 +21,7 @@ from quorate.errors import FitError
 from quorate.infer.truth import Chain, LabelCounts, log_mask
 from quorate.tags import TagSet
 
-__all__ = ["Counts", "Decoded", "Engine", "Tables", "ThreadsEngine", "available_threads"]
+__all__ = ["Counts", "Decoded", "Engine", "Tables", "ThreadsEngine", "available_threads", "span_shape"]
 
 Floats = NDArray[np.float64]
 Result = TypeVar("Result")
@@ -193,7 +193,7 @@ class ThreadsEngine:
         out = (np.zeros(N, np.int32), np.zeros(D), np.zeros(D), np.zeros(N, np.int32), np.zeros(N))
         rows, steps = self._kernels.Rows(*tables, chain.end), self._steps(chain.start, chain.trans)
         allowed = self._steps(chain.start + log_mask(tagset.allowed_first), chain.trans + log_mask(tagset.allowed))
-        shape = self._kernels.SpanShape(*_span_shape(tagset))
+        shape = self._kernels.SpanShape(*span_shape(tagset))
 
         def decode(first: int, last: int) -> int:
             ends = log_mask(tagset.allowed_last)
@@ -278,7 +278,7 @@ def _grouped(
     return _Groups(by_group, transposed.indices[:end].astype(np.int32), kept, _balanced(by_group, slices))
 
 
-def _span_shape(tagset: TagSet) -> tuple[NDArray[np.int32], ...]:
+def span_shape(tagset: TagSet) -> tuple[NDArray[np.int32], ...]:
     """For every label: does it always open a span, always close one, and of which type is it (−1: none)."""
     opens = [prefix in ("B", "S") for prefix, _ in tagset.parts]
     closes = [prefix in ("E", "S") for prefix, _ in tagset.parts]
