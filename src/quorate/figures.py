@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from quorate.decode import Consensus
     from quorate.infer.vb import Trace
 
-__all__ = ["FORMATS", "annotators_figure", "document_figure", "save", "trace_figure"]
+__all__ = ["FORMATS", "annotators_figure", "document_figure", "kind_of", "save", "trace_figure"]
 
 Floats = NDArray[np.float64]
 
@@ -44,13 +44,22 @@ def _figure(width: float, height: float) -> Figure:
     return Figure(figsize=(width, height), layout="constrained")
 
 
-def save(figure: Figure, path: str | Path) -> None:
-    """Write a figure as PDF, PNG or SVG, whole or not at all; the same figure gives the same file."""
+def kind_of(path: str | Path) -> str:
+    """What a file of this name holds; :class:`SettingsError` if it is no figure.
+
+    >>> kind_of("figure.PDF")
+    'pdf'
+    """
     kind = Path(path).suffix.removeprefix(".").lower()
     if kind not in FORMATS:
-        raise SettingsError(
-            f"{path}: a figure is written as {', '.join('.' + one for one in FORMATS)} (give such a name)"
-        )
+        ends = ", ".join(f".{one}" for one in FORMATS)
+        raise SettingsError(f"{path}: not a figure's name (give one that ends in {ends})")
+    return kind
+
+
+def save(figure: Figure, path: str | Path) -> None:
+    """Write a figure as PDF, PNG or SVG, whole or not at all; the same figure gives the same file."""
+    kind = kind_of(path)
     from matplotlib import rc_context
 
     undated: dict[str, dict[str, Any]] = {"pdf": {"CreationDate": None}, "svg": {"Date": None}, "png": {}}

@@ -124,8 +124,7 @@ def annotators(
     """Draw what annotators say given the truth: a column a group, a row a previous label (the paper's Figure 1)."""
     from quorate import figures
 
-    if Path(output).suffix.removeprefix(".").lower() not in figures.FORMATS:
-        raise SettingsError(f"{output}: not a figure's name (give one that ends in .pdf, .png or .svg)")
+    figures.kind_of(output)
     check_outputs([model], [output])
     fitted = quorate.load(model)
     labels = None if previous is None else [label.strip() for label in previous.split(",") if label.strip()]
@@ -145,5 +144,6 @@ def trace(
     """Draw the bound of a fit, pass by pass."""
     from quorate import figures
 
+    figures.kind_of(output)
     check_outputs([model], [output])
     figures.save(figures.trace_figure(quorate.load(model).trace_), output)

@@ -9,7 +9,7 @@ import numpy as np
 
 from quorate import score
 from quorate.api import MajorityVote
-from quorate.comparison import Answers, Scores, score_answers
+from quorate.comparison import Answers, Scores, score_answers, scored_positions
 from quorate.corpus import Tag
 from quorate.decode import Result
 from quorate.report.documents import Codes
@@ -70,8 +70,10 @@ def against_gold(
 ) -> dict[str, Any] | None:
     """Scores, calibration and errors with examples, on the documents whose gold was not given as known.
 
-    ``None`` if there is no such document.
+    ``None`` if there is no such document; a split that no document is of is an error.
     """
+    if split is not None:
+        scored_positions(result.corpus, split)
     positions = [
         position
         for position, document in enumerate(result.corpus)

@@ -180,7 +180,8 @@ def _matrices(result: Result, crowd: Sequence[Person], grouped: Groups | None) -
     one = result.annotators[0].matrix if len(result.annotators) else np.zeros((1, J, J))
     whole = one.size <= _MOST_MATRIX
     cells = (one.shape[0] if whole else 1) * J * J
-    most = sorted(range(len(crowd)), key=lambda k: -crowd[k].labels)[: max(_MOST_CELLS // cells, 1)]
+    met = [k for k, person in enumerate(crowd) if person.informativeness is not None]
+    most = sorted(met, key=lambda k: -crowd[k].labels)[: max(_MOST_CELLS // cells, 1)]
     previous: list[str] = []
     if whole and one.shape[0] > 1:
         previous = [*result.labels, *(["start"] if one.shape[0] > J else [])]

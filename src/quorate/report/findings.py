@@ -26,6 +26,7 @@ _VERBS = {"start": "starts", "end": "ends", "split": "splits", "give": "gives", 
 _LEAST_SHARE = 0.10
 _LEAST_SPANS = 10
 _HABITS_SHOWN = 5
+_TELLING = 1.5  # a habit in spans that were found says more about someone than yet another miss
 DOUBTFUL = 0.5
 """A document is doubtful if its whole sequence is less probable than this."""
 
@@ -62,6 +63,17 @@ def count(n: int, one: str, many: str | None = None) -> str:
     ('1 document', '1,234 documents')
     """
     return f"{n:,} {one if n == 1 else many or one + 's'}"
+
+
+def listed(names: Sequence[str], most: int = 3) -> str:
+    """Names as a sentence has them.
+
+    >>> listed(["ann", "bob"]), listed(["ann", "bob", "cat", "dan"])
+    ('ann and bob', 'ann, bob, cat and 1 more')
+    """
+    if 1 < len(names) <= most:
+        return f"{', '.join(names[:-1])} and {names[-1]}"
+    return some(names, most)
 
 
 def find(data: Data) -> list[Finding]:
@@ -135,13 +147,13 @@ def _overconfidence(gold: Data | None) -> Iterator[Finding]:
 
 def _people(data: Data) -> Iterator[Finding]:
     rows = data["annotators"]["rows"]
-    told = [row for row in rows if row["labels"]]
+    told = [row for row in rows if row["labels"] and row["informativeness"] is not None]
     if not told:
         return
     typical = sorted(row["informativeness"] for row in told)[len(told) // 2]
     noise = [row for row in told if row["kind"] == "noise"]
     if noise:
-        names = some([row["name"] for row in noise], 4)
+        names = listed([row["name"] for row in noise], 4)
         verb = "tells" if len(noise) == 1 else "tell"
         yield Finding(
             "annotators",
@@ -152,7 +164,7 @@ def _people(data: Data) -> Iterator[Finding]:
     yield from _habits(data, [row for row in told if row["kind"] != "noise"])
     best = [row for row in sorted(told, key=lambda row: -row["informativeness"]) if row["kind"] == "careful"][:3]
     if best and len(told) > 3:
-        yield Finding("annotators", f"Most can be learned from {some([row['name'] for row in best], 3)}.")
+        yield Finding("annotators", f"Most can be learned from {listed([row['name'] for row in best], 3)}.")
 
 
 def _habits(data: Data, rows: Sequence[Data]) -> Iterator[Finding]:
@@ -165,13 +177,15 @@ def _habits(data: Data, rows: Sequence[Data]) -> Iterator[Finding]:
         names = [habit.name for habit in habits]
         alone = names[0] if len(names) == 1 else None
         if blind_to:
-            yield Finding("annotators", f"{some(names)} hardly ever {'marks' if alone else 'mark'} {blind_to}.", alone)
+            yield Finding(
+                "annotators", f"{listed(names)} hardly ever {'marks' if alone else 'mark'} {blind_to}.", alone
+            )
             continue
-        shares = sorted(percent(share) for share in {min(h.share for h in habits), max(h.share for h in habits)})
+        shares = [percent(share) for share in sorted({habit.share for habit in habits})]
         verbs = {verb: verb_alone if alone else verb for verb, verb_alone in _VERBS.items()}
-        sentence = _SENTENCES[kind].format(share=" to ".join(dict.fromkeys(shares)), **verbs)
+        sentence = _SENTENCES[kind].format(share=" to ".join(dict.fromkeys([shares[0], shares[-1]])), **verbs)
         usual = percent(data["annotators"]["crowd"][kind])
-        yield Finding("annotators", f"{some(names)} {sentence} (the crowd: {usual}).", alone)
+        yield Finding("annotators", f"{listed(names)} {sentence} (the crowd: {usual}).", alone)
 
 
 class _Habit(NamedTuple):
@@ -185,16 +199,17 @@ class _Habit(NamedTuple):
 
 
 def _stands_out(row: Data, crowd: Data) -> Iterator[_Habit]:
+    if row["blind"]:
+        share, n = row["shares"]["missed"], row["of"]["missed"]
+        yield _Habit(_TELLING * share * n**0.5, row["name"], "missed", listed(row["blind"]), share)
     for kind in _SENTENCES:
         share, n, usual = row["shares"].get(kind), row["of"].get(kind, 0), crowd.get(kind)
         if share is None or usual is None or n < _LEAST_SPANS or share < _LEAST_SHARE:
             continue
         low, _ = wilson(share * n, n)
         if low > 1.25 * usual:
-            blind_to = some(row["blind"]) if kind == "missed" else ""
-            # A habit in spans that were found says more about someone than yet another miss.
-            telling = 1.5 if kind in HABITS or blind_to else 1.0
-            yield _Habit(telling * (low - usual) * n**0.5, row["name"], kind, blind_to, share)
+            telling = _TELLING if kind in HABITS else 1.0
+            yield _Habit(telling * (low - usual) * n**0.5, row["name"], kind, "", share)
 
 
 def _labels(data: Data) -> Iterator[Finding]:
@@ -264,12 +279,12 @@ def next_steps(data: Data) -> list[str]:
     noise = [row["name"] for row in rows if row["kind"] in ("noise", "marks nothing")]
     if noise:
         steps.append(
-            f"Ask {some(noise, 4)} how they worked before giving them more: so far their labels add next to nothing."
+            f"Ask {listed(noise, 4)} how they worked before giving them more: so far their labels add next to nothing."
         )
     for kind, habit in HABITS.items():
         who = [row["name"] for row in rows if row["kind"] == habit]
         if who:
-            steps.append(f"Show {some(who, 4)} an example: {_LESSONS[kind]}")
+            steps.append(f"Show {listed(who, 4)} an example: {_LESSONS[kind]}")
     if doubtful > 0.2 * data["documents"].get("total", 0) > 0:
         steps.append("One document in five is doubtful: the guidelines may leave room for more than one reading.")
     return steps or ["Nothing needs to be done: use the consensus as it is."]

@@ -74,7 +74,7 @@ class Person:
     accuracy: float | None
     low: float | None
     high: float | None
-    informativeness: float
+    informativeness: float | None
     shares: Shares
     by_type: ByType
     confusion: Floats
@@ -105,14 +105,13 @@ def wilson(right: float, n: float) -> tuple[float, float]:
 
 
 def people(result: Result) -> list[Person]:
-    """Everyone in the result's corpus whom the result knows, in the order of their names.
+    """Everyone in the result's corpus, in the order of their names; ``kind`` is ``new`` if the fit had not met them.
 
     >>> import quorate
     >>> crowd = {person.name: person.kind for person in people(quorate.aggregate(quorate.sample()))}
     >>> crowd["ana"], crowd["fay"], crowd["hal"]
     ('careful', 'noise', 'starts late')
     """
-    names = [name for name in result.annotators.names if name in set(result.corpus.annotators)]
     encoded = encode(
         result.corpus,
         result.tagset,
@@ -124,13 +123,13 @@ def people(result: Result) -> list[Person]:
     shares, by_type = _span_shares(result)
     typical = float(np.quantile(result.annotators.informativeness, 0.75)) if len(result.annotators) else 0.0
     rows = []
-    for name in names:
-        summary = result.annotators[name]
-        k = result.annotators.names.index(name)
+    number = {name: k for k, name in enumerate(encoded.annotators)}
+    for name in result.corpus.annotators:
+        k = number[name]
         accuracy, low, high = events.accuracy(k)
         of_spans = shares.get(name, Shares())
         kinds = by_type.get(name, {})
-        told = summary.informativeness
+        told = result.annotators[name].informativeness if name in result.annotators.names else None
         labels = float(events.labels[k])
         rows.append(
             Person(
@@ -233,7 +232,7 @@ def _span_shares(result: Result) -> tuple[dict[str, Shares], dict[str, ByType]]:
 
 def _kind(
     labels: float,
-    told: float,
+    told: float | None,
     typical: float,
     shares: Shares,
     by_type: ByType,
@@ -241,6 +240,8 @@ def _kind(
     marks_spans: bool,
 ) -> str:
     """The one word or two that say most about someone."""
+    if told is None:
+        return "new"
     if labels < _FEW_LABELS or (marks_spans and shares.consensus < _FEW_SPANS):
         return "too few labels"
     if told < 0.15 * typical:

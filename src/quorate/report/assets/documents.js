@@ -163,7 +163,7 @@ function versionsTable(doc) {
       "aria-label": `token ${at + 1}: ${doc.tokens[at]}`, onclick: (event) => select(doc, at, event.shiftKey), onkeydown: (event) => moveSelection(doc, at, event),
     }, doc.tokens[at])));
   const row = (name, note, codes, main, use) => h("tr", { class: main ? "main" : null },
-    h("th", { scope: "row" }, name, note ? h("small", {}, note) : null,
+    h("th", { scope: "row" }, name, " ", note ? h("small", {}, note) : null, " ",
       use ? h("button", { type: "button", class: "use no-print", "aria-label": `use the version of ${name}`, onclick: () => takeVersion(doc, codes) }, "use") : null),
     tagCells(codes, columns));
   return h("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": "Versions" }, h("table", { class: "versions" },

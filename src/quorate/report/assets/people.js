@@ -75,6 +75,7 @@ function personPanel(row) {
     row.shares.late_finish || row.shares.early_finish
       ? ` They end ${pct(row.shares.late_finish)} of the spans they find late and ${pct(row.shares.early_finish)} early.` : null);
   const values = D.matrices.of[PEOPLE.indexOf(row)];
+  if (!values && row.kind === "new") return [spans, h("p", { class: "soft" }, "The fit had not met them, and takes them for average.")];
   if (!values) return [spans, h("p", { class: "soft" }, "Only the matrices of those who gave most labels are in this file.")];
   return [spans, h("h4", {}, "What they say, given the truth"), matricesPart(values)];
 }
