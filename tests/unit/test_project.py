@@ -144,7 +144,9 @@ def test_docs_name_only_options_that_exist() -> None:
 
     command = typer.main.get_command(app)
     known = {"--help", "--version"}
-    for sub in command.commands.values():  # type: ignore[attr-defined]
+    commands = list(command.commands.values())  # type: ignore[attr-defined]
+    for sub in commands:
+        commands.extend(getattr(sub, "commands", {}).values())  # those of a group, such as plot
         known |= {flag for parameter in sub.params for flag in parameter.opts if flag.startswith("--")}
     text = "\n".join(path.read_text(encoding="utf-8") for path in [ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
     used = set(re.findall(r"(?<![\w-])--[a-z][a-z0-9-]+", "\n".join(re.findall(r"quorate [^\n]*|`--[^`]*`", text))))

@@ -7,6 +7,7 @@ said about this document is taken away. The probabilities are exact, from the ke
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -55,25 +56,24 @@ def influences(model: BSC, documents: Sequence[Document], spans: Sequence[Sequen
     reader = _Reader(model, Corpus(documents))
     for number, (document, asked) in enumerate(zip(documents, spans, strict=True)):
         names = tuple(sorted(document.annotations))
-        evidence = reader.evidence(number, names)
-        with_all = reader.look(evidence.sum(axis=0), asked)
-        others = [reader.look(np.delete(evidence, 1 + a, axis=0).sum(axis=0), asked) for a in range(len(names))]
-        without = np.array([other.probability for other in others]).reshape(len(names), len(asked))
+        evidence, codes = reader.evidence(number, names), reader.codes(asked, len(document.tokens))
+        with_all = reader.look(evidence.sum(axis=0), asked, codes)
+        others = [reader.look(np.delete(evidence, 1 + a, axis=0).sum(axis=0), asked, codes) for a in range(len(names))]
         yield Influence(
             names,
             with_all.probability,
-            without,
-            reader.look(evidence[0], asked).probability,
-            [other.spans for other in others],
-            with_all.spans,
+            np.array([other.probability for other in others]).reshape(len(names), len(asked)),
+            reader.look(evidence[0], asked, codes).probability,
+            [reader.spans(other.path) for other in others],
+            reader.spans(with_all.path),
         )
 
 
 class _Look(NamedTuple):
-    """Under some evidence: the probability of each span asked about, and the spans of the best sequence."""
+    """Under some evidence: the probability of each span asked about, and the best sequence."""
 
     probability: Floats
-    spans: list[Span]
+    path: tuple[int, ...]
 
 
 class _Reader:
@@ -122,31 +122,38 @@ class _Reader:
         np.add.at(out, (place[encoded.cells.annotator[cell]], token), said)
         return out
 
-    def look(self, evidence: Floats, asked: Sequence[Span]) -> _Look:
+    def codes(self, asked: Sequence[Span], length: int) -> list[NDArray[np.int32]]:
+        """For every span the labels of a document that has it; of interest are those inside the span."""
+        index = self._tagset.index
+        if self._tagset.scheme is Scheme.PLAIN:
+            return [np.full(length, index[span.label], np.int32) for span in asked]
+        return [np.array([index[tag] for tag in self._tagset.tags([span], length)], np.int32) for span in asked]
+
+    def look(self, evidence: Floats, asked: Sequence[Span], codes: Sequence[NDArray[np.int32]]) -> _Look:
         kernels = self._kernels
         L, J = evidence.shape
         if L == 0:
-            return _Look(np.zeros(len(asked)), [])
+            return _Look(np.zeros(len(asked)), ())
         alpha, beta = np.empty((L, J)), np.empty((L, J))
         log_z = kernels.log_forward_backward(evidence, L, self._steps, alpha, beta)
         path, back = np.zeros(L, np.int32), np.empty((L, J), np.int32)
         kernels.viterbi(evidence, L, self._allowed, self._may_end, back, path)
-        probability = np.zeros(len(asked))
-        for s, span in enumerate(asked):
+        weights = np.zeros(len(asked))
+        for s, (start, end, _) in enumerate(asked):
             if self._tagset.scheme is Scheme.PLAIN:
-                weight = (
-                    alpha[span.start, self._tagset.index[span.label]] + beta[span.start, self._tagset.index[span.label]]
-                )
+                weights[s] = alpha[start, codes[s][start]] + beta[start, codes[s][start]]
             else:
-                tags = self._tagset.tags([span], L)
-                codes = np.array([self._tagset.index[tag] for tag in tags], np.int32)
-                args = (evidence, L, self._steps, self._shape, alpha, beta, codes, span.start, span.end)
-                weight = kernels.span_log_weight(*args)
-            probability[s] = np.exp(weight - log_z)
-        return _Look(probability, self._spans(path))
+                args = (evidence, L, self._steps, self._shape, alpha, beta, codes[s], start, end)
+                weights[s] = kernels.span_log_weight(*args)
+        return _Look(np.exp(weights - log_z), tuple(path.tolist()))
 
-    def _spans(self, path: NDArray[np.int32]) -> list[Span]:
-        tags = [self._tagset.labels[code] for code in path.tolist()]
+    @lru_cache(maxsize=64)  # noqa: B019 (a reader lives as long as its documents are looked at)
+    def _spans(self, path: tuple[int, ...]) -> tuple[Span, ...]:
+        tags = [self._tagset.labels[code] for code in path]
         if self._tagset.scheme is Scheme.PLAIN:
-            return [Span(position, position + 1, tag) for position, tag in enumerate(tags)]
-        return self._tagset.spans(tags)
+            return tuple(Span(position, position + 1, tag) for position, tag in enumerate(tags))
+        return tuple(self._tagset.spans(tags))
+
+    def spans(self, path: tuple[int, ...]) -> list[Span]:
+        """The spans of a sequence; most are the same with and without someone."""
+        return list(self._spans(path))
