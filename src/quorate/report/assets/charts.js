@@ -106,32 +106,34 @@ function matrixInWords(values, offset) {
   }).join("; ");
 }
 
-// The same matrix as bars that stand on a floor, seen from one corner.
+// The same matrix as bars that stand on a floor, seen from a corner; the right answers stand side by side from left to right.
 function bars3d(values, offset, { compact }) {
-  const J = LABELS.length, unit = compact ? (J > 6 ? 13 : 20) : 19, tall = compact ? 70 : 95;
-  const dx = unit * 0.9, dy = unit * 0.42, left = J * dx + 46, top = tall + 14;
-  const W = 2 * J * dx + 92, H = top + 2 * J * dy + 44;
+  const J = LABELS.length, unit = compact && J > 6 ? 15 : 22, tall = compact ? 75 : 100;
+  const dx = unit, dy = unit * 0.58, left = J * dx + 52, top = tall + 10;
+  const W = 2 * J * dx + 104, H = top + 2 * J * dy + 30;
   const at = (i, j) => [left + (i - j) * dx, top + (i + j) * dy];
   const path = (points) => points.map((p) => p.map((n) => n.toFixed(1)).join(",")).join(" ");
+  const shade = (p) => `color-mix(in oklab, var(--heat) ${p}%, var(--heat-low))`;
   const parts = [s("polygon", { points: path([at(0, 0), at(J, 0), at(J, J), at(0, J)]), fill: "var(--heat-low)", stroke: "var(--line)" })];
-  for (let j = 0; j < J; j++) {
+  for (let back = 0; back < J; back++) {
+    const j = J - 1 - back;
     for (let i = 0; i < J; i++) {
-      const v = values[offset + j * J + i] / 1000, up = v * tall, e = 0.12;
-      const [a, b, c, d] = [at(i + e, j + e), at(i + 1 - e, j + e), at(i + 1 - e, j + 1 - e), at(i + e, j + 1 - e)];
+      const v = values[offset + j * J + i] / 1000, up = v * tall, e = 0.14, tone = i === j ? 1 : 0.6;
+      const [a, b, c, d] = [at(i + e, back + e), at(i + 1 - e, back + e), at(i + 1 - e, back + 1 - e), at(i + e, back + 1 - e)];
       const lift = ([x, y]) => [x, y - up];
-      const shade = (p) => `color-mix(in oklab, var(--heat) ${p}%, var(--heat-low))`;
-      const tone = i === j ? 1 : 0.62;
+      if (v < 0.005) continue;
       parts.push(s("g", {}, s("title", {}, `truth ${LABELS[j]}, says ${LABELS[i]}: ${pct(v, 1)}`),
-        s("polygon", { points: path([d, c, lift(c), lift(d)]), style: { fill: shade(85 * tone) } }),
-        s("polygon", { points: path([c, b, lift(b), lift(c)]), style: { fill: shade(62 * tone) } }),
+        s("polygon", { points: path([d, c, lift(c), lift(d)]), style: { fill: shade(80 * tone) } }),
+        s("polygon", { points: path([c, b, lift(b), lift(c)]), style: { fill: shade(58 * tone) } }),
         s("polygon", { points: path([a, b, c, d].map(lift)), style: { fill: shade(100 * tone), stroke: "var(--paper)", "stroke-width": 0.4 } })));
     }
   }
   for (let n = 0; n < J; n++) {
-    const [x, y] = at(n + 0.5, J), [u, w] = at(J, n + 0.5);
-    parts.push(s("text", { x: x - 4, y: y + 11, "text-anchor": "end", style: { "font-size": "8.5px" } }, axisName(LABELS[n], 8)));
-    parts.push(s("text", { x: u + 4, y: w + 11, style: { "font-size": "8.5px" } }, axisName(LABELS[n], 8)));
+    const [x, y] = at(n + 0.5, J), [u, w] = at(J, J - 1 - n + 0.5);
+    parts.push(s("text", { x: x - 3, y: y + 8, "text-anchor": "end", style: { "font-size": "8px" } }, axisName(LABELS[n], 8)));
+    parts.push(s("text", { x: u + 3, y: w + 8, style: { "font-size": "8px" } }, axisName(LABELS[n], 8)));
   }
-  parts.push(s("text", { x: 4, y: H - 4, style: { "font-size": "9.5px" } }, "says ↙"), s("text", { x: W - 4, y: H - 4, "text-anchor": "end", style: { "font-size": "9.5px" } }, "↘ truth"));
+  parts.push(s("text", { x: left - J * dx * 0.5 - 12, y: H - 6, "text-anchor": "end", style: { "font-size": "10px" } }, "says"));
+  parts.push(s("text", { x: left + J * dx * 0.5 + 12, y: H - 6, style: { "font-size": "10px" } }, "truth"));
   return s("svg", { viewBox: `0 0 ${W} ${H}`, width: W, role: "img", "aria-label": matrixInWords(values, offset) }, parts);
 }

@@ -103,7 +103,7 @@ function documentCard(doc) {
     h("div", { class: "sure" }, doc.known ? "known" : pct(doc.confidence), doc.known ? null : h("small", {}, "all tags right"),
       h("div", { class: doc.confidence < 0.5 ? "meter doubt" : "meter", "aria-hidden": "true" }, h("i", { style: { width: `${100 * Math.min(1, doc.confidence)}%` } }))),
     h("div", {},
-      h("div", { class: "text" }, doc.tokens.length ? markedText(doc, spans) : h("span", { class: "faint" }, "(no token)")),
+      h("div", { class: doc.tokens.length > 110 ? "text long" : "text" }, doc.tokens.length ? markedText(doc, spans) : h("span", { class: "faint" }, "(no token)")),
       h("div", { class: "head" },
         h("button", { type: "button", class: "who", "aria-expanded": String(open), onclick: toggle }, doc.id),
         h("span", {}, agreeing(doc)),
@@ -157,7 +157,7 @@ function versionsTable(doc) {
   const columns = columnsOf(doc, versions);
   const unfold = () => { docView.unfolded.add(doc.id); redraw(doc); focusIn(doc, "button.token"); };
   const heads = columns.map(([at, end]) => h("th", { scope: "col" }, end - at > 1
-    ? h("button", { type: "button", class: "skipped", title: words(doc, at, end), onclick: unfold }, `… ${end - at} words …`)
+    ? h("button", { type: "button", class: "skipped", title: words(doc, at, end), "aria-label": `show ${end - at} more words`, onclick: unfold }, `… ${end - at} …`)
     : h("button", {
       type: "button", class: "token", "data-at": at, "aria-pressed": String(at >= selected[0] && at < selected[1]),
       "aria-label": `token ${at + 1}: ${doc.tokens[at]}`, onclick: (event) => select(doc, at, event.shiftKey), onkeydown: (event) => moveSelection(doc, at, event),

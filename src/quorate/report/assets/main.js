@@ -28,7 +28,7 @@ function summarySection() {
         topics.map(([name, found]) => [h("h4", { class: "topic" }, name),
           h("ul", { class: "findings" }, found.map((finding) => h("li", {}, h("span", { class: "text" }, finding.text), link(finding))))])),
       h("div", {},
-        h("div", { class: "aside" }, h("h3", {}, "What to do next"), h("ol", { class: "steps" }, D.next.map((step) => h("li", {}, step)))),
+        h("div", { class: "aside" }, h("h3", {}, "What to do next"), h("ol", { class: "steps" }, D.next.map((step) => h("li", {}, step.split(/(--[a-z-]+)/).map((part) => (part.startsWith("--") ? h("code", {}, part) : part)))))),
         h("h3", {}, "How certain documents are"),
         histogram(D.documents.histogram, { label: "Documents by confidence", unit: "document", doubtBelow: 0.5 }))),
     D.certificate ? [h("h3", {}, "What is promised"), h("table", { style: { width: "auto" } }, h("tbody", {},

@@ -114,7 +114,7 @@ function groupsPart() {
   function draw() {
     const rows = all ? previous : previous.slice(0, FEW);
     more.hidden = all;
-    holder.replaceChildren(h("div", { class: "group-grid", style: { "grid-template-columns": `repeat(${groups.length}, max-content)` } },
+    holder.replaceChildren(h("div", { class: "group-grid", style: { "--n": groups.length } },
       groups.map((group, n) => h("div", { class: "head" }, h("b", {}, `Group ${n + 1}`),
         `${many(group.members.length, "annotator")} · accuracy ${pct(group.accuracy)} · ${fixed(group.informativeness, 2)} bits`, h("br"),
         h("span", { class: "soft" }, group.kinds.map(([kind, n_]) => `${n_} ${kind}`).join(", ")), h("br"),
