@@ -25,6 +25,8 @@ from quorate.tags import TagSet
 from quorate.trust import AS_STATED, Calibration, Certificate, certify
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from quorate.automatic import Choice
 
 __all__ = ["Accepted", "Consensus", "ConsensusSpan", "Result"]
@@ -71,6 +73,11 @@ class Consensus:
         if document.text is None or document.offsets is None:
             return " ".join(document.tokens[span.start : span.end])
         return document.text[document.offsets[span.start][0] : document.offsets[span.end - 1][1]]
+
+    def _repr_html_(self) -> str:
+        from quorate import notebook
+
+        return notebook.consensus_html(self)
 
 
 class Accepted(NamedTuple):
@@ -236,6 +243,34 @@ class Result:
         """
         with written_whole(path) as stream:
             jsonl.write(self, stream, probabilities=probabilities)
+
+    def plot_annotators(self, *, groups: int | None = None, name: str | None = None, bars: bool = False) -> Figure:
+        """A matplotlib figure of groups of like annotators, or of one: a column a group, a row a previous label.
+
+        ``groups`` is chosen unless given; ``bars`` draws bars in 3D in place of heat maps.
+        """
+        from quorate import figures
+
+        return figures.annotators_figure(self.annotators, self.tagset, groups=groups, name=name, bars=bars)
+
+    def plot_document(self, key: int | str) -> Figure:
+        """A matplotlib figure of a document, by its position or id: the consensus and everybody's version."""
+        from quorate import figures
+
+        return figures.document_figure(self[key], self.tagset)
+
+    def plot_trace(self) -> Figure:
+        """A matplotlib figure of the bound, pass by pass."""
+        if self.trace is None:
+            raise SettingsError("this result was not fitted pass by pass, so there is no trace to draw")
+        from quorate import figures
+
+        return figures.trace_figure(self.trace)
+
+    def _repr_html_(self) -> str:
+        from quorate import notebook
+
+        return notebook.result_html(self)
 
     def __len__(self) -> int:
         return len(self.corpus)

@@ -31,6 +31,8 @@ LAYERS = [
     ["infer.engine"],
     ["infer.vb"],
     ["settings", "summaries", "modelfile", "heldout"],
+    ["groups", "notebook"],
+    ["figures"],
     ["trust", "alike", "rivals"],
     ["decode", "models"],
     ["datasets.archives", "datasets.pico_tokens"],
@@ -55,10 +57,15 @@ LAYERS = [
     ["crf_ma"],
     ["api"],
     ["check", "comparison", "demo"],
-    ["tuning"],
+    ["tuning", "report.influence", "report.people", "report.page"],
+    ["report.documents", "report.findings"],
+    ["report.against"],
+    ["report.data"],
+    ["report"],
     ["cli.common"],
     ["cli.tables"],
     ["cli.combine", "cli.measure", "cli.data"],
+    ["cli.show"],
     ["cli"],
     ["__main__"],
 ]
@@ -143,7 +150,9 @@ def test_docs_name_only_options_that_exist() -> None:
 
     command = typer.main.get_command(app)
     known = {"--help", "--version"}
-    for sub in command.commands.values():  # type: ignore[attr-defined]
+    commands = list(command.commands.values())  # type: ignore[attr-defined]
+    for sub in commands:
+        commands.extend(getattr(sub, "commands", {}).values())  # those of a group, such as plot
         known |= {flag for parameter in sub.params for flag in parameter.opts if flag.startswith("--")}
     text = "\n".join(path.read_text(encoding="utf-8") for path in [ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
     used = set(re.findall(r"(?<![\w-])--[a-z][a-z0-9-]+", "\n".join(re.findall(r"quorate [^\n]*|`--[^`]*`", text))))

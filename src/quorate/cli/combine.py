@@ -18,6 +18,7 @@ from quorate.cli.common import (
     Quiet,
     Threads,
     app,
+    bar,
     console,
     fit_progress,
     write_json,
@@ -26,6 +27,7 @@ from quorate.errors import SettingsError
 from quorate.formats.notes import some
 
 if TYPE_CHECKING:
+    from quorate.api import BSC, CRFMA, MajorityVote
     from quorate.corpus import Corpus
     from quorate.decode import Accepted, Result
     from quorate.estimators import Known
@@ -176,6 +178,12 @@ def aggregate(
             metavar="FILE", help="Write version, settings and hashes of the input as JSON.", rich_help_panel=_OUT
         ),
     ] = None,
+    report: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE", help="Also write a report as HTML ('quorate report --help').", rich_help_panel=_OUT
+        ),
+    ] = None,
     threads: Threads = None,
     quiet: Quiet = False,
 ) -> None:
@@ -207,18 +215,18 @@ def aggregate(
         "threads": threads,
     }
     given = {name: value for name, value in chosen.items() if value is not None}
-    method, tuned = _from_settings_file(settings, method)
+    method, tuned = settings_from_file(settings, method)
     method = method or DEFAULT_METHOD
     model = estimator(method, **{**tuned, **given})
     if save is not None and not isinstance(model, BSC | CRFMA):
         raise SettingsError(f"method {method!r} has nothing to save (leave out --save)")
     if (accept is None) != (review is None):
         raise SettingsError("--accept and --review go together: a precision, and a file for the documents below it")
-    _check_outputs(inputs, [output, review, save, meta])
+    check_outputs(inputs, [output, review, save, meta, report])
     corpus = quorate.read(*inputs, format=from_format)
-    labels_known = _known(known, corpus)
-    with fit_progress(quiet) as report:
-        model.fit(corpus, known=labels_known, progress=report)
+    labels_known = known_labels(known, corpus)
+    with fit_progress(quiet) as after_pass:
+        model.fit(corpus, known=labels_known, progress=after_pass)
     if known not in ("none", "inline"):
         model.meta_["inputs"] |= {known: digest_of(known)}
     if save is not None and isinstance(model, BSC | CRFMA):
@@ -233,6 +241,8 @@ def aggregate(
         result.only(accepted.review).write(review, probabilities=probabilities)
     if meta is not None:
         write_json(model.meta_, meta)
+    if report is not None:
+        make_report(model, model.result_, report, inputs=inputs, known=labels_known, quiet=quiet)
     if not quiet:
         _say(_fit_summary(result, method, model.meta_["known"]))
         if accepted is not None:
@@ -250,7 +260,7 @@ def predict(
     quiet: Quiet = False,
 ) -> None:
     """Apply a saved model to new documents, from annotators old and new, or from none."""
-    _check_outputs([model, *inputs], [output])
+    check_outputs([model, *inputs], [output])
     fitted = quorate.load(model).set_params(threads=threads)
     result = fitted.combine(quorate.read(*inputs, format=from_format))
     result.write(output, probabilities=probabilities)
@@ -307,7 +317,7 @@ def demo(
     show(corpus, console(), written=write)
 
 
-def _from_settings_file(path: str | None, method: str | None) -> tuple[str | None, dict[str, Any]]:
+def settings_from_file(path: str | None, method: str | None) -> tuple[str | None, dict[str, Any]]:
     """Method and settings from a file of 'tune'; a method given on the command line must be the same."""
     if path is None:
         return method, {}
@@ -324,7 +334,8 @@ def _from_settings_file(path: str | None, method: str | None) -> tuple[str | Non
     return tuned_method, settings
 
 
-def _known(known: str, corpus: Corpus) -> Known:
+def known_labels(known: str, corpus: Corpus) -> Known:
+    """What --known stands for."""
     from quorate.formats import read_known
 
     if known == "none":
@@ -332,7 +343,26 @@ def _known(known: str, corpus: Corpus) -> Known:
     return "inline" if known == "inline" else read_known(known, corpus)
 
 
-def _check_outputs(inputs: list[str], outputs: list[str | None]) -> None:
+def make_report(
+    model: BSC | CRFMA | MajorityVote,
+    result: Result,
+    path: str,
+    *,
+    inputs: list[str],
+    known: Known = None,
+    quiet: bool = False,
+    **options: Any,
+) -> None:
+    """Write a report about a result, with a progress bar; documents with known labels are told apart."""
+    from quorate.report import write_report
+
+    given = {document.id for document in result.corpus if document.gold is not None} if known == "inline" else known
+    title = options.pop("title", None) or some([Path(name).name for name in inputs])
+    with bar("reporting", quiet) as progress:
+        write_report(model, path, result=result, title=title, known=set(given or ()), progress=progress, **options)
+
+
+def check_outputs(inputs: list[str], outputs: list[str | None]) -> None:
     """Refuse, before any work, outputs that cannot be written, or that would take the place of something else."""
     from quorate.files import check_can_write
 
