@@ -51,7 +51,7 @@ LAYERS = [
     ["samples"],
     ["api"],
     ["check", "comparison", "demo"],
-    ["tuning", "report.influence", "report.people", "report.page"],
+    ["tuning", "report.influence", "report.people", "report.page", "report.promises"],
     ["report.documents", "report.findings"],
     ["report.against"],
     ["report.data"],
