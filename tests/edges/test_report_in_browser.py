@@ -399,6 +399,25 @@ def test_character_text_keeps_its_blanks(open_page: Open, tmp_path: Path) -> Non
     assert shown.endswith(" (who?)  sang. ")
 
 
+def test_odd_documents_and_a_certificate(open_page: Open, tmp_path: Path) -> None:
+    documents = [
+        Document("empty", (), {"a": ()}),
+        Document("bare", ("x", "y")),
+        Document("soft", ("x", "y"), {"a": ({"B-X": 0.6, "O": 0.4}, "O"), "b": ("B-X", None)}, ("B-X", None)),
+        Document("gold only", ("z",), {"a": ("O",)}, ("B-NEW",)),
+    ]
+    model = BSC(max_passes=3).fit(Corpus(documents))
+    model.result_.certificate = {"expected_f1": 0.8, "interval": (0.7, 0.9)}  # type: ignore[attr-defined]
+    write_report(model, tmp_path / "report.html")
+    page = open_page(tmp_path / "report.html")
+    assert "between 70.0 and 90.0" in page.locator("#summary").inner_text()
+    cards = page.locator("#doc-list .doc")
+    assert cards.count() == 4
+    for card in range(4):
+        cards.nth(card).locator("button.who").click()
+    assert page.locator("#doc-list .panel").count() == 4
+
+
 def test_an_empty_page_of_documents(open_page: Open, model: BSC, tmp_path: Path) -> None:
     path = tmp_path / "report.html"
     write_report(model, path, documents=0)

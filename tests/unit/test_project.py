@@ -57,7 +57,7 @@ LAYERS = [
     ["crf_ma"],
     ["api"],
     ["check", "comparison", "demo"],
-    ["tuning", "report.influence", "report.people", "report.page"],
+    ["tuning", "report.influence", "report.people", "report.page", "report.promises"],
     ["report.documents", "report.findings"],
     ["report.against"],
     ["report.data"],

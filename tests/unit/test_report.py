@@ -190,10 +190,13 @@ class Promise:
 def test_a_certificate_and_reasons_are_shown_where_there_are_any(sample: Corpus) -> None:
     model = BSC(max_passes=2).fit(sample)
     model.result_.certificate = Promise(0.8, 0.7, 0.9, "no gold was used")  # type: ignore[attr-defined]
+    model.result_.guard = "the vote was kept"  # type: ignore[attr-defined]
     model.result_.reasons = {"temper": "annotators repeat one another"}  # type: ignore[attr-defined]
     found = collect(model, model.result_, title="", documents=0)
-    assert [row["name"] for row in found["certificate"]] == ["expected f1", "low", "high", "note"]
+    assert [row["name"] for row in found["certificate"]["rows"]] == ["expected f1", "low", "high", "note"]
+    assert [found["certificate"][name] for name in ("f1", "low", "high")] == [0.8, 0.7, 0.9]
     assert {row["name"]: row["why"] for row in found["settings"]}["temper"] == "annotators repeat one another"
+    assert found["notes"][0] == "the vote was kept"
 
 
 @given(st.recursive(st.text() | st.floats(allow_nan=False, allow_infinity=False) | st.none(), st.lists, max_leaves=8))

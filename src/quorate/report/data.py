@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -20,6 +19,7 @@ from quorate.report.against import against_gold, against_vote, majority_of
 from quorate.report.documents import Codes, chosen_documents, document_records
 from quorate.report.findings import DOUBTFUL, find, next_steps
 from quorate.report.people import HABITS, Person, blind_types, people
+from quorate.report.promises import certificate_of, guard_of, reasons_of
 from quorate.score import measure_agreement
 from quorate.settings import Settings
 from quorate.tags import Scheme
@@ -91,7 +91,7 @@ def collect(
         "agreement": agreement,
         "fit": _fit(result),
         "settings": _settings(result),
-        "certificate": _certificate(result),
+        "certificate": certificate_of(result),
         "gold": gold,
         "vote": None if votes is None else against_vote(result, votes),
     }
@@ -132,6 +132,9 @@ def _plain(value: Any) -> Any:
 
 def _notes(result: Result) -> list[str]:
     notes = list(result.corpus.notes)
+    guard = guard_of(result)
+    if guard is not None:
+        notes.insert(0, guard)
     if result.repaired:
         notes.append(f"{result.repaired:,} tags that could not follow the one before were repaired")
     return notes
@@ -339,8 +342,7 @@ def _fit(result: Result) -> dict[str, Any] | None:
 def _settings(result: Result) -> list[dict[str, Any]]:
     """Every setting, its value, and why it has it."""
     defaults = Settings().plain()
-    reasons = getattr(result, "reasons", None)
-    reasons = reasons if isinstance(reasons, Mapping) else {}
+    reasons = reasons_of(result)
     rows = []
     for name, value in result.settings.items():
         if name == "method":
@@ -348,25 +350,6 @@ def _settings(result: Result) -> list[dict[str, Any]]:
         why = reasons.get(name) or ("default" if name in defaults and defaults[name] == value else "given")
         rows.append({"name": name, "value": "–" if value is None else str(value), "why": str(why)})
     return rows
-
-
-def _certificate(result: Result) -> list[dict[str, Any]] | None:
-    """What is promised about this consensus without gold, field by field, where the result has such a promise."""
-    promise = getattr(result, "certificate", None)
-    if promise is None:
-        return None
-    if dataclasses.is_dataclass(promise) and not isinstance(promise, type):
-        fields = {field.name: getattr(promise, field.name) for field in dataclasses.fields(promise)}
-    elif hasattr(promise, "_asdict"):
-        fields = promise._asdict()
-    elif isinstance(promise, Mapping):
-        fields = dict(promise)
-    else:
-        fields = {"certificate": str(promise)}
-    shown = (str, int, float, bool)
-    return [
-        {"name": name.replace("_", " "), "value": value} for name, value in fields.items() if isinstance(value, shown)
-    ] or None
 
 
 def _summary(result: Result, data: Mapping[str, Any], embedded: int) -> dict[str, Any]:

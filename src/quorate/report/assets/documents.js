@@ -128,7 +128,7 @@ function focusIn(doc, selector) {
 }
 
 function documentPanel(doc) {
-  return [h("h4", {}, "Everybody's version"), versionsTable(doc), editor(doc), whyPart(doc)];
+  return [h("h3", {}, "Everybody's version"), versionsTable(doc), editor(doc), whyPart(doc)];
 }
 
 // Which tokens to show: those in or near somebody's span; a longer run that everybody leaves alone is folded.
@@ -195,18 +195,18 @@ function whyPart(doc) {
   if (!why) {
     const reason = doc.known ? "The labels of this document were given as known." : D.documents.explained
       ? "How far each annotator moved this document cannot be told apart here." : "With this method every vote counts the same: there is nothing more to explain.";
-    return [h("h4", {}, "Why"), h("p", { class: "small soft" }, reason)];
+    return [h("h3", {}, "Why"), h("p", { class: "small soft" }, reason)];
   }
   const inConsensus = (span) => consensusSpans(doc).some((one) => sameSpan(one, span));
   const asked = why.spans.map((span, n) => ({ span, n, in: inConsensus(span) }))
     .filter((one) => one.in || one.span[3] >= 0.02).sort((a, b) => b.in - a.in || b.span[3] - a.span[3]);
   const turns = why.changes.map(([gone, come], a) => [a, gone, come]).filter(([, gone, come]) => gone.length || come.length);
   return [
-    h("h4", {}, "Why"),
+    h("h3", {}, "Why"),
     h("p", { class: "small soft" }, "How much each annotator moves the probability of a span, all else as it is: to the right they speak for it, to the left against it. ",
       "Nothing is fitted again; only what they said here is taken away."),
     asked.length ? h("div", { class: "why" }, asked.map((one) => spanCard(doc, one))) : h("p", { class: "small" }, "Nobody marked anything here."),
-    h("h4", {}, "What would change without them"),
+    h("h3", {}, "What would change without them"),
     turns.length ? h("ul", { class: "turns" }, turns.map(([a, gone, come]) => h("li", {}, "Without ", h("b", {}, PEOPLE[why.who[a]].name), ": ",
       gone.map((span, n) => [n ? ", " : "", spanInWords(doc, span)]), gone.length ? " would go" : "", gone.length && come.length ? "; " : "",
       come.map((span, n) => [n ? ", " : "", spanInWords(doc, span)]), come.length ? " would come" : "", ".")))

@@ -9,9 +9,8 @@ function summarySection() {
   if (gold && gold.method.strict) tile("F1 against gold", fixed(100 * gold.method.strict[2], 1),
     gold.vote ? `majority vote ${fixed(100 * gold.vote.strict[2], 1)}` : `${int(gold.documents)} documents`);
   else if (gold) tile("Right by gold", pct(gold.method.accuracy, 1), `${int(gold.documents)} documents`);
-  for (const { name, value } of D.certificate || []) {
-    if (tiles.length < 3 && typeof value === "number") tile(name, value <= 1 && value >= 0 ? pct(value, 1) : int(value));
-  }
+  const C = D.certificate, points = (x) => fixed(x <= 1 ? 100 * x : x, 1);
+  if (C && C.f1 !== null) tile("Expected F1, without gold", points(C.f1), C.low === null ? null : `between ${points(C.low)} and ${points(C.high)}`);
   tile("Documents to look at", int(D.documents.doubtful), `of ${int(S.documents)}: more likely to hold a mistake than not`);
   tile("Mean confidence", pct(S.confidence), "that a whole document is right");
   if (S.spans !== undefined) tile("Spans", int(S.spans), `${pct(S.spans ? S.sure_spans / S.spans : 0)} at least 90% certain`);
@@ -32,8 +31,8 @@ function summarySection() {
         h("h3", {}, "How certain documents are"),
         histogram(D.documents.histogram, { label: "Documents by confidence", unit: "document", doubtBelow: 0.5 }))),
     D.certificate ? [h("h3", {}, "What is promised"), h("table", { style: { width: "auto" } }, h("tbody", {},
-      D.certificate.map(({ name, value }) => h("tr", {}, h("th", { scope: "row" }, name), h("td", { class: "num" }, typeof value === "number" ? fixed(value, 3) : value)))))] : null,
-    D.notes.length ? [h("h3", {}, "Noticed while reading"), h("ul", { class: "small soft" }, D.notes.map((note) => h("li", {}, note)))] : null,
+      D.certificate.rows.map(({ name, value }) => h("tr", {}, h("th", { scope: "row" }, name), h("td", { class: "num" }, typeof value === "number" ? fixed(value, 3) : value)))))] : null,
+    D.notes.length ? [h("h3", {}, "Noticed on the way"), h("ul", { class: "small soft" }, D.notes.map((note) => h("li", {}, note)))] : null,
   ];
 }
 
@@ -98,7 +97,7 @@ function voteSection() {
   const whole = V.spans ? Math.max(V.spans.vote, 1) : 1;
   return [
     h("p", { class: "intro" }, `The consensus differs from a vote on every token in ${many(V.documents, "document")} of ${int(total)} (${pct(V.documents / total)}), at ${many(V.tokens, "token")}.`),
-    spans ? h("div", { class: "scroll" }, h("table", { style: { width: "auto" } }, h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "Spans of the vote"), h("th", { class: "num", scope: "col" }, int(V.spans.vote)), h("th", {}, ""))),
+    spans ? h("div", { class: "scroll" }, h("table", { style: { width: "auto" } }, h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "Spans of the vote"), h("th", { class: "num", scope: "col" }, int(V.spans.vote)), h("td", {}))),
       h("tbody", {}, spans.map(([name, n]) => h("tr", {}, h("th", { scope: "row", style: { "font-weight": 400 } }, name), h("td", { class: "num" }, int(n)), h("td", { class: "num soft" }, pct(n / whole)))),
         h("tr", {}, h("th", { scope: "row", style: { "font-weight": 400 } }, "added, where the vote has none"), h("td", { class: "num" }, int(V.spans.added)), h("td", {}, ""))))) : null,
     changed.length ? [h("h3", {}, "For example"), h("div", { class: "examples" }, changed.map((doc) => h("div", { class: "example" },
@@ -119,8 +118,8 @@ function goldSection() {
   const number = (x) => fixed(100 * x, 1);
   const line = (name, of) => h("tr", {}, h("th", { scope: "row" }, name), scores.flatMap(([, key]) => of[key].map((x) => h("td", { class: "num" }, number(x)))), h("td", { class: "num" }, pct(of.accuracy, 1)));
   const table = h("div", { class: "scroll" }, h("table", { style: { width: "auto" } }, h("thead", {},
-    scores.length ? h("tr", {}, h("th", {}, ""), scores.map(([name]) => h("th", { colspan: 3, scope: "colgroup", class: "num" }, name)), h("th", {}, "")) : null,
-    h("tr", {}, h("th", { scope: "col" }, ""), scores.flatMap(() => ["Precision", "Recall", "F1"].map((name) => h("th", { scope: "col", class: "num" }, name))), h("th", { scope: "col", class: "num" }, "Tokens right"))),
+    scores.length ? h("tr", {}, h("td", {}), scores.map(([name]) => h("th", { colspan: 3, scope: "colgroup", class: "num" }, name)), h("td", {})) : null,
+    h("tr", {}, h("td", {}), scores.flatMap(() => ["Precision", "Recall", "F1"].map((name) => h("th", { scope: "col", class: "num" }, name))), h("th", { scope: "col", class: "num" }, "Tokens right"))),
     h("tbody", {}, line("Consensus", M), V ? line("Majority vote", V) : null)));
   const charts = [["Spans", G.calibration.spans], ["Tokens", G.calibration.tokens], ["Whole documents", G.document_calibration]].filter(([, found]) => found);
   return [

@@ -77,7 +77,7 @@ function personPanel(row) {
   const values = D.matrices.of[PEOPLE.indexOf(row)];
   if (!values && row.kind === "new") return [spans, h("p", { class: "soft" }, "The fit had not met them, and takes them for average.")];
   if (!values) return [spans, h("p", { class: "soft" }, "Only the matrices of those who gave most labels are in this file.")];
-  return [spans, h("h4", {}, "What they say, given the truth"), matricesPart(values)];
+  return [spans, h("h3", {}, "What they say, given the truth"), matricesPart(values)];
 }
 
 // The matrices of one annotator: one for each label they gave before, or a single one.
