@@ -139,17 +139,18 @@ class Result:
         """
         spans = consensus_spans(self._decoded, self.tagset)
         document = np.searchsorted(self._doc_start, spans.start, side="right") - 1
-        posterior = self._decoded.posterior
+        posterior, opens = self._decoded.posterior, self.tagset.opens
         if self.tagset.outside is None:
-            stated = posterior[spans.start, self._decoded.path]
-            return certify(document, stated, stated, np.diff(self._doc_start).astype(np.float64))
+            stated, everything = posterior[spans.start, self._decoded.path], np.diff(self._doc_start).astype(np.float64)
+            return certify(document, stated, self.calibration, everything, everything)
         stated = self._decoded.span_probability[spans.start]
-        if self.tagset.opens.any():
-            opening = np.concatenate([[0.0], np.cumsum(posterior[:, self.tagset.opens].sum(axis=1))])
-            expected = np.diff(opening[self._doc_start])
-        else:  # where no label says that a span begins, those that were missed are not seen
-            expected = np.bincount(document, stated, minlength=len(self)).astype(np.float64)
-        return certify(document, stated, self.calibration.spans(stated), expected)
+        if not opens.any():  # where no label says that a span begins, those that were missed are not seen
+            given = np.bincount(document, minlength=len(self)).astype(np.float64)
+            return certify(document, stated, self.calibration, given, given)
+        sharp = posterior ** (1 / self.calibration.sharpness)
+        sharp /= sharp.sum(axis=1, keepdims=True)
+        openings = (np.concatenate([[0.0], np.cumsum(p[:, opens].sum(axis=1))]) for p in (sharp, posterior))
+        return certify(document, stated, self.calibration, *(np.diff(total[self._doc_start]) for total in openings))
 
     def accept(self, precision: float) -> Accepted:
         """Part the documents: those whose spans together meet an expected precision, and those for a person to see.
