@@ -110,8 +110,8 @@ def fit_span_map(agreement: Agreement, probability: Floats) -> tuple[float, floa
 class Certificate(NamedTuple):
     """What is expected of a consensus, from its own probabilities: no gold is used.
 
-    ``low`` to ``high`` holds what follows from probabilities as stated and as calibrated, and from what hidden annotators
-    confirmed, with chance in the documents. ``calibrated`` says whether hidden annotators were asked at all.
+    ``low`` to ``high`` holds what follows from probabilities as stated and as calibrated, and from what hidden
+    annotators confirmed, with chance in the documents. ``calibrated`` says whether any were asked.
 
     >>> Certificate(0.85, 0.8, 0.82, 0.78, 0.86, True).f1
     0.82
