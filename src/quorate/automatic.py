@@ -246,9 +246,9 @@ def _calibrated(hidden: Hidden, engine: ThreadsEngine, model: vb.Model) -> Calib
     decoded = decode(sharpness)
     agreement = hidden.agreement(decoded)
     if hidden.rest.tagset.outside is None:
-        return Calibration(sharpness, confirmed=agreement.strict)
+        return Calibration(sharpness)
     shift, slope = fit_span_map(agreement, decoded.span_probability[agreement.found.start])
-    return Calibration(sharpness, shift, slope, agreement.strict)
+    return Calibration(sharpness, shift, slope)
 
 
 def settings_left_open(values: Mapping[str, Any]) -> tuple[str, ...]:

@@ -163,12 +163,6 @@ class Agreement(NamedTuple):
         """The mean of the strict and the relaxed score."""
         return float(_f1(self.table.sum(axis=1)))
 
-    @property
-    def strict(self) -> float:
-        """The strict score alone."""
-        matched, hidden, expected = self.table[:3].sum(axis=1)
-        return float(2 * matched / max(hidden + expected, _TINY))
-
     def gain_over(self, other: Agreement, *, draws: int = 200) -> tuple[float, float]:
         """How much more this one scores than another on the same documents, and the standard error of that."""
         D = self.table.shape[1]
