@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from quorate import formats
 from quorate.corpus import Corpus, Document
-from quorate.files import written_whole
-from quorate.formats import jsonl
+from quorate.formats.pages import Book, Page, Reading, ReadingSpan
 from quorate.infer.engine import Decoded
 from quorate.infer.vb import Trace
 from quorate.summaries import AnnotatorSummaries
@@ -62,6 +62,17 @@ class Consensus:
         if document.text is None or document.offsets is None:
             return " ".join(document.tokens[span.start : span.end])
         return document.text[document.offsets[span.start][0] : document.offsets[span.end - 1][1]]
+
+    def reading(self) -> Reading:
+        """The consensus as writers take it."""
+        return Reading(
+            "quorate",
+            [ReadingSpan(*span) for span in self.spans],
+            self.tags,
+            self.confidence,
+            self.token_confidence.tolist(),
+            self.probabilities,
+        )
 
 
 class Result:
@@ -117,8 +128,10 @@ class Result:
         """For every document, ``[L, J]`` the probability of every label at every token."""
         return [self._decoded.posterior[self._tokens(d)] for d in range(len(self))]
 
-    def write(self, path: str | Path, *, probabilities: bool = False) -> None:
-        """Write the consensus as JSONL, whole or not at all; ``-`` is standard output.
+    def write(self, path: str | Path, format: str | None = None, *, probabilities: bool = False) -> None:
+        """Write the consensus, whole or not at all; ``-`` is standard output.
+
+        ``format`` is one that is written (see ``quorate formats``); unless given, the path's ending says which.
 
         >>> import quorate, tempfile
         >>> with tempfile.TemporaryDirectory() as folder:
@@ -126,8 +139,18 @@ class Result:
         ...     len(Path(folder, "votes.jsonl").read_text().splitlines())
         320
         """
-        with written_whole(path) as stream:
-            jsonl.write(self, stream, probabilities=probabilities)
+        formats.write(self.book(probabilities=probabilities), path, format)
+
+    def book(self, *, probabilities: bool = False) -> Book:
+        """The consensus as writers take it."""
+        model = f"quorate {self.settings.get('method', '')}".strip()
+        return Book(
+            lambda: (Page(one.document, consensus=one.reading()) for one in self),
+            self.labels,
+            self.tagset.scheme,
+            model,
+            probabilities,
+        )
 
     def __len__(self) -> int:
         return len(self.corpus)
