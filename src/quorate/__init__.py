@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from quorate.corpus import Corpus, Document
     from quorate.decode import Consensus, ConsensusSpan, Result
     from quorate.errors import FitError, InputError, ModelFileError, OutputError, QuorateError, SettingsError
-    from quorate.formats import read
+    from quorate.formats import read, read_layers
+    from quorate.layers import LayeredResult, aggregate_layers
+    from quorate.people import Profile
     from quorate.samples import sample
     from quorate.tags import Scheme, Span, TagSet
 
@@ -34,9 +36,11 @@ __all__ = [
     "Document",
     "FitError",
     "InputError",
+    "LayeredResult",
     "MajorityVote",
     "ModelFileError",
     "OutputError",
+    "Profile",
     "QuorateError",
     "Result",
     "Scheme",
@@ -45,8 +49,10 @@ __all__ = [
     "TagSet",
     "WorstWorker",
     "aggregate",
+    "aggregate_layers",
     "load",
     "read",
+    "read_layers",
     "sample",
     "score",
     "simulate",
@@ -58,7 +64,9 @@ _HOMES = {
     "quorate.corpus": ("Corpus", "Document"),
     "quorate.decode": ("Consensus", "ConsensusSpan", "Result"),
     "quorate.errors": ("FitError", "InputError", "ModelFileError", "OutputError", "QuorateError", "SettingsError"),
-    "quorate.formats": ("read",),
+    "quorate.formats": ("read", "read_layers"),
+    "quorate.layers": ("LayeredResult", "aggregate_layers"),
+    "quorate.people": ("Profile",),
     "quorate.samples": ("sample",),
     "quorate.tags": ("Scheme", "Span", "TagSet"),
 }

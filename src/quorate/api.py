@@ -30,6 +30,7 @@ from quorate.infer.condense import condense
 from quorate.infer.engine import Decoded, ThreadsEngine
 from quorate.infer.text import Words
 from quorate.infer.truth import Independent, Markov, Truth, Uniform
+from quorate.people import Profile, Trust, trust_of
 from quorate.rivals import majority, one_worker_a_document
 from quorate.settings import AnnotatorModel, Decode, Inference, Settings, Ties, TruthModel, Zeros, choice, scheme_named
 from quorate.summaries import AnnotatorSummaries, summarise
@@ -178,7 +179,7 @@ class BSC(_Estimator):
         engine = self._engine(corpus, encoded, clamped)
         fitted = vb.fit(
             self._condensed(settings, encoded, clamped) or engine,
-            _model(settings, tagset, encoded),
+            _model(settings, tagset, encoded, trust_of(encoded.annotators, corpus.profiles)),
             encoded.cells,
             start=settings.start,
             max_passes=settings.max_passes,
@@ -187,7 +188,7 @@ class BSC(_Estimator):
             restarts=settings.restarts,
             progress=progress,
         )
-        self.settings_, self.tagset_, self.trace_ = settings, tagset, fitted.trace
+        self.settings_, self.tagset_, self.trace_, self.profiles_ = settings, tagset, fitted.trace, corpus.profiles
         self._model, self._names, self._words = fitted.model, encoded.annotators, encoded.words
         decoded = vb.decode(engine, fitted.model, encoded.cells, by_token=settings.decode is Decode.TOKEN)
         self.annotators_ = summarise(encoded, decoded.cells, fitted.model.annotators)
@@ -228,6 +229,7 @@ class BSC(_Estimator):
             "seconds": self.trace_.seconds,
             "tags": {"scheme": self.tagset_.scheme.value, "labels": self.tagset_.labels},
             "annotators": self._names,
+            "profiles": {name: profile.plain() for name, profile in self.profiles_.items()},
             "words": self._words,
         }
         modelfile.save(modelfile.Stored(meta, arrays), path)
@@ -243,7 +245,9 @@ class BSC(_Estimator):
         model.trace_ = vb.Trace(tuple(meta["bounds"]), reason, tuple(meta["starts"]), meta["seconds"])
         model.tagset_ = TagSet(Scheme(meta["tags"]["scheme"]), tuple(meta["tags"]["labels"]))
         model._names, model._words = tuple(meta["annotators"]), tuple(meta["words"])
-        blank = _parts(settings, model.tagset_, len(model._names), len(model._words))
+        model.profiles_ = {name: Profile.of(**fields) for name, fields in meta.get("profiles", {}).items()}
+        trust = trust_of(model._names, model.profiles_)
+        blank = _parts(settings, model.tagset_, len(model._names), len(model._words), trust)
         model._model = vb.Model(
             blank.truth.restored(arrays),
             blank.annotators.restored(arrays),
@@ -566,7 +570,7 @@ class _Parts(NamedTuple):
     text: Words | None
 
 
-def _parts(settings: Settings, tagset: TagSet, n_annotators: int, n_words: int) -> _Parts:
+def _parts(settings: Settings, tagset: TagSet, n_annotators: int, n_words: int, trust: Trust) -> _Parts:
     """The model's parts before any data."""
     prior = AnnotatorPrior(
         tagset,
@@ -576,6 +580,7 @@ def _parts(settings: Settings, tagset: TagSet, n_annotators: int, n_words: int) 
         forbid=settings.invalid is not Invalid.KEEP,
         habit0=settings.habit0,
         point=settings.inference is not Inference.VB,
+        trust=trust,
     )
     point = settings.inference is Inference.EM
     return _Parts(
@@ -585,8 +590,8 @@ def _parts(settings: Settings, tagset: TagSet, n_annotators: int, n_words: int) 
     )
 
 
-def _model(settings: Settings, tagset: TagSet, encoded: Encoded) -> vb.Model:
-    return vb.Model(*_parts(settings, tagset, len(encoded.annotators), len(encoded.words)), settings.temper)
+def _model(settings: Settings, tagset: TagSet, encoded: Encoded, trust: Trust) -> vb.Model:
+    return vb.Model(*_parts(settings, tagset, len(encoded.annotators), len(encoded.words), trust), settings.temper)
 
 
 def _checked_threads(threads: int | None) -> int | None:

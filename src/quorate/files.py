@@ -58,6 +58,8 @@ def folder_written_whole(path: str | Path) -> Iterator[Path]:
     ...     sorted(file.name for file in Path(place, "out").iterdir())
     ['a.txt']
     """
+    if str(path) == "-":
+        raise OutputError("a folder cannot go to standard output (give a name)")
     target = Path(path).resolve()
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise OutputError(f"{path}: there already, and not an empty folder (give another name)")

@@ -13,7 +13,7 @@ from typing import Any
 from quorate.errors import InputError, SettingsError
 from quorate.files import written_whole
 
-__all__ = ["Kind", "Profile", "pseudonyms", "read_map", "read_profiles"]
+__all__ = ["Kind", "Profile", "Trust", "pseudonyms", "read_map", "read_profiles", "trust_of"]
 
 _MOST_TRUST = 1000.0
 
@@ -69,6 +69,28 @@ class Profile:
             _TRUST[what] if trust is None else float(trust),
             abstains if abstains is not None else what is Kind.RULE,
         )
+
+    def plain(self) -> dict[str, Any]:
+        """As plain values, for a file.
+
+        >>> Profile.of(kind="model").plain()
+        {'kind': 'model', 'trust': 1.0, 'abstains': False}
+        """
+        return {"kind": self.kind.value, "trust": self.trust, "abstains": self.abstains}
+
+
+Trust = tuple[float, ...] | None
+"""How far each annotator is trusted beforehand, in order; ``None``: all alike."""
+
+
+def trust_of(names: Iterable[str], profiles: Mapping[str, Profile]) -> Trust:
+    """The trust of everybody, by their profiles.
+
+    >>> trust_of(["ann", "eva"], {"eva": Profile.of(kind="expert")}), trust_of(["ann"], {})
+    ((1.0, 10.0), None)
+    """
+    trust = tuple(profiles[name].trust if name in profiles else 1.0 for name in names)
+    return None if all(value == 1.0 for value in trust) else trust
 
 
 def read_profiles(given: str | Path | Mapping[str, Any]) -> dict[str, Profile]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,19 +10,21 @@ import typer
 
 import quorate
 from quorate.cli.common import (
-    Format,
     Inputs,
     Output,
     Probabilities,
     Quiet,
+    Reading,
     Threads,
+    To,
     app,
     console,
     fit_progress,
+    reads,
+    say,
     write_json,
 )
 from quorate.errors import SettingsError
-from quorate.formats.notes import some
 
 if TYPE_CHECKING:
     from quorate.api import Known
@@ -42,6 +43,7 @@ _OUT = "What is written"
     "quorate aggregate shards/ -o consensus.jsonl --save crowd.quorate --probabilities\n\n"
     "zcat crowd.jsonl.gz | quorate aggregate - --method mv > votes.jsonl"
 )
+@reads
 def aggregate(
     inputs: Inputs,
     output: Output = "-",
@@ -53,11 +55,18 @@ def aggregate(
         str | None,
         typer.Option(metavar="FILE", help="Settings that 'tune' wrote; other options win.", rich_help_panel=_MODEL),
     ] = None,
-    from_format: Format = None,
     scheme: Annotated[
         str | None,
         typer.Option(metavar="SCHEME", help="bio, bioes, io or plain; inferred if not given.", rich_help_panel=_DATA),
     ] = None,
+    layers: Annotated[
+        str,
+        typer.Option(
+            metavar="none|auto",
+            help="Overlapping spans: none keeps the longer; auto combines them in layers of their own.",
+            rich_help_panel=_DATA,
+        ),
+    ] = "none",
     invalid: Annotated[
         str | None,
         typer.Option(
@@ -136,6 +145,7 @@ def aggregate(
             metavar="WAY", help="sequence (default): the best valid one; token: each by itself.", rich_help_panel=_OUT
         ),
     ] = None,
+    to: To = None,
     probabilities: Probabilities = False,
     save: Annotated[
         str | None, typer.Option(metavar="MODEL", help="Keep the fitted model in this file.", rich_help_panel=_OUT)
@@ -148,6 +158,8 @@ def aggregate(
     ] = None,
     threads: Threads = None,
     quiet: Quiet = False,
+    *,
+    reading: Reading,
 ) -> None:
     """Combine annotations into one sequence per document, with confidence."""
     from quorate.api import BSC, estimator
@@ -181,8 +193,19 @@ def aggregate(
     model = estimator(method, **{**tuned, **given})
     if save is not None and not isinstance(model, BSC):
         raise SettingsError(f"method {method!r} has nothing to save (leave out --save)")
-    _check_outputs(inputs, [output, save, meta])
-    corpus = quorate.read(*inputs, format=from_format)
+    _check_outputs(inputs, [output, save, meta], to)
+    if layers not in ("none", "auto"):
+        raise SettingsError(f"--layers {layers!r} is not known (one of: none, auto)")
+    if layers == "auto":
+        found = reading.layers(inputs)
+        if len(found) > 1:
+            if save is not None or known not in ("none", "inline"):
+                raise SettingsError(f"{len(found)} layers cannot be saved, nor known from a file (take one by one)")
+            _aggregate_layers(found, method, {**tuned, **given}, known, output, to, probabilities, meta, quiet)
+            return
+        corpus = next(iter(found.values()))
+    else:
+        corpus = reading.corpus(inputs)
     labels_known = _known(known, corpus)
     with fit_progress(quiet) as report:
         model.fit(corpus, known=labels_known, progress=report)
@@ -190,30 +213,61 @@ def aggregate(
         model.meta_["inputs"] |= {known: digest_of(known)}
     if save is not None and isinstance(model, BSC):
         model.save(save)
-    model.result_.write(output, probabilities=probabilities)
+    model.result_.write(output, to, probabilities=probabilities)
     if meta is not None:
         write_json(model.meta_, meta)
     if not quiet:
-        _say(_fit_summary(model.result_, method, model.meta_["known"]))
+        say(_fit_summary(model.result_, method, model.meta_["known"]))
+
+
+def _aggregate_layers(
+    layers: dict[str, Corpus],
+    method: str,
+    settings: dict[str, Any],
+    known: str,
+    output: str,
+    to: str | None,
+    probabilities: bool,
+    meta: str | None,
+    quiet: bool,
+) -> None:
+    """Combine each layer, and put the results together."""
+    from quorate.api import estimator
+    from quorate.layers import LayeredResult
+
+    models = {name: estimator(method, **settings) for name in layers}
+    for name, corpus in layers.items():
+        with fit_progress(quiet) as report:
+            models[name].fit(corpus, known=_known(known, corpus), progress=report)
+    result = LayeredResult({name: model.result_ for name, model in models.items()})
+    result.write(output, to, probabilities=probabilities)
+    if meta is not None:
+        write_json({name: model.meta_ for name, model in models.items()}, meta)
+    if not quiet:
+        for name, model in models.items():
+            say(f"layer {name}: {line}" for line in _fit_summary(model.result_, method, model.meta_["known"]))
 
 
 @app.command(epilog="Example: quorate predict crowd.quorate new.jsonl -o consensus.jsonl")
+@reads
 def predict(
     model: Annotated[str, typer.Argument(metavar="MODEL", help="A file that 'aggregate --save' wrote.")],
     inputs: Inputs,
     output: Output = "-",
-    from_format: Format = None,
+    to: To = None,
     probabilities: Probabilities = False,
     threads: Threads = None,
     quiet: Quiet = False,
+    *,
+    reading: Reading,
 ) -> None:
     """Apply a saved model to new documents, from annotators old and new, or from none."""
-    _check_outputs([model, *inputs], [output])
+    _check_outputs([model, *inputs], [output], to)
     fitted = quorate.load(model).set_params(threads=threads)
-    result = fitted.combine(quorate.read(*inputs, format=from_format))
-    result.write(output, probabilities=probabilities)
+    result = fitted.combine(reading.corpus(inputs))
+    result.write(output, to, probabilities=probabilities)
     if not quiet:
-        _say(_predict_summary(result, model))
+        say(_predict_summary(result, model))
 
 
 @app.command(epilog="Example: quorate annotators crowd.quorate --sort accuracy")
@@ -290,9 +344,13 @@ def _known(known: str, corpus: Corpus) -> Known:
     return "inline" if known == "inline" else read_known(known, corpus)
 
 
-def _check_outputs(inputs: list[str], outputs: list[str | None]) -> None:
+def _check_outputs(inputs: list[str], outputs: list[str | None], to: str | None) -> None:
     """Refuse, before any work, outputs that cannot be written, or that would take the place of something else."""
     from quorate.files import check_can_write
+    from quorate.formats.registry import named
+
+    if to is not None:
+        named(to, to_write=True)
 
     taken = {Path(name).resolve(): "an input" for name in inputs if name != "-"}
     for name in outputs:
@@ -305,11 +363,6 @@ def _check_outputs(inputs: list[str], outputs: list[str | None]) -> None:
         taken[place] = "another output"
 
 
-def _say(lines: list[str]) -> None:
-    for line in lines:
-        print(f"quorate: {line}", file=sys.stderr)
-
-
 def _counts(result: Result, what: str) -> str:
     corpus = result.corpus
     return f"{len(result):,} documents, {corpus.tokens:,} tokens, {len(corpus.annotators):,} annotators, {what}"
@@ -317,6 +370,8 @@ def _counts(result: Result, what: str) -> str:
 
 def _fit_summary(result: Result, method: str, n_known: int) -> list[str]:
     """What was combined, how it went, and what the user should know."""
+    from quorate.formats.notes import some
+
     tagset, trace, corpus = result.tagset, result.trace, result.corpus
     lines = [_counts(result, method), f"scheme {tagset.scheme.value}: {some(list(tagset.types), 10)}"]
     if trace is not None:
@@ -341,6 +396,8 @@ def _fit_summary(result: Result, method: str, n_known: int) -> list[str]:
 
 def _predict_summary(result: Result, model: str) -> list[str]:
     """What was combined, and whom the model had not met."""
+    from quorate.formats.notes import some
+
     lines = [_counts(result, f"model {model}")]
     strangers = [name for name in result.corpus.annotators if name not in result.annotators.names]
     if strangers:
@@ -356,6 +413,8 @@ def _repairs(result: Result) -> str:
 
 
 def _bare_documents(result: Result) -> list[str]:
+    from quorate.formats.notes import some
+
     bare = [document.id for document in result.corpus if not document.annotations]
     return [f"warning: no annotator for {some(bare)}: tagged from the words and the chain alone"] if bare else []
 

@@ -22,7 +22,17 @@ from quorate.formats.registry import FORMATS, folder_format, named, output_forma
 from quorate.people import Profile, read_map, read_profiles
 from quorate.units import Unit
 
-__all__ = ["FORMATS", "digest_of", "read", "read_consensus", "read_known", "read_layers", "write"]
+__all__ = [
+    "FORMATS",
+    "digest_of",
+    "named",
+    "output_format",
+    "read",
+    "read_consensus",
+    "read_known",
+    "read_layers",
+    "write",
+]
 
 Given = str | Path | Sequence[str | Path] | Any
 Names = str | Path | Mapping[str, str | None]
