@@ -11,7 +11,7 @@ from quorate.corpus import Corpus, Document, SoftTag, Tag
 from quorate.errors import InputError
 from quorate.formats.changes import TWICE, LabelChanges, rename_annotators
 from quorate.formats.layering import Layer, deal
-from quorate.formats.marked import Marked, Placed, TokenMark, Words, find_unit_of, placed, tagged
+from quorate.formats.marked import Marked, Placed, TokenMark, Words, find_unit_of, placed, tagged, units_matter
 from quorate.formats.notes import Notes, some
 from quorate.formats.opened import stem
 from quorate.people import Kind, Profile, pseudonyms
@@ -36,6 +36,10 @@ class Options:
 
 Item = Document | Placed
 _MERGED = 0
+_UNIT_UNKNOWN = (
+    "{} documents hold emoji or Windows line ends before a span, and nothing tells what offsets count: code points "
+    "were assumed (--offsets says it)"
+)
 
 
 class Assembly:
@@ -68,10 +72,14 @@ class Assembly:
                     laid.append((same, self._laid(changed, unit)))
                     continue
             laid.append((same, changed))
-        usual = units.most_common(1)[0][0] if units.total() else Unit.CODE_POINTS
+        told = units.most_common(1)[0][0] if units.total() else None
         for same, made in laid:
             # where a document's own spans do not tell what offsets count, the file's other documents do
-            self._put(self._laid(made, usual) if isinstance(made, Marked) else made, same)
+            if isinstance(made, Marked):
+                self.notes.count(_UNIT_UNKNOWN, told is None and units_matter(made))
+                self._put(self._laid(made, told or Unit.CODE_POINTS), same)
+            else:
+                self._put(made, same)
 
     def corpus(self) -> Corpus:
         """Everything as one corpus."""

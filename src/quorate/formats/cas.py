@@ -31,6 +31,7 @@ _LABELS = ("value", "label", "Label", "identifier")
 _CURATOR = "CURATION_USER"
 _INITIAL = "INITIAL_CAS"
 _TYPES = "TypeSystem.xml"
+_PROJECT = "exportedproject.json"
 _UNLABELLED = "{} spans without a label were left out"
 _MISSING = "XMI and CAS JSON need dkpro-cassis (pip install 'quorate[cas]')"
 
@@ -60,7 +61,7 @@ def _archive(given: Input, notes: Notes) -> Iterator[Marked]:
         where = f"{given.name}/{name}"
         if len(place.parts) >= 3 and place.parts[-3] in ("annotation", "curation"):
             document, user = place.parts[-2], place.stem
-        elif len(place.parts) == 1:
+        elif len(place.parts) == 1 and place.name != _PROJECT:
             document, user = place.stem, ""
         else:
             continue

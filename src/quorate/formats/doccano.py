@@ -20,7 +20,7 @@ from quorate.formats.json_records import decoded, records
 from quorate.formats.marked import Mark, Marked
 from quorate.formats.notes import Notes
 from quorate.formats.opened import Input, stem
-from quorate.formats.pages import Book, Page, Reading, outward_spans
+from quorate.formats.pages import Book, Page, Reading, outward_spans, unit_for
 from quorate.formats.zipped import members
 
 __all__ = ["read", "write"]
@@ -63,7 +63,7 @@ def _document(line: _Line, source: Source, number: int, annotator: str) -> Marke
     marks = [Mark(*span) for span in line.label or line.labels or ()]
     marks += [Mark(entity.start_offset, entity.end_offset, entity.label) for entity in line.entities or ()]
     name = str(number if line.id is None else line.id)
-    return Marked(name, line.text, {annotator: marks}, source, origin={"id": line.id})
+    return Marked(name, line.text, {annotator: marks}, source, origin={"tool": "doccano", "id": line.id})
 
 
 def write(book: Book, path: str) -> None:
@@ -94,5 +94,7 @@ def write(book: Book, path: str) -> None:
 def _line(page: Page, reading: Reading) -> dict[str, Any]:
     origin = page.document.origin or {}
     line: dict[str, Any] = {"id": origin.get("id") or page.document.id, "text": page.text()}
-    line["label"] = [[span.start, span.end, span.label] for span in outward_spans(page, reading)]
+    line["label"] = [
+        [span.start, span.end, span.label] for span in outward_spans(page, reading, unit_for(page, "doccano"))
+    ]
     return line if reading.confidence is None else {**line, "confidence": round(reading.confidence, 6)}

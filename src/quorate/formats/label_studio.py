@@ -18,7 +18,7 @@ from quorate.formats.json_records import decoded, records
 from quorate.formats.marked import Mark, Marked
 from quorate.formats.notes import Notes
 from quorate.formats.opened import Input
-from quorate.formats.pages import Book, Page, Reading, outward_spans
+from quorate.formats.pages import Book, Page, Reading, outward_spans, unit_for
 
 __all__ = ["OWN_PREFIX", "prediction_of", "read", "write"]
 
@@ -93,7 +93,7 @@ def _document(task: _Task, number: int, regions: _Regions, predictions: bool) ->
         models.add(name)
         annotations[name] = regions.marks(prediction.result or ())
     key = _text_key(task.data, regions.first, source)
-    origin = {"data": task.data, "key": key, "controls": regions.controls, "id": task.id}
+    origin = {"tool": "label-studio", "data": task.data, "key": key, "controls": regions.controls, "id": task.id}
     return Marked(
         str(number if task.id is None else task.id),
         task.data[key],
@@ -194,7 +194,7 @@ def regions_of(page: Page, reading: Reading) -> list[dict[str, Any]]:
     """Spans as regions of the controls that made spans of this label."""
     controls = (page.document.origin or {}).get("controls", {})
     found = []
-    for number, span in enumerate(outward_spans(page, reading), 1):
+    for number, span in enumerate(outward_spans(page, reading, unit_for(page, "label-studio")), 1):
         from_name, to_name, kind = controls.get(span.label, ("label", "text", "labels"))
         value = {"start": span.start, "end": span.end, "text": span.text, kind: [span.label]}
         region = {"id": f"q{number}", "from_name": from_name, "to_name": to_name, "type": kind, "value": value}

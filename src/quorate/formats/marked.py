@@ -21,7 +21,7 @@ from quorate.tags import OUTSIDE
 from quorate.tokens import Offsets, Places, locate, place_span, tokenize
 from quorate.units import Claim, Unit, find_unit, holds, needs_unit, ruler
 
-__all__ = ["Mark", "Marked", "Placed", "TokenMark", "Words", "find_unit_of", "placed", "tagged"]
+__all__ = ["Mark", "Marked", "Placed", "TokenMark", "Words", "find_unit_of", "placed", "tagged", "units_matter"]
 
 
 class Mark(NamedTuple):
@@ -130,6 +130,14 @@ def find_unit_of(marked: Marked) -> Unit | None:
     if marked.text is None or not needs_unit(marked.text):
         return Unit.CODE_POINTS
     return find_unit(marked.text, (Claim(mark.start, mark.end, mark.text) for mark in marked.marks()))
+
+
+def units_matter(marked: Marked) -> bool:
+    """Whether some span lies elsewhere in another unit."""
+    text = marked.text or ""
+    return any(
+        len({ruler(text, unit).inward(offset) for unit in Unit}) > 1 for mark in marked.marks() for offset in mark[:2]
+    )
 
 
 def placed(marked: Marked, unit: Unit, words: Words, notes: Notes) -> Placed:

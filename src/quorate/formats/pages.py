@@ -12,7 +12,7 @@ from quorate.tags import OUTSIDE, Scheme, TagSet, find_spans
 from quorate.tokens import Offsets, Places
 from quorate.units import Unit, ruler
 
-__all__ = ["Book", "OutSpan", "Page", "Reading", "ReadingSpan", "book_of", "outward_spans"]
+__all__ = ["Book", "OutSpan", "Page", "Reading", "ReadingSpan", "book_of", "outward_spans", "unit_for"]
 
 
 class ReadingSpan(NamedTuple):
@@ -115,6 +115,12 @@ class OutSpan(NamedTuple):
     first: int
     last: int
     layer: str
+
+
+def unit_for(page: Page, tool: str) -> Unit:
+    """What offsets count in a tool's file: what they counted in the file that it came from, if that was the tool's."""
+    origin = page.document.origin or {}
+    return page.document.unit if origin.get("tool") == tool else Unit.CODE_POINTS
 
 
 def outward_spans(page: Page, reading: Reading, unit: Unit | None = None) -> Iterator[OutSpan]:

@@ -6,7 +6,7 @@ what is right. Offsets are characters; tokens are the file's own.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -18,9 +18,9 @@ from quorate.formats.json_records import decoded, lines
 from quorate.formats.marked import Mark, Marked
 from quorate.formats.notes import Notes
 from quorate.formats.opened import Input
-from quorate.formats.pages import Book, Page, Reading, outward_spans
+from quorate.formats.pages import Book, Page, Reading, outward_spans, unit_for
 from quorate.tokens import Offsets, Places
-from quorate.units import Unit
+from quorate.units import Unit, ruler
 
 __all__ = ["read", "write"]
 
@@ -76,7 +76,7 @@ def _document(line: _Line, source: Source, number: int, hashed: dict[str, str], 
         name = str(line.id)
     else:  # without a hash, the same text is the same document
         name = hashed.setdefault(line.text, str(number))
-    offsets = None if line.tokens is None else _offsets(line.tokens, line.text)
+    offsets, unit = _offsets(line.tokens or (), line.text)
     notes.count(_CUT, line.tokens is not None and offsets is None)
     marks = [Mark(span.start, span.end, span.label, span.text, span.score) for span in line.spans or ()]
     return Marked(
@@ -85,18 +85,26 @@ def _document(line: _Line, source: Source, number: int, hashed: dict[str, str], 
         {line.annotator or line.session or "": marks},
         source,
         offsets=offsets,
-        origin={"id": line.id, "_input_hash": line.input_hash, "meta": line.meta},
+        unit=unit,
+        origin={"tool": "prodigy", "id": line.id, "_input_hash": line.input_hash, "meta": line.meta},
     )
 
 
-def _offsets(tokens: list[_Token], text: str) -> Offsets | None:
-    """The file's own tokens without blank ones; ``None`` if they are no pieces of the text."""
-    cursor = 0
-    for token in tokens:
-        if not cursor <= token.start < token.end <= len(text) or text[token.start : token.end] != token.text:
-            return None
-        cursor = token.end
-    return Places((token.start, token.end) for token in tokens if not token.text.isspace())
+def _offsets(tokens: Sequence[_Token], text: str) -> tuple[Offsets | None, Unit | None]:
+    """The file's own tokens without blank ones, and what they count; nothing if they are no pieces of the text."""
+    for unit in Unit:
+        measure = ruler(text, unit)
+        found: list[tuple[int, int]] = []
+        cursor = 0
+        for token in tokens:
+            start, end = measure.inward(token.start), measure.inward(token.end)
+            if start is None or end is None or not cursor <= start < end or text[start:end] != token.text:
+                break
+            cursor = end
+            found += [] if token.text.isspace() else [(start, end)]
+        else:
+            return (Places(found), unit) if tokens else (None, None)
+    return None, None
 
 
 def write(book: Book, path: str) -> None:
@@ -121,7 +129,7 @@ def _answer(page: Page, reading: Reading) -> dict[str, Any]:
         for number, (start, end) in enumerate(offsets)
     ]
     answer["spans"] = []
-    for span in outward_spans(page, reading, Unit.CODE_POINTS):
+    for span in outward_spans(page, reading, unit_for(page, "prodigy")):
         record: dict[str, Any] = {"start": span.start, "end": span.end, "token_start": span.first}
         record |= {"token_end": span.last - 1, "label": span.label}
         answer["spans"].append(record if span.confidence is None else {**record, "score": round(span.confidence, 6)})

@@ -60,7 +60,7 @@ def _document(doc: Any, name: str, number: int) -> Marked:
         annotations,
         Source(name, number, record="document"),
         gold,
-        offsets=Places((token.idx, token.idx + len(token)) for token in doc if not token.is_space),
+        offsets=Places((token.idx, token.idx + len(token)) for token in doc if not token.text.isspace()),
         unit=Unit.CODE_POINTS,
     )
 
