@@ -51,10 +51,13 @@ def _table(content: bytes, name: str) -> Any:
         raise InputError(_MISSING, where=name) from None
     try:
         if content.startswith(b"PAR1"):
-            return parquet.read_table(io.BytesIO(content))
-        if content.startswith(b"ARROW1"):
-            return ipc.open_file(io.BytesIO(content)).read_all()
-        return ipc.open_stream(io.BytesIO(content)).read_all()
+            table = parquet.read_table(io.BytesIO(content))
+        elif content.startswith(b"ARROW1"):
+            table = ipc.open_file(io.BytesIO(content)).read_all()
+        else:
+            table = ipc.open_stream(io.BytesIO(content)).read_all()
+        table.validate(full=True)  # Arrow trusts the offsets in a file, and would follow damaged ones anywhere
+        return table
     except (pyarrow.ArrowException, OSError, ValueError) as error:
         line = str(error).split("\n", 1)[0]
         raise InputError(f"not a Parquet or Arrow file: {line} (write it again)", where=name) from None

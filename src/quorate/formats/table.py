@@ -24,6 +24,7 @@ __all__ = ["NO_WORD", "frame_documents", "is_header", "read", "rows_to_documents
 
 _DOCUMENT = ("task", "doc")
 _NEEDED = ("worker", "label")
+_LONGEST = 1_000_000  # tokens of a document: a slip of the pen must not fill the memory
 NO_WORD = "item"  # the same for all: a word of its own for each task would only explain itself
 
 
@@ -98,8 +99,8 @@ class _Gathered:
             token = int(row.get("token") or 0)
         except ValueError:
             raise InputError(f"token {row['token']!r} is not a number (count tokens from 0)", where=where) from None
-        if token < 0:
-            raise InputError(f"token {token} is not a number from 0", where=where)
+        if not 0 <= token < _LONGEST:
+            raise InputError(f"token {token} is not a number from 0 to {_LONGEST - 1:,}", where=where)
         given = self.labels.setdefault(str(row["worker"]), {})
         if token in given:
             raise InputError(
