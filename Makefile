@@ -21,6 +21,7 @@ fuzz: $(VENV)/.ready-dev
 bench: $(VENV)/.ready-dev
 	$(BIN)/python benchmarks/core.py
 	$(BIN)/python benchmarks/rivals.py
+	$(BIN)/python benchmarks/formats.py
 
 $(VENV)/.ready: pyproject.toml
 	$(PYTHON) -m venv $(VENV)

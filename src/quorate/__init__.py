@@ -17,7 +17,15 @@ if TYPE_CHECKING:
     from quorate.api import BSC, METHODS, BestWorker, MajorityVote, WorstWorker, aggregate, load
     from quorate.corpus import Corpus, Document
     from quorate.decode import Consensus, ConsensusSpan, Result
-    from quorate.errors import FitError, InputError, ModelFileError, OutputError, QuorateError, SettingsError
+    from quorate.errors import (
+        FitError,
+        InputError,
+        ModelFileError,
+        OutputError,
+        QuorateError,
+        ServerError,
+        SettingsError,
+    )
     from quorate.formats import read, read_layers
     from quorate.layers import LayeredResult, aggregate_layers
     from quorate.people import Profile
@@ -44,6 +52,7 @@ __all__ = [
     "QuorateError",
     "Result",
     "Scheme",
+    "ServerError",
     "SettingsError",
     "Span",
     "TagSet",
@@ -63,7 +72,15 @@ _HOMES = {
     "quorate.api": ("BSC", "METHODS", "BestWorker", "MajorityVote", "WorstWorker", "aggregate", "load"),
     "quorate.corpus": ("Corpus", "Document"),
     "quorate.decode": ("Consensus", "ConsensusSpan", "Result"),
-    "quorate.errors": ("FitError", "InputError", "ModelFileError", "OutputError", "QuorateError", "SettingsError"),
+    "quorate.errors": (
+        "FitError",
+        "InputError",
+        "ModelFileError",
+        "OutputError",
+        "QuorateError",
+        "ServerError",
+        "SettingsError",
+    ),
     "quorate.formats": ("read", "read_layers"),
     "quorate.layers": ("LayeredResult", "aggregate_layers"),
     "quorate.people": ("Profile",),

@@ -65,10 +65,12 @@ LAYERS = [
     ["samples"],
     ["api"],
     ["check", "comparison", "demo", "layers"],
-    ["tuning"],
+    ["tuning", "label_studio.client"],
+    ["label_studio.sync"],
+    ["label_studio"],
     ["cli.common"],
     ["cli.tables"],
-    ["cli.combine", "cli.measure", "cli.data", "cli.convert"],
+    ["cli.combine", "cli.measure", "cli.data", "cli.convert", "cli.label_studio"],
     ["cli"],
     ["__main__"],
 ]
@@ -153,8 +155,11 @@ def test_docs_name_only_options_that_exist() -> None:
 
     command = typer.main.get_command(app)
     known = {"--help", "--version"}
-    for sub in command.commands.values():  # type: ignore[attr-defined]
-        known |= {flag for parameter in sub.params for flag in parameter.opts if flag.startswith("--")}
+    groups = [command]
+    while groups:
+        for sub in groups.pop().commands.values():  # type: ignore[attr-defined]
+            known |= {flag for parameter in sub.params for flag in parameter.opts if flag.startswith("--")}
+            groups += [sub] if hasattr(sub, "commands") else []
     text = "\n".join(path.read_text(encoding="utf-8") for path in [ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
     used = set(re.findall(r"(?<![\w-])--[a-z][a-z0-9-]+", "\n".join(re.findall(r"quorate [^\n]*|`--[^`]*`", text))))
     assert used

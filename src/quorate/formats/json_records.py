@@ -17,8 +17,10 @@ Value = TypeVar("Value")
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _CHUNK = 1 << 20
-# A string (its closing quote apart, which is missing where the chunk cuts it), or a bracket.
-_PIECE = re.compile(rb'"(?:[^"\\]++|\\.)*+("?)|[\[\]{}]', re.DOTALL)
+_STRING = rb'"(?:[^"\\]++|\\.)*+"'
+# Up to the next bracket that is not in a string; no match where the rest has none, or is cut off inside a string.
+_TO_BRACKET = re.compile(rb'(?:[^"\[\]{}]++|' + _STRING + rb")*+([\[\]{}])", re.DOTALL)
+_PIECE = re.compile(_STRING + rb"|[\[\]{}]", re.DOTALL)
 _KEY = re.compile(rb'\s*"((?:[^"\\]|\\.)*)"\s*:', re.DOTALL)
 
 
@@ -43,27 +45,22 @@ def array_items(stream: IO[bytes], name: str, record: str) -> Iterator[tuple[Sou
     >>> [item for _, item in array_items(io.BytesIO(b'[{"a": "]"}, {}]'), "tasks.json", "task")]
     [b'{"a": "]"}', b'{}']
     """
-    buffer, scanned, consumed, depth, number = b"", 0, 0, 0, 0
-    start = -1
+    buffer, scanned, consumed, start, depth, number = b"", 0, 0, 0, 0, 0
 
     def broken(what: str) -> NoReturn:
         raise InputError(what, where=Source(name, number + 1, record=record).at())
 
     while chunk := stream.read(max(_CHUNK, len(buffer))):
-        buffer = buffer[consumed:] + chunk if consumed else buffer + chunk
+        buffer = buffer[consumed:] + chunk
         scanned, start, consumed = scanned - consumed, start - consumed, 0
-        for piece in _PIECE.finditer(buffer, scanned):
-            first = buffer[piece.start()]
-            if first == 0x22:
-                if not piece.group(1):  # the rest of this string is in the next chunk
-                    scanned = piece.start()
-                    break
-            elif first in b"[{":
+        while piece := _TO_BRACKET.match(buffer, scanned):
+            scanned = piece.end()
+            if piece[1] in b"[{":
                 depth += 1
-                if depth == 1 and (number or first != 0x5B):
+                if depth == 1 and (number or piece[1] != b"["):
                     broken("not JSON: text after the end of the array")
                 if depth == 2:
-                    start = piece.start()
+                    start = scanned - 1
                     between = buffer[consumed:start].removeprefix(_BYTE_ORDER_MARK).strip()
                     if between != (b"," if number else b"["):
                         broken("not JSON: records must be parted by one comma")
@@ -72,16 +69,13 @@ def array_items(stream: IO[bytes], name: str, record: str) -> Iterator[tuple[Sou
                 if depth < 0:
                     broken("not JSON: a bracket too many")
                 if depth == 1:
-                    yield Source(name, number + 1, record=record), buffer[start : piece.end()]
+                    yield Source(name, number + 1, record=record), buffer[start:scanned]
                     number += 1
-                    consumed = piece.end()
-            scanned = piece.end()
-        else:
-            scanned = max(scanned, consumed)
+                    consumed = scanned
     if depth:
         broken("the file ends in the middle (export or copy it again)")
-    rest = buffer[consumed:].strip()
-    if rest not in (b"]", b"[]", b"") and not (not number and re.fullmatch(rb"(\xef\xbb\xbf)?\[\s*\]", rest)):
+    rest = buffer[consumed:].removeprefix(_BYTE_ORDER_MARK).strip()
+    if rest != b"]" if number else not re.fullmatch(rb"\[\s*\]", rest):
         broken(f"not JSON: an array of {record}s was expected")
 
 
