@@ -160,7 +160,7 @@ def test_docs_name_only_options_that_exist() -> None:
         for sub in groups.pop().commands.values():  # type: ignore[attr-defined]
             known |= {flag for parameter in sub.params for flag in parameter.opts if flag.startswith("--")}
             groups += [sub] if hasattr(sub, "commands") else []
-    text = "\n".join(path.read_text(encoding="utf-8") for path in [ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
+    text = "\n".join(path.read_text(encoding="utf-8") for path in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
     used = set(re.findall(r"(?<![\w-])--[a-z][a-z0-9-]+", "\n".join(re.findall(r"quorate [^\n]*|`--[^`]*`", text))))
     assert used
     assert used <= known, sorted(used - known)
