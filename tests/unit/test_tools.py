@@ -190,6 +190,28 @@ def test_files_of_one_annotator_each(tmp_path: Path) -> None:
         quorate.read(EXAMPLES / "crowd.jsonl", annotator_from="file")
 
 
+def test_documents_without_ids_are_the_same_at_the_same_place(tmp_path: Path) -> None:
+    for name, label in (("ann", [[0, 3, "PER"]]), ("bob", [])):
+        lines = [{"text": "Ada", "label": label}, {"text": "Eve sang", "label": []}]
+        (tmp_path / f"{name}.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    corpus = quorate.read(tmp_path / "ann.jsonl", tmp_path / "bob.jsonl")
+    assert [document.id for document in corpus] == ["1", "2"]
+    assert corpus["1"].annotations == {"ann": ("B-PER",), "bob": ("O",)}
+
+
+def test_two_parts_of_a_docbin_are_numbered_on(tmp_path: Path) -> None:
+    one, other = docbin(tmp_path), tmp_path / "more.spacy"
+    other.write_bytes(one.read_bytes())
+    assert [document.id for document in quorate.read(one, other)] == ["1", "2", "3", "4"]
+
+
+def test_a_consensus_with_text_and_probabilities_is_known_again(tmp_path: Path) -> None:
+    corpus = quorate.read(EXAMPLES / "label-studio.json")
+    result = quorate.aggregate(corpus, known="inline")
+    result.write(tmp_path / "c.jsonl", probabilities=True)
+    assert formats.read_known(tmp_path / "c.jsonl", corpus)["11"] == FULL
+
+
 def test_same_document_with_another_text(tmp_path: Path) -> None:
     for name, text in (("ann", "Ada"), ("bob", "Eve")):
         (tmp_path / f"{name}.jsonl").write_text(json.dumps({"id": 1, "text": text, "label": []}))

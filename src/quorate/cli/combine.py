@@ -285,6 +285,8 @@ def annotators(
         for row in rows:
             labels = int(row.labels) if row.labels.is_integer() else row.labels
             record = {"name": row.name, "labels": labels, "accuracy": _finite(row.accuracy)}
+            if row.name in fitted.profiles_:
+                record |= fitted.profiles_[row.name].plain()
             record |= {"informativeness": row.informativeness, "tags": fitted.tagset_.labels}
             print(json.dumps(record | {"matrix": row.matrix.round(6).tolist()}))
         return

@@ -61,9 +61,12 @@ class Assembly:
         """Take in the documents of one file. ``merge``: a document met before is the same one, of other annotators."""
         laid: list[tuple[bool, Document | Placed | Marked]] = []
         units: Counter[Unit] = Counter()
-        for item in given:
-            same = merge or self.options.annotator_from is not None or "" in item.annotations
+        for position, item in enumerate(given, 1):
+            alone = self.options.annotator_from is not None or "" in item.annotations
+            same = merge or alone
             changed = self._changed(item, file)
+            if not changed.id:  # where each annotator has a file, the same place in it is the same document
+                changed = replace(changed, id=str(position if alone else len(self._items) + len(laid) + 1))
             if isinstance(changed, Marked):
                 self._models |= changed.models
                 unit = self.options.unit or find_unit_of(changed)

@@ -52,17 +52,17 @@ def read(given: Input, notes: Notes) -> Iterator[Marked]:
 
 def _file(given: Input, annotator: str) -> Iterator[Marked]:
     decoder = msgspec.json.Decoder(_Line)
-    for number, (source, raw) in enumerate(records(given.stream, given.name, "document"), given.first_number):
+    for source, raw in records(given.stream, given.name, "document"):
         line = decoded(decoder, raw, source, "a document of doccano")
-        yield _document(line, source, number, annotator)
+        yield _document(line, source, annotator)
 
 
-def _document(line: _Line, source: Source, number: int, annotator: str) -> Marked:
+def _document(line: _Line, source: Source, annotator: str) -> Marked:
     if line.label is None and line.labels is None and line.entities is None:
         raise InputError("neither 'label' nor 'entities' (export a sequence labelling project)", where=source.at())
     marks = [Mark(*span) for span in line.label or line.labels or ()]
     marks += [Mark(entity.start_offset, entity.end_offset, entity.label) for entity in line.entities or ()]
-    name = str(number if line.id is None else line.id)
+    name = "" if line.id is None else str(line.id)
     return Marked(name, line.text, {annotator: marks}, source, origin={"tool": "doccano", "id": line.id})
 
 

@@ -36,11 +36,11 @@ def read(given: Input, notes: Notes) -> Iterator[Document]:
     """The rows of a Parquet or Arrow file, or of a saved dataset."""
     folder = Path(given.name)
     if given.name != "-" and folder.is_dir():
-        yield from _folder(folder, given.first_number)
+        yield from _folder(folder)
         return
     content = given.stream.read()
     table = _table(content, given.name)
-    yield from _table_documents(table, given.name, given.first_number, None)
+    yield from _table_documents(table, given.name, None)
 
 
 def _table(content: bytes, name: str) -> Any:
@@ -63,10 +63,9 @@ def _table(content: bytes, name: str) -> Any:
         raise InputError(f"not a Parquet or Arrow file: {line} (write it again)", where=name) from None
 
 
-def _folder(folder: Path, first_number: int) -> Iterator[Document]:
+def _folder(folder: Path) -> Iterator[Document]:
     """A saved ``Dataset``, or each split of a saved ``DatasetDict``."""
     splits = sorted(path for path in folder.iterdir() if (path / "state.json").is_file())
-    number = first_number
     for place in splits or [folder]:
         split = place.name if splits else None
         features = _features_of_folder(place)
@@ -75,9 +74,7 @@ def _folder(folder: Path, first_number: int) -> Iterator[Document]:
                 table = _table(file.read_bytes(), str(file))
             except OSError as error:
                 raise InputError(f"cannot be read: {error.strerror or error}", where=str(file)) from None
-            for document in _table_documents(table, str(file), number, split, features):
-                yield document
-                number += 1
+            yield from _table_documents(table, str(file), split, features)
 
 
 def _features_of_folder(place: Path) -> Any:
@@ -87,15 +84,13 @@ def _features_of_folder(place: Path) -> Any:
         return None
 
 
-def _table_documents(
-    table: Any, name: str, first_number: int, split: str | None, features: Any = None
-) -> Iterator[Document]:
+def _table_documents(table: Any, name: str, split: str | None, features: Any = None) -> Iterator[Document]:
     try:
         rows = (row for batch in table.to_batches() for row in batch.to_pylist())
         if "tokens" not in table.column_names:
             yield from rows_to_documents(rows, name, first_line=1)
             return
-        yield from _documents(rows, _names(features or _features_in(table)), name, first_number, split)
+        yield from _documents(rows, _names(features or _features_in(table)), name, split)
     except (ValueError, OverflowError) as error:  # text that is no text in a damaged file
         raise InputError(f"damaged: {error} (write it again)", where=name) from None
 
@@ -125,23 +120,21 @@ def _names(features: Any) -> Names:
 def dataset_documents(dataset: Any) -> Iterator[Document]:
     """The rows of a ``datasets.Dataset``."""
     names = _names(dataset.features.to_dict())
-    yield from _documents(iter(dataset), names, "Dataset", 1, str(dataset.split) if dataset.split else None)
+    yield from _documents(iter(dataset), names, "Dataset", str(dataset.split) if dataset.split else None)
 
 
-def _documents(
-    rows: Iterator[Mapping[str, Any]], names: Names, name: str, first_number: int, split: str | None
-) -> Iterator[Document]:
-    for number, row in enumerate(rows, first_number):
-        source = Source(name, number - first_number + 1, record="row")
+def _documents(rows: Iterator[Mapping[str, Any]], names: Names, name: str, split: str | None) -> Iterator[Document]:
+    for number, row in enumerate(rows, 1):
+        source = Source(name, number, record="row")
         try:
-            yield _document(row, names, source, number, split)
+            yield _document(row, names, source, split)
         except (TypeError, ValueError, KeyError) as error:
             raise InputError(
                 f"not a row with tokens and tags: {error} (see docs/formats.md)", where=source.at()
             ) from None
 
 
-def _document(row: Mapping[str, Any], names: Names, source: Source, number: int, split: str | None) -> Document:
+def _document(row: Mapping[str, Any], names: Names, source: Source, split: str | None) -> Document:
     if not isinstance(row["tokens"], list) or not all(isinstance(token, str) for token in row["tokens"]):
         raise ValueError("'tokens' must be a list of words")
     annotations: dict[str, tuple[Tag | SoftTag, ...]] = {}
@@ -159,7 +152,7 @@ def _document(row: Mapping[str, Any], names: Names, source: Source, number: int,
     gold = None if row.get("gold_tags") is None else _tags(row["gold_tags"], names.get("gold_tags"))
     given_id, given_split = row.get("id"), row.get("split")
     return Document(
-        str(number if given_id is None else given_id),
+        "" if given_id is None else str(given_id),
         tuple(row["tokens"]),
         annotations,
         gold,

@@ -27,6 +27,9 @@ _SUFFIXES = (
 class Input:
     """What a reader is given: the content, the file's name for messages, the number of its first document.
 
+    A document without an id is numbered by its reader, or has an empty one: then its place in the file counts, if the
+    file is one annotator's.
+
     ``predictions``: what models said counts as an annotator's word too. A format that is a folder finds its files under
     ``name``; its stream is empty.
     """

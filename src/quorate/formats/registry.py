@@ -102,6 +102,8 @@ _BY_KEYS: tuple[tuple[str, set[str]], ...] = (
     ("prodigy", {"text", "answer"}),
     ("prodigy", {"text", "spans", "tokens", "_annotator_id"}),
     ("jsonl", {"annotations"}),
+    ("jsonl", {"tokens", "tags"}),
+    ("jsonl", {"gold"}),
     ("doccano", {"text", "label"}),
     ("doccano", {"text", "labels"}),
     ("doccano", {"text", "entities"}),

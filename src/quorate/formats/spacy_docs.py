@@ -55,7 +55,7 @@ def _document(doc: Any, name: str, number: int) -> Marked:
     elif ents is not None:
         annotations[""] = ents
     return Marked(
-        str(doc.user_data.get(_ID, number)),
+        str(doc.user_data.get(_ID, "")),
         doc.text,
         annotations,
         Source(name, number, record="document"),
