@@ -2,7 +2,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint bench paper clean
+.PHONY: demo test fuzz lint bench paper clean
 
 demo: $(VENV)/.ready
 	$(BIN)/quorate demo
@@ -15,9 +15,13 @@ lint: $(VENV)/.ready-dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+fuzz: $(VENV)/.ready-dev
+	QUORATE_DAMAGED_INPUTS=10000 $(BIN)/python -m pytest tests/edges/test_damaged_files.py
+
 bench: $(VENV)/.ready-dev
 	$(BIN)/python benchmarks/core.py
 	$(BIN)/python benchmarks/rivals.py
+	$(BIN)/python benchmarks/formats.py
 
 $(VENV)/.ready: pyproject.toml
 	$(PYTHON) -m venv $(VENV)

@@ -17,8 +17,18 @@ if TYPE_CHECKING:
     from quorate.api import BSC, CRFMA, METHODS, BestWorker, MajorityVote, WorstWorker, aggregate, load
     from quorate.corpus import Corpus, Document
     from quorate.decode import Consensus, ConsensusSpan, Result
-    from quorate.errors import FitError, InputError, ModelFileError, OutputError, QuorateError, SettingsError
-    from quorate.formats import read
+    from quorate.errors import (
+        FitError,
+        InputError,
+        ModelFileError,
+        OutputError,
+        QuorateError,
+        ServerError,
+        SettingsError,
+    )
+    from quorate.formats import read, read_layers
+    from quorate.layers import LayeredResult, aggregate_layers
+    from quorate.people import Profile
     from quorate.samples import sample
     from quorate.tags import Scheme, Span, TagSet
 
@@ -35,19 +45,24 @@ __all__ = [
     "Document",
     "FitError",
     "InputError",
+    "LayeredResult",
     "MajorityVote",
     "ModelFileError",
     "OutputError",
+    "Profile",
     "QuorateError",
     "Result",
     "Scheme",
+    "ServerError",
     "SettingsError",
     "Span",
     "TagSet",
     "WorstWorker",
     "aggregate",
+    "aggregate_layers",
     "load",
     "read",
+    "read_layers",
     "report",
     "sample",
     "score",
@@ -59,8 +74,18 @@ _HOMES = {
     "quorate.api": ("BSC", "CRFMA", "METHODS", "BestWorker", "MajorityVote", "WorstWorker", "aggregate", "load"),
     "quorate.corpus": ("Corpus", "Document"),
     "quorate.decode": ("Consensus", "ConsensusSpan", "Result"),
-    "quorate.errors": ("FitError", "InputError", "ModelFileError", "OutputError", "QuorateError", "SettingsError"),
-    "quorate.formats": ("read",),
+    "quorate.errors": (
+        "FitError",
+        "InputError",
+        "ModelFileError",
+        "OutputError",
+        "QuorateError",
+        "ServerError",
+        "SettingsError",
+    ),
+    "quorate.formats": ("read", "read_layers"),
+    "quorate.layers": ("LayeredResult", "aggregate_layers"),
+    "quorate.people": ("Profile",),
     "quorate.samples": ("sample",),
     "quorate.tags": ("Scheme", "Span", "TagSet"),
 }

@@ -24,6 +24,7 @@ from quorate.infer.condense import condense
 from quorate.infer.engine import Decoded, Tables, ThreadsEngine
 from quorate.infer.truth import Chain
 from quorate.models import model_of, parts_of
+from quorate.people import Profile, trust_of
 from quorate.rivals import majority, one_worker_a_document
 from quorate.settings import AnnotatorModel, Decode, Settings, Ties, TruthModel, choice, scheme_named
 from quorate.summaries import AnnotatorSummaries, summarise
@@ -122,7 +123,7 @@ class BSC(Estimator):
         fit_engine, cells = self._condensed(settings, encoded, clamped) or (engine, encoded.cells)
         fitted = vb.fit(
             fit_engine,
-            model_of(settings, tagset, encoded),
+            model_of(settings, tagset, encoded, trust_of(encoded.annotators, corpus.profiles)),
             cells,
             start=settings.start,
             max_passes=settings.max_passes,
@@ -131,7 +132,7 @@ class BSC(Estimator):
             restarts=settings.restarts,
             progress=progress,
         )
-        self.settings_, self.tagset_, self.trace_ = settings, tagset, fitted.trace
+        self.settings_, self.tagset_, self.trace_, self.profiles_ = settings, tagset, fitted.trace, corpus.profiles
         self._model, self._names, self._words = fitted.model, encoded.annotators, encoded.words
         decoded = self._decoded(engine, encoded)
         said = decoded.cells
@@ -189,6 +190,7 @@ class BSC(Estimator):
             "seconds": self.trace_.seconds,
             "tags": {"scheme": self.tagset_.scheme.value, "labels": self.tagset_.labels},
             "annotators": self._names,
+            "profiles": {name: profile.plain() for name, profile in self.profiles_.items()},
             "words": self._words,
             "calibration": self.calibration_._asdict(),
             "group": self._group,
@@ -208,7 +210,9 @@ class BSC(Estimator):
         model.trace_ = vb.Trace(tuple(meta["bounds"]), reason, tuple(meta["starts"]), meta["seconds"])
         model.tagset_ = TagSet(Scheme(meta["tags"]["scheme"]), tuple(meta["tags"]["labels"]))
         model._names, model._words = tuple(meta["annotators"]), tuple(meta["words"])
-        blank = parts_of(settings, model.tagset_, len(model._names), len(model._words))
+        model.profiles_ = {name: Profile.of(**fields) for name, fields in meta.get("profiles", {}).items()}
+        trust = trust_of(model._names, model.profiles_)
+        blank = parts_of(settings, model.tagset_, len(model._names), len(model._words), trust)
         model._model = vb.Model(
             blank.truth.restored(arrays),
             blank.annotators.restored(arrays),

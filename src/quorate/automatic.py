@@ -23,6 +23,7 @@ from quorate.heldout import Agreement, Hidden, hide
 from quorate.infer import vb
 from quorate.infer.engine import ThreadsEngine
 from quorate.models import model_of
+from quorate.people import Trust, trust_of
 from quorate.rivals import majority
 from quorate.settings import AnnotatorModel, Inference, Settings
 from quorate.trust import AS_STATED, Calibration, fit_sharpness, fit_span_map
@@ -116,10 +117,10 @@ class _Engines(NamedTuple):
 class _Run:
     """A candidate being fitted on what was not hidden."""
 
-    def __init__(self, settings: Settings, hidden: Hidden, engines: _Engines) -> None:
+    def __init__(self, settings: Settings, hidden: Hidden, engines: _Engines, trust: Trust) -> None:
         self.settings, self._hidden, self._engines = settings, hidden, engines
         self._cells = hidden.rest.cells
-        blank = model_of(settings, hidden.rest.tagset, hidden.rest)
+        blank = model_of(settings, hidden.rest.tagset, hidden.rest, trust)
         self.model = vb.started(engines.rest, blank, self._cells, settings.start)
         self.passes = 0
         self.judged: list[tuple[Agreement, int, vb.Model]] = []
@@ -156,7 +157,7 @@ def choose(
     """
     usual = replace(settings, **{name: value for name, value in _USUAL.items() if name in free})
     encoded, names = prepared.encoded, prepared.encoded.annotators
-    group = groups_alike(encoded)
+    group, trust = groups_alike(encoded), trust_of(names, prepared.corpus.profiles)
     if len(np.unique(group)) < len(group):
         encoded = first_of_each(encoded, group)
     hidden = hide(encoded, known=prepared.known, seed=settings.seed or 0)
@@ -178,12 +179,12 @@ def choose(
             progress(len(runs), steps, f"choosing: {name}, {run.passes} passes, {100 * run.best[0].f1:.1f}")
 
     for candidate in candidates:
-        runs.append(_Run(candidate, hidden, engines))
+        runs.append(_Run(candidate, hidden, engines, trust))
         advance(runs[-1], checks[0])
     finalists = sorted(runs, key=lambda run: -run.best[0].f1)[:_FINALISTS]
     for finalist in list(finalists):
         if "temper" in free and finalist.settings.temper > _LESS_TRUST:
-            milder = _Run(replace(finalist.settings, temper=_LESS_TRUST), hidden, engines)
+            milder = _Run(replace(finalist.settings, temper=_LESS_TRUST), hidden, engines, trust)
             runs.append(milder)
             advance(milder, checks[0])
             if milder.best[0].f1 > finalist.best[0].f1:

@@ -6,12 +6,14 @@ token *not seen* (``None``, or the annotator is absent from the document).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from quorate.errors import InputError
+from quorate.people import Profile
 from quorate.tags import Scheme, TagSet, UnknownTagError
+from quorate.units import Unit
 
 __all__ = ["Corpus", "Document", "SoftTag", "Source", "Tag"]
 
@@ -25,16 +27,21 @@ SoftTag = Mapping[str, float]
 class Source(NamedTuple):
     """Where a document was read from: the line of its first token, and whether every token has a line.
 
-    >>> Source("crowd.conll", 12, line_per_token=True).at(3)
-    'crowd.conll:15'
+    In files that do not go by lines, ``record`` says what ``line`` counts.
+
+    >>> Source("crowd.conll", 12, line_per_token=True).at(3), Source("tasks.json", 7, record="task").at()
+    ('crowd.conll:15', 'tasks.json, task 7')
     """
 
     path: str
     line: int
     line_per_token: bool = False
+    record: str = ""
 
     def at(self, token: int | None = None) -> str:
         """``file:line`` of a token (counted from 0), or of the document."""
+        if self.record:
+            return f"{self.path}, {self.record} {self.line}"
         return f"{self.path}:{self.line + token if token is not None and self.line_per_token else self.line}"
 
 
@@ -43,7 +50,8 @@ class Document:
     """Tokens, and what each annotator said about each of them.
 
     ``annotations`` maps an annotator to one tag per token; ``offsets`` are the tokens' places in ``text``, in
-    characters, end excluded.
+    characters, end excluded. ``unit`` is what the file's own offsets counted, for the way back; ``origin`` what else
+    its tool needs to know its document again.
 
     >>> Document("1", ("Ada", "sang"), {"ann": ("B-PER", "O"), "bob": ("O", None)}).annotations["bob"]
     ('O', None)
@@ -55,8 +63,10 @@ class Document:
     gold: tuple[Tag, ...] | None = None
     split: str | None = None
     text: str | None = None
-    offsets: tuple[tuple[int, int], ...] | None = None
+    offsets: Sequence[tuple[int, int]] | None = None
     source: Source | None = None
+    unit: Unit = Unit.CODE_POINTS
+    origin: Mapping[str, Any] | None = None
 
     def where(self, token: int | None = None) -> str:
         """Where this document, or one of its tokens, stands: for messages.
@@ -91,7 +101,8 @@ class Document:
 class Corpus:
     """Documents in their order, each with an id of its own.
 
-    ``notes`` are sentences about what reading changed or found odd, ``digests`` the SHA-256 of each file read.
+    ``notes`` are sentences about what reading changed or found odd, ``digests`` the SHA-256 of each file read,
+    ``profiles`` what is known beforehand of some annotators.
 
     >>> corpus = Corpus([Document("1", ("Ada", "sang"), {"ann": ("B-PER", "O")})])
     >>> len(corpus), corpus.annotators, corpus.tokens
@@ -104,10 +115,12 @@ class Corpus:
         *,
         notes: Iterable[str] = (),
         digests: Mapping[str, str] | None = None,
+        profiles: Mapping[str, Profile] | None = None,
     ) -> None:
         self.documents: tuple[Document, ...] = tuple(documents)
         self.notes: tuple[str, ...] = tuple(notes)
         self.digests: dict[str, str] = dict(digests or {})
+        self.profiles: dict[str, Profile] = dict(profiles or {})
         self._positions: dict[str, int] = {}
         for position, document in enumerate(self.documents):
             document.check()
@@ -158,7 +171,7 @@ class Corpus:
         >>> [document.id for document in corpus.select(lambda document: document.split == "test")]
         ['2']
         """
-        return Corpus(filter(keep, self.documents), notes=self.notes, digests=self.digests)
+        return Corpus(filter(keep, self.documents), notes=self.notes, digests=self.digests, profiles=self.profiles)
 
     def tagset(self, scheme: Scheme | None = None, *, known: Iterable[Tag] = ()) -> TagSet:
         """The tags that annotators use, and the known ones, with their scheme (inferred unless given).
@@ -168,14 +181,7 @@ class Corpus:
         >>> Corpus([Document("1", ("Ada", "sang"), {"ann": ("B-PER", "O")})]).tagset().labels
         ('O', 'B-PER', 'I-PER')
         """
-        used: set[Tag] = set(known)
-        for document in self.documents:
-            for tags in document.annotations.values():
-                try:
-                    used.update(tags)  # type: ignore[arg-type]
-                except TypeError:  # a soft tag is not hashable
-                    for tag in tags:
-                        used.update(tag if isinstance(tag, Mapping) else (tag,))
+        used = self.used_tags() | set(known)
         strange = [tag for tag in used if not isinstance(tag, str | None) or tag == ""]
         if strange:
             raise InputError(f"{strange[0]!r} is not a tag (tags are non-empty strings, or None where not seen)")
@@ -183,6 +189,22 @@ class Corpus:
             return TagSet.infer((tag for tag in used if tag is not None), scheme)
         except UnknownTagError as error:
             raise UnknownTagError(error.tag, error.scheme, where=self._place_of(error.tag)) from None
+
+    def used_tags(self) -> set[Tag]:
+        """Every tag that an annotator gave, and ``None`` if one did not see a token.
+
+        >>> Corpus([Document("1", ("Ada",), {"ann": ("B-PER",)})]).used_tags()
+        {'B-PER'}
+        """
+        used: set[Tag] = set()
+        for document in self.documents:
+            for tags in document.annotations.values():
+                try:
+                    used.update(tags)  # type: ignore[arg-type]
+                except TypeError:  # a soft tag is not hashable
+                    for tag in tags:
+                        used.update(tag if isinstance(tag, Mapping) else (tag,))
+        return used
 
     def _place_of(self, tag: str) -> str:
         for document in self.documents:

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from quorate import formats
 from quorate.corpus import Corpus, Document
 from quorate.errors import SettingsError
-from quorate.files import written_whole
-from quorate.formats import jsonl
+from quorate.formats.pages import Book, Page, Reading, ReadingSpan
 from quorate.heldout import consensus_spans
 from quorate.infer.engine import Decoded
 from quorate.infer.vb import Trace
@@ -73,6 +73,17 @@ class Consensus:
         if document.text is None or document.offsets is None:
             return " ".join(document.tokens[span.start : span.end])
         return document.text[document.offsets[span.start][0] : document.offsets[span.end - 1][1]]
+
+    def reading(self) -> Reading:
+        """The consensus as writers take it."""
+        return Reading(
+            "quorate",
+            [ReadingSpan(*span) for span in self.spans],
+            self.tags,
+            self.confidence,
+            self.token_confidence.tolist(),
+            self.probabilities,
+        )
 
     def _repr_html_(self) -> str:
         from quorate import notebook
@@ -233,8 +244,10 @@ class Result:
         )
         return result
 
-    def write(self, path: str | Path, *, probabilities: bool = False) -> None:
-        """Write the consensus as JSONL, whole or not at all; ``-`` is standard output.
+    def write(self, path: str | Path, format: str | None = None, *, probabilities: bool = False) -> None:
+        """Write the consensus, whole or not at all; ``-`` is standard output.
+
+        ``format`` is one that is written (see ``quorate formats``); unless given, the path's ending says which.
 
         >>> import quorate, tempfile
         >>> with tempfile.TemporaryDirectory() as folder:
@@ -242,8 +255,18 @@ class Result:
         ...     len(Path(folder, "votes.jsonl").read_text().splitlines())
         320
         """
-        with written_whole(path) as stream:
-            jsonl.write(self, stream, probabilities=probabilities)
+        formats.write(self.book(probabilities=probabilities), path, format)
+
+    def book(self, *, probabilities: bool = False) -> Book:
+        """The consensus as writers take it."""
+        model = f"quorate {self.settings.get('method', '')}".strip()
+        return Book(
+            lambda: (Page(one.document, consensus=one.reading()) for one in self),
+            self.labels,
+            self.tagset.scheme,
+            model,
+            probabilities,
+        )
 
     def plot_annotators(self, *, groups: int | None = None, name: str | None = None, bars: bool = False) -> Figure:
         """A matplotlib figure of groups of like annotators, or of one: a column a group, a row a previous label.

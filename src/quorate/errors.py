@@ -7,6 +7,7 @@
     ├── SettingsError       an unknown method, an option out of range, options that do not go together
     ├── OutputError         a file that cannot be written
     ├── ModelFileError      a saved model that is damaged, or of another version
+    ├── ServerError         a server that cannot be reached, or that refuses
     └── FitError            inference itself: no path is possible, or the bound fell (a bug)
 
 Every message says where, what and what to do:
@@ -15,7 +16,7 @@ Every message says where, what and what to do:
 
 from __future__ import annotations
 
-__all__ = ["FitError", "InputError", "ModelFileError", "OutputError", "QuorateError", "SettingsError"]
+__all__ = ["FitError", "InputError", "ModelFileError", "OutputError", "QuorateError", "ServerError", "SettingsError"]
 
 
 class QuorateError(Exception):
@@ -61,6 +62,15 @@ class ModelFileError(QuorateError):
     >>> raise ModelFileError("m.quorate: not a model file")
     Traceback (most recent call last):
     quorate.errors.ModelFileError: m.quorate: not a model file
+    """
+
+
+class ServerError(QuorateError):
+    """A server that cannot be reached, or that refuses.
+
+    >>> raise ServerError("http://localhost:8080: no answer after 5 attempts: Connection refused")
+    Traceback (most recent call last):
+    quorate.errors.ServerError: http://localhost:8080: no answer after 5 attempts: Connection refused
     """
 
 

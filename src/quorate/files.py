@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import os
+import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -13,7 +14,7 @@ from typing import IO
 
 from quorate.errors import OutputError
 
-__all__ = ["check_can_write", "written_whole"]
+__all__ = ["check_can_write", "folder_written_whole", "written_whole"]
 
 
 @contextmanager
@@ -41,6 +42,38 @@ def written_whole(path: str | Path, *, pack: bool = True) -> Iterator[IO[bytes]]
                 yield content
     except BrokenPipeError:
         raise
+    except OSError as error:
+        raise OutputError(
+            f"{path}: cannot be written: {error.strerror or error} (check the folder and the disk)"
+        ) from None
+
+
+@contextmanager
+def folder_written_whole(path: str | Path) -> Iterator[Path]:
+    """A folder to write into, which takes its place when it is whole. What is there already must be an empty folder.
+
+    >>> with tempfile.TemporaryDirectory() as place:
+    ...     with folder_written_whole(f"{place}/out") as folder:
+    ...         _ = (folder / "a.txt").write_text("all of it")
+    ...     sorted(file.name for file in Path(place, "out").iterdir())
+    ['a.txt']
+    """
+    if str(path) == "-":
+        raise OutputError("a folder cannot go to standard output (give a name)")
+    target = Path(path).resolve()
+    if target.exists() and (not target.is_dir() or any(target.iterdir())):
+        raise OutputError(f"{path}: there already, and not an empty folder (give another name)")
+    try:
+        made = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent))
+        try:
+            yield made
+            mask = os.umask(0)
+            os.umask(mask)
+            os.chmod(made, 0o777 & ~mask)
+            os.replace(made, target)
+        except BaseException:
+            shutil.rmtree(made, ignore_errors=True)
+            raise
     except OSError as error:
         raise OutputError(
             f"{path}: cannot be written: {error.strerror or error} (check the folder and the disk)"

@@ -17,6 +17,7 @@ from quorate.infer.annotators import (
 )
 from quorate.infer.text import Words
 from quorate.infer.truth import Independent, Markov, Truth, Uniform
+from quorate.people import Trust
 from quorate.settings import AnnotatorModel, Inference, Settings, TruthModel, Zeros
 from quorate.tags import Invalid, TagSet
 
@@ -44,7 +45,7 @@ class Parts(NamedTuple):
     text: Words | None
 
 
-def parts_of(settings: Settings, tagset: TagSet, n_annotators: int, n_words: int) -> Parts:
+def parts_of(settings: Settings, tagset: TagSet, n_annotators: int, n_words: int, trust: Trust) -> Parts:
     """The model's parts before any data."""
     prior = AnnotatorPrior(
         tagset,
@@ -54,6 +55,7 @@ def parts_of(settings: Settings, tagset: TagSet, n_annotators: int, n_words: int
         forbid=settings.invalid is not Invalid.KEEP,
         habit0=settings.habit0,
         point=settings.inference is not Inference.VB,
+        trust=trust,
     )
     point = settings.inference is Inference.EM
     return Parts(
@@ -63,6 +65,6 @@ def parts_of(settings: Settings, tagset: TagSet, n_annotators: int, n_words: int
     )
 
 
-def model_of(settings: Settings, tagset: TagSet, encoded: Encoded) -> vb.Model:
+def model_of(settings: Settings, tagset: TagSet, encoded: Encoded, trust: Trust) -> vb.Model:
     """The model before any data, for a corpus."""
-    return vb.Model(*parts_of(settings, tagset, len(encoded.annotators), len(encoded.words)), settings.temper)
+    return vb.Model(*parts_of(settings, tagset, len(encoded.annotators), len(encoded.words), trust), settings.temper)

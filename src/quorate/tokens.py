@@ -8,17 +8,70 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
+from typing import NamedTuple, overload
 
 from quorate.errors import InputError
-from quorate.tags import Span
 
-__all__ = ["Offsets", "TokenSpans", "locate", "to_token_spans", "tokenize"]
+__all__ = ["Offsets", "Places", "TokenPlace", "locate", "place_span", "tokenize"]
 
-Offsets = tuple[tuple[int, int], ...]
+Offsets = Sequence[tuple[int, int]]
 """For every token its first character, and the one after its last."""
+
+
+class Places(Sequence[tuple[int, int]]):
+    """Offsets that take eight bytes a token: a large corpus has many.
+
+    >>> places = Places([(0, 3), (4, 8)])
+    >>> places[1], len(places), places == ((0, 3), (4, 8))
+    ((4, 8), 2, True)
+    """
+
+    __slots__ = ("_flat",)
+
+    def __init__(self, pairs: Iterable[tuple[int, int]]) -> None:
+        self._flat = array("i", chain.from_iterable(pairs))
+
+    @property
+    def starts(self) -> Sequence[int]:
+        """Where each token begins."""
+        return self._flat[::2]
+
+    @property
+    def ends(self) -> Sequence[int]:
+        """Where each token ends."""
+        return self._flat[1::2]
+
+    def __len__(self) -> int:
+        return len(self._flat) // 2
+
+    @overload
+    def __getitem__(self, index: int) -> tuple[int, int]: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[tuple[int, int], ...]: ...
+    def __getitem__(self, index: int | slice) -> tuple[int, int] | tuple[tuple[int, int], ...]:
+        if isinstance(index, slice):
+            return tuple(self[place] for place in range(len(self))[index])
+        place = range(len(self))[index]
+        return self._flat[2 * place], self._flat[2 * place + 1]
+
+    def __iter__(self) -> Iterator[tuple[int, int]]:
+        flat = iter(self._flat)
+        return zip(flat, flat, strict=True)
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, Places):
+            return self._flat == other._flat
+        return tuple(self) == tuple(other) if isinstance(other, Sequence) else NotImplemented
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return repr(tuple(self))
+
 
 _PIECE = re.compile(r"\w+|[^\w\s]")
 _JOINER = "\u200d"
@@ -32,7 +85,7 @@ def tokenize(text: str) -> Offsets:
     ['Dr', '.', 'Ng', "'", 's', 'café', ',', '2nd', 'floor']
     """
     offsets = [match.span() for match in _PIECE.finditer(text)]
-    return tuple(offsets) if text.isascii() else tuple(_join_marks(text, offsets))
+    return Places(offsets if text.isascii() else _join_marks(text, offsets))
 
 
 def _join_marks(text: str, offsets: list[tuple[int, int]]) -> list[tuple[int, int]]:
@@ -74,43 +127,29 @@ def locate(tokens: Sequence[str], text: str, *, where: str = "") -> Offsets:
             )
         cursor = start + len(token)
         offsets.append((start, cursor))
-    return tuple(offsets)
+    return Places(offsets)
 
 
-class TokenSpans(NamedTuple):
-    """Token spans, and how many of the given ones had to be changed for it."""
+class TokenPlace(NamedTuple):
+    """The tokens ``first`` to ``last`` (excluded) that a character span stands for, and what was changed for it."""
 
-    spans: list[Span]
-    widened: int
-    dropped: int
-    overlapping: int
+    first: int
+    last: int
+    trimmed: bool
+    widened: bool
 
 
-def to_token_spans(spans: Iterable[Span], offsets: Sequence[tuple[int, int]]) -> TokenSpans:
-    """Character spans as spans of the tokens that they touch.
+def place_span(start: int, end: int, starts: Sequence[int], ends: Sequence[int]) -> TokenPlace | None:
+    """The tokens that a character span touches; ``None`` if it touches none.
 
-    A span that begins or ends inside a token is widened to the whole token. One that touches no token (blanks only)
-    is dropped. Where two overlap, the longer one stays (of equals, the first). All three are counted.
+    Blanks before and after are trimmed off; a token that the span cuts belongs to it whole.
 
-    >>> to_token_spans([Span(0, 8, "PER")], ((0, 3), (4, 12), (12, 13)))
-    TokenSpans(spans=[Span(start=0, end=2, label='PER')], widened=1, dropped=0, overlapping=0)
+    >>> place_span(1, 4, (0, 4), (3, 8))
+    TokenPlace(first=0, last=1, trimmed=True, widened=True)
     """
-    starts = [start for start, _ in offsets]
-    ends = [end for _, end in offsets]
-    widened = dropped = overlapping = 0
-    found: list[Span] = []
-    for start, end, label in spans:
-        first = bisect_right(ends, start)
-        last = bisect_left(starts, end)
-        if first >= last:
-            dropped += 1
-            continue
-        widened += starts[first] < start or ends[last - 1] > end
-        found.append(Span(first, last, label))
-    kept: list[Span] = []
-    for span in sorted(found, key=lambda span: span.start - span.end):
-        if any(span.start < other.end and other.start < span.end for other in kept):
-            overlapping += 1
-        else:
-            kept.append(span)
-    return TokenSpans(sorted(kept), widened, dropped, overlapping)
+    first = bisect_right(ends, start)
+    last = bisect_left(starts, end)
+    if first >= last or start >= end:
+        return None
+    begins, stops = starts[first], ends[last - 1]
+    return TokenPlace(first, last, start < begins or end > stops, start > begins or end < stops)

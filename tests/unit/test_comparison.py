@@ -10,8 +10,6 @@ import pytest
 import quorate
 from quorate import Corpus, Document, InputError, SettingsError
 from quorate.comparison import Answers, compare, read_answers, score_answers
-from quorate.files import written_whole
-from quorate.formats import jsonl
 from quorate.tuning import tune
 
 
@@ -48,8 +46,7 @@ def test_split_and_gold_must_be_there(sample: Corpus) -> None:
 
 
 def written(result: quorate.Result, path: Path, *, probabilities: bool) -> Path:
-    with written_whole(path) as stream:
-        jsonl.write(result, stream, probabilities=probabilities)
+    result.write(path, probabilities=probabilities)
     return path
 
 

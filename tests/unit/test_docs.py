@@ -27,6 +27,27 @@ def test_every_kind_of_error_has_an_example() -> None:
     assert {kind for kind, _, _ in error_examples()} == set(score.ErrorKinds._fields) - {"length_error"}
 
 
+GUIDES = sorted((ROOT / "docs" / "tools").glob("*.md"))
+
+
+@pytest.mark.parametrize("guide", GUIDES, ids=lambda guide: guide.stem)
+def test_a_guide_takes_five_lines_from_the_export_to_the_consensus(guide: Path) -> None:
+    text = guide.read_text(encoding="utf-8")
+    blocks = re.findall(r"```(?:console|python)\n(.*?)```", text, flags=re.S)
+    first = next(block for block in blocks if "quorate" in block)
+    commands = [line for line in first.splitlines() if line.strip() and not line.startswith("quorate:")]
+    assert 1 <= len(commands) <= 5
+    assert "aggregate" in first
+
+
+def test_every_format_has_its_guide_and_every_guide_is_linked() -> None:
+    from quorate.formats import FORMATS
+
+    overview = (ROOT / "docs" / "formats.md").read_text(encoding="utf-8")
+    assert all(f"`{name}`" in overview for name in FORMATS)
+    assert all(f"tools/{guide.name}" in overview for guide in GUIDES)
+
+
 def python_blocks(path: Path) -> list[str]:
     return re.findall(r"```python\n(.*?)```", path.read_text(encoding="utf-8"), flags=re.S)
 

@@ -19,10 +19,26 @@ SOURCE = ROOT / "src" / "quorate"
 # read → encode → infer → decode → score / report / write: a module imports only from lines above its own.
 LAYERS = [
     ["errors"],
-    ["tags"],
-    ["corpus", "tokens", "files", "features"],
-    ["formats.notes"],
-    ["formats.jsonl", "formats.conll", "formats.table"],
+    ["tags", "units", "files"],
+    ["people", "tokens", "features"],
+    ["corpus"],
+    ["formats.notes", "formats.opened", "formats.zipped", "formats.json_records"],
+    ["formats.marked", "formats.pages"],
+    ["formats.changes", "formats.layering"],
+    ["formats.assemble", "formats.jsonl", "formats.conll", "formats.table", "formats.spans_csv"],
+    [
+        "formats.argilla",
+        "formats.brat",
+        "formats.cas",
+        "formats.doccano",
+        "formats.huggingface",
+        "formats.label_studio",
+        "formats.mace",
+        "formats.prodigy",
+        "formats.sagemaker",
+        "formats.spacy_docs",
+    ],
+    ["formats.registry", "formats.consensus_book"],
     ["formats"],
     ["encode"],
     ["infer.dirichlet", "infer.chain", "infer.distinct"],
@@ -56,15 +72,15 @@ LAYERS = [
     ["crf"],
     ["crf_ma"],
     ["api"],
-    ["check", "comparison", "demo"],
-    ["tuning", "report.influence", "report.people", "report.page", "report.promises"],
-    ["report.documents", "report.findings"],
-    ["report.against"],
+    ["check", "comparison", "demo", "layers"],
+    ["tuning", "report.influence", "report.people", "report.page", "report.promises", "label_studio.client"],
+    ["report.documents", "report.findings", "label_studio.sync"],
+    ["report.against", "label_studio"],
     ["report.data"],
     ["report"],
     ["cli.common"],
     ["cli.tables"],
-    ["cli.combine", "cli.measure", "cli.data"],
+    ["cli.combine", "cli.measure", "cli.data", "cli.convert", "cli.label_studio"],
     ["cli.show"],
     ["cli"],
     ["__main__"],
@@ -150,11 +166,12 @@ def test_docs_name_only_options_that_exist() -> None:
 
     command = typer.main.get_command(app)
     known = {"--help", "--version"}
-    commands = list(command.commands.values())  # type: ignore[attr-defined]
-    for sub in commands:
-        commands.extend(getattr(sub, "commands", {}).values())  # those of a group, such as plot
-        known |= {flag for parameter in sub.params for flag in parameter.opts if flag.startswith("--")}
-    text = "\n".join(path.read_text(encoding="utf-8") for path in [ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
+    groups = [command]
+    while groups:
+        for sub in groups.pop().commands.values():  # type: ignore[attr-defined]
+            known |= {flag for parameter in sub.params for flag in parameter.opts if flag.startswith("--")}
+            groups += [sub] if hasattr(sub, "commands") else []
+    text = "\n".join(path.read_text(encoding="utf-8") for path in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
     used = set(re.findall(r"(?<![\w-])--[a-z][a-z0-9-]+", "\n".join(re.findall(r"quorate [^\n]*|`--[^`]*`", text))))
     assert used
     assert used <= known, sorted(used - known)

@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quorate.errors import InputError
-from quorate.tags import Span
-from quorate.tokens import locate, to_token_spans, tokenize
+from quorate.tokens import locate, place_span, tokenize
 
 
 def words(text: str) -> list[str]:
@@ -50,17 +49,18 @@ def test_span_on_token_boundaries_comes_back(text: str, data: st.DataObject) -> 
         return
     first = data.draw(st.integers(0, len(offsets) - 1))
     last = data.draw(st.integers(first, len(offsets) - 1))
-    span = Span(offsets[first][0], offsets[last][1], "X")
-    found = to_token_spans([span], offsets)
-    assert found == ([Span(first, last + 1, "X")], 0, 0, 0)
+    starts, ends = zip(*offsets, strict=True)
+    assert place_span(offsets[first][0], offsets[last][1], starts, ends) == (first, last + 1, False, False)
 
 
-def test_spans_are_widened_dropped_and_kept_apart() -> None:
-    offsets = tokenize("Ada Lovelace sang")
-    given = [Span(1, 6, "PER"), Span(3, 4, "PER"), Span(4, 12, "ORG"), Span(13, 17, "X")]
-    found = to_token_spans(given, offsets)
-    assert found.spans == [Span(0, 2, "PER"), Span(2, 3, "X")]
-    assert (found.widened, found.dropped, found.overlapping) == (1, 1, 1)
+def test_spans_are_trimmed_widened_and_dropped() -> None:
+    starts, ends = zip(*tokenize("Ada Lovelace sang"), strict=True)
+    assert place_span(1, 6, starts, ends) == (0, 2, False, True)
+    assert place_span(3, 12, starts, ends) == (1, 2, True, False)
+    assert place_span(3, 6, starts, ends) == (1, 2, True, True)
+    assert place_span(4, 13, starts, ends) == (1, 2, True, False)
+    assert place_span(3, 4, starts, ends) is None
+    assert place_span(5, 5, starts, ends) is None
 
 
 def test_tokens_that_are_not_in_the_text() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,16 +10,19 @@ import typer
 
 import quorate
 from quorate.cli.common import (
-    Format,
     Inputs,
     Output,
     Probabilities,
     Quiet,
+    Reading,
     Threads,
+    To,
     app,
     bar,
     console,
     fit_progress,
+    reads,
+    say,
     write_json,
 )
 from quorate.errors import SettingsError
@@ -45,6 +47,7 @@ _OUT = "What is written"
     "quorate aggregate crowd.jsonl -o sure.jsonl --accept 0.95 --review unsure.jsonl\n\n"
     "zcat crowd.jsonl.gz | quorate aggregate - --method mv > votes.jsonl"
 )
+@reads
 def aggregate(
     inputs: Inputs,
     output: Output = "-",
@@ -56,11 +59,18 @@ def aggregate(
         str | None,
         typer.Option(metavar="FILE", help="Settings that 'tune' wrote; other options win.", rich_help_panel=_MODEL),
     ] = None,
-    from_format: Format = None,
     scheme: Annotated[
         str | None,
         typer.Option(metavar="SCHEME", help="bio, bioes, io or plain; inferred if not given.", rich_help_panel=_DATA),
     ] = None,
+    layers: Annotated[
+        str,
+        typer.Option(
+            metavar="none|auto",
+            help="Overlapping spans: none keeps the longer; auto combines them in layers of their own.",
+            rich_help_panel=_DATA,
+        ),
+    ] = "none",
     invalid: Annotated[
         str | None,
         typer.Option(
@@ -154,6 +164,7 @@ def aggregate(
             metavar="WAY", help="sequence (default): the best valid one; token: each by itself.", rich_help_panel=_OUT
         ),
     ] = None,
+    to: To = None,
     probabilities: Probabilities = False,
     accept: Annotated[
         float | None,
@@ -186,6 +197,8 @@ def aggregate(
     ] = None,
     threads: Threads = None,
     quiet: Quiet = False,
+    *,
+    reading: Reading,
 ) -> None:
     """Combine annotations into one sequence per document, with confidence."""
     from quorate.api import BSC, CRFMA, DEFAULT_METHOD, estimator
@@ -222,8 +235,21 @@ def aggregate(
         raise SettingsError(f"method {method!r} has nothing to save (leave out --save)")
     if (accept is None) != (review is None):
         raise SettingsError("--accept and --review go together: a precision, and a file for the documents below it")
-    check_outputs(inputs, [output, review, save, meta, report])
-    corpus = quorate.read(*inputs, format=from_format)
+    check_outputs(inputs, [output, review, save, meta, report], to)
+    if layers not in ("none", "auto"):
+        raise SettingsError(f"--layers {layers!r} is not known (one of: none, auto)")
+    if layers == "auto":
+        found = reading.layers(inputs)
+        if len(found) > 1:
+            if accept is not None or report is not None:
+                raise SettingsError("layers can be neither parted by --accept nor shown in a report (take one by one)")
+            if save is not None or known not in ("none", "inline"):
+                raise SettingsError(f"{len(found)} layers cannot be saved, nor known from a file (take one by one)")
+            _aggregate_layers(found, method, {**tuned, **given}, known, output, to, probabilities, meta, quiet)
+            return
+        corpus = next(iter(found.values()))
+    else:
+        corpus = reading.corpus(inputs)
     labels_known = known_labels(known, corpus)
     with fit_progress(quiet) as after_pass:
         model.fit(corpus, known=labels_known, progress=after_pass)
@@ -234,38 +260,69 @@ def aggregate(
     result = model.result_
     if accept is None or review is None:
         accepted = None
-        result.write(output, probabilities=probabilities)
+        result.write(output, to, probabilities=probabilities)
     else:
         accepted = result.accept(accept)
-        result.only(accepted.documents).write(output, probabilities=probabilities)
-        result.only(accepted.review).write(review, probabilities=probabilities)
+        result.only(accepted.documents).write(output, to, probabilities=probabilities)
+        result.only(accepted.review).write(review, to, probabilities=probabilities)
     if meta is not None:
         write_json(model.meta_, meta)
     if report is not None:
         make_report(model, model.result_, report, inputs=inputs, known=labels_known, quiet=quiet)
     if not quiet:
-        _say(_fit_summary(result, method, model.meta_["known"]))
+        say(_fit_summary(result, method, model.meta_["known"]))
         if accepted is not None:
-            _say(_acceptance(accepted, str(review)))
+            say(_acceptance(accepted, str(review)))
+
+
+def _aggregate_layers(
+    layers: dict[str, Corpus],
+    method: str,
+    settings: dict[str, Any],
+    known: str,
+    output: str,
+    to: str | None,
+    probabilities: bool,
+    meta: str | None,
+    quiet: bool,
+) -> None:
+    """Combine each layer, and put the results together."""
+    from quorate.api import estimator
+    from quorate.layers import LayeredResult
+
+    models = {name: estimator(method, **settings) for name in layers}
+    for name, corpus in layers.items():
+        with fit_progress(quiet) as report:
+            models[name].fit(corpus, known=known_labels(known, corpus), progress=report)
+    result = LayeredResult({name: model.result_ for name, model in models.items()})
+    result.write(output, to, probabilities=probabilities)
+    if meta is not None:
+        write_json({name: model.meta_ for name, model in models.items()}, meta)
+    if not quiet:
+        for name, model in models.items():
+            say(f"layer {name}: {line}" for line in _fit_summary(model.result_, method, model.meta_["known"]))
 
 
 @app.command(epilog="Example: quorate predict crowd.quorate new.jsonl -o consensus.jsonl")
+@reads
 def predict(
     model: Annotated[str, typer.Argument(metavar="MODEL", help="A file that 'aggregate --save' wrote.")],
     inputs: Inputs,
     output: Output = "-",
-    from_format: Format = None,
+    to: To = None,
     probabilities: Probabilities = False,
     threads: Threads = None,
     quiet: Quiet = False,
+    *,
+    reading: Reading,
 ) -> None:
     """Apply a saved model to new documents, from annotators old and new, or from none."""
-    check_outputs([model, *inputs], [output])
+    check_outputs([model, *inputs], [output], to)
     fitted = quorate.load(model).set_params(threads=threads)
-    result = fitted.combine(quorate.read(*inputs, format=from_format))
-    result.write(output, probabilities=probabilities)
+    result = fitted.combine(reading.corpus(inputs))
+    result.write(output, to, probabilities=probabilities)
     if not quiet:
-        _say(_predict_summary(result, model))
+        say(_predict_summary(result, model))
 
 
 @app.command(epilog="Example: quorate annotators crowd.quorate --sort accuracy")
@@ -283,6 +340,9 @@ def annotators(
         for row in rows:
             labels = int(row.labels) if row.labels.is_integer() else row.labels
             record = {"name": row.name, "labels": labels, "accuracy": _finite(row.accuracy)}
+            profiles = getattr(fitted, "profiles_", {})  # only models of annotators' mistakes use them
+            if row.name in profiles:
+                record |= profiles[row.name].plain()
             record |= {"informativeness": row.informativeness, "tags": fitted.tagset_.labels}
             print(json.dumps(record | {"matrix": row.matrix.round(6).tolist()}))
         return
@@ -362,9 +422,13 @@ def make_report(
         write_report(model, path, result=result, title=title, known=set(given or ()), progress=progress, **options)
 
 
-def check_outputs(inputs: list[str], outputs: list[str | None]) -> None:
+def check_outputs(inputs: list[str], outputs: list[str | None], to: str | None = None) -> None:
     """Refuse, before any work, outputs that cannot be written, or that would take the place of something else."""
     from quorate.files import check_can_write
+    from quorate.formats.registry import named
+
+    if to is not None:
+        named(to, to_write=True)
 
     taken = {Path(name).resolve(): "an input" for name in inputs if name != "-"}
     for name in outputs:
@@ -377,11 +441,6 @@ def check_outputs(inputs: list[str], outputs: list[str | None]) -> None:
         taken[place] = "another output"
 
 
-def _say(lines: list[str]) -> None:
-    for line in lines:
-        print(f"quorate: {line}", file=sys.stderr)
-
-
 def _counts(result: Result, what: str) -> str:
     corpus = result.corpus
     return f"{len(result):,} documents, {corpus.tokens:,} tokens, {len(corpus.annotators):,} annotators, {what}"
@@ -389,6 +448,8 @@ def _counts(result: Result, what: str) -> str:
 
 def _fit_summary(result: Result, method: str, n_known: int) -> list[str]:
     """What was combined, how it went, and what the user should know."""
+    from quorate.formats.notes import some
+
     tagset, trace, corpus = result.tagset, result.trace, result.corpus
     lines = [_counts(result, method), f"scheme {tagset.scheme.value}: {some(list(tagset.types), 10)}"]
     if trace is not None:
@@ -427,6 +488,8 @@ def _acceptance(accepted: Accepted, review: str) -> list[str]:
 
 def _predict_summary(result: Result, model: str) -> list[str]:
     """What was combined, and whom the model had not met."""
+    from quorate.formats.notes import some
+
     lines = [_counts(result, f"model {model}")]
     strangers = [name for name in result.corpus.annotators if name not in result.annotators.names]
     if strangers:
@@ -442,6 +505,8 @@ def _repairs(result: Result) -> str:
 
 
 def _bare_documents(result: Result) -> list[str]:
+    from quorate.formats.notes import some
+
     bare = [document.id for document in result.corpus if not document.annotations]
     return [f"warning: no annotator for {some(bare)}: tagged from the words and the chain alone"] if bare else []
 

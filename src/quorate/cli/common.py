@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,19 +14,23 @@ import typer
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from quorate.corpus import Corpus
     from quorate.estimators import ProgressCallback
 
 __all__ = [
-    "Format",
     "Inputs",
     "Output",
     "Probabilities",
     "Quiet",
+    "Reading",
     "Threads",
+    "To",
     "app",
     "bar",
     "console",
     "fit_progress",
+    "reads",
+    "say",
     "write_json",
 ]
 
@@ -41,24 +46,96 @@ app = typer.Typer(
 Inputs = Annotated[
     list[str],
     typer.Argument(
-        metavar="INPUT", help="JSONL, CoNLL or CSV files, plain or .gz, folders of them, or - for standard input."
+        metavar="INPUT",
+        help="Files in any format that 'quorate formats' lists, plain or .gz, folders, or - for standard input.",
     ),
 ]
 Output = Annotated[
     str,
-    typer.Option("--output", "-o", metavar="FILE", help="Where it goes, as JSONL; - for standard output."),
+    typer.Option("--output", "-o", metavar="FILE", help="Where it goes; - for standard output, as JSONL."),
+]
+To = Annotated[
+    str | None,
+    typer.Option("--to", metavar="FORMAT", help="The format to write; by the ending of the name if not given."),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No summary and no progress bar.")]
-Format = Annotated[
-    str | None,
-    typer.Option(
-        "--from", metavar="FORMAT", help="jsonl, conll, table or parquet; seen from the content if not given."
-    ),
-]
 Probabilities = Annotated[
     bool, typer.Option("--probabilities", help="Also write the probability of every label at every token.")
 ]
 Threads = Annotated[int | None, typer.Option(help="How many threads; all cores if not given.")]
+
+
+_READ = "What is read"
+
+
+def _option(name: str, metavar: str, help: str) -> Any:
+    return Annotated[str | None, typer.Option(name, metavar=metavar, help=help, rich_help_panel=_READ)]
+
+
+_READING: dict[str, Any] = {
+    "format": _option("--from", "FORMAT", "See 'quorate formats'; seen from the content if not given."),
+    "annotator_from": _option(
+        "--annotator-from", "WHAT", "Each file is one annotator's, named by its filename or its folder."
+    ),
+    "map_labels": _option(
+        "--map-labels", "OLD=NEW,…|FILE", "Rename or merge labels; OLD= drops one, *= all that are not named."
+    ),
+    "map_annotators": _option(
+        "--map-annotators", "OLD=NEW,…|FILE", "Rename annotators, or make two accounts one; OLD= drops one."
+    ),
+    "annotators": _option("--annotators", "FILE", "JSON with the kind, trust and abstention of some annotators."),
+    "pseudonymise": _option(
+        "--pseudonymise", "FILE", "Hide annotators' names; FILE keeps who is who, and stays at home."
+    ),
+    "offsets": _option("--offsets", "UNIT", "code-points or utf-16, where the file's own words cannot tell."),
+    "predictions": Annotated[
+        bool,
+        typer.Option("--with-predictions", help="Models' predictions in it are annotators too.", rich_help_panel=_READ),
+    ],
+}
+
+
+class Reading:
+    """The options of reading, as they were given."""
+
+    def __init__(self, options: dict[str, Any]) -> None:
+        self.options = options
+
+    def corpus(self, inputs: list[str]) -> Corpus:
+        """The annotations in the inputs."""
+        import quorate
+
+        return quorate.read(*inputs, **self.options)
+
+    def layers(self, inputs: list[str]) -> dict[str, Corpus]:
+        """The same, with overlapping spans in layers."""
+        import quorate
+
+        return quorate.read_layers(*inputs, **self.options)
+
+
+def reads(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options of reading; it takes them as one parameter, ``reading``."""
+    own = inspect.signature(command, eval_str=True)
+    kind = inspect.Parameter.KEYWORD_ONLY
+    parameters = [each.replace(kind=kind) for each in own.parameters.values() if each.name != "reading"]
+    for name, annotation in _READING.items():
+        default = None if name != "predictions" else False
+        parameters.append(inspect.Parameter(name, kind, default=default, annotation=annotation))
+
+    def run(**values: Any) -> None:
+        command(reading=Reading({name: values.pop(name) for name in _READING}), **values)
+
+    run.__name__, run.__doc__ = command.__name__, command.__doc__
+    run.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {each.name: each.annotation for each in parameters}
+    return run
+
+
+def say(lines: Iterable[str]) -> None:
+    """Lines on standard error."""
+    for line in lines:
+        print(f"quorate: {line}", file=sys.stderr)
 
 
 def console(*, stderr: bool = False) -> Console:

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 import quorate
-from quorate.cli.common import Format, Inputs, Quiet, app, bar, console, write_json
+from quorate.cli.common import Inputs, Quiet, Reading, app, bar, console, reads, write_json
 from quorate.cli.tables import (
     comparison_table,
     error_table,
@@ -27,12 +27,13 @@ Scheme = Annotated[str | None, typer.Option(metavar="SCHEME", help="bio, bioes, 
 
 
 @app.command(epilog="Example: quorate check crowd.jsonl && quorate aggregate crowd.jsonl -o consensus.jsonl")
-def check(inputs: Inputs, from_format: Format = None, scheme: Scheme = None) -> None:
+@reads
+def check(inputs: Inputs, scheme: Scheme = None, *, reading: Reading) -> None:
     """Look at annotations before any fit; exit code 1 if something should be looked at."""
     from quorate.check import check as look
     from quorate.settings import scheme_named
 
-    found = look(quorate.read(*inputs, format=from_format), scheme=scheme_named(scheme))
+    found = look(reading.corpus(inputs), scheme=scheme_named(scheme))
     for sentence in found.counts:
         print(sentence)
     for sentence in found.warnings:
@@ -43,20 +44,22 @@ def check(inputs: Inputs, from_format: Format = None, scheme: Scheme = None) -> 
 
 
 @app.command(epilog="Example: quorate agreement crowd.jsonl --pairs 20")
+@reads
 def agreement(
     inputs: Inputs,
-    from_format: Format = None,
     pairs: Annotated[
         int, typer.Option(help="How many pairs of annotators to list; those with most tokens first.")
     ] = 10,
     as_json: Json = False,
+    *,
+    reading: Reading,
 ) -> None:
     """Show how far annotators agree, before any model: overall and two by two."""
     from rich.table import Table
 
     from quorate.score import measure_agreement
 
-    found = measure_agreement(quorate.read(*inputs, format=from_format))
+    found = measure_agreement(reading.corpus(inputs))
     if as_json:
         print(json.dumps(found._asdict() | {"pairs": [pair._asdict() for pair in found.pairs]}))
         return
@@ -123,6 +126,7 @@ def evaluate(
 
 
 @app.command(epilog="Example: quorate compare crowd.jsonl --methods mv,bsc-cm,bsc-seq --split test")
+@reads
 def compare(
     inputs: Inputs,
     methods: Annotated[
@@ -132,17 +136,18 @@ def compare(
     against: Annotated[
         str | None, typer.Option(metavar="NAME", help="The method to test the others against; the last if not given.")
     ] = None,
-    from_format: Format = None,
     errors: Annotated[bool, typer.Option("--errors", help="Also count the kinds of error.")] = False,
     as_json: Json = False,
     markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown tables.")] = False,
     quiet: Quiet = False,
+    *,
+    reading: Reading,
 ) -> None:
     """Fit several methods and score them against the gold in the input, side by side."""
     from quorate.comparison import compare as fit_all
 
     names = [name.strip() for name in methods.split(",") if name.strip()]
-    corpus = quorate.read(*inputs, format=from_format)
+    corpus = reading.corpus(inputs)
     with bar("comparing", quiet) as report:
         found = fit_all(corpus, names, split=split, reference=against or (names or [""])[-1], progress=report)
     if as_json:
@@ -160,6 +165,7 @@ def compare(
 
 
 @app.command(epilog="Example: quorate tune crowd.jsonl --split dev --results trials.jsonl -o best.json")
+@reads
 def tune(
     inputs: Inputs,
     output: Annotated[
@@ -180,8 +186,9 @@ def tune(
     ] = None,
     show: Annotated[int, typer.Option(help="How many of the best trials to show.")] = 10,
     jobs: Annotated[int | None, typer.Option(help="Fits at the same time; all cores if not given.")] = None,
-    from_format: Format = None,
     quiet: Quiet = False,
+    *,
+    reading: Reading,
 ) -> None:
     """Choose settings by the gold of a split: fit without gold at every point of a grid, score, rank."""
     from rich.table import Table
@@ -189,7 +196,7 @@ def tune(
     from quorate.tuning import tune as search
 
     chosen_split = None if split == "all" else split
-    corpus = quorate.read(*inputs, format=from_format)
+    corpus = reading.corpus(inputs)
     axes = None if not grid else dict(map(_axis, grid))
     with bar("tuning", quiet) as report:
         found = search(

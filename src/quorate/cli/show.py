@@ -10,7 +10,7 @@ import typer
 
 import quorate
 from quorate.cli.combine import check_outputs, known_labels, make_report, settings_from_file
-from quorate.cli.common import Format, Inputs, Quiet, Threads, app, fit_progress
+from quorate.cli.common import Inputs, Quiet, Reading, Threads, app, fit_progress, reads
 from quorate.errors import SettingsError
 
 plot = typer.Typer(no_args_is_help=True, help="Draw figures for papers, as PDF, PNG or SVG.")
@@ -23,12 +23,15 @@ app.add_typer(plot, name="plot")
     "quorate report crowd.jsonl -o report.html --known review.jsonl\n\n"
     "quorate report new.jsonl --model crowd.quorate -o report.html --documents all"
 )
+@reads
 def report(
     inputs: Inputs,
+    *,
+    reading: Reading,
     output: Annotated[
         str, typer.Option("--output", "-o", metavar="FILE", help="The HTML file to write; - for standard output.")
     ] = "report.html",
-    method: Annotated[str | None, typer.Option(metavar="NAME", help="See 'quorate methods' (default bsc-seq).")] = None,
+    method: Annotated[str | None, typer.Option(metavar="NAME", help="See 'quorate methods' (default auto).")] = None,
     settings: Annotated[str | None, typer.Option(metavar="FILE", help="Settings that 'tune' wrote.")] = None,
     model: Annotated[
         str | None, typer.Option(metavar="MODEL", help="Apply a saved model in place of a fit ('aggregate --save').")
@@ -50,7 +53,6 @@ def report(
     title: Annotated[
         str | None, typer.Option(metavar="TEXT", help="The heading; the names of the inputs if not given.")
     ] = None,
-    from_format: Format = None,
     scheme: Annotated[
         str | None, typer.Option(metavar="SCHEME", help="bio, bioes, io or plain; inferred if not given.")
     ] = None,
@@ -62,7 +64,7 @@ def report(
     It holds everything it needs and loads nothing from the network. Corrections made in it can be exported and given
     back with --known.
     """
-    from quorate.api import estimator
+    from quorate.api import DEFAULT_METHOD, estimator
 
     shown = _how_many(documents)
     if groups is not None and groups < 1:
@@ -74,14 +76,14 @@ def report(
     options: dict[str, Any] = {"documents": shown, "groups": groups, "split": split, "title": title}
     if model is not None:
         fitted = quorate.load(model).set_params(threads=threads)
-        result = fitted.combine(quorate.read(*inputs, format=from_format))
+        result = fitted.combine(reading.corpus(inputs))
         make_report(fitted, result, output, inputs=inputs, quiet=quiet, **options)
     else:
         method, tuned = settings_from_file(settings, method)
         chosen = {"scheme": scheme, "threads": threads}
         given = {name: value for name, value in chosen.items() if value is not None}
-        made = estimator(method or "bsc-seq", **{**tuned, **given})
-        corpus = quorate.read(*inputs, format=from_format)
+        made = estimator(method or DEFAULT_METHOD, **{**tuned, **given})
+        corpus = reading.corpus(inputs)
         labels = known_labels(known, corpus)
         with fit_progress(quiet) as after_pass:
             made.fit(corpus, known=labels, progress=after_pass)

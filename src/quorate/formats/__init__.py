@@ -1,105 +1,212 @@
-"""Files in and out: one module a format, each with ``read(lines, source)`` and/or ``write(result, stream)``.
+"""Files in and out: one module a format, found by name or by content (:mod:`quorate.formats.registry`).
 
-:func:`read` picks the format by its name, or by looking at the content.
+A reader yields documents; :class:`~quorate.formats.assemble.Assembly` makes a corpus of them. A writer is given a
+:class:`~quorate.formats.pages.Book`, which a corpus and a result can both be made into.
 """
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 import io
-import sys
-import zlib
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
-from quorate.corpus import Corpus, Document, Tag
+from quorate.corpus import Corpus, Tag
 from quorate.errors import InputError, SettingsError
-from quorate.formats import conll, jsonl, table
-from quorate.formats.notes import Notes
+from quorate.formats import jsonl, table
+from quorate.formats.assemble import Assembly, Options
+from quorate.formats.opened import Input, files_of, opened
+from quorate.formats.pages import Book, book_of
+from quorate.formats.registry import FORMATS, folder_format, named, output_format, sniff
+from quorate.people import Profile, read_map, read_profiles
+from quorate.units import Unit
 
-__all__ = ["READERS", "digest_of", "read", "read_consensus", "read_known"]
+__all__ = [
+    "FORMATS",
+    "digest_of",
+    "named",
+    "output_format",
+    "read",
+    "read_consensus",
+    "read_known",
+    "read_layers",
+    "write",
+]
 
-Reader = Callable[[IO[bytes], str, int, Notes], Iterator[Document]]
-"""Stream, name of the file for messages, number of the first document, notes to add to."""
-
-READERS: dict[str, Reader] = {
-    "jsonl": jsonl.read,
-    "conll": conll.read,
-    "table": table.read,
-    "parquet": table.read_parquet,
-}
-_SUFFIXES = (".jsonl", ".json", ".ndjson", ".conll", ".bio", ".iob", ".tsv", ".txt", ".csv", ".parquet")
+Given = str | Path | Sequence[str | Path] | Any
+Names = str | Path | Mapping[str, str | None]
 
 
-def read(*paths: str | Path | Sequence[str | Path] | Any, format: str | None = None) -> Corpus:
+def read(
+    *paths: Given,
+    format: str | None = None,
+    annotator_from: str | None = None,
+    map_labels: Names | None = None,
+    map_annotators: Names | None = None,
+    annotators: str | Path | Mapping[str, Profile | Mapping[str, Any]] | None = None,
+    pseudonymise: str | Path | None = None,
+    predictions: bool = False,
+    offsets: str | None = None,
+) -> Corpus:
     """Read annotations from files into one :class:`Corpus`.
 
     A path may be a file, plain or gzipped, a folder of such files (read in the order of their names), or ``-`` for
-    standard input; or a DataFrame with columns ``task, worker, label``. Formats are ``jsonl``, ``conll``, ``table``
-    (CSV) and ``parquet``; which one a file is in is seen from its content.
+    standard input; or a DataFrame with columns ``task, worker, label``, or a ``datasets.Dataset``. Which format a file
+    is in is seen from its content, or said by ``format`` (see ``quorate formats``).
+
+    ``annotator_from="filename"`` (or ``"folder"``) takes each file for one annotator's. ``map_labels`` and
+    ``map_annotators`` rename, merge, or (``None``) drop. ``annotators`` gives profiles: kind, trust, abstains.
+    ``pseudonymise`` is the file that keeps names and pseudonyms. ``predictions`` takes models' predictions in as
+    annotators. ``offsets`` says what offsets count, where the file's own words cannot tell.
 
     >>> import tempfile
     >>> line = '{"id": "1", "tokens": ["Ada", "sang"], "annotations": {"ann": ["B-PER", "O"]}}'
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     _ = Path(folder, "crowd.jsonl").write_text(line)
-    ...     read(f"{folder}/crowd.jsonl")
-    <Corpus: 1 documents, 2 tokens, 1 annotators>
+    ...     read(f"{folder}/crowd.jsonl", map_labels={"PER": "PERSON"})[0].annotations
+    {'ann': ('B-PERSON', 'O')}
     """
-    if format is not None and format not in READERS:
-        raise SettingsError(f"unknown format {format!r} (one of: {', '.join(READERS)})")
-    if not paths:
-        raise SettingsError("no file to read was given")
-    documents: list[Document] = []
-    notes = Notes()
-    digests: dict[str, str] = {}
-    if len(paths) == 1 and hasattr(paths[0], "columns"):
-        return Corpus(table.frame_documents(paths[0]))
+    options = _options(annotator_from, map_labels, map_annotators, annotators, pseudonymise, offsets)
+    return _assembled(paths, format, options, predictions).corpus()
+
+
+def read_layers(
+    *paths: Given,
+    format: str | None = None,
+    annotator_from: str | None = None,
+    map_labels: Names | None = None,
+    map_annotators: Names | None = None,
+    annotators: str | Path | Mapping[str, Profile | Mapping[str, Any]] | None = None,
+    pseudonymise: str | Path | None = None,
+    predictions: bool = False,
+    offsets: str | None = None,
+) -> dict[str, Corpus]:
+    """Read annotations whose spans overlap: a corpus for each layer, by its name; options are those of :func:`read`.
+
+    In a layer nobody's spans overlap, so that each can be combined by itself and no span is left out
+    (:func:`quorate.aggregate_layers` does so, and puts the results together).
+
+    >>> import tempfile
+    >>> spans = '[{"start": 0, "end": 8, "label": "ORG"}, {"start": 0, "end": 4, "label": "LOC"}]'
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = Path(folder, "a.jsonl").write_text('{"text": "Bath Spa", "annotations": {"ann": %s}}' % spans)
+    ...     sorted(read_layers(f"{folder}/a.jsonl"))
+    ['LOC', 'ORG']
+    """
+    options = _options(annotator_from, map_labels, map_annotators, annotators, pseudonymise, offsets, layers=True)
+    return _assembled(paths, format, options, predictions).layers()
+
+
+def _options(
+    annotator_from: str | None,
+    map_labels: Names | None,
+    map_annotators: Names | None,
+    annotators: str | Path | Mapping[str, Any] | None,
+    pseudonymise: str | Path | None,
+    offsets: str | None,
+    *,
+    layers: bool = False,
+) -> Options:
+    if annotator_from not in (None, "filename", "folder"):
+        raise SettingsError(f"annotator-from {annotator_from!r} is not known (one of: filename, folder)")
+    if offsets is not None and offsets not in tuple(Unit):
+        raise SettingsError(f"offsets {offsets!r} is not known (one of: {', '.join(Unit)})")
+    return Options(
+        annotator_from,
+        {} if map_labels is None else read_map(map_labels),
+        {} if map_annotators is None else read_map(map_annotators),
+        {} if annotators is None else read_profiles(annotators),
+        None if pseudonymise is None else str(pseudonymise),
+        None if offsets is None else Unit(offsets),
+        layers,
+    )
+
+
+def _assembled(paths: Sequence[Given], format: str | None, options: Options, predictions: bool) -> Assembly:
+    """Everything that the paths hold, read."""
+    if format is not None:
+        named(format)
     given = [path for each in paths for path in (each if isinstance(each, list | tuple) else [each])]
-    for name in [file for path in given for file in _files(str(path))]:
-        with _opened(name) as (stream, digest):
-            read_one = READERS[format or _sniff(stream, name)]
-            documents.extend(read_one(stream, name, len(documents) + 1, notes))
-            digests[name] = digest()
-    if not documents:
-        raise InputError("no document in it (one JSON object a line, or CoNLL columns)", where=str(paths[0]))
-    return Corpus(documents, notes=notes.sentences(), digests=digests)
+    if not given:
+        raise SettingsError("no file to read was given")
+    assembly = Assembly(options)
+    for path in given:
+        if hasattr(path, "features") and hasattr(path, "column_names"):
+            assembly.add(FORMATS["huggingface"].load().dataset_documents(path), "Dataset", merge=False)
+        elif hasattr(path, "columns"):
+            assembly.add(table.frame_documents(path), "DataFrame", merge=False)
+        else:
+            _add(assembly, str(path), format, predictions)
+    if not len(assembly):
+        raise InputError("no document in it (see docs/formats.md for what is read)", where=str(given[0]))
+    return assembly
+
+
+def _add(assembly: Assembly, path: str, format: str | None, predictions: bool) -> None:
+    folder = Path(path)
+    whole = folder_format(folder) if path != "-" and folder.is_dir() else None
+    if whole is not None and format in (None, whole):
+        given = Input(io.BufferedReader(io.BytesIO()), path, len(assembly) + 1, predictions)
+        assembly.add(FORMATS[whole].load().read(given, assembly.notes), path, merge=FORMATS[whole].merges)
+        assembly.digests[path] = _folder_digest(folder)
+        return
+    for name in files_of(path):
+        with opened(name) as (stream, digest):
+            kind = named(format or sniff(stream, name))
+            first_number = 1 if assembly.options.annotator_from is not None else len(assembly) + 1
+            documents = kind.load().read(Input(stream, name, first_number, predictions), assembly.notes)
+            assembly.add(documents, name, merge=kind.merges)
+            assembly.digests[name] = digest()
+
+
+def write(book: Book | Corpus, path: str | Path, format: str | None = None) -> None:
+    """Write a corpus (or the pages of a result) in a format, whole or not at all; the path's ending says which.
+
+    >>> import quorate, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write(quorate.sample(), f"{folder}/crowd.conll")
+    ...     len(read(f"{folder}/crowd.conll"))
+    320
+    """
+    kind = named(format or output_format(str(path)), to_write=True)
+    kind.load().write(book_of(book) if isinstance(book, Corpus) else book, str(path))
 
 
 def read_known(path: str | Path, corpus: Corpus) -> dict[str, tuple[Tag, ...]]:
     """Known tags for documents of a corpus, by id, from a file with ``gold``, or with corrected ``tags``."""
     known: dict[str, tuple[Tag, ...]] = {}
     ids = {document.id for document in corpus}
-    for name in _files(str(path)):
-        with _opened(name) as (stream, _):
-            if _sniff(stream, name) != "jsonl":
-                raise InputError("known labels are read from JSONL only", where=name)
-            for record in jsonl.read_known(stream, name, Notes()):
-                where = f"{record.source.at()}: document {record.id!r}"
-                if record.id not in ids:
-                    raise InputError("this document is not in the input (leave it out)", where=where)
-                tokens = corpus[record.id].tokens
-                if record.tokens is not None and record.tokens != tokens:
-                    raise InputError(
-                        "other tokens than in the input (known labels must be of the same text)", where=where
-                    )
-                if len(record.tags) != len(tokens):
-                    raise InputError(
-                        f"{len(record.tags)} known tags for {len(tokens)} tokens (null where not known)", where=where
-                    )
-                known[record.id] = record.tags
+    for record in _known_records(path):
+        where = f"{record.source.at()}: document {record.id!r}"
+        if record.id not in ids:
+            raise InputError("this document is not in the input (leave it out)", where=where)
+        tokens = corpus[record.id].tokens
+        if record.tokens is not None and record.tokens != tokens:
+            raise InputError("other tokens than in the input (known labels must be of the same text)", where=where)
+        if len(record.tags) != len(tokens):
+            raise InputError(
+                f"{len(record.tags)} known tags for {len(tokens)} tokens (null where not known)", where=where
+            )
+        known[record.id] = record.tags
     if not known:
         raise InputError("no document in it has 'gold' or 'tags'", where=str(path))
     return known
 
 
+def _known_records(path: str | Path) -> Iterator[jsonl.KnownRecord]:
+    for name in files_of(str(path)):
+        with opened(name) as (stream, _):
+            if sniff(stream, name) != "jsonl":
+                raise InputError("known labels are read from JSONL only", where=name)
+            yield from jsonl.read_known(stream, name)
+
+
 def read_consensus(path: str | Path) -> list[jsonl.ConsensusRecord]:
     """Read back a consensus that was written as JSONL."""
     records: list[jsonl.ConsensusRecord] = []
-    for name in _files(str(path)):
-        with _opened(name) as (stream, _):
+    for name in files_of(str(path)):
+        with opened(name) as (stream, _):
             records.extend(jsonl.read_consensus(stream, name))
     if not records:
         raise InputError("no document in it", where=str(path))
@@ -112,51 +219,9 @@ def digest_of(path: str | Path) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
-def _files(path: str) -> list[str]:
-    folder = Path(path)
-    if path == "-" or not folder.is_dir():
-        return [path]
-    files = sorted(
-        str(file)
-        for file in folder.iterdir()
-        if file.is_file() and not file.name.startswith(".") and file.name.removesuffix(".gz").endswith(_SUFFIXES)
-    )
-    if not files:
-        raise InputError(f"no file to read in this folder (looked for {', '.join(_SUFFIXES)}, or with .gz)", where=path)
-    return files
-
-
-@contextmanager
-def _opened(name: str) -> Iterator[tuple[io.BufferedReader, Callable[[], str]]]:
-    """The file's content as a buffered stream of bytes, unzipped; and a function for the SHA-256 of the file."""
-    try:
-        raw: IO[bytes] = io.BytesIO(sys.stdin.buffer.read()) if name == "-" else open(name, "rb")  # noqa: SIM115
-        with raw:
-
-            def digest() -> str:
-                raw.seek(0)
-                return hashlib.file_digest(raw, "sha256").hexdigest()  # type: ignore[arg-type]
-
-            zipped = raw.read(2) == b"\x1f\x8b"
-            raw.seek(0)
-            stream = gzip.GzipFile(fileobj=raw) if zipped else raw
-            yield io.BufferedReader(stream, 1 << 20), digest  # type: ignore[arg-type]
-    except FileNotFoundError:
-        raise InputError("no such file", where=name) from None
-    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise InputError(f"damaged gzip file: {error} (make or copy it again)", where=name) from None
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror or error}", where=name) from None
-
-
-def _sniff(stream: io.BufferedReader, name: str) -> str:
-    head = stream.peek(4096)[:4096].removeprefix(b"\xef\xbb\xbf").lstrip()
-    if not head:
-        raise InputError("the file is empty", where=name)
-    if head.startswith(b"["):
-        raise InputError("a JSON array is not one of the formats read (one JSON object a line is)", where=name)
-    if head.startswith(b"PAR1"):
-        return "parquet"
-    if table.is_header(head.split(b"\n", 1)[0]):
-        return "table"
-    return "jsonl" if head.startswith(b"{") else "conll"
+def _folder_digest(folder: Path) -> str:
+    """The SHA-256 of the names and digests of all files in a folder."""
+    total = hashlib.sha256()
+    for file in sorted(path for path in folder.rglob("*") if path.is_file()):
+        total.update(f"{file.relative_to(folder).as_posix()} {digest_of(file)}\n".encode())
+    return total.hexdigest()

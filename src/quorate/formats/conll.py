@@ -8,33 +8,40 @@
 
 The first column is the token, ``?`` means not annotated. An optional first line ``# token NAME NAME …`` names the
 columns (the name ``gold`` is the gold); without it they are ``A1``, ``A2``, …. Columns are parted by tabs if the line
-has one, else by blanks. Other lines that begin with ``#``, before a document, are comments. Lines ``-DOCSTART-`` are
-passed over. Documents are numbered.
+has one, else by blanks. Other lines that begin with ``#``, before a document, are comments; ``# id = NAME`` (or
+``# sent_id = NAME``) names the document, which is otherwise numbered. Lines ``-DOCSTART-`` are passed over.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import IO
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from quorate.corpus import Document, Source
 from quorate.errors import InputError
+from quorate.files import written_whole
 from quorate.formats.notes import Notes
+from quorate.formats.opened import Input
+from quorate.formats.pages import Book, Page
 
-__all__ = ["read"]
+__all__ = ["read", "write"]
 
 _NOT_SEEN = "?"
 _GOLD = "gold"
+_ID = re.compile(r"# (?:id|sent_id) = (.*\S)\s*")
 
 
-def read(stream: IO[bytes], name: str, first_number: int, notes: Notes) -> Iterator[Document]:
+def read(given: Input, notes: Notes) -> Iterator[Document]:
     """The documents of a file in CoNLL columns."""
+    name = given.name
     columns: list[str] | None = None
     rows: list[list[str]] = []
     interned: dict[str, str] = {}
-    number = first_number
+    number = given.first_number
     line_number = 0
-    for line_number, raw in enumerate(stream, 1):
+    name_of_next = ""
+    for line_number, raw in enumerate(given.stream, 1):
         where = f"{name}:{line_number}"
         try:
             line = raw.decode("utf-8-sig" if line_number == 1 else "utf-8").rstrip("\r\n")
@@ -45,13 +52,16 @@ def read(stream: IO[bytes], name: str, first_number: int, notes: Notes) -> Itera
             columns = fields[2:]
             if len(set(columns)) < len(columns):
                 raise InputError("two columns have the same name (name each annotator once)", where=where)
+        elif not rows and (own_id := _ID.fullmatch(line)):
+            name_of_next = own_id[1]
         elif not rows and line.startswith("#") and (columns is None or len(fields) != len(columns) + 1):
             continue  # a comment
         elif not line.strip() or fields[0] == "-DOCSTART-":
             if rows:
-                yield _document(rows, columns or [], Source(name, line_number - len(rows), True), number)
+                source = Source(name, line_number - len(rows), True)
+                yield _document(rows, columns or [], source, name_of_next or str(number))
                 number += 1
-                rows = []
+                rows, name_of_next = [], ""
         else:
             if columns is None:
                 columns = [f"A{column}" for column in range(1, len(fields))]
@@ -63,10 +73,11 @@ def read(stream: IO[bytes], name: str, first_number: int, notes: Notes) -> Itera
                 )
             rows.append([interned.setdefault(text, text) for text in fields])
     if rows:
-        yield _document(rows, columns or [], Source(name, line_number + 1 - len(rows), True), number)
+        source = Source(name, line_number + 1 - len(rows), True)
+        yield _document(rows, columns or [], source, name_of_next or str(number))
 
 
-def _document(rows: list[list[str]], columns: list[str], source: Source, number: int) -> Document:
+def _document(rows: list[list[str]], columns: list[str], source: Source, name: str) -> Document:
     tokens, *tag_columns = zip(*rows, strict=True)
     sequences = {
         column: tuple(None if tag == _NOT_SEEN else tag for tag in tags)
@@ -74,4 +85,53 @@ def _document(rows: list[list[str]], columns: list[str], source: Source, number:
         if any(tag != _NOT_SEEN for tag in tags)
     }
     gold = sequences.pop(_GOLD, None)
-    return Document(str(number), tokens, sequences, gold, source=source)
+    return Document(name, tokens, sequences, gold, source=source)
+
+
+def write(book: Book, path: str) -> None:
+    """Columns parted by tabs: the token, then the consensus (one for each layer), or every annotator and the gold."""
+    names = _columns(book)
+    with written_whole(path) as stream:
+        stream.write("\t".join(["#", "token", *names]).encode() + b"\n")
+        for page in book.pages():
+            stream.write("".join(_lines(page, names)).encode())
+
+
+def _columns(book: Book) -> list[str]:
+    names: dict[str, None] = {}
+    has_gold = False
+    for page in book.pages():
+        names |= dict.fromkeys(_sequences(page))
+        has_gold |= page.gold is not None
+    return [*(name for name in names if name != _GOLD), *([_GOLD] if has_gold else [])]
+
+
+def _sequences(page: Page) -> dict[str, Sequence[Any]]:
+    """The tags of each column."""
+    found: dict[str, Sequence[Any]] = {}
+    for reading in page.readings():
+        for name, layer in (reading.layers or {"": reading}).items():
+            found[f"{reading.name} {name}".strip()] = layer.tags or ()
+    if page.gold is not None and page.gold.tags is not None:
+        found[_GOLD] = page.gold.tags
+    return found
+
+
+def _lines(page: Page, names: Sequence[str]) -> Iterator[str]:
+    document, sequences = page.document, _sequences(page)
+    if not document.tokens:
+        return
+    yield f"# id = {_cell(document.id, document)}\n"
+    for position, token in enumerate(document.tokens):
+        tags = [sequences[name][position] if name in sequences else None for name in names]
+        cells = [_NOT_SEEN if tag is None else _cell(tag, document) for tag in tags]
+        yield "\t".join([_cell(token, document), *cells]) + "\n"
+    yield "\n"
+
+
+def _cell(value: Any, document: Document) -> str:
+    if isinstance(value, Mapping):
+        raise InputError("CoNLL columns hold no probabilities (write jsonl)", where=document.where())
+    if not value or any(character in value for character in "\t\r\n"):
+        raise InputError(f"{value!r} cannot stand in a column (no tab, no line end, not empty)", where=document.where())
+    return str(value)

@@ -7,20 +7,21 @@ annotator who is absent has not seen the document; one with ``[]`` spans saw it 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import IO, TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import IO, Any
 
 import msgspec
 
-from quorate.corpus import Document, SoftTag, Source, Tag
+from quorate.corpus import Corpus, Document, SoftTag, Source, Tag
 from quorate.errors import InputError
+from quorate.files import written_whole
+from quorate.formats.json_records import decoded, lines, reason
+from quorate.formats.marked import Mark, Marked, Words, find_unit_of, placed, tagged
 from quorate.formats.notes import Notes
-from quorate.tags import Scheme, Span, TagSet
-from quorate.tokens import Offsets, locate, to_token_spans, tokenize
-
-if TYPE_CHECKING:
-    from quorate.corpus import Corpus
-    from quorate.decode import Consensus, ConsensusSpan, Result
+from quorate.formats.opened import Input
+from quorate.formats.pages import Book, OutSpan, Page, Reading, outward_spans
+from quorate.units import Unit
 
 __all__ = ["ConsensusRecord", "KnownRecord", "read", "read_consensus", "read_known", "write", "write_corpus"]
 
@@ -33,12 +34,15 @@ class _Record(msgspec.Struct):
     annotations: dict[str, list[Any]] = {}
     gold: list[Any] | None = None
     split: str | None = None
+    offset_unit: str | None = None
 
 
 class _JsonSpan(msgspec.Struct):
     start: int
     end: int
     label: str
+    text: str | None = None
+    score: float | None = None
 
 
 class _TagNames(dict[Any, Tag]):
@@ -54,38 +58,16 @@ class _TagNames(dict[Any, Tag]):
         return tag
 
 
-_SPANS_WIDENED = "{} spans were widened to whole tokens"
-_SPANS_DROPPED = "{} spans that held no token were left out"
-_SPANS_OVERLAPPING = "{} spans overlapped a longer one of the same annotator and were left out"
-
-
-def read(stream: IO[bytes], name: str, first_number: int, notes: Notes) -> Iterator[Document]:
+def read(given: Input, notes: Notes) -> Iterator[Document | Marked]:
     """The documents of a JSONL file."""
     decoder = msgspec.json.Decoder(_Record)
-    reader = _DocumentReader(notes)
-    number = first_number
-    for line_number, line in enumerate(stream, 1):
-        source = Source(name, line_number)
-        text = line.removeprefix(b"\xef\xbb\xbf") if line_number == 1 else line
-        if not text.strip():
-            continue
+    reader = _DocumentReader()
+    for number, (source, line) in enumerate(lines(given.stream, given.name), given.first_number):
+        record = decoded(decoder, line, source, "a document")
         try:
-            record = decoder.decode(text)
             yield reader.document(record, source, number)
-        except (msgspec.DecodeError, ValueError) as error:
-            raise InputError(_reason(error), where=source.at()) from None
-        number += 1
-
-
-def _reason(error: Exception) -> str:
-    """What is wrong with a line."""
-    if isinstance(error, UnicodeDecodeError):
-        return "not UTF-8 text (save the file as UTF-8)"
-    if isinstance(error, msgspec.ValidationError):
-        return f"not a document: {error} (see docs/formats.md)"
-    if isinstance(error, msgspec.DecodeError):
-        return f"not JSON: {error} (one whole JSON object a line)"
-    return str(error)
+        except (msgspec.ValidationError, ValueError) as error:
+            raise InputError(reason(error, "a document"), where=source.at()) from None
 
 
 class KnownRecord(msgspec.Struct):
@@ -105,76 +87,61 @@ class _GoldLine(msgspec.Struct):
     text: str | None = None
 
 
-def read_known(stream: IO[bytes], name: str, notes: Notes) -> Iterator[KnownRecord]:
+def read_known(stream: IO[bytes], name: str) -> Iterator[KnownRecord]:
     """The known tags in a JSONL file: ``gold``, or the ``tags`` of a consensus that someone has corrected."""
     line_decoder, decoder = msgspec.json.Decoder(_GoldLine), msgspec.json.Decoder(_Record)
-    reader = _DocumentReader(notes)
-    for line_number, line in enumerate(stream, 1):
-        source = Source(name, line_number)
-        if not line.strip():
+    reader, words = _DocumentReader(), Words()
+    for number, (source, line) in enumerate(lines(stream, name), 1):
+        given = decoded(line_decoder, line, source, "a document with known labels")
+        if given.gold is None and given.tags is None:
             continue
         try:
-            given = line_decoder.decode(line)
-            if given.gold is None and given.tags is None:
-                continue
             if given.gold is not None and (given.tokens is not None or given.text is not None):
-                document = reader.document(decoder.decode(line), source, line_number)
+                document = reader.document(decoder.decode(line), source, number)
+                if isinstance(document, Marked):
+                    unit = find_unit_of(document) or Unit.CODE_POINTS
+                    laid = placed(document, unit, words, Notes())
+                    gold = tagged(laid.gold or [], len(laid.document.tokens), Notes())
+                    document = replace(laid.document, gold=gold)  # type: ignore[arg-type]
                 yield KnownRecord(document.id, document.gold or (), document.tokens, source)
             else:
                 tags = given.gold if given.tags is None else given.tags
                 tokens = None if given.tokens is None else tuple(given.tokens)
                 yield KnownRecord(str(given.id), tuple([reader._tag(tag) for tag in tags or ()]), tokens, source)
         except (msgspec.DecodeError, ValueError) as error:
-            raise InputError(_reason(error), where=source.at()) from None
+            raise InputError(reason(error, "a document"), where=source.at()) from None
 
 
 class _DocumentReader:
     """Turns decoded records into documents; remembers names of tags and words from line to line."""
 
-    def __init__(self, notes: Notes) -> None:
-        self.notes = notes
+    def __init__(self) -> None:
         self.tag_names = _TagNames({None: None})
-        self.words: dict[str, str] = {}
+        self.words = Words()
 
-    def document(self, record: _Record, source: Source, number: int) -> Document:
-        offsets = self._offsets(record, source)
-        if record.tokens is not None:
-            words = record.tokens
-        elif record.text is not None and offsets is not None:
-            words = [record.text[start:end] for start, end in offsets]
-        else:
+    def document(self, record: _Record, source: Source, number: int) -> Document | Marked:
+        name = str(number if record.id is None else record.id)
+        if record.tokens is None and record.text is None:
             raise ValueError("neither 'tokens' nor 'text' (give one of them)")
-        tokens = tuple([self.words.setdefault(word, word) for word in words])
         sequences = [*record.annotations.values(), *([] if record.gold is None else [record.gold])]
-        annotations: dict[str, tuple[Tag | SoftTag, ...]]
-        gold: tuple[Tag, ...] | None = None
+        unit = None if record.offset_unit is None else _unit(record.offset_unit)
         if _has_spans(sequences, record):
-            places = offsets or tuple((position, position + 1) for position in range(len(tokens)))
-            end = len(tokens) if record.text is None else len(record.text)
-            annotations = {name: self._tags_of_spans(spans, places, end) for name, spans in record.annotations.items()}
-            if record.gold is not None:
-                gold = self._tags_of_spans(record.gold, places, end)
-        else:
-            annotations = {name: self._tags(tags) for name, tags in record.annotations.items()}
-            if record.gold is not None:
-                gold = tuple([self._tag(tag) for tag in record.gold])
-        return Document(
-            str(number if record.id is None else record.id),
-            tokens,
-            annotations,
-            gold,
-            record.split,
-            record.text,
-            offsets,
-            source,
-        )
-
-    def _offsets(self, record: _Record, source: Source) -> Offsets | None:
-        if record.text is None:
-            return None
-        if record.offsets is not None:
-            return _checked_offsets(record.offsets, record.text)
-        return tokenize(record.text) if record.tokens is None else locate(record.tokens, record.text, where=source.at())
+            return Marked(
+                name,
+                record.text,
+                {who: _marks(spans) for who, spans in record.annotations.items()},
+                source,
+                None if record.gold is None else _marks(record.gold),
+                record.split,
+                record.tokens,
+                record.offsets,
+                unit,
+            )
+        gold = None if record.gold is None else tuple([self._tag(tag) for tag in record.gold])
+        bare = Marked(name, record.text, {}, source, None, record.split, record.tokens, record.offsets, unit)
+        document = placed(bare, unit or Unit.CODE_POINTS, self.words, Notes()).document
+        annotations = {who: self._tags(tags) for who, tags in record.annotations.items()}
+        return replace(document, annotations=annotations, gold=gold)
 
     def _tags(self, tags: list[Any]) -> tuple[Tag | SoftTag, ...]:
         try:
@@ -197,32 +164,19 @@ class _DocumentReader:
             raise ValueError("a tag with probabilities needs one above 0 (null where not seen)")
         return soft
 
-    def _tags_of_spans(self, spans: list[Any], places: Offsets, end: int) -> tuple[Tag, ...]:
-        given = [Span(span.start, span.end, span.label) for span in msgspec.convert(spans, list[_JsonSpan])]
-        for start, stop, label in given:
-            if not 0 <= start < stop or not label:
-                raise ValueError(f"span {start}–{stop} {label!r} is not a span (0 ≤ start < end, and a label)")
-            if stop > end:
-                raise ValueError(f"span {start}–{stop} {label!r} ends after the text, which ends at {end}")
-        found = to_token_spans(given, places)
-        self.notes.count(_SPANS_WIDENED, found.widened)
-        self.notes.count(_SPANS_DROPPED, found.dropped)
-        self.notes.count(_SPANS_OVERLAPPING, found.overlapping)
-        tags = TagSet.of_types(Scheme.BIO, (span.label for span in found.spans)).tags(found.spans, len(places))
-        return tuple([self.tag_names[tag] for tag in tags])
+
+def _marks(spans: list[Any]) -> list[Mark]:
+    return [
+        Mark(span.start, span.end, span.label, span.text, span.score)
+        for span in msgspec.convert(spans, list[_JsonSpan])
+    ]
 
 
-def _checked_offsets(offsets: list[tuple[int, int]], text: str) -> Offsets:
-    """The offsets, if each is a piece of the text after the one before."""
-    cursor = 0
-    for number, (start, end) in enumerate(offsets, 1):
-        if not cursor <= start < end <= len(text):
-            raise ValueError(
-                f"offsets {start}–{end} of token {number} are not a piece of the text after {cursor} "
-                f"(its length is {len(text)})"
-            )
-        cursor = end
-    return tuple(offsets)
+def _unit(name: str) -> Unit:
+    try:
+        return Unit(name)
+    except ValueError:
+        raise ValueError(f"offset_unit {name!r} is not known (one of: {', '.join(Unit)})") from None
 
 
 def _has_spans(sequences: Sequence[list[Any]], record: _Record) -> bool:
@@ -233,42 +187,86 @@ def _has_spans(sequences: Sequence[list[Any]], record: _Record) -> bool:
     return record.tokens is None or (bool(record.tokens) and any(not sequence for sequence in sequences))
 
 
-def write(result: Result, stream: IO[bytes], *, probabilities: bool = False) -> None:
-    """The consensus, a line a document, in the order of the input."""
+def write(book: Book, path: str) -> None:
+    """The consensus, a line a document, in the order of the input; or, of a corpus, what everybody said."""
     encoder = msgspec.json.Encoder()
-    for consensus in result:
-        document = consensus.document
-        line: dict[str, Any] = {
-            "id": document.id,
-            "tokens": document.tokens,
-            "tags": consensus.tags,
-            "confidence": consensus.confidence,
-            "token_confidence": consensus.token_confidence.round(6).tolist(),
-            "spans": [_span_record(consensus, span) for span in consensus.spans],
-        }
-        if document.text is not None:
-            line["text"] = document.text
-            line["offsets"] = document.offsets
-        if document.split is not None:
-            line["split"] = document.split
-        if probabilities:
-            line["labels"] = result.labels
-            line["probabilities"] = consensus.probabilities.tolist()
-        stream.write(encoder.encode(line) + b"\n")
+    with written_whole(path) as stream:
+        for page in book.pages():
+            line = (
+                _corpus_line(page.document) if page.consensus is None else _consensus_line(page, page.consensus, book)
+            )
+            stream.write(encoder.encode(line) + b"\n")
 
 
-def _span_record(consensus: Consensus, span: ConsensusSpan) -> dict[str, Any]:
-    """Offsets are characters where there is text, and tokens elsewhere."""
-    record = {**span._asdict(), "text": consensus.text(span)}
-    offsets = consensus.document.offsets
-    if offsets is not None:
-        characters = {"start": offsets[span.start][0], "end": offsets[span.end - 1][1]}
-        record |= {**characters, "token_start": span.start, "token_end": span.end}
+def _consensus_line(page: Page, reading: Reading, book: Book) -> dict[str, Any]:
+    document = page.document
+    line: dict[str, Any] = {"id": document.id, "tokens": document.tokens}
+    if reading.tags is not None:
+        line["tags"] = reading.tags
+    line["confidence"] = reading.confidence
+    if reading.token_confidence is not None:
+        line["token_confidence"] = _rounded(reading.token_confidence)
+    if reading.layers:
+        line["layers"] = {name: _layer_record(layer, book, name) for name, layer in reading.layers.items()}
+    line["spans"] = [_span_record(page, span) for span in outward_spans(page, reading)]
+    line |= _place_fields(document)
+    if book.probabilities and reading.probabilities is not None:
+        line["labels"] = book.labels
+        line["probabilities"] = reading.probabilities.tolist()
+    return line
+
+
+def _layer_record(layer: Reading, book: Book, name: str) -> dict[str, Any]:
+    record: dict[str, Any] = {"tags": layer.tags, "confidence": layer.confidence}
+    record["token_confidence"] = _rounded(layer.token_confidence or ())
+    if book.probabilities and layer.probabilities is not None:
+        record |= {"labels": book.layers[name], "probabilities": layer.probabilities.tolist()}
     return record
+
+
+def _rounded(values: Iterable[float]) -> list[float]:
+    return [round(value, 6) for value in values]
+
+
+def _span_record(page: Page, span: OutSpan) -> dict[str, Any]:
+    """Offsets are characters where there is text, and tokens elsewhere."""
+    has_text = page.document.text is not None
+    record: dict[str, Any] = {
+        "start": span.start if has_text else span.first,
+        "end": span.end if has_text else span.last,
+        "label": span.label,
+        "confidence": span.confidence,
+        "text": span.text,
+    }
+    if has_text:
+        record |= {"token_start": span.first, "token_end": span.last}
+    return {**record, "layer": span.layer} if span.layer else record
+
+
+def _place_fields(document: Document) -> dict[str, Any]:
+    """Where the document's tokens stand: offsets of tokens are code points, those of spans in the document's unit."""
+    fields: dict[str, Any] = {}
+    if document.text is not None:
+        fields["text"] = document.text
+        if document.offsets is not None:
+            fields["offsets"] = list(document.offsets)
+    if document.unit is not Unit.CODE_POINTS:
+        fields["offset_unit"] = document.unit.value
+    if document.split is not None:
+        fields["split"] = document.split
+    return fields
+
+
+def _corpus_line(document: Document) -> dict[str, Any]:
+    line: dict[str, Any] = {"id": document.id, "tokens": document.tokens, "annotations": document.annotations}
+    if document.gold is not None:
+        line["gold"] = document.gold
+    return line | _place_fields(document)
 
 
 class _JsonConsensusSpan(_JsonSpan, kw_only=True):
     confidence: float
+    layer: str = ""
     token_start: int | None = None
     token_end: int | None = None
 
@@ -279,6 +277,12 @@ class ConsensusRecord(msgspec.Struct):
     id: str
     tags: list[str]
     spans: list[_JsonConsensusSpan] = []
+    tokens: list[str] = []
+    text: str | None = None
+    offsets: list[tuple[int, int]] | None = None
+    offset_unit: str | None = None
+    split: str | None = None
+    confidence: float | None = None
     token_confidence: list[float] | None = None
     labels: list[str] | None = None
     probabilities: list[list[float]] | None = None
@@ -299,27 +303,13 @@ class ConsensusRecord(msgspec.Struct):
 def read_consensus(stream: IO[bytes], name: str) -> Iterator[ConsensusRecord]:
     """The lines of a file that :func:`write` wrote."""
     decoder = msgspec.json.Decoder(ConsensusRecord)
-    for line_number, line in enumerate(stream, 1):
-        if line.strip():
-            try:
-                yield decoder.decode(line)
-            except (msgspec.DecodeError, UnicodeDecodeError) as error:
-                raise InputError(
-                    f"not a line of a consensus: {error} (give a file that 'quorate aggregate' wrote)",
-                    where=f"{name}:{line_number}",
-                ) from None
+    what = "a line of a consensus, which 'quorate aggregate' writes"
+    for source, line in lines(stream, name):
+        yield decoded(decoder, line, source, what)
 
 
 def write_corpus(corpus: Corpus, stream: IO[bytes]) -> None:
     """A corpus, a line a document, as :func:`read` takes it."""
     encoder = msgspec.json.Encoder()
     for document in corpus:
-        line: dict[str, Any] = {
-            "id": document.id,
-            "tokens": document.tokens,
-            "annotations": document.annotations,
-        }
-        for key in ("gold", "split", "text", "offsets"):
-            if getattr(document, key) is not None:
-                line[key] = getattr(document, key)
-        stream.write(encoder.encode(line) + b"\n")
+        stream.write(encoder.encode(_corpus_line(document)) + b"\n")

@@ -11,17 +11,21 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterable, Iterator, Mapping
-from typing import IO, Any
+from typing import Any
 
 from quorate.corpus import Document, Source, Tag
-from quorate.errors import InputError
+from quorate.errors import InputError, OutputError
+from quorate.files import written_whole
 from quorate.formats.notes import Notes
+from quorate.formats.opened import Input
+from quorate.formats.pages import Book
 
-__all__ = ["frame_documents", "is_header", "read", "read_parquet"]
+__all__ = ["NO_WORD", "frame_documents", "is_header", "read", "rows_to_documents", "write"]
 
 _DOCUMENT = ("task", "doc")
 _NEEDED = ("worker", "label")
-_NO_WORD = "item"  # the same for all: a word of its own for each task would only explain itself
+_LONGEST = 1_000_000  # tokens of a document: a slip of the pen must not fill the memory
+NO_WORD = "item"  # the same for all: a word of its own for each task would only explain itself
 
 
 def is_header(line: bytes) -> bool:
@@ -34,14 +38,15 @@ def is_header(line: bytes) -> bool:
     return names.issuperset(_NEEDED) and not names.isdisjoint(_DOCUMENT)
 
 
-def read(stream: IO[bytes], name: str, first_number: int, notes: Notes) -> Iterator[Document]:
+def read(given: Input, notes: Notes) -> Iterator[Document]:
     """The documents of a CSV or TSV table."""
-    text = io.TextIOWrapper(stream, encoding="utf-8-sig", newline="")
+    name = given.name
+    text = io.TextIOWrapper(given.stream, encoding="utf-8-sig", newline="")
     try:
         head = text.readline()
         columns = [column.strip().lower() for column in next(csv.reader([head], delimiter=_delimiter(head)))]
         rows = csv.DictReader(text, fieldnames=columns, delimiter=_delimiter(head), restval="")
-        yield from _documents(rows, name, first_line=2)
+        yield from rows_to_documents(rows, name, first_line=2)
     except UnicodeDecodeError:
         raise InputError("not UTF-8 text (save the file as UTF-8)", where=name) from None
     except csv.Error as error:
@@ -54,26 +59,13 @@ def _delimiter(head: str) -> str:
     return "\t" if "\t" in head else ","
 
 
-def read_parquet(stream: IO[bytes], name: str, first_number: int, notes: Notes) -> Iterator[Document]:
-    """The documents of a Parquet table."""
-    try:
-        from pyarrow import ArrowException, parquet
-    except ImportError:
-        raise InputError("Parquet needs pyarrow (pip install 'quorate[table]')", where=name) from None
-    try:
-        table = parquet.read_table(io.BytesIO(stream.read()))
-    except (ArrowException, OSError) as error:
-        raise InputError(f"not a Parquet file: {error}", where=name) from None
-    yield from _documents(table.to_pylist(), name, first_line=1)
-
-
 def frame_documents(frame: Any) -> Iterator[Document]:
     """The documents of a DataFrame (pandas, or anything with ``columns`` that gives rows as dictionaries)."""
     rows = frame.to_dicts() if hasattr(frame, "to_dicts") else frame.to_dict("records")
-    yield from _documents(rows, "DataFrame", first_line=0)
+    yield from rows_to_documents(rows, "DataFrame", first_line=0)
 
 
-def _documents(rows: Iterable[Mapping[str, Any]], name: str, *, first_line: int) -> Iterator[Document]:
+def rows_to_documents(rows: Iterable[Mapping[str, Any]], name: str, *, first_line: int) -> Iterator[Document]:
     """Rows gathered by document, in the order of first appearance."""
     gathered: dict[str, _Gathered] = {}
     for line, row in enumerate(rows, first_line):
@@ -107,8 +99,8 @@ class _Gathered:
             token = int(row.get("token") or 0)
         except ValueError:
             raise InputError(f"token {row['token']!r} is not a number (count tokens from 0)", where=where) from None
-        if token < 0:
-            raise InputError(f"token {token} is not a number from 0", where=where)
+        if not 0 <= token < _LONGEST:
+            raise InputError(f"token {token} is not a number from 0 to {_LONGEST - 1:,}", where=where)
         given = self.labels.setdefault(str(row["worker"]), {})
         if token in given:
             raise InputError(
@@ -126,9 +118,32 @@ class _Gathered:
         gold: tuple[Tag, ...] | None = tuple(self.gold.get(p) for p in places) if self.gold else None
         return Document(
             key,
-            tuple(self.words.get(p, _NO_WORD) for p in places),
+            tuple(self.words.get(p, NO_WORD) for p in places),
             {worker: tuple(given.get(p) for p in places) for worker, given in self.labels.items()},
             gold,
             self.split,
             source=self.source,
         )
+
+
+def write(book: Book, path: str) -> None:
+    """A row for each label of each annotator, or of the consensus: ``doc, token, worker, label, word, gold``."""
+    with written_whole(path) as stream:
+        text = io.TextIOWrapper(stream, encoding="utf-8", newline="", write_through=True)
+        table = csv.writer(text)
+        table.writerow(("doc", "token", "worker", "label", "word", "gold"))
+        for page in book.pages():
+            document = page.document
+            gold = document.gold or (None,) * len(document.tokens)
+            for reading in page.readings():
+                for name, layer in (reading.layers or {"": reading}).items():
+                    worker = f"{reading.name} {name}".strip()
+                    for token, label in enumerate(layer.tags or ()):
+                        if isinstance(label, Mapping):
+                            raise OutputError(
+                                f"{path}: a table holds no probabilities, which {worker!r} gives (use jsonl)"
+                            )
+                        if label is not None:
+                            row = (document.id, token, worker, label, document.tokens[token], gold[token] or "")
+                            table.writerow(row)
+        text.detach()

@@ -28,7 +28,7 @@ class AnnotatorPrior(NamedTuple):
 
     ``moved``: the prior mass of a label that the scheme forbids goes to the label it stands for, rather than away.
     ``habit0``: for *spam*, the prior count of every label in a guess (α0 unless given). ``point``: annotators are
-    estimated by a point (EM), not by a distribution (VB).
+    estimated by a point (EM), not by a distribution (VB). ``trust``: what ε0 is multiplied by for each annotator.
     """
 
     tagset: TagSet
@@ -38,6 +38,7 @@ class AnnotatorPrior(NamedTuple):
     forbid: bool = True
     habit0: float | None = None
     point: bool = False
+    trust: tuple[float, ...] | None = None
 
     @property
     def view(self) -> View:
@@ -48,6 +49,20 @@ class AnnotatorPrior(NamedTuple):
     def right_wrong(self) -> Floats:
         """``[2]`` Beta(α0+ε0, α0)."""
         return np.array([self.alpha0 + self.epsilon0, self.alpha0])
+
+    def extra(self, n: int) -> Floats:
+        """``[n]`` What each of n annotators has above ε0 by their trust; who comes after the known ones has nothing."""
+        more = np.zeros(n)
+        if self.trust is not None:
+            known = self.epsilon0 * (np.array(self.trust[:n]) - 1.0)
+            more[: len(known)] = known
+        return more
+
+    def right_wrong_of(self, n: int) -> Floats:
+        """``[n, 2]`` Beta(α0+ε0, α0) of each of n annotators, by their trust."""
+        table = np.tile(self.right_wrong, (n, 1))
+        table[:, 0] += self.extra(n)
+        return table
 
 
 class Annotators(Protocol):
@@ -116,7 +131,8 @@ class Accuracy:
 
     def log_lik(self, cells: Cells, view: View | None = None) -> Floats:
         """ln π, or ln (1−π)/(J−1)."""
-        right, wrong = (view or self.prior.view)(self.prior.right_wrong + _with_stranger(self.counts)).T
+        counts = _with_stranger(self.counts)
+        right, wrong = (view or self.prior.view)(self.prior.right_wrong_of(len(counts)) + counts).T
         who = _known(cells, len(self.counts))
         J = cells.n_labels
         table = np.repeat((wrong[who] - np.log(J - 1))[:, None], J, axis=1)
@@ -130,7 +146,8 @@ class Accuracy:
 
     def kl(self) -> float:
         """Σ of Betas."""
-        return divergence(self.prior.right_wrong + self.counts, self.prior.right_wrong, point=self.prior.point)
+        prior = self.prior.right_wrong_of(len(self.counts))
+        return divergence(prior + self.counts, prior, point=self.prior.point)
 
     def matrix(self, annotator: int) -> Floats:
         """π on the diagonal, the rest spread evenly."""
@@ -165,8 +182,8 @@ class Spammer:
     def _logs(self, view: View | None) -> tuple[Floats, Floats]:
         """``[K+1, 2]`` ln (π, 1−π), and ``[K+1, J]`` ln ξ."""
         view = view or self.prior.view
-        knew = view(self.prior.right_wrong + _with_stranger(self.knew))
-        return knew, view(self._habit0 + _with_stranger(self.habits))
+        knew = _with_stranger(self.knew)
+        return view(self.prior.right_wrong_of(len(knew)) + knew), view(self._habit0 + _with_stranger(self.habits))
 
     def log_lik(self, cells: Cells, view: View | None = None) -> Floats:
         """ln (π·[i=j] + (1−π)·ξ_i), the hidden bit summed out."""
@@ -191,9 +208,9 @@ class Spammer:
 
     def kl(self) -> float:
         """Betas and Dirichlets."""
-        knew = self.prior.right_wrong + self.knew
+        prior = self.prior.right_wrong_of(len(self.knew))
         habit0 = np.full(self.habits.shape[1], self._habit0)
-        return divergence(knew, self.prior.right_wrong, point=self.prior.point) + divergence(
+        return divergence(prior + self.knew, prior, point=self.prior.point) + divergence(
             habit0 + self.habits, habit0, point=self.prior.point
         )
 
@@ -224,7 +241,8 @@ class ClassVector:
 
     def log_lik(self, cells: Cells, view: View | None = None) -> Floats:
         """ln π_j, or ln (1−π_j)/(J−1)."""
-        logs = (view or self.prior.view)(self.prior.right_wrong + _with_stranger(self.counts))
+        counts = _with_stranger(self.counts)
+        logs = (view or self.prior.view)(self.prior.right_wrong_of(len(counts))[:, None] + counts)
         who = _known(cells, len(self.counts))
         table: Floats = logs[who, :, 1] - np.log(cells.n_labels - 1)
         table[_own_label(cells)] = logs[who, cells.label, 0]
@@ -238,7 +256,8 @@ class ClassVector:
 
     def kl(self) -> float:
         """Σ of Betas."""
-        return divergence(self.prior.right_wrong + self.counts, self.prior.right_wrong, point=self.prior.point)
+        prior = self.prior.right_wrong_of(len(self.counts))[:, None]
+        return divergence(prior + self.counts, prior, point=self.prior.point)
 
     def matrix(self, annotator: int) -> Floats:
         """π_j on the diagonal, the rest of each row spread evenly."""
@@ -266,13 +285,15 @@ class ConfusionMatrix:
         J = len(prior.tagset.labels)
         return cls(prior, np.zeros((n_annotators, J, J)))
 
-    @property
-    def _prior(self) -> Floats:
-        return self.prior.alpha0 + self.prior.epsilon0 * np.eye(len(self.prior.tagset.labels))
+    def _prior(self, n: int) -> Floats:
+        """``[n, j, i]`` Concentrations of each of n annotators."""
+        right = np.eye(len(self.prior.tagset.labels))
+        return self.prior.alpha0 + self.prior.epsilon0 * right + self.prior.extra(n)[:, None, None] * right
 
     def log_lik(self, cells: Cells, view: View | None = None) -> Floats:
         """The column of the label, over truths."""
-        logs = (view or self.prior.view)(self._prior + _with_stranger(self.counts))
+        counts = _with_stranger(self.counts)
+        logs = (view or self.prior.view)(self._prior(len(counts)) + counts)
         return logs[_known(cells, len(self.counts)), :, cells.label]
 
     def updated(self, cells: Cells, counts: Floats) -> Self:
@@ -283,11 +304,13 @@ class ConfusionMatrix:
 
     def kl(self) -> float:
         """Σ of the rows' Dirichlets."""
-        return divergence(self._prior + self.counts, self._prior, point=self.prior.point)
+        prior = self._prior(len(self.counts))
+        return divergence(prior + self.counts, prior, point=self.prior.point)
 
     def matrix(self, annotator: int) -> Floats:
         """The rows' means."""
-        return np.exp(log_mean(self._prior + _with_stranger(self.counts)[annotator]))[None]
+        counts = _with_stranger(self.counts)
+        return np.exp(log_mean((self._prior(len(counts)) + counts)[annotator]))[None]
 
     def arrays(self) -> dict[str, Floats]:
         """The counts."""
@@ -326,6 +349,29 @@ class Sequential:
     def _row_prior(self) -> Floats:
         """``[P, j]`` Σ over the labels of a row."""
         return np.asarray(self._prior.sum(axis=1))
+
+    @cached_property
+    def _bonus(self) -> Floats:
+        """``[P, i, j]`` What one more count of ε0 adds to the prior, which is linear in it."""
+        one = self.prior._replace(alpha0=0.0, epsilon0=1.0)
+        return np.ascontiguousarray(sequential_prior(one).transpose(0, 2, 1))
+
+    def _priors(self, annotator: NDArray[np.int64], previous: NDArray[np.int64], label: NDArray[np.int64]) -> Floats:
+        """``[G, J]`` The prior of cells: everybody's, and what each one's trust adds."""
+        common = self._prior[previous, label]
+        if self.prior.trust is None:
+            return common
+        return np.asarray(common + self._extra(annotator) * self._bonus[previous, label])
+
+    def _row_priors(self, annotator: NDArray[np.int64], previous: NDArray[np.int64]) -> Floats:
+        """``[G, J]`` The same for whole rows."""
+        common = self._row_prior[previous]
+        if self.prior.trust is None:
+            return common
+        return np.asarray(common + self._extra(annotator) * self._bonus.sum(axis=1)[previous])
+
+    def _extra(self, annotator: NDArray[np.int64]) -> Floats:
+        return self.prior.extra(self.n_annotators + 1)[np.minimum(annotator, self.n_annotators), None]
 
     @cached_property
     def _cells(self) -> Cells:
@@ -372,7 +418,8 @@ class Sequential:
             else:
                 counts, row_counts = self._found(part)
             out[block] = view(
-                self._prior[part.previous, part.label] + counts, self._row_prior[part.previous] + row_counts
+                self._priors(part.annotator, part.previous, part.label) + counts,
+                self._row_priors(part.annotator, part.previous) + row_counts,
             )
         return out
 
@@ -404,11 +451,11 @@ class Sequential:
         J = len(self.prior.tagset.labels)
         total = 0.0
         for block in blocks(len(self._rows), J):
-            row_prior = self._row_prior[self._rows[block] % len(self._prior)]
+            row_prior = self._row_priors(*np.divmod(self._rows[block], len(self._prior)))
             total += kl_sparse(nothing, nothing, nothing, row_prior + self._row_counts[block], row_prior)
         for block in blocks(len(self.keys), J):
             cells = _part(self._cells, block)
-            prior = self._prior[cells.previous, cells.label]
+            prior = self._priors(cells.annotator, cells.previous, cells.label)
             total += kl_sparse(prior + self.counts[block], prior, self._expected[block], nothing, nothing)
         return total
 

@@ -1,0 +1,60 @@
+"""Commands about formats: convert, formats."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from quorate.cli.common import Quiet, Reading, To, app, reads, say
+from quorate.errors import SettingsError
+
+
+@app.command(
+    epilog="Examples:\n\n"
+    "quorate convert export.json crowd.jsonl\n\n"
+    "quorate convert ann.jsonl bob.jsonl crowd.conll --from doccano\n\n"
+    "quorate convert consensus.jsonl train.spacy"
+)
+@reads
+def convert(
+    inputs: Annotated[list[str], typer.Argument(metavar="IN", help="Annotations in any format, or a consensus.")],
+    output: Annotated[str, typer.Argument(metavar="OUT", help="Where they go; the ending says the format.")],
+    to: To = None,
+    quiet: Quiet = False,
+    *,
+    reading: Reading,
+) -> None:
+    """Convert annotations, or a consensus, from one format to another."""
+    from quorate import formats
+    from quorate.formats.consensus_book import consensus_book, is_consensus
+
+    if Path(output).resolve() in {Path(name).resolve() for name in inputs if name != "-"}:
+        raise SettingsError(f"{output}: this is an input, which would be lost (give another name)")
+    formats.named(to or formats.output_format(output), to_write=True)
+    if len(inputs) == 1 and Path(inputs[0]).is_file() and is_consensus(inputs[0]):
+        if any(reading.options.values()):
+            raise SettingsError(f"{inputs[0]}: a consensus is taken as it is (leave out what changes it)")
+        records = formats.read_consensus(inputs[0])
+        formats.write(consensus_book(records), output, to)
+        if not quiet:
+            say([f"{len(records):,} documents of a consensus"])
+        return
+    corpus = reading.corpus(inputs)
+    formats.write(corpus, output, to)
+    if not quiet:
+        say([f"{len(corpus):,} documents, {corpus.tokens:,} tokens, {len(corpus.annotators):,} annotators"])
+        say(f"note: {note}" for note in corpus.notes)
+
+
+@app.command("formats")
+def list_formats() -> None:
+    """List the formats that are read and written."""
+    from quorate.formats import FORMATS
+
+    width = max(map(len, FORMATS))
+    for name, format in FORMATS.items():
+        does = ", ".join(what for what, able in (("read", format.reads), ("write", format.writes)) if able)
+        extra = f" (needs quorate[{format.extra}])" if format.extra else ""
+        print(f"{name:<{width}}  {does:<11}  {format.title}{extra}")

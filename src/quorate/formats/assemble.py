@@ -1,0 +1,230 @@
+"""From what readers yield to a corpus: names changed, spans laid on tokens, documents of several files put together."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from quorate.corpus import Corpus, Document, SoftTag, Tag
+from quorate.errors import InputError
+from quorate.formats.changes import TWICE, LabelChanges, rename_annotators
+from quorate.formats.layering import Layer, deal
+from quorate.formats.marked import Marked, Placed, TokenMark, Words, find_unit_of, placed, tagged, units_matter
+from quorate.formats.notes import Notes, some
+from quorate.formats.opened import stem
+from quorate.people import Kind, Profile, pseudonyms
+from quorate.tags import OUTSIDE, find_spans
+from quorate.units import Unit, needs_unit
+
+__all__ = ["Assembly", "Options"]
+
+
+@dataclass(frozen=True)
+class Options:
+    """What is to be done with documents on the way in."""
+
+    annotator_from: str | None = None
+    map_labels: Mapping[str, str | None] = field(default_factory=dict)
+    map_annotators: Mapping[str, str | None] = field(default_factory=dict)
+    profiles: Mapping[str, Profile] = field(default_factory=dict)
+    pseudonymise: str | None = None
+    unit: Unit | None = None
+    layers: bool = False
+
+
+Item = Document | Placed
+_MERGED = 0
+_UNIT_UNKNOWN = (
+    "{} documents hold emoji or Windows line ends before a span, and nothing tells what offsets count: code points "
+    "were assumed (--offsets says it)"
+)
+
+
+class Assembly:
+    """Takes in the documents of file after file, and gives out a corpus, or one for each layer."""
+
+    def __init__(self, options: Options) -> None:
+        self.options = options
+        self.notes = Notes()
+        self.digests: dict[str, str] = {}
+        self._labels = LabelChanges(options.map_labels, self.notes) if options.map_labels else None
+        self._words = Words()
+        self._items: dict[tuple[str, int], Item] = {}
+        self._models: set[str] = set()
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def add(self, given: Iterable[Document | Marked], file: str, *, merge: bool) -> None:
+        """Take in the documents of one file. ``merge``: a document met before is the same one, of other annotators."""
+        laid: list[tuple[bool, Document | Placed | Marked]] = []
+        units: Counter[Unit] = Counter()
+        for position, item in enumerate(given, 1):
+            alone = self.options.annotator_from is not None or "" in item.annotations
+            same = merge or alone
+            changed = self._changed(item, file)
+            if not changed.id:  # where each annotator has a file, the same place in it is the same document
+                changed = replace(changed, id=str(position if alone else len(self._items) + len(laid) + 1))
+            if isinstance(changed, Marked):
+                self._models |= changed.models
+                unit = self.options.unit or find_unit_of(changed)
+                if unit is not None:
+                    units[unit] += changed.text is not None and needs_unit(changed.text)
+                    laid.append((same, self._laid(changed, unit)))
+                    continue
+            laid.append((same, changed))
+        told = units.most_common(1)[0][0] if units.total() else None
+        for same, made in laid:
+            # where a document's own spans do not tell what offsets count, the file's other documents do
+            if isinstance(made, Marked):
+                self.notes.count(_UNIT_UNKNOWN, told is None and units_matter(made))
+                self._put(self._laid(made, told or Unit.CODE_POINTS), same)
+            else:
+                self._put(made, same)
+
+    def corpus(self) -> Corpus:
+        """Everything as one corpus."""
+        return self._finished([item for item in self._items.values() if isinstance(item, Document)])
+
+    def layers(self) -> dict[str, Corpus]:
+        """A corpus for each layer, by its name; a single one where nobody's spans overlap."""
+        items = list(self._items.values())
+        deep, layers = deal([item if isinstance(item, Placed) else _spans_of(item) for item in items])
+        found: dict[str, Corpus] = {}
+        for layer in layers or [Layer(frozenset(), 0)]:
+            name = layer.name or "all"
+            name = name if name not in found else f"{name} #{len(found) + 1}"
+            found[name] = self._finished(
+                [
+                    self._tagged(spans, layer) if isinstance(item, Placed) else _only(item, layer)
+                    for item, spans in zip(items, deep, strict=True)
+                ]
+            )
+        return found
+
+    def _changed(self, item: Document | Marked, file: str) -> Document | Marked:
+        """With new names for labels and annotators."""
+        if self._labels is not None:
+            item = self._labels.apply(item)
+        source = self.options.annotator_from
+        if source is not None:
+            if len(item.annotations) > 1:
+                raise InputError(
+                    f"{len(item.annotations)} annotators in a document, so that the {source} cannot name them all "
+                    "(leave out --annotator-from)",
+                    where=item.where(),
+                )
+            item = rename_annotators(item, {"*": stem(file) if source == "filename" else folder_of(file)}, self.notes)
+        elif "" in item.annotations:
+            item = rename_annotators(item, {"": stem(file)}, self.notes)
+        if self.options.map_annotators:
+            item = rename_annotators(item, self.options.map_annotators, self.notes)
+        return item
+
+    def _laid(self, marked: Marked, unit: Unit) -> Item:
+        found = placed(marked, unit, self._words, self.notes)
+        return found if self.options.layers else self._tagged(found)
+
+    def _tagged(self, item: Placed, layer: Layer | None = None) -> Document:
+        length = len(item.document.tokens)
+
+        def tags(marks: list[TokenMark]) -> tuple[Tag | SoftTag, ...]:
+            chosen = marks if layer is None else [mark for mark in marks if layer.holds(mark)]
+            return tagged(chosen, length, self.notes)
+
+        gold = None if item.gold is None else tags([mark._replace(score=None) for mark in item.gold])
+        return replace(
+            item.document,
+            annotations={name: tags(marks) for name, marks in item.annotations.items()},
+            gold=gold,  # type: ignore[arg-type]
+        )
+
+    def _put(self, item: Item, merge: bool) -> None:
+        document = item if isinstance(item, Document) else item.document
+        key = (document.id, _MERGED if merge else len(self._items) + 1)
+        first = self._items.get(key)
+        self._items[key] = item if first is None else self._joined(first, item)
+
+    def _joined(self, first: Item, second: Item) -> Item:
+        """One document from two that have the same id."""
+        one = first if isinstance(first, Document) else first.document
+        other = second if isinstance(second, Document) else second.document
+        if type(first) is not type(second):
+            raise InputError(f"given with tags here and with spans elsewhere, {one.where()}", where=other.where())
+        if one.tokens != other.tokens or one.text != other.text:
+            raise InputError(
+                f"another text than that of the same document elsewhere, {one.where()} (ids must be unique)",
+                where=other.where(),
+            )
+        self.notes.count(TWICE, len(set(first.annotations) & set(second.annotations)))
+        annotations = {**first.annotations, **second.annotations}
+        gold = first.gold if second.gold is None else second.gold
+        if isinstance(first, Document):
+            return replace(first, annotations=annotations, gold=gold)  # type: ignore[arg-type]
+        return first._replace(annotations=annotations, gold=gold)  # type: ignore[arg-type]
+
+    def _finished(self, documents: list[Document]) -> Corpus:
+        profiles = {name: Profile(kind=Kind.MODEL) for name in self._models} | dict(self.options.profiles)
+        silent = {name for name, profile in profiles.items() if profile.abstains}
+        if silent:
+            documents = [_abstaining(document, silent) for document in documents]
+        names = {name for document in documents for name in document.annotations}
+        strange = sorted(set(self.options.profiles) - names)
+        notes = [*self.notes.sentences(), *([f"no document is annotated by {some(strange)}"] if strange else [])]
+        profiles = {name: profile for name, profile in profiles.items() if name in names}
+        digests = self.digests
+        if self.options.pseudonymise is not None:
+            new: Mapping[str, str | None] = pseudonyms(self.options.pseudonymise, names)
+            documents = [rename_annotators(document, new, self.notes) for document in documents]  # type: ignore[misc]
+            profiles = {str(new[name]): profile for name, profile in profiles.items()}
+            digests = {f"input {number}": digest for number, digest in enumerate(digests.values(), 1)}
+        return Corpus(documents, notes=notes, digests=digests, profiles=profiles)
+
+
+def folder_of(file: str) -> str:
+    """The name of the folder that a file is in."""
+    return Path(file).resolve().parent.name
+
+
+def _spans_of(document: Document) -> Placed:
+    """The spans of a document with tags, to find its layers by."""
+
+    def marks(tags: Sequence[Tag | SoftTag]) -> list[TokenMark]:
+        hard = [max(tag, key=lambda name: tag[name]) if isinstance(tag, Mapping) else tag for tag in tags]
+        return [TokenMark(*span) for span in find_spans([tag if tag and tag[1:2] == "-" else None for tag in hard])]
+
+    annotations = {name: marks(tags) for name, tags in document.annotations.items()}
+    return Placed(document, annotations, None if document.gold is None else marks(document.gold))
+
+
+def _only(document: Document, layer: Layer) -> Document:
+    """The document with the tags of one layer; the others become ``O``."""
+    labels = {label for _, label in layer.labels} if layer.depth == 0 else set()
+
+    def chosen(tag: Tag | SoftTag) -> Tag | SoftTag:
+        if isinstance(tag, Mapping):
+            soft: dict[str, float] = {}
+            for name, probability in tag.items():
+                kept = str(chosen(name))
+                soft[kept] = soft.get(kept, 0.0) + probability
+            return soft
+        return tag if tag is None or tag[2:] in labels else OUTSIDE
+
+    return replace(
+        document,
+        annotations={name: tuple(map(chosen, tags)) for name, tags in document.annotations.items()},
+        gold=None if document.gold is None else tuple(map(chosen, document.gold)),  # type: ignore[arg-type]
+    )
+
+
+def _abstaining(document: Document, silent: set[str]) -> Document:
+    """Those who abstain have not said ``O``."""
+    if silent.isdisjoint(document.annotations):
+        return document
+    annotations = {
+        name: tuple(None if tag == OUTSIDE else tag for tag in tags) if name in silent else tags
+        for name, tags in document.annotations.items()
+    }
+    return replace(document, annotations=annotations)

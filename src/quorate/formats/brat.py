@@ -1,0 +1,109 @@
+"""brat's standoff folders: ``NAME.txt`` with the text, ``NAME.ann`` with ``T1⇥PER 0 5⇥Alice``, a folder an annotator.
+
+Offsets are code points. A discontinuous span (``0 5;10 12``) is read as its pieces, and counted; relations, events and
+notes are passed over. A text without ``.ann`` was not seen, one with an empty ``.ann`` was.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from quorate.corpus import Source
+from quorate.errors import InputError
+from quorate.files import folder_written_whole
+from quorate.formats.marked import Mark, Marked
+from quorate.formats.notes import Notes
+from quorate.formats.opened import Input
+from quorate.formats.pages import Book, Page, Reading, outward_spans
+from quorate.units import Unit
+
+__all__ = ["read", "write"]
+
+_DISCONTINUOUS = "{} discontinuous spans were read as their pieces"
+_OTHER_LINES = "{} lines about something else than spans were passed over"
+_PIECE = re.compile(r"(\d+) (\d+)")
+_NOT_IN_NAMES = re.compile(r"[^\w.-]+")
+
+
+def read(given: Input, notes: Notes) -> Iterator[Marked]:
+    """The documents under a folder, a record for each annotator and document."""
+    root = Path(given.name)
+    files = [root] if root.is_file() else sorted(root.rglob("*.ann"))
+    for path in files:
+        folder = path.parent.relative_to(root) if root.is_dir() else Path()
+        annotator = "" if folder == Path() else folder.as_posix()
+        text = _content(_text_of(path, root))
+        marks = list(_marks(path, notes))
+        yield Marked(path.stem, text, {annotator: marks}, Source(str(path), 1), unit=Unit.CODE_POINTS)
+
+
+def _text_of(path: Path, root: Path) -> Path:
+    """The text of an ``.ann`` file: beside it, or in a folder above that the annotators share."""
+    for folder in path.parents:
+        text = folder / f"{path.stem}.txt"
+        if text.is_file():
+            return text
+        if folder == root:
+            break
+    raise InputError(f"no {path.stem}.txt beside it (brat keeps the text there)", where=str(path))
+
+
+def _content(path: Path) -> str:
+    try:
+        return path.read_bytes().decode("utf-8")  # bytes, so that line ends stay as they are
+    except UnicodeDecodeError:
+        raise InputError("not UTF-8 text (save the file as UTF-8)", where=str(path)) from None
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror or error}", where=str(path)) from None
+
+
+def _marks(path: Path, notes: Notes) -> Iterator[Mark]:
+    for number, line in enumerate(_content(path).removeprefix("\ufeff").splitlines(), 1):
+        if not line.strip():
+            continue
+        if not line.startswith("T"):
+            notes.count(_OTHER_LINES, 1)
+            continue
+        _, _, rest = line.partition("\t")
+        place, _, words = rest.partition("\t")
+        label, _, offsets = place.partition(" ")
+        pieces = [_PIECE.fullmatch(piece) for piece in offsets.split(";")]
+        if not label or not all(pieces):
+            raise InputError("not a span (T1⇥LABEL START END⇥TEXT, parted by tabs)", where=f"{path}:{number}")
+        notes.count(_DISCONTINUOUS, len(pieces) > 1)
+        for piece in pieces:
+            if piece is not None:
+                yield Mark(int(piece[1]), int(piece[2]), label, words if words and len(pieces) == 1 else None)
+
+
+def write(book: Book, path: str) -> None:
+    """A folder of ``.txt`` and ``.ann`` files; one folder in it for each annotator, unless it is the consensus."""
+    book.check_spans("brat's standoff")
+    with folder_written_whole(path) as folder:
+        names: set[Path] = set()
+        for page in book.pages():
+            for reading in page.readings():
+                place = folder if page.consensus is not None else folder / _file_name(reading.name)
+                place.mkdir(exist_ok=True)
+                target = place / f"{_file_name(page.document.id)}.txt"
+                if target in names:
+                    raise InputError(
+                        f"two documents would become {target.name} (rename one)", where=page.document.where()
+                    )
+                names.add(target)
+                target.write_bytes(page.text().encode())
+                target.with_suffix(".ann").write_bytes("".join(_lines(page, reading)).encode())
+
+
+def _file_name(name: str) -> str:
+    return _NOT_IN_NAMES.sub("_", name).lstrip(".") or "_"
+
+
+def _lines(page: Page, reading: Reading) -> Iterator[str]:
+    for number, span in enumerate(outward_spans(page, reading, Unit.CODE_POINTS), 1):
+        words = " ".join(span.text.splitlines())
+        yield f"T{number}\t{span.label.replace(' ', '_')} {span.start} {span.end}\t{words}\n"
+        if span.confidence is not None:
+            yield f"#{number}\tAnnotatorNotes T{number}\tconfidence {span.confidence:.4f}\n"

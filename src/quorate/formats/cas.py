@@ -1,0 +1,157 @@
+"""INCEpTION and other UIMA tools, read only: CAS as XMI or JSON, by itself, in a zip, or a whole project export.
+
+In a project export annotations are ``annotation/DOCUMENT/USER.…``, and the curator's are gold. By itself a file is one
+annotator's, named by the file. Spans are of DKPro's type ``NamedEntity`` (feature ``value``), or of a layer of the
+project's own (``webanno.custom.…``), labelled by its first feature that is a string. Offsets in these files are UTF-16.
+"""
+
+from __future__ import annotations
+
+import io
+import warnings
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from quorate.corpus import Source
+from quorate.errors import InputError
+from quorate.formats.marked import Mark, Marked
+from quorate.formats.notes import Notes
+from quorate.formats.opened import Input, stem
+from quorate.formats.zipped import members
+from quorate.tokens import Offsets, Places
+from quorate.units import Unit, ruler
+
+__all__ = ["read"]
+
+_NAMED_ENTITY = "de.tudarmstadt.ukp.dkpro.core.api.ner.type.NamedEntity"
+_TOKEN = "de.tudarmstadt.ukp.dkpro.core.api.segmentation.type.Token"
+_CUSTOM = ("webanno.custom.", "custom.")
+_LABELS = ("value", "label", "Label", "identifier")
+_CURATOR = "CURATION_USER"
+_INITIAL = "INITIAL_CAS"
+_TYPES = "TypeSystem.xml"
+_PROJECT = "exportedproject.json"
+_UNLABELLED = "{} spans without a label were left out"
+_MISSING = "XMI and CAS JSON need dkpro-cassis (pip install 'quorate[cas]')"
+
+
+def read(given: Input, notes: Notes) -> Iterator[Marked]:
+    """The documents of a file, an archive, or a project export."""
+    try:
+        import cassis  # noqa: F401
+    except ImportError:
+        raise InputError(_MISSING, where=given.name) from None
+    if given.stream.peek(2)[:2] == b"PK":
+        yield from _archive(given, notes)
+        return
+    content = given.stream.read()
+    types = Path(given.name).parent / _TYPES
+    type_system = types.read_bytes() if given.name != "-" and types.is_file() else None
+    yield _document(content, type_system, given.name, stem(given.name), "", notes)
+
+
+def _archive(given: Input, notes: Notes) -> Iterator[Marked]:
+    """Every CAS in an archive: of a project export, or one document with its type system."""
+    files = dict(members(given, (".xmi", ".json", ".xml", ".zip")))
+    for name, content in files.items():
+        place = PurePosixPath(name)
+        if place.suffix not in (".xmi", ".json", ".zip") or place.stem == _INITIAL:
+            continue
+        where = f"{given.name}/{name}"
+        if len(place.parts) >= 3 and place.parts[-3] in ("annotation", "curation"):
+            document, user = place.parts[-2], place.stem
+        elif len(place.parts) == 1 and place.name != _PROJECT:
+            document, user = place.stem, ""
+        else:
+            continue
+        types = files.get(str(place.parent / _TYPES), files.get(_TYPES))
+        if place.suffix == ".zip":
+            content, types = _inner(content, where)
+        yield _document(content, types, where, document, user, notes)
+
+
+def _inner(content: bytes, where: str) -> tuple[bytes, bytes | None]:
+    """The CAS and the type system in an archive inside the archive."""
+    inner = dict(members(Input(io.BytesIO(content), where), (".xmi", ".json", ".xml")))  # type: ignore[arg-type]
+    found = [name for name in inner if name.endswith((".xmi", ".json"))]
+    if len(found) != 1:
+        raise InputError(
+            f"{len(found)} CAS files in it where one was expected (export as XMI or CAS JSON)", where=where
+        )
+    return inner[found[0]], next((inner[name] for name in inner if name.endswith(_TYPES)), None)
+
+
+def _document(content: bytes, types: bytes | None, where: str, name: str, user: str, notes: Notes) -> Marked:
+    cas = _loaded(content, types, where)
+    try:
+        text = cas.sofa_string
+        if not isinstance(text, str):
+            raise InputError("no text in it (its view _InitialView has none)", where=where)
+        outward = ruler(text, Unit.UTF16).outward
+        marks = [
+            Mark(outward(begin), outward(end), label, layer=layer) for begin, end, label, layer in _spans(cas, notes)
+        ]
+        offsets = _tokens(cas, text)
+    except InputError:
+        raise
+    except Exception as error:  # the library trusts what it read
+        raise _damaged(error, where) from None
+    annotations, gold = ({}, marks) if user == _CURATOR else ({user: marks}, None)
+    return Marked(name, text, annotations, Source(where, 1, record="CAS"), gold, offsets=offsets, unit=Unit.UTF16)
+
+
+def _loaded(content: bytes, types: bytes | None, where: str) -> Any:
+    from cassis import load_cas_from_json, load_cas_from_xmi, load_typesystem
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # it warns of types that it does not know, which are none of ours
+            if content.lstrip().startswith(b"{"):
+                return load_cas_from_json(io.BytesIO(content))
+            type_system = None if types is None else load_typesystem(io.BytesIO(types))
+            return load_cas_from_xmi(io.BytesIO(content), typesystem=type_system, lenient=True)
+    except Exception as error:  # it raises whatever its parsers do
+        raise _damaged(error, where) from None
+
+
+def _damaged(error: Exception, where: str) -> InputError:
+    line = (str(error).splitlines() or [""])[0][:200]
+    return InputError(
+        f"not a CAS: {type(error).__name__} {line} (export XMI with its {_TYPES} beside it, or CAS JSON)", where=where
+    )
+
+
+def _spans(cas: Any, notes: Notes) -> Iterator[tuple[int, int, str, str]]:
+    for kind in cas.typesystem.get_types():
+        if kind.name != _NAMED_ENTITY and not kind.name.startswith(_CUSTOM):
+            continue
+        feature = _label_feature(kind)
+        if feature is None:
+            continue
+        for span in cas.select(kind.name):
+            label = getattr(span, feature, None)
+            begin, end = getattr(span, "begin", None), getattr(span, "end", None)
+            if not label or not isinstance(begin, int) or not isinstance(end, int):
+                notes.count(_UNLABELLED, 1)
+                continue
+            yield begin, end, str(label), "" if kind.name == _NAMED_ENTITY else kind.name
+
+
+def _label_feature(kind: Any) -> str | None:
+    features = [f.name for f in kind.all_features if f.rangeType.name == "uima.cas.String"]
+    return next((name for name in _LABELS if name in features), features[0] if features else None)
+
+
+def _tokens(cas: Any, text: str) -> Offsets | None:
+    """The file's own tokens, if it has any and they are pieces of the text in order."""
+    try:
+        found = sorted((token.begin, token.end) for token in cas.select(_TOKEN))
+    except Exception:  # no such type
+        return None
+    cursor = 0
+    for begin, end in found:
+        if not cursor <= begin < end <= len(text):
+            return None
+        cursor = end
+    return Places(found) if found else None

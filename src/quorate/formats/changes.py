@@ -1,0 +1,92 @@
+"""Labels and annotators renamed, merged or dropped, as documents are read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from quorate.corpus import Document, SoftTag, Tag
+from quorate.formats.marked import Marked
+from quorate.formats.notes import Notes
+from quorate.tags import OUTSIDE
+
+__all__ = ["TWICE", "LabelChanges", "rename_annotators"]
+
+_EVERY_OTHER = "*"
+_DROPPED = "{} labels were dropped by --map-labels"
+TWICE = "{} documents were annotated twice by the same annotator, and the last counts"
+
+
+class LabelChanges:
+    """New names for labels; ``*`` is every label that is not named.
+
+    >>> changes = LabelChanges({"PERS": "PER", "MISC": None}, Notes())
+    >>> changes.tag("B-PERS"), changes.tag("I-MISC"), changes.tag("O"), changes.tag("B-LOC")
+    ('B-PER', 'O', 'O', 'B-LOC')
+    """
+
+    def __init__(self, names: Mapping[str, str | None], notes: Notes) -> None:
+        self._names, self._notes = names, notes
+        self._tags: dict[Tag, Tag] = {None: None, OUTSIDE: names.get(OUTSIDE, OUTSIDE)}
+
+    def label(self, label: str) -> str | None:
+        """The new name; ``None``: dropped."""
+        return self._names[label] if label in self._names else self._names.get(_EVERY_OTHER, label)
+
+    def tag(self, tag: Tag) -> Tag:
+        """The tag with its label renamed; ``O`` in place of a dropped one."""
+        if tag not in self._tags:
+            self._tags[tag] = self._new_tag(str(tag))
+        new = self._tags[tag]
+        self._notes.count(_DROPPED, new == OUTSIDE != tag)
+        return new
+
+    def _new_tag(self, tag: str) -> Tag:
+        prefixed = len(tag) > 2 and tag[1] == "-" and tag[0] in "BIES"
+        label = self.label(tag[2:] if prefixed else tag)
+        if label is None:
+            return OUTSIDE
+        return f"{tag[:2]}{label}" if prefixed else label
+
+    def apply(self, item: Document | Marked) -> Document | Marked:
+        """The document with its labels changed."""
+        if isinstance(item, Document):
+            return replace(
+                item,
+                annotations={name: tuple(map(self._entry, tags)) for name, tags in item.annotations.items()},
+                gold=None if item.gold is None else tuple(map(self.tag, item.gold)),
+            )
+        for marks in [*item.annotations.values(), *([] if item.gold is None else [item.gold])]:
+            kept = []
+            for mark in marks:
+                label = self.label(mark.label)
+                if label is not None:
+                    kept.append(mark._replace(label=label))
+            self._notes.count(_DROPPED, len(marks) - len(kept))
+            marks[:] = kept
+        return item
+
+    def _entry(self, tag: Tag | SoftTag) -> Tag | SoftTag:
+        if not isinstance(tag, Mapping):
+            return self.tag(tag)
+        soft: dict[str, float] = {}
+        for name, probability in tag.items():
+            new = str(self.tag(name))
+            soft[new] = soft.get(new, 0.0) + probability
+        return soft
+
+
+def rename_annotators(item: Document | Marked, names: Mapping[str, str | None], notes: Notes) -> Document | Marked:
+    """The document with annotators renamed; of two who become one, the last counts; ``None`` drops one.
+
+    >>> document = Document("1", ("a",), {"ann": ("O",), "ann2": ("B-X",), "bot": ("O",)})
+    >>> rename_annotators(document, {"ann2": "ann", "bot": None}, Notes()).annotations
+    {'ann': ('B-X',)}
+    """
+    annotations: dict[str, object] = {}
+    for name, said in item.annotations.items():
+        new = names[name] if name in names else names.get(_EVERY_OTHER, name)
+        if new is not None:
+            notes.count(TWICE, new in annotations)
+            annotations[new] = said
+    return replace(item, annotations=annotations)  # type: ignore[arg-type]

@@ -1,0 +1,100 @@
+"""doccano's exports: a zip with one ``USER.jsonl`` for each annotator, or such a file by itself.
+
+Spans are ``"label": [[start, end, label]]``, or ``"entities": [{"start_offset", "end_offset", "label"}]`` where
+relations are on. A collaborative project has ``all.jsonl``, in which nobody is named: one annotator, ``all``.
+"""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from quorate.corpus import Source
+from quorate.errors import InputError
+from quorate.files import written_whole
+from quorate.formats.json_records import decoded, records
+from quorate.formats.marked import Mark, Marked
+from quorate.formats.notes import Notes
+from quorate.formats.opened import Input, stem
+from quorate.formats.pages import Book, Page, Reading, outward_spans, unit_for
+from quorate.formats.zipped import members
+
+__all__ = ["read", "write"]
+
+
+class _Entity(msgspec.Struct):
+    start_offset: int
+    end_offset: int
+    label: str
+
+
+class _Line(msgspec.Struct):
+    text: str
+    id: int | str | None = None
+    label: list[tuple[int, int, str]] | None = None
+    labels: list[tuple[int, int, str]] | None = None
+    entities: list[_Entity] | None = None
+
+
+def read(given: Input, notes: Notes) -> Iterator[Marked]:
+    """The documents of an export, a record for each annotator and document."""
+    if given.stream.peek(2)[:2] != b"PK":
+        yield from _file(given, "")
+        return
+    for name, content in members(given, (".jsonl", ".json")):
+        inner = Input(io.BufferedReader(io.BytesIO(content)), f"{given.name}/{name}")
+        yield from _file(inner, stem(name))
+
+
+def _file(given: Input, annotator: str) -> Iterator[Marked]:
+    decoder = msgspec.json.Decoder(_Line)
+    for source, raw in records(given.stream, given.name, "document"):
+        line = decoded(decoder, raw, source, "a document of doccano")
+        yield _document(line, source, annotator)
+
+
+def _document(line: _Line, source: Source, annotator: str) -> Marked:
+    if line.label is None and line.labels is None and line.entities is None:
+        raise InputError("neither 'label' nor 'entities' (export a sequence labelling project)", where=source.at())
+    marks = [Mark(*span) for span in line.label or line.labels or ()]
+    marks += [Mark(entity.start_offset, entity.end_offset, entity.label) for entity in line.entities or ()]
+    name = "" if line.id is None else str(line.id)
+    return Marked(name, line.text, {annotator: marks}, source, origin={"tool": "doccano", "id": line.id})
+
+
+def write(book: Book, path: str) -> None:
+    """A file for doccano's import; a path that ends in ``.zip`` takes one file for each annotator."""
+    book.check_spans("doccano's JSONL")
+    encoder = msgspec.json.Encoder()
+    if not path.endswith(".zip"):
+        with written_whole(path) as stream:
+            for page in book.pages():
+                readings = list(page.readings())
+                if len(readings) > 1:
+                    raise InputError(
+                        f"{len(readings)} annotators, where one file holds one (give a name that ends in .zip)",
+                        where=page.document.where(),
+                    )
+                for reading in readings:
+                    stream.write(encoder.encode(_line(page, reading)) + b"\n")
+        return
+    files: dict[str, list[bytes]] = {}
+    for page in book.pages():
+        for reading in page.readings():
+            files.setdefault(reading.name, []).append(encoder.encode(_line(page, reading)) + b"\n")
+    with written_whole(path) as stream, zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, written in files.items():
+            archive.writestr(f"{name.replace('/', '_')}.jsonl", b"".join(written))
+
+
+def _line(page: Page, reading: Reading) -> dict[str, Any]:
+    origin = page.document.origin or {}
+    line: dict[str, Any] = {"id": origin.get("id") or page.document.id, "text": page.text()}
+    line["label"] = [
+        [span.start, span.end, span.label] for span in outward_spans(page, reading, unit_for(page, "doccano"))
+    ]
+    return line if reading.confidence is None else {**line, "confidence": round(reading.confidence, 6)}

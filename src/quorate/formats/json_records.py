@@ -1,0 +1,128 @@
+"""JSON records one by one: lines of JSONL, or the items of one large array, without ever holding the whole file."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import IO, Any, NoReturn, TypeVar
+
+import msgspec
+
+from quorate.corpus import Source
+from quorate.errors import InputError
+
+__all__ = ["array_items", "decoded", "first_keys", "lines", "records"]
+
+Value = TypeVar("Value")
+
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_CHUNK = 1 << 20
+_STRING = rb'"(?:[^"\\]++|\\.)*+"'
+# Up to the next bracket that is not in a string; no match where the rest has none, or is cut off inside a string.
+_TO_BRACKET = re.compile(rb'(?:[^"\[\]{}]++|' + _STRING + rb")*+([\[\]{}])", re.DOTALL)
+_PIECE = re.compile(_STRING + rb"|[\[\]{}]", re.DOTALL)
+_KEY = re.compile(rb'\s*"((?:[^"\\]|\\.)*)"\s*:', re.DOTALL)
+
+
+def lines(stream: IO[bytes], name: str) -> Iterator[tuple[Source, bytes]]:
+    """The lines of a file that are not blank, and where each stands."""
+    for number, line in enumerate(stream, 1):
+        text = line.removeprefix(_BYTE_ORDER_MARK) if number == 1 else line
+        if text.strip():
+            yield Source(name, number), text
+
+
+def records(stream: IO[bytes], name: str, record: str) -> Iterator[tuple[Source, bytes]]:
+    """The items of an array, if the file is one, else its lines."""
+    head = stream.peek(64)[:64].removeprefix(_BYTE_ORDER_MARK).lstrip()  # type: ignore[attr-defined]
+    return array_items(stream, name, record) if head.startswith(b"[") else lines(stream, name)
+
+
+def array_items(stream: IO[bytes], name: str, record: str) -> Iterator[tuple[Source, bytes]]:
+    """The objects in a JSON array, as bytes, and the number of each.
+
+    >>> import io
+    >>> [item for _, item in array_items(io.BytesIO(b'[{"a": "]"}, {}]'), "tasks.json", "task")]
+    [b'{"a": "]"}', b'{}']
+    """
+    buffer, scanned, consumed, start, depth, number = b"", 0, 0, 0, 0, 0
+
+    def broken(what: str) -> NoReturn:
+        raise InputError(what, where=Source(name, number + 1, record=record).at())
+
+    while chunk := stream.read(max(_CHUNK, len(buffer))):
+        buffer = buffer[consumed:] + chunk
+        scanned, start, consumed = scanned - consumed, start - consumed, 0
+        while piece := _TO_BRACKET.match(buffer, scanned):
+            scanned = piece.end()
+            if piece[1] in b"[{":
+                depth += 1
+                if depth == 1 and (number or piece[1] != b"["):
+                    broken("not JSON: text after the end of the array")
+                if depth == 2:
+                    start = scanned - 1
+                    between = buffer[consumed:start].removeprefix(_BYTE_ORDER_MARK).strip()
+                    if between != (b"," if number else b"["):
+                        broken("not JSON: records must be parted by one comma")
+            else:
+                depth -= 1
+                if depth < 0:
+                    broken("not JSON: a bracket too many")
+                if depth == 1:
+                    yield Source(name, number + 1, record=record), buffer[start:scanned]
+                    number += 1
+                    consumed = scanned
+    if depth:
+        broken("the file ends in the middle (export or copy it again)")
+    rest = buffer[consumed:].removeprefix(_BYTE_ORDER_MARK).strip()
+    if rest != b"]" if number else not re.fullmatch(rb"\[\s*\]", rest):
+        broken(f"not JSON: an array of {record}s was expected")
+
+
+def decoded(decoder: msgspec.json.Decoder[Value], raw: bytes, source: Source, what: str) -> Value:
+    """A record, or an :class:`InputError` that says where and what."""
+    try:
+        return decoder.decode(raw)
+    except (msgspec.DecodeError, ValueError, RecursionError) as error:
+        raise InputError(reason(error, what), where=source.at()) from None
+
+
+def reason(error: Exception, what: str) -> str:
+    """What is wrong with a record."""
+    if isinstance(error, UnicodeDecodeError):
+        return "not UTF-8 text (save the file as UTF-8)"
+    if isinstance(error, msgspec.ValidationError):
+        return f"not {what}: {error} (see docs/formats.md)"
+    if isinstance(error, msgspec.DecodeError):
+        return f"not JSON: {error} (give one whole JSON object)"
+    if isinstance(error, RecursionError):
+        return f"not {what}: nested too deeply"
+    return str(error)
+
+
+def first_keys(head: bytes) -> set[str]:
+    """The keys of the first object in the opening of a file, as far as it goes.
+
+    >>> sorted(first_keys(b'[{"id": 1, "data": {"text": "a"}, "annot'))
+    ['data', 'id']
+    """
+    keys: set[str] = set()
+    depth = 0
+    for piece in _PIECE.finditer(head, head.find(b"{")):
+        first = head[piece.start()]
+        if first == 0x22 and depth == 1:
+            key = _KEY.match(head, piece.start())
+            if key is not None and piece.end(0) <= key.end():
+                keys.add(key.group(1).decode("utf-8", "replace"))
+        elif first in b"[{":
+            depth += 1
+        elif first in b"]}":
+            depth -= 1
+            if depth <= 0:
+                break
+    return keys
+
+
+def plain(raw: bytes, source: Source) -> Any:
+    """Any JSON value."""
+    return decoded(msgspec.json.Decoder(), raw, source, "JSON")

@@ -1,0 +1,202 @@
+"""Label Studio's JSON export: an array of tasks, read one by one, so that a large export takes little memory.
+
+Skipped annotations (``was_cancelled``) were not given; one marked ``ground_truth`` is gold; an empty ``result`` means
+seen, and nothing marked. The consensus goes back as ``predictions`` with a score for the task and for each region.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from quorate.corpus import Source
+from quorate.errors import InputError
+from quorate.files import written_whole
+from quorate.formats.json_records import decoded, records
+from quorate.formats.marked import Mark, Marked
+from quorate.formats.notes import Notes
+from quorate.formats.opened import Input
+from quorate.formats.pages import Book, Page, Reading, outward_spans, unit_for
+
+__all__ = ["OWN_PREFIX", "prediction_of", "read", "write"]
+
+OWN_PREFIX = "quorate"
+"""Predictions of a model version that begins so are this package's own, and no annotator's."""
+
+_OTHER_REGIONS = "{} regions that are no labelled spans of text were left out"
+_AGAIN = "{} tasks were annotated twice by the same person, and the last counts"
+
+
+Controls = dict[str, tuple[str, str, str]]
+"""For each label the control that makes spans of it: its name, the name of what it marks, and its type."""
+
+
+class _Region(msgspec.Struct):
+    type: str = ""
+    value: dict[str, Any] = {}
+    from_name: str | None = None
+    to_name: str | None = None
+    score: float | None = None
+
+
+class _Annotation(msgspec.Struct):
+    id: Any = None
+    completed_by: int | str | dict[str, Any] | None = None
+    was_cancelled: bool | None = False
+    ground_truth: bool | None = False
+    result: list[_Region] | None = None
+
+
+class _Prediction(msgspec.Struct):
+    model_version: str | None = None
+    score: float | None = None
+    result: list[_Region] | None = None
+
+
+class _Task(msgspec.Struct):
+    data: dict[str, Any]
+    id: int | str | None = None
+    annotations: list[_Annotation] = []
+    predictions: list[_Prediction | int] | None = None
+
+
+def read(given: Input, notes: Notes) -> Iterator[Marked]:
+    """The tasks of an export."""
+    decoder = msgspec.json.Decoder(_Task)
+    controls: Controls = {}
+    for number, (source, raw) in enumerate(records(given.stream, given.name, "task"), given.first_number):
+        task = decoded(decoder, raw, source, "a task of Label Studio")
+        yield _document(task, number, _Regions(notes, source, controls), given.predictions)
+
+
+def _document(task: _Task, number: int, regions: _Regions, predictions: bool) -> Marked:
+    notes, source = regions.notes, regions.source
+    annotations: dict[str, list[Mark]] = {}
+    gold: list[Mark] | None = None
+    for annotation in task.annotations:
+        if annotation.was_cancelled:
+            continue
+        marks = regions.marks(annotation.result or ())
+        if annotation.ground_truth:
+            gold = marks
+            continue
+        name = _who(annotation.completed_by)
+        notes.count(_AGAIN, name in annotations)
+        annotations[name] = marks
+    models = set()
+    for prediction in (task.predictions or ()) if predictions else ():
+        if isinstance(prediction, int) or str(prediction.model_version or "").startswith(OWN_PREFIX):
+            continue
+        name = str(prediction.model_version or "model")
+        models.add(name)
+        annotations[name] = regions.marks(prediction.result or ())
+    key = _text_key(task.data, regions.first, source)
+    origin = {"tool": "label-studio", "data": task.data, "key": key, "controls": regions.controls, "id": task.id}
+    return Marked(
+        str(number if task.id is None else task.id),
+        task.data[key],
+        annotations,
+        source,
+        gold,
+        origin=origin,
+        models=frozenset(models),
+    )
+
+
+def _who(completed_by: int | str | Mapping[str, Any] | None) -> str:
+    if isinstance(completed_by, Mapping):
+        return str(completed_by.get("email") or completed_by.get("id") or "unknown")
+    return "unknown" if completed_by is None else str(completed_by)
+
+
+class _Regions:
+    """Reads the regions of one task, and remembers by which controls of the labelling page they were made."""
+
+    def __init__(self, notes: Notes, source: Source, controls: Controls) -> None:
+        self.notes, self.source, self.controls = notes, source, controls
+        self.first: Mark | None = None
+
+    def marks(self, regions: Iterable[_Region]) -> list[Mark]:
+        found = []
+        for region in regions:
+            labels: Any = region.value.get(region.type)
+            start: Any = region.value.get("start")
+            end: Any = region.value.get("end")
+            if not isinstance(labels, list) or not _is_offset(start) or not _is_offset(end):
+                self.notes.count(_OTHER_REGIONS, 1)
+                continue
+            text = region.value.get("text")
+            for label in labels:
+                if not isinstance(label, str):
+                    raise InputError(f"label {label!r} is not a string", where=self.source.at())
+                control = (region.from_name or "label", region.to_name or "text", region.type)
+                self.controls.setdefault(label, control)
+                found.append(Mark(start, end, label, text if isinstance(text, str) else None, region.score, control[0]))
+                self.first = self.first or found[-1]
+        return found
+
+
+def _is_offset(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _text_key(data: Mapping[str, Any], mark: Mark | None, source: Source) -> str:
+    """Which field of a task is its text: ``text``, the only string, or the one that holds the first region's words."""
+    keys = [key for key, value in data.items() if isinstance(value, str)]
+    if "text" in keys:
+        return "text"
+    if len(keys) > 1 and mark is not None and mark.text:
+        keys = [key for key in keys if data[key][mark.start : mark.end] == mark.text] or keys
+    if len(keys) != 1:
+        raise InputError(
+            f"no telling which field of 'data' is the text (fields: {', '.join(data) or 'none'}; name it 'text')",
+            where=source.at(),
+        )
+    return keys[0]
+
+
+def write(book: Book, path: str) -> None:
+    """Tasks for Label Studio's import: the consensus as predictions, annotators as annotations."""
+    encoder = msgspec.json.Encoder()
+    with written_whole(path) as stream:
+        stream.write(b"[")
+        for number, page in enumerate(book.pages()):
+            stream.write((b",\n" if number else b"\n") + encoder.encode(_task(page, book.model)))
+        stream.write(b"\n]\n")
+
+
+def _task(page: Page, model: str) -> dict[str, Any]:
+    origin = page.document.origin or {}
+    task: dict[str, Any] = {"id": origin.get("id") or page.document.id}
+    task["data"] = origin["data"] if "data" in origin else {"text": page.text()}
+    readings = [(reading, False) for reading in page.annotators]
+    if page.gold is not None:
+        readings.append((page.gold, True))
+    if readings:
+        task["annotations"] = [
+            {"completed_by": reading.name, "ground_truth": is_gold, "result": regions_of(page, reading)}
+            for reading, is_gold in readings
+        ]
+    if page.consensus is not None:
+        task["predictions"] = [prediction_of(page, page.consensus, model)]
+    return task
+
+
+def prediction_of(page: Page, reading: Reading, model: str) -> dict[str, Any]:
+    """The consensus on a document as a prediction."""
+    score = None if reading.confidence is None else round(reading.confidence, 6)
+    return {"model_version": model, "score": score, "result": regions_of(page, reading)}
+
+
+def regions_of(page: Page, reading: Reading) -> list[dict[str, Any]]:
+    """Spans as regions of the controls that made spans of this label."""
+    controls = (page.document.origin or {}).get("controls", {})
+    found = []
+    for number, span in enumerate(outward_spans(page, reading, unit_for(page, "label-studio")), 1):
+        from_name, to_name, kind = controls.get(span.label, ("label", "text", "labels"))
+        value = {"start": span.start, "end": span.end, "text": span.text, kind: [span.label]}
+        region = {"id": f"q{number}", "from_name": from_name, "to_name": to_name, "type": kind, "value": value}
+        found.append(region if span.confidence is None else {**region, "score": round(span.confidence, 6)})
+    return found

@@ -1,0 +1,57 @@
+"""MACE's CSV: a row a token, a column an annotator, no header, an empty cell where not annotated, a blank line between
+documents. There are no words in it.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator
+
+from quorate.corpus import Document, Source
+from quorate.errors import InputError
+from quorate.formats.notes import Notes
+from quorate.formats.opened import Input
+from quorate.formats.table import NO_WORD
+
+__all__ = ["read"]
+
+
+def read(given: Input, notes: Notes) -> Iterator[Document]:
+    """The documents of a file."""
+    text = io.TextIOWrapper(given.stream, encoding="utf-8-sig", newline="")
+    rows: list[list[str]] = []
+    number, width, first = given.first_number, 0, 1
+    try:
+        for row in (reader := csv.reader(text)):
+            line = reader.line_num
+            if not row:
+                if rows:
+                    yield _document(rows, Source(given.name, first, True), number)
+                    number, rows = number + 1, []
+                continue
+            width = width or len(row)
+            if len(row) != width:
+                raise InputError(
+                    f"{len(row)} cells where {width} were expected (one an annotator, empty where not annotated)",
+                    where=f"{given.name}:{line}",
+                )
+            first = first if rows else line
+            rows.append([cell.strip() for cell in row])
+        if rows:
+            yield _document(rows, Source(given.name, first, True), number)
+    except UnicodeDecodeError:
+        raise InputError("not UTF-8 text (save the file as UTF-8)", where=given.name) from None
+    except csv.Error as error:
+        raise InputError(f"not a table: {error}", where=given.name) from None
+    finally:
+        text.detach()
+
+
+def _document(rows: list[list[str]], source: Source, number: int) -> Document:
+    annotations = {
+        f"A{column}": tuple(cell or None for cell in cells)
+        for column, cells in enumerate(zip(*rows, strict=True), 1)
+        if any(cells)
+    }
+    return Document(str(number), (NO_WORD,) * len(rows), annotations, source=source)

@@ -1,0 +1,276 @@
+"""Documents as tools give them, with character spans; and how spans come to lie on tokens.
+
+A reader yields :class:`Marked` records. :func:`placed` finds out what the offsets count, cuts the text into tokens
+(unless the file has its own) and lays the spans on them; :func:`tagged` writes them as tags. What is changed on the way
+follows a rule and is counted: blanks at the ends of a span are trimmed off, a token that a span cuts is taken in whole,
+a span that holds no token is left out, and of two spans of one annotator that overlap the longer is kept, unless
+overlapping spans go to layers of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from sys import intern
+from typing import Any, NamedTuple
+
+from quorate.corpus import Document, SoftTag, Source, Tag
+from quorate.errors import InputError
+from quorate.formats.notes import Notes
+from quorate.tags import OUTSIDE
+from quorate.tokens import Offsets, Places, locate, place_span, tokenize
+from quorate.units import Claim, Unit, find_unit, holds, needs_unit, ruler
+
+__all__ = ["Mark", "Marked", "Placed", "TokenMark", "Words", "find_unit_of", "placed", "tagged", "units_matter"]
+
+
+class Mark(NamedTuple):
+    """A span as a file gives it: offsets in the file's unit, the words if the file says them, a score, a label set.
+
+    >>> Mark(0, 3, "PER", "Ada").label
+    'PER'
+    """
+
+    start: int
+    end: int
+    label: str
+    text: str | None = None
+    score: float | None = None
+    layer: str = ""
+
+
+@dataclass(slots=True)
+class Marked:
+    """A document with spans. Without ``text``, spans count tokens.
+
+    ``unit`` says what offsets count, where the format leaves no doubt. An annotator named ``""`` is one whom the file
+    does not name; ``models`` are those who are no people.
+
+    >>> Marked("1", "Ada sang", {"ann": [Mark(0, 3, "PER")]}, Source("crowd.json", 1)).gold is None
+    True
+    """
+
+    id: str
+    text: str | None
+    annotations: dict[str, list[Mark]]
+    source: Source
+    gold: list[Mark] | None = None
+    split: str | None = None
+    tokens: Sequence[str] | None = None
+    offsets: Offsets | None = None
+    unit: Unit | None = None
+    origin: Mapping[str, Any] | None = None
+    models: frozenset[str] = frozenset()
+
+    def where(self) -> str:
+        """Where this document stands, for messages."""
+        return f"{self.source.at()}: document {self.id!r}"
+
+    def marks(self) -> Iterator[Mark]:
+        """Everybody's spans, and those of the gold."""
+        for marks in self.annotations.values():
+            yield from marks
+        yield from self.gold or ()
+
+
+class TokenMark(NamedTuple):
+    """Tokens ``first`` to ``last`` (excluded) are one span; ``depth`` counts spans of its label that it is inside of.
+
+    >>> TokenMark(0, 2, "PER").depth
+    0
+    """
+
+    first: int
+    last: int
+    label: str
+    score: float | None = None
+    layer: str = ""
+    depth: int = 0
+
+
+class Placed(NamedTuple):
+    """A document whose spans lie on tokens, and may yet overlap."""
+
+    document: Document
+    annotations: dict[str, list[TokenMark]]
+    gold: list[TokenMark] | None
+
+
+class Words(dict[str, str]):
+    """One string object for each word, so that millions of tokens cost a pointer each.
+
+    >>> Words().all(["a", "b"])
+    ('a', 'b')
+    """
+
+    def all(self, words: Iterable[str]) -> tuple[str, ...]:
+        """The same words, shared."""
+        return tuple([self.setdefault(word, word) for word in words])
+
+
+_SPANS_TRIMMED = "{} spans began or ended in blanks, which were trimmed off"
+_SPANS_WIDENED = "{} spans were widened to whole tokens"
+_SPANS_DROPPED = "{} spans that held no token were left out"
+_SPANS_OVERLAPPING = (
+    "{} spans overlapped a longer one of the same annotator and were left out (--layers auto keeps them)"
+)
+_SPANS_TWICE = "{} spans were given twice by the same annotator"
+_SPANS_OTHER_WORDS = "{} spans do not hold the words that the file gives with them, and were taken by their offsets"
+_UNIT_FOUND = {
+    Unit.UTF16: "{} documents count offsets in UTF-16 units, and are answered in them",
+    Unit.CODE_POINTS_LF: "{} documents count a Windows line end as one character, and are answered so",
+    Unit.UTF16_LF: "{} documents count UTF-16 units, a Windows line end as one, and are answered so",
+}
+
+
+def find_unit_of(marked: Marked) -> Unit | None:
+    """What a document's offsets count; ``None`` if its spans do not tell, and it matters."""
+    if marked.unit is not None:
+        return marked.unit
+    if marked.text is None or not needs_unit(marked.text):
+        return Unit.CODE_POINTS
+    return find_unit(marked.text, (Claim(mark.start, mark.end, mark.text) for mark in marked.marks()))
+
+
+def units_matter(marked: Marked) -> bool:
+    """Whether some span lies elsewhere in another unit."""
+    text = marked.text or ""
+    return any(
+        len({ruler(text, unit).inward(offset) for unit in Unit}) > 1 for mark in marked.marks() for offset in mark[:2]
+    )
+
+
+def placed(marked: Marked, unit: Unit, words: Words, notes: Notes) -> Placed:
+    """Lay a document's spans on its tokens.
+
+    >>> marked = Marked("1", "👋 Ada sang", {"ann": [Mark(3, 7, "PER")]}, Source("crowd.json", 1))
+    >>> placed(marked, Unit.UTF16, Words(), Notes()).annotations
+    {'ann': [TokenMark(first=1, last=2, label='PER', score=None, layer='', depth=0)]}
+    """
+    text, offsets = marked.text, _offsets(marked)
+    if text is None:
+        tokens, length = words.all(marked.tokens or ()), len(marked.tokens or ())
+        places: Offsets = Places((position, position + 1) for position in range(length))
+    else:
+        tokens = words.all(marked.tokens if marked.tokens is not None else [text[start:end] for start, end in offsets])
+        places = offsets
+    if unit is not Unit.CODE_POINTS:
+        notes.count(_UNIT_FOUND[unit], 1)
+    document = Document(
+        marked.id,
+        tokens,
+        split=marked.split,
+        text=text,
+        offsets=None if text is None else places,
+        source=marked.source,
+        unit=unit,
+        origin=marked.origin,
+    )
+    compact = places if isinstance(places, Places) else Places(places)
+    lay = _Layer(marked, unit, compact.starts, compact.ends, notes)
+    return Placed(
+        document,
+        {name: lay.marks(marks) for name, marks in marked.annotations.items()},
+        None if marked.gold is None else lay.marks(marked.gold),
+    )
+
+
+def _offsets(marked: Marked) -> Offsets:
+    """Where the tokens are: as the file says, found in the text, or cut by the tokenizer."""
+    if marked.text is None:
+        return Places(())
+    if marked.offsets is not None:
+        return _checked(marked.offsets, marked.text, marked)
+    if marked.tokens is not None:
+        return locate(marked.tokens, marked.text, where=marked.where())
+    return tokenize(marked.text)
+
+
+def _checked(offsets: Offsets, text: str, marked: Marked) -> Places:
+    """The offsets, if each is a piece of the text after the one before."""
+    cursor = 0
+    for number, (start, end) in enumerate(offsets, 1):
+        if not cursor <= start < end <= len(text):
+            raise InputError(
+                f"offsets {start}–{end} of token {number} are not a piece of the text after {cursor} "
+                f"(its length is {len(text)})",
+                where=marked.where(),
+            )
+        cursor = end
+    if marked.tokens is not None and len(marked.tokens) != len(offsets):
+        raise InputError(
+            f"{len(offsets)} offsets for {len(marked.tokens)} tokens (give one [start, end] a token)",
+            where=marked.where(),
+        )
+    return Places(offsets)
+
+
+class _Layer:
+    """Lays spans on the tokens of one document."""
+
+    def __init__(self, marked: Marked, unit: Unit, starts: Sequence[int], ends: Sequence[int], notes: Notes) -> None:
+        self.marked, self.unit, self.starts, self.ends, self.notes = marked, unit, starts, ends, notes
+        self.text = marked.text
+        self.ruler = None if self.text is None else ruler(self.text, unit)
+
+    def marks(self, marks: Sequence[Mark]) -> list[TokenMark]:
+        found: dict[TokenMark, None] = {}
+        for mark in marks:
+            start, end = self._inward(mark)
+            place = place_span(start, end, self.starts, self.ends)
+            if place is None:
+                self.notes.count(_SPANS_DROPPED, 1)
+                continue
+            self.notes.count(_SPANS_TRIMMED, place.trimmed)
+            self.notes.count(_SPANS_WIDENED, place.widened)
+            token_mark = TokenMark(place.first, place.last, mark.label, mark.score, mark.layer)
+            self.notes.count(_SPANS_TWICE, token_mark in found)
+            found[token_mark] = None
+        return list(found)
+
+    def _inward(self, mark: Mark) -> tuple[int, int]:
+        """A span's offsets as code points (or tokens, where there is no text)."""
+        start, end, label = mark.start, mark.end, mark.label
+        if not 0 <= start <= end or not label:
+            raise self._error(f"span {start}–{end} {label!r} is not a span (0 ≤ start < end, and a label)")
+        length = len(self.starts) if self.ruler is None else self.ruler.length
+        if end > length:
+            raise self._error(f"span {start}–{end} {label!r} ends after the text, which ends at {length}")
+        if mark.score is not None and not 0 <= mark.score <= 1:
+            raise self._error(f"span {start}–{end} {label!r} has the score {mark.score!r} (a number from 0 to 1)")
+        if self.ruler is None or self.text is None:
+            return start, end
+        if mark.text is not None:
+            self.notes.count(_SPANS_OTHER_WORDS, not holds(self.text, Claim(start, end, mark.text), self.unit))
+        inner_start, inner_end = self.ruler.inward(start), self.ruler.inward(end)
+        if inner_start is None or inner_end is None:
+            raise self._error(f"span {start}–{end} {label!r} cuts a character in two (check what offsets count)")
+        return inner_start, inner_end
+
+    def _error(self, what: str) -> InputError:
+        return InputError(what, where=self.marked.where())
+
+
+def tagged(marks: Sequence[TokenMark], length: int, notes: Notes) -> tuple[Tag | SoftTag, ...]:
+    """Token spans as BIO tags; of two that overlap the longer stays (of equals, the first), and the other is counted.
+
+    A span with a score is written as probabilities: the score for it, the rest for ``O``.
+
+    >>> tagged([TokenMark(0, 2, "PER"), TokenMark(2, 3, "LOC", score=0.9)], 3, Notes())
+    ('B-PER', 'I-PER', {'B-LOC': 0.9, 'O': 0.09999999999999998})
+    """
+    tags: list[Tag | SoftTag] = [OUTSIDE] * length
+    taken = bytearray(length)
+    for mark in sorted(marks, key=lambda mark: mark.first - mark.last):
+        if taken.find(1, mark.first, mark.last) >= 0:
+            notes.count(_SPANS_OVERLAPPING, 1)
+            continue
+        for position in range(mark.first, mark.last):
+            taken[position] = 1
+            tag = intern(f"{'B' if position == mark.first else 'I'}-{mark.label}")
+            tags[position] = tag if mark.score in (None, 1) else _soft(tag, mark.score or 0.0)
+    return tuple(tags)
+
+
+def _soft(tag: str, score: float) -> Tag | SoftTag:
+    return {tag: score, OUTSIDE: 1.0 - score} if score > 0 else OUTSIDE

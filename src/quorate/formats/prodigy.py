@@ -1,0 +1,140 @@
+"""Prodigy's JSONL: a line for each answer of each annotator; lines with the same ``_input_hash`` are one document.
+
+Only accepted answers count: ``ignore`` means not seen, and ``reject`` says that something in the answer is wrong, not
+what is right. Offsets are characters; tokens are the file's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from quorate.corpus import Source
+from quorate.errors import InputError
+from quorate.files import written_whole
+from quorate.formats.json_records import decoded, lines
+from quorate.formats.marked import Mark, Marked
+from quorate.formats.notes import Notes
+from quorate.formats.opened import Input
+from quorate.formats.pages import Book, Page, Reading, outward_spans, unit_for
+from quorate.tokens import Offsets, Places
+from quorate.units import Unit, ruler
+
+__all__ = ["read", "write"]
+
+_IGNORED = "{} answers 'ignore' were passed over"
+_REJECTED = "{} answers 'reject' were passed over: they say that something is wrong, not what is right"
+_CUT = "{} documents have tokens that are no pieces of their text, which was cut anew"
+
+
+class _Span(msgspec.Struct):
+    start: int
+    end: int
+    label: str
+    text: str | None = None
+    score: float | None = None
+
+
+class _Token(msgspec.Struct):
+    text: str
+    start: int
+    end: int
+
+
+class _Line(msgspec.Struct):
+    text: str
+    spans: list[_Span] | None = None
+    tokens: list[_Token] | None = None
+    answer: str | None = None
+    annotator: str | None = msgspec.field(default=None, name="_annotator_id")
+    session: str | None = msgspec.field(default=None, name="_session_id")
+    input_hash: int | str | None = msgspec.field(default=None, name="_input_hash")
+    id: int | str | None = None
+    meta: dict[str, Any] | None = None
+
+
+def read(given: Input, notes: Notes) -> Iterator[Marked]:
+    """The answers of a dataset."""
+    decoder = msgspec.json.Decoder(_Line)
+    hashed: dict[str, str] = {}
+    for number, (source, raw) in enumerate(lines(given.stream, given.name), given.first_number):
+        line = decoded(decoder, raw, source, "an answer of Prodigy")
+        if line.answer not in (None, "accept"):
+            if line.answer not in ("ignore", "reject"):
+                raise InputError(f"answer {line.answer!r} is not known (accept, reject or ignore)", where=source.at())
+            notes.count(_IGNORED if line.answer == "ignore" else _REJECTED, 1)
+            continue
+        yield _document(line, source, number, hashed, notes)
+
+
+def _document(line: _Line, source: Source, number: int, hashed: dict[str, str], notes: Notes) -> Marked:
+    if line.input_hash is not None:
+        name = str(line.input_hash)
+    elif line.id is not None:
+        name = str(line.id)
+    else:  # without a hash, the same text is the same document
+        name = hashed.setdefault(line.text, str(number))
+    offsets, unit = _offsets(line.tokens or (), line.text)
+    notes.count(_CUT, line.tokens is not None and offsets is None)
+    marks = [Mark(span.start, span.end, span.label, span.text, span.score) for span in line.spans or ()]
+    return Marked(
+        name,
+        line.text,
+        {line.annotator or line.session or "": marks},
+        source,
+        offsets=offsets,
+        unit=unit,
+        origin={"tool": "prodigy", "id": line.id, "_input_hash": line.input_hash, "meta": line.meta},
+    )
+
+
+def _offsets(tokens: Sequence[_Token], text: str) -> tuple[Offsets | None, Unit | None]:
+    """The file's own tokens without blank ones, and what they count; nothing if they are no pieces of the text."""
+    for unit in Unit:
+        measure = ruler(text, unit)
+        found: list[tuple[int, int]] = []
+        cursor = 0
+        for token in tokens:
+            start, end = measure.inward(token.start), measure.inward(token.end)
+            if start is None or end is None or not cursor <= start < end or text[start:end] != token.text:
+                break
+            cursor = end
+            found += [] if token.text.isspace() else [(start, end)]
+        else:
+            return (Places(found), unit) if tokens else (None, None)
+    return None, None
+
+
+def write(book: Book, path: str) -> None:
+    """Answers for Prodigy's ``db-in`` or ``ner.manual``: the consensus, or every annotator's."""
+    book.check_spans("Prodigy's JSONL")
+    encoder = msgspec.json.Encoder()
+    with written_whole(path) as stream:
+        for page in book.pages():
+            for reading in page.readings():
+                stream.write(encoder.encode(_answer(page, reading)) + b"\n")
+
+
+def _answer(page: Page, reading: Reading) -> dict[str, Any]:
+    origin = page.document.origin or {}
+    text, offsets = page.text(), page.offsets()
+    answer: dict[str, Any] = {"text": text}
+    answer |= {key: origin[key] for key in ("id", "_input_hash") if origin.get(key) is not None}
+    if "_input_hash" not in answer:
+        answer["id"] = page.document.id
+    answer["tokens"] = [
+        {"text": text[start:end], "start": start, "end": end, "id": number, "ws": text[end : end + 1].isspace()}
+        for number, (start, end) in enumerate(offsets)
+    ]
+    answer["spans"] = []
+    for span in outward_spans(page, reading, unit_for(page, "prodigy")):
+        record: dict[str, Any] = {"start": span.start, "end": span.end, "token_start": span.first}
+        record |= {"token_end": span.last - 1, "label": span.label}
+        answer["spans"].append(record if span.confidence is None else {**record, "score": round(span.confidence, 6)})
+    meta = dict(origin.get("meta") or {})
+    if reading.confidence is not None:
+        meta["score"] = round(reading.confidence, 6)
+    answer |= {"meta": meta, "_annotator_id": reading.name, "_view_id": "ner_manual", "answer": "accept"}
+    return answer

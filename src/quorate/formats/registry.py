@@ -1,0 +1,159 @@
+"""Every format by name: what it is, whether it is read or written, how its files end, how its content gives it away."""
+
+from __future__ import annotations
+
+import io
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+from typing import NamedTuple
+
+from quorate.errors import InputError, SettingsError
+from quorate.formats import table
+from quorate.formats.json_records import first_keys
+from quorate.formats.zipped import member_names
+
+__all__ = ["FORMATS", "Format", "folder_format", "named", "output_format", "sniff"]
+
+
+class Format(NamedTuple):
+    """A format: its module has ``read(given, notes)`` and ``write(book, path)``, as far as it reads and writes.
+
+    ``merges``: records with the same id are one document, of several annotators. ``endings`` are those of files that
+    are written in this format unless another is named.
+    """
+
+    title: str
+    module: str
+    reads: bool = True
+    writes: bool = True
+    merges: bool = False
+    endings: tuple[str, ...] = ()
+    extra: str = ""
+
+    def load(self) -> ModuleType:
+        """The module, loaded on first use."""
+        return import_module(f"quorate.formats.{self.module}")
+
+
+FORMATS: dict[str, Format] = {
+    "jsonl": Format("quorate's own: a document a line", "jsonl", endings=(".jsonl", ".ndjson")),
+    "label-studio": Format("Label Studio: JSON export, and predictions", "label_studio", endings=(".json",)),
+    "doccano": Format("doccano: zip or JSONL of each user", "doccano", merges=True, endings=(".zip",)),
+    "prodigy": Format("Prodigy: JSONL of answers", "prodigy", merges=True),
+    "argilla": Format("Argilla 2: JSON records", "argilla", writes=False),
+    "brat": Format("brat: folders of .txt and .ann", "brat", merges=True),
+    "cas": Format("INCEpTION, UIMA: XMI, CAS JSON, project export", "cas", writes=False, merges=True, extra="cas"),
+    "spacy": Format("spaCy: DocBin", "spacy_docs", endings=(".spacy",), extra="spacy"),
+    "huggingface": Format("Hugging Face: saved dataset, Arrow", "huggingface", writes=False, extra="table"),
+    "parquet": Format("Hugging Face or long table: Parquet", "huggingface", endings=(".parquet",), extra="table"),
+    "conll": Format("CoNLL columns: a token a line", "conll", endings=(".conll", ".bio", ".iob", ".txt", ".tsv")),
+    "mace": Format("MACE: CSV, a column an annotator", "mace", writes=False),
+    "table": Format("crowd-kit: long table, a row a label (CSV, TSV)", "table"),
+    "sagemaker": Format("SageMaker Ground Truth: manifest", "sagemaker", writes=False),
+    "csv": Format("CSV of spans, a row a span", "spans_csv", reads=False, endings=(".csv",)),
+}
+"""The formats by name, as the command line has them."""
+
+
+def named(name: str, *, to_write: bool = False) -> Format:
+    """The format of that name, if it can be read (or written).
+
+    >>> named("prodigy").title
+    'Prodigy: JSONL of answers'
+    """
+    able = [each for each, format in FORMATS.items() if (format.writes if to_write else format.reads)]
+    if name not in able:
+        what = "unknown format" if name not in FORMATS else f"a format that is not {'written' if to_write else 'read'}:"
+        raise SettingsError(f"{what} {name!r} (one of: {', '.join(able)})")
+    return FORMATS[name]
+
+
+def output_format(path: str) -> str:
+    """The format that the ending of a path stands for; JSONL if it stands for none.
+
+    >>> output_format("out/gold.spacy"), output_format("-"), output_format("consensus.jsonl.gz")
+    ('spacy', 'jsonl', 'jsonl')
+    """
+    bare = path.removesuffix(".gz")
+    return next(
+        (name for name, format in FORMATS.items() if format.writes and bare.endswith(format.endings or "\0")), "jsonl"
+    )
+
+
+def folder_format(path: Path) -> str | None:
+    """The format of a folder that is one whole; ``None`` if it holds files to read one by one."""
+    if (path / "state.json").is_file() or (path / "dataset_dict.json").is_file():
+        return "huggingface"
+    return "brat" if next(path.rglob("*.ann"), None) is not None else None
+
+
+# Keys that give a JSON record away, the surest first.
+_BY_KEYS: tuple[tuple[str, set[str]], ...] = (
+    ("cas", {"%FEATURE_STRUCTURES"}),
+    ("cas", {"%TYPES"}),
+    ("argilla", {"fields", "responses"}),
+    ("argilla", {"fields", "suggestions"}),
+    ("label-studio", {"data", "annotations"}),
+    ("label-studio", {"data", "predictions"}),
+    ("sagemaker", {"source", "annotationsFromAllWorkers"}),
+    ("sagemaker", {"dataObject", "annotations"}),
+    ("prodigy", {"text", "_input_hash"}),
+    ("prodigy", {"text", "answer"}),
+    ("prodigy", {"text", "spans", "tokens", "_annotator_id"}),
+    ("jsonl", {"annotations"}),
+    ("jsonl", {"tokens", "tags"}),
+    ("jsonl", {"gold"}),
+    ("doccano", {"text", "label"}),
+    ("doccano", {"text", "labels"}),
+    ("doccano", {"text", "entities"}),
+    ("sagemaker", {"source"}),
+)
+
+
+def sniff(stream: io.BufferedReader, name: str) -> str:
+    """The format of a file, from its opening."""
+    head = stream.peek(1 << 16)[: 1 << 16].removeprefix(b"\xef\xbb\xbf").lstrip()
+    if not head:
+        raise InputError("the file is empty", where=name)
+    if head.startswith((b"PAR1", b"ARROW1", b"\xff\xff\xff\xff")):
+        return "parquet"
+    if head.startswith(b"PK\x03\x04"):
+        return _archive(stream, name)
+    if head.startswith((b"\x78\x01", b"\x78\x5e", b"\x78\x9c", b"\x78\xda")):
+        return "spacy"
+    if head.startswith(b"<"):
+        return "cas"
+    if head.startswith((b"{", b"[")):
+        return _json(head, name)
+    first_line = head.split(b"\n", 1)[0].strip()
+    if table.is_header(first_line):
+        return "table"
+    # In columns a token and its tags are parted by blanks; MACE has commas alone.
+    return "mace" if b"," in first_line and len(first_line.split()) == 1 else "conll"
+
+
+def _json(head: bytes, name: str) -> str:
+    keys = first_keys(head)
+    found = next((format for format, wanted in _BY_KEYS if wanted <= keys), None)
+    if found is not None:
+        return found
+    if head.startswith(b"["):
+        raise InputError(
+            "a JSON array of none of the formats known by their content (say which with --from; see 'quorate formats')",
+            where=name,
+        )
+    return "jsonl"
+
+
+def _archive(stream: io.BufferedReader, name: str) -> str:
+    names = member_names(stream, name)
+    stream.seek(0)
+    if any(
+        member.endswith((".xmi", "TypeSystem.xml")) or member.startswith(("annotation/", "curation/"))
+        for member in names
+    ):
+        return "cas"
+    if any(member.endswith((".jsonl", ".json")) for member in names):
+        return "doccano"
+    raise InputError("a zip file of none of the formats known (doccano and INCEpTION export such)", where=name)

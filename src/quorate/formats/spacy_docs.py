@@ -1,0 +1,137 @@
+"""spaCy's DocBin (``.spacy``): ``doc.spans`` with a group for each annotator, or ``doc.ents`` for one alone.
+
+Where there are span groups, ``doc.ents`` is gold. Tokens are spaCy's own, blank ones apart. The consensus is written as
+``doc.ents``, ready for ``spacy train``, and again as the group ``quorate`` with a score for each span.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from quorate.corpus import Source
+from quorate.errors import InputError, OutputError
+from quorate.files import written_whole
+from quorate.formats.marked import Mark, Marked
+from quorate.formats.notes import Notes
+from quorate.formats.opened import Input
+from quorate.formats.pages import Book, OutSpan, Page, Reading, outward_spans
+from quorate.tokens import Places
+from quorate.units import Unit
+
+__all__ = ["read", "write"]
+
+_ID = "quorate_id"
+_MISSING = "the DocBin format needs spaCy (pip install 'quorate[spacy]')"
+
+
+def read(given: Input, notes: Notes) -> Iterator[Marked]:
+    """The documents of a DocBin."""
+    try:
+        from spacy.tokens import DocBin
+        from spacy.vocab import Vocab
+    except ImportError:
+        raise InputError(_MISSING, where=given.name) from None
+    try:
+        docs = list(DocBin().from_bytes(given.stream.read()).get_docs(Vocab()))
+        documents = [_document(doc, given.name, number) for number, doc in enumerate(docs, given.first_number)]
+    except InputError:
+        raise
+    except Exception as error:  # spaCy checks nothing: a damaged file may raise anything
+        raise InputError(f"not a DocBin: {type(error).__name__} {error} (write it again)", where=given.name) from None
+    yield from documents
+
+
+def _document(doc: Any, name: str, number: int) -> Marked:
+    annotations = {}
+    for group, spans in doc.spans.items():
+        scores = spans.attrs.get("scores")
+        scores = scores if isinstance(scores, list) and len(scores) == len(spans) else [None] * len(spans)
+        annotations[group] = [_mark(span, score) for span, score in zip(spans, scores, strict=True)]
+    ents = [_mark(span, None) for span in doc.ents] if doc.has_annotation("ENT_IOB") else None
+    gold = None
+    if annotations:
+        gold = ents
+    elif ents is not None:
+        annotations[""] = ents
+    return Marked(
+        str(doc.user_data.get(_ID, "")),
+        doc.text,
+        annotations,
+        Source(name, number, record="document"),
+        gold,
+        offsets=Places((token.idx, token.idx + len(token)) for token in doc if not token.text.isspace()),
+        unit=Unit.CODE_POINTS,
+    )
+
+
+def _mark(span: Any, score: float | None) -> Mark:
+    return Mark(span.start_char, span.end_char, span.label_, None, score)
+
+
+def write(book: Book, path: str) -> None:
+    """A DocBin: the consensus as entities; or annotators as span groups, and gold as entities."""
+    book.check_spans("a DocBin")
+    try:
+        from spacy.tokens import DocBin
+        from spacy.vocab import Vocab
+    except ImportError:
+        raise OutputError(_MISSING) from None
+    vocab, docs = Vocab(), DocBin(store_user_data=True)
+    for page in book.pages():
+        docs.add(_doc(page, vocab))
+    with written_whole(path, pack=False) as stream:
+        stream.write(docs.to_bytes())
+
+
+def _doc(page: Page, vocab: Any) -> Any:
+    from spacy.tokens import Doc, SpanGroup
+
+    words, spaces = _words(page)
+    doc = Doc(vocab, words=words, spaces=spaces)
+    doc.user_data[_ID] = page.document.id
+    groups: Mapping[str, Reading] = {reading.name: reading for reading in page.readings()}
+    for name, reading in groups.items():
+        spans = list(outward_spans(page, reading, Unit.CODE_POINTS))
+        found = [_char_span(doc, span) for span in spans]
+        scores = [1.0 if span.confidence is None else round(span.confidence, 6) for span in spans]
+        attrs = {"scores": scores} if any(span.confidence is not None for span in spans) else {}
+        doc.spans[name] = SpanGroup(doc, name=name, spans=found, attrs=attrs)
+    certain = page.consensus or page.gold
+    if certain is not None:
+        spans = list(outward_spans(page, certain, Unit.CODE_POINTS))
+        doc.set_ents([_char_span(doc, span) for span in _apart(spans)])
+    return doc
+
+
+def _char_span(doc: Any, span: OutSpan) -> Any:
+    return doc.char_span(span.start, span.end, label=span.label)
+
+
+def _apart(spans: list[OutSpan]) -> list[OutSpan]:
+    """Spans that do not overlap, which is all that entities may be: the longest first."""
+    kept: list[OutSpan] = []
+    for span in sorted(spans, key=lambda span: (span.start - span.end, span.start)):
+        if all(span.end <= other.start or other.end <= span.start for other in kept):
+            kept.append(span)
+    return kept
+
+
+def _words(page: Page) -> tuple[list[str], list[bool]]:
+    """The text as spaCy cuts it: tokens, each with a blank after it or not, and what is left of longer gaps."""
+    text, cursor = page.text(), 0
+    words: list[str] = []
+    spaces: list[bool] = []
+    for start, end in [*page.offsets(), (len(text), len(text))]:
+        gap = text[cursor:start]
+        if gap.startswith(" ") and words:
+            spaces[-1] = True
+            gap = gap[1:]
+        if gap:
+            words.append(gap)
+            spaces.append(False)
+        if end > start:
+            words.append(text[start:end])
+            spaces.append(False)
+        cursor = end
+    return words, spaces

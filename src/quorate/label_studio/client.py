@@ -1,0 +1,212 @@
+"""The few requests that a sync makes of a Label Studio server: retries have an end, and the key is kept secret."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Callable
+from typing import IO, Any
+
+from quorate.errors import ServerError, SettingsError
+
+__all__ = ["Client", "FaultError"]
+
+_AGAIN = (408, 425, 429, 500, 502, 503, 504)
+_LONGEST_WAIT = 30.0
+_CHUNK = 1 << 20
+
+
+class FaultError(Exception):
+    """The network or the server failed in a way that may pass."""
+
+
+class _SameHost(urllib.request.HTTPRedirectHandler):
+    """Follows redirects on the same host alone: the key must not go to another."""
+
+    def redirect_request(self, req: Any, fp: Any, code: int, msg: str, headers: Any, newurl: str) -> Any:
+        old, new = urllib.parse.urlsplit(req.full_url), urllib.parse.urlsplit(newurl)
+        if (old.scheme, old.netloc) != (new.scheme, new.netloc):
+            fp.close()
+            raise ServerError(
+                f"{old.scheme}://{old.netloc} sends us to {new.scheme}://{new.netloc} (give that as --url)"
+            )
+        return super().redirect_request(req, fp, code, msg, headers, newurl)
+
+
+class Client:
+    """Requests to one server with one key: a personal access token, or a legacy token.
+
+    What fails in a way that may pass (no connection, a timeout, an overloaded server) is tried ``attempts`` times, with
+    longer and longer pauses; then one :class:`~quorate.errors.ServerError` says so.
+
+    >>> Client("ftp://example.com", "key")
+    Traceback (most recent call last):
+    quorate.errors.SettingsError: 'ftp://example.com' is not the address of a server (http://… or https://…)
+    """
+
+    def __init__(
+        self,
+        url: str,
+        key: str,
+        *,
+        attempts: int = 5,
+        timeout: float = 120.0,
+        pause: Callable[[float], None] = time.sleep,
+    ) -> None:
+        parts = urllib.parse.urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise SettingsError(f"{url!r} is not the address of a server (http://… or https://…)")
+        if parts.username or parts.password:
+            raise SettingsError("the address of the server must not hold a password (the key is enough)")
+        if not key.strip() or not key.isascii() or not key.isprintable():
+            raise SettingsError("the key is empty or not a key (copy it from Account & Settings in Label Studio)")
+        if attempts < 1:
+            raise SettingsError(f"attempts must be 1 or more, not {attempts}")
+        self.url = url.rstrip("/")
+        self._key = key.strip()
+        self._access = ""
+        self._attempts, self._timeout, self._pause = attempts, timeout, pause
+        self._opener = urllib.request.build_opener(_SameHost)
+
+    def __repr__(self) -> str:
+        return f"<Client of {self.url}>"
+
+    def get(self, path: str, **query: Any) -> Any:
+        """The JSON at a path."""
+        return self._patiently(lambda: self._json("GET", f"{path}?{urllib.parse.urlencode(query)}"))
+
+    def download(self, path: str, target: IO[bytes], **query: Any) -> None:
+        """What is at a path, to a file, which is begun anew if a try fails."""
+
+        def once() -> None:
+            target.seek(0)
+            target.truncate()
+            try:
+                with self._open("GET", f"{path}?{urllib.parse.urlencode(query)}", None) as response:
+                    wanted, got = response.headers.get("Content-Length"), 0
+                    while chunk := response.read(_CHUNK):
+                        got += target.write(chunk)
+            except (http.client.HTTPException, OSError) as error:
+                raise FaultError(str(error) or type(error).__name__) from None
+            if wanted is not None and got != int(wanted):
+                raise FaultError(f"only {got:,} of {int(wanted):,} bytes came")
+
+        self._patiently(once)
+
+    def change(self, path: str, content: Any) -> Any:
+        """Change what is at a path (to do it twice does no harm)."""
+        return self._patiently(lambda: self._json("PATCH", path, content))
+
+    def delete(self, path: str) -> None:
+        """Delete what is at a path, if it is still there."""
+        self._patiently(lambda: self._json("DELETE", path, gone_is_fine=True))
+
+    def create(self, path: str, content: Any) -> Any:
+        """Create something; tried once, as a second try might make it twice. :class:`FaultError` if it failed."""
+        return self._json("POST", path, content)
+
+    def patiently(self, attempt: Callable[[], Any]) -> Any:
+        """Something that may raise :class:`FaultError`, tried as often as allowed."""
+        return self._patiently(attempt)
+
+    def _patiently(self, attempt: Callable[[], Any]) -> Any:
+        for number in range(1, self._attempts + 1):
+            try:
+                return attempt()
+            except FaultError as fault:
+                if number == self._attempts:
+                    times = "attempt" if number == 1 else "attempts"
+                    raise ServerError(
+                        f"{self.url}: no answer after {number} {times}: {fault} (is Label Studio running there?)"
+                    ) from None
+                self._pause(min(2.0 ** (number - 1), _LONGEST_WAIT))
+        raise AssertionError("unreachable")
+
+    def _json(self, method: str, path: str, content: Any = None, *, gone_is_fine: bool = False) -> Any:
+        try:
+            with self._open(method, path, content) as response:
+                body = response.read()
+        except _MissingError:
+            if gone_is_fine:
+                return None
+            raise
+        except (http.client.HTTPException, OSError) as error:
+            raise FaultError(str(error) or type(error).__name__) from None
+        try:
+            return json.loads(body) if body.strip() else None
+        except ValueError:
+            raise ServerError(f"{self.url}{_bare(path)}: not JSON (is it a Label Studio server?)") from None
+
+    def _open(self, method: str, path: str, content: Any) -> Any:
+        """An open response; the errors of HTTP as faults, or as what the user can do."""
+        for fresh in (False, True):
+            if not self._access or fresh:
+                self._access = self._authorization()
+            data = None if content is None else json.dumps(content).encode()
+            headers = {"Authorization": self._access, "Content-Type": "application/json", "Accept": "application/json"}
+            request = urllib.request.Request(self.url + path, data, headers, method=method)
+            try:
+                return self._opener.open(request, timeout=self._timeout)
+            except urllib.error.HTTPError as error:
+                if error.code == 401 and not fresh and self._is_personal:  # the short-lived access has run out
+                    continue
+                raise self._refused(error, path) from None
+            except (urllib.error.URLError, http.client.HTTPException, OSError) as error:
+                raise FaultError(str(getattr(error, "reason", error)) or type(error).__name__) from None
+        raise AssertionError("unreachable")
+
+    @property
+    def _is_personal(self) -> bool:
+        """Whether the key is a personal access token, which buys short-lived access; a legacy one is used as it is."""
+        return self._key.count(".") == 2
+
+    def _authorization(self) -> str:
+        if not self._is_personal:
+            return f"Token {self._key}"
+        data = json.dumps({"refresh": self._key}).encode()
+        headers = {"Content-Type": "application/json"}
+        request = urllib.request.Request(f"{self.url}/api/token/refresh", data, headers, method="POST")
+        try:
+            with self._opener.open(request, timeout=self._timeout) as response:
+                return f"Bearer {json.loads(response.read())['access']}"
+        except urllib.error.HTTPError as error:
+            raise self._refused(error, "/api/token/refresh") from None
+        except (urllib.error.URLError, http.client.HTTPException, OSError) as error:
+            raise FaultError(str(getattr(error, "reason", error)) or type(error).__name__) from None
+        except (ValueError, KeyError, TypeError):
+            raise ServerError(f"{self.url}: no access for this key (is it a Label Studio server?)") from None
+
+    def _refused(self, error: urllib.error.HTTPError, path: str) -> Exception:
+        with error:
+            detail = _detail(error)
+        if error.code in _AGAIN:
+            return FaultError(f"the server answers {error.code} {error.reason}")
+        if error.code in (401, 403):
+            return ServerError(f"{self.url}: the key was refused: {detail} (see Account & Settings in Label Studio)")
+        if error.code == 404:
+            return _MissingError(
+                f"{self.url}{_bare(path)}: no such thing there (check --project, and the rights of the key)"
+            )
+        return ServerError(f"{self.url}{_bare(path)}: the server answers {error.code}: {detail}")
+
+
+class _MissingError(ServerError):
+    """What was asked for is not there."""
+
+
+def _bare(path: str) -> str:
+    return path.split("?", 1)[0]
+
+
+def _detail(error: urllib.error.HTTPError) -> str:
+    """What the server says of an error, in one line."""
+    try:
+        content = json.loads(error.read(100_000))
+        said = content.get("validation_errors") or content.get("detail") or error.reason
+    except (ValueError, AttributeError, OSError, http.client.HTTPException):
+        said = error.reason
+    return " ".join(str(said).split())[:200]

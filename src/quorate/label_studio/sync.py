@@ -1,0 +1,205 @@
+"""One sync: pull the annotations of a project, combine them, and make its predictions say what the consensus says."""
+
+from __future__ import annotations
+
+import hashlib
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from quorate import formats
+from quorate.api import DEFAULT_METHOD, aggregate
+from quorate.corpus import Corpus, Document
+from quorate.decode import Result
+from quorate.errors import InputError, ServerError, SettingsError
+from quorate.estimators import Known
+from quorate.formats.label_studio import OWN_PREFIX, Controls, prediction_of
+from quorate.formats.pages import Page
+from quorate.label_studio.client import Client
+
+__all__ = ["Synced", "sync"]
+
+_AT_ONCE = 200  # predictions in one request
+_DIGITS = 4  # of scores: less is no change
+_SPAN_TYPES = {"Labels": "labels", "HyperTextLabels": "hypertextlabels"}
+
+Prediction = dict[str, Any]
+
+
+class Synced(NamedTuple):
+    """What a sync did: tasks combined, and predictions created, changed, left as they were, and deleted.
+
+    >>> Synced(10, 2, 1, 7, 0, "", ()).sentence()
+    '10 tasks: 2 predictions created, 1 changed, 7 left as they were, 0 deleted'
+    """
+
+    tasks: int
+    created: int
+    changed: int
+    kept: int
+    deleted: int
+    fingerprint: str
+    notes: tuple[str, ...]
+
+    def sentence(self) -> str:
+        """In words."""
+        return (
+            f"{self.tasks:,} tasks: {self.created:,} predictions created, {self.changed:,} changed, "
+            f"{self.kept:,} left as they were, {self.deleted:,} deleted"
+        )
+
+
+def sync(
+    client: Client,
+    project: int,
+    *,
+    method: str = DEFAULT_METHOD,
+    settings: Mapping[str, Any] | None = None,
+    reading: Mapping[str, Any] | None = None,
+    model_version: str | None = None,
+    all_tasks: bool = False,
+    seen: str = "",
+    progress: Callable[[Any], None] | None = None,
+) -> Synced | None:
+    """Make a project's predictions those of the consensus; ``None`` if nothing has changed since ``seen``.
+
+    ``reading`` are options of :func:`quorate.read`, ``seen`` is the fingerprint of an earlier sync. Tasks that nobody
+    has annotated get no prediction, unless ``all_tasks``. Ground truth is taken as certain.
+    """
+    version = model_version or f"{OWN_PREFIX} {method}"
+    if not version.startswith(OWN_PREFIX):
+        raise SettingsError(
+            f"the model version must begin with {OWN_PREFIX!r}, so that it is known again, not {version!r}"
+        )
+    about = client.get(f"/api/projects/{project}/")
+    controls = _controls(about)
+    corpus = _pulled(client, project, dict(reading or {}))
+    fingerprint = _fingerprint(corpus, version, all_tasks)
+    if fingerprint == seen:
+        return None
+    known: Known = "inline" if corpus.has_gold else None
+    result = aggregate(corpus, method, known=known, progress=progress, **(settings or {}))
+    wanted = _predictions(result, controls, version, all_tasks)
+    done: Synced = client.patiently(lambda: _applied(client, project, wanted))
+    return done._replace(fingerprint=fingerprint, notes=(*corpus.notes, *_shown(client, project, about, version)))
+
+
+def _shown(client: Client, project: int, about: Mapping[str, Any], version: str) -> Iterator[str]:
+    """See to it that the Data Manager shows these scores: it knows those of one model version alone."""
+    chosen = str(about.get("model_version") or "")
+    if chosen and not chosen.startswith(OWN_PREFIX):
+        yield f"the project shows predictions of {chosen!r}; choose {version!r} in its settings to sort by these scores"
+        return
+    if chosen != version:
+        client.change(f"/api/projects/{project}/", {"model_version": version})
+    if about.get("show_collab_predictions"):
+        yield "annotators of this project see predictions before they label, which sways them (Settings, Annotation)"
+
+
+def _pulled(client: Client, project: int, reading: dict[str, Any]) -> Corpus:
+    """Every task of the project, with its annotations."""
+    with tempfile.NamedTemporaryFile(suffix=".json") as file:
+        client.download(f"/api/projects/{project}/export", file, exportType="JSON", download_all_tasks="true")
+        file.flush()
+        try:
+            corpus = formats.read(file.name, format="label-studio", **reading)
+        except InputError as error:
+            raise InputError(str(error).replace(file.name, f"project {project}")) from None
+    if not any(document.annotations for document in corpus):
+        raise InputError(f"project {project}: nobody has annotated anything yet (sync again when they have)")
+    return corpus
+
+
+def _controls(about: Any) -> Controls:
+    """For each label the control of the labelling page that makes it."""
+    config = about.get("parsed_label_config") if isinstance(about, Mapping) else None
+    if not isinstance(config, Mapping):
+        raise ServerError("the server does not say how the project is labelled (is it a Label Studio server?)")
+    controls: Controls = {}
+    for name, control in config.items():
+        kind = _SPAN_TYPES.get(str(control.get("type")))
+        if kind is not None:
+            for label in control.get("labels", ()):
+                controls.setdefault(str(label), (name, str((control.get("to_name") or ["text"])[0]), kind))
+    if not controls:
+        raise InputError("the project labels no spans of text (its labelling page has no Labels)")
+    return controls
+
+
+def _fingerprint(corpus: Corpus, version: str, all_tasks: bool) -> str:
+    """A digest of everything that the predictions follow from."""
+    total = hashlib.sha256(repr((version, all_tasks, sorted(corpus.profiles.items()))).encode())
+    for document in corpus:
+        said = sorted((name, list(tags)) for name, tags in document.annotations.items())
+        total.update(repr((document.id, document.text, said, document.gold)).encode("utf-8", "surrogatepass"))
+    return total.hexdigest()
+
+
+def _predictions(result: Result, controls: Controls, version: str, all_tasks: bool) -> dict[int, Prediction]:
+    """The prediction for each task, by its id."""
+    found: dict[int, Prediction] = {}
+    strange = sorted({span.label for spans in result.spans for span in spans} - set(controls))
+    if strange:
+        raise InputError(f"the project has no label {strange[0]!r} (map it to one that it has: --map-labels)")
+    for one in result:
+        document = one.document
+        if document.annotations or all_tasks:
+            page = Page(_with_controls(document, controls))
+            found[int(document.id)] = prediction_of(page, one.reading(), version)
+    return found
+
+
+def _with_controls(document: Document, controls: Controls) -> Document:
+    return replace(document, origin={**(document.origin or {}), "controls": controls})
+
+
+def _applied(client: Client, project: int, wanted: Mapping[int, Prediction]) -> Synced:
+    """Change what differs and nothing else; on a fault, whoever calls again finds out anew what is left to do."""
+    own: dict[int, list[Any]] = {}
+    for prediction in client.get("/api/predictions/", project=project):
+        if str(prediction.get("model_version") or "").startswith(OWN_PREFIX):
+            own.setdefault(prediction["task"], []).append(prediction)
+    new, changed, kept, stale = [], 0, 0, []
+    for task, prediction in wanted.items():
+        there = own.pop(task, [])
+        same = next((each for each in there if _essence(each) == _essence(prediction)), None)
+        if same is not None:
+            kept += 1
+        elif there:
+            client.change(f"/api/predictions/{there[0]['id']}/", prediction)
+            changed += 1
+            same = there[0]
+        else:
+            new.append({"task": task, **prediction})
+        stale += [each for each in there if each is not same]
+    stale += [each for rest in own.values() for each in rest]
+    for first in range(0, len(new), _AT_ONCE):
+        client.create(f"/api/projects/{project}/import/predictions", new[first : first + _AT_ONCE])
+    for prediction in stale:
+        client.delete(f"/api/predictions/{prediction['id']}/")
+    return Synced(len(wanted), len(new), changed, kept, len(stale), "", ())
+
+
+def _essence(prediction: Mapping[str, Any]) -> Any:
+    """What a prediction says, without what the server adds or the order of its regions."""
+    return (
+        prediction.get("model_version"),
+        _rounded(prediction.get("score")),
+        sorted(map(repr, map(_region, _regions(prediction)))),
+    )
+
+
+def _regions(prediction: Mapping[str, Any]) -> Iterable[Any]:
+    result = prediction.get("result")
+    return result if isinstance(result, list) else ()
+
+
+def _region(region: Mapping[str, Any]) -> Any:
+    kind, value = region.get("type"), region.get("value") or {}
+    place = (value.get("start"), value.get("end"), value.get(str(kind)))
+    return (region.get("from_name"), region.get("to_name"), kind, place, _rounded(region.get("score")))
+
+
+def _rounded(score: Any) -> float | None:
+    return None if score is None else round(float(score), _DIGITS)

@@ -1,0 +1,508 @@
+"""Sync with a real Label Studio server, and with a server that fails.
+
+The real one (package ``label-studio``, SQLite, loopback) lives in an environment of its own, which ``.ci/run``
+prepares; ``QUORATE_LABEL_STUDIO`` names the folder of that environment. Elsewhere those tests are skipped.
+"""
+
+from __future__ import annotations
+
+import http.cookiejar
+import json
+import os
+import re
+import socket
+import subprocess
+import sys
+import threading
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from quorate import InputError, ServerError, SettingsError
+from quorate.label_studio import Client, sync
+
+ROOT = Path(__file__).resolve().parents[2]
+SERVER = Path(os.environ.get("QUORATE_LABEL_STUDIO", ROOT / ".label-studio"))
+CONFIG = (
+    '<View><Labels name="ner" toName="words"><Label value="PER"/><Label value="LOC"/></Labels>'
+    '<Text name="words" value="$text"/></View>'
+)
+WELCOME = "👋 Ada Ng sang in Rome."
+
+
+# A real server ------------------------------------------------------------------------------------------------------
+
+
+def free_port() -> int:
+    with socket.socket() as place:
+        place.bind(("127.0.0.1", 0))
+        return int(place.getsockname()[1])
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    program = SERVER / "bin" / "label-studio"
+    if not program.exists():
+        pytest.skip(f"no Label Studio server at {SERVER} (.ci/run prepares one, or set QUORATE_LABEL_STUDIO)")
+    folder = tmp_path_factory.mktemp("label-studio")
+    template = SERVER / "template.sqlite3"
+    if template.exists():
+        (folder / "label_studio.sqlite3").write_bytes(template.read_bytes())
+    port = free_port()
+    settings = {
+        "LABEL_STUDIO_BASE_DATA_DIR": str(folder),
+        "DJANGO_DB": "sqlite",
+        "LATEST_VERSION_CHECK": "false",
+        "COLLECT_ANALYTICS": "false",
+        "SENTRY_DSN": "",
+        "FRONTEND_SENTRY_DSN": "",
+        "NO_PROXY": "*",
+    }
+    command = [str(program), "start", "--no-browser", "--internal-host", "127.0.0.1", "--port", str(port)]
+    with (folder / "log").open("wb") as log:
+        process = subprocess.Popen(command, cwd=folder, env=os.environ | settings, stdout=log, stderr=log)
+        try:
+            url = f"http://127.0.0.1:{port}"
+            deadline = time.monotonic() + 300
+            while not answers(f"{url}/health"):
+                if process.poll() is not None or time.monotonic() > deadline:
+                    pytest.fail(f"the server did not start: {(folder / 'log').read_text()[-2000:]}")
+                time.sleep(0.5)
+            yield url
+        finally:
+            process.terminate()
+            process.wait(30)
+
+
+def answers(url: str) -> bool:
+    try:
+        with urllib.request.urlopen(url, timeout=5) as response:
+            return int(response.status) == 200
+    except (urllib.error.URLError, OSError):
+        return False
+
+
+class Person:
+    """Somebody with an account, who signs up as one does in a browser, and makes a personal access token."""
+
+    def __init__(self, url: str, name: str) -> None:
+        jar = http.cookiejar.CookieJar()
+        browser = urllib.request.build_opener(urllib.request.HTTPCookieProcessor(jar))
+        page = browser.open(f"{url}/user/signup/", timeout=60).read().decode()
+        token = re.search(r'csrfmiddlewaretoken" value="([^"]+)', page)
+        assert token is not None
+        form = {"email": f"{name}@example.com", "password": "a-long-password", "csrfmiddlewaretoken": token[1]}
+        headers = {"Referer": f"{url}/user/signup/"}
+        data = urllib.parse.urlencode(form).encode()
+        browser.open(urllib.request.Request(f"{url}/user/signup/", data, headers), timeout=60).close()
+        csrf = next(cookie.value for cookie in jar if cookie.name == "csrftoken")
+        headers = {"Referer": url, "X-CSRFToken": csrf or ""}
+        with browser.open(urllib.request.Request(f"{url}/api/token/", b"", headers), timeout=60) as response:
+            self.key = json.loads(response.read())["token"]
+        self.client = Client(url, self.key)
+
+    def annotate(self, task: int, *spans: tuple[int, int, str, str], ground_truth: bool = False) -> None:
+        result = [
+            {
+                "from_name": "ner",
+                "to_name": "words",
+                "type": "labels",
+                "value": {"start": start, "end": end, "text": text, "labels": [label]},
+            }
+            for start, end, text, label in spans
+        ]
+        self.client.create(f"/api/tasks/{task}/annotations/", {"result": result, "ground_truth": ground_truth})
+
+
+@pytest.fixture(scope="module")
+def people(server: str) -> list[Person]:
+    return [Person(server, name) for name in ("owner", "ann", "bob", "cho")]
+
+
+@pytest.fixture(scope="module")
+def project(people: list[Person]) -> tuple[int, list[int]]:
+    """A project with four tasks, three of them annotated by three people."""
+    owner, ann, bob, cho = people
+    number = owner.client.create("/api/projects/", {"title": "Names", "label_config": CONFIG})["id"]
+    texts = [WELCOME, "Bob met Ada.", "It rains in Rome.", "Eve left for Rome."]
+    owner.client.create(f"/api/projects/{number}/import", [{"text": text} for text in texts])
+    tasks = [task["id"] for task in owner.client.get("/api/tasks", project=number)["tasks"]]
+    first, second, third, _ = sorted(tasks)
+    for person in (ann, bob):
+        person.annotate(first, (2, 8, "Ada Ng", "PER"), (17, 21, "Rome", "LOC"))
+        person.annotate(second, (0, 3, "Bob", "PER"), (8, 11, "Ada", "PER"))
+        person.annotate(third, (12, 16, "Rome", "LOC"))
+    cho.annotate(first, (2, 5, "Ada", "PER"), (17, 21, "Rome", "LOC"))
+    cho.annotate(second, (0, 3, "Bob", "PER"))
+    cho.annotate(third)
+    return number, sorted(tasks)
+
+
+def own(client: Client, project: int) -> dict[int, Any]:
+    return {prediction["task"]: prediction for prediction in client.get("/api/predictions/", project=project)}
+
+
+def spans_of(prediction: Any) -> list[tuple[str, str]]:
+    return sorted((region["value"]["text"], region["value"]["labels"][0]) for region in prediction["result"])
+
+
+def test_the_consensus_becomes_predictions_and_only_changes_are_written(
+    people: list[Person], project: tuple[int, list[int]]
+) -> None:
+    owner, ann, *_ = people
+    number, (first, second, third, fourth) = project
+    done = sync(owner.client, number)
+    assert done is not None
+    assert done[:5] == (3, 3, 0, 0, 0)
+    there = own(owner.client, number)
+    assert sorted(there) == [first, second, third]
+    assert spans_of(there[first]) == [("Ada Ng", "PER"), ("Rome", "LOC")]
+    region = min(there[first]["result"], key=lambda region: region["value"]["start"])
+    assert (region["value"]["start"], region["value"]["end"], region["from_name"]) == (2, 8, "ner")
+    assert all(0 < prediction["score"] <= 1 for prediction in there.values())
+    assert all(prediction["model_version"] == "quorate bsc-seq" for prediction in there.values())
+    assert 0 < region["score"] <= 1
+
+    again = sync(owner.client, number)
+    assert again is not None
+    assert again[:5] == (3, 0, 0, 3, 0)
+    assert {task: each["updated_at"] for task, each in own(owner.client, number).items()} == {
+        task: each["updated_at"] for task, each in there.items()
+    }
+    assert sync(owner.client, number, seen=again.fingerprint) is None
+
+    ann.annotate(fourth, (0, 3, "Eve", "PER"))
+    more = sync(owner.client, number)
+    assert more is not None
+    assert more.created == 1
+    assert spans_of(own(owner.client, number)[fourth])[0] == ("Eve", "PER")
+
+
+def test_the_task_that_needs_another_label_comes_first(people: list[Person], project: tuple[int, list[int]]) -> None:
+    owner = people[0]
+    number, _ = project
+    sync(owner.client, number)
+    there = own(owner.client, number)
+    query = json.dumps({"ordering": ["tasks:predictions_score"]})  # what the Data Manager asks when a column is sorted
+    listed = [task["id"] for task in owner.client.get("/api/tasks", project=number, query=query)["tasks"]]
+    assert [task for task in listed if task in there] == sorted(there, key=lambda task: there[task]["score"])
+
+
+def test_ground_truth_is_taken_as_certain(people: list[Person], project: tuple[int, list[int]]) -> None:
+    owner = people[0]
+    number, (_, _, third, _) = project
+    owner.annotate(third, ground_truth=True)  # it says that there is nothing, against two of three
+    sync(owner.client, number)
+    prediction = own(owner.client, number)[third]
+    assert prediction["result"] == []
+    assert prediction["score"] == pytest.approx(1.0, abs=1e-3)
+
+
+def test_a_duplicate_is_removed_and_others_predictions_are_left_alone(
+    people: list[Person], project: tuple[int, list[int]]
+) -> None:
+    owner = people[0]
+    number, (first, *_) = project
+    sync(owner.client, number)
+    extra = [
+        {"task": first, "model_version": "quorate bsc-seq", "score": 0.1, "result": []},
+        {"task": first, "model_version": "tagger-1", "score": 0.5, "result": []},
+    ]
+    owner.client.create(f"/api/projects/{number}/import/predictions", extra)
+    done = sync(owner.client, number)
+    assert done is not None
+    assert done.deleted == 1
+    versions = [each["model_version"] for each in owner.client.get("/api/predictions/", project=number)]
+    assert versions.count("tagger-1") == 1
+    assert versions.count("quorate bsc-seq") == done.tasks
+
+
+def test_the_command(people: list[Person], project: tuple[int, list[int]], server: str) -> None:
+    environment = os.environ | {"LABEL_STUDIO_API_KEY": people[0].key}
+    command = [sys.executable, "-m", "quorate", "label-studio", "sync", "--url", server, "--project", str(project[0])]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "left as they were" in done.stderr
+    assert people[0].key not in done.stdout + done.stderr
+    wrong = subprocess.run([*command[:-1], "999"], env=environment, capture_output=True, text=True, check=False)
+    assert wrong.returncode == 2
+    assert wrong.stderr.count("\n") == 1
+    assert "/api/projects/999/: no such thing there" in wrong.stderr
+    environment["LABEL_STUDIO_API_KEY"] = "0123456789abcdef"
+    refused = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert refused.returncode == 2
+    assert "the key was refused" in refused.stderr
+    assert "0123456789abcdef" not in refused.stderr
+
+
+# A server that fails ------------------------------------------------------------------------------------------------
+
+
+class Pretence:
+    """A small server that answers as told, and remembers what it was asked."""
+
+    def __init__(self, answer: Callable[[str, str, Any], tuple[int, Any]]) -> None:
+        self.asked: list[tuple[str, str]] = []
+        self.keys: set[str] = set()
+        pretence = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def handle_any(self) -> None:
+                length = int(self.headers.get("Content-Length") or 0)
+                body = json.loads(self.rfile.read(length)) if length else None
+                path = self.path.split("?")[0]
+                pretence.asked.append((self.command, path))
+                pretence.keys.add(self.headers.get("Authorization") or "")
+                code, content = answer(self.command, path, body)
+                if code == 0:  # hang up in the middle
+                    self.send_response(200)
+                    self.send_header("Content-Length", "100000")
+                    self.end_headers()
+                    self.wfile.write(b'[{"id": 1, ')
+                    return
+                data = content if isinstance(content, bytes) else json.dumps(content).encode()
+                self.send_response(code)
+                if code == 302:
+                    self.send_header("Location", "http://example.invalid/")
+                self.send_header("Content-Length", str(len(data)))
+                self.end_headers()
+                self.wfile.write(data)
+
+            do_GET = do_POST = do_PATCH = do_DELETE = handle_any  # noqa: N815
+
+            def log_message(self, format: str, *args: object) -> None:
+                pass
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+        self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
+
+    def __enter__(self) -> Pretence:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+
+class World:
+    """A project in memory, as a server would keep it; ``fail`` says which request of each kind fails, and how."""
+
+    def __init__(self, fail: dict[tuple[str, str], list[int]] | None = None) -> None:
+        self.fail = fail or {}
+        self.predictions: dict[int, Any] = {}
+        self.version = ""
+        region = {"from_name": "ner", "to_name": "words", "type": "labels"}
+        value = {"start": 0, "end": 3, "text": "Ada", "labels": ["PER"]}
+        annotations = [{"completed_by": n, "result": [{**region, "value": value}] if n < 3 else []} for n in (1, 2, 3)]
+        self.tasks = [{"id": n, "data": {"text": "Ada sang."}, "annotations": annotations} for n in (1, 2)]
+
+    def answer(self, method: str, path: str, body: Any) -> tuple[int, Any]:
+        planned = self.fail.get((method, path.rstrip("/").rsplit("/", 1)[-1]))
+        if planned:
+            code = planned.pop(0)
+            if code == -1:  # done, and then the connection is lost
+                self._do(method, path, body)
+                return 503, {}
+            if code != 200:
+                return code, {"detail": "out of order"}
+        return self._do(method, path, body)
+
+    def _do(self, method: str, path: str, body: Any) -> tuple[int, Any]:
+        if method == "PATCH" and path == "/api/projects/1/":
+            self.version = body["model_version"]
+            return 200, {}
+        if path == "/api/projects/1/":
+            control = {"type": "Labels", "to_name": ["words"], "labels": ["PER"]}
+            return 200, {"parsed_label_config": {"ner": control}, "model_version": self.version}
+        if path.endswith("/export"):
+            return 200, self.tasks
+        if path == "/api/predictions/":
+            return 200, list(self.predictions.values())
+        if path.endswith("/import/predictions"):
+            for prediction in body:
+                number = len(self.predictions) + 1
+                self.predictions[number] = {"id": number, **prediction}
+            return 201, {"created": len(body)}
+        number = int(path.rstrip("/").rsplit("/", 1)[-1])
+        if method == "PATCH":
+            self.predictions[number] |= body
+            return 200, self.predictions[number]
+        self.predictions.pop(number, None)
+        return 204, b""
+
+
+def hurried(url: str, attempts: int = 3) -> tuple[Client, list[float]]:
+    pauses: list[float] = []
+    return Client(url, "secret-key", attempts=attempts, timeout=5, pause=pauses.append), pauses
+
+
+@pytest.mark.parametrize("code", [500, 503, 429, 0])
+def test_faults_that_pass_are_tried_again(code: int) -> None:
+    world = World({("GET", "export"): [code, code], ("GET", "predictions"): [502]})
+    with Pretence(world.answer) as server:
+        client, pauses = hurried(server.url)
+        done = sync(client, 1)
+        assert server.keys == {"Token secret-key"}
+    assert done is not None
+    assert done[:5] == (2, 2, 0, 0, 0)
+    assert pauses == [1.0, 2.0, 1.0]
+    assert {each["task"]: len(each["result"]) for each in world.predictions.values()} == {1: 1, 2: 1}
+
+
+def test_a_creation_that_was_done_though_it_failed_is_not_done_twice() -> None:
+    world = World({("POST", "predictions"): [-1]})
+    with Pretence(world.answer) as server:
+        done = sync(hurried(server.url)[0], 1)
+    assert done is not None
+    assert done.kept == 2
+    assert len(world.predictions) == 2
+
+
+def test_faults_that_do_not_pass_end_in_one_line_and_change_nothing() -> None:
+    world = World({("GET", "export"): [503] * 9})
+    with Pretence(world.answer) as server:
+        with pytest.raises(ServerError) as caught:
+            sync(hurried(server.url)[0], 1)
+        asked = server.asked.count(("GET", "/api/projects/1/export"))
+    assert str(caught.value) == (
+        f"{server.url}: no answer after 3 attempts: the server answers 503 Service Unavailable "
+        "(is Label Studio running there?)"
+    )
+    assert asked == 3
+    assert not world.predictions
+
+
+def test_a_fault_in_the_middle_leaves_every_task_with_one_prediction() -> None:
+    world = World()
+    with Pretence(world.answer) as server:
+        sync(hurried(server.url)[0], 1)
+        before = {number: dict(each) for number, each in world.predictions.items()}
+        for task in world.tasks:
+            task["annotations"] = task["annotations"][1:]
+        world.fail = {("PATCH", "2"): [503] * 9}
+        with pytest.raises(ServerError, match="no answer after 3 attempts"):
+            sync(hurried(server.url)[0], 1)
+        assert sorted(world.predictions) == [1, 2]
+        assert world.predictions[2] == before[2]
+        world.fail = {}
+        done = sync(hurried(server.url)[0], 1)
+    assert done is not None
+    assert (done.changed, done.kept) == (1, 1)
+
+
+def test_the_project_shows_the_consensus_unless_it_shows_another_model() -> None:
+    world = World()
+    with Pretence(world.answer) as server:
+        sync(hurried(server.url)[0], 1)
+        assert world.version == "quorate bsc-seq"
+        world.version = "tagger-1"
+        done = sync(hurried(server.url)[0], 1)
+    assert world.version == "tagger-1"
+    assert done is not None
+    assert "the project shows predictions of 'tagger-1'" in done.notes[-1]
+
+
+def test_nobody_there() -> None:
+    client, pauses = hurried(f"http://127.0.0.1:{free_port()}")
+    with pytest.raises(ServerError, match=r"no answer after 3 attempts: .*refused"):
+        sync(client, 1)
+    assert pauses == [1.0, 2.0]
+
+
+@pytest.mark.parametrize(
+    ("code", "message"),
+    [
+        (401, r"the key was refused: out of order \(see Account & Settings"),
+        (404, r"/api/projects/1/: no such thing there \(check --project"),
+        (400, r"/api/projects/1/: the server answers 400: out of order"),
+        (302, r"sends us to http://example\.invalid"),
+    ],
+)
+def test_refusals_are_not_tried_again(code: int, message: str) -> None:
+    with Pretence(lambda *_: (code, {"detail": "out of order"})) as server:
+        with pytest.raises(ServerError, match=message) as caught:
+            sync(hurried(server.url)[0], 1)
+        assert len(server.asked) == 1
+    assert "secret-key" not in str(caught.value)
+
+
+def test_another_kind_of_server() -> None:
+    with (
+        Pretence(lambda *_: (200, b"<html>")) as server,
+        pytest.raises(ServerError, match="not JSON \\(is it a Label Studio"),
+    ):
+        sync(hurried(server.url)[0], 1)
+
+
+def test_a_personal_token_buys_access_and_buys_it_again_when_it_runs_out() -> None:
+    world, sold = World(), []
+
+    def answer(method: str, path: str, body: Any) -> tuple[int, Any]:
+        if path == "/api/token/refresh":
+            assert body == {"refresh": "a.b.c"}
+            sold.append(path)
+            return 200, {"access": f"access-{len(sold)}"}
+        if len(sold) == 1 and path == "/api/predictions/":
+            return 401, {"detail": "token expired"}
+        return world.answer(method, path, body)
+
+    with Pretence(answer) as server:
+        client = Client(server.url, "a.b.c", pause=lambda _: None)
+        sync(client, 1)
+        assert server.keys == {"", "Bearer access-1", "Bearer access-2"}
+    assert len(world.predictions) == 2
+    assert "a.b.c" not in repr(client)
+
+
+def test_what_cannot_be_synced_is_said() -> None:
+    world = World()
+    with Pretence(world.answer) as server:
+        client, _ = hurried(server.url)
+        with pytest.raises(InputError, match="the project has no label 'NAME'"):
+            sync(client, 1, reading={"map_labels": "PER=NAME"})
+        with pytest.raises(SettingsError, match="must begin with 'quorate'"):
+            sync(client, 1, model_version="mine")
+        for task in world.tasks:
+            task["annotations"] = []
+        with pytest.raises(InputError, match="project 1: nobody has annotated anything yet"):
+            sync(client, 1)
+    assert not world.predictions
+    for url in ("localhost:8080", "http://user:pass@host"):
+        with pytest.raises(SettingsError):
+            Client(url, "key")
+    with pytest.raises(SettingsError, match="the key is empty or not a key"):
+        Client("http://localhost", " ")
+
+
+def test_the_key_comes_from_the_environment_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("LABEL_STUDIO_API_KEY", raising=False)
+    command = [sys.executable, "-m", "quorate", "label-studio", "sync", "--url", "http://127.0.0.1:9", "--project", "1"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert "no key (export LABEL_STUDIO_API_KEY=" in done.stderr
+
+
+def test_watching_syncs_again_and_ends_quietly() -> None:
+    world = World()
+    with Pretence(world.answer) as server:
+        environment = os.environ | {"LABEL_STUDIO_API_KEY": "secret-key"}
+        command = [sys.executable, "-m", "quorate", "label-studio", "sync", "--url", server.url, "--project", "1"]
+        process = subprocess.Popen(
+            [*command, "--watch", "0.2"], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        deadline = time.monotonic() + 120
+        while server.asked.count(("GET", "/api/projects/1/export")) < 3 and time.monotonic() < deadline:
+            time.sleep(0.1)
+        process.send_signal(2)
+        out, err = process.communicate(timeout=60)
+    assert server.asked.count(("GET", "/api/predictions/")) == 1  # nothing changed, so nothing was done again
+    assert "Traceback" not in out + err
+    assert "2 predictions created" in err
