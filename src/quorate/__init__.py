@@ -2,7 +2,7 @@
 
 >>> import quorate
 >>> corpus = quorate.sample()
->>> result = quorate.aggregate(corpus, method="bsc-seq")
+>>> result = quorate.aggregate(corpus)
 >>> result.tags[0] == result[0].tags
 True
 """
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from quorate import score, simulate
-    from quorate.api import BSC, METHODS, BestWorker, MajorityVote, WorstWorker, aggregate, load
+    from quorate.api import BSC, CRFMA, METHODS, BestWorker, MajorityVote, WorstWorker, aggregate, load
     from quorate.corpus import Corpus, Document
     from quorate.decode import Consensus, ConsensusSpan, Result
     from quorate.errors import (
@@ -36,6 +36,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "BSC",
+    "CRFMA",
     "METHODS",
     "BestWorker",
     "Consensus",
@@ -69,7 +70,7 @@ __all__ = [
 
 # Names are loaded on first use: ``import quorate`` costs nothing that is not asked for.
 _HOMES = {
-    "quorate.api": ("BSC", "METHODS", "BestWorker", "MajorityVote", "WorstWorker", "aggregate", "load"),
+    "quorate.api": ("BSC", "CRFMA", "METHODS", "BestWorker", "MajorityVote", "WorstWorker", "aggregate", "load"),
     "quorate.corpus": ("Corpus", "Document"),
     "quorate.decode": ("Consensus", "ConsensusSpan", "Result"),
     "quorate.errors": (

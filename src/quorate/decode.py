@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from quorate import formats
 from quorate.corpus import Corpus, Document
+from quorate.errors import SettingsError
 from quorate.formats.pages import Book, Page, Reading, ReadingSpan
+from quorate.heldout import consensus_spans
 from quorate.infer.engine import Decoded
 from quorate.infer.vb import Trace
 from quorate.summaries import AnnotatorSummaries
 from quorate.tags import TagSet
+from quorate.trust import AS_STATED, Calibration, Certificate, certify
 
-__all__ = ["Consensus", "ConsensusSpan", "Result"]
+if TYPE_CHECKING:
+    from quorate.automatic import Choice
+
+__all__ = ["Accepted", "Consensus", "ConsensusSpan", "Result"]
 
 Floats = NDArray[np.float64]
 
@@ -75,6 +84,18 @@ class Consensus:
         )
 
 
+class Accepted(NamedTuple):
+    """Positions of the documents that meet an expected precision, and of the others; and that precision.
+
+    >>> Accepted([0, 2], [1], 0.96).review
+    [1]
+    """
+
+    documents: list[int]
+    review: list[int]
+    precision: float
+
+
 class Result:
     """The consensus on every document of a corpus, in its order, and how it came about.
 
@@ -98,10 +119,66 @@ class Result:
         trace: Trace | None,
         settings: dict[str, Any],
         repaired: int,
+        calibration: Calibration = AS_STATED,
+        choice: Choice | None = None,
     ) -> None:
         self.corpus, self.tagset = corpus, tagset
         self.annotators, self.trace, self.settings, self.repaired = annotators, trace, settings, repaired
+        self.calibration, self.choice = calibration, choice
         self._doc_start, self._decoded = doc_start, decoded
+
+    @property
+    def settings_(self) -> dict[str, Any]:
+        """The settings that were used and, if they were chosen, ``why``."""
+        return self.settings | ({} if self.choice is None else {"why": self.choice.reasons})
+
+    @cached_property
+    def certificate(self) -> Certificate:
+        """What F1 is to be expected of this consensus, with an interval, from its probabilities alone.
+
+        >>> import quorate
+        >>> certificate = quorate.aggregate(quorate.sample()).certificate
+        >>> certificate.low < certificate.f1 < certificate.high
+        True
+        """
+        spans = consensus_spans(self._decoded, self.tagset)
+        document = np.searchsorted(self._doc_start, spans.start, side="right") - 1
+        posterior = self._decoded.posterior
+        if self.tagset.outside is None:
+            stated = posterior[spans.start, self._decoded.path]
+            return certify(document, stated, stated, np.diff(self._doc_start).astype(np.float64))
+        stated = self._decoded.span_probability[spans.start]
+        if self.tagset.opens.any():
+            opening = np.concatenate([[0.0], np.cumsum(posterior[:, self.tagset.opens].sum(axis=1))])
+            expected = np.diff(opening[self._doc_start])
+        else:  # where no label says that a span begins, those that were missed are not seen
+            expected = np.bincount(document, stated, minlength=len(self)).astype(np.float64)
+        return certify(document, stated, self.calibration.spans(stated), expected)
+
+    def accept(self, precision: float) -> Accepted:
+        """Part the documents: those whose spans together meet an expected precision, and those for a person to see.
+
+        Documents are taken from the surest on, as many as will do. One without any span counts as one that is right if
+        it has none.
+
+        >>> import quorate
+        >>> accepted = quorate.aggregate(quorate.sample()).accept(0.9)
+        >>> accepted.precision >= 0.9, len(accepted.documents) + len(accepted.review)
+        (True, 320)
+        """
+        if not 0 < precision < 1:
+            raise SettingsError(f"accept must be a precision above 0 and below 1, not {precision}")
+        spans = [self._spans(d) for d in range(len(self))]
+        count = np.array([max(len(one), 1) for one in spans], np.float64)
+        sure = self.confidence
+        right = np.array([sum(s.confidence for s in one) if one else sure[d] for d, one in enumerate(spans)])
+        order = np.argsort(-right / count, kind="stable")
+        expected = np.cumsum(right[order]) / np.cumsum(count[order])
+        enough = np.flatnonzero(expected >= precision)
+        n = int(enough[-1]) + 1 if len(enough) else 0
+        return Accepted(
+            sorted(order[:n].tolist()), sorted(order[n:].tolist()), float(expected[n - 1]) if n else math.nan
+        )
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -127,6 +204,37 @@ class Result:
     def probabilities(self) -> list[Floats]:
         """For every document, ``[L, J]`` the probability of every label at every token."""
         return [self._decoded.posterior[self._tokens(d)] for d in range(len(self))]
+
+    def only(self, documents: Sequence[int]) -> Result:
+        """The same for some of the documents, by their positions.
+
+        >>> import quorate
+        >>> result = quorate.aggregate(quorate.sample(), "mv")
+        >>> result.only([3, 5])[1].tags == result[5].tags
+        True
+        """
+        decoded, chosen = self._decoded, np.asarray(documents, np.int64)
+        lengths = np.diff(self._doc_start)[chosen]
+        doc_start = np.concatenate([[0], np.cumsum(lengths)])
+        shift = np.repeat(self._doc_start[chosen] - doc_start[:-1], lengths)
+        token = np.arange(doc_start[-1]) + shift
+        span_end = decoded.span_end[token]
+        part = decoded._replace(
+            posterior=decoded.posterior[token],
+            path=decoded.path[token],
+            log_probability=decoded.log_probability[chosen],
+            log_z=decoded.log_z[chosen],
+            span_end=np.where(span_end > 0, span_end - shift, 0).astype(np.int32),
+            span_probability=decoded.span_probability[token],
+        )
+        result = copy(self)
+        result.__dict__.pop("certificate", None)
+        result.corpus, result._doc_start, result._decoded = (
+            Corpus([self.corpus[int(d)] for d in chosen]),
+            doc_start,
+            part,
+        )
+        return result
 
     def write(self, path: str | Path, format: str | None = None, *, probabilities: bool = False) -> None:
         """Write the consensus, whole or not at all; ``-`` is standard output.
@@ -186,8 +294,9 @@ class Result:
         first = int(self._doc_start[d])
         ends = self._decoded.span_end[self._tokens(d)]
         spans = []
-        for start in np.flatnonzero(ends).tolist():
+        starts = np.flatnonzero(ends)
+        confidences = self.calibration.spans(self._decoded.span_probability[first + starts])
+        for start, confidence in zip(starts.tolist(), confidences, strict=True):
             label = self.tagset.parts[self._decoded.path[first + start]][1]
-            confidence = float(self._decoded.span_probability[first + start])
-            spans.append(ConsensusSpan(start, int(ends[start]) - first, label, confidence))
+            spans.append(ConsensusSpan(start, int(ends[start]) - first, label, float(confidence)))
         return spans

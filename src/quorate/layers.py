@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from quorate import formats
-from quorate.api import aggregate
+from quorate.api import DEFAULT_METHOD, aggregate
 from quorate.corpus import Corpus, Document
 from quorate.decode import Consensus, Result
 from quorate.errors import InputError, SettingsError
@@ -98,7 +98,7 @@ class LayeredResult:
 
 def aggregate_layers(
     layers: Mapping[str, Corpus],
-    method: str = "bsc-seq",
+    method: str = DEFAULT_METHOD,
     *,
     progress: Callable[[Any], None] | None = None,
     **options: Any,

@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -65,9 +66,11 @@ def test_aggregate_to_a_file(run: Run, crowd: Path, tmp_path: Path) -> None:
     assert " passes in " in err
     assert "gold in the input was not used" in err
     meta = json.loads((tmp_path / "meta.json").read_text())
-    assert meta["method"] == "bsc-seq"
+    assert meta["method"] == "auto"
     assert meta["inputs"] == corpus.digests
-    assert meta["settings"]["annotator"] == "seq"
+    assert meta["settings"]["annotator"] in ("cm", "seq", "cv", "spam")
+    assert meta["why"][0].startswith(meta["settings"]["annotator"])
+    assert "too few annotators share documents to choose by" in err
     assert meta["version"] == quorate.__version__
     assert quorate.load(tmp_path / "m.quorate").meta_["inputs"] == corpus.digests
     assert sorted(p.name for p in tmp_path.iterdir()) == ["crowd.jsonl", "m.quorate", "meta.json", "out.jsonl"]
@@ -78,12 +81,13 @@ def test_every_option_reaches_the_model(run: Run, crowd: Path, tmp_path: Path) -
         "scheme": "bio", "invalid": "keep", "max_passes": 3, "tolerance": 0.5, "seed": 4, "restarts": 2,
         "start": "prior", "truth": "independent", "alpha0": 2.0, "epsilon0": 3.0, "gamma0": 4.0, "kappa0": 5.0,
         "zeros": "dropped", "temper": 0.9, "decode": "token", "inference": "vb", "habit0": 0.5,
+        "annotator": "seq",
     }  # fmt: skip
     flags = [part for name, value in options.items() for part in (f"--{name.replace('_', '-')}", value)]
     code, _, _ = run("aggregate", crowd, *flags, "--no-text", "--threads", 1, "--meta", "meta.json", "-q")
     assert code == 0
     settings = json.loads((tmp_path / "meta.json").read_text())["settings"]
-    assert settings == {**options, "annotator": "seq", "text": False}
+    assert settings == {**options, "text": False}
 
 
 def test_standard_input_and_output(run: Run, crowd: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -142,6 +146,10 @@ def test_gzipped_output_reads_back(run: Run, crowd: Path) -> None:
     assert len(quorate.read(crowd.with_name("sample.jsonl.gz"))) == 320
 
 
+def _help_of(option: Any) -> str:
+    return (getattr(option, "help", None) or "").replace("(default: auto", "(default auto")
+
+
 def test_defaults_in_the_help_are_the_defaults(run: Run) -> None:
     import re
 
@@ -153,8 +161,8 @@ def test_defaults_in_the_help_are_the_defaults(run: Run) -> None:
     options = typer.main.get_command(app).commands["aggregate"].params  # type: ignore[attr-defined]
     checked = 0
     for option in options:
-        told = re.search(r"\(default ([^)]*)\)|(\w+) \(default\)", getattr(option, "help", None) or "")
-        if told and hasattr(Settings(), option.name):
+        told = re.search(r"\(default (?!:)(?:auto chooses, others )?([^)]*)\)|(\w+) \(default\)", _help_of(option))
+        if told and told[1] != "auto chooses" and hasattr(Settings(), option.name):
             value = Settings().plain()[option.name]
             assert (told[1] or told[2]) == (f"{value:g}" if isinstance(value, int | float) else value)
             checked += 1
@@ -189,7 +197,7 @@ def test_predict_with_a_tag_the_model_does_not_know(run: Run, crowd: Path) -> No
 
 
 def test_methods_version_and_demo(run: Run) -> None:
-    rivals = "mv best-worker worst-worker ds ibcc mace hmm-crowd"
+    rivals = "auto mv best-worker worst-worker ds ibcc mace hmm-crowd crf-ma"
     own = "bsc-acc bsc-spam bsc-cv bsc-cm bsc-seq bsc-cm-notext bsc-seq-notext bsc-cm-notrans bsc-seq-notrans"
     assert [line.split()[0] for line in run("methods")[1].splitlines()] == [*rivals.split(), *own.split()]
     assert run("--version")[1] == f"quorate {quorate.__version__}\n"
@@ -205,7 +213,7 @@ def test_methods_version_and_demo(run: Run) -> None:
     ("arguments", "message"),
     [
         (["aggregate", "nothing.jsonl"], "nothing.jsonl: no such file"),
-        (["aggregate", "crowd.jsonl", "--method", "best"], "unknown method 'best' (one of: mv, "),
+        (["aggregate", "crowd.jsonl", "--method", "best"], "unknown method 'best' (one of: auto, mv, "),
         (
             ["aggregate", "crowd.jsonl", "--invalid", "mend"],
             "invalid 'mend' is not known (one of: repair, keep, error)",

@@ -167,7 +167,7 @@ def test_the_consensus_becomes_predictions_and_only_changes_are_written(
     region = min(there[first]["result"], key=lambda region: region["value"]["start"])
     assert (region["value"]["start"], region["value"]["end"], region["from_name"]) == (2, 8, "ner")
     assert all(0 < prediction["score"] <= 1 for prediction in there.values())
-    assert all(prediction["model_version"] == "quorate bsc-seq" for prediction in there.values())
+    assert all(prediction["model_version"] == "quorate auto" for prediction in there.values())
     assert 0 < region["score"] <= 1
 
     again = sync(owner.client, number)
@@ -212,7 +212,7 @@ def test_a_duplicate_is_removed_and_others_predictions_are_left_alone(
     number, (first, *_) = project
     sync(owner.client, number)
     extra = [
-        {"task": first, "model_version": "quorate bsc-seq", "score": 0.1, "result": []},
+        {"task": first, "model_version": "quorate auto", "score": 0.1, "result": []},
         {"task": first, "model_version": "tagger-1", "score": 0.5, "result": []},
     ]
     owner.client.create(f"/api/projects/{number}/import/predictions", extra)
@@ -221,7 +221,7 @@ def test_a_duplicate_is_removed_and_others_predictions_are_left_alone(
     assert done.deleted == 1
     versions = [each["model_version"] for each in owner.client.get("/api/predictions/", project=number)]
     assert versions.count("tagger-1") == 1
-    assert versions.count("quorate bsc-seq") == done.tasks
+    assert versions.count("quorate auto") == done.tasks
 
 
 def test_the_command(people: list[Person], project: tuple[int, list[int]], server: str) -> None:
@@ -402,7 +402,7 @@ def test_the_project_shows_the_consensus_unless_it_shows_another_model() -> None
     world = World()
     with Pretence(world.answer) as server:
         sync(hurried(server.url)[0], 1)
-        assert world.version == "quorate bsc-seq"
+        assert world.version == "quorate auto"
         world.version = "tagger-1"
         done = sync(hurried(server.url)[0], 1)
     assert world.version == "tagger-1"

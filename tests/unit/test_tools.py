@@ -279,7 +279,7 @@ def from_label_studio(path: Path, result: quorate.Result) -> Any:
     found = []
     for task, one in zip(json.loads(path.read_text()), result, strict=True):
         prediction = task["predictions"][0]
-        assert prediction["model_version"] == "quorate bsc-seq"
+        assert prediction["model_version"] == "quorate auto"
         assert prediction["score"] == pytest.approx(one.confidence, abs=1e-6)
         rows = []
         for region in prediction["result"]:

@@ -27,9 +27,9 @@ from quorate.cli.common import (
 from quorate.errors import SettingsError
 
 if TYPE_CHECKING:
-    from quorate.api import Known
     from quorate.corpus import Corpus
-    from quorate.decode import Result
+    from quorate.decode import Accepted, Result
+    from quorate.estimators import Known
     from quorate.summaries import AnnotatorSummaries
 
 _DATA = "What is read"
@@ -41,6 +41,7 @@ _OUT = "What is written"
     epilog="Examples:\n\n"
     "quorate aggregate crowd.jsonl -o consensus.jsonl\n\n"
     "quorate aggregate shards/ -o consensus.jsonl --save crowd.quorate --probabilities\n\n"
+    "quorate aggregate crowd.jsonl -o sure.jsonl --accept 0.95 --review unsure.jsonl\n\n"
     "zcat crowd.jsonl.gz | quorate aggregate - --method mv > votes.jsonl"
 )
 @reads
@@ -49,7 +50,7 @@ def aggregate(
     output: Output = "-",
     method: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="See 'quorate methods' (default bsc-seq).", rich_help_panel=_MODEL),
+        typer.Option(metavar="NAME", help="See 'quorate methods' (default auto).", rich_help_panel=_MODEL),
     ] = None,
     settings: Annotated[
         str | None,
@@ -83,8 +84,17 @@ def aggregate(
             rich_help_panel=_DATA,
         ),
     ] = "none",
+    annotator: Annotated[
+        str | None,
+        typer.Option(
+            metavar="MODEL",
+            help="Of annotators' mistakes: acc, spam, cv, cm or seq (default: auto chooses).",
+            rich_help_panel=_MODEL,
+        ),
+    ] = None,
     max_passes: Annotated[
-        int | None, typer.Option(help="Most passes of the fit (default 20).", rich_help_panel=_MODEL)
+        int | None,
+        typer.Option(help="Most passes of the fit (default: auto chooses, others 20).", rich_help_panel=_MODEL),
     ] = None,
     tolerance: Annotated[
         float | None,
@@ -107,7 +117,10 @@ def aggregate(
     ] = None,
     epsilon0: Annotated[
         float | None,
-        typer.Option(help="Annotators: prior count more for the right one (default 30).", rich_help_panel=_MODEL),
+        typer.Option(
+            help="Annotators: prior count more for the right one (default: auto chooses, others 30).",
+            rich_help_panel=_MODEL,
+        ),
     ] = None,
     gamma0: Annotated[
         float | None, typer.Option(help="Transitions: prior count (default 1).", rich_help_panel=_MODEL)
@@ -131,7 +144,10 @@ def aggregate(
     ] = None,
     temper: Annotated[
         float | None,
-        typer.Option(help="Trust in annotators' evidence, above 0 to 1 (default 0.6).", rich_help_panel=_MODEL),
+        typer.Option(
+            help="Trust in annotators' evidence, above 0 to 1 (default: auto chooses, others 0.6).",
+            rich_help_panel=_MODEL,
+        ),
     ] = None,
     ties: Annotated[
         str | None,
@@ -147,6 +163,20 @@ def aggregate(
     ] = None,
     to: To = None,
     probabilities: Probabilities = False,
+    accept: Annotated[
+        float | None,
+        typer.Option(
+            metavar="PRECISION",
+            help="Write only documents whose spans together meet this expected precision; the others go to --review.",
+            rich_help_panel=_OUT,
+        ),
+    ] = None,
+    review: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE", help="With --accept: where the documents for a person to look at go.", rich_help_panel=_OUT
+        ),
+    ] = None,
     save: Annotated[
         str | None, typer.Option(metavar="MODEL", help="Keep the fitted model in this file.", rich_help_panel=_OUT)
     ] = None,
@@ -162,12 +192,13 @@ def aggregate(
     reading: Reading,
 ) -> None:
     """Combine annotations into one sequence per document, with confidence."""
-    from quorate.api import BSC, estimator
+    from quorate.api import BSC, CRFMA, DEFAULT_METHOD, estimator
     from quorate.formats import digest_of
 
     chosen: dict[str, Any] = {
         "scheme": scheme,
         "invalid": invalid,
+        "annotator": annotator,
         "max_passes": max_passes,
         "tolerance": tolerance,
         "seed": seed,
@@ -189,18 +220,22 @@ def aggregate(
     }
     given = {name: value for name, value in chosen.items() if value is not None}
     method, tuned = _from_settings_file(settings, method)
-    method = method or "bsc-seq"
+    method = method or DEFAULT_METHOD
     model = estimator(method, **{**tuned, **given})
-    if save is not None and not isinstance(model, BSC):
+    if save is not None and not isinstance(model, BSC | CRFMA):
         raise SettingsError(f"method {method!r} has nothing to save (leave out --save)")
-    _check_outputs(inputs, [output, save, meta], to)
+    if (accept is None) != (review is None):
+        raise SettingsError("--accept and --review go together: a precision, and a file for the documents below it")
+    _check_outputs(inputs, [output, review, save, meta], to)
     if layers not in ("none", "auto"):
         raise SettingsError(f"--layers {layers!r} is not known (one of: none, auto)")
     if layers == "auto":
         found = reading.layers(inputs)
         if len(found) > 1:
-            if save is not None or known not in ("none", "inline"):
-                raise SettingsError(f"{len(found)} layers cannot be saved, nor known from a file (take one by one)")
+            if save is not None or accept is not None or known not in ("none", "inline"):
+                raise SettingsError(
+                    f"{len(found)} layers are not saved, accepted or known from files (take one by one)"
+                )
             _aggregate_layers(found, method, {**tuned, **given}, known, output, to, probabilities, meta, quiet)
             return
         corpus = next(iter(found.values()))
@@ -211,13 +246,22 @@ def aggregate(
         model.fit(corpus, known=labels_known, progress=report)
     if known not in ("none", "inline"):
         model.meta_["inputs"] |= {known: digest_of(known)}
-    if save is not None and isinstance(model, BSC):
+    if save is not None and isinstance(model, BSC | CRFMA):
         model.save(save)
-    model.result_.write(output, to, probabilities=probabilities)
+    result = model.result_
+    if accept is None or review is None:
+        accepted = None
+        result.write(output, to, probabilities=probabilities)
+    else:
+        accepted = result.accept(accept)
+        result.only(accepted.documents).write(output, to, probabilities=probabilities)
+        result.only(accepted.review).write(review, to, probabilities=probabilities)
     if meta is not None:
         write_json(model.meta_, meta)
     if not quiet:
-        say(_fit_summary(model.result_, method, model.meta_["known"]))
+        say(_fit_summary(result, method, model.meta_["known"]))
+        if accepted is not None:
+            say(_acceptance(accepted, str(review)))
 
 
 def _aggregate_layers(
@@ -280,13 +324,14 @@ def annotators(
 ) -> None:
     """Show whom to trust: the annotators of a saved model."""
     fitted = quorate.load(model)
+    profiles = getattr(fitted, "profiles_", {})
     rows = _sorted(fitted.annotators_, sort)
     if as_json:
         for row in rows:
             labels = int(row.labels) if row.labels.is_integer() else row.labels
             record = {"name": row.name, "labels": labels, "accuracy": _finite(row.accuracy)}
-            if row.name in fitted.profiles_:
-                record |= fitted.profiles_[row.name].plain()
+            if row.name in profiles:
+                record |= profiles[row.name].plain()
             record |= {"informativeness": row.informativeness, "tags": fitted.tagset_.labels}
             print(json.dumps(record | {"matrix": row.matrix.round(6).tolist()}))
         return
@@ -378,6 +423,10 @@ def _fit_summary(result: Result, method: str, n_known: int) -> list[str]:
     lines = [_counts(result, method), f"scheme {tagset.scheme.value}: {some(list(tagset.types), 10)}"]
     if trace is not None:
         lines.append(f"{trace.passes} passes in {trace.seconds:.2f} s, bound {trace.bound:,.1f} ({trace.reason.value})")
+    if result.choice is not None:
+        lines += result.choice.reasons
+    if tagset.outside is not None and result.choice is not None and result.certificate.calibrated:
+        lines.append(f"expected F1 {result.certificate}: docs/accuracy.md says how far to trust that")
     if n_known:
         lines.append(f"{n_known:,} tokens have known labels")
         voted = corpus.tagset(tagset.scheme).labels
@@ -394,6 +443,16 @@ def _fit_summary(result: Result, method: str, n_known: int) -> list[str]:
     if not n_known and corpus.has_gold:
         lines.append("note: the gold in the input was not used (--known inline uses it)")
     return lines
+
+
+def _acceptance(accepted: Accepted, review: str) -> list[str]:
+    if not accepted.documents:
+        return [f"no document meets that precision; all {len(accepted.review):,} are in {review}"]
+    kept, all_of_them = len(accepted.documents), len(accepted.documents) + len(accepted.review)
+    return [
+        f"{kept:,} of {all_of_them:,} documents accepted, {100 * accepted.precision:.1f} % of their spans right as "
+        f"expected; {len(accepted.review):,} to look at in {review}"
+    ]
 
 
 def _predict_summary(result: Result, model: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""The compiled kernels: evidence, forward–backward, Viterbi, span probabilities, counts. Pure functions on arrays.
+"""The compiled kernels of a pass: evidence, forward–backward, votes, counts. Pure functions on arrays.
 
 The recursion is scaled: one exp per token and label, one log per token. Where labels are so many nats apart that a
 token's sum vanishes, the document is done again in log space. EM and VB use the same kernels: VB only passes rows that
@@ -19,11 +19,10 @@ from numpy.typing import NDArray
 __all__ = [
     "Data",
     "Rows",
-    "SpanShape",
     "Steps",
     "chain_slice",
     "count_slice",
-    "decode_slice",
+    "group_members",
     "independent_slice",
     "vote_slice",
 ]
@@ -78,14 +77,6 @@ class Steps(NamedTuple):
     trans: Floats
     back: Floats
     least: float
-
-
-class SpanShape(NamedTuple):
-    """For each label: does it always open a span, or always close one (1 or 0), and of which type is it (−1: none)."""
-
-    opens: Ints32
-    closes: Ints32
-    kind: Ints32
 
 
 @njit(nogil=True, cache=True)
@@ -389,6 +380,32 @@ def vote_slice(
 
 
 @njit(nogil=True, cache=True)
+def group_members(member_of: Ints32, start: Ints, weight: Floats, n_groups: int) -> tuple[Ints, Ints32, Floats]:
+    """From "token → groups" to "group → tokens": where each group's tokens start, the tokens, and their weights.
+
+    Token t is a member of the groups ``member_of[start[t]:start[t + 1]]``; those beyond ``n_groups`` are left out.
+    """
+    places = np.zeros(n_groups + 1, np.int64)
+    for e in range(member_of.shape[0]):
+        if member_of[e] < n_groups:
+            places[member_of[e] + 1] += 1
+    for g in range(n_groups):
+        places[g + 1] += places[g]
+    begin = places.copy()
+    token = np.empty(begin[n_groups], np.int32)
+    weights = np.empty(begin[n_groups] if weight.shape[0] else 0)
+    for t in range(start.shape[0] - 1):
+        for e in range(start[t], start[t + 1]):
+            group = member_of[e]
+            if group < n_groups:
+                token[places[group]] = t
+                if weight.shape[0]:
+                    weights[places[group]] = weight[e]
+                places[group] += 1
+    return begin, token, weights
+
+
+@njit(nogil=True, cache=True)
 def count_slice(
     start: Ints, token: Ints32, weight: Floats, temper: float, first: int, last: int, posterior: Floats, counts: Floats
 ) -> None:
@@ -406,170 +423,3 @@ def count_slice(
                 row[j] += w * here[j]
         for j in range(J):
             row[j] *= temper
-
-
-@njit(nogil=True, cache=True)
-def viterbi(evidence: Floats, L: int, steps: Steps, end: Floats, back: Ints32, path: Ints32) -> None:
-    """The best path; ties go to the lower label. ``end`` is added at the last token."""
-    J = end.shape[0]
-    best = np.empty(J)
-    step = np.empty(J)
-    for j in range(J):
-        best[j] = steps.log_start[j] + evidence[0, j]
-    for t in range(1, L):
-        for j in range(J):
-            top = -math.inf
-            argument = 0
-            for i in range(J):
-                score = best[i] + steps.log_trans[i, j]
-                if score > top:
-                    top = score
-                    argument = i
-            step[j] = top + evidence[t, j]
-            back[t, j] = argument
-        for j in range(J):
-            best[j] = step[j]
-    top = -math.inf
-    for j in range(J):
-        if best[j] + end[j] > top:
-            top = best[j] + end[j]
-            path[L - 1] = j
-    for t in range(L - 1, 0, -1):
-        path[t - 1] = back[t, path[t]]
-
-
-@njit(nogil=True, cache=True)
-def path_score(evidence: Floats, L: int, steps: Steps, path: Ints32) -> float:
-    """ln of the joint weight of a path and the evidence."""
-    score: float = steps.log_start[path[0]] + evidence[0, path[0]]
-    for t in range(1, L):
-        score += steps.log_trans[path[t - 1], path[t]] + evidence[t, path[t]]
-    return score
-
-
-@njit(nogil=True, cache=True)
-def span_log_weight(
-    evidence: Floats,
-    L: int,
-    steps: Steps,
-    shape: SpanShape,
-    log_alpha: Floats,
-    log_beta: Floats,
-    path: Ints32,
-    first: int,
-    last: int,
-) -> float:
-    """ln of the weight of all paths in which tokens ``first`` to ``last`` carry these labels and are one whole span.
-
-    Neither before nor after them may stand a label that continues the span; a label that always opens a span cannot
-    have been continued from before, and after one that always closes a span anything may stand.
-    """
-    J = steps.start.shape[0]
-    kind = shape.kind[path[first]]
-    terms = np.empty(J)
-    label = path[first]
-    score: float = steps.log_start[label]
-    if first > 0:
-        for j in range(J):
-            continued = shape.kind[j] == kind and not shape.closes[j] and not shape.opens[label]
-            terms[j] = -math.inf if continued else log_alpha[first - 1, j] + steps.log_trans[j, label]
-        score = log_sum(terms)
-    score += evidence[first, label]
-    for t in range(first + 1, last):
-        score += steps.log_trans[path[t - 1], path[t]] + evidence[t, path[t]]
-    label = path[last - 1]
-    if last < L:
-        for j in range(J):
-            continues = shape.kind[j] == kind and not shape.opens[j] and not shape.closes[label]
-            terms[j] = -math.inf if continues else steps.log_trans[label, j] + evidence[last, j] + log_beta[last, j]
-        score += log_sum(terms)
-    return score
-
-
-@njit(nogil=True, cache=True)
-def decode_slice(
-    data: Data,
-    rows: Rows,
-    steps: Steps,
-    allowed: Steps,
-    allowed_end: Floats,
-    shape: SpanShape,
-    by_token: bool,
-    first: int,
-    last: int,
-    posterior: Floats,
-    path: Ints32,
-    log_probability: Floats,
-    log_zs: Floats,
-    span_end: Ints32,
-    span_probability: Floats,
-) -> int:
-    """Posterior, decoded path with its probability, its spans with theirs; the first document without a path, or −1.
-
-    ``allowed`` and ``allowed_end`` are for Viterbi: the steps, and the last labels, without what the scheme forbids. A
-    span that begins at token t is written to ``span_end[t]`` and ``span_probability[t]``.
-    """
-    J = rows.cells.shape[1]
-    longest = longest_document(data, first, last)
-    evidence = np.empty((longest, J))
-    scaled = np.empty((longest, J))
-    log_alpha = np.empty((longest, J))
-    log_beta = np.empty((longest, J))
-    scale = np.empty(longest)
-    back = np.empty((longest, J), dtype=np.int32)
-    for d in range(first, last):
-        begin = data.doc_start[d]
-        L = data.doc_start[d + 1] - begin
-        if L == 0:
-            continue
-        gather_evidence(data, rows, d, evidence)
-        gather_evidence(data, rows, d, scaled)
-        log_z = forward_backward(scaled, L, steps, log_alpha, log_beta, scale)
-        if math.isnan(log_z):
-            log_z = log_forward_backward(evidence, L, steps, log_alpha, log_beta)
-            if not log_z > -math.inf:
-                return d
-            for t in range(L):
-                for j in range(J):
-                    posterior[begin + t, j] = math.exp(log_alpha[t, j] + log_beta[t, j] - log_z)
-        else:
-            # From the scaled recursion to logarithms: ln Z up to a token is the running sum of its scales.
-            so_far = 0.0
-            for t in range(L):
-                top = -math.inf
-                for j in range(J):
-                    top = max(top, evidence[t, j])
-                so_far += math.log(scale[t]) + top
-                for j in range(J):
-                    a, b = log_alpha[t, j], log_beta[t, j]
-                    posterior[begin + t, j] = a * b
-                    log_alpha[t, j] = math.log(a) + so_far if a > 0.0 else -math.inf
-                    log_beta[t, j] = math.log(b) + log_z - so_far if b > 0.0 else -math.inf
-        log_zs[d] = log_z
-        here = path[begin : begin + L]
-        if by_token:
-            for t in range(L):
-                here[t] = 0
-                for j in range(1, J):
-                    if posterior[begin + t, j] > posterior[begin + t, here[t]]:
-                        here[t] = j
-        else:
-            viterbi(evidence, L, allowed, allowed_end, back, here)
-        log_probability[d] = path_score(evidence, L, steps, here) - log_z
-        t = 0
-        while t < L:
-            kind = shape.kind[here[t]]
-            stop = t + 1
-            if kind >= 0:
-                while (
-                    stop < L
-                    and not shape.closes[here[stop - 1]]
-                    and not shape.opens[here[stop]]
-                    and shape.kind[here[stop]] == kind
-                ):
-                    stop += 1
-                weight = span_log_weight(evidence, L, steps, shape, log_alpha, log_beta, here, t, stop)
-                span_end[begin + t] = begin + stop
-                span_probability[begin + t] = math.exp(weight - log_z)
-            t = stop
-    return -1

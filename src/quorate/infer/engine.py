@@ -9,12 +9,12 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import cached_property
+from functools import cached_property, lru_cache
+from itertools import pairwise
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
 
 from quorate.encode import Encoded
 from quorate.errors import FitError
@@ -86,6 +86,12 @@ def available_threads() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+@lru_cache(maxsize=1)
+def _helpers(threads: int) -> ThreadPoolExecutor:
+    """Threads that stand ready from one fit to the next."""
+    return ThreadPoolExecutor(threads)
+
+
 class _Groups(NamedTuple):
     """Tokens by group (cell or word): group g has ``token[start[g]:start[g + 1]]``."""
 
@@ -114,10 +120,11 @@ class ThreadsEngine:
         names: Callable[[int], str] | None = None,
     ) -> None:
         from quorate.infer import chain as kernels  # compiled code is loaded when a fit starts, not before
+        from quorate.infer import output
 
-        self._kernels = kernels
+        self._kernels, self._output = kernels, output
         self._tagset = encoded.tagset
-        self._pool = ThreadPoolExecutor(threads or available_threads())
+        self._threads = threads or available_threads()
         self._name = names or (lambda d: f"document {d}")
         self._data = kernels.Data(
             encoded.doc_start,
@@ -138,13 +145,19 @@ class ThreadsEngine:
         encoded, weight = self._encoded, self._data.event_weight
         if len(self._data.times):
             weight = np.repeat(self._data.times, np.diff(encoded.event_start))
-        return _grouped(encoded.event_cell, encoded.event_start, weight, len(encoded.cells.label), self._slices)
+        return self._grouped(encoded.event_cell, encoded.event_start, weight, len(encoded.cells.label))
 
     @cached_property
     def _by_word(self) -> _Groups | None:
         every = np.arange(self._encoded.n_tokens + 1)
-        words = self._encoded.word, every, np.zeros(0), len(self._encoded.words), self._slices
-        return _grouped(*words) if self._text else None
+        words = self._encoded.word, every, np.zeros(0), len(self._encoded.words)
+        return self._grouped(*words) if self._text else None
+
+    def _grouped(
+        self, member_of: NDArray[np.int32], start: NDArray[np.int64], weight: Floats, n_groups: int
+    ) -> _Groups:
+        grouped = self._kernels.group_members(member_of, start, weight, n_groups)
+        return _Groups(*grouped, _balanced(grouped[0], self._slices))
 
     def run(self, tables: Tables, chain: Chain) -> Counts:
         """One pass: see :class:`Engine`."""
@@ -193,15 +206,35 @@ class ThreadsEngine:
         out = (np.zeros(N, np.int32), np.zeros(D), np.zeros(D), np.zeros(N, np.int32), np.zeros(N))
         rows, steps = self._kernels.Rows(*tables, chain.end), self._steps(chain.start, chain.trans)
         allowed = self._steps(chain.start + log_mask(tagset.allowed_first), chain.trans + log_mask(tagset.allowed))
-        shape = self._kernels.SpanShape(*_span_shape(tagset))
+        shape = self._output.SpanShape(*_span_shape(tagset))
 
         def decode(first: int, last: int) -> int:
             ends = log_mask(tagset.allowed_last)
-            args = (self._data, rows, steps, allowed, ends, shape, by_token, first, last, posterior)
-            return self._kernels.decode_slice(*args, *out)  # type: ignore[no-any-return]
+            args = (self._data, rows, steps, chain.coupled, allowed, ends, shape, by_token, first, last, posterior)
+            return self._output.decode_slice(*args, *out)  # type: ignore[no-any-return]
 
         self._raise_if_stuck(self._over(self._bounds, decode))
         return Decoded(posterior, *out, self._sums(self._by_cell, posterior))
+
+    def decode_votes(self, rank: Floats, *, by_token: bool) -> Decoded:
+        """The output for the shares of votes that the last :meth:`vote` made.
+
+        Of labels with equal shares the one of lower rank wins; ``rank`` is ``[N, J]``, or ``[1, J]`` for all alike.
+        """
+        tagset, (N, J), D = self._tagset, self.posterior.shape, len(self._data.doc_start) - 1
+        path, log_probability, log_z = np.zeros(N, np.int32), np.zeros(D), np.zeros(D)
+        span_end, span_probability = np.zeros(N, np.int32), np.zeros(N)
+        allowed = self._steps(log_mask(tagset.allowed_first), log_mask(tagset.allowed))
+        shape = self._output.SpanShape(*_span_shape(tagset))
+        fixed = (self._data.doc_start, self.posterior, rank, allowed, log_mask(tagset.allowed_last), shape, by_token)
+        out = (path, log_probability, span_end, span_probability)
+
+        def decode(first: int, last: int) -> None:
+            self._output.decode_votes_slice(*fixed, first, last, *out)
+
+        self._over(self._bounds, decode)
+        shares = self.posterior.copy()
+        return Decoded(shares, path, log_probability, log_z, span_end, span_probability, np.zeros((0, J)))
 
     def _steps(self, log_start: Floats, log_trans: Floats) -> Any:
         log_start, log_trans = np.ascontiguousarray(log_start), np.ascontiguousarray(log_trans)
@@ -224,7 +257,23 @@ class ThreadsEngine:
         return counts
 
     def _over(self, bounds: NDArray[np.int64], work: Callable[[int, int], Result]) -> list[Result]:
-        return list(self._pool.map(work, bounds[:-1].tolist(), bounds[1:].tolist()))
+        """The work on every slice, in their order. This thread takes its share, and helpers that come too late none."""
+        slices = list(pairwise(bounds.tolist()))
+        done: list[Result | None] = [None] * len(slices)
+        waiting = iter(range(len(slices)))
+
+        def drain() -> None:
+            for number in waiting:
+                done[number] = work(*slices[number])
+
+        helpers = [_helpers(self._threads - 1).submit(drain) for _ in range(self._threads - 1)]
+        try:
+            drain()
+        finally:
+            for helper in helpers:
+                if not helper.cancel():
+                    helper.result()
+        return done  # type: ignore[return-value]
 
     def _raise_if_stuck(self, documents: Iterable[int]) -> None:
         for d in documents:
@@ -263,19 +312,6 @@ def _balanced(start: NDArray[np.int64], slices: int) -> NDArray[np.int64]:
     """Cuts between groups so that every slice holds about as many members."""
     wanted = np.linspace(0, start[-1], slices + 1)[1:-1]
     return np.concatenate([[0], np.searchsorted(start, wanted), [len(start) - 1]])
-
-
-def _grouped(
-    member_of: NDArray[np.int32], start: NDArray[np.int64], weight: Floats, n_groups: int, slices: int
-) -> _Groups:
-    """From "token → groups" to "group → tokens": a transposed sparse matrix, without those beyond ``n_groups``."""
-    width = max(n_groups, int(member_of.max()) + 1 if len(member_of) else 0)
-    data = weight if len(weight) else np.ones(len(member_of), np.int8)
-    transposed = csr_array((data, member_of, start), shape=(len(start) - 1, width)).tocsc()
-    by_group = transposed.indptr[: n_groups + 1].astype(np.int64)
-    end = int(by_group[-1])
-    kept = transposed.data[:end] if len(weight) else np.zeros(0)
-    return _Groups(by_group, transposed.indices[:end].astype(np.int32), kept, _balanced(by_group, slices))
 
 
 def _span_shape(tagset: TagSet) -> tuple[NDArray[np.int32], ...]:

@@ -9,10 +9,11 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from quorate import formats
-from quorate.api import Known, aggregate
+from quorate.api import DEFAULT_METHOD, aggregate
 from quorate.corpus import Corpus, Document
 from quorate.decode import Result
 from quorate.errors import InputError, ServerError, SettingsError
+from quorate.estimators import Known
 from quorate.formats.label_studio import OWN_PREFIX, Controls, prediction_of
 from quorate.formats.pages import Page
 from quorate.label_studio.client import Client
@@ -53,7 +54,7 @@ def sync(
     client: Client,
     project: int,
     *,
-    method: str = "bsc-seq",
+    method: str = DEFAULT_METHOD,
     settings: Mapping[str, Any] | None = None,
     reading: Mapping[str, Any] | None = None,
     model_version: str | None = None,
