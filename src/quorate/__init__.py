@@ -13,7 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from quorate import score, simulate
+    from quorate import report, score, simulate
     from quorate.api import BSC, CRFMA, METHODS, BestWorker, MajorityVote, WorstWorker, aggregate, load
     from quorate.corpus import Corpus, Document
     from quorate.decode import Consensus, ConsensusSpan, Result
@@ -63,6 +63,7 @@ __all__ = [
     "load",
     "read",
     "read_layers",
+    "report",
     "sample",
     "score",
     "simulate",
@@ -88,7 +89,7 @@ _HOMES = {
     "quorate.samples": ("sample",),
     "quorate.tags": ("Scheme", "Span", "TagSet"),
 }
-_MODULES = ("score", "simulate")
+_MODULES = ("report", "score", "simulate")
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 

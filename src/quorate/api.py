@@ -21,7 +21,8 @@ from quorate.errors import InputError, ModelFileError, SettingsError
 from quorate.estimators import Estimator, Known, Prepared, ProgressCallback, checked_threads, meta_of, prepare
 from quorate.infer import vb
 from quorate.infer.condense import condense
-from quorate.infer.engine import Decoded, ThreadsEngine
+from quorate.infer.engine import Decoded, Tables, ThreadsEngine
+from quorate.infer.truth import Chain
 from quorate.models import model_of, parts_of
 from quorate.people import Profile, trust_of
 from quorate.rivals import majority, one_worker_a_document
@@ -107,6 +108,7 @@ class BSC(Estimator):
     def fit_prepared(self, prepared: Prepared, progress: ProgressCallback | None = None) -> Self:
         """Like ``fit``, on a corpus that was prepared once for several fits."""
         settings, self.calibration_, self.choice_ = self.checked_settings(), AS_STATED, None
+        self._group: list[int] = []  # of annotators who say the same; empty if nobody does
         corpus, tagset, encoded, clamped = prepared
         free = settings_left_open(self.get_params())
         if free:
@@ -115,6 +117,7 @@ class BSC(Estimator):
             self.choice_ = choose(prepared, settings, free, threads=threads, progress=report)
             settings, self.calibration_ = self.choice_.settings, self.choice_.calibration
             if self.choice_.same:
+                self._group = self.choice_.group.tolist()
                 encoded = count_as_one(encoded, self.choice_.group)
         engine = self._engine(corpus, encoded, clamped)
         fit_engine, cells = self._condensed(settings, encoded, clamped) or (engine, encoded.cells)
@@ -152,12 +155,25 @@ class BSC(Estimator):
 
         An annotator who was not there in fitting is taken to behave as the crowd did on average.
         """
+        encoded = self.encoded(corpus)
+        engine = self._engine(corpus, encoded, None)
+        return self._result(corpus, encoded, self._decoded(engine, encoded), trace=None)
+
+    def encoded(self, corpus: Corpus) -> Encoded:
+        """A corpus as arrays, in which names have the numbers that they had in the fit."""
         self._check_fitted()
         encoded = encode(
             corpus, self.tagset_, invalid=self.settings_.invalid, annotators=self._names, words=self._words
         )
-        engine = self._engine(corpus, encoded, None)
-        return self._result(corpus, encoded, self._decoded(engine, encoded), trace=None)
+        if not self._group:
+            return encoded
+        strangers = len(encoded.annotators) - len(self._group)
+        group = [*self._group, *range(max(self._group) + 1, max(self._group) + 1 + strangers)]
+        return count_as_one(encoded, np.array(group))
+
+    def sharpened(self, encoded: Encoded) -> tuple[Tables, Chain]:
+        """What the output pass reads, for a corpus that ``encoded`` gave."""
+        return vb.sharpened(self._model, encoded.cells, self.calibration_.sharpness)
 
     def save(self, path: str | Path) -> None:
         """Write what was learned to a file, for :func:`load`."""
@@ -177,7 +193,7 @@ class BSC(Estimator):
             "profiles": {name: profile.plain() for name, profile in self.profiles_.items()},
             "words": self._words,
             "calibration": self.calibration_._asdict(),
-            "why": [] if self.choice_ is None else self.choice_.reasons,
+            "group": self._group,
         }
         modelfile.save(modelfile.Stored(meta, arrays), path)
 
@@ -187,6 +203,7 @@ class BSC(Estimator):
         model = cls(**meta["fit"]["settings"])
         model.settings_ = settings = model.checked_settings()
         model.calibration_, model.choice_ = Calibration(**meta["calibration"]), None
+        model._group = list(meta["group"])
         model.meta_ = meta["fit"]
         model.method = meta["fit"].get("method")
         reason = vb.StopReason(meta["fit"]["stopped"])

@@ -25,6 +25,8 @@ from quorate.tags import TagSet
 from quorate.trust import AS_STATED, Calibration, Certificate, certify
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from quorate.automatic import Choice
 
 __all__ = ["Accepted", "Consensus", "ConsensusSpan", "Result"]
@@ -82,6 +84,11 @@ class Consensus:
             self.token_confidence.tolist(),
             self.probabilities,
         )
+
+    def _repr_html_(self) -> str:
+        from quorate import notebook
+
+        return notebook.consensus_html(self)
 
 
 class Accepted(NamedTuple):
@@ -143,17 +150,18 @@ class Result:
         """
         spans = consensus_spans(self._decoded, self.tagset)
         document = np.searchsorted(self._doc_start, spans.start, side="right") - 1
-        posterior = self._decoded.posterior
+        posterior, opens = self._decoded.posterior, self.tagset.opens
         if self.tagset.outside is None:
-            stated = posterior[spans.start, self._decoded.path]
-            return certify(document, stated, stated, np.diff(self._doc_start).astype(np.float64))
+            stated, everything = posterior[spans.start, self._decoded.path], np.diff(self._doc_start).astype(np.float64)
+            return certify(document, stated, self.calibration, everything, everything)
         stated = self._decoded.span_probability[spans.start]
-        if self.tagset.opens.any():
-            opening = np.concatenate([[0.0], np.cumsum(posterior[:, self.tagset.opens].sum(axis=1))])
-            expected = np.diff(opening[self._doc_start])
-        else:  # where no label says that a span begins, those that were missed are not seen
-            expected = np.bincount(document, stated, minlength=len(self)).astype(np.float64)
-        return certify(document, stated, self.calibration.spans(stated), expected)
+        if not opens.any():  # where no label says that a span begins, those that were missed are not seen
+            given = np.bincount(document, minlength=len(self)).astype(np.float64)
+            return certify(document, stated, self.calibration, given, given)
+        sharp = posterior ** (1 / self.calibration.sharpness)
+        sharp /= sharp.sum(axis=1, keepdims=True)
+        openings = (np.concatenate([[0.0], np.cumsum(p[:, opens].sum(axis=1))]) for p in (sharp, posterior))
+        return certify(document, stated, self.calibration, *(np.diff(total[self._doc_start]) for total in openings))
 
     def accept(self, precision: float) -> Accepted:
         """Part the documents: those whose spans together meet an expected precision, and those for a person to see.
@@ -259,6 +267,34 @@ class Result:
             model,
             probabilities,
         )
+
+    def plot_annotators(self, *, groups: int | None = None, name: str | None = None, bars: bool = False) -> Figure:
+        """A matplotlib figure of groups of like annotators, or of one: a column a group, a row a previous label.
+
+        ``groups`` is chosen unless given; ``bars`` draws bars in 3D in place of heat maps.
+        """
+        from quorate import figures
+
+        return figures.annotators_figure(self.annotators, self.tagset, groups=groups, name=name, bars=bars)
+
+    def plot_document(self, key: int | str) -> Figure:
+        """A matplotlib figure of a document, by its position or id: the consensus and everybody's version."""
+        from quorate import figures
+
+        return figures.document_figure(self[key], self.tagset)
+
+    def plot_trace(self) -> Figure:
+        """A matplotlib figure of the bound, pass by pass."""
+        if self.trace is None:
+            raise SettingsError("this result was not fitted pass by pass, so there is no trace to draw")
+        from quorate import figures
+
+        return figures.trace_figure(self.trace)
+
+    def _repr_html_(self) -> str:
+        from quorate import notebook
+
+        return notebook.result_html(self)
 
     def __len__(self) -> int:
         return len(self.corpus)

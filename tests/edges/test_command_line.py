@@ -395,3 +395,67 @@ def test_datasets(run: Run, crowd: Path) -> None:
     assert "cannot be read as a zip archive" in err
     code, _, err = run("datasets", "convert", "arg", crowd)
     assert (code, err) == (2, "quorate: unknown dataset 'arg' (one of: ner, pico)\n")
+
+
+def test_report_and_review(run: Run, crowd: Path) -> None:
+    code, out, err = run("report", crowd, "-o", "report.html", "--documents", 5, "--title", "Round <2>")
+    assert (code, out) == (0, "")
+    assert "report.html" in err
+    page = Path("report.html").read_text(encoding="utf-8")
+    assert "<title>Round &lt;2&gt;</title>" in page
+    review = {"id": "s001", "tags": ["O"] * len(quorate.sample()["s001"].tokens)}
+    Path("review.jsonl").write_text(json.dumps(review))
+    code, _, _ = run("report", crowd, "-o", "again.html", "--known", "review.jsonl", "--documents", "all", "-q")
+    assert code == 0
+    assert '"id":"s001"' in (again := Path("again.html").read_text(encoding="utf-8"))
+    assert again.count('"known":true') == 1
+
+
+def test_report_beside_an_aggregate(run: Run, crowd: Path) -> None:
+    arguments = ("-o", "consensus.jsonl", "--report", "report.html", "--save", "m.quorate", "--max-passes", 3)
+    assert run("aggregate", crowd, *arguments)[0] == 0
+    assert Path("report.html").read_text(encoding="utf-8").startswith("<!doctype html>")
+    assert len(Path("consensus.jsonl").read_text(encoding="utf-8").splitlines()) == 60
+    code, _, _ = run("report", crowd, "--model", "m.quorate", "-o", "applied.html", "-q")
+    assert code == 0
+    code, out, _ = run("report", crowd, "-o", "-", "-q", "--method", "mv")
+    assert code == 0
+    assert out.startswith("<!doctype html>")
+
+
+def test_plots(run: Run, crowd: Path) -> None:
+    assert run("aggregate", crowd, "-o", "c.jsonl", "--save", "m.quorate", "--max-passes", 2)[0] == 0
+    assert run("plot", "annotators", "m.quorate", "-o", "figure.pdf", "--groups", 2, "--previous", "O")[0] == 0
+    assert Path("figure.pdf").read_bytes().startswith(b"%PDF")
+    assert (
+        run("plot", "annotators", "m.quorate", "-o", "a.svg", "--annotator", "ana", "--bars", "--previous", "O")[0] == 0
+    )
+    assert b"<svg" in Path("a.svg").read_bytes()
+    assert run("plot", "trace", "m.quorate", "-o", "trace.png")[0] == 0
+    assert Path("trace.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("report", "CROWD", "--documents", "few"), "--documents 'few' is not a number, nor 'all'"),
+        (("report", "CROWD", "--groups", 0), "--groups must be 1 or more, not 0"),
+        (("report", "CROWD", "--groups", 13), "12 annotators cannot be put into 13 groups"),
+        (("report", "CROWD", "--split", "dev"), "no document is of split 'dev'"),
+        (("report", "CROWD", "--model", "m.quorate", "--method", "mv"), "--model brings its own method"),
+        (("report", "CROWD", "--model", "none.quorate"), "none.quorate: no such file"),
+        (("report", "CROWD", "-o", "no/such/folder.html"), "no such folder"),
+        (("report", "CROWD", "-o", "CROWD"), "this is an input, which would be lost"),
+        (("plot", "annotators", "m.quorate", "-o", "figure.gif"), "not a figure's name"),
+        (("plot", "annotators", "none.quorate", "-o", "figure.pdf"), "none.quorate: no such file"),
+        (("plot", "trace", "CROWD", "-o", "trace.pdf"), "not a model file"),
+    ],
+)
+def test_reports_that_cannot_be(run: Run, crowd: Path, arguments: tuple[object, ...], said: str) -> None:
+    given = [crowd if argument == "CROWD" else argument for argument in arguments]
+    code, out, err = run(*given, *(["-q"] if arguments[0] == "report" else []))
+    assert (code, out) == (2, "")
+    assert said in err
+    assert err.startswith("quorate: ")
+    assert err.count("\n") == 1
+    assert "Traceback" not in err

@@ -15,7 +15,7 @@ def test_the_span_map_is_found_from_confirmations() -> None:
     stated = rng.beta(4, 1, 30_000)
     truly = expit(-0.8 + 0.6 * logit(stated))
     habit = rng.uniform(0.3, 0.8, len(stated))
-    confirmed = rng.random(len(stated)) < truly * habit * np.exp(0.14)
+    confirmed = rng.random(len(stated)) < truly * habit * np.exp(0.24)
     nothing = np.zeros(0, np.int64)
     agreement = Agreement(np.zeros((6, 1)), Spans(nothing, nothing, nothing, nothing), confirmed, habit)
     shift, slope = fit_span_map(agreement, stated)
@@ -31,16 +31,18 @@ def test_as_stated_changes_nothing() -> None:
 
 def test_a_certificate_by_hand() -> None:
     document = np.array([0, 0, 2])
-    stated, right = np.array([0.9, 0.8, 0.7]), np.array([0.8, 0.6, 0.5])
-    found = certify(document, stated, right, np.array([2.0, 0.5, 0.6]))
-    missed = (2.0 - 1.7) + 0.5 + 0.0
-    true = 1.9 + missed
-    assert found.precision == pytest.approx(1.9 / 3)
-    assert found.recall == pytest.approx(1.9 / true)
-    assert found.f1 == pytest.approx(2 * 1.9 / (3 + true))
-    as_stated = 2 * 2.4 / (3 + 3.1)
-    above = np.array([2 * 1.4, 0.0, 2 * 0.5])
-    below = np.array([2 + 1.4 + 0.3, 0.5, 1 + 0.5])
+    stated = np.array([0.9, 0.8, 0.7])
+    calibration = Calibration(0.5, -1.0, 1.0)
+    right = expit(logit(stated) - 1.0)
+    sharp, blunt = np.array([2.0, 0.5, 0.6]), np.array([2.4, 0.7, 0.8])
+    found = certify(document, stated, calibration, sharp, blunt)
+    true = (3.1 + 3.9) / 2
+    assert found.precision == pytest.approx(right.sum() / 3)
+    assert found.recall == pytest.approx(right.sum() / true)
+    assert found.f1 == pytest.approx(2 * right.sum() / (3 + true))
+    above = np.array([2 * right[:2].sum(), 0.0, 2 * right[2]])
+    below = np.array([2.0, 0.0, 1.0]) + (sharp + blunt) / 2
     error = np.sqrt(((above - found.f1 * below) ** 2).sum()) / below.sum()
-    assert found.low == pytest.approx(max(min(found.f1, as_stated) - 1.96 * error, 0))
-    assert found.high == pytest.approx(min(max(found.f1, as_stated) + 1.96 * error, 1))
+    assert found.low == pytest.approx(max(2 * right.sum() / (3 + 3.9) - 1.96 * error, 0))
+    assert found.high == pytest.approx(min(2 * 2.4 / (3 + 3.1) + 1.96 * error, 1))
+    assert found.calibrated

@@ -47,6 +47,8 @@ LAYERS = [
     ["infer.engine"],
     ["infer.vb"],
     ["settings", "summaries", "modelfile", "heldout"],
+    ["groups", "notebook"],
+    ["figures"],
     ["trust", "alike", "rivals"],
     ["decode", "models"],
     ["datasets.archives", "datasets.pico_tokens"],
@@ -70,13 +72,18 @@ LAYERS = [
     ["crf"],
     ["crf_ma"],
     ["api"],
-    ["check", "comparison", "demo", "layers"],
-    ["tuning", "label_studio.client"],
+    ["check", "comparison", "demo", "layers", "label_studio.client"],
     ["label_studio.sync"],
     ["label_studio"],
+    ["tuning", "report.influence", "report.people", "report.page", "report.promises"],
+    ["report.documents", "report.findings"],
+    ["report.against"],
+    ["report.data"],
+    ["report"],
     ["cli.common"],
     ["cli.tables"],
     ["cli.combine", "cli.measure", "cli.data", "cli.convert", "cli.label_studio"],
+    ["cli.show"],
     ["cli"],
     ["__main__"],
 ]
@@ -161,11 +168,10 @@ def test_docs_name_only_options_that_exist() -> None:
 
     command = typer.main.get_command(app)
     known = {"--help", "--version"}
-    groups = [command]
-    while groups:
-        for sub in groups.pop().commands.values():  # type: ignore[attr-defined]
-            known |= {flag for parameter in sub.params for flag in parameter.opts if flag.startswith("--")}
-            groups += [sub] if hasattr(sub, "commands") else []
+    commands = list(command.commands.values())  # type: ignore[attr-defined]
+    for sub in commands:
+        commands.extend(getattr(sub, "commands", {}).values())  # those of a group, such as plot
+        known |= {flag for parameter in sub.params for flag in parameter.opts if flag.startswith("--")}
     text = "\n".join(path.read_text(encoding="utf-8") for path in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
     used = set(re.findall(r"(?<![\w-])--[a-z][a-z0-9-]+", "\n".join(re.findall(r"quorate [^\n]*|`--[^`]*`", text))))
     assert used

@@ -18,6 +18,7 @@ from quorate.cli.common import (
     Threads,
     To,
     app,
+    bar,
     console,
     fit_progress,
     reads,
@@ -27,6 +28,7 @@ from quorate.cli.common import (
 from quorate.errors import SettingsError
 
 if TYPE_CHECKING:
+    from quorate.api import BSC, CRFMA, MajorityVote
     from quorate.corpus import Corpus
     from quorate.decode import Accepted, Result
     from quorate.estimators import Known
@@ -186,6 +188,12 @@ def aggregate(
             metavar="FILE", help="Write version, settings and hashes of the input as JSON.", rich_help_panel=_OUT
         ),
     ] = None,
+    report: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE", help="Also write a report as HTML ('quorate report --help').", rich_help_panel=_OUT
+        ),
+    ] = None,
     threads: Threads = None,
     quiet: Quiet = False,
     *,
@@ -219,31 +227,31 @@ def aggregate(
         "threads": threads,
     }
     given = {name: value for name, value in chosen.items() if value is not None}
-    method, tuned = _from_settings_file(settings, method)
+    method, tuned = settings_from_file(settings, method)
     method = method or DEFAULT_METHOD
     model = estimator(method, **{**tuned, **given})
     if save is not None and not isinstance(model, BSC | CRFMA):
         raise SettingsError(f"method {method!r} has nothing to save (leave out --save)")
     if (accept is None) != (review is None):
         raise SettingsError("--accept and --review go together: a precision, and a file for the documents below it")
-    _check_outputs(inputs, [output, review, save, meta], to)
+    check_outputs(inputs, [output, review, save, meta, report], to)
     if layers not in ("none", "auto"):
         raise SettingsError(f"--layers {layers!r} is not known (one of: none, auto)")
     if layers == "auto":
         found = reading.layers(inputs)
         if len(found) > 1:
-            if save is not None or accept is not None or known not in ("none", "inline"):
+            if any(each is not None for each in (save, accept, report)) or known not in ("none", "inline"):
                 raise SettingsError(
-                    f"{len(found)} layers are not saved, accepted or known from files (take one by one)"
+                    f"{len(found)} layers are not saved, accepted, reported or known from files (take one by one)"
                 )
             _aggregate_layers(found, method, {**tuned, **given}, known, output, to, probabilities, meta, quiet)
             return
         corpus = next(iter(found.values()))
     else:
         corpus = reading.corpus(inputs)
-    labels_known = _known(known, corpus)
-    with fit_progress(quiet) as report:
-        model.fit(corpus, known=labels_known, progress=report)
+    labels_known = known_labels(known, corpus)
+    with fit_progress(quiet) as after_pass:
+        model.fit(corpus, known=labels_known, progress=after_pass)
     if known not in ("none", "inline"):
         model.meta_["inputs"] |= {known: digest_of(known)}
     if save is not None and isinstance(model, BSC | CRFMA):
@@ -258,6 +266,8 @@ def aggregate(
         result.only(accepted.review).write(review, to, probabilities=probabilities)
     if meta is not None:
         write_json(model.meta_, meta)
+    if report is not None:
+        make_report(model, model.result_, report, inputs=inputs, known=labels_known, quiet=quiet)
     if not quiet:
         say(_fit_summary(result, method, model.meta_["known"]))
         if accepted is not None:
@@ -282,7 +292,7 @@ def _aggregate_layers(
     models = {name: estimator(method, **settings) for name in layers}
     for name, corpus in layers.items():
         with fit_progress(quiet) as report:
-            models[name].fit(corpus, known=_known(known, corpus), progress=report)
+            models[name].fit(corpus, known=known_labels(known, corpus), progress=report)
     result = LayeredResult({name: model.result_ for name, model in models.items()})
     result.write(output, to, probabilities=probabilities)
     if meta is not None:
@@ -306,7 +316,7 @@ def predict(
     reading: Reading,
 ) -> None:
     """Apply a saved model to new documents, from annotators old and new, or from none."""
-    _check_outputs([model, *inputs], [output], to)
+    check_outputs([model, *inputs], [output], to)
     fitted = quorate.load(model).set_params(threads=threads)
     result = fitted.combine(reading.corpus(inputs))
     result.write(output, to, probabilities=probabilities)
@@ -366,7 +376,7 @@ def demo(
     show(corpus, console(), written=write)
 
 
-def _from_settings_file(path: str | None, method: str | None) -> tuple[str | None, dict[str, Any]]:
+def settings_from_file(path: str | None, method: str | None) -> tuple[str | None, dict[str, Any]]:
     """Method and settings from a file of 'tune'; a method given on the command line must be the same."""
     if path is None:
         return method, {}
@@ -383,7 +393,8 @@ def _from_settings_file(path: str | None, method: str | None) -> tuple[str | Non
     return tuned_method, settings
 
 
-def _known(known: str, corpus: Corpus) -> Known:
+def known_labels(known: str, corpus: Corpus) -> Known:
+    """What --known stands for."""
     from quorate.formats import read_known
 
     if known == "none":
@@ -391,7 +402,27 @@ def _known(known: str, corpus: Corpus) -> Known:
     return "inline" if known == "inline" else read_known(known, corpus)
 
 
-def _check_outputs(inputs: list[str], outputs: list[str | None], to: str | None) -> None:
+def make_report(
+    model: BSC | CRFMA | MajorityVote,
+    result: Result,
+    path: str,
+    *,
+    inputs: list[str],
+    known: Known = None,
+    quiet: bool = False,
+    **options: Any,
+) -> None:
+    """Write a report about a result, with a progress bar; documents with known labels are told apart."""
+    from quorate.formats.notes import some
+    from quorate.report import write_report
+
+    given = {document.id for document in result.corpus if document.gold is not None} if known == "inline" else known
+    title = options.pop("title", None) or some([Path(name).name for name in inputs])
+    with bar("reporting", quiet) as progress:
+        write_report(model, path, result=result, title=title, known=set(given or ()), progress=progress, **options)
+
+
+def check_outputs(inputs: list[str], outputs: list[str | None], to: str | None = None) -> None:
     """Refuse, before any work, outputs that cannot be written, or that would take the place of something else."""
     from quorate.files import check_can_write
     from quorate.formats.registry import named

@@ -21,7 +21,7 @@ from quorate.errors import FitError
 from quorate.infer.truth import Chain, LabelCounts, log_mask
 from quorate.tags import TagSet
 
-__all__ = ["Counts", "Decoded", "Engine", "Tables", "ThreadsEngine", "available_threads"]
+__all__ = ["Counts", "Decoded", "Engine", "Tables", "ThreadsEngine", "available_threads", "span_shape"]
 
 Floats = NDArray[np.float64]
 Result = TypeVar("Result")
@@ -206,7 +206,7 @@ class ThreadsEngine:
         out = (np.zeros(N, np.int32), np.zeros(D), np.zeros(D), np.zeros(N, np.int32), np.zeros(N))
         rows, steps = self._kernels.Rows(*tables, chain.end), self._steps(chain.start, chain.trans)
         allowed = self._steps(chain.start + log_mask(tagset.allowed_first), chain.trans + log_mask(tagset.allowed))
-        shape = self._output.SpanShape(*_span_shape(tagset))
+        shape = self._output.SpanShape(*span_shape(tagset))
 
         def decode(first: int, last: int) -> int:
             ends = log_mask(tagset.allowed_last)
@@ -225,7 +225,7 @@ class ThreadsEngine:
         path, log_probability, log_z = np.zeros(N, np.int32), np.zeros(D), np.zeros(D)
         span_end, span_probability = np.zeros(N, np.int32), np.zeros(N)
         allowed = self._steps(log_mask(tagset.allowed_first), log_mask(tagset.allowed))
-        shape = self._output.SpanShape(*_span_shape(tagset))
+        shape = self._output.SpanShape(*span_shape(tagset))
         fixed = (self._data.doc_start, self.posterior, rank, allowed, log_mask(tagset.allowed_last), shape, by_token)
         out = (path, log_probability, span_end, span_probability)
 
@@ -314,7 +314,7 @@ def _balanced(start: NDArray[np.int64], slices: int) -> NDArray[np.int64]:
     return np.concatenate([[0], np.searchsorted(start, wanted), [len(start) - 1]])
 
 
-def _span_shape(tagset: TagSet) -> tuple[NDArray[np.int32], ...]:
+def span_shape(tagset: TagSet) -> tuple[NDArray[np.int32], ...]:
     """For every label: does it always open a span, always close one, and of which type is it (−1: none)."""
     opens = [prefix in ("B", "S") for prefix, _ in tagset.parts]
     closes = [prefix in ("E", "S") for prefix, _ in tagset.parts]

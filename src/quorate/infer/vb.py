@@ -23,9 +23,21 @@ from quorate.infer.annotators import Annotators
 from quorate.infer.dirichlet import View, log_mean
 from quorate.infer.engine import Counts, Decoded, Engine, Tables
 from quorate.infer.text import Words
-from quorate.infer.truth import Truth
+from quorate.infer.truth import Chain, Truth
 
-__all__ = ["Fit", "Model", "Progress", "Start", "StopReason", "Trace", "decode", "fit", "more_passes", "started"]
+__all__ = [
+    "Fit",
+    "Model",
+    "Progress",
+    "Start",
+    "StopReason",
+    "Trace",
+    "decode",
+    "fit",
+    "more_passes",
+    "sharpened",
+    "started",
+]
 
 _VOTE_SMOOTHING = 0.1
 _FALL = 1e-9
@@ -217,13 +229,20 @@ def _loop(
             return model, bounds, StopReason.MAX_PASSES
 
 
+def sharpened(model: Model, cells: Cells, sharpness: float) -> tuple[Tables, Chain]:
+    """What the output pass reads: posterior means, every sequence with probability ∝ p(sequence)^``sharpness``."""
+    tables, chain = model.tables(cells, log_mean), model.truth.chain(log_mean)
+    if sharpness == 1.0:
+        return tables, chain
+    return (
+        tables._replace(cells=tables.cells * sharpness, words=tables.words * sharpness),
+        chain._replace(start=chain.start * sharpness, trans=chain.trans * sharpness),
+    )
+
+
 def decode(engine: Engine, model: Model, cells: Cells, *, by_token: bool = False, sharpness: float = 1.0) -> Decoded:
     """The output pass, with posterior means: everything that is given out comes from it.
 
-    Sequences are given out with probability ∝ p(sequence)^``sharpness``: below 1 the same sequence wins, less surely.
+    With a ``sharpness`` below 1 the same sequence wins, less surely.
     """
-    tables, chain = model.tables(cells, log_mean), model.truth.chain(log_mean)
-    if sharpness != 1.0:
-        tables = tables._replace(cells=tables.cells * sharpness, words=tables.words * sharpness)
-        chain = chain._replace(start=chain.start * sharpness, trans=chain.trans * sharpness)
-    return engine.decode(tables, chain, by_token=by_token)
+    return engine.decode(*sharpened(model, cells, sharpness), by_token=by_token)
