@@ -99,11 +99,11 @@ def measure(path: str) -> None:
     """Read in a process of its own, so that the peak of memory is that of reading alone."""
     import quorate
 
-    began = time.perf_counter()
+    began, began_cpu = time.perf_counter(), time.process_time()
     corpus = quorate.read(path)
-    seconds = time.perf_counter() - began
+    seconds, cpu = time.perf_counter() - began, time.process_time() - began_cpu
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    print(json.dumps({"seconds": seconds, "peak": peak, "documents": len(corpus), "tokens": corpus.tokens}))
+    print(json.dumps({"seconds": seconds, "cpu": cpu, "peak": peak, "documents": len(corpus), "tokens": corpus.tokens}))
 
 
 def main() -> None:
@@ -120,12 +120,10 @@ def main() -> None:
         size = path.stat().st_size
         command = [sys.executable, __file__, "--measure", str(path)]
         found = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
-    print(
-        f"Label Studio export of {size / 1e6:.0f} MB, {found['documents']:,} tasks, {found['tokens']:,} tokens: "
-        f"{found['seconds']:.1f} s, peak {found['peak'] / (1 << 20):.0f} MiB "
-        f"(at most {MOST_SECONDS:.0f} s and {MOST_BYTES / (1 << 20):.0f} MiB)"
-    )
-    if options.megabytes <= 200 and (found["seconds"] > MOST_SECONDS or found["peak"] > MOST_BYTES):
+    print(f"Label Studio export of {size / 1e6:.0f} MB, {found['documents']:,} tasks, {found['tokens']:,} tokens:")
+    print(f"{found['cpu']:.1f} s of one core ({found['seconds']:.1f} s by the clock), at most {MOST_SECONDS:.0f} s")
+    print(f"peak {found['peak'] / (1 << 20):.0f} MiB, at most {MOST_BYTES / (1 << 20):.0f} MiB")
+    if options.megabytes <= 200 and (found["cpu"] > MOST_SECONDS or found["peak"] > MOST_BYTES):
         sys.exit("too slow, or too much memory")
 
 

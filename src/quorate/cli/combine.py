@@ -241,10 +241,10 @@ def aggregate(
     if layers == "auto":
         found = reading.layers(inputs)
         if len(found) > 1:
-            if accept is not None or report is not None:
-                raise SettingsError("layers can be neither parted by --accept nor shown in a report (take one by one)")
-            if save is not None or known not in ("none", "inline"):
-                raise SettingsError(f"{len(found)} layers cannot be saved, nor known from a file (take one by one)")
+            if any(each is not None for each in (save, accept, report)) or known not in ("none", "inline"):
+                raise SettingsError(
+                    f"{len(found)} layers are not saved, accepted, reported or known from files (take one by one)"
+                )
             _aggregate_layers(found, method, {**tuned, **given}, known, output, to, probabilities, meta, quiet)
             return
         corpus = next(iter(found.values()))
@@ -335,12 +335,12 @@ def annotators(
 ) -> None:
     """Show whom to trust: the annotators of a saved model."""
     fitted = quorate.load(model)
+    profiles = getattr(fitted, "profiles_", {})
     rows = _sorted(fitted.annotators_, sort)
     if as_json:
         for row in rows:
             labels = int(row.labels) if row.labels.is_integer() else row.labels
             record = {"name": row.name, "labels": labels, "accuracy": _finite(row.accuracy)}
-            profiles = getattr(fitted, "profiles_", {})  # only models of annotators' mistakes use them
             if row.name in profiles:
                 record |= profiles[row.name].plain()
             record |= {"informativeness": row.informativeness, "tags": fitted.tagset_.labels}
@@ -448,7 +448,6 @@ def _counts(result: Result, what: str) -> str:
 
 def _fit_summary(result: Result, method: str, n_known: int) -> list[str]:
     """What was combined, how it went, and what the user should know."""
-    from quorate.formats.notes import some
 
     tagset, trace, corpus = result.tagset, result.trace, result.corpus
     lines = [_counts(result, method), f"scheme {tagset.scheme.value}: {some(list(tagset.types), 10)}"]
@@ -488,7 +487,6 @@ def _acceptance(accepted: Accepted, review: str) -> list[str]:
 
 def _predict_summary(result: Result, model: str) -> list[str]:
     """What was combined, and whom the model had not met."""
-    from quorate.formats.notes import some
 
     lines = [_counts(result, f"model {model}")]
     strangers = [name for name in result.corpus.annotators if name not in result.annotators.names]
@@ -505,7 +503,6 @@ def _repairs(result: Result) -> str:
 
 
 def _bare_documents(result: Result) -> list[str]:
-    from quorate.formats.notes import some
 
     bare = [document.id for document in result.corpus if not document.annotations]
     return [f"warning: no annotator for {some(bare)}: tagged from the words and the chain alone"] if bare else []

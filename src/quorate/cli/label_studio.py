@@ -33,7 +33,7 @@ def _group() -> None:
 def sync(
     url: Annotated[str, typer.Option("--url", metavar="URL", help="The address of the server.")],
     project: Annotated[int, typer.Option("--project", metavar="NUMBER", help="The number of the project.")],
-    method: Annotated[str, typer.Option(metavar="NAME", help="See 'quorate methods'.")] = "auto",
+    method: Annotated[str | None, typer.Option(metavar="NAME", help="See 'quorate methods' (default auto).")] = None,
     model_version: Annotated[
         str | None, typer.Option(metavar="NAME", help="Name of the predictions; 'quorate METHOD' if not given.")
     ] = None,
@@ -63,6 +63,7 @@ def sync(
     Sort the Data Manager by prediction score to see which tasks need another label. A second run changes only what
     changed. Annotations marked as ground truth are taken as certain.
     """
+    from quorate.api import DEFAULT_METHOD
     from quorate.label_studio import Client
     from quorate.label_studio import sync as run
 
@@ -81,7 +82,7 @@ def sync(
                 done = run(
                     client,
                     project,
-                    method=method,
+                    method=method or DEFAULT_METHOD,
                     reading=reading,
                     model_version=model_version,
                     all_tasks=all_tasks,

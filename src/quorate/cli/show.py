@@ -26,8 +26,6 @@ app.add_typer(plot, name="plot")
 @reads
 def report(
     inputs: Inputs,
-    *,
-    reading: Reading,
     output: Annotated[
         str, typer.Option("--output", "-o", metavar="FILE", help="The HTML file to write; - for standard output.")
     ] = "report.html",
@@ -58,6 +56,8 @@ def report(
     ] = None,
     threads: Threads = None,
     quiet: Quiet = False,
+    *,
+    reading: Reading,
 ) -> None:
     """Write a report that anyone can open: the consensus, its annotators and its doubtful documents in one HTML file.
 
