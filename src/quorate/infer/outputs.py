@@ -1,0 +1,288 @@
+"""The compiled kernels of the output pass over a slice: posteriors, Viterbi, probabilities of sequences and spans.
+
+Letters as in :mod:`quorate.infer.chain`.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from quorate.infer.chain import (
+    LOST,
+    MARGIN,
+    Rows,
+    Steps,
+    gather_evidence,
+    log_forward_backward,
+    log_sum,
+    longest_document,
+)
+from quorate.infer.layout import Slice
+
+__all__ = ["SpanShape", "decode_slice"]
+
+Floats = NDArray[np.float64]
+Ints32 = NDArray[np.int32]
+
+
+class SpanShape(NamedTuple):
+    """For each label: does it always open a span, or always close one (1 or 0), and of which type is it (−1: none)."""
+
+    opens: Ints32
+    closes: Ints32
+    kind: Ints32
+
+
+class _PlainSteps(NamedTuple):
+    """The steps as they are, not filled up."""
+
+    start: Floats
+    trans: Floats
+    back: Floats
+    least: float
+
+
+@njit(nogil=True, cache=True)
+def forward_backward(evidence: Floats, L: int, plain: _PlainSteps, alpha: Floats, beta: Floats, scale: Floats) -> float:
+    """The scaled recursion over L tokens; returns ln Z, or nan if too much was lost to underflow.
+
+    ``evidence`` becomes exp(evidence − its maximum), in place. ``alpha[t]`` is p(label | evidence up to t), ``beta`` is
+    scaled so that alpha·beta is the posterior, ``scale[t]`` the sum before normalising.
+    """
+    J = plain.start.shape[0]
+    trans, back = plain.trans, plain.back
+    lost_below = LOST / plain.least
+    fall = math.log(lost_below) + MARGIN
+    log_z = 0.0
+    lost = False
+    since_loss = 0.0
+    for t in range(L):
+        here = evidence[t]
+        a = alpha[t]
+        top = -math.inf
+        for j in range(J):
+            top = max(top, here[j])
+        if top == -math.inf:
+            return math.nan
+        if t == 0:
+            for j in range(J):
+                a[j] = plain.start[j]
+        else:
+            before = alpha[t - 1]
+            for j in range(J):
+                a[j] = 0.0
+            for i in range(J):
+                p = before[i]
+                for j in range(J):
+                    a[j] += p * trans[i, j]
+        total = 0.0
+        for j in range(J):
+            weight = math.exp(here[j] - top)
+            product = a[j] * weight
+            if product < lost_below and a[j] > 0.0 and here[j] > -math.inf:
+                lost = True
+            here[j] = weight
+            a[j] = product
+            total += product
+        if not total > LOST:
+            return math.nan
+        log_total = math.log(total)
+        if lost:
+            since_loss += log_total
+            if since_loss < fall:
+                return math.nan
+        inverse = 1.0 / total
+        for j in range(J):
+            a[j] *= inverse
+        scale[t] = total
+        log_z += log_total + top
+    for j in range(J):
+        beta[L - 1, j] = 1.0
+    for t in range(L - 1, 0, -1):
+        b = beta[t - 1]
+        for j in range(J):
+            b[j] = 0.0
+        inverse = 1.0 / scale[t]
+        for i in range(J):
+            w = evidence[t, i] * beta[t, i] * inverse
+            for j in range(J):
+                b[j] += w * back[i, j]
+        # A label that cannot be reached has no posterior, however well it would explain the rest.
+        for j in range(J):
+            if alpha[t - 1, j] == 0.0:
+                b[j] = 0.0
+    return log_z
+
+
+@njit(nogil=True, cache=True)
+def viterbi(evidence: Floats, L: int, steps: Steps, end: Floats, back: Ints32, path: Ints32) -> None:
+    """The best path; ties go to the lower label. ``end`` is added at the last token."""
+    J = end.shape[0]
+    best = np.empty(J)
+    step = np.empty(J)
+    for j in range(J):
+        best[j] = steps.log_start[j] + evidence[0, j]
+    for t in range(1, L):
+        for j in range(J):
+            top = -math.inf
+            argument = 0
+            for i in range(J):
+                score = best[i] + steps.log_trans[i, j]
+                if score > top:
+                    top = score
+                    argument = i
+            step[j] = top + evidence[t, j]
+            back[t, j] = argument
+        for j in range(J):
+            best[j] = step[j]
+    top = -math.inf
+    for j in range(J):
+        if best[j] + end[j] > top:
+            top = best[j] + end[j]
+            path[L - 1] = j
+    for t in range(L - 1, 0, -1):
+        path[t - 1] = back[t, path[t]]
+
+
+@njit(nogil=True, cache=True)
+def path_score(evidence: Floats, L: int, steps: Steps, path: Ints32) -> float:
+    """ln of the joint weight of a path and the evidence."""
+    score: float = steps.log_start[path[0]] + evidence[0, path[0]]
+    for t in range(1, L):
+        score += steps.log_trans[path[t - 1], path[t]] + evidence[t, path[t]]
+    return score
+
+
+@njit(nogil=True, cache=True)
+def span_log_weight(
+    evidence: Floats,
+    L: int,
+    steps: Steps,
+    shape: SpanShape,
+    log_alpha: Floats,
+    log_beta: Floats,
+    path: Ints32,
+    first: int,
+    last: int,
+) -> float:
+    """ln of the weight of all paths in which tokens ``first`` to ``last`` carry these labels and are one whole span.
+
+    Neither before nor after them may stand a label that continues the span; a label that always opens a span cannot
+    have been continued from before, and after one that always closes a span anything may stand.
+    """
+    J = steps.log_start.shape[0]
+    kind = shape.kind[path[first]]
+    terms = np.empty(J)
+    label = path[first]
+    score: float = steps.log_start[label]
+    if first > 0:
+        for j in range(J):
+            continued = shape.kind[j] == kind and not shape.closes[j] and not shape.opens[label]
+            terms[j] = -math.inf if continued else log_alpha[first - 1, j] + steps.log_trans[j, label]
+        score = log_sum(terms)
+    score += evidence[first, label]
+    for t in range(first + 1, last):
+        score += steps.log_trans[path[t - 1], path[t]] + evidence[t, path[t]]
+    label = path[last - 1]
+    if last < L:
+        for j in range(J):
+            continues = shape.kind[j] == kind and not shape.opens[j] and not shape.closes[label]
+            terms[j] = -math.inf if continues else steps.log_trans[label, j] + evidence[last, j] + log_beta[last, j]
+        score += log_sum(terms)
+    return score
+
+
+@njit(nogil=True, cache=True)
+def decode_slice(
+    piece: Slice,
+    rows: Rows,
+    steps: Steps,
+    allowed: Steps,
+    allowed_end: Floats,
+    shape: SpanShape,
+    by_token: bool,
+    posterior: Floats,
+    path: Ints32,
+    log_probability: Floats,
+    log_zs: Floats,
+    span_end: Ints32,
+    span_probability: Floats,
+) -> int:
+    """Posterior, decoded path with its probability, its spans with theirs; the first document without a path, or −1.
+
+    All of one slice, its tokens and documents counted from its first.
+
+    ``allowed`` and ``allowed_end`` are for Viterbi: the steps, and the last labels, without what the scheme forbids. A
+    span that begins at token t is written to ``span_end[t]`` and ``span_probability[t]``.
+    """
+    J = rows.cells.shape[1]
+    longest = longest_document(piece)
+    evidence = np.empty((longest, J))
+    scaled = np.empty((longest, J))
+    log_alpha = np.empty((longest, J))
+    log_beta = np.empty((longest, J))
+    scale = np.empty(longest)
+    back = np.empty((longest, J), dtype=np.int32)
+    trans = np.exp(steps.log_trans)
+    plain = _PlainSteps(np.exp(steps.log_start), trans, np.ascontiguousarray(trans.T), steps.least)
+    for d in range(piece.doc_start.shape[0] - 1):
+        begin = piece.doc_start[d]
+        L = piece.doc_start[d + 1] - begin
+        if L == 0:
+            continue
+        gather_evidence(piece, rows, d, evidence)
+        scaled[:L] = evidence[:L]
+        log_z = forward_backward(scaled, L, plain, log_alpha, log_beta, scale)
+        if math.isnan(log_z):
+            log_z = log_forward_backward(evidence, L, steps, log_alpha, log_beta)
+            if not log_z > -math.inf:
+                return d
+            for t in range(L):
+                for j in range(J):
+                    posterior[begin + t, j] = math.exp(log_alpha[t, j] + log_beta[t, j] - log_z)
+        else:
+            # From the scaled recursion to logarithms: ln Z up to a token is the running sum of its scales.
+            so_far = 0.0
+            for t in range(L):
+                top = -math.inf
+                for j in range(J):
+                    top = max(top, evidence[t, j])
+                so_far += math.log(scale[t]) + top
+                for j in range(J):
+                    a, b = log_alpha[t, j], log_beta[t, j]
+                    posterior[begin + t, j] = a * b
+                    log_alpha[t, j] = math.log(a) + so_far if a > 0.0 else -math.inf
+                    log_beta[t, j] = math.log(b) + log_z - so_far if b > 0.0 else -math.inf
+        log_zs[d] = log_z
+        here = path[begin : begin + L]
+        if by_token:
+            for t in range(L):
+                here[t] = 0
+                for j in range(1, J):
+                    if posterior[begin + t, j] > posterior[begin + t, here[t]]:
+                        here[t] = j
+        else:
+            viterbi(evidence, L, allowed, allowed_end, back, here)
+        log_probability[d] = path_score(evidence, L, steps, here) - log_z
+        t = 0
+        while t < L:
+            kind = shape.kind[here[t]]
+            stop = t + 1
+            if kind >= 0:
+                while (
+                    stop < L
+                    and not shape.closes[here[stop - 1]]
+                    and not shape.opens[here[stop]]
+                    and shape.kind[here[stop]] == kind
+                ):
+                    stop += 1
+                weight = span_log_weight(evidence, L, steps, shape, log_alpha, log_beta, here, t, stop)
+                span_end[begin + t] = begin + stop
+                span_probability[begin + t] = math.exp(weight - log_z)
+            t = stop
+    return -1
