@@ -27,7 +27,8 @@ from quorate.infer.annotators import (
     Spammer,
 )
 from quorate.infer.condense import condense
-from quorate.infer.engine import Decoded, ThreadsEngine
+from quorate.infer.engine import Decoded, Engine, ThreadsEngine
+from quorate.infer.engines import EngineName, engine_named
 from quorate.infer.text import Words
 from quorate.infer.truth import Independent, Markov, Truth, Uniform
 from quorate.rivals import majority, one_worker_a_document
@@ -53,6 +54,8 @@ Known = Literal["inline"] | Mapping[str, Sequence[Tag]] | None
 """Known labels: none, the corpus's own gold, or tags by document id."""
 
 ProgressCallback = Callable[[vb.Progress], None]
+
+_WHERE_IT_RUNS = ("threads", "engine", "cluster")  # parameters that decide nothing about the outcome
 
 _TRUTHS: dict[TruthModel, type[Truth]] = {
     TruthModel.MARKOV: Markov,
@@ -156,12 +159,15 @@ class BSC(_Estimator):
         invalid: str = Settings.invalid.value,
         scheme: str | None = None,
         threads: int | None = None,
+        engine: str = EngineName.THREADS.value,
+        cluster: Any = None,
     ) -> None:
         self.annotator, self.truth, self.text = annotator, truth, text
         self.alpha0, self.epsilon0, self.gamma0, self.kappa0 = alpha0, epsilon0, gamma0, kappa0
         self.habit0, self.zeros, self.inference, self.temper, self.start = habit0, zeros, inference, temper, start
         self.max_passes, self.tolerance, self.seed, self.restarts = max_passes, tolerance, seed, restarts
-        self.decode, self.invalid, self.scheme, self.threads = decode, invalid, scheme, threads
+        self.decode, self.invalid, self.scheme = decode, invalid, scheme
+        self.threads, self.engine, self.cluster = threads, engine, cluster
 
     def fit(self, corpus: Corpus, *, known: Known = None, progress: ProgressCallback | None = None) -> Self:
         """Learn annotators, truth and text from a corpus, with ``known`` labels clamped; returns self.
@@ -255,20 +261,16 @@ class BSC(_Estimator):
 
     def checked_settings(self) -> Settings:
         """The parameters as types; :class:`SettingsError` if one is not possible."""
-        return Settings.of(**{name: value for name, value in self.get_params().items() if name != "threads"})
+        return Settings.of(**{name: value for name, value in self.get_params().items() if name not in _WHERE_IT_RUNS})
 
-    def _engine(self, corpus: Corpus, encoded: Encoded, known: NDArray[np.int32] | None) -> ThreadsEngine:
-        return ThreadsEngine(
-            encoded,
-            known=known,
-            text=self.text,
-            threads=_checked_threads(self.threads),
-            names=lambda d: corpus[d].where(),
-        )
+    def _engine(self, corpus: Corpus, encoded: Encoded, known: NDArray[np.int32] | None) -> Engine:
+        kind = engine_named(choice(EngineName, "engine", self.engine))
+        threads = _checked_threads(self.threads)
+        return kind(encoded, known=known, text=self.text, threads=threads, names=lambda d: corpus[d].where())
 
     def _condensed(self, settings: Settings, encoded: Encoded, known: NDArray[np.int32] | None) -> ThreadsEngine | None:
         """An engine over distinct tokens, where neither neighbours nor words count."""
-        if settings.text or settings.truth is TruthModel.MARKOV:
+        if settings.text or settings.truth is TruthModel.MARKOV or self.engine != EngineName.THREADS:
             return None
         condensed = condense(encoded, known)
         if condensed is None:

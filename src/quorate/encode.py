@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 
 from quorate.corpus import Corpus, Document, SoftTag, Tag
 from quorate.errors import InputError
-from quorate.formats.notes import some
 from quorate.tags import MISSING, OUTSIDE, Invalid, TagSet
 
 __all__ = ["Cells", "Encoded", "encode", "encode_known"]
@@ -166,6 +165,8 @@ def _codes(document: Document, tags: Sequence[Tag], code_of: Mapping[Tag, int]) 
 
 
 def _unknown(document: Document, position: int, tag: str, known: Sequence[Tag]) -> InputError:
+    from quorate.formats.notes import some  # for the message alone: file formats need more than NumPy
+
     names = [name for name in known if name is not None]
     return InputError(
         f"tag {tag!r} is not among the model's labels, {some(names, 12)} (correct it, or fit a model that knows it)",

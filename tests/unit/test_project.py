@@ -31,7 +31,10 @@ LAYERS = [
     ["infer.chain"],
     ["infer.outputs"],
     ["infer", "infer.truth", "infer.text", "infer.annotators"],
+    ["infer.plain"],
     ["infer.engine"],
+    ["infer.jax_engine"],
+    ["infer.engines"],
     ["infer.vb"],
     ["settings", "summaries", "modelfile"],
     ["decode", "rivals"],
@@ -122,7 +125,7 @@ def test_every_public_name_has_a_docstring_with_an_example() -> None:
 
 
 def test_import_is_light() -> None:
-    heavy = ("numpy", "scipy", "numba", "typer", "rich", "msgspec", "pandas")
+    heavy = ("numpy", "scipy", "numba", "jax", "distributed", "typer", "rich", "msgspec", "pandas")
     code = f"import sys, quorate; print([m for m in {heavy!r} if m in sys.modules])"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert out.strip() == "[]"

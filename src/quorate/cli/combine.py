@@ -11,6 +11,8 @@ import typer
 
 import quorate
 from quorate.cli.common import (
+    Cluster,
+    Engine,
     Format,
     Inputs,
     Output,
@@ -147,6 +149,8 @@ def aggregate(
         ),
     ] = None,
     threads: Threads = None,
+    engine: Engine = None,
+    cluster: Cluster = None,
     quiet: Quiet = False,
 ) -> None:
     """Combine annotations into one sequence per document, with confidence."""
@@ -174,6 +178,8 @@ def aggregate(
         "ties": ties,
         "decode": decode,
         "threads": threads,
+        "engine": engine,
+        "cluster": cluster,
     }
     given = {name: value for name, value in chosen.items() if value is not None}
     method, tuned = _from_settings_file(settings, method)

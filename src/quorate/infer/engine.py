@@ -69,7 +69,9 @@ class Decoded(NamedTuple):
 
 
 class Engine(Protocol):
-    """One corpus, ready for passes over it."""
+    """One corpus, ready for passes over it. ``rounding`` is the share of a bound by which it may fall unnoticed."""
+
+    rounding: float
 
     def run(self, tables: Tables, chain: Chain) -> Counts:
         """Likelihood, forward–backward and counts."""
@@ -93,6 +95,8 @@ class ThreadsEngine:
     count, ``times`` how often each token occurs (see :func:`quorate.infer.condense.condense`), ``names`` what to call a
     document in a message.
     """
+
+    rounding = 1e-9
 
     def __init__(
         self,

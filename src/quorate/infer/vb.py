@@ -27,7 +27,6 @@ from quorate.infer.truth import Truth
 __all__ = ["Fit", "Model", "Progress", "Start", "StopReason", "Trace", "decode", "fit"]
 
 _VOTE_SMOOTHING = 0.1
-_FALL = 1e-9
 
 
 class Start(StrEnum):
@@ -189,7 +188,7 @@ def _loop(
     while True:
         counts = engine.run(model.tables(cells), model.truth.chain())
         bound = counts.log_z - model.kl()
-        if not np.isfinite(bound) or (bounds and bound < bounds[-1] - _FALL * abs(bound)):
+        if not np.isfinite(bound) or (bounds and bound < bounds[-1] - engine.rounding * abs(bound)):
             before = f"{bounds[-1]:.6f}" if bounds else "nothing"
             raise FitError(
                 f"the bound fell from {before} to {bound:.6f} in pass {len(bounds) + 1} "
