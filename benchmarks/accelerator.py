@@ -108,6 +108,9 @@ class PlainEngine:
         """Not asked for: see :func:`paths`."""
         raise NotImplementedError
 
+    def close(self) -> None:
+        """Nothing is held."""
+
     def run(self, tables: Tables, chain: Chain) -> Counts:
         """One pass."""
         encoded, J = self._encoded, len(chain.start)

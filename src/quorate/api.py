@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Self
 
@@ -181,21 +182,21 @@ class BSC(_Estimator):
         """Like ``fit``, on a corpus that was prepared once for several fits."""
         settings = self.checked_settings()
         corpus, tagset, encoded, clamped = prepared
-        engine = self._engine(corpus, encoded, clamped)
-        fitted = vb.fit(
-            self._condensed(settings, encoded, clamped) or engine,
-            _model(settings, tagset, encoded),
-            encoded.cells,
-            start=settings.start,
-            max_passes=settings.max_passes,
-            tolerance=settings.tolerance,
-            seed=settings.seed,
-            restarts=settings.restarts,
-            progress=progress,
-        )
-        self.settings_, self.tagset_, self.trace_ = settings, tagset, fitted.trace
-        self._model, self._names, self._words = fitted.model, encoded.annotators, encoded.words
-        decoded = vb.decode(engine, fitted.model, encoded.cells, by_token=settings.decode is Decode.TOKEN)
+        with closing(self._engine(corpus, encoded, clamped)) as engine:
+            fitted = vb.fit(
+                self._condensed(settings, encoded, clamped) or engine,
+                _model(settings, tagset, encoded),
+                encoded.cells,
+                start=settings.start,
+                max_passes=settings.max_passes,
+                tolerance=settings.tolerance,
+                seed=settings.seed,
+                restarts=settings.restarts,
+                progress=progress,
+            )
+            self.settings_, self.tagset_, self.trace_ = settings, tagset, fitted.trace
+            self._model, self._names, self._words = fitted.model, encoded.annotators, encoded.words
+            decoded = vb.decode(engine, fitted.model, encoded.cells, by_token=settings.decode is Decode.TOKEN)
         self.annotators_ = summarise(encoded, decoded.cells, fitted.model.annotators)
         self.result_ = self._result(corpus, encoded, decoded, trace=fitted.trace)
         self.meta_ = {"method": self.method or f"bsc-{settings.annotator.value}"} | {
@@ -215,8 +216,8 @@ class BSC(_Estimator):
         encoded = encode(
             corpus, self.tagset_, invalid=self.settings_.invalid, annotators=self._names, words=self._words
         )
-        engine = self._engine(corpus, encoded, None)
-        decoded = vb.decode(engine, self._model, encoded.cells, by_token=self.settings_.decode is Decode.TOKEN)
+        with closing(self._engine(corpus, encoded, None)) as engine:
+            decoded = vb.decode(engine, self._model, encoded.cells, by_token=self.settings_.decode is Decode.TOKEN)
         return self._result(corpus, encoded, decoded, trace=None)
 
     def save(self, path: str | Path) -> None:
@@ -264,13 +265,13 @@ class BSC(_Estimator):
         return Settings.of(**{name: value for name, value in self.get_params().items() if name not in _WHERE_IT_RUNS})
 
     def _engine(self, corpus: Corpus, encoded: Encoded, known: NDArray[np.int32] | None) -> Engine:
-        kind = engine_named(choice(EngineName, "engine", self.engine))
+        kind = engine_named(choice(EngineName, "engine", self.engine), self.cluster)
         threads = _checked_threads(self.threads)
         return kind(encoded, known=known, text=self.text, threads=threads, names=lambda d: corpus[d].where())
 
     def _condensed(self, settings: Settings, encoded: Encoded, known: NDArray[np.int32] | None) -> ThreadsEngine | None:
         """An engine over distinct tokens, where neither neighbours nor words count."""
-        if settings.text or settings.truth is TruthModel.MARKOV or self.engine != EngineName.THREADS:
+        if settings.text or settings.truth is TruthModel.MARKOV or (self.engine, self.cluster) != ("threads", None):
             return None
         condensed = condense(encoded, known)
         if condensed is None:

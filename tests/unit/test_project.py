@@ -33,7 +33,7 @@ LAYERS = [
     ["infer", "infer.truth", "infer.text", "infer.annotators"],
     ["infer.plain"],
     ["infer.engine"],
-    ["infer.jax_engine"],
+    ["infer.jax_engine", "infer.cluster"],
     ["infer.engines"],
     ["infer.vb"],
     ["settings", "summaries", "modelfile"],

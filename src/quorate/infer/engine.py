@@ -20,7 +20,7 @@ from quorate.errors import FitError
 from quorate.infer.truth import Chain, LabelCounts, log_mask
 from quorate.tags import TagSet
 
-__all__ = ["Counts", "Decoded", "Engine", "Tables", "ThreadsEngine", "available_threads"]
+__all__ = ["Counts", "Decoded", "Engine", "Tables", "ThreadsEngine", "available_threads", "balanced"]
 
 Floats = NDArray[np.float64]
 Result = TypeVar("Result")
@@ -82,6 +82,9 @@ class Engine(Protocol):
     def decode(self, tables: Tables, chain: Chain, *, by_token: bool) -> Decoded:
         """Posteriors, sequences and spans with their probabilities."""
 
+    def close(self) -> None:
+        """Let go of threads, devices and workers."""
+
 
 def available_threads() -> int:
     """How many cores this process may use."""
@@ -115,7 +118,7 @@ class ThreadsEngine:
         self._threads = threads or available_threads()
         self._pool = ThreadPoolExecutor(self._threads)
         self._name = names or (lambda d: f"document {d}")
-        self._bounds = _balanced(encoded.doc_start, max(_SLICES, encoded.n_tokens // _SLICE_TOKENS)).tolist()
+        self._bounds = balanced(encoded.doc_start, max(_SLICES, encoded.n_tokens // _SLICE_TOKENS)).tolist()
         self._slices = list(self._over(range(len(self._bounds) - 1), self._laid_out))
         self._last: Callable[[Any, Floats], Any] | None = None
 
@@ -171,6 +174,10 @@ class ThreadsEngine:
             self._raise_if_stuck(s, stuck)
         cells = self.cell_counts(posterior)
         return Decoded(posterior, path, log_probability, log_z, span_end, span_probability, cells)
+
+    def close(self) -> None:
+        """Let the threads end."""
+        self._pool.shutdown(wait=False)
 
     def _laid_out(self, s: int) -> Any:
         """The documents of one slice, with its own short numbers."""
@@ -242,10 +249,12 @@ class ThreadsEngine:
         """Name the document of a slice that has no path, if there is one."""
         if stuck >= 0:
             d = self._bounds[s] + stuck
-            raise FitError(
+            error = FitError(
                 f"{self._name(d)}: no tag sequence is possible (the known labels, or the evidence, rule out "
                 f"every one{self._where_stuck(d)})"
             )
+            error.document = d
+            raise error
 
     def _where_stuck(self, d: int) -> str:
         """The first token where known labels leave no path, for the message."""
@@ -268,7 +277,7 @@ class ThreadsEngine:
         return ""
 
 
-def _balanced(start: NDArray[np.int64], slices: int) -> NDArray[np.int64]:
+def balanced(start: NDArray[np.int64], slices: int) -> NDArray[np.int64]:
     """Cuts between groups so that every slice holds about as many members."""
     wanted = np.linspace(0, start[-1], slices + 1)[1:-1]
     return np.concatenate([[0], np.searchsorted(start, wanted), [len(start) - 1]])

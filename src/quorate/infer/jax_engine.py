@@ -170,6 +170,10 @@ class JaxEngine:
         rows[self._place] = posterior
         return np.asarray(_summed(jnp.asarray(rows), self._by_cell.levels, self._cell_weight), np.float64)
 
+    def close(self) -> None:
+        """Let go of the data on the device."""
+        self._batches.clear()
+
     def _on_device(self, tables: Tables, chain: Chain) -> tuple[Any, Any, list[Any]]:
         rows = [jnp.asarray(_with_nothing(table), jnp.float32) for table in (tables.cells, tables.words)]
         steps = [np.exp(chain.start), np.exp(chain.trans), chain.end]
