@@ -104,7 +104,7 @@ class PlainEngine:
         """As the other engine does: it is the same start for both."""
         return self._votes.vote(table, smoothing, temper)
 
-    def decode(self, tables: Tables, chain: Chain, *, by_token: bool) -> Decoded:
+    def decode(self, tables: Tables, chain: Chain, *, by_token: bool, posteriors: bool = True) -> Decoded:
         """Not asked for: see :func:`paths`."""
         raise NotImplementedError
 

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from quorate.corpus import Corpus, Document
     from quorate.decode import Consensus, ConsensusSpan, Result
     from quorate.errors import FitError, InputError, ModelFileError, OutputError, QuorateError, SettingsError
-    from quorate.formats import read
     from quorate.samples import sample
+    from quorate.stored import read
     from quorate.tags import Scheme, Span, TagSet
 
 __version__ = "0.1.0"
@@ -58,8 +58,8 @@ _HOMES = {
     "quorate.corpus": ("Corpus", "Document"),
     "quorate.decode": ("Consensus", "ConsensusSpan", "Result"),
     "quorate.errors": ("FitError", "InputError", "ModelFileError", "OutputError", "QuorateError", "SettingsError"),
-    "quorate.formats": ("read",),
     "quorate.samples": ("sample",),
+    "quorate.stored": ("read",),
     "quorate.tags": ("Scheme", "Span", "TagSet"),
 }
 _MODULES = ("score", "simulate")

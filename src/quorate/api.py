@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 import quorate
 from quorate import modelfile
-from quorate.corpus import Corpus, Tag
+from quorate.corpus import Corpus
 from quorate.decode import Result
 from quorate.encode import Encoded, encode, encode_known
 from quorate.errors import InputError, ModelFileError, SettingsError
@@ -32,6 +32,7 @@ from quorate.infer.engine import Decoded, Engine, ThreadsEngine
 from quorate.infer.engines import EngineName, engine_named
 from quorate.infer.text import Words
 from quorate.infer.truth import Independent, Markov, Truth, Uniform
+from quorate.prepared import Known, Prepared, prepare
 from quorate.rivals import majority, one_worker_a_document
 from quorate.settings import AnnotatorModel, Decode, Inference, Settings, Ties, TruthModel, Zeros, choice, scheme_named
 from quorate.summaries import AnnotatorSummaries, summarise
@@ -50,9 +51,6 @@ __all__ = [
     "load",
     "prepare",
 ]
-
-Known = Literal["inline"] | Mapping[str, Sequence[Tag]] | None
-"""Known labels: none, the corpus's own gold, or tags by document id."""
 
 ProgressCallback = Callable[[vb.Progress], None]
 
@@ -79,7 +77,14 @@ class _Estimator:
     result_: Result
     meta_: dict[str, Any]
 
-    def fit(self, corpus: Corpus, *, known: Known = None, progress: ProgressCallback | None = None) -> Self:
+    def fit(
+        self,
+        corpus: Corpus,
+        *,
+        known: Known = None,
+        progress: ProgressCallback | None = None,
+        probabilities: bool | None = None,
+    ) -> Self:
         """Learn from a corpus; returns self."""
         raise NotImplementedError
 
@@ -101,7 +106,7 @@ class _Estimator:
 
     def fit_predict_proba(self, corpus: Corpus, **options: Any) -> list[NDArray[np.float64]]:
         """Learn from a corpus and return, for every document, ``[L, J]`` the probability of each label."""
-        return self.fit(corpus, **options).result_.probabilities
+        return self.fit(corpus, probabilities=True, **options).result_.probabilities
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The parameters that the estimator was made with."""
@@ -170,15 +175,25 @@ class BSC(_Estimator):
         self.decode, self.invalid, self.scheme = decode, invalid, scheme
         self.threads, self.engine, self.cluster = threads, engine, cluster
 
-    def fit(self, corpus: Corpus, *, known: Known = None, progress: ProgressCallback | None = None) -> Self:
+    def fit(
+        self,
+        corpus: Corpus,
+        *,
+        known: Known = None,
+        progress: ProgressCallback | None = None,
+        probabilities: bool | None = None,
+    ) -> Self:
         """Learn annotators, truth and text from a corpus, with ``known`` labels clamped; returns self.
 
-        ``progress`` is called after every pass with a :class:`quorate.infer.vb.Progress`.
+        ``progress`` is called after every pass with a :class:`quorate.infer.vb.Progress`. ``probabilities`` says
+        whether those of all labels are kept (``None``: unless the corpus is an encoded one on disk).
         """
         settings = self.checked_settings()
-        return self.fit_prepared(prepare(corpus, settings.scheme, settings.invalid, known), progress)
+        return self.fit_prepared(prepare(corpus, settings.scheme, settings.invalid, known), progress, probabilities)
 
-    def fit_prepared(self, prepared: Prepared, progress: ProgressCallback | None = None) -> Self:
+    def fit_prepared(
+        self, prepared: Prepared, progress: ProgressCallback | None = None, probabilities: bool | None = None
+    ) -> Self:
         """Like ``fit``, on a corpus that was prepared once for several fits."""
         settings = self.checked_settings()
         corpus, tagset, encoded, clamped = prepared
@@ -196,7 +211,9 @@ class BSC(_Estimator):
             )
             self.settings_, self.tagset_, self.trace_ = settings, tagset, fitted.trace
             self._model, self._names, self._words = fitted.model, encoded.annotators, encoded.words
-            decoded = vb.decode(engine, fitted.model, encoded.cells, by_token=settings.decode is Decode.TOKEN)
+            keep = encoded.slices is None if probabilities is None else probabilities
+            by_token = settings.decode is Decode.TOKEN
+            decoded = vb.decode(engine, fitted.model, encoded.cells, by_token=by_token, posteriors=keep)
         self.annotators_ = summarise(encoded, decoded.cells, fitted.model.annotators)
         self.result_ = self._result(corpus, encoded, decoded, trace=fitted.trace)
         self.meta_ = {"method": self.method or f"bsc-{settings.annotator.value}"} | {
@@ -317,7 +334,14 @@ class MajorityVote(_Estimator):
         self.ties, self.seed, self.decode, self.invalid = ties, seed, decode, invalid
         self.scheme, self.threads = scheme, threads
 
-    def fit(self, corpus: Corpus, *, known: Known = None, progress: ProgressCallback | None = None) -> Self:
+    def fit(
+        self,
+        corpus: Corpus,
+        *,
+        known: Known = None,
+        progress: ProgressCallback | None = None,
+        probabilities: bool | None = None,
+    ) -> Self:
         """Count the votes; returns self."""
         ties, decode = choice(Ties, "ties", self.ties), choice(Decode, "decode", self.decode)
         invalid = choice(Invalid, "invalid", self.invalid)
@@ -514,28 +538,6 @@ def load(path: str | Path) -> BSC:
         raise ModelFileError(f"{path}: a damaged model file: {error!r} (fit and save it again)") from None
 
 
-class Prepared(NamedTuple):
-    """A corpus ready for fits: its tags, its arrays, and its known labels as :func:`encode_known` gives them."""
-
-    corpus: Corpus
-    tagset: TagSet
-    encoded: Encoded
-    known: NDArray[np.int32] | None
-
-
-def prepare(corpus: Corpus, scheme: Scheme | None, invalid: Invalid, known: Known = None) -> Prepared:
-    """Lay out a corpus once, for one fit or many."""
-    if not isinstance(corpus, Corpus):
-        raise SettingsError(f"a Corpus is needed, not {type(corpus).__name__} (quorate.read gives one from files)")
-    if not len(corpus):
-        raise InputError("the corpus has no document")
-    given = _known_tags(corpus, known)
-    tagset = corpus.tagset(scheme, known=(tag for tags in given.values() for tag in tags))
-    encoded = encode(corpus, tagset, invalid=invalid)
-    clamped = encode_known(corpus, tagset, given, invalid) if given else None
-    return Prepared(corpus, tagset, encoded, clamped)
-
-
 def _meta(
     corpus: Corpus, encoded: Encoded, known: NDArray[np.int32] | None, settings: dict[str, Any]
 ) -> dict[str, Any]:
@@ -551,16 +553,6 @@ def _meta(
         "known": 0 if known is None else int((known >= 0).sum()),
         "repaired": encoded.repaired,
     }
-
-
-def _known_tags(corpus: Corpus, known: Known) -> Mapping[str, Sequence[Tag]]:
-    if known is None:
-        return {}
-    if isinstance(known, str):
-        if known != "inline":
-            raise SettingsError(f"known must be None, 'inline' or tags by document id, not {known!r}")
-        return {document.id: document.gold for document in corpus if document.gold is not None}
-    return known
 
 
 class _Parts(NamedTuple):

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from quorate.errors import InputError
-from quorate.tags import Scheme, TagSet, UnknownTagError
+from quorate.tags import Invalid, Scheme, TagSet, UnknownTagError
 
 __all__ = ["Corpus", "Document", "SoftTag", "Source", "Tag"]
 
@@ -159,6 +159,10 @@ class Corpus:
         ['2']
         """
         return Corpus(filter(keep, self.documents), notes=self.notes, digests=self.digests)
+
+    def encoded_as(self, tagset: TagSet, invalid: Invalid) -> object | None:
+        """The corpus as arrays, if it was laid out before with these labels and this rule; ``None`` if not."""
+        return None
 
     def tagset(self, scheme: Scheme | None = None, *, known: Iterable[Tag] = ()) -> TagSet:
         """The tags that annotators use, and the known ones, with their scheme (inferred unless given).

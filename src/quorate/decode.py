@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate.corpus import Corpus, Document
+from quorate.errors import SettingsError
 from quorate.files import written_whole
 from quorate.formats import jsonl
 from quorate.infer.engine import Decoded
@@ -41,7 +42,7 @@ class Consensus:
     """The consensus on one document.
 
     ``confidence`` is the probability of the whole sequence, ``token_confidence`` ``[L]`` that of each tag, and
-    ``probabilities`` ``[L, J]`` those of all labels.
+    ``probabilities`` ``[L, J]`` those of all labels (``[0, J]`` where they were not kept).
 
     >>> import quorate
     >>> one = quorate.aggregate(quorate.sample(), method="mv")["s001"]
@@ -115,7 +116,22 @@ class Result:
     @property
     def probabilities(self) -> list[Floats]:
         """For every document, ``[L, J]`` the probability of every label at every token."""
-        return [self._decoded.posterior[self._tokens(d)] for d in range(len(self))]
+        return [self._posterior(d) for d in range(len(self))]
+
+    def _posterior(self, d: int) -> Floats:
+        if self._decoded.posterior is None:
+            raise SettingsError(
+                "the probabilities of all labels were not kept (fit an encoded corpus with probabilities=True)"
+            )
+        return self._decoded.posterior[self._tokens(d)]
+
+    def _confidences(self, d: int) -> Floats:
+        """``[L]`` The probability of every emitted tag."""
+        tokens = self._tokens(d)
+        if self._decoded.token_probability is not None:
+            return self._decoded.token_probability[tokens]
+        path = self._decoded.path[tokens]
+        return self._posterior(d)[np.arange(len(path)), path]
 
     def write(self, path: str | Path, *, probabilities: bool = False) -> None:
         """Write the consensus as JSONL, whole or not at all; ``-`` is standard output.
@@ -126,6 +142,8 @@ class Result:
         ...     len(Path(folder, "votes.jsonl").read_text().splitlines())
         320
         """
+        if probabilities and len(self):
+            self._posterior(0)  # says so now if they were not kept
         with written_whole(path) as stream:
             jsonl.write(self, stream, probabilities=probabilities)
 
@@ -138,15 +156,14 @@ class Result:
     def __getitem__(self, key: int | str) -> Consensus:
         """The consensus on a document, by its position or its id."""
         d = self.corpus.position(key) if isinstance(key, str) else range(len(self))[key]
-        probabilities = self._decoded.posterior[self._tokens(d)]
-        path = self._decoded.path[self._tokens(d)]
+        kept = self._decoded.posterior is not None
         return Consensus(
             self.corpus[d],
             self._tags(d),
             self._spans(d),
             float(np.exp(self._decoded.log_probability[d])),
-            probabilities[np.arange(len(path)), path],
-            probabilities,
+            self._confidences(d),
+            self._posterior(d) if kept else np.zeros((0, len(self.labels))),
         )
 
     def __repr__(self) -> str:

@@ -28,9 +28,9 @@ from quorate.errors import SettingsError
 from quorate.formats.notes import some
 
 if TYPE_CHECKING:
-    from quorate.api import Known
     from quorate.corpus import Corpus
     from quorate.decode import Result
+    from quorate.prepared import Known
     from quorate.summaries import AnnotatorSummaries
 
 _DATA = "What is read"
@@ -191,7 +191,7 @@ def aggregate(
     corpus = quorate.read(*inputs, format=from_format)
     labels_known = _known(known, corpus)
     with fit_progress(quiet) as report:
-        model.fit(corpus, known=labels_known, progress=report)
+        model.fit(corpus, known=labels_known, progress=report, probabilities=probabilities or None)
     if known not in ("none", "inline"):
         model.meta_["inputs"] |= {known: digest_of(known)}
     if save is not None and isinstance(model, BSC):

@@ -20,7 +20,7 @@ from quorate.errors import InputError, SettingsError
 from quorate.formats import conll, jsonl, table
 from quorate.formats.notes import Notes
 
-__all__ = ["READERS", "digest_of", "read", "read_consensus", "read_known"]
+__all__ = ["READERS", "digest_of", "documents", "read", "read_consensus", "read_known"]
 
 Reader = Callable[[IO[bytes], str, int, Notes], Iterator[Document]]
 """Stream, name of the file for messages, number of the first document, notes to add to."""
@@ -48,24 +48,33 @@ def read(*paths: str | Path | Sequence[str | Path] | Any, format: str | None = N
     ...     read(f"{folder}/crowd.jsonl")
     <Corpus: 1 documents, 2 tokens, 1 annotators>
     """
-    if format is not None and format not in READERS:
-        raise SettingsError(f"unknown format {format!r} (one of: {', '.join(READERS)})")
-    if not paths:
-        raise SettingsError("no file to read was given")
-    documents: list[Document] = []
     notes = Notes()
     digests: dict[str, str] = {}
     if len(paths) == 1 and hasattr(paths[0], "columns"):
         return Corpus(table.frame_documents(paths[0]))
+    found = list(documents(*paths, format=format, notes=notes, digests=digests))
+    return Corpus(found, notes=notes.sentences(), digests=digests)
+
+
+def documents(
+    *paths: str | Path | Sequence[str | Path], format: str | None = None, notes: Notes, digests: dict[str, str]
+) -> Iterator[Document]:
+    """The documents of files, one after the other; adds to ``notes``, and the SHA-256 of each file to ``digests``."""
+    if format is not None and format not in READERS:
+        raise SettingsError(f"unknown format {format!r} (one of: {', '.join(READERS)})")
+    if not paths:
+        raise SettingsError("no file to read was given")
+    number = 0
     given = [path for each in paths for path in (each if isinstance(each, list | tuple) else [each])]
     for name in [file for path in given for file in _files(str(path))]:
         with _opened(name) as (stream, digest):
             read_one = READERS[format or _sniff(stream, name)]
-            documents.extend(read_one(stream, name, len(documents) + 1, notes))
+            for document in read_one(stream, name, number + 1, notes):
+                number += 1
+                yield document
             digests[name] = digest()
-    if not documents:
+    if not number:
         raise InputError("no document in it (one JSON object a line, or CoNLL columns)", where=str(paths[0]))
-    return Corpus(documents, notes=notes.sentences(), digests=digests)
 
 
 def read_known(path: str | Path, corpus: Corpus) -> dict[str, tuple[Tag, ...]]:

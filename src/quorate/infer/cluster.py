@@ -60,7 +60,7 @@ def shard_of(encoded: Encoded, known: NDArray[np.int32] | None, first: int, last
             label=encoded.cells.label[cells],
         ),
     )
-    return Shard(local, None if known is None else known[tokens], cells, words)
+    return Shard(local, None if known is None else known[tokens], cells.astype(np.int64), words.astype(np.int64))
 
 
 class ClusterEngine:
@@ -108,9 +108,10 @@ class ClusterEngine:
         """Shares of votes as posterior."""
         return self._counted(self._each("vote", lambda s: (table[self._rows[s][0]], smoothing, temper)), table.shape[1])
 
-    def decode(self, tables: Tables, chain: Chain, *, by_token: bool) -> Decoded:
+    def decode(self, tables: Tables, chain: Chain, *, by_token: bool, posteriors: bool = True) -> Decoded:
         """The output pass."""
-        parts: list[Decoded] = self._each("decode", lambda s: (self._local(tables, s), chain), by_token=by_token)
+        options = {"by_token": by_token, "posteriors": posteriors}
+        parts: list[Decoded] = self._each("decode", lambda s: (self._local(tables, s), chain), **options)
         cells = np.zeros((len(self._encoded.cells.label), len(chain.start)))
         for s, part in enumerate(parts):
             cells[self._rows[s][0]] += part.cells
@@ -118,10 +119,12 @@ class ClusterEngine:
             np.where(part.span_end > 0, part.span_end + self._encoded.doc_start[first], 0).astype(np.int32)
             for part, first in zip(parts, self._bounds[:-1], strict=True)
         ]
-        joined = {
+        joined: dict[str, Any] = {
             name: np.concatenate([getattr(part, name) for part in parts])
-            for name in ("posterior", "path", "log_probability", "log_z", "span_probability")
+            for name in ("posterior", "path", "log_probability", "log_z", "span_probability", "token_probability")
+            if getattr(parts[0], name) is not None
         }
+        joined.setdefault("posterior", None)
         return Decoded(**joined, span_end=np.concatenate(ends), cells=cells)
 
     def close(self) -> None:
@@ -197,7 +200,7 @@ def _client_of(cluster: Any) -> Any:
     if not isinstance(cluster, str):
         raise SettingsError(f"cluster must be an address or a distributed.Client, not {type(cluster).__name__}")
     try:
-        return Client(cluster, timeout=_PATIENCE, set_as_default=False)
+        return Client(cluster, timeout=_PATIENCE, set_as_default=False)  # type: ignore[no-untyped-call]
     except (OSError, TimeoutError, ValueError) as error:
         raise SettingsError(f"cluster {cluster!r}: no scheduler answers there: {error}") from None
 

@@ -20,7 +20,7 @@ from quorate.errors import FitError
 from quorate.infer.truth import Chain, LabelCounts, log_mask
 from quorate.tags import TagSet
 
-__all__ = ["Counts", "Decoded", "Engine", "Tables", "ThreadsEngine", "available_threads", "balanced"]
+__all__ = ["Counts", "Decoded", "Engine", "Tables", "ThreadsEngine", "available_threads", "balanced", "slice_bounds"]
 
 Floats = NDArray[np.float64]
 Result = TypeVar("Result")
@@ -56,16 +56,18 @@ class Decoded(NamedTuple):
 
     ``posterior [N, J]``, decoded label ``path [N]``, ``log_probability [D]`` of that path, ``log_z [D]``; a span that
     begins at token t ends before token ``span_end[t]`` (0: none begins) and has ``span_probability[t]``;
-    ``cells [G, J]`` are the counts of cells under this posterior.
+    ``cells [G, J]`` are the counts of cells under this posterior. Where the posterior was not asked for there is
+    ``token_probability [N]``, that of each decoded label, in its place.
     """
 
-    posterior: Floats
+    posterior: Floats | None
     path: NDArray[np.int32]
     log_probability: Floats
     log_z: Floats
     span_end: NDArray[np.int32]
     span_probability: Floats
     cells: Floats
+    token_probability: Floats | None = None
 
 
 class Engine(Protocol):
@@ -79,8 +81,8 @@ class Engine(Protocol):
     def vote(self, table: Floats, smoothing: float, temper: float = 1.0) -> Counts:
         """Counts of a posterior made of votes: each event votes with its cell's row of ``table`` ``[G, J]``."""
 
-    def decode(self, tables: Tables, chain: Chain, *, by_token: bool) -> Decoded:
-        """Posteriors, sequences and spans with their probabilities."""
+    def decode(self, tables: Tables, chain: Chain, *, by_token: bool, posteriors: bool = True) -> Decoded:
+        """Posteriors (if they are to be kept), sequences and spans with their probabilities."""
 
     def close(self) -> None:
         """Let go of threads, devices and workers."""
@@ -118,8 +120,10 @@ class ThreadsEngine:
         self._threads = threads or available_threads()
         self._pool = ThreadPoolExecutor(self._threads)
         self._name = names or (lambda d: f"document {d}")
-        self._bounds = balanced(encoded.doc_start, max(_SLICES, encoded.n_tokens // _SLICE_TOKENS)).tolist()
-        self._slices = list(self._over(range(len(self._bounds) - 1), self._laid_out))
+        self._stored = encoded.slices if encoded.slices is not None and encoded.slices.fits(encoded) else None
+        self._bounds = slice_bounds(encoded.doc_start) if self._stored is None else self._stored.bounds
+        self._every = range(len(self._bounds) - 1)
+        self._slices = [] if self._stored is not None else list(self._over(self._every, self._laid_out))
         self._last: Callable[[Any, Floats], Any] | None = None
 
     @property
@@ -128,7 +132,7 @@ class ThreadsEngine:
         out = np.zeros((self._encoded.n_tokens, len(self._encoded.tagset.labels)))
         last = self._last
         if last is not None:
-            for _ in self._over(range(len(self._slices)), lambda s: last(self._slices[s], out[self._tokens(s)])):
+            for _ in self._over(self._every, lambda s: last(self._slice(s), out[self._tokens(s)])):
                 pass
         return out
 
@@ -146,56 +150,73 @@ class ThreadsEngine:
     def cell_counts(self, posterior: Floats) -> Floats:
         """``[G, J]`` Counts of the cells under a posterior ``[N, J]`` that comes from elsewhere."""
         counts = np.zeros((len(self._encoded.cells.label), posterior.shape[1]))
-        every = range(len(self._slices))
-        for s, sums in zip(every, self._over(every, lambda s: self._cell_sums(s, posterior)), strict=True):
-            self._kernels.merge(self._slices[s].cells, sums, counts)
+        for s, sums in enumerate(self._over(self._every, lambda s: self._cell_sums(s, posterior))):
+            self._kernels.merge(self._slice(s).cells, sums, counts)
         return counts
 
-    def decode(self, tables: Tables, chain: Chain, *, by_token: bool) -> Decoded:
+    def decode(self, tables: Tables, chain: Chain, *, by_token: bool, posteriors: bool = True) -> Decoded:
         """The output pass: see :class:`Engine`."""
-        encoded, tagset = self._encoded, self._encoded.tagset
+        encoded, tagset, J = self._encoded, self._encoded.tagset, len(chain.start)
         N, D = encoded.n_tokens, encoded.n_docs
-        posterior = np.empty((N, len(chain.start)))
+        kept = np.empty((N, J)) if posteriors else None
+        of_path = None if posteriors else np.empty(N)
         path, span_end, span_probability = np.zeros(N, np.int32), np.zeros(N, np.int32), np.zeros(N)
         log_probability, log_z = np.zeros(D), np.zeros(D)
         rows, steps = self._kernels.Rows(*tables, chain.end), self._steps(chain.start, chain.trans)
         allowed = self._steps(chain.start + log_mask(tagset.allowed_first), chain.trans + log_mask(tagset.allowed))
         ends, shape = log_mask(tagset.allowed_last), self._outputs.SpanShape(*_span_shape(tagset))
 
-        def decode(s: int) -> int:
-            tokens, docs = self._tokens(s), slice(self._bounds[s], self._bounds[s + 1])
+        def decode(s: int) -> tuple[int, Floats]:
+            piece, tokens, docs = self._slice(s), self._tokens(s), slice(self._bounds[s], self._bounds[s + 1])
+            posterior = np.empty((tokens.stop - tokens.start, J)) if kept is None else kept[tokens]
             of_tokens, of_docs = (span_end[tokens], span_probability[tokens]), (log_probability[docs], log_z[docs])
-            args = (self._slices[s], rows, steps, allowed, ends, shape, by_token, posterior[tokens], path[tokens])
+            args = (piece, rows, steps, allowed, ends, shape, by_token, posterior, path[tokens])
             stuck = self._outputs.decode_slice(*args, *of_docs, *of_tokens)
             span_end[tokens][span_end[tokens] > 0] += tokens.start
-            return stuck  # type: ignore[no-any-return]
+            if of_path is not None:
+                of_path[tokens] = posterior[np.arange(len(posterior)), path[tokens]]
+            return stuck, self._kernels.cell_sums(piece, posterior)
 
-        for s, stuck in enumerate(self._over(range(len(self._slices)), decode)):
+        cells = np.zeros((len(encoded.cells.label), J))
+        for s, (stuck, sums) in enumerate(self._over(self._every, decode)):
             self._raise_if_stuck(s, stuck)
-        cells = self.cell_counts(posterior)
-        return Decoded(posterior, path, log_probability, log_z, span_end, span_probability, cells)
+            self._kernels.merge(self._slice(s).cells, sums, cells)
+        return Decoded(kept, path, log_probability, log_z, span_end, span_probability, cells, of_path)
 
     def close(self) -> None:
         """Let the threads end."""
         self._pool.shutdown(wait=False)
 
+    def _slice(self, s: int) -> Any:
+        """A slice from memory, or from disk."""
+        return self._slices[s] if self._stored is None else self._with_known(s, self._stored[s])
+
     def _laid_out(self, s: int) -> Any:
         """The documents of one slice, with its own short numbers."""
         encoded, tokens = self._encoded, self._tokens(s)
         events = slice(encoded.event_start[tokens.start], encoded.event_start[tokens.stop])
-        nothing = np.zeros(0)
-        return self._layout.Slice(
-            encoded.doc_start[self._bounds[s] : self._bounds[s + 1] + 1] - tokens.start,
-            *self._layout.lay_out(
+        return self._with_known(
+            s,
+            self._layout.lay_out(
                 encoded.event_start[tokens.start : tokens.stop + 1] - events.start,
                 encoded.event_cell[events],
-                nothing if encoded.event_weight is None else encoded.event_weight[events],
+                np.zeros(0) if encoded.event_weight is None else encoded.event_weight[events],
                 encoded.word[tokens],
                 len(encoded.cells.label),
                 max(len(encoded.words), int(encoded.word[tokens].max(initial=0))) + 1,
             ),
-            np.zeros(0, np.int32) if self._known is None else self._known[tokens],
-            nothing if self._times is None else self._times[tokens],
+        )
+
+    def _with_known(self, s: int, laid_out: Any) -> Any:
+        """The documents, what is laid out of them, what is known of them, and how often they occur."""
+        tokens = self._tokens(s)
+        return self._layout.Slice._make(
+            [
+                self._encoded.doc_start[self._bounds[s] : self._bounds[s + 1] + 1] - tokens.start,
+                *laid_out,
+                np.zeros(0, np.int32) if self._known is None else self._known[tokens],
+                np.zeros(0) if self._times is None else self._times[tokens],
+            ]
         )
 
     def _tokens(self, s: int) -> slice:
@@ -203,7 +224,7 @@ class ThreadsEngine:
         return slice(int(start[self._bounds[s]]), int(start[self._bounds[s + 1]]))
 
     def _cell_sums(self, s: int, posterior: Floats) -> Floats:
-        return self._kernels.cell_sums(self._slices[s], posterior[self._tokens(s)])
+        return self._kernels.cell_sums(self._slice(s), posterior[self._tokens(s)])
 
     def _counted(self, kernel: Callable[[Any, Floats], Any], J: int) -> Counts:
         """Counts of the corpus, from one call a slice."""
@@ -212,15 +233,15 @@ class ThreadsEngine:
         cells = np.zeros((len(self._encoded.cells.label), J))
         words = np.zeros((len(self._encoded.words) if self._text else 0, J))
         none = np.zeros((0, J))
-        for s, sums in enumerate(self._over(range(len(self._slices)), lambda s: kernel(self._slices[s], none))):
+        for s, sums in enumerate(self._over(self._every, lambda s: kernel(self._slice(s), none))):
             self._raise_if_stuck(s, sums.stuck)
             log_z += sums.log_z
             first += sums.starts
             pairs += sums.pairs
             every += sums.labels
-            self._kernels.merge(self._slices[s].cells, sums.cells, cells)
+            self._kernels.merge(self._slice(s).cells, sums.cells, cells)
             if self._text:
-                self._kernels.merge(self._slices[s].words, sums.words, words)
+                self._kernels.merge(self._slice(s).words, sums.words, words)
         return Counts(float(log_z), cells, words, LabelCounts(first, pairs, every))
 
     def _steps(self, log_start: Floats, log_trans: Floats) -> Any:
@@ -275,6 +296,12 @@ class ThreadsEngine:
             if not reachable.any():
                 return f"; the first conflict is at token {position + 1}"
         return ""
+
+
+def slice_bounds(doc_start: NDArray[np.int64]) -> list[int]:
+    """The documents at which slices begin, and the end: by the number of tokens alone."""
+    cuts: list[int] = balanced(doc_start, max(_SLICES, int(doc_start[-1]) // _SLICE_TOKENS)).tolist()
+    return cuts
 
 
 def balanced(start: NDArray[np.int64], slices: int) -> NDArray[np.int64]:

@@ -121,7 +121,7 @@ class JaxEngine:
         counts = self._counted([out[0] for out in outs], temper)
         return Counts(0.0, *counts, LabelCounts(first, pairs, every))
 
-    def decode(self, tables: Tables, chain: Chain, *, by_token: bool) -> Decoded:
+    def decode(self, tables: Tables, chain: Chain, *, by_token: bool, posteriors: bool = True) -> Decoded:
         """The output pass."""
         encoded, tagset = self._encoded, self._encoded.tagset
         D = encoded.n_docs

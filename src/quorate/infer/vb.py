@@ -204,6 +204,7 @@ def _loop(
             return model, bounds, StopReason.MAX_PASSES
 
 
-def decode(engine: Engine, model: Model, cells: Cells, *, by_token: bool = False) -> Decoded:
+def decode(engine: Engine, model: Model, cells: Cells, *, by_token: bool = False, posteriors: bool = True) -> Decoded:
     """The output pass, with posterior means: everything that is given out comes from it."""
-    return engine.decode(model.tables(cells, log_mean), model.truth.chain(log_mean), by_token=by_token)
+    tables, chain = model.tables(cells, log_mean), model.truth.chain(log_mean)
+    return engine.decode(tables, chain, by_token=by_token, posteriors=posteriors)
