@@ -13,6 +13,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 from typing import Any, NamedTuple, Protocol
 
@@ -106,14 +107,15 @@ class Encoded:
 
 
 _AT_ONCE = 1 << 22
+_PIECE = 1 << 18  # tags that are laid out at once
 _LEAST_WEIGHT = 1e-9  # a pair less probable than this is left out
 
 
 class Events(NamedTuple):
     """Who said what of which token: ``token``, the cell's key (see :class:`Cells`), and a weight if not all are 1."""
 
-    token: NDArray[np.int64]
-    key: NDArray[np.int64]
+    token: NDArray[np.integer]
+    key: NDArray[np.integer]
     weight: NDArray[np.float64] | None
 
 
@@ -210,9 +212,12 @@ def _hard_events(
     """Events of all sequences made of tags alone, ordered by token; the other sequences; how many tags were mended."""
     number = {name: k for k, name in enumerate(names)}
     code_of = _code_of(tagset)
+    # In pieces, and in short numbers where they suffice: what is computed on the way would take more than the corpus.
+    tokens, keys = (array("i" if size < 1 << 31 else "q") for size in (doc_start[-1], _n_keys(tagset, len(names))))
     flat = array("h")
-    owners: list[tuple[int, int]] = []  # document and annotator of each sequence
+    owners = array("q")  # document and annotator of each sequence, in turn
     soft: list[tuple[int, str]] = []
+    first = changed = 0
     for d, document in enumerate(corpus):
         for name in sorted(document.annotations):
             tags = document.annotations[name]
@@ -221,11 +226,25 @@ def _hard_events(
             except TypeError:  # probabilities are not hashable
                 soft.append((d, name))
             else:
-                owners.append((d, number[name]))
-    codes = np.frombuffer(flat, dtype=np.int16) if flat else np.zeros(0, np.int16)
-    doc, annotator = np.array(owners, np.int64).reshape(-1, 2).T
-    events, changed = events_of_codes(codes, doc, annotator, doc_start, tagset, invalid, lambda d: corpus[d])
-    return events, soft, changed
+                owners.extend((d - first, number[name]))
+        if len(flat) >= _PIECE or d == len(corpus) - 1:
+            doc, annotator = np.array(owners, np.int64).reshape(-1, 2).T
+            here = doc_start[first : d + 2] - doc_start[first]
+            named = partial(_document_from, corpus, first)
+            events, mended = events_of_codes(np.array(flat), doc, annotator, here, tagset, invalid, named)
+            tokens.frombytes((events.token + doc_start[first]).astype(tokens.typecode).tobytes())
+            keys.frombytes(events.key.astype(keys.typecode).tobytes())
+            changed += mended
+            first, flat, owners = d + 1, array("h"), array("q")
+    return Events(np.array(tokens), np.array(keys), None), soft, changed
+
+
+def _n_keys(tagset: TagSet, n_annotators: int) -> int:
+    return n_annotators * n_previous(tagset) * len(tagset.labels)
+
+
+def _document_from(corpus: Corpus, first: int, d: int) -> Document:
+    return corpus[first + d]
 
 
 def events_of_codes(
@@ -368,10 +387,10 @@ def _stands_for(tagset: TagSet, may_follow: NDArray[np.bool_]) -> NDArray[np.int
     return table
 
 
-def _cells(keys: NDArray[np.int64], tagset: TagSet, n_annotators: int) -> tuple[Cells, Ints]:
+def _cells(keys: NDArray[np.integer], tagset: TagSet, n_annotators: int) -> tuple[Cells, Ints]:
     """The cells that occur, and the cell of every event."""
     J, P = len(tagset.labels), n_previous(tagset)
-    space = n_annotators * P * J
+    space = _n_keys(tagset, n_annotators)
     if space <= max(4 * len(keys), 1 << 20):
         occurs = np.zeros(space, dtype=np.bool_)
         occurs[keys] = True
