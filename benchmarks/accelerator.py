@@ -13,83 +13,17 @@ import time
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.encode import Cells, Encoded
+import crowds
+from quorate.encode import Encoded
 from quorate.infer import plain, vb
-from quorate.infer.annotators import AnnotatorPrior, Sequential
 from quorate.infer.dirichlet import log_mean
 from quorate.infer.engine import Counts, Decoded, Engine, Tables
 from quorate.infer.jax_engine import JaxEngine
-from quorate.infer.text import Words
-from quorate.infer.truth import Chain, LabelCounts, Markov
-from quorate.tags import Scheme, TagSet
+from quorate.infer.truth import Chain, LabelCounts
 
 Ints = NDArray[np.int64]
 
-TAGS = TagSet.of_types(Scheme.BIO, ["LOC", "MISC", "ORG", "PER"])
-N_ANNOTATORS, N_WORDS = 500, 50_000
-
-
-def simulated(n_tokens: int, per_document: int, seed: int = 0) -> Encoded:
-    """Truth from a chain, words from a Zipf law shifted by the label, labels right in 60 to 95 of 100 cases."""
-    rng = np.random.default_rng(seed)
-    J = len(TAGS.labels)
-    lengths = rng.integers(10, 41, n_tokens // 25 + 1)
-    doc_start = np.concatenate([[0], np.cumsum(lengths)])
-    N = int(doc_start[-1])
-    trans = np.where(TAGS.allowed, 0.03, 0.0)
-    for i, (prefix, kind) in enumerate(TAGS.parts):
-        trans[i, 0] = 0.45 if prefix else 0.85
-        if prefix:
-            trans[i, TAGS.index[f"I-{kind}"]] = 0.45
-    cumulated = np.cumsum(trans / trans.sum(axis=1, keepdims=True), axis=1)
-    truth = np.zeros(N, np.int64)
-    draws = rng.random(N, np.float32)
-    for position in range(int(lengths.max())):
-        tokens = doc_start[:-1][lengths > position] + position
-        before = truth[tokens - 1] if position else np.zeros(len(tokens), np.int64)
-        truth[tokens] = np.minimum((draws[tokens, None] > cumulated[before]).sum(axis=1), J - 1)
-    word = ((rng.zipf(1.3, N) * 7 + truth * rng.integers(0, 40, N)) % N_WORDS).astype(np.int32)
-    skill = rng.uniform(0.6, 0.95, N_ANNOTATORS)
-    who = rng.integers(0, N_ANNOTATORS, (len(lengths), per_document))
-    keys = np.empty((N, per_document), np.int32)
-    starts = np.zeros(N, np.bool_)
-    starts[doc_start[:-1]] = True
-    for slot in range(per_document):
-        annotator = np.repeat(who[:, slot], lengths)
-        label = np.where(rng.random(N, np.float32) < skill[annotator], truth, rng.integers(0, J, N))
-        before = np.where(starts, 0, np.roll(label, 1))
-        # An annotator's own sequence follows the scheme: what cannot follow opens a span, as repair would have it.
-        label = np.where(TAGS.allowed[before, label], label, label - 1)
-        before = np.where(starts, 0, np.roll(label, 1))
-        label = np.where(TAGS.allowed[before, label], label, 0)
-        before = np.where(starts, 0, np.roll(label, 1))
-        label = np.where(TAGS.allowed[before, label], label, 0)
-        keys[:, slot] = (annotator * J + np.where(starts, 0, np.roll(label, 1))) * J + label
-    flat = keys.ravel()
-    occurs = np.zeros(N_ANNOTATORS * J * J, np.bool_)
-    occurs[flat] = True
-    rank = np.cumsum(occurs, dtype=np.int32) - 1
-    row, label = np.divmod(np.flatnonzero(occurs), J)
-    annotator, previous = np.divmod(row, J)
-    return Encoded(
-        TAGS,
-        tuple(f"a{k}" for k in range(N_ANNOTATORS)),
-        tuple(f"w{v}" for v in range(N_WORDS)),
-        doc_start,
-        word,
-        np.arange(N + 1) * per_document,
-        rank[flat],
-        None,
-        Cells(annotator, previous, label, N_ANNOTATORS, J, J),
-        0,
-    )
-
-
-def model_of(encoded: Encoded) -> vb.Model:
-    """bsc-seq with its default settings."""
-    prior = AnnotatorPrior(TAGS, 1.0, 30.0)
-    words = Words.of(len(encoded.words), len(TAGS.labels), 0.3)
-    return vb.Model(Markov.of(TAGS, 1.0), Sequential.of(prior, N_ANNOTATORS), words, 0.6)
+TAGS = crowds.TAGS
 
 
 class PlainEngine:
@@ -148,10 +82,10 @@ def main() -> None:
     n_tokens, per_document = (int(sys.argv[1]) if len(sys.argv) > 1 else 20_000_000), 5
     print(f"accelerator: {jax.devices()[0].device_kind}, JAX {jax.__version__}", flush=True)
 
-    small = simulated(20_000, per_document, seed=1)
+    small = crowds.simulated(20_000, per_document, seed=1)
     engine: Engine = JaxEngine(small)
     engines: list[Engine] = [engine, PlainEngine(small, engine)]
-    fits = [vb.fit(each, model_of(small), small.cells, max_passes=20) for each in engines]
+    fits = [vb.fit(each, crowds.model_of(small), small.cells, max_passes=20) for each in engines]
     _, theirs = paths(small, fits[1].model, np.arange(small.n_docs))
     decoded = vb.decode(engine, fits[0].model, small.cells).path
     print(
@@ -162,7 +96,7 @@ def main() -> None:
     )
 
     began = time.perf_counter()
-    encoded = simulated(n_tokens, per_document)
+    encoded = crowds.simulated(n_tokens, per_document)
     print(
         f"accelerator: {encoded.n_tokens:,} tokens, {len(encoded.event_cell):,} labels, "
         f"{len(encoded.cells.label):,} cells, {len(encoded.words):,} words, "
@@ -173,10 +107,10 @@ def main() -> None:
     engine = JaxEngine(encoded)
     print(f"accelerator: loaded in {time.perf_counter() - began:.1f} s", flush=True)
     began = time.perf_counter()
-    vb.fit(engine, model_of(encoded), encoded.cells, max_passes=1)
+    vb.fit(engine, crowds.model_of(encoded), encoded.cells, max_passes=1)
     print(f"accelerator: first pass, with compiling, {time.perf_counter() - began:.1f} s", flush=True)
     for _ in range(3):
-        fit = vb.fit(engine, model_of(encoded), encoded.cells, max_passes=20, tolerance=0.0)
+        fit = vb.fit(engine, crowds.model_of(encoded), encoded.cells, max_passes=20, tolerance=0.0)
         rate = 20 * encoded.n_tokens / fit.trace.seconds / 1e6
         print(f"accelerator: 20 passes of bsc-seq {fit.trace.seconds:.2f} s, {rate:.0f} M tokens/s", flush=True)
     began = time.perf_counter()

@@ -18,7 +18,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from quorate.infer.layout import Slice
-from quorate.infer.simd import WIDTH, add, any_lost, keep, multiply, scale, step, weigh
+from quorate.infer.simd import WIDTH, add, keep, multiply, product_sum, scale, scaled_product, step
 
 __all__ = [
     "Rows",
@@ -253,9 +253,10 @@ def forward(
                 if j != piece.known[token]:
                     evidence[here + j] = 0.0
                     alpha[here + j] = 0.0
-        total = weigh(totals, L, alpha, here, evidence, here, B)
-        if any_lost(alpha, here, totals, L, lost_below, B):
+        total = product_sum(alpha, here, evidence, here, lost_below, B)
+        if total < 0.0:
             lost = True
+            total = -total
         if not total > LOST:
             return math.nan
         if lost:
@@ -269,7 +270,7 @@ def forward(
             if running < 1e-150 or running > 1e150:
                 log_z += math.log(running)
                 running = 1.0
-        scale(alpha, here, totals, L, 1.0 / total, B)
+        scaled_product(alpha, here, alpha, here, evidence, here, 1.0 / total, B)
         totals[t] = total
     return log_z + math.log(running)
 
@@ -287,8 +288,7 @@ def backward(
     for t in range(L - 1, 0, -1):
         here = t * width
         multiply(alpha, here, alpha, here, beta, now, B)
-        multiply(evidence, here, evidence, here, beta, now, B)
-        scale(evidence, here, evidence, here, 1.0 / totals[t], B)
+        scaled_product(evidence, here, evidence, here, beta, now, 1.0 / totals[t], B)
         step(beta, before, evidence, here, steps.back, J, B)
         for i in range(J):
             add(unscaled, i * width, evidence, here, alpha[here - width + i], B)
@@ -309,7 +309,7 @@ def chain_pass(piece: Slice, rows: Rows, steps: Steps, posterior: Floats) -> Sum
     of_sets, of_words = np.zeros(sets.shape[0]), np.zeros(words.shape[0])
     longest = longest_document(piece)
     evidence, alpha = np.empty(longest * width), np.empty(longest * width)
-    beta, totals = np.empty(2 * width), np.empty(longest + width)
+    beta, totals = np.empty(2 * width), np.empty(longest)
     unscaled = np.zeros(J * width)
     starts, pairs, labels = np.zeros(J), np.zeros((J, J)), np.zeros(width)
     ends = np.zeros(width)
@@ -407,8 +407,9 @@ def independent_pass(piece: Slice, rows: Rows, steps: Steps, posterior: Floats) 
             for j in range(J):
                 if j != known:
                     row[j] = 0.0
-        total = weigh(row, 0, row, 0, steps.start, 0, B)
+        total = product_sum(row, 0, steps.start, 0, 0.0, B)
         if total > 1e-200:
+            multiply(row, 0, row, 0, steps.start, 0, B)
             log_total = math.log(total) + set_tops[u] + word_tops[v]
         else:
             gather_token(piece, rows, t, logs)

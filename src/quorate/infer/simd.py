@@ -14,7 +14,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-__all__ = ["WIDTH", "add", "any_lost", "keep", "multiply", "scale", "step", "weigh"]
+__all__ = ["WIDTH", "add", "keep", "multiply", "product_sum", "scale", "scaled_product", "step"]
 
 WIDTH = 4
 _VECTOR = ir.VectorType(ir.DoubleType(), WIDTH)
@@ -96,20 +96,42 @@ def multiply(typingctx, out, o, x, p, y, q, blocks):  # type: ignore[no-untyped-
 
 
 @_row_operation
-def weigh(typingctx, out, o, x, p, y, q, blocks):  # type: ignore[no-untyped-def]
-    """out ← x·y; returns the sum of out."""
+def scaled_product(typingctx, out, o, x, p, y, q, factor, blocks):  # type: ignore[no-untyped-def]
+    """out ← factor·x·y."""
 
     def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         rows = _Rows(context, builder, signature, arguments)
         to, one, other = rows.place(0, 1), rows.place(2, 3), rows.place(4, 5)
-        total = cgutils.alloca_once_value(builder, _zero())
-        with rows.blocks(arguments[6]) as (index, _):
+        factors = rows.spread(arguments[6])
+        with rows.blocks(arguments[7]) as (index, _):
             product = builder.fmul(rows.load(one, index), rows.load(other, index))
-            rows.store(product, to, index)
-            builder.store(builder.fadd(builder.load(total), product), total)
-        return rows.sum(builder.load(total))
+            rows.store(builder.fmul(factors, product), to, index)
+        return context.get_dummy_value()
 
-    return types.float64(out, types.intp, x, types.intp, y, types.intp, types.intp), emit
+    return types.void(out, types.intp, x, types.intp, y, types.intp, types.float64, types.intp), emit
+
+
+@_row_operation
+def product_sum(typingctx, x, p, y, q, limit, blocks):  # type: ignore[no-untyped-def]
+    """Σ x·y; its negative if some product is below the limit where x is above 0. Nothing is below 0."""
+
+    def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        rows = _Rows(context, builder, signature, arguments)
+        one, other, limits = rows.place(0, 1), rows.place(2, 3), rows.spread(arguments[4])
+        flags = ir.IntType(WIDTH)
+        total = cgutils.alloca_once_value(builder, _zero())
+        found = cgutils.alloca_once_value(builder, ir.Constant(flags, 0))
+        with rows.blocks(arguments[5]) as (index, _):
+            weights = rows.load(one, index)
+            product = builder.fmul(weights, rows.load(other, index))
+            builder.store(builder.fadd(builder.load(total), product), total)
+            lost = builder.and_(builder.fcmp_ordered(">", weights, _zero()), builder.fcmp_ordered("<", product, limits))
+            builder.store(builder.or_(builder.load(found), builder.bitcast(lost, flags)), found)
+        sums = rows.sum(builder.load(total))
+        is_lost = builder.icmp_unsigned("!=", builder.load(found), ir.Constant(flags, 0))
+        return builder.select(is_lost, builder.fneg(sums), sums)
+
+    return types.float64(x, types.intp, y, types.intp, types.float64, types.intp), emit
 
 
 @_row_operation
@@ -175,23 +197,3 @@ def keep(typingctx, out, o, x, p, blocks):  # type: ignore[no-untyped-def]
         return context.get_dummy_value()
 
     return types.void(out, types.intp, x, types.intp, types.intp), emit
-
-
-@_row_operation
-def any_lost(typingctx, x, p, product, q, limit, blocks):  # type: ignore[no-untyped-def]
-    """Whether some entry of x is above 0 while that of product is below the limit."""
-
-    def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        rows = _Rows(context, builder, signature, arguments)
-        one, other, limits = rows.place(0, 1), rows.place(2, 3), rows.spread(arguments[4])
-        flags = ir.IntType(WIDTH)
-        found = cgutils.alloca_once_value(builder, ir.Constant(flags, 0))
-        with rows.blocks(arguments[5]) as (index, _):
-            lost = builder.and_(
-                builder.fcmp_ordered(">", rows.load(one, index), _zero()),
-                builder.fcmp_ordered("<", rows.load(other, index), limits),
-            )
-            builder.store(builder.or_(builder.load(found), builder.bitcast(lost, flags)), found)
-        return builder.icmp_unsigned("!=", builder.load(found), ir.Constant(flags, 0))
-
-    return types.boolean(x, types.intp, product, types.intp, types.float64, types.intp), emit

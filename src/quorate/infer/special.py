@@ -2,7 +2,8 @@
 
 The argument is moved up by 8 with the recurrence Γ(x + 8) = x(x + 1)…(x + 7)·Γ(x), where the series is exact to the
 last digits; with q = x² + 7x the product is q(q + 6)(q + 10)(q + 12). NumPy lets go of the interpreter lock, so that
-threads help with the words of a large vocabulary. (SciPy's are as fast on one core, and take longer to load than a small fit.)
+threads help with the words of a large vocabulary. (SciPy's are as fast on one core, and take longer to load than a
+small fit.)
 """
 
 from __future__ import annotations
