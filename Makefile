@@ -16,8 +16,7 @@ lint: $(VENV)/.ready-dev
 	$(BIN)/mypy
 
 bench: $(VENV)/.ready-dev
-	$(BIN)/python benchmarks/core.py
-	$(BIN)/python benchmarks/rivals.py
+	$(BIN)/python benchmarks/speed.py
 
 $(VENV)/.ready: pyproject.toml
 	$(PYTHON) -m venv $(VENV)

@@ -147,13 +147,13 @@ def gather_evidence(piece: Slice, rows: Rows, d: int, out: Floats) -> None:
 
 
 @njit(nogil=True, cache=True)
-def exponentials(logs: Floats, out: Floats, place: int) -> float:
+def exponentials(logs: Floats, J: int, out: Floats, place: int) -> float:
     """Write exp(logs − their maximum) into a row; returns the maximum."""
     top = -math.inf
-    for j in range(logs.shape[0]):
+    for j in range(J):
         top = max(top, logs[j])
     if top > -math.inf:
-        for j in range(logs.shape[0]):
+        for j in range(J):
             out[place + j] = math.exp(logs[j] - top)
     return top
 
@@ -162,15 +162,20 @@ def exponentials(logs: Floats, out: Floats, place: int) -> float:
 def set_rows(piece: Slice, rows: Rows, width: int) -> tuple[Floats, Floats]:
     """Probabilities of what is in each set, up to a factor, and the factor's logarithm ``[U]``."""
     n_sets, J = piece.set_start.shape[0] - 1, rows.cells.shape[1]
+    B = blocks_of(J)
+    weighted = piece.event_weight.shape[0] > 0
+    cells = np.zeros(piece.cells.shape[0] * width)  # those of the slice alone, close together
+    for c in range(piece.cells.shape[0]):
+        for j in range(J):
+            cells[c * width + j] = rows.temper * rows.cells[piece.cells[c], j]
     table, tops = np.zeros(n_sets * width), np.empty(n_sets)
-    logs = np.empty(J)
+    logs = np.zeros(width)
     for u in range(n_sets):
-        for j in range(J):
+        for j in range(width):
             logs[j] = 0.0
-        add_set(piece, u, rows.cells, logs)
-        for j in range(J):
-            logs[j] *= rows.temper
-        tops[u] = exponentials(logs, table, u * width)
+        for e in range(piece.set_start[u], piece.set_start[u + 1]):
+            add(logs, 0, cells, piece.event_cell[e] * width, piece.event_weight[e] if weighted else 1.0, B)
+        tops[u] = exponentials(logs, J, table, u * width)
     return table, tops
 
 
@@ -181,7 +186,7 @@ def word_rows(piece: Slice, rows: Rows, width: int) -> tuple[Floats, Floats]:
     table, tops = np.zeros(n_words * width), np.zeros(n_words)
     for v in range(n_words):
         if piece.words[v] < rows.words.shape[0]:
-            tops[v] = exponentials(rows.words[piece.words[v]], table, v * width)
+            tops[v] = exponentials(rows.words[piece.words[v]], J, table, v * width)
         else:
             for j in range(J):
                 table[v * width + j] = 1.0
@@ -189,16 +194,17 @@ def word_rows(piece: Slice, rows: Rows, width: int) -> tuple[Floats, Floats]:
 
 
 @njit(nogil=True, cache=True)
-def spread_sets(piece: Slice, temper: float, width: int, of_sets: Floats, out: Floats) -> None:
-    """Add each set's row, tempered, to the rows ``[C, J]`` of all cells in it."""
-    J = out.shape[1]
+def spread_sets(piece: Slice, temper: float, J: int, of_sets: Floats) -> Floats:
+    """``[C, J]`` For each cell the rows of all sets that it is in, tempered and added up."""
+    B = blocks_of(J)
+    width = WIDTH * B
     weighted = piece.event_weight.shape[0] > 0
+    out = np.zeros(piece.cells.shape[0] * width)
     for u in range(piece.set_start.shape[0] - 1):
         for e in range(piece.set_start[u], piece.set_start[u + 1]):
             w = temper * piece.event_weight[e] if weighted else temper
-            row = out[piece.event_cell[e]]
-            for j in range(J):
-                row[j] += w * of_sets[u * width + j]
+            add(out, piece.event_cell[e] * width, of_sets, u * width, w, B)
+    return unpacked(out, piece.cells.shape[0], J, width)
 
 
 @njit(nogil=True, cache=True)
@@ -349,8 +355,7 @@ def chain_pass(piece: Slice, rows: Rows, steps: Steps, posterior: Floats) -> Sum
                 pairs[i, j] += unscaled[i * width + j] * steps.trans[i * width + j]
     for u in range(piece.set_start.shape[0] - 1):
         add(labels, 0, of_sets, u * width, 1.0, B)
-    cells = np.zeros((piece.cells.shape[0], J))
-    spread_sets(piece, rows.temper, width, of_sets, cells)
+    cells = spread_sets(piece, rows.temper, J, of_sets)
     return Sums(
         log_z, starts, pairs, labels[:J].copy(), cells, unpacked(of_words, piece.words.shape[0], J, width), stuck
     )
@@ -415,7 +420,7 @@ def independent_pass(piece: Slice, rows: Rows, steps: Steps, posterior: Floats) 
             gather_token(piece, rows, t, logs)
             for j in range(J):
                 logs[j] += steps.log_start[j]
-            log_total = exponentials(logs, row, 0)
+            log_total = exponentials(logs, J, row, 0)
             total = 0.0
             for j in range(J):
                 total += row[j]
@@ -431,8 +436,7 @@ def independent_pass(piece: Slice, rows: Rows, steps: Steps, posterior: Floats) 
         if posterior.shape[0]:
             for j in range(J):
                 posterior[t, j] = row[j] / times
-    cells = np.zeros((piece.cells.shape[0], J))
-    spread_sets(piece, rows.temper, width, of_sets, cells)
+    cells = spread_sets(piece, rows.temper, J, of_sets)
     by_word = unpacked(of_words, piece.words.shape[0], J, width)
     return Sums(log_z, np.zeros(J), np.zeros((J, J)), labels[:J].copy(), cells, by_word, -1)
 
@@ -441,8 +445,8 @@ def independent_pass(piece: Slice, rows: Rows, steps: Steps, posterior: Floats) 
 def vote_pass(piece: Slice, votes: Floats, smoothing: float, temper: float, posterior: Floats) -> Sums:
     """Shares of votes as posterior: an event votes with its cell's row. Pairs as if tokens stood alone."""
     J = votes.shape[1]
-    n_sets = piece.set_start.shape[0] - 1
-    shares, of_sets = np.full((n_sets, J), smoothing), np.zeros(n_sets * J)
+    n_sets, width = piece.set_start.shape[0] - 1, WIDTH * blocks_of(J)
+    shares, of_sets = np.full((n_sets, J), smoothing), np.zeros(n_sets * width)
     of_words = np.zeros((piece.words.shape[0], J))
     starts, pairs, labels = np.zeros(J), np.zeros((J, J)), np.zeros(J)
     for u in range(n_sets):
@@ -460,7 +464,7 @@ def vote_pass(piece: Slice, votes: Floats, smoothing: float, temper: float, post
             for j in range(J):
                 row[j] = shares[u, j] if known < 0 else (1.0 if j == known else 0.0)
                 labels[j] += times * row[j]
-                of_sets[u * J + j] += times * row[j]
+                of_sets[u * width + j] += times * row[j]
                 of_words[v, j] += times * row[j]
             if t == piece.doc_start[d]:
                 for j in range(J):
@@ -475,8 +479,7 @@ def vote_pass(piece: Slice, votes: Floats, smoothing: float, temper: float, post
             if posterior.shape[0]:
                 for j in range(J):
                     posterior[t, j] = row[j]
-    cells = np.zeros((piece.cells.shape[0], J))
-    spread_sets(piece, temper, J, of_sets, cells)
+    cells = spread_sets(piece, temper, J, of_sets)
     return Sums(0.0, starts, pairs, labels, cells, of_words, -1)
 
 
@@ -484,14 +487,13 @@ def vote_pass(piece: Slice, votes: Floats, smoothing: float, temper: float, post
 def cell_sums(piece: Slice, posterior: Floats) -> Floats:
     """``[C, J]`` Counts of the slice's cells under a posterior ``[N, J]`` that comes from elsewhere."""
     J = posterior.shape[1]
-    of_sets = np.zeros((piece.set_start.shape[0] - 1) * J)
+    width = WIDTH * blocks_of(J)
+    of_sets = np.zeros((piece.set_start.shape[0] - 1) * width)
     for t in range(piece.token_set.shape[0]):
         times = piece.times[t] if piece.times.shape[0] else 1.0
         for j in range(J):
-            of_sets[piece.token_set[t] * J + j] += times * posterior[t, j]
-    out = np.zeros((piece.cells.shape[0], J))
-    spread_sets(piece, 1.0, J, of_sets, out)
-    return out
+            of_sets[piece.token_set[t] * width + j] += times * posterior[t, j]
+    return spread_sets(piece, 1.0, J, of_sets)
 
 
 @njit(nogil=True, cache=True)
