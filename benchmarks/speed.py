@@ -286,7 +286,7 @@ def disk_fit(path: str) -> None:
         nonlocal most
         most = max(most, anonymous_megabytes())
 
-    model = quorate.BSC(max_passes=10, tolerance=0.0).fit(corpus, progress=watch)
+    model = quorate.BSC(max_passes=10, tolerance=0.0, probabilities=False).fit(corpus, progress=watch)
     rate = 10 * corpus.tokens / model.trace_.seconds / 1e6
     print(
         f"disk: {corpus.tokens:,} tokens, {int(model.annotators_.labels.sum()):,} labels: 10 passes "

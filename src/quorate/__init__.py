@@ -2,7 +2,7 @@
 
 >>> import quorate
 >>> corpus = quorate.sample()
->>> result = quorate.aggregate(corpus, method="bsc-seq")
+>>> result = quorate.aggregate(corpus)
 >>> result.tags[0] == result[0].tags
 True
 """
@@ -13,8 +13,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from quorate import score, simulate
-    from quorate.api import BSC, METHODS, BestWorker, MajorityVote, WorstWorker, aggregate, load
+    from quorate import report, score, simulate
+    from quorate.api import BSC, CRFMA, METHODS, BestWorker, MajorityVote, WorstWorker, aggregate, load
     from quorate.corpus import Corpus, Document
     from quorate.decode import Consensus, ConsensusSpan, Result
     from quorate.errors import FitError, InputError, ModelFileError, OutputError, QuorateError, SettingsError
@@ -26,6 +26,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "BSC",
+    "CRFMA",
     "METHODS",
     "BestWorker",
     "Consensus",
@@ -47,6 +48,7 @@ __all__ = [
     "aggregate",
     "load",
     "read",
+    "report",
     "sample",
     "score",
     "simulate",
@@ -54,7 +56,7 @@ __all__ = [
 
 # Names are loaded on first use: ``import quorate`` costs nothing that is not asked for.
 _HOMES = {
-    "quorate.api": ("BSC", "METHODS", "BestWorker", "MajorityVote", "WorstWorker", "aggregate", "load"),
+    "quorate.api": ("BSC", "CRFMA", "METHODS", "BestWorker", "MajorityVote", "WorstWorker", "aggregate", "load"),
     "quorate.corpus": ("Corpus", "Document"),
     "quorate.decode": ("Consensus", "ConsensusSpan", "Result"),
     "quorate.errors": ("FitError", "InputError", "ModelFileError", "OutputError", "QuorateError", "SettingsError"),
@@ -62,7 +64,7 @@ _HOMES = {
     "quorate.stored": ("read",),
     "quorate.tags": ("Scheme", "Span", "TagSet"),
 }
-_MODULES = ("score", "simulate")
+_MODULES = ("report", "score", "simulate")
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 

@@ -6,40 +6,36 @@ import inspect
 from collections.abc import Callable, Mapping
 from contextlib import closing
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-import quorate
 from quorate import modelfile
+from quorate.alike import count_as_one
+from quorate.automatic import AUTO, CHOSEN, choose, settings_left_open
 from quorate.corpus import Corpus
+from quorate.crf_ma import CRFMA
 from quorate.decode import Result
-from quorate.encode import Encoded, encode, encode_known
+from quorate.encode import Cells, Encoded, encode, encode_known
 from quorate.errors import InputError, ModelFileError, SettingsError
+from quorate.estimators import Estimator, Known, Prepared, ProgressCallback, checked_threads, meta_of, prepare
 from quorate.infer import vb
-from quorate.infer.annotators import (
-    Accuracy,
-    AnnotatorPrior,
-    Annotators,
-    ClassVector,
-    ConfusionMatrix,
-    Sequential,
-    Spammer,
-)
 from quorate.infer.condense import condense
-from quorate.infer.engine import Decoded, Engine, ThreadsEngine
+from quorate.infer.engine import Decoded, Engine, Tables, ThreadsEngine, cell_counts_of
 from quorate.infer.engines import EngineName, engine_named
-from quorate.infer.text import Words
-from quorate.infer.truth import Independent, Markov, Truth, Uniform
-from quorate.prepared import Known, Prepared, prepare
+from quorate.infer.truth import Chain
+from quorate.models import model_of, parts_of
 from quorate.rivals import majority, one_worker_a_document
-from quorate.settings import AnnotatorModel, Decode, Inference, Settings, Ties, TruthModel, Zeros, choice, scheme_named
+from quorate.settings import AnnotatorModel, Decode, Settings, Ties, TruthModel, choice, scheme_named
 from quorate.summaries import AnnotatorSummaries, summarise
 from quorate.tags import Invalid, Scheme, TagSet
+from quorate.trust import AS_STATED, Calibration
 
 __all__ = [
     "BSC",
+    "CRFMA",
+    "DEFAULT_METHOD",
     "METHODS",
     "BestWorker",
     "MajorityVote",
@@ -52,89 +48,22 @@ __all__ = [
     "prepare",
 ]
 
-ProgressCallback = Callable[[vb.Progress], None]
 
-_WHERE_IT_RUNS = ("threads", "engine", "cluster")  # parameters that decide nothing about the outcome
-
-_TRUTHS: dict[TruthModel, type[Truth]] = {
-    TruthModel.MARKOV: Markov,
-    TruthModel.INDEPENDENT: Independent,
-    TruthModel.UNIFORM: Uniform,
-}
-_ANNOTATORS: dict[AnnotatorModel, type[Annotators]] = {
-    AnnotatorModel.ACC: Accuracy,
-    AnnotatorModel.SPAM: Spammer,
-    AnnotatorModel.CV: ClassVector,
-    AnnotatorModel.CM: ConfusionMatrix,
-    AnnotatorModel.SEQ: Sequential,
-}
+_NOT_THE_MODELS = ("threads", "engine", "cluster", "probabilities")  # parameters that decide nothing of the outcome
 
 
-class _Estimator:
-    """What estimators share: parameters as attributes, and predictions from ``result``."""
-
-    method: str | None = None
-    result_: Result
-    meta_: dict[str, Any]
-
-    def fit(
-        self,
-        corpus: Corpus,
-        *,
-        known: Known = None,
-        progress: ProgressCallback | None = None,
-        probabilities: bool | None = None,
-    ) -> Self:
-        """Learn from a corpus; returns self."""
-        raise NotImplementedError
-
-    def combine(self, corpus: Corpus) -> Result:
-        """The consensus on other documents, with what was learned."""
-        raise NotImplementedError
-
-    def predict(self, corpus: Corpus) -> list[list[str]]:
-        """Tags for the documents of a corpus, with what was learned."""
-        return self.combine(corpus).tags
-
-    def predict_proba(self, corpus: Corpus) -> list[NDArray[np.float64]]:
-        """For every document ``[L, J]`` the probability of each label, with what was learned."""
-        return self.combine(corpus).probabilities
-
-    def fit_predict(self, corpus: Corpus, **options: Any) -> list[list[str]]:
-        """Learn from a corpus and return its tags."""
-        return self.fit(corpus, **options).result_.tags
-
-    def fit_predict_proba(self, corpus: Corpus, **options: Any) -> list[NDArray[np.float64]]:
-        """Learn from a corpus and return, for every document, ``[L, J]`` the probability of each label."""
-        return self.fit(corpus, probabilities=True, **options).result_.probabilities
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """The parameters that the estimator was made with."""
-        return {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
-
-    def set_params(self, **values: Any) -> Self:
-        """Change parameters; returns self."""
-        for name, value in values.items():
-            if name not in self.get_params():
-                raise SettingsError(f"unknown setting {name!r} (one of: {', '.join(self.get_params())})")
-            setattr(self, name, value)
-        return self
-
-    def __repr__(self) -> str:
-        defaults = inspect.signature(type(self)).parameters
-        changed = [f"{k}={v!r}" for k, v in self.get_params().items() if v != defaults[k].default]
-        return f"{type(self).__name__}({', '.join(changed)})"
-
-
-class BSC(_Estimator):
+class BSC(Estimator):
     """Bayesian sequence combination: a hidden Markov model of the truth and a model of each annotator, in one fit.
 
     ``annotator`` is ``acc``, ``spam``, ``cv``, ``cm`` or ``seq``; ``truth`` is ``markov``, ``independent`` or
     ``uniform``; ``text`` says whether words count. ``alpha0``, ``epsilon0``, ``gamma0`` and ``kappa0`` are the priors,
     ``temper`` how far annotators' evidence is trusted. The others are explained in ``docs/settings.md``.
+    Those of ``annotator``, ``epsilon0``, ``temper`` and ``max_passes`` that are ``"auto"`` are chosen by what they
+    predict of annotators who were hidden, and confidence is calibrated in the same way.
 
     After ``fit``: ``result_`` (the consensus), ``trace_`` (bound per pass, reason for stopping), ``annotators_``,
-    ``tagset_``, ``settings_`` and ``meta_`` (version, settings, hash of the input).
+    ``tagset_``, ``settings_``, ``calibration_``, ``choice_`` (what was chosen and why, or ``None``) and ``meta_``
+    (version, settings, hash of the input).
 
     >>> import quorate
     >>> model = BSC(annotator="cm", max_passes=5).fit(quorate.sample())
@@ -149,15 +78,15 @@ class BSC(_Estimator):
         truth: str = "markov",
         text: bool = True,
         alpha0: float = Settings.alpha0,
-        epsilon0: float = Settings.epsilon0,
+        epsilon0: float | Literal["auto"] = Settings.epsilon0,
         gamma0: float = Settings.gamma0,
         kappa0: float = Settings.kappa0,
         habit0: float | None = None,
         zeros: str = Settings.zeros.value,
         inference: str = Settings.inference.value,
-        temper: float = Settings.temper,
+        temper: float | Literal["auto"] = Settings.temper,
         start: str = Settings.start.value,
-        max_passes: int = Settings.max_passes,
+        max_passes: int | Literal["auto"] = Settings.max_passes,
         tolerance: float = Settings.tolerance,
         seed: int | None = None,
         restarts: int = 1,
@@ -167,41 +96,43 @@ class BSC(_Estimator):
         threads: int | None = None,
         engine: str = EngineName.THREADS.value,
         cluster: Any = None,
+        probabilities: bool = True,
     ) -> None:
         self.annotator, self.truth, self.text = annotator, truth, text
         self.alpha0, self.epsilon0, self.gamma0, self.kappa0 = alpha0, epsilon0, gamma0, kappa0
         self.habit0, self.zeros, self.inference, self.temper, self.start = habit0, zeros, inference, temper, start
         self.max_passes, self.tolerance, self.seed, self.restarts = max_passes, tolerance, seed, restarts
         self.decode, self.invalid, self.scheme = decode, invalid, scheme
-        self.threads, self.engine, self.cluster = threads, engine, cluster
+        self.threads, self.engine, self.cluster, self.probabilities = threads, engine, cluster, probabilities
 
-    def fit(
-        self,
-        corpus: Corpus,
-        *,
-        known: Known = None,
-        progress: ProgressCallback | None = None,
-        probabilities: bool | None = None,
-    ) -> Self:
+    def fit(self, corpus: Corpus, *, known: Known = None, progress: ProgressCallback | None = None) -> Self:
         """Learn annotators, truth and text from a corpus, with ``known`` labels clamped; returns self.
 
-        ``progress`` is called after every pass with a :class:`quorate.infer.vb.Progress`. ``probabilities`` says
-        whether those of all labels are kept (``None``: unless the corpus is an encoded one on disk).
+        ``progress`` is called after every pass with a :class:`quorate.infer.vb.Progress`.
         """
         settings = self.checked_settings()
-        return self.fit_prepared(prepare(corpus, settings.scheme, settings.invalid, known), progress, probabilities)
+        return self.fit_prepared(prepare(corpus, settings.scheme, settings.invalid, known), progress)
 
-    def fit_prepared(
-        self, prepared: Prepared, progress: ProgressCallback | None = None, probabilities: bool | None = None
-    ) -> Self:
+    def fit_prepared(self, prepared: Prepared, progress: ProgressCallback | None = None) -> Self:
         """Like ``fit``, on a corpus that was prepared once for several fits."""
-        settings = self.checked_settings()
+        settings, self.calibration_, self.choice_ = self.checked_settings(), AS_STATED, None
+        self._group: list[int] = []  # of annotators who say the same; empty if nobody does
         corpus, tagset, encoded, clamped = prepared
+        free = settings_left_open(self.get_params())
+        if free:
+            report = None if progress is None else _choice_progress(progress)
+            threads = checked_threads(self.threads)
+            self.choice_ = choose(prepared, settings, free, threads=threads, progress=report)
+            settings, self.calibration_ = self.choice_.settings, self.choice_.calibration
+            if self.choice_.same:
+                self._group = self.choice_.group.tolist()
+                encoded = count_as_one(encoded, self.choice_.group)
         with closing(self._engine(corpus, encoded, clamped)) as engine:
+            fit_engine, cells = self._condensed(settings, encoded, clamped) or (engine, encoded.cells)
             fitted = vb.fit(
-                self._condensed(settings, encoded, clamped) or engine,
-                _model(settings, tagset, encoded),
-                encoded.cells,
+                fit_engine,
+                model_of(settings, tagset, encoded),
+                cells,
                 start=settings.start,
                 max_passes=settings.max_passes,
                 tolerance=settings.tolerance,
@@ -211,13 +142,18 @@ class BSC(_Estimator):
             )
             self.settings_, self.tagset_, self.trace_ = settings, tagset, fitted.trace
             self._model, self._names, self._words = fitted.model, encoded.annotators, encoded.words
-            keep = encoded.slices is None if probabilities is None else probabilities
-            by_token = settings.decode is Decode.TOKEN
-            decoded = vb.decode(engine, fitted.model, encoded.cells, by_token=by_token, posteriors=keep)
-        self.annotators_ = summarise(encoded, decoded.cells, fitted.model.annotators)
+            decoded = self._decoded(engine, encoded, as_one=encoded is not prepared.encoded)
+        said = decoded.cells
+        if (
+            encoded is not prepared.encoded and decoded.posterior is not None
+        ):  # whoever counts as one with others is still judged by all they said
+            said = cell_counts_of(prepared.encoded, decoded.posterior)
+        self.annotators_ = summarise(prepared.encoded, said, fitted.model.annotators)
         self.result_ = self._result(corpus, encoded, decoded, trace=fitted.trace)
         self.meta_ = {"method": self.method or f"bsc-{settings.annotator.value}"} | {
-            **_meta(corpus, encoded, clamped, settings.plain()),
+            **meta_of(corpus, encoded, clamped, settings.plain()),
+            "calibration": self.calibration_._asdict(),
+            "why": [] if self.choice_ is None else self.choice_.reasons,
             "passes": fitted.trace.passes,
             "bound": fitted.trace.bound,
             "stopped": fitted.trace.reason.value,
@@ -229,13 +165,25 @@ class BSC(_Estimator):
 
         An annotator who was not there in fitting is taken to behave as the crowd did on average.
         """
+        encoded = self.encoded(corpus)
+        with closing(self._engine(corpus, encoded, None)) as engine:
+            return self._result(corpus, encoded, self._decoded(engine, encoded), trace=None)
+
+    def encoded(self, corpus: Corpus) -> Encoded:
+        """A corpus as arrays, in which names have the numbers that they had in the fit."""
         self._check_fitted()
         encoded = encode(
             corpus, self.tagset_, invalid=self.settings_.invalid, annotators=self._names, words=self._words
         )
-        with closing(self._engine(corpus, encoded, None)) as engine:
-            decoded = vb.decode(engine, self._model, encoded.cells, by_token=self.settings_.decode is Decode.TOKEN)
-        return self._result(corpus, encoded, decoded, trace=None)
+        if not self._group:
+            return encoded
+        strangers = len(encoded.annotators) - len(self._group)
+        group = [*self._group, *range(max(self._group) + 1, max(self._group) + 1 + strangers)]
+        return count_as_one(encoded, np.array(group))
+
+    def sharpened(self, encoded: Encoded) -> tuple[Tables, Chain]:
+        """What the output pass reads, for a corpus that ``encoded`` gave."""
+        return vb.sharpened(self._model, encoded.cells, self.calibration_.sharpness)
 
     def save(self, path: str | Path) -> None:
         """Write what was learned to a file, for :func:`load`."""
@@ -253,6 +201,8 @@ class BSC(_Estimator):
             "tags": {"scheme": self.tagset_.scheme.value, "labels": self.tagset_.labels},
             "annotators": self._names,
             "words": self._words,
+            "calibration": self.calibration_._asdict(),
+            "group": self._group,
         }
         modelfile.save(modelfile.Stored(meta, arrays), path)
 
@@ -261,13 +211,15 @@ class BSC(_Estimator):
         meta, arrays = stored
         model = cls(**meta["fit"]["settings"])
         model.settings_ = settings = model.checked_settings()
+        model.calibration_, model.choice_ = Calibration(**meta["calibration"]), None
+        model._group = list(meta["group"])
         model.meta_ = meta["fit"]
         model.method = meta["fit"].get("method")
         reason = vb.StopReason(meta["fit"]["stopped"])
         model.trace_ = vb.Trace(tuple(meta["bounds"]), reason, tuple(meta["starts"]), meta["seconds"])
         model.tagset_ = TagSet(Scheme(meta["tags"]["scheme"]), tuple(meta["tags"]["labels"]))
         model._names, model._words = tuple(meta["annotators"]), tuple(meta["words"])
-        blank = _parts(settings, model.tagset_, len(model._names), len(model._words))
+        blank = parts_of(settings, model.tagset_, len(model._names), len(model._words))
         model._model = vb.Model(
             blank.truth.restored(arrays),
             blank.annotators.restored(arrays),
@@ -278,40 +230,67 @@ class BSC(_Estimator):
         return model
 
     def checked_settings(self) -> Settings:
-        """The parameters as types; :class:`SettingsError` if one is not possible."""
-        return Settings.of(**{name: value for name, value in self.get_params().items() if name not in _WHERE_IT_RUNS})
+        """The parameters as types, with defaults for what is to be chosen; :class:`SettingsError` if one cannot be."""
+        params = self.get_params()
+        left_open = {*_NOT_THE_MODELS, *settings_left_open(params)}
+        return Settings.of(**{name: value for name, value in params.items() if name not in left_open})
+
+    def _decoded(self, engine: Engine, encoded: Encoded, *, as_one: bool = False) -> Decoded:
+        return vb.decode(
+            engine,
+            self._model,
+            encoded.cells,
+            by_token=self.settings_.decode is Decode.TOKEN,
+            sharpness=self.calibration_.sharpness,
+            posteriors=self.probabilities or as_one,
+        )
 
     def _engine(self, corpus: Corpus, encoded: Encoded, known: NDArray[np.int32] | None) -> Engine:
         kind = engine_named(choice(EngineName, "engine", self.engine), self.cluster)
-        threads = _checked_threads(self.threads)
+        threads = checked_threads(self.threads)
         return kind(encoded, known=known, text=self.text, threads=threads, names=lambda d: corpus[d].where())
 
-    def _condensed(self, settings: Settings, encoded: Encoded, known: NDArray[np.int32] | None) -> ThreadsEngine | None:
-        """An engine over distinct tokens, where neither neighbours nor words count."""
-        if settings.text or settings.truth is TruthModel.MARKOV or (self.engine, self.cluster) != ("threads", None):
+    def _condensed(
+        self, settings: Settings, encoded: Encoded, known: NDArray[np.int32] | None
+    ) -> tuple[ThreadsEngine, Cells] | None:
+        """An engine over distinct tokens, and its cells, where neither neighbours nor words count."""
+        elsewhere = (self.engine, self.cluster) != (EngineName.THREADS, None)
+        if settings.text or settings.truth is TruthModel.MARKOV or elsewhere:
             return None
-        condensed = condense(encoded, known)
+        condensed = condense(encoded, known, by_previous=settings.annotator is AnnotatorModel.SEQ)
         if condensed is None:
             return None
-        return ThreadsEngine(
+        engine = ThreadsEngine(
             condensed.encoded,
             known=condensed.known,
             text=False,
             times=condensed.times,
-            threads=_checked_threads(self.threads),
+            threads=checked_threads(self.threads),
         )
+        return engine, condensed.encoded.cells
 
     def _result(self, corpus: Corpus, encoded: Encoded, decoded: Decoded, *, trace: vb.Trace | None) -> Result:
         settings = {"method": self.method or f"bsc-{self.settings_.annotator.value}", **self.settings_.plain()}
         annotators = self.annotators_
-        return Result(corpus, self.tagset_, encoded.doc_start, decoded, annotators, trace, settings, encoded.repaired)
+        return Result(
+            corpus,
+            self.tagset_,
+            encoded.doc_start,
+            decoded,
+            annotators,
+            trace,
+            settings,
+            encoded.repaired,
+            self.calibration_,
+            self.choice_,
+        )
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "_model"):
             raise SettingsError("this model has not been fitted yet (call fit first)")
 
 
-class MajorityVote(_Estimator):
+class MajorityVote(Estimator):
     """A vote on every token. ``ties`` is ``entity-first``, ``outside-first``, or ``random`` by ``seed``.
 
     >>> import quorate
@@ -334,14 +313,7 @@ class MajorityVote(_Estimator):
         self.ties, self.seed, self.decode, self.invalid = ties, seed, decode, invalid
         self.scheme, self.threads = scheme, threads
 
-    def fit(
-        self,
-        corpus: Corpus,
-        *,
-        known: Known = None,
-        progress: ProgressCallback | None = None,
-        probabilities: bool | None = None,
-    ) -> Self:
+    def fit(self, corpus: Corpus, *, known: Known = None, progress: ProgressCallback | None = None) -> Self:
         """Count the votes; returns self."""
         ties, decode = choice(Ties, "ties", self.ties), choice(Decode, "decode", self.decode)
         invalid = choice(Invalid, "invalid", self.invalid)
@@ -354,7 +326,7 @@ class MajorityVote(_Estimator):
             ties=ties,
             seed=self.seed,
             decode=decode,
-            threads=_checked_threads(self.threads),
+            threads=checked_threads(self.threads),
         )
         self.tagset_ = prepared.tagset
         self.annotators_ = summarise(encoded, votes.decoded.cells, votes.annotators)
@@ -369,7 +341,7 @@ class MajorityVote(_Estimator):
             {"method": self.method, **settings},
             encoded.repaired,
         )
-        self.meta_ = {"method": self.method, **_meta(corpus, encoded, prepared.known, settings)}
+        self.meta_ = {"method": self.method, **meta_of(corpus, encoded, prepared.known, settings)}
         return self
 
     def combine(self, corpus: Corpus) -> Result:
@@ -421,7 +393,7 @@ class Method(NamedTuple):
     """A name for an estimator with some of its parameters set."""
 
     description: str
-    kind: type[BSC] | type[MajorityVote]
+    kind: type[BSC] | type[CRFMA] | type[MajorityVote]
     settings: Mapping[str, Any]
 
 
@@ -430,6 +402,11 @@ _ALONE = {"truth": "independent", "text": False, "temper": 1.0, "invalid": "keep
 
 
 METHODS: dict[str, Method] = {
+    "auto": Method(
+        "annotator model, priors, trust and passes chosen by predicting hidden annotators (default)",
+        BSC,
+        dict.fromkeys(CHOSEN, AUTO),
+    ),
     "mv": Method("majority vote on every token", MajorityVote, {}),
     "best-worker": Method("in each document its best annotator (an oracle: needs gold)", BestWorker, {}),
     "worst-worker": Method("in each document its worst annotator (an oracle: needs gold)", WorstWorker, {}),
@@ -470,6 +447,7 @@ METHODS: dict[str, Method] = {
             "temper": 1.0,
         },
     ),
+    "crf-ma": Method("a CRF over the text, annotators right or wrong by document (needs the extra crf)", CRFMA, {}),
     "bsc-acc": Method("one accuracy for each annotator", BSC, {"annotator": "acc"}),
     "bsc-spam": Method("knows, or guesses from a habit (as in MACE)", BSC, {"annotator": "spam"}),
     "bsc-cv": Method("an accuracy for each true label", BSC, {"annotator": "cv"}),
@@ -482,8 +460,11 @@ METHODS: dict[str, Method] = {
 }
 """The methods by name, as the command line has them."""
 
+DEFAULT_METHOD = "auto"
+"""The method that is used unless another is named."""
 
-def estimator(method: str = "bsc-seq", **settings: Any) -> BSC | MajorityVote:
+
+def estimator(method: str = DEFAULT_METHOD, **settings: Any) -> BSC | CRFMA | MajorityVote:
     """The estimator that a method's name stands for, with some settings changed.
 
     >>> estimator("bsc-cm", max_passes=5)
@@ -503,7 +484,7 @@ def estimator(method: str = "bsc-seq", **settings: Any) -> BSC | MajorityVote:
 
 def aggregate(
     corpus: Corpus,
-    method: str = "bsc-seq",
+    method: str = DEFAULT_METHOD,
     *,
     known: Known = None,
     progress: ProgressCallback | None = None,
@@ -522,8 +503,8 @@ def aggregate(
     return estimator(method, **settings).fit(corpus, known=known, progress=progress).result_
 
 
-def load(path: str | Path) -> BSC:
-    """A fitted model from a file that :meth:`BSC.save` wrote.
+def load(path: str | Path) -> BSC | CRFMA:
+    """A fitted model from a file that :meth:`BSC.save` or :meth:`CRFMA.save` wrote.
 
     >>> import quorate, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -533,58 +514,15 @@ def load(path: str | Path) -> BSC:
     """
     stored = modelfile.load(path)
     try:
-        return BSC._loaded(stored)
+        return (CRFMA.loaded if stored.meta["estimator"] == "CRFMA" else BSC._loaded)(stored)
     except (KeyError, TypeError, ValueError, IndexError) as error:
         raise ModelFileError(f"{path}: a damaged model file: {error!r} (fit and save it again)") from None
 
 
-def _meta(
-    corpus: Corpus, encoded: Encoded, known: NDArray[np.int32] | None, settings: dict[str, Any]
-) -> dict[str, Any]:
-    """What is worth keeping with the output: from what, and how, it was made."""
-    return {
-        "version": quorate.__version__,
-        "settings": settings,
-        "labels": list(encoded.tagset.labels),
-        "inputs": corpus.digests,
-        "documents": len(corpus),
-        "tokens": encoded.n_tokens,
-        "annotators": len(encoded.annotators),
-        "known": 0 if known is None else int((known >= 0).sum()),
-        "repaired": encoded.repaired,
-    }
+def _choice_progress(progress: ProgressCallback) -> Callable[[int, int, str], None]:
+    """The steps of a choice, told as passes are."""
 
+    def report(step: int, steps: int, note: str) -> None:
+        progress(vb.Progress(0, 1, step, steps, note=note))
 
-class _Parts(NamedTuple):
-    truth: Truth
-    annotators: Annotators
-    text: Words | None
-
-
-def _parts(settings: Settings, tagset: TagSet, n_annotators: int, n_words: int) -> _Parts:
-    """The model's parts before any data."""
-    prior = AnnotatorPrior(
-        tagset,
-        settings.alpha0,
-        settings.epsilon0,
-        moved=settings.zeros is Zeros.MOVED,
-        forbid=settings.invalid is not Invalid.KEEP,
-        habit0=settings.habit0,
-        point=settings.inference is not Inference.VB,
-    )
-    point = settings.inference is Inference.EM
-    return _Parts(
-        _TRUTHS[settings.truth].of(tagset, settings.gamma0, point=point),
-        _ANNOTATORS[settings.annotator].of(prior, n_annotators),
-        Words.of(n_words, len(tagset.labels), settings.kappa0, point=point) if settings.text else None,
-    )
-
-
-def _model(settings: Settings, tagset: TagSet, encoded: Encoded) -> vb.Model:
-    return vb.Model(*_parts(settings, tagset, len(encoded.annotators), len(encoded.words)), settings.temper)
-
-
-def _checked_threads(threads: int | None) -> int | None:
-    if threads is not None and threads < 1:
-        raise SettingsError(f"threads must be 1 or more, not {threads}")
-    return threads
+    return report

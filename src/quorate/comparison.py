@@ -193,7 +193,7 @@ def compare(
         if progress is not None:
             progress(number, len(methods), method)
         with _measured() as cost:
-            result = models[method].fit(corpus, probabilities=True).result_
+            result = models[method].fit(corpus).result_
         answers = Answers.of(result, chosen)
         fitted.append((method, score_answers(answers), cost["seconds"], cost["megabytes"], _tallies(answers)))
     tallies = {method: tally for method, _, _, _, tally in fitted}

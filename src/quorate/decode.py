@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,12 +17,19 @@ from quorate.corpus import Corpus, Document
 from quorate.errors import SettingsError
 from quorate.files import written_whole
 from quorate.formats import jsonl
+from quorate.heldout import consensus_spans
 from quorate.infer.engine import Decoded
 from quorate.infer.vb import Trace
 from quorate.summaries import AnnotatorSummaries
 from quorate.tags import TagSet
+from quorate.trust import AS_STATED, Calibration, Certificate, certify
 
-__all__ = ["Consensus", "ConsensusSpan", "Result"]
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from quorate.automatic import Choice
+
+__all__ = ["Accepted", "Consensus", "ConsensusSpan", "Result"]
 
 Floats = NDArray[np.float64]
 
@@ -64,6 +74,23 @@ class Consensus:
             return " ".join(document.tokens[span.start : span.end])
         return document.text[document.offsets[span.start][0] : document.offsets[span.end - 1][1]]
 
+    def _repr_html_(self) -> str:
+        from quorate import notebook
+
+        return notebook.consensus_html(self)
+
+
+class Accepted(NamedTuple):
+    """Positions of the documents that meet an expected precision, and of the others; and that precision.
+
+    >>> Accepted([0, 2], [1], 0.96).review
+    [1]
+    """
+
+    documents: list[int]
+    review: list[int]
+    precision: float
+
 
 class Result:
     """The consensus on every document of a corpus, in its order, and how it came about.
@@ -88,10 +115,67 @@ class Result:
         trace: Trace | None,
         settings: dict[str, Any],
         repaired: int,
+        calibration: Calibration = AS_STATED,
+        choice: Choice | None = None,
     ) -> None:
         self.corpus, self.tagset = corpus, tagset
         self.annotators, self.trace, self.settings, self.repaired = annotators, trace, settings, repaired
+        self.calibration, self.choice = calibration, choice
         self._doc_start, self._decoded = doc_start, decoded
+
+    @property
+    def settings_(self) -> dict[str, Any]:
+        """The settings that were used and, if they were chosen, ``why``."""
+        return self.settings | ({} if self.choice is None else {"why": self.choice.reasons})
+
+    @cached_property
+    def certificate(self) -> Certificate:
+        """What F1 is to be expected of this consensus, with an interval, from its probabilities alone.
+
+        >>> import quorate
+        >>> certificate = quorate.aggregate(quorate.sample()).certificate
+        >>> certificate.low < certificate.f1 < certificate.high
+        True
+        """
+        spans = consensus_spans(self._decoded, self.tagset)
+        document = np.searchsorted(self._doc_start, spans.start, side="right") - 1
+        posterior, opens = self._kept_posterior(), self.tagset.opens
+        if self.tagset.outside is None:
+            stated, everything = posterior[spans.start, self._decoded.path], np.diff(self._doc_start).astype(np.float64)
+            return certify(document, stated, self.calibration, everything, everything)
+        stated = self._decoded.span_probability[spans.start]
+        if not opens.any():  # where no label says that a span begins, those that were missed are not seen
+            given = np.bincount(document, minlength=len(self)).astype(np.float64)
+            return certify(document, stated, self.calibration, given, given)
+        sharp = posterior ** (1 / self.calibration.sharpness)
+        sharp /= sharp.sum(axis=1, keepdims=True)
+        openings = (np.concatenate([[0.0], np.cumsum(p[:, opens].sum(axis=1))]) for p in (sharp, posterior))
+        return certify(document, stated, self.calibration, *(np.diff(total[self._doc_start]) for total in openings))
+
+    def accept(self, precision: float) -> Accepted:
+        """Part the documents: those whose spans together meet an expected precision, and those for a person to see.
+
+        Documents are taken from the surest on, as many as will do. One without any span counts as one that is right if
+        it has none.
+
+        >>> import quorate
+        >>> accepted = quorate.aggregate(quorate.sample()).accept(0.9)
+        >>> accepted.precision >= 0.9, len(accepted.documents) + len(accepted.review)
+        (True, 320)
+        """
+        if not 0 < precision < 1:
+            raise SettingsError(f"accept must be a precision above 0 and below 1, not {precision}")
+        spans = [self._spans(d) for d in range(len(self))]
+        count = np.array([max(len(one), 1) for one in spans], np.float64)
+        sure = self.confidence
+        right = np.array([sum(s.confidence for s in one) if one else sure[d] for d, one in enumerate(spans)])
+        order = np.argsort(-right / count, kind="stable")
+        expected = np.cumsum(right[order]) / np.cumsum(count[order])
+        enough = np.flatnonzero(expected >= precision)
+        n = int(enough[-1]) + 1 if len(enough) else 0
+        return Accepted(
+            sorted(order[:n].tolist()), sorted(order[n:].tolist()), float(expected[n - 1]) if n else math.nan
+        )
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -118,20 +202,53 @@ class Result:
         """For every document, ``[L, J]`` the probability of every label at every token."""
         return [self._posterior(d) for d in range(len(self))]
 
+    def _kept_posterior(self) -> Floats:
+        if len(self._decoded.token_probability):
+            raise SettingsError("the probabilities of all labels were not kept (fit with probabilities=True)")
+        return self._decoded.posterior
+
     def _posterior(self, d: int) -> Floats:
-        if self._decoded.posterior is None:
-            raise SettingsError(
-                "the probabilities of all labels were not kept (fit an encoded corpus with probabilities=True)"
-            )
-        return self._decoded.posterior[self._tokens(d)]
+        return self._kept_posterior()[self._tokens(d)]
 
     def _confidences(self, d: int) -> Floats:
         """``[L]`` The probability of every emitted tag."""
         tokens = self._tokens(d)
-        if self._decoded.token_probability is not None:
+        if len(self._decoded.token_probability):
             return self._decoded.token_probability[tokens]
         path = self._decoded.path[tokens]
         return self._posterior(d)[np.arange(len(path)), path]
+
+    def only(self, documents: Sequence[int]) -> Result:
+        """The same for some of the documents, by their positions.
+
+        >>> import quorate
+        >>> result = quorate.aggregate(quorate.sample(), "mv")
+        >>> result.only([3, 5])[1].tags == result[5].tags
+        True
+        """
+        decoded, chosen = self._decoded, np.asarray(documents, np.int64)
+        lengths = np.diff(self._doc_start)[chosen]
+        doc_start = np.concatenate([[0], np.cumsum(lengths)])
+        shift = np.repeat(self._doc_start[chosen] - doc_start[:-1], lengths)
+        token = np.arange(doc_start[-1]) + shift
+        span_end = decoded.span_end[token]
+        part = decoded._replace(
+            posterior=decoded.posterior if len(decoded.token_probability) else decoded.posterior[token],
+            token_probability=decoded.token_probability[token] if len(decoded.token_probability) else np.zeros(0),
+            path=decoded.path[token],
+            log_probability=decoded.log_probability[chosen],
+            log_z=decoded.log_z[chosen],
+            span_end=np.where(span_end > 0, span_end - shift, 0).astype(np.int32),
+            span_probability=decoded.span_probability[token],
+        )
+        result = copy(self)
+        result.__dict__.pop("certificate", None)
+        result.corpus, result._doc_start, result._decoded = (
+            Corpus([self.corpus[int(d)] for d in chosen]),
+            doc_start,
+            part,
+        )
+        return result
 
     def write(self, path: str | Path, *, probabilities: bool = False) -> None:
         """Write the consensus as JSONL, whole or not at all; ``-`` is standard output.
@@ -147,6 +264,34 @@ class Result:
         with written_whole(path) as stream:
             jsonl.write(self, stream, probabilities=probabilities)
 
+    def plot_annotators(self, *, groups: int | None = None, name: str | None = None, bars: bool = False) -> Figure:
+        """A matplotlib figure of groups of like annotators, or of one: a column a group, a row a previous label.
+
+        ``groups`` is chosen unless given; ``bars`` draws bars in 3D in place of heat maps.
+        """
+        from quorate import figures
+
+        return figures.annotators_figure(self.annotators, self.tagset, groups=groups, name=name, bars=bars)
+
+    def plot_document(self, key: int | str) -> Figure:
+        """A matplotlib figure of a document, by its position or id: the consensus and everybody's version."""
+        from quorate import figures
+
+        return figures.document_figure(self[key], self.tagset)
+
+    def plot_trace(self) -> Figure:
+        """A matplotlib figure of the bound, pass by pass."""
+        if self.trace is None:
+            raise SettingsError("this result was not fitted pass by pass, so there is no trace to draw")
+        from quorate import figures
+
+        return figures.trace_figure(self.trace)
+
+    def _repr_html_(self) -> str:
+        from quorate import notebook
+
+        return notebook.result_html(self)
+
     def __len__(self) -> int:
         return len(self.corpus)
 
@@ -156,7 +301,7 @@ class Result:
     def __getitem__(self, key: int | str) -> Consensus:
         """The consensus on a document, by its position or its id."""
         d = self.corpus.position(key) if isinstance(key, str) else range(len(self))[key]
-        kept = self._decoded.posterior is not None
+        kept = not len(self._decoded.token_probability)
         return Consensus(
             self.corpus[d],
             self._tags(d),
@@ -180,8 +325,9 @@ class Result:
         first = int(self._doc_start[d])
         ends = self._decoded.span_end[self._tokens(d)]
         spans = []
-        for start in np.flatnonzero(ends).tolist():
+        starts = np.flatnonzero(ends)
+        confidences = self.calibration.spans(self._decoded.span_probability[first + starts])
+        for start, confidence in zip(starts.tolist(), confidences, strict=True):
             label = self.tagset.parts[self._decoded.path[first + start]][1]
-            confidence = float(self._decoded.span_probability[first + start])
-            spans.append(ConsensusSpan(start, int(ends[start]) - first, label, confidence))
+            spans.append(ConsensusSpan(start, int(ends[start]) - first, label, float(confidence)))
         return spans

@@ -37,8 +37,8 @@ def annotator_table(rows: Iterable[AnnotatorSummary], made_as: Mapping[str, str]
 def show(corpus: Corpus, console: Console, *, written: str | None = None) -> None:
     """Combine the sample with majority vote and with BSC, and print what came of it."""
     gold = [document.gold or () for document in corpus]
-    results = {method: aggregate(corpus, method) for method in ("mv", "bsc-seq")}
-    best = results["bsc-seq"]
+    results = {method: aggregate(corpus, method) for method in ("mv", "auto")}
+    best = results["auto"]
     console.print(
         f"[bold]A sample crowd[/bold]: {len(corpus)} sentences, {corpus.tokens:,} tokens, "
         f"{len(corpus.annotators)} annotators, five to a sentence."
@@ -51,7 +51,7 @@ def show(corpus: Corpus, console: Console, *, written: str | None = None) -> Non
     for method, result in results.items():
         spans = score.strict(result.tags, gold)
         entropy = score.cross_entropy(result.probabilities, gold, result.labels)
-        name = {"mv": "majority vote", "bsc-seq": "quorate (bsc-seq)"}[method]
+        name = {"mv": "majority vote", "auto": "quorate"}[method]
         table.add_row(name, *(f"{100 * value:.1f}" for value in spans), f"{entropy.mean:.3f}")
     console.print(table)
     console.print("\n[bold]Who is who[/bold], as learned without gold:\n")

@@ -203,7 +203,7 @@ def _unknown(document: Document, position: int, tag: str, known: Sequence[Tag]) 
 
 
 def _code_of(tagset: TagSet) -> dict[Tag, int]:
-    return dict(tagset.index) | {None: MISSING}
+    return dict(tagset.reads) | {None: MISSING}
 
 
 def _hard_events(
@@ -367,9 +367,9 @@ def _distribution(document: Document, position: int, tag: Tag | SoftTag, tagset:
         return None
     now: NDArray[np.float64] = np.zeros(len(tagset.labels))
     for name, probability in (tag if isinstance(tag, Mapping) else {tag: 1.0}).items():
-        if name not in tagset.index:
+        if name not in tagset.reads:
             raise _unknown(document, position, name, tagset.labels)
-        now[tagset.index[name]] = probability
+        now[tagset.reads[name]] += probability
     total = now.sum()
     if not (np.isfinite(total) and total > 0 and (now >= 0).all()):
         raise InputError(f"{dict(tag)!r} is not a distribution over tags", where=document.where(position))  # type: ignore[arg-type]

@@ -10,17 +10,13 @@ from numpy.typing import NDArray
 
 from quorate.encode import Encoded
 from quorate.infer.annotators import AnnotatorPrior, ConfusionMatrix
-from quorate.infer.engine import Decoded, Tables, ThreadsEngine
-from quorate.infer.truth import Uniform
+from quorate.infer.engine import Decoded, ThreadsEngine
 from quorate.settings import Decode, Ties
 from quorate.tags import TagSet
 
 __all__ = ["Votes", "majority", "one_worker_a_document"]
 
 Floats = NDArray[np.float64]
-
-_NO_VOTE = 1e-100
-_TIE = 1e-9
 
 
 class Votes(NamedTuple):
@@ -49,32 +45,19 @@ def majority(
     engine = ThreadsEngine(voters or encoded, known=known, text=False, threads=threads)
     J = len(encoded.tagset.labels)
     cells = engine.vote(np.eye(J)[encoded.cells.label], 0.0).cells
-    shares = engine.posterior.copy()
     if voters is not None:
-        cells = ThreadsEngine(encoded, text=False, threads=threads).cell_counts(shares)
-
-    # Each token's shares enter the decoder as the row of a word that occurs nowhere else.
-    rows = np.log(np.maximum(shares, _NO_VOTE)) - _TIE * _tie_rank(encoded, ties, seed)
-    no_events = replace(
-        encoded,
-        word=np.arange(encoded.n_tokens, dtype=np.int32),
-        event_start=np.zeros(encoded.n_tokens + 1, np.int64),
-        event_cell=np.zeros(0, np.int32),
-        event_weight=None,
-    )
-    decoder = ThreadsEngine(no_events, text=False, threads=threads)
-    chain = Uniform(J).chain()
-    decoded = decoder.decode(Tables(np.zeros((0, J)), rows), chain, by_token=decode is Decode.TOKEN)
+        cells = ThreadsEngine(encoded, text=False, threads=threads).cell_counts(engine.posterior)
+    decoded = engine.decode_votes(_tie_rank(encoded, ties, seed), by_token=decode is Decode.TOKEN)
     prior = AnnotatorPrior(encoded.tagset, 1.0, 1.0)
     model = ConfusionMatrix.of(prior, len(encoded.annotators)).updated(encoded.cells, cells)
-    return Votes(decoded._replace(posterior=shares, cells=cells), model)
+    return Votes(decoded._replace(cells=cells), model)
 
 
 def _tie_rank(encoded: Encoded, ties: Ties, seed: int) -> Floats:
-    """``[J]`` or ``[N, J]`` The order in which labels win ties."""
+    """``[1, J]`` or ``[N, J]`` The order in which labels win ties."""
     if ties is Ties.RANDOM:
         return np.random.default_rng(seed).random((encoded.n_tokens, len(encoded.tagset.labels)))
-    return _fixed_rank(encoded.tagset, ties)
+    return _fixed_rank(encoded.tagset, ties)[None]
 
 
 def _fixed_rank(tagset: TagSet, ties: Ties) -> Floats:

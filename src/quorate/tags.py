@@ -139,7 +139,8 @@ class TagSet:
         """The tag set that these tags belong to; the scheme is inferred unless given.
 
         Tags that begin with ``B-``, ``I-``, ``E-`` or ``S-`` make it a span scheme: BIOES if any is ``E-`` or ``S-``,
-        BIO if any is ``B-``, IO otherwise. Without any such tag the scheme is plain.
+        BIO if any is ``B-``, IO otherwise. Without any such tag the scheme is plain. Where IO is asked for, tags of the
+        other two are read as ``I-``: that is how spans are written before anybody says in which scheme they are wanted.
 
         >>> TagSet.infer(["O", "I-PER", "B-PER"]).scheme
         <Scheme.BIO: 'bio'>
@@ -160,7 +161,8 @@ class TagSet:
         if scheme is Scheme.PLAIN:
             tagset = cls.of_types(scheme, used)
         else:
-            stray = [tag for tag in used if tag != OUTSIDE and _split(tag)[0] not in _PREFIXES[scheme]]
+            readable = _PREFIXES[Scheme.BIOES if scheme is Scheme.IO else scheme]
+            stray = [tag for tag in used if tag != OUTSIDE and _split(tag)[0] not in readable]
             if stray:
                 raise UnknownTagError(stray[0], scheme)
             tagset = cls.of_types(scheme, (_split(tag)[1] for tag in used if tag != OUTSIDE))
@@ -173,6 +175,18 @@ class TagSet:
     def index(self) -> dict[str, int]:
         """From label to its position."""
         return {label: position for position, label in enumerate(self.labels)}
+
+    @cached_property
+    def reads(self) -> dict[str, int]:
+        """From every tag that can be read to a label's position; in IO ``B-``, ``E-`` and ``S-`` are read as ``I-``.
+
+        >>> TagSet.infer(["O", "B-PER"], Scheme.IO).reads["B-PER"]
+        1
+        """
+        aliases: dict[str, int] = {}
+        if self.scheme is Scheme.IO:
+            aliases = {f"{p}-{kind}": self.index[f"I-{kind}"] for kind in self.types for p in _PREFIXES[Scheme.BIOES]}
+        return aliases | self.index
 
     @property
     def outside(self) -> int | None:
@@ -192,6 +206,23 @@ class TagSet:
         if self.scheme is Scheme.PLAIN:
             return self.labels
         return tuple(sorted({kind for prefix, kind in self.parts if prefix}))
+
+    @cached_property
+    def opens(self) -> NDArray[np.bool_]:
+        """``[J]``: does a span always begin at this label? In IO none says so."""
+        return np.array([prefix in ("B", "S") for prefix, _ in self.parts])
+
+    @cached_property
+    def closes(self) -> NDArray[np.bool_]:
+        """``[J]``: does a span always end with this label?"""
+        return np.array([prefix in ("E", "S") for prefix, _ in self.parts])
+
+    @cached_property
+    def type_of(self) -> NDArray[np.int64]:
+        """``[J]``: which of ``types`` a label belongs to, −1 for ``O``."""
+        if self.scheme is Scheme.PLAIN:
+            return np.arange(len(self.labels))
+        return np.array([self.types.index(kind) if prefix else -1 for prefix, kind in self.parts])
 
     @cached_property
     def allowed(self) -> NDArray[np.bool_]:

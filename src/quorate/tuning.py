@@ -125,7 +125,7 @@ def _model(method: str, settings: Mapping[str, Any]) -> BSC:
 def _trial(
     prepared: Prepared, chosen: Sequence[int], method: str, fixed: Mapping[str, Any], point: dict[str, float]
 ) -> Trial:
-    result = _model(method, {**fixed, **point, "threads": 1}).fit_prepared(prepared, probabilities=True).result_
+    result = _model(method, {**fixed, **point, "threads": 1}).fit_prepared(prepared).result_
     documents = [result[position] for position in chosen]
     gold = [one.document.gold for one in documents]
     entropy = score.cross_entropy([one.probabilities for one in documents], gold, result.labels).mean

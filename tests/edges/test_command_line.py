@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -65,9 +66,11 @@ def test_aggregate_to_a_file(run: Run, crowd: Path, tmp_path: Path) -> None:
     assert " passes in " in err
     assert "gold in the input was not used" in err
     meta = json.loads((tmp_path / "meta.json").read_text())
-    assert meta["method"] == "bsc-seq"
+    assert meta["method"] == "auto"
     assert meta["inputs"] == corpus.digests
-    assert meta["settings"]["annotator"] == "seq"
+    assert meta["settings"]["annotator"] in ("cm", "seq", "cv", "spam")
+    assert meta["why"][0].startswith(meta["settings"]["annotator"])
+    assert "too few annotators share documents to choose by" in err
     assert meta["version"] == quorate.__version__
     assert quorate.load(tmp_path / "m.quorate").meta_["inputs"] == corpus.digests
     assert sorted(p.name for p in tmp_path.iterdir()) == ["crowd.jsonl", "m.quorate", "meta.json", "out.jsonl"]
@@ -78,12 +81,13 @@ def test_every_option_reaches_the_model(run: Run, crowd: Path, tmp_path: Path) -
         "scheme": "bio", "invalid": "keep", "max_passes": 3, "tolerance": 0.5, "seed": 4, "restarts": 2,
         "start": "prior", "truth": "independent", "alpha0": 2.0, "epsilon0": 3.0, "gamma0": 4.0, "kappa0": 5.0,
         "zeros": "dropped", "temper": 0.9, "decode": "token", "inference": "vb", "habit0": 0.5,
+        "annotator": "seq",
     }  # fmt: skip
     flags = [part for name, value in options.items() for part in (f"--{name.replace('_', '-')}", value)]
     code, _, _ = run("aggregate", crowd, *flags, "--no-text", "--threads", 1, "--meta", "meta.json", "-q")
     assert code == 0
     settings = json.loads((tmp_path / "meta.json").read_text())["settings"]
-    assert settings == {**options, "annotator": "seq", "text": False}
+    assert settings == {**options, "text": False}
 
 
 def test_standard_input_and_output(run: Run, crowd: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -142,6 +146,10 @@ def test_gzipped_output_reads_back(run: Run, crowd: Path) -> None:
     assert len(quorate.read(crowd.with_name("sample.jsonl.gz"))) == 320
 
 
+def _help_of(option: Any) -> str:
+    return (getattr(option, "help", None) or "").replace("(default: auto", "(default auto")
+
+
 def test_defaults_in_the_help_are_the_defaults(run: Run) -> None:
     import re
 
@@ -153,8 +161,8 @@ def test_defaults_in_the_help_are_the_defaults(run: Run) -> None:
     options = typer.main.get_command(app).commands["aggregate"].params  # type: ignore[attr-defined]
     checked = 0
     for option in options:
-        told = re.search(r"\(default ([^)]*)\)|(\w+) \(default\)", getattr(option, "help", None) or "")
-        if told and hasattr(Settings(), option.name):
+        told = re.search(r"\(default (?!:)(?:auto chooses, others )?([^)]*)\)|(\w+) \(default\)", _help_of(option))
+        if told and told[1] != "auto chooses" and hasattr(Settings(), option.name):
             value = Settings().plain()[option.name]
             assert (told[1] or told[2]) == (f"{value:g}" if isinstance(value, int | float) else value)
             checked += 1
@@ -189,7 +197,7 @@ def test_predict_with_a_tag_the_model_does_not_know(run: Run, crowd: Path) -> No
 
 
 def test_methods_version_and_demo(run: Run) -> None:
-    rivals = "mv best-worker worst-worker ds ibcc mace hmm-crowd"
+    rivals = "auto mv best-worker worst-worker ds ibcc mace hmm-crowd crf-ma"
     own = "bsc-acc bsc-spam bsc-cv bsc-cm bsc-seq bsc-cm-notext bsc-seq-notext bsc-cm-notrans bsc-seq-notrans"
     assert [line.split()[0] for line in run("methods")[1].splitlines()] == [*rivals.split(), *own.split()]
     assert run("--version")[1] == f"quorate {quorate.__version__}\n"
@@ -205,7 +213,7 @@ def test_methods_version_and_demo(run: Run) -> None:
     ("arguments", "message"),
     [
         (["aggregate", "nothing.jsonl"], "nothing.jsonl: no such file"),
-        (["aggregate", "crowd.jsonl", "--method", "best"], "unknown method 'best' (one of: mv, "),
+        (["aggregate", "crowd.jsonl", "--method", "best"], "unknown method 'best' (one of: auto, mv, "),
         (
             ["aggregate", "crowd.jsonl", "--invalid", "mend"],
             "invalid 'mend' is not known (one of: repair, keep, error)",
@@ -387,3 +395,67 @@ def test_datasets(run: Run, crowd: Path) -> None:
     assert "cannot be read as a zip archive" in err
     code, _, err = run("datasets", "convert", "arg", crowd)
     assert (code, err) == (2, "quorate: unknown dataset 'arg' (one of: ner, pico)\n")
+
+
+def test_report_and_review(run: Run, crowd: Path) -> None:
+    code, out, err = run("report", crowd, "-o", "report.html", "--documents", 5, "--title", "Round <2>")
+    assert (code, out) == (0, "")
+    assert "report.html" in err
+    page = Path("report.html").read_text(encoding="utf-8")
+    assert "<title>Round &lt;2&gt;</title>" in page
+    review = {"id": "s001", "tags": ["O"] * len(quorate.sample()["s001"].tokens)}
+    Path("review.jsonl").write_text(json.dumps(review))
+    code, _, _ = run("report", crowd, "-o", "again.html", "--known", "review.jsonl", "--documents", "all", "-q")
+    assert code == 0
+    assert '"id":"s001"' in (again := Path("again.html").read_text(encoding="utf-8"))
+    assert again.count('"known":true') == 1
+
+
+def test_report_beside_an_aggregate(run: Run, crowd: Path) -> None:
+    arguments = ("-o", "consensus.jsonl", "--report", "report.html", "--save", "m.quorate", "--max-passes", 3)
+    assert run("aggregate", crowd, *arguments)[0] == 0
+    assert Path("report.html").read_text(encoding="utf-8").startswith("<!doctype html>")
+    assert len(Path("consensus.jsonl").read_text(encoding="utf-8").splitlines()) == 60
+    code, _, _ = run("report", crowd, "--model", "m.quorate", "-o", "applied.html", "-q")
+    assert code == 0
+    code, out, _ = run("report", crowd, "-o", "-", "-q", "--method", "mv")
+    assert code == 0
+    assert out.startswith("<!doctype html>")
+
+
+def test_plots(run: Run, crowd: Path) -> None:
+    assert run("aggregate", crowd, "-o", "c.jsonl", "--save", "m.quorate", "--max-passes", 2)[0] == 0
+    assert run("plot", "annotators", "m.quorate", "-o", "figure.pdf", "--groups", 2, "--previous", "O")[0] == 0
+    assert Path("figure.pdf").read_bytes().startswith(b"%PDF")
+    assert (
+        run("plot", "annotators", "m.quorate", "-o", "a.svg", "--annotator", "ana", "--bars", "--previous", "O")[0] == 0
+    )
+    assert b"<svg" in Path("a.svg").read_bytes()
+    assert run("plot", "trace", "m.quorate", "-o", "trace.png")[0] == 0
+    assert Path("trace.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("report", "CROWD", "--documents", "few"), "--documents 'few' is not a number, nor 'all'"),
+        (("report", "CROWD", "--groups", 0), "--groups must be 1 or more, not 0"),
+        (("report", "CROWD", "--groups", 13), "12 annotators cannot be put into 13 groups"),
+        (("report", "CROWD", "--split", "dev"), "no document is of split 'dev'"),
+        (("report", "CROWD", "--model", "m.quorate", "--method", "mv"), "--model brings its own method"),
+        (("report", "CROWD", "--model", "none.quorate"), "none.quorate: no such file"),
+        (("report", "CROWD", "-o", "no/such/folder.html"), "no such folder"),
+        (("report", "CROWD", "-o", "CROWD"), "this is an input, which would be lost"),
+        (("plot", "annotators", "m.quorate", "-o", "figure.gif"), "not a figure's name"),
+        (("plot", "annotators", "none.quorate", "-o", "figure.pdf"), "none.quorate: no such file"),
+        (("plot", "trace", "CROWD", "-o", "trace.pdf"), "not a model file"),
+    ],
+)
+def test_reports_that_cannot_be(run: Run, crowd: Path, arguments: tuple[object, ...], said: str) -> None:
+    given = [crowd if argument == "CROWD" else argument for argument in arguments]
+    code, out, err = run(*given, *(["-q"] if arguments[0] == "report" else []))
+    assert (code, out) == (2, "")
+    assert said in err
+    assert err.startswith("quorate: ")
+    assert err.count("\n") == 1
+    assert "Traceback" not in err

@@ -247,3 +247,44 @@ def test_independent_tokens_equal_a_chain_with_equal_rows() -> None:
     np.testing.assert_allclose(posterior, problem.engine.posterior, **CLOSE)
     np.testing.assert_allclose(alone.labels.all, coupled.labels.all, **CLOSE)
     np.testing.assert_allclose(alone.cells, coupled.cells, **CLOSE)
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("by_token", [False, True])
+def test_decoding_independent_tokens_equals_decoding_such_a_chain(scheme: Scheme, by_token: bool) -> None:
+    n_spans = 0
+    for seed in range(4):
+        problem = Problem(np.random.default_rng(seed), scheme, known=seed % 2 == 1)
+        row = np.log(np.random.default_rng(seed).dirichlet(np.ones(len(problem.tags.labels))))
+        chain = Chain(row, np.tile(row, (len(row), 1)), np.zeros(len(row)), False)
+        alone = problem.engine.decode(problem.tables, chain, by_token=by_token)
+        coupled = problem.engine.decode(problem.tables, chain._replace(coupled=True), by_token=by_token)
+        for one, other in zip(alone, coupled, strict=True):
+            np.testing.assert_allclose(one, other, **CLOSE)
+        n_spans += np.count_nonzero(alone.span_end)
+    assert n_spans > 0 or scheme is Scheme.PLAIN
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("by_token", [False, True])
+def test_decoding_votes_equals_decoding_their_logarithms(scheme: Scheme, by_token: bool) -> None:
+    """Two routes to one answer: shares of votes, and a chain whose evidence they are."""
+    problem = Problem(np.random.default_rng(5), scheme, known=False)
+    J, encoded = len(problem.tags.labels), problem.encoded
+    engine = ThreadsEngine(encoded, text=False)
+    engine.vote(np.eye(J)[encoded.cells.label], 0.3)
+    rank = np.random.default_rng(0).permutation(J).astype(np.float64)
+    votes = engine.decode_votes(rank[None], by_token=by_token)
+
+    tokens = Corpus([Document(d.id, tuple(f"{d.id}:{t}" for t in range(len(d.tokens)))) for d in problem.corpus])
+    every = [token for document in tokens for token in document.tokens]
+    one_word_a_token = ThreadsEngine(encode(tokens, problem.tags, words=every))
+    rows = np.log(votes.posterior) - 1e-9 * rank
+    row = np.full(J, -np.log(J))
+    chain = Chain(row, np.tile(row, (J, 1)), np.zeros(J), True)
+    expected = one_word_a_token.decode(Tables(np.zeros((0, J)), rows), chain, by_token=by_token)
+    np.testing.assert_array_equal(votes.path, expected.path)
+    np.testing.assert_array_equal(votes.span_end, expected.span_end)
+    np.testing.assert_allclose(votes.posterior, expected.posterior, atol=1e-7)
+    np.testing.assert_allclose(votes.log_probability, expected.log_probability, atol=1e-6)
+    np.testing.assert_allclose(votes.span_probability, expected.span_probability, atol=1e-7)

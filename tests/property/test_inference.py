@@ -13,6 +13,7 @@ import quorate
 from problems import random_corpus, tagset
 from quorate import BSC, Corpus, Document, Result
 from quorate.encode import encode
+from quorate.infer.annotators import AnnotatorPrior, ConfusionMatrix
 from quorate.infer.condense import condense
 from quorate.infer.engine import Tables, ThreadsEngine
 from quorate.infer.truth import Independent, Markov
@@ -235,7 +236,7 @@ def test_distinct_tokens_give_the_counts_of_all_tokens(case: dict) -> None:
     corpus = Corpus([*once, *(replace(document, id=f"{document.id} again") for document in once)])
     encoded = encode(corpus, tags)
     known = np.where(np.arange(encoded.n_tokens) % 5 == 0, 1, -1).astype(np.int32) if case["known"] else None
-    condensed = condense(encoded, known)
+    condensed = condense(encoded, known, by_previous=True)
     assert condensed is not None
     assert condensed.times.sum() == encoded.n_tokens
     assert len(condensed.times) < encoded.n_tokens
@@ -253,3 +254,22 @@ def test_distinct_tokens_give_the_counts_of_all_tokens(case: dict) -> None:
         np.testing.assert_allclose(one.log_z, other.log_z, rtol=1e-9)
         np.testing.assert_allclose(one.cells, other.cells, rtol=1e-9, atol=1e-12)
         np.testing.assert_allclose(one.labels.all, other.labels.all, rtol=1e-9)
+
+
+@FEW
+@given(problem)
+def test_distinct_tokens_without_previous_labels_give_the_same_annotators(case: dict) -> None:
+    once, tags = corpus_of(case["seed"], case["scheme"]), tagset(case["scheme"], 2)
+    encoded = encode(Corpus([*once, *(replace(document, id=f"{document.id} again") for document in once)]), tags)
+    condensed = condense(encoded, None, by_previous=False)
+    assert condensed is not None
+    cells = condensed.encoded.cells
+    assert np.all(np.diff(cells.keys) > 0)
+    model = ConfusionMatrix.of(AnnotatorPrior(tags, 1.0, 2.0), len(encoded.annotators))
+    chain, no_words = Independent.of(tags, 1.0).chain(), np.zeros((0, len(tags.labels)))
+    whole = ThreadsEngine(encoded, text=False).run(Tables(model.log_lik(encoded.cells), no_words), chain)
+    distinct = ThreadsEngine(condensed.encoded, text=False, times=condensed.times)
+    counts = distinct.run(Tables(model.log_lik(cells), no_words), chain)
+    np.testing.assert_allclose(counts.log_z, whole.log_z, rtol=1e-9)
+    one, other = model.updated(encoded.cells, whole.cells), model.updated(cells, counts.cells)
+    np.testing.assert_allclose(one.counts, other.counts, rtol=1e-9, atol=1e-12)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
+import quorate
 from quorate import Corpus, Document, InputError
 from quorate.encode import encode, encode_known
 from quorate.tags import Invalid, Scheme, TagSet
@@ -125,3 +128,23 @@ def test_huge_key_space_takes_the_other_route() -> None:
     assert np.all(np.diff(encoded.cells.keys) > 0)
     first = documents[0].annotations["a0000"]
     assert [tagset.labels[encoded.cells.label[g]] for g in encoded.event_cell[:2]] == list(first)
+
+
+def test_spans_can_be_wanted_as_io(tmp_path: Path) -> None:
+    """Spans in a text are written as BIO when they are read; asked for as IO, they are IO."""
+    file = tmp_path / "spans.jsonl"
+    file.write_text(
+        '{"id": "1", "text": "Ada Ng sang", "annotations": {"x": [{"start": 0, "end": 6, "label": "P"}], "y": []}}\n'
+        '{"id": "2", "tokens": ["Ada", "sang"], "annotations": {"x": [{"B-P": 0.3, "I-P": 0.4, "O": 0.3}, "O"]}}\n'
+    )
+    corpus = quorate.read(file)
+    for method in ("bsc-seq", "mv"):
+        result = quorate.aggregate(corpus, method, scheme="io")
+        assert result.labels == ("O", "I-P")
+        assert result.tags[0] in (["I-P", "I-P", "O"], ["O", "O", "O"])
+    model = quorate.BSC(scheme="io", max_passes=2).fit(corpus)
+    assert model.predict(corpus) == model.result_.tags
+    encoded = encode(corpus, corpus.tagset(Scheme.IO))
+    soft = slice(*encoded.event_start[3:5])
+    weight = dict(zip(encoded.cells.label[encoded.event_cell[soft]], encoded.event_weight[soft], strict=True))  # type: ignore[index]
+    assert weight == pytest.approx({0: 0.3, 1: 0.7})

@@ -20,26 +20,27 @@ SOURCE = ROOT / "src" / "quorate"
 LAYERS = [
     ["errors"],
     ["tags"],
-    ["corpus", "tokens", "files"],
+    ["corpus", "tokens", "files", "features"],
     ["container"],
     ["formats.notes"],
     ["formats.jsonl", "formats.conll", "formats.table"],
     ["formats"],
     ["encode"],
-    ["prepared"],
-    ["infer.special", "infer.simd", "infer.condense"],
-    ["infer.dirichlet"],
-    ["infer.layout"],
+    ["infer.special", "infer.simd", "infer.distinct"],
+    ["infer.dirichlet", "infer.layout", "infer.condense"],
     ["infer.chain"],
-    ["infer.outputs"],
+    ["infer.output"],
     ["infer", "infer.truth", "infer.text", "infer.annotators"],
     ["infer.plain"],
     ["infer.engine"],
     ["infer.jax_engine", "infer.cluster"],
     ["infer.engines"],
     ["infer.vb", "stored"],
-    ["settings", "summaries", "modelfile"],
-    ["decode", "rivals"],
+    ["settings", "summaries", "modelfile", "heldout"],
+    ["groups", "notebook"],
+    ["figures"],
+    ["trust", "alike", "rivals"],
+    ["decode", "models"],
     ["datasets.archives", "datasets.pico_tokens"],
     ["datasets.ner", "datasets.pico"],
     ["datasets"],
@@ -56,12 +57,21 @@ LAYERS = [
     ["score"],
     ["simulate"],
     ["samples"],
+    ["estimators"],
+    ["automatic"],
+    ["crf"],
+    ["crf_ma"],
     ["api"],
     ["check", "comparison", "demo"],
-    ["tuning"],
+    ["tuning", "report.influence", "report.people", "report.page", "report.promises"],
+    ["report.documents", "report.findings"],
+    ["report.against"],
+    ["report.data"],
+    ["report"],
     ["cli.common"],
     ["cli.tables"],
     ["cli.combine", "cli.measure", "cli.data"],
+    ["cli.show"],
     ["cli"],
     ["__main__"],
 ]
@@ -146,7 +156,9 @@ def test_docs_name_only_options_that_exist() -> None:
 
     command = typer.main.get_command(app)
     known = {"--help", "--version"}
-    for sub in command.commands.values():  # type: ignore[attr-defined]
+    commands = list(command.commands.values())  # type: ignore[attr-defined]
+    for sub in commands:
+        commands.extend(getattr(sub, "commands", {}).values())  # those of a group, such as plot
         known |= {flag for parameter in sub.params for flag in parameter.opts if flag.startswith("--")}
     text = "\n".join(path.read_text(encoding="utf-8") for path in [ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
     used = set(re.findall(r"(?<![\w-])--[a-z][a-z0-9-]+", "\n".join(re.findall(r"quorate [^\n]*|`--[^`]*`", text))))

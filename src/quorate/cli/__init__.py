@@ -8,11 +8,11 @@ from typing import Annotated
 import typer
 
 import quorate
-from quorate.cli import combine, data, measure
+from quorate.cli import combine, data, measure, show
 from quorate.cli.common import app
 from quorate.errors import QuorateError
 
-__all__ = ["app", "combine", "data", "main", "measure"]
+__all__ = ["app", "combine", "data", "main", "measure", "show"]
 
 
 def main() -> None:

@@ -20,6 +20,7 @@ from quorate.cli.common import (
     Quiet,
     Threads,
     app,
+    bar,
     console,
     fit_progress,
     write_json,
@@ -28,9 +29,10 @@ from quorate.errors import SettingsError
 from quorate.formats.notes import some
 
 if TYPE_CHECKING:
+    from quorate.api import BSC, CRFMA, MajorityVote
     from quorate.corpus import Corpus
-    from quorate.decode import Result
-    from quorate.prepared import Known
+    from quorate.decode import Accepted, Result
+    from quorate.estimators import Known
     from quorate.summaries import AnnotatorSummaries
 
 _DATA = "What is read"
@@ -42,6 +44,7 @@ _OUT = "What is written"
     epilog="Examples:\n\n"
     "quorate aggregate crowd.jsonl -o consensus.jsonl\n\n"
     "quorate aggregate shards/ -o consensus.jsonl --save crowd.quorate --probabilities\n\n"
+    "quorate aggregate crowd.jsonl -o sure.jsonl --accept 0.95 --review unsure.jsonl\n\n"
     "zcat crowd.jsonl.gz | quorate aggregate - --method mv > votes.jsonl"
 )
 def aggregate(
@@ -49,7 +52,7 @@ def aggregate(
     output: Output = "-",
     method: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="See 'quorate methods' (default bsc-seq).", rich_help_panel=_MODEL),
+        typer.Option(metavar="NAME", help="See 'quorate methods' (default auto).", rich_help_panel=_MODEL),
     ] = None,
     settings: Annotated[
         str | None,
@@ -76,8 +79,17 @@ def aggregate(
             rich_help_panel=_DATA,
         ),
     ] = "none",
+    annotator: Annotated[
+        str | None,
+        typer.Option(
+            metavar="MODEL",
+            help="Of annotators' mistakes: acc, spam, cv, cm or seq (default: auto chooses).",
+            rich_help_panel=_MODEL,
+        ),
+    ] = None,
     max_passes: Annotated[
-        int | None, typer.Option(help="Most passes of the fit (default 20).", rich_help_panel=_MODEL)
+        int | None,
+        typer.Option(help="Most passes of the fit (default: auto chooses, others 20).", rich_help_panel=_MODEL),
     ] = None,
     tolerance: Annotated[
         float | None,
@@ -100,7 +112,10 @@ def aggregate(
     ] = None,
     epsilon0: Annotated[
         float | None,
-        typer.Option(help="Annotators: prior count more for the right one (default 30).", rich_help_panel=_MODEL),
+        typer.Option(
+            help="Annotators: prior count more for the right one (default: auto chooses, others 30).",
+            rich_help_panel=_MODEL,
+        ),
     ] = None,
     gamma0: Annotated[
         float | None, typer.Option(help="Transitions: prior count (default 1).", rich_help_panel=_MODEL)
@@ -124,7 +139,10 @@ def aggregate(
     ] = None,
     temper: Annotated[
         float | None,
-        typer.Option(help="Trust in annotators' evidence, above 0 to 1 (default 0.6).", rich_help_panel=_MODEL),
+        typer.Option(
+            help="Trust in annotators' evidence, above 0 to 1 (default: auto chooses, others 0.6).",
+            rich_help_panel=_MODEL,
+        ),
     ] = None,
     ties: Annotated[
         str | None,
@@ -139,6 +157,20 @@ def aggregate(
         ),
     ] = None,
     probabilities: Probabilities = False,
+    accept: Annotated[
+        float | None,
+        typer.Option(
+            metavar="PRECISION",
+            help="Write only documents whose spans together meet this expected precision; the others go to --review.",
+            rich_help_panel=_OUT,
+        ),
+    ] = None,
+    review: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE", help="With --accept: where the documents for a person to look at go.", rich_help_panel=_OUT
+        ),
+    ] = None,
     save: Annotated[
         str | None, typer.Option(metavar="MODEL", help="Keep the fitted model in this file.", rich_help_panel=_OUT)
     ] = None,
@@ -148,18 +180,25 @@ def aggregate(
             metavar="FILE", help="Write version, settings and hashes of the input as JSON.", rich_help_panel=_OUT
         ),
     ] = None,
+    report: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE", help="Also write a report as HTML ('quorate report --help').", rich_help_panel=_OUT
+        ),
+    ] = None,
     threads: Threads = None,
     engine: Engine = None,
     cluster: Cluster = None,
     quiet: Quiet = False,
 ) -> None:
     """Combine annotations into one sequence per document, with confidence."""
-    from quorate.api import BSC, estimator
+    from quorate.api import BSC, CRFMA, DEFAULT_METHOD, estimator
     from quorate.formats import digest_of
 
     chosen: dict[str, Any] = {
         "scheme": scheme,
         "invalid": invalid,
+        "annotator": annotator,
         "max_passes": max_passes,
         "tolerance": tolerance,
         "seed": seed,
@@ -182,25 +221,38 @@ def aggregate(
         "cluster": cluster,
     }
     given = {name: value for name, value in chosen.items() if value is not None}
-    method, tuned = _from_settings_file(settings, method)
-    method = method or "bsc-seq"
+    method, tuned = settings_from_file(settings, method)
+    method = method or DEFAULT_METHOD
     model = estimator(method, **{**tuned, **given})
-    if save is not None and not isinstance(model, BSC):
+    if save is not None and not isinstance(model, BSC | CRFMA):
         raise SettingsError(f"method {method!r} has nothing to save (leave out --save)")
-    _check_outputs(inputs, [output, save, meta])
+    if (accept is None) != (review is None):
+        raise SettingsError("--accept and --review go together: a precision, and a file for the documents below it")
+    check_outputs(inputs, [output, review, save, meta, report])
     corpus = quorate.read(*inputs, format=from_format)
-    labels_known = _known(known, corpus)
-    with fit_progress(quiet) as report:
-        model.fit(corpus, known=labels_known, progress=report, probabilities=probabilities or None)
+    labels_known = known_labels(known, corpus)
+    with fit_progress(quiet) as after_pass:
+        model.fit(corpus, known=labels_known, progress=after_pass)
     if known not in ("none", "inline"):
         model.meta_["inputs"] |= {known: digest_of(known)}
-    if save is not None and isinstance(model, BSC):
+    if save is not None and isinstance(model, BSC | CRFMA):
         model.save(save)
-    model.result_.write(output, probabilities=probabilities)
+    result = model.result_
+    if accept is None or review is None:
+        accepted = None
+        result.write(output, probabilities=probabilities)
+    else:
+        accepted = result.accept(accept)
+        result.only(accepted.documents).write(output, probabilities=probabilities)
+        result.only(accepted.review).write(review, probabilities=probabilities)
     if meta is not None:
         write_json(model.meta_, meta)
+    if report is not None:
+        make_report(model, model.result_, report, inputs=inputs, known=labels_known, quiet=quiet)
     if not quiet:
-        _say(_fit_summary(model.result_, method, model.meta_["known"]))
+        _say(_fit_summary(result, method, model.meta_["known"]))
+        if accepted is not None:
+            _say(_acceptance(accepted, str(review)))
 
 
 @app.command(epilog="Example: quorate predict crowd.quorate new.jsonl -o consensus.jsonl")
@@ -214,7 +266,7 @@ def predict(
     quiet: Quiet = False,
 ) -> None:
     """Apply a saved model to new documents, from annotators old and new, or from none."""
-    _check_outputs([model, *inputs], [output])
+    check_outputs([model, *inputs], [output])
     fitted = quorate.load(model).set_params(threads=threads)
     result = fitted.combine(quorate.read(*inputs, format=from_format))
     result.write(output, probabilities=probabilities)
@@ -271,7 +323,7 @@ def demo(
     show(corpus, console(), written=write)
 
 
-def _from_settings_file(path: str | None, method: str | None) -> tuple[str | None, dict[str, Any]]:
+def settings_from_file(path: str | None, method: str | None) -> tuple[str | None, dict[str, Any]]:
     """Method and settings from a file of 'tune'; a method given on the command line must be the same."""
     if path is None:
         return method, {}
@@ -288,7 +340,8 @@ def _from_settings_file(path: str | None, method: str | None) -> tuple[str | Non
     return tuned_method, settings
 
 
-def _known(known: str, corpus: Corpus) -> Known:
+def known_labels(known: str, corpus: Corpus) -> Known:
+    """What --known stands for."""
     from quorate.formats import read_known
 
     if known == "none":
@@ -296,7 +349,26 @@ def _known(known: str, corpus: Corpus) -> Known:
     return "inline" if known == "inline" else read_known(known, corpus)
 
 
-def _check_outputs(inputs: list[str], outputs: list[str | None]) -> None:
+def make_report(
+    model: BSC | CRFMA | MajorityVote,
+    result: Result,
+    path: str,
+    *,
+    inputs: list[str],
+    known: Known = None,
+    quiet: bool = False,
+    **options: Any,
+) -> None:
+    """Write a report about a result, with a progress bar; documents with known labels are told apart."""
+    from quorate.report import write_report
+
+    given = {document.id for document in result.corpus if document.gold is not None} if known == "inline" else known
+    title = options.pop("title", None) or some([Path(name).name for name in inputs])
+    with bar("reporting", quiet) as progress:
+        write_report(model, path, result=result, title=title, known=set(given or ()), progress=progress, **options)
+
+
+def check_outputs(inputs: list[str], outputs: list[str | None]) -> None:
     """Refuse, before any work, outputs that cannot be written, or that would take the place of something else."""
     from quorate.files import check_can_write
 
@@ -327,6 +399,10 @@ def _fit_summary(result: Result, method: str, n_known: int) -> list[str]:
     lines = [_counts(result, method), f"scheme {tagset.scheme.value}: {some(list(tagset.types), 10)}"]
     if trace is not None:
         lines.append(f"{trace.passes} passes in {trace.seconds:.2f} s, bound {trace.bound:,.1f} ({trace.reason.value})")
+    if result.choice is not None:
+        lines += result.choice.reasons
+    if tagset.outside is not None and result.choice is not None and result.certificate.calibrated:
+        lines.append(f"expected F1 {result.certificate}: docs/accuracy.md says how far to trust that")
     if n_known:
         lines.append(f"{n_known:,} tokens have known labels")
         voted = corpus.tagset(tagset.scheme).labels
@@ -343,6 +419,16 @@ def _fit_summary(result: Result, method: str, n_known: int) -> list[str]:
     if not n_known and corpus.has_gold:
         lines.append("note: the gold in the input was not used (--known inline uses it)")
     return lines
+
+
+def _acceptance(accepted: Accepted, review: str) -> list[str]:
+    if not accepted.documents:
+        return [f"no document meets that precision; all {len(accepted.review):,} are in {review}"]
+    kept, all_of_them = len(accepted.documents), len(accepted.documents) + len(accepted.review)
+    return [
+        f"{kept:,} of {all_of_them:,} documents accepted, {100 * accepted.precision:.1f} % of their spans right as "
+        f"expected; {len(accepted.review):,} to look at in {review}"
+    ]
 
 
 def _predict_summary(result: Result, model: str) -> list[str]:

@@ -13,7 +13,7 @@ import typer
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from quorate.api import ProgressCallback
+    from quorate.estimators import ProgressCallback
 
 __all__ = [
     "Cluster",
@@ -106,7 +106,7 @@ def fit_progress(quiet: bool) -> Iterator[ProgressCallback | None]:
 
         def after_pass(step: Any) -> None:
             done = step.max_passes * step.start + step.passes
-            report(done, step.max_passes * step.n_starts, f"bound {step.bound:,.1f}")
+            report(done, step.max_passes * step.n_starts, step.note or f"bound {step.bound:,.1f}")
 
         yield after_pass
 

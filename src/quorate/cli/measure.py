@@ -127,7 +127,7 @@ def compare(
     inputs: Inputs,
     methods: Annotated[
         str, typer.Option(metavar="NAMES", help="Parted by commas; see 'quorate methods'.")
-    ] = "mv,bsc-seq",
+    ] = "mv,bsc-seq,auto",
     split: Split = None,
     against: Annotated[
         str | None, typer.Option(metavar="NAME", help="The method to test the others against; the last if not given.")

@@ -122,9 +122,7 @@ class ClusterEngine:
         joined: dict[str, Any] = {
             name: np.concatenate([getattr(part, name) for part in parts])
             for name in ("posterior", "path", "log_probability", "log_z", "span_probability", "token_probability")
-            if getattr(parts[0], name) is not None
         }
-        joined.setdefault("posterior", None)
         return Decoded(**joined, span_end=np.concatenate(ends), cells=cells)
 
     def close(self) -> None:

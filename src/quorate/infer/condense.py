@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.encode import Encoded
+from quorate.encode import Cells, Encoded
 
 __all__ = ["Condensed", "condense"]
 
@@ -24,24 +24,21 @@ class Condensed(NamedTuple):
     times: NDArray[np.float64]
 
 
-def condense(encoded: Encoded, known: NDArray[np.int32] | None) -> Condensed | None:
-    """The distinct tokens of a corpus; ``None`` where labels have weights, or where it cannot be told for certain.
+def condense(encoded: Encoded, known: NDArray[np.int32] | None, *, by_previous: bool) -> Condensed | None:
+    """The distinct tokens of a corpus; ``None`` where labels have weights, or nobody said anything.
 
-    Tokens are compared by two sums of random numbers, one for each event: equal in both means the same events, and a
-    disagreement between the two sums gives up rather than mix tokens.
+    Unless annotators are looked at ``by_previous`` label, cells that differ in that alone become one.
     """
     if encoded.event_weight is not None or not len(encoded.event_cell):
         return None
-    rng = np.random.default_rng(0)
-    numbers = rng.integers(0, 1 << 62, (2, len(encoded.cells.label)), dtype=np.uint64)
-    sums = np.zeros((2, len(encoded.event_cell) + 1), np.uint64)
-    np.cumsum(numbers[:, encoded.event_cell], axis=1, out=sums[:, 1:])  # wraps around, as hashes may
-    hashes = sums[:, encoded.event_start[1:]] - sums[:, encoded.event_start[:-1]]
-    if known is not None:
-        hashes += (rng.integers(0, 1 << 62, (2, len(encoded.tagset.labels) + 1), dtype=np.uint64))[:, known]
-    _, first, which, times = np.unique(hashes[0], return_index=True, return_inverse=True, return_counts=True)
-    if not np.array_equal(hashes[1], hashes[1][first][which]):
-        return None
+    from quorate.infer.distinct import distinct_tokens  # compiled code is loaded when a fit starts, not before
+
+    cells, event_cell = encoded.cells, encoded.event_cell
+    if not by_previous:
+        cells, merged = _without_previous(cells)
+        event_cell = merged[event_cell]
+    none_known = np.zeros(0, np.int32)
+    first, times = distinct_tokens(encoded.event_start, event_cell, none_known if known is None else known)
     lengths = np.diff(encoded.event_start)[first]
     starts = np.concatenate([[0], np.cumsum(lengths)])
     places = np.repeat(encoded.event_start[first] - starts[:-1], lengths) + np.arange(starts[-1])
@@ -50,6 +47,14 @@ def condense(encoded: Encoded, known: NDArray[np.int32] | None) -> Condensed | N
         doc_start=np.arange(len(first) + 1),
         word=encoded.word[first],
         event_start=starts,
-        event_cell=encoded.event_cell[places],
+        event_cell=event_cell[places],
+        cells=cells,
     )
     return Condensed(distinct, None if known is None else known[first], times.astype(np.float64))
+
+
+def _without_previous(cells: Cells) -> tuple[Cells, NDArray[np.int32]]:
+    """The cells with the previous label left out, each once, and which of them each cell becomes."""
+    keys, merged = np.unique(cells.annotator * cells.n_labels + cells.label, return_inverse=True)
+    annotator, label = np.divmod(keys, cells.n_labels)
+    return cells._replace(annotator=annotator, previous=np.zeros_like(label), label=label), merged.astype(np.int32)

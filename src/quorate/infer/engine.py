@@ -10,6 +10,7 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import lru_cache
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
@@ -20,7 +21,18 @@ from quorate.errors import FitError
 from quorate.infer.truth import Chain, LabelCounts, log_mask
 from quorate.tags import TagSet
 
-__all__ = ["Counts", "Decoded", "Engine", "Tables", "ThreadsEngine", "available_threads", "balanced", "slice_bounds"]
+__all__ = [
+    "Counts",
+    "Decoded",
+    "Engine",
+    "Tables",
+    "ThreadsEngine",
+    "available_threads",
+    "balanced",
+    "cell_counts_of",
+    "slice_bounds",
+    "span_shape",
+]
 
 Floats = NDArray[np.float64]
 Result = TypeVar("Result")
@@ -56,18 +68,18 @@ class Decoded(NamedTuple):
 
     ``posterior [N, J]``, decoded label ``path [N]``, ``log_probability [D]`` of that path, ``log_z [D]``; a span that
     begins at token t ends before token ``span_end[t]`` (0: none begins) and has ``span_probability[t]``;
-    ``cells [G, J]`` are the counts of cells under this posterior. Where the posterior was not asked for there is
-    ``token_probability [N]``, that of each decoded label, in its place.
+    ``cells [G, J]`` are the counts of cells under this posterior. Where the posterior was not asked for it has
+    no rows, and there is ``token_probability [N]``, that of each decoded label (else it is empty).
     """
 
-    posterior: Floats | None
+    posterior: Floats
     path: NDArray[np.int32]
     log_probability: Floats
     log_z: Floats
     span_end: NDArray[np.int32]
     span_probability: Floats
     cells: Floats
-    token_probability: Floats | None = None
+    token_probability: Floats = np.zeros(0)
 
 
 class Engine(Protocol):
@@ -93,6 +105,12 @@ def available_threads() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+@lru_cache(maxsize=4)
+def _helpers(threads: int) -> ThreadPoolExecutor:
+    """Threads that stand ready from one fit to the next."""
+    return ThreadPoolExecutor(threads)
+
+
 class ThreadsEngine:
     """Runs passes on threads of this process; the compiled kernels let go of the interpreter lock.
 
@@ -113,12 +131,12 @@ class ThreadsEngine:
         threads: int | None = None,
         names: Callable[[int], str] | None = None,
     ) -> None:
-        from quorate.infer import chain, layout, outputs, simd  # compiled code is loaded when a fit starts, not before
+        from quorate.infer import chain, layout, output, simd  # compiled code is loaded when a fit starts, not before
 
-        self._kernels, self._layout, self._outputs, self._row_width = chain, layout, outputs, simd.WIDTH
+        self._kernels, self._layout, self._output, self._row_width = chain, layout, output, simd.WIDTH
         self._encoded, self._known, self._times, self._text = encoded, known, times, text
         self._threads = threads or available_threads()
-        self._pool = ThreadPoolExecutor(self._threads)
+        self._pool = _helpers(self._threads)
         self._name = names or (lambda d: f"document {d}")
         self._stored = encoded.slices if encoded.slices is not None and encoded.slices.fits(encoded) else None
         self._bounds = slice_bounds(encoded.doc_start) if self._stored is None else self._stored.bounds
@@ -158,22 +176,22 @@ class ThreadsEngine:
         """The output pass: see :class:`Engine`."""
         encoded, tagset, J = self._encoded, self._encoded.tagset, len(chain.start)
         N, D = encoded.n_tokens, encoded.n_docs
-        kept = np.empty((N, J)) if posteriors else None
-        of_path = None if posteriors else np.empty(N)
+        kept = np.empty((N if posteriors else 0, J))
+        of_path = np.empty(0 if posteriors else N)
         path, span_end, span_probability = np.zeros(N, np.int32), np.zeros(N, np.int32), np.zeros(N)
         log_probability, log_z = np.zeros(D), np.zeros(D)
         rows, steps = self._kernels.Rows(*tables, chain.end), self._steps(chain.start, chain.trans)
         allowed = self._steps(chain.start + log_mask(tagset.allowed_first), chain.trans + log_mask(tagset.allowed))
-        ends, shape = log_mask(tagset.allowed_last), self._outputs.SpanShape(*_span_shape(tagset))
+        ends, shape = log_mask(tagset.allowed_last), self._output.SpanShape(*span_shape(tagset))
 
         def decode(s: int) -> tuple[int, Floats]:
             piece, tokens, docs = self._slice(s), self._tokens(s), slice(self._bounds[s], self._bounds[s + 1])
-            posterior = np.empty((tokens.stop - tokens.start, J)) if kept is None else kept[tokens]
+            posterior = kept[tokens] if posteriors else np.empty((tokens.stop - tokens.start, J))
             of_tokens, of_docs = (span_end[tokens], span_probability[tokens]), (log_probability[docs], log_z[docs])
-            args = (piece, rows, steps, allowed, ends, shape, by_token, posterior, path[tokens])
-            stuck = self._outputs.decode_slice(*args, *of_docs, *of_tokens)
+            args = (piece, rows, steps, chain.coupled, allowed, ends, shape, by_token, posterior, path[tokens])
+            stuck = self._output.decode_slice(*args, *of_docs, *of_tokens)
             span_end[tokens][span_end[tokens] > 0] += tokens.start
-            if of_path is not None:
+            if not posteriors:
                 of_path[tokens] = posterior[np.arange(len(posterior)), path[tokens]]
             return stuck, self._kernels.cell_sums(piece, posterior)
 
@@ -183,9 +201,29 @@ class ThreadsEngine:
             self._kernels.merge(self._slice(s).cells, sums, cells)
         return Decoded(kept, path, log_probability, log_z, span_end, span_probability, cells, of_path)
 
+    def decode_votes(self, rank: Floats, *, by_token: bool) -> Decoded:
+        """The output for the shares of votes that the last :meth:`vote` made.
+
+        Of labels with equal shares the one of lower rank wins; ``rank`` is ``[N, J]``, or ``[1, J]`` for all alike.
+        """
+        tagset, shares, doc_start = self._encoded.tagset, self.posterior, self._encoded.doc_start
+        (N, J), D = shares.shape, self._encoded.n_docs
+        path, log_probability, log_z = np.zeros(N, np.int32), np.zeros(D), np.zeros(D)
+        span_end, span_probability = np.zeros(N, np.int32), np.zeros(N)
+        allowed = self._steps(log_mask(tagset.allowed_first), log_mask(tagset.allowed))
+        shape = self._output.SpanShape(*span_shape(tagset))
+        fixed = (doc_start, shares, rank, allowed, log_mask(tagset.allowed_last), shape, by_token)
+        out = (path, log_probability, span_end, span_probability)
+
+        def decode(s: int) -> None:
+            self._output.decode_votes_slice(*fixed, self._bounds[s], self._bounds[s + 1], *out)
+
+        for _ in self._over(self._every, decode):
+            pass
+        return Decoded(shares, path, log_probability, log_z, span_end, span_probability, np.zeros((0, J)))
+
     def close(self) -> None:
-        """Let the threads end."""
-        self._pool.shutdown(wait=False)
+        """The threads stand ready for the next one."""
 
     def _slice(self, s: int) -> Any:
         """A slice from memory, or from disk."""
@@ -298,6 +336,15 @@ class ThreadsEngine:
         return ""
 
 
+def cell_counts_of(encoded: Encoded, posterior: Floats) -> Floats:
+    """``[G, J]`` Counts of the cells of a corpus under a posterior ``[N, J]``, by NumPy alone."""
+    token = np.repeat(np.arange(encoded.n_tokens), np.diff(encoded.event_start))
+    weight = 1.0 if encoded.event_weight is None else encoded.event_weight
+    G = len(encoded.cells.label)
+    columns = [np.bincount(encoded.event_cell, weight * column[token], minlength=G) for column in posterior.T]
+    return np.stack(columns, axis=1)
+
+
 def slice_bounds(doc_start: NDArray[np.int64]) -> list[int]:
     """The documents at which slices begin, and the end: by the number of tokens alone."""
     cuts: list[int] = balanced(doc_start, max(_SLICES, int(doc_start[-1]) // _SLICE_TOKENS)).tolist()
@@ -316,7 +363,7 @@ def _filled_up(table: Floats, width: int) -> Floats:
     return np.ascontiguousarray(np.pad(table, [(0, 0)] * (table.ndim - 1) + [(0, missing)])).ravel()
 
 
-def _span_shape(tagset: TagSet) -> tuple[NDArray[np.int32], ...]:
+def span_shape(tagset: TagSet) -> tuple[NDArray[np.int32], ...]:
     """For every label: does it always open a span, always close one, and of which type is it (−1: none)."""
     opens = [prefix in ("B", "S") for prefix, _ in tagset.parts]
     closes = [prefix in ("E", "S") for prefix, _ in tagset.parts]

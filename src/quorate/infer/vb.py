@@ -7,6 +7,7 @@ a fall is a bug and raises.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -22,9 +23,21 @@ from quorate.infer.annotators import Annotators
 from quorate.infer.dirichlet import View, log_mean
 from quorate.infer.engine import Counts, Decoded, Engine, Tables
 from quorate.infer.text import Words
-from quorate.infer.truth import Truth
+from quorate.infer.truth import Chain, Truth
 
-__all__ = ["Fit", "Model", "Progress", "Start", "StopReason", "Trace", "decode", "fit"]
+__all__ = [
+    "Fit",
+    "Model",
+    "Progress",
+    "Start",
+    "StopReason",
+    "Trace",
+    "decode",
+    "fit",
+    "more_passes",
+    "sharpened",
+    "started",
+]
 
 _VOTE_SMOOTHING = 0.1
 
@@ -75,13 +88,14 @@ class Trace(NamedTuple):
 
 
 class Progress(NamedTuple):
-    """What a progress callback is told after every pass."""
+    """What a progress callback is told after every pass; ``note`` is what there is to say instead of a bound."""
 
     start: int
     n_starts: int
     passes: int
     max_passes: int
-    bound: float
+    bound: float = math.nan
+    note: str = ""
 
 
 @dataclass(frozen=True)
@@ -150,7 +164,7 @@ def fit(
                 progress(Progress(number, restarts, passes, max_passes, bound))
 
         fitted, bounds, reason = _loop(
-            engine, _started(engine, model, cells, start, rng), cells, max_passes, tolerance, report
+            engine, started(engine, model, cells, start, rng), cells, max_passes, tolerance, report
         )
         finals.append(bounds[-1])
         if best is None or bounds[-1] > best[1][-1]:
@@ -164,7 +178,17 @@ def _unseeded(restarts: int) -> list[np.random.Generator | None]:
     return [None, *np.random.default_rng(0).spawn(restarts - 1)]
 
 
-def _started(engine: Engine, model: Model, cells: Cells, start: Start, rng: np.random.Generator | None) -> Model:
+def more_passes(engine: Engine, model: Model, cells: Cells, passes: int, *, tolerance: float = 0.0) -> Fit:
+    """Go on from where a model is."""
+    began = time.perf_counter()
+    fitted, bounds, reason = _loop(engine, model, cells, passes, tolerance, lambda *_: None)
+    return Fit(fitted, Trace(tuple(bounds), reason, (bounds[-1],), time.perf_counter() - began))
+
+
+def started(
+    engine: Engine, model: Model, cells: Cells, start: Start = Start.VOTES, rng: np.random.Generator | None = None
+) -> Model:
+    """The model that the first pass begins with; ``rng`` perturbs it."""
     if start is Start.VOTES:
         votes = np.zeros((len(cells.label), cells.n_labels))
         votes[np.arange(len(votes)), cells.label] = 1.0 if rng is None else rng.gamma(2.0, 0.5, len(votes))
@@ -204,7 +228,28 @@ def _loop(
             return model, bounds, StopReason.MAX_PASSES
 
 
-def decode(engine: Engine, model: Model, cells: Cells, *, by_token: bool = False, posteriors: bool = True) -> Decoded:
-    """The output pass, with posterior means: everything that is given out comes from it."""
+def sharpened(model: Model, cells: Cells, sharpness: float) -> tuple[Tables, Chain]:
+    """What the output pass reads: posterior means, every sequence with probability ∝ p(sequence)^``sharpness``."""
     tables, chain = model.tables(cells, log_mean), model.truth.chain(log_mean)
-    return engine.decode(tables, chain, by_token=by_token, posteriors=posteriors)
+    if sharpness == 1.0:
+        return tables, chain
+    return (
+        tables._replace(cells=tables.cells * sharpness, words=tables.words * sharpness),
+        chain._replace(start=chain.start * sharpness, trans=chain.trans * sharpness),
+    )
+
+
+def decode(
+    engine: Engine,
+    model: Model,
+    cells: Cells,
+    *,
+    by_token: bool = False,
+    sharpness: float = 1.0,
+    posteriors: bool = True,
+) -> Decoded:
+    """The output pass, with posterior means: everything that is given out comes from it.
+
+    With a ``sharpness`` below 1 the same sequence wins, less surely.
+    """
+    return engine.decode(*sharpened(model, cells, sharpness), by_token=by_token, posteriors=posteriors)

@@ -34,7 +34,7 @@ from quorate.corpus import Tag
 from quorate.score.reading import opens_at_orphans, span_pairs, tag_pairs
 from quorate.tags import OUTSIDE, Scheme, Span
 
-__all__ = ["ErrorKinds", "error_kinds"]
+__all__ = ["ErrorKinds", "error_kinds", "kinds_of_gold", "kinds_of_predicted"]
 
 
 class ErrorKinds(NamedTuple):
@@ -88,8 +88,8 @@ def error_kinds(
     for found, wanted in span_pairs(given, truths, orphans=orphans, gold_orphans=False, scheme=scheme):
         for spans, seen in zip((found, wanted), lengths, strict=True):
             seen.extend(span.end - span.start for span in spans)
-        kinds.update(_gold_kinds(found, wanted))
-        kinds.update(_predicted_kinds(found, wanted))
+        kinds.update(kinds_of_gold(found, wanted))
+        kinds.update(kinds_of_predicted(found, wanted))
     pairs = tag_pairs(given, truths)
     every_inside_opens = opens_at_orphans({tag for pair in pairs for tag in chain(*pair)}, orphans=False, scheme=scheme)
     if not every_inside_opens:
@@ -99,7 +99,12 @@ def error_kinds(
     return ErrorKinds(**{name: kinds[name] for name in ErrorKinds._fields[:-1]}, length_error=length_error)
 
 
-def _gold_kinds(found: Sequence[Span], wanted: Sequence[Span]) -> Iterable[str]:
+def kinds_of_gold(found: Sequence[Span], wanted: Sequence[Span]) -> Iterable[str]:
+    """What became of the gold spans of one document: for each its kind, then how a partial one differs.
+
+    >>> list(kinds_of_gold([Span(1, 2, "X")], [Span(0, 2, "X")]))
+    ['partial', 'late_start']
+    """
     exact, bounds = set(found), {span[:2] for span in found}
     for span in wanted:
         if span in exact:
@@ -119,7 +124,12 @@ def _gold_kinds(found: Sequence[Span], wanted: Sequence[Span]) -> Iterable[str]:
             yield "missed"
 
 
-def _predicted_kinds(found: Sequence[Span], wanted: Sequence[Span]) -> Iterable[str]:
+def kinds_of_predicted(found: Sequence[Span], wanted: Sequence[Span]) -> Iterable[str]:
+    """What is wrong with the predicted spans of one document, seen by themselves.
+
+    >>> list(kinds_of_predicted([Span(1, 2, "X")], []))
+    ['false_positive']
+    """
     for span in found:
         over = [other for other in wanted if _overlap(other, span)]
         if not over:

@@ -1,4 +1,4 @@
-"""The compiled kernels of the output pass over a slice: posteriors, Viterbi, probabilities of sequences and spans.
+"""The compiled kernels of the output pass: posteriors, the best path, the probability of every span in it.
 
 Letters as in :mod:`quorate.infer.chain`.
 """
@@ -24,10 +24,14 @@ from quorate.infer.chain import (
 )
 from quorate.infer.layout import Slice
 
-__all__ = ["SpanShape", "decode_slice"]
+__all__ = ["SpanShape", "decode_slice", "decode_votes_slice"]
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 Ints32 = NDArray[np.int32]
+
+NO_VOTE = 1e-100
+TIE = 1e-9
 
 
 class SpanShape(NamedTuple):
@@ -198,10 +202,111 @@ def span_log_weight(
 
 
 @njit(nogil=True, cache=True)
+def both_ways(
+    evidence: Floats,
+    scaled: Floats,
+    L: int,
+    steps: Steps,
+    plain: _PlainSteps,
+    log_alpha: Floats,
+    log_beta: Floats,
+    scale: Floats,
+    posterior: Floats,
+) -> float:
+    """Posteriors of L tokens of a chain, and the recursion's logarithms; returns ln Z, −inf if no path is possible.
+
+    ``scaled`` is a copy of ``evidence`` that may be spoilt.
+    """
+    J = evidence.shape[1]
+    log_z = forward_backward(scaled, L, plain, log_alpha, log_beta, scale)
+    if math.isnan(log_z):
+        log_z = log_forward_backward(evidence, L, steps, log_alpha, log_beta)
+        for t in range(L):
+            for j in range(J):
+                posterior[t, j] = math.exp(log_alpha[t, j] + log_beta[t, j] - log_z)
+        return log_z
+    # From the scaled recursion to logarithms: ln Z up to a token is the running sum of its scales.
+    so_far = 0.0
+    for t in range(L):
+        top = -math.inf
+        for j in range(J):
+            top = max(top, evidence[t, j])
+        so_far += math.log(scale[t]) + top
+        for j in range(J):
+            a, b = log_alpha[t, j], log_beta[t, j]
+            posterior[t, j] = a * b
+            log_alpha[t, j] = math.log(a) + so_far if a > 0.0 else -math.inf
+            log_beta[t, j] = math.log(b) + log_z - so_far if b > 0.0 else -math.inf
+    return log_z
+
+
+@njit(nogil=True, cache=True)
+def alone(evidence: Floats, L: int, log_start: Floats, posterior: Floats) -> float:
+    """Posteriors of L tokens that stand alone; returns ln Z, −inf if one of them can have no label."""
+    J = log_start.shape[0]
+    log_z = 0.0
+    for t in range(L):
+        row = posterior[t]
+        top = -math.inf
+        for j in range(J):
+            row[j] = log_start[j] + evidence[t, j]
+            top = max(top, row[j])
+        if top == -math.inf:
+            return top
+        z = 0.0
+        for j in range(J):
+            row[j] = math.exp(row[j] - top)
+            z += row[j]
+        inverse = 1.0 / z
+        for j in range(J):
+            row[j] *= inverse
+        log_z += math.log(z) + top
+    return log_z
+
+
+@njit(nogil=True, cache=True)
+def span_probability_alone(posterior: Floats, L: int, shape: SpanShape, path: Ints32, first: int, last: int) -> float:
+    """As :func:`span_log_weight`, where tokens stand alone: the posteriors within, and that no neighbour continues."""
+    J = posterior.shape[1]
+    kind = shape.kind[path[first]]
+    probability = 1.0
+    for t in range(first, last):
+        probability *= posterior[t, path[t]]
+    continued = 0.0
+    if first > 0 and not shape.opens[path[first]]:
+        for j in range(J):
+            if shape.kind[j] == kind and not shape.closes[j]:
+                continued += posterior[first - 1, j]
+    continues = 0.0
+    if last < L and not shape.closes[path[last - 1]]:
+        for j in range(J):
+            if shape.kind[j] == kind and not shape.opens[j]:
+                continues += posterior[last, j]
+    return probability * max(0.0, 1.0 - continued) * max(0.0, 1.0 - continues)
+
+
+@njit(nogil=True, cache=True)
+def end_of_span(path: Ints32, first: int, shape: SpanShape) -> int:
+    """One past the last token of the span that begins at ``first``; where none does, one past ``first``."""
+    kind = shape.kind[path[first]]
+    stop = first + 1
+    if kind >= 0:
+        while (
+            stop < path.shape[0]
+            and not shape.closes[path[stop - 1]]
+            and not shape.opens[path[stop]]
+            and shape.kind[path[stop]] == kind
+        ):
+            stop += 1
+    return stop
+
+
+@njit(nogil=True, cache=True)
 def decode_slice(
     piece: Slice,
     rows: Rows,
     steps: Steps,
+    coupled: bool,
     allowed: Steps,
     allowed_end: Floats,
     shape: SpanShape,
@@ -215,10 +320,10 @@ def decode_slice(
 ) -> int:
     """Posterior, decoded path with its probability, its spans with theirs; the first document without a path, or −1.
 
-    All of one slice, its tokens and documents counted from its first.
-
-    ``allowed`` and ``allowed_end`` are for Viterbi: the steps, and the last labels, without what the scheme forbids. A
-    span that begins at token t is written to ``span_end[t]`` and ``span_probability[t]``.
+    All of one slice, its tokens and documents counted from its first. Where labels are not ``coupled``, every token
+    stands alone under ``steps.log_start``. ``allowed`` and ``allowed_end`` are for Viterbi: the steps, and the last
+    labels, without what the scheme forbids. A span that begins at token t is written to ``span_end[t]`` and
+    ``span_probability[t]``.
     """
     J = rows.cells.shape[1]
     longest = longest_document(piece)
@@ -236,28 +341,14 @@ def decode_slice(
         if L == 0:
             continue
         gather_evidence(piece, rows, d, evidence)
-        scaled[:L] = evidence[:L]
-        log_z = forward_backward(scaled, L, plain, log_alpha, log_beta, scale)
-        if math.isnan(log_z):
-            log_z = log_forward_backward(evidence, L, steps, log_alpha, log_beta)
-            if not log_z > -math.inf:
-                return d
-            for t in range(L):
-                for j in range(J):
-                    posterior[begin + t, j] = math.exp(log_alpha[t, j] + log_beta[t, j] - log_z)
+        here_posterior = posterior[begin : begin + L]
+        if coupled:
+            scaled[:L] = evidence[:L]
+            log_z = both_ways(evidence, scaled, L, steps, plain, log_alpha, log_beta, scale, here_posterior)
         else:
-            # From the scaled recursion to logarithms: ln Z up to a token is the running sum of its scales.
-            so_far = 0.0
-            for t in range(L):
-                top = -math.inf
-                for j in range(J):
-                    top = max(top, evidence[t, j])
-                so_far += math.log(scale[t]) + top
-                for j in range(J):
-                    a, b = log_alpha[t, j], log_beta[t, j]
-                    posterior[begin + t, j] = a * b
-                    log_alpha[t, j] = math.log(a) + so_far if a > 0.0 else -math.inf
-                    log_beta[t, j] = math.log(b) + log_z - so_far if b > 0.0 else -math.inf
+            log_z = alone(evidence, L, steps.log_start, here_posterior)
+        if not log_z > -math.inf:
+            return d
         log_zs[d] = log_z
         here = path[begin : begin + L]
         if by_token:
@@ -271,18 +362,71 @@ def decode_slice(
         log_probability[d] = path_score(evidence, L, steps, here) - log_z
         t = 0
         while t < L:
-            kind = shape.kind[here[t]]
-            stop = t + 1
-            if kind >= 0:
-                while (
-                    stop < L
-                    and not shape.closes[here[stop - 1]]
-                    and not shape.opens[here[stop]]
-                    and shape.kind[here[stop]] == kind
-                ):
-                    stop += 1
-                weight = span_log_weight(evidence, L, steps, shape, log_alpha, log_beta, here, t, stop)
+            stop = end_of_span(here, t, shape)
+            if shape.kind[here[t]] >= 0:
                 span_end[begin + t] = begin + stop
-                span_probability[begin + t] = math.exp(weight - log_z)
+                if coupled:
+                    weight = span_log_weight(evidence, L, steps, shape, log_alpha, log_beta, here, t, stop)
+                    span_probability[begin + t] = math.exp(weight - log_z)
+                else:
+                    span_probability[begin + t] = span_probability_alone(here_posterior, L, shape, here, t, stop)
             t = stop
     return -1
+
+
+@njit(nogil=True, cache=True)
+def decode_votes_slice(
+    doc_start: Ints,
+    shares: Floats,
+    rank: Floats,
+    allowed: Steps,
+    allowed_end: Floats,
+    shape: SpanShape,
+    by_token: bool,
+    first: int,
+    last: int,
+    path: Ints32,
+    log_probability: Floats,
+    span_end: Ints32,
+    span_probability: Floats,
+) -> None:
+    """As :func:`decode_slice`, for shares of votes ``[N, J]``. Of labels with equal shares the one of lower rank wins.
+
+    ``rank`` is ``[N, J]``, or ``[1, J]`` for all tokens alike. A label without a vote is possible all the same, barely.
+    """
+    J = shares.shape[1]
+    longest = 0
+    for d in range(first, last):
+        longest = max(longest, doc_start[d + 1] - doc_start[d])
+    evidence = np.empty((longest, J))
+    back = np.empty((longest, J), dtype=np.int32)
+    for d in range(first, last):
+        begin = doc_start[d]
+        L = doc_start[d + 1] - begin
+        if L == 0:
+            continue
+        here_shares = shares[begin : begin + L]
+        here = path[begin : begin + L]
+        for t in range(L):
+            order = rank[begin + t] if rank.shape[0] > 1 else rank[0]
+            if by_token:
+                most = -1.0
+                for j in range(J):
+                    share = here_shares[t, j] * (1.0 - TIE * order[j])
+                    if share > most:
+                        most = share
+                        here[t] = j
+            else:
+                for j in range(J):
+                    evidence[t, j] = math.log(max(here_shares[t, j], NO_VOTE)) - TIE * order[j]
+        if not by_token:
+            viterbi(evidence, L, allowed, allowed_end, back, here)
+        for t in range(L):
+            log_probability[d] += math.log(max(here_shares[t, here[t]], NO_VOTE))
+        t = 0
+        while t < L:
+            stop = end_of_span(here, t, shape)
+            if shape.kind[here[t]] >= 0:
+                span_end[begin + t] = begin + stop
+                span_probability[begin + t] = span_probability_alone(here_shares, L, shape, here, t, stop)
+            t = stop

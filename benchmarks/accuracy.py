@@ -1,0 +1,161 @@
+"""What each part of the automatic settings is worth: ``python benchmarks/accuracy.py``.
+
+Prints the tables of docs/accuracy.md; no gold is read in fitting. With the word ``shapes`` it runs the simulated crowds
+of the tests instead; with ``groups`` it compares what certificates expect with what is right, by groups of documents.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import quorate
+from quorate import Corpus, Result, score
+from quorate.tags import find_spans
+
+ROOT = Path(__file__).resolve().parents[1]
+DATA = ROOT.parent / "shared" / "data"
+AUTO: dict[str, Any] = {"method": "auto"}
+PARTS: dict[str, dict[str, Any]] = {
+    "majority vote": {"method": "mv"},
+    "fixed settings (bsc-seq)": {"method": "bsc-seq"},
+    "all automatic (the default)": AUTO,
+    "annotator model fixed: seq": AUTO | {"annotator": "seq"},
+    "annotator model fixed: cm": AUTO | {"annotator": "cm"},
+    "prior fixed: epsilon0 10": AUTO | {"epsilon0": 10.0},
+    "trust fixed: temper 1": AUTO | {"temper": 1.0},
+    "passes fixed: 20": AUTO | {"max_passes": 20},
+    "without words": AUTO | {"text": False},
+}
+
+
+def main() -> None:
+    if "shapes" in sys.argv:
+        shapes()
+    elif "groups" in sys.argv:
+        groups()
+    else:
+        ablation()
+
+
+def ablation() -> None:
+    print("| | NER dev strict / CEE | NER test strict / CEE / ECE | PICO dev relaxed / strict / CEE | ", end="")
+    print("PICO test relaxed / strict / CEE / ECE | s |")
+    print("|---|---|---|---|---|---|")
+    crowds = {name: quorate.read(DATA / f"{name}.jsonl.gz") for name in ("ner", "pico")}
+    for name, settings in PARTS.items():
+        cells = []
+        seconds = []
+        for crowd, corpus in crowds.items():
+            began = time.perf_counter()
+            result = quorate.aggregate(corpus, **settings)
+            seconds.append(f"{time.perf_counter() - began:.0f}")
+            for split in ("dev", "test"):
+                strict, relaxed, entropy, calibration = scores(result, split)
+                f1 = f"{strict:.1f}" if crowd == "ner" else f"{relaxed:.1f} / {strict:.1f}"
+                cells.append(f"{f1} / {entropy:.2f}" + (f" / {calibration:.3f}" if split == "test" else ""))
+        print(f"| {name} | {' | '.join(cells)} | {' + '.join(seconds)} |", flush=True)
+
+
+def scores(result: Result, split: str | None) -> tuple[float, float, float, float]:
+    """Strict and relaxed F1 in points, cross entropy, calibration error of tokens."""
+    chosen = [one for one in result if split is None or one.document.split == split]
+    gold = [one.document.gold or () for one in chosen]
+    tags = [one.tags for one in chosen]
+    probabilities = [one.probabilities for one in chosen]
+    confidence = np.concatenate([one.token_confidence for one in chosen])
+    right = [
+        tag == truth for mine, other in zip(tags, gold, strict=True) for tag, truth in zip(mine, other, strict=True)
+    ]
+    return (
+        100 * score.strict(tags, gold).f1,
+        100 * score.relaxed(tags, gold).f1,
+        score.cross_entropy(probabilities, gold, result.labels).mean,
+        score.reliability(confidence.tolist(), right).error,
+    )
+
+
+def shapes() -> None:
+    sys.path.insert(0, str(ROOT))
+    from tests import crowds
+
+    print("| crowd | vote | best fixed setting of BSC | default | chosen | certificate |")
+    print("|---|---|---|---|---|---|")
+    makers = (
+        "careful_three",
+        "sparse",
+        "rules",
+        "spammer_majority",
+        "one_expert",
+        "disjoint_batches",
+        "copies",
+        "colluders",
+    )
+    for name in makers:
+        corpus = getattr(crowds, name)()
+        result = quorate.aggregate(corpus)
+        fixed = {
+            f"{model}, {strength:g}, {temper:g}": scores(
+                quorate.aggregate(corpus, f"bsc-{model}", epsilon0=strength, temper=temper), None
+            )[0]
+            for model in ("cm", "seq", "cv")
+            for strength in (1.0, 30.0)
+            for temper in (0.5, 0.7, 1.0)
+        }
+        best = max(fixed, key=lambda one: fixed[one])
+        vote = scores(quorate.aggregate(corpus, "mv"), None)[0]
+        chosen = result.settings
+        what = f"{chosen['annotator']}, {chosen['epsilon0']:g}, {chosen['temper']:g}, {chosen['max_passes']} passes"
+        print(
+            f"| {name.replace('_', ' ')} | {vote:.1f} | {fixed[best]:.1f} ({best}) | {scores(result, None)[0]:.1f} | "
+            f"{what} | {result.certificate} |",
+            flush=True,
+        )
+
+
+def groups() -> None:
+    """Documents in four groups by the confidence of their spans: expected and actual precision, dev and test."""
+    for name in ("ner", "pico"):
+        corpus = quorate.read(DATA / f"{name}.jsonl.gz")
+        result = quorate.aggregate(corpus)
+        print(f"\n{name.upper()}: expected F1 {result.certificate}\n")
+        print(
+            "| split | F1 | precision expected / actual, least sure quarter of documents | 2nd | 3rd | surest | all |"
+        )
+        print("|---|---|---|---|---|---|---|")
+        for split in ("dev", "test"):
+            print(f"| {split} | {group_row(result, corpus, split)} |", flush=True)
+        for level in (0.8, 0.9, 0.95):
+            accepted = result.accept(level)
+            rows = [span_rows(result, d) for d in accepted.documents if corpus[d].gold is not None]
+            right = [hit for row in rows for _, hit in row]
+            share = len(accepted.documents) / len(corpus)
+            actual = f"{np.mean(right):.3f}" if right else "–"
+            print(f"\n`--accept {level}`: {100 * share:.0f} % of documents, precision {actual} on those with gold")
+
+
+def span_rows(result: Result, d: int) -> list[tuple[float, bool]]:
+    """Confidence of each span of a document, and whether it is right."""
+    gold = {tuple(span) for span in find_spans(result.corpus[d].gold or ())}
+    return [(span.confidence, (span.start, span.end, span.label) in gold) for span in result[d].spans]
+
+
+def group_row(result: Result, corpus: Corpus, split: str) -> str:
+    chosen = [d for d, document in enumerate(corpus) if document.split == split and document.gold is not None]
+    f1 = scores(result, split)[0]
+    rows = sorted((span_rows(result, d) for d in chosen), key=lambda row: np.mean([c for c, _ in row]) if row else 2.0)
+    rows = [row for row in rows if row]
+    quarters = np.array_split(np.arange(len(rows)), 4)
+    cells = []
+    for quarter in [*quarters, np.arange(len(rows))]:
+        spans = [span for place in quarter for span in rows[place]]
+        cells.append(f"{np.mean([c for c, _ in spans]):.2f} / {np.mean([hit for _, hit in spans]):.2f}")
+    return f"{f1:.1f} | {' | '.join(cells)}"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,99 @@
+"""Annotators who say the same: one model run five times, one person with two accounts, someone who copies.
+
+Their labels are one piece of evidence, not several. Two annotators count as one if nearly all the spans that either
+marked, in documents that both saw, are the same. Two people who agree that far are both nearly always right, so that
+little is lost where they did work alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import connected_components
+
+from quorate.encode import Encoded
+from quorate.heldout import document_of, marked_spans, without
+
+__all__ = ["count_as_one", "first_of_each", "groups_alike"]
+
+Integers = NDArray[np.int64]
+
+_SAME = 0.92  # share of their spans that must be the same
+_ENOUGH = 40  # spans in common below which nothing can be told
+
+
+def groups_alike(encoded: Encoded) -> Integers:
+    """``[K]`` The number of each annotator's group: those who say the same share one.
+
+    >>> from quorate.corpus import Corpus, Document
+    >>> from quorate.encode import encode
+    >>> tags = ("B-PER", "O")
+    >>> corpus = Corpus([Document(str(n), ("Ada", "sang"), {"a": tags, "b": tags, "c": ("O", "O")}) for n in range(50)])
+    >>> groups_alike(encode(corpus, corpus.tagset())).tolist()
+    [0, 0, 1]
+    """
+    K, D = len(encoded.annotators), encoded.n_docs
+    if encoded.tagset.outside is None:  # plain labels are few, and the same by chance
+        return np.arange(K)
+    spans = marked_spans(encoded)
+    doc = document_of(encoded, spans.start)
+    _, which = np.unique(spans.key(encoded.n_tokens, len(encoded.tagset.types)), return_inverse=True)
+    marked = csr_array((np.ones(len(which)), (spans.who, which)), shape=(K, int(which.max(initial=-1)) + 1))
+    common = (marked @ marked.T).tocoo()
+    one, other = common.coords
+    likely = (one < other) & (common.data >= _ENOUGH)
+    one, other, same = one[likely], other[likely], common.data[likely]
+    if not len(one):
+        return np.arange(K)
+    per_document = csr_array((np.ones(len(doc)), (spans.who, doc)), shape=(K, D))
+    seen = _seen(encoded)
+    mine, theirs = _in_common(per_document, seen, one, other), _in_common(per_document, seen, other, one)
+    alike = same >= _SAME * (mine + theirs - same)
+    links = csr_array((np.ones(int(alike.sum())), (one[alike], other[alike])), shape=(K, K))
+    return np.asarray(connected_components(links, directed=False)[1], np.int64)
+
+
+def _seen(encoded: Encoded) -> csr_array:
+    """``[K, D]`` 1 where an annotator labelled something in a document."""
+    token = np.repeat(np.arange(encoded.n_tokens), np.diff(encoded.event_start))
+    who = encoded.cells.annotator[encoded.event_cell]
+    pairs = np.unique(who * encoded.n_docs + document_of(encoded, token))
+    return csr_array(
+        (np.ones(len(pairs)), np.divmod(pairs, encoded.n_docs)), shape=(len(encoded.annotators), encoded.n_docs)
+    )
+
+
+def _in_common(spans: csr_array, seen: csr_array, one: NDArray[Any], other: NDArray[Any]) -> NDArray[np.float64]:
+    """How many spans one marked in documents that the other saw, for every pair."""
+    return np.asarray(spans[one].multiply(seen[other]).sum(axis=1)).ravel()
+
+
+def count_as_one(encoded: Encoded, group: Integers) -> Encoded:
+    """The same labels, of which those of a group in a document together weigh as one annotator's."""
+    share = 1.0 / _members_here(encoded, group)
+    weight = share if encoded.event_weight is None else encoded.event_weight * share
+    return replace(encoded, event_weight=weight)
+
+
+def _members_here(encoded: Encoded, group: Integers) -> Integers:
+    """For every event, how many of its annotator's group labelled that token."""
+    token = np.repeat(np.arange(encoded.n_tokens), np.diff(encoded.event_start))
+    G, who = int(group.max()) + 1, encoded.cells.annotator[encoded.event_cell]
+    _, place = np.unique(token * G + group[who], return_inverse=True)
+    people = np.unique(place * len(group) + who) // len(group)
+    return np.bincount(people)[place]
+
+
+def first_of_each(encoded: Encoded, group: Integers) -> Encoded:
+    """Without the labels of all but one of each group: the first, in every document."""
+    token = np.repeat(np.arange(encoded.n_tokens), np.diff(encoded.event_start))
+    who = encoded.cells.annotator[encoded.event_cell]
+    key = document_of(encoded, token) * (int(group.max()) + 1) + group[who]
+    _, place = np.unique(key, return_inverse=True)
+    first = np.full(int(place.max(initial=-1)) + 1, len(group))
+    np.minimum.at(first, place, who)
+    return without(encoded, token, who != first[place])

@@ -1,0 +1,260 @@
+"""Settings without gold: candidates are fitted with some annotators hidden, and judged by those (:mod:`heldout`).
+
+First every annotator model at several strengths of its prior runs a few passes; the best go on, also with less trust in
+the annotators' evidence, and are judged again as they go, which finds when to stop. More trust than usual is never
+tried: annotators share mistakes, so the hidden ones applaud a consensus that repeats them. Where differences are within
+chance the usual settings stay. What the hidden annotators say then calibrates the confidence (:mod:`trust`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import product
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quorate.alike import first_of_each, groups_alike
+from quorate.estimators import Prepared
+from quorate.formats.notes import some
+from quorate.heldout import Agreement, Hidden, hide
+from quorate.infer import vb
+from quorate.infer.engine import ThreadsEngine
+from quorate.models import model_of
+from quorate.rivals import majority
+from quorate.settings import AnnotatorModel, Inference, Settings
+from quorate.trust import AS_STATED, Calibration, fit_sharpness, fit_span_map
+
+__all__ = ["AUTO", "CHOSEN", "Choice", "Trial", "choose", "settings_left_open"]
+
+AUTO = "auto"
+"""The value of a setting that is to be chosen."""
+
+CHOSEN = ("annotator", "epsilon0", "temper", "max_passes")
+"""The settings that can be chosen."""
+
+_USUAL: dict[str, Any] = {"annotator": AnnotatorModel.CM, "epsilon0": 10.0, "temper": 0.7, "max_passes": 5}
+_MODELS = (AnnotatorModel.CM, AnnotatorModel.SEQ, AnnotatorModel.CV, AnnotatorModel.SPAM)
+_STRENGTHS = (1.0, 10.0, 100.0)
+_LESS_TRUST = 0.5
+_CHECKS = (4, 8, 16)  # passes after which a candidate is judged
+_FINALISTS = 2
+_ENOUGH_SPANS = 50  # hidden spans below which nothing can be told
+
+
+class Trial(NamedTuple):
+    """A candidate after some passes, and its score against hidden annotators."""
+
+    settings: Settings
+    passes: int
+    f1: float
+
+
+class Choice(NamedTuple):
+    """What was chosen, why, and how confidence is to be read.
+
+    ``group [K]`` numbers the annotators: those who say the same share a number, and count as one (:mod:`alike`).
+    ``vote`` is the score of a plain vote against the same hidden annotators; ``gain`` how much better the chosen model
+    is, with its standard ``error``. Without enough to compare, all are ``None``.
+    """
+
+    settings: Settings
+    calibration: Calibration
+    annotators: tuple[str, ...]
+    group: NDArray[np.int64]
+    trials: tuple[Trial, ...]
+    vote: float | None
+    gain: float | None
+    error: float | None
+
+    @property
+    def worse_than_vote(self) -> bool:
+        """Whether a plain vote does better against hidden annotators, by more than chance."""
+        return self.gain is not None and self.error is not None and self.gain < -self.error
+
+    @property
+    def same(self) -> list[list[str]]:
+        """Annotators who say the same, group by group."""
+        members: dict[int, list[str]] = {}
+        for name, number in zip(self.annotators, self.group.tolist(), strict=True):
+            members.setdefault(number, []).append(name)
+        return [names for names in members.values() if len(names) > 1]
+
+    @property
+    def reasons(self) -> list[str]:
+        """In plain words."""
+        return [*self._why(), *(f"note: {some(names)} say the same, and count as one" for names in self.same)]
+
+    def _why(self) -> list[str]:
+        chosen = self.settings
+        what = f"{chosen.annotator.value}, epsilon0 {chosen.epsilon0:g}, temper {chosen.temper:g}"
+        if self.vote is None or self.gain is None or self.error is None:
+            return [f"{what}: too few annotators share documents to choose by, so the usual settings hold"]
+        score = 100 * (self.vote + self.gain)
+        lines = [
+            f"{what}, {chosen.max_passes} passes: best of {len({t.settings for t in self.trials})} against hidden "
+            f"annotators ({score:.1f}; a plain vote {100 * self.vote:.1f})",
+            f"confidence sharpened by {self.calibration.sharpness:.2f}, as hidden annotators bear out",
+        ]
+        if self.worse_than_vote:
+            lines.append(
+                f"warning: a plain vote agrees better with hidden annotators ({100 * self.vote:.1f} against "
+                f"{score:.1f}): look at the documents, or use --method mv"
+            )
+        return lines
+
+
+class _Engines(NamedTuple):
+    """For fits on what was not hidden, and for the consensus where someone was."""
+
+    rest: ThreadsEngine
+    sample: ThreadsEngine
+
+
+class _Run:
+    """A candidate being fitted on what was not hidden."""
+
+    def __init__(self, settings: Settings, hidden: Hidden, engines: _Engines) -> None:
+        self.settings, self._hidden, self._engines = settings, hidden, engines
+        self._cells = hidden.rest.cells
+        blank = model_of(settings, hidden.rest.tagset, hidden.rest)
+        self.model = vb.started(engines.rest, blank, self._cells, settings.start)
+        self.passes = 0
+        self.judged: list[tuple[Agreement, int, vb.Model]] = []
+
+    def go_on(self, until: int) -> None:
+        """Run until so many passes, and be judged."""
+        fitted = vb.more_passes(self._engines.rest, self.model, self._cells, until - self.passes)
+        self.model, self.passes = fitted.model, until
+        agreement = self._hidden.agreement(vb.decode(self._engines.sample, self.model, self._cells))
+        self.judged.append((agreement, until, self.model))
+
+    @property
+    def best(self) -> tuple[Agreement, int, vb.Model]:
+        """The best judgement so far; fewer passes win a tie."""
+        return max(self.judged, key=lambda one: (one[0].f1, -one[1]))
+
+
+def choose(
+    prepared: Prepared,
+    settings: Settings,
+    free: tuple[str, ...],
+    *,
+    threads: int | None = None,
+    progress: Callable[[int, int, str], None] | None = None,
+) -> Choice:
+    """The settings named in ``free`` are chosen, the others stay as they are.
+
+    >>> import quorate
+    >>> from quorate.estimators import prepare
+    >>> from quorate.tags import Invalid
+    >>> prepared = prepare(quorate.sample(), None, Invalid.REPAIR)
+    >>> choose(prepared, Settings(), CHOSEN).settings.temper
+    0.7
+    """
+    usual = replace(settings, **{name: value for name, value in _USUAL.items() if name in free})
+    encoded, names = prepared.encoded, prepared.encoded.annotators
+    group = groups_alike(encoded)
+    if len(np.unique(group)) < len(group):
+        encoded = first_of_each(encoded, group)
+    hidden = hide(encoded, known=prepared.known, seed=settings.seed or 0)
+    if hidden is None or len(hidden.spans.start) < _ENOUGH_SPANS:
+        return Choice(usual, AS_STATED, names, group, (), None, None, None)
+    engines = _Engines(
+        ThreadsEngine(hidden.rest, known=prepared.known, text=settings.text, threads=threads),
+        ThreadsEngine(hidden.sample, text=settings.text, threads=threads),
+    )
+    checks = _CHECKS if "max_passes" in free else (settings.max_passes,)
+    candidates = list(_candidates(usual, free))
+    steps = len(candidates) + 2 * _FINALISTS
+    runs: list[_Run] = []
+
+    def advance(run: _Run, until: int) -> None:
+        run.go_on(until)
+        if progress is not None:
+            name = run.settings.annotator.value
+            progress(len(runs), steps, f"choosing: {name}, {run.passes} passes, {100 * run.best[0].f1:.1f}")
+
+    for candidate in candidates:
+        runs.append(_Run(candidate, hidden, engines))
+        advance(runs[-1], checks[0])
+    finalists = sorted(runs, key=lambda run: -run.best[0].f1)[:_FINALISTS]
+    for finalist in list(finalists):
+        if "temper" in free and finalist.settings.temper > _LESS_TRUST:
+            milder = _Run(replace(finalist.settings, temper=_LESS_TRUST), hidden, engines)
+            runs.append(milder)
+            advance(milder, checks[0])
+            if milder.best[0].f1 > finalist.best[0].f1:
+                finalists.append(milder)
+    for run in finalists:
+        for until in checks[1:]:
+            advance(run, until)
+    winner = _usual_within_chance(runs)
+    agreement, passes, model = winner.best
+    vote = hidden.agreement(majority(hidden.sample, threads=threads).decoded)
+    gain, error = agreement.gain_over(vote)
+    trials = tuple(Trial(run.settings, after, one.f1) for run in runs for one, after, _ in run.judged)
+    return Choice(
+        replace(winner.settings, max_passes=passes),
+        _calibrated(hidden, engines.sample, model),
+        names,
+        group,
+        tuple(sorted(trials, key=lambda trial: -trial.f1)),
+        vote.f1,
+        gain,
+        error,
+    )
+
+
+def _usual_within_chance(runs: Sequence[_Run]) -> _Run:
+    """The best run, or among those of its model that are within a standard error of it, the most usual."""
+    best = max(runs, key=lambda run: run.best[0].f1)
+
+    def strangeness(run: _Run) -> tuple[int, float]:
+        chosen = run.settings
+        unusual = (chosen.epsilon0 != _USUAL["epsilon0"]) + (chosen.temper != _USUAL["temper"])
+        return unusual, -run.best[0].f1
+
+    def within_chance(run: _Run) -> bool:
+        gain, error = best.best[0].gain_over(run.best[0])
+        return run.settings.annotator is best.settings.annotator and gain <= error
+
+    return min((run for run in runs if run is best or within_chance(run)), key=strangeness)
+
+
+def _candidates(usual: Settings, free: tuple[str, ...]) -> Iterator[Settings]:
+    """Every annotator model at every strength that is left open."""
+    models = _MODELS if "annotator" in free else (usual.annotator,)
+    strengths = _STRENGTHS if "epsilon0" in free else (usual.epsilon0,)
+    for model, strength in product(models, strengths):
+        if model is AnnotatorModel.SPAM and len(models) > 1 and strength != _USUAL["epsilon0"] and len(strengths) > 1:
+            continue
+        if model is AnnotatorModel.SEQ and usual.inference is not Inference.VB:
+            continue
+        yield replace(usual, annotator=model, epsilon0=strength)
+
+
+def _calibrated(hidden: Hidden, engine: ThreadsEngine, model: vb.Model) -> Calibration:
+    """What hidden annotators say of the confidence of this model."""
+
+    def decode(sharpness: float) -> Any:
+        return vb.decode(engine, model, hidden.sample.cells, sharpness=sharpness)
+
+    sharpness = fit_sharpness(hidden, decode)
+    decoded = decode(sharpness)
+    agreement = hidden.agreement(decoded)
+    if hidden.rest.tagset.outside is None:
+        return Calibration(sharpness)
+    shift, slope = fit_span_map(agreement, decoded.span_probability[agreement.found.start])
+    return Calibration(sharpness, shift, slope)
+
+
+def settings_left_open(values: Mapping[str, Any]) -> tuple[str, ...]:
+    """The names of the settings whose value is ``"auto"``.
+
+    >>> settings_left_open({"annotator": "auto", "epsilon0": 1.0})
+    ('annotator',)
+    """
+    return tuple(name for name in CHOSEN if values.get(name) == AUTO)

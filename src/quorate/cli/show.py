@@ -1,0 +1,149 @@
+"""Commands that show: report, plot."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+import quorate
+from quorate.cli.combine import check_outputs, known_labels, make_report, settings_from_file
+from quorate.cli.common import Format, Inputs, Quiet, Threads, app, fit_progress
+from quorate.errors import SettingsError
+
+plot = typer.Typer(no_args_is_help=True, help="Draw figures for papers, as PDF, PNG or SVG.")
+app.add_typer(plot, name="plot")
+
+
+@app.command(
+    epilog="Examples:\n\n"
+    "quorate report crowd.jsonl -o report.html\n\n"
+    "quorate report crowd.jsonl -o report.html --known review.jsonl\n\n"
+    "quorate report new.jsonl --model crowd.quorate -o report.html --documents all"
+)
+def report(
+    inputs: Inputs,
+    output: Annotated[
+        str, typer.Option("--output", "-o", metavar="FILE", help="The HTML file to write; - for standard output.")
+    ] = "report.html",
+    method: Annotated[str | None, typer.Option(metavar="NAME", help="See 'quorate methods' (default bsc-seq).")] = None,
+    settings: Annotated[str | None, typer.Option(metavar="FILE", help="Settings that 'tune' wrote.")] = None,
+    model: Annotated[
+        str | None, typer.Option(metavar="MODEL", help="Apply a saved model in place of a fit ('aggregate --save').")
+    ] = None,
+    known: Annotated[
+        str,
+        typer.Option(
+            metavar="none|inline|FILE",
+            help="Labels taken as certain: none, the gold in the input, or those in a file (an exported review, say).",
+        ),
+    ] = "none",
+    documents: Annotated[
+        str, typer.Option(metavar="N|all", help="How many documents to show, the least certain first (default 300).")
+    ] = "300",
+    groups: Annotated[
+        int | None, typer.Option(help="Into how many groups to put annotators; chosen if not given.")
+    ] = None,
+    split: Annotated[str | None, typer.Option(metavar="NAME", help="Compare with the gold of this split only.")] = None,
+    title: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="The heading; the names of the inputs if not given.")
+    ] = None,
+    from_format: Format = None,
+    scheme: Annotated[
+        str | None, typer.Option(metavar="SCHEME", help="bio, bioes, io or plain; inferred if not given.")
+    ] = None,
+    threads: Threads = None,
+    quiet: Quiet = False,
+) -> None:
+    """Write a report that anyone can open: the consensus, its annotators and its doubtful documents in one HTML file.
+
+    It holds everything it needs and loads nothing from the network. Corrections made in it can be exported and given
+    back with --known.
+    """
+    from quorate.api import estimator
+
+    shown = _how_many(documents)
+    if groups is not None and groups < 1:
+        raise SettingsError(f"--groups must be 1 or more, not {groups}")
+    if model is not None and (method or settings or scheme or known != "none"):
+        raise SettingsError("--model brings its own method, settings, scheme and known labels (leave those out)")
+    others = [name for name in (model, known, settings) if name not in (None, "none", "inline")]
+    check_outputs([*inputs, *others], [output])
+    options: dict[str, Any] = {"documents": shown, "groups": groups, "split": split, "title": title}
+    if model is not None:
+        fitted = quorate.load(model).set_params(threads=threads)
+        result = fitted.combine(quorate.read(*inputs, format=from_format))
+        make_report(fitted, result, output, inputs=inputs, quiet=quiet, **options)
+    else:
+        method, tuned = settings_from_file(settings, method)
+        chosen = {"scheme": scheme, "threads": threads}
+        given = {name: value for name, value in chosen.items() if value is not None}
+        made = estimator(method or "bsc-seq", **{**tuned, **given})
+        corpus = quorate.read(*inputs, format=from_format)
+        labels = known_labels(known, corpus)
+        with fit_progress(quiet) as after_pass:
+            made.fit(corpus, known=labels, progress=after_pass)
+        make_report(made, made.result_, output, inputs=inputs, known=labels, quiet=quiet, **options)
+    if not quiet and output != "-":
+        size = Path(output).stat().st_size / 1e6
+        print(f"quorate: {output} ({size:.1f} MB): open it in a browser", file=sys.stderr)
+
+
+def _how_many(documents: str) -> int | None:
+    if documents == "all":
+        return None
+    if not documents.isdecimal():
+        raise SettingsError(f"--documents {documents!r} is not a number, nor 'all'")
+    return int(documents)
+
+
+@plot.command(
+    epilog="Examples:\n\n"
+    "quorate plot annotators crowd.quorate -o figure.pdf --groups 5\n\n"
+    "quorate plot annotators crowd.quorate -o ana.png --annotator ana\n\n"
+    "quorate plot annotators crowd.quorate -o bars.svg --bars --previous O,B-PER"
+)
+def annotators(
+    model: Annotated[str, typer.Argument(metavar="MODEL", help="A file that 'aggregate --save' wrote.")],
+    output: Annotated[
+        str, typer.Option("--output", "-o", metavar="FILE", help="A name that ends in .pdf, .png or .svg.")
+    ],
+    groups: Annotated[
+        int | None, typer.Option(help="Into how many groups to put annotators; chosen if not given.")
+    ] = None,
+    annotator: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Draw one annotator in place of groups.")
+    ] = None,
+    previous: Annotated[
+        str | None, typer.Option(metavar="LABELS", help="Previous labels to show, parted by commas; all if not given.")
+    ] = None,
+    bars: Annotated[bool, typer.Option("--bars", help="Bars in 3D in place of heat maps.")] = False,
+) -> None:
+    """Draw what annotators say given the truth: a column a group, a row a previous label (the paper's Figure 1)."""
+    from quorate import figures
+
+    figures.kind_of(output)
+    check_outputs([model], [output])
+    fitted = quorate.load(model)
+    labels = None if previous is None else [label.strip() for label in previous.split(",") if label.strip()]
+    figure = figures.annotators_figure(
+        fitted.annotators_, fitted.tagset_, groups=groups, name=annotator, bars=bars, previous=labels
+    )
+    figures.save(figure, output)
+
+
+@plot.command(epilog="Example: quorate plot trace crowd.quorate -o bound.pdf")
+def trace(
+    model: Annotated[str, typer.Argument(metavar="MODEL", help="A file that 'aggregate --save' wrote.")],
+    output: Annotated[
+        str, typer.Option("--output", "-o", metavar="FILE", help="A name that ends in .pdf, .png or .svg.")
+    ],
+) -> None:
+    """Draw the bound of a fit, pass by pass."""
+    from quorate import figures
+
+    figures.kind_of(output)
+    check_outputs([model], [output])
+    figures.save(figures.trace_figure(quorate.load(model).trace_), output)

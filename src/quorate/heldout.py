@@ -1,0 +1,376 @@
+"""Judging a consensus without gold: hide one annotator in some documents, combine the rest, compare.
+
+A hidden annotator misses things, and a rule is silent about most, so plain agreement would favour whoever marks little.
+Each annotator's habit of marking a true span is known well enough without gold: it is how often they mark what two
+others marked alike. A consensus that is all right should thus match about Σ habit of the hidden spans, and the score is
+
+    strict = 2·matched / (hidden spans + Σ habit over the consensus's spans),
+
+an F1 in which a span that the hidden annotator would not have marked anyway costs little. The same with shares of spans
+that overlap, and the habit of marking a token, is the relaxed score; a consensus is judged by the mean of the two. In
+the plain scheme every label is a span of one token.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quorate.encode import Encoded
+from quorate.infer.engine import Decoded
+from quorate.tags import TagSet
+
+__all__ = [
+    "Agreement",
+    "Habits",
+    "Hidden",
+    "Spans",
+    "consensus_spans",
+    "document_of",
+    "hide",
+    "marked_spans",
+    "without",
+]
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+_SHARE = 0.5  # of the documents that can spare an annotator
+_ONE_OF = 5  # annotators of such a document is hidden, and never fewer than one
+_MOST_DOCUMENTS = 20_000  # beyond this, more hidden documents say nothing new
+_HABIT_PRIOR = 3.0  # spans by which an annotator's habit is drawn to everybody's
+_TINY = 1e-9
+
+
+class Spans(NamedTuple):
+    """Spans as columns: first token, token after the last, type, and who marked it; tokens count through the corpus."""
+
+    start: Integers
+    end: Integers
+    kind: Integers
+    who: Integers
+
+    def key(self, n_tokens: int, n_kinds: int) -> Integers:
+        """One integer for each different (start, end, type)."""
+        return (self.start * (n_tokens + 1) + self.end) * n_kinds + self.kind
+
+    def painted(self, n_tokens: int) -> Integers:
+        """``[N]`` The type of every token that is in a span, −1 elsewhere; spans must not overlap."""
+        change = np.zeros(n_tokens + 1, np.int64)
+        np.add.at(change, self.start, self.kind + 1)
+        np.subtract.at(change, self.end, self.kind + 1)
+        return np.cumsum(change)[:-1] - 1
+
+    def share(self, same: Integers) -> Floats:
+        """Of each span, the share of its tokens that count in ``same``, a running sum ``[N + 1]``."""
+        return np.asarray((same[self.end] - same[self.start]) / (self.end - self.start))
+
+    def where(self, chosen: NDArray[np.bool_] | Integers) -> Spans:
+        """Those that were chosen."""
+        return Spans(*(column[chosen] for column in self))
+
+
+class Hidden(NamedTuple):
+    """A corpus without the labels that were hidden, and those labels.
+
+    ``rest`` is what a fit may see, ``sample`` the part of it with the documents where someone was hidden, which are
+    numbered as there in all that follows. In ``document[u]`` annotator ``who[u]`` was hidden, once for each such pair
+    u; ``spans`` is what they had marked, ``unit`` the pair of each; ``token`` and ``label`` are the same label by
+    label. ``habits`` are the annotators' of marking what two others marked alike.
+    """
+
+    rest: Encoded
+    sample: Encoded
+    document: Integers
+    who: Integers
+    spans: Spans
+    unit: Integers
+    token: Integers
+    label: Integers
+    habits: Habits
+
+    def agreement(self, decoded: Decoded) -> Agreement:
+        """How a consensus on the sample agrees with what was hidden, pair by pair."""
+        found = consensus_spans(decoded, self.sample.tagset)
+        doc = document_of(self.sample, found.start)
+        place, unit = _joined(doc, self.document, self.sample.n_docs)
+        found = found.where(place)._replace(who=self.who[unit])
+        matched, hidden_key = self._matched(found, unit)
+        covering, covered = self._shares(found, unit)
+        expected = self.habits.spans[found.who, found.kind]
+        columns = (
+            (unit, matched),
+            (self.unit, np.ones(len(hidden_key))),
+            (unit, expected),
+            (unit, covering),
+            (self.unit, covered),
+            (unit, self.habits.tokens[found.who, found.kind]),
+        )
+        sums = [np.bincount(at, value, minlength=len(self.who)).astype(np.float64) for at, value in columns]
+        return Agreement(np.stack(sums), found, matched, expected)
+
+    def _matched(self, found: Spans, unit: Integers) -> tuple[NDArray[np.bool_], Integers]:
+        """Whether each span was marked just so by the annotator of its pair."""
+        hidden = self._key(self.spans, self.unit)
+        return np.isin(self._key(found, unit), hidden), hidden
+
+    def _key(self, spans: Spans, unit: Integers) -> Integers:
+        """One integer for each different (pair, start, end, type): a start and a pair name the document."""
+        longest = int(np.diff(self.sample.doc_start).max()) + 1
+        within = spans.start - self.sample.doc_start[self.document[unit]]
+        length = spans.end - spans.start
+        return np.asarray(((unit * longest + within) * longest + length) * len(self.sample.tagset.types) + spans.kind)
+
+    def _shares(self, found: Spans, unit: Integers) -> tuple[Floats, Floats]:
+        """Of each consensus span the share that its pair's annotator gave the same type, and the other way round."""
+        lengths = np.diff(self.sample.doc_start)[self.document]
+        base = np.concatenate([[0], np.cumsum(lengths)])  # every pair's document laid out once more, end to end
+        shift = base[:-1] - self.sample.doc_start[self.document]
+        mine, theirs = (
+            spans._replace(start=spans.start + shift[at], end=spans.end + shift[at])
+            for spans, at in ((found, unit), (self.spans, self.unit))
+        )
+        one, other = mine.painted(int(base[-1])), theirs.painted(int(base[-1]))
+        same = np.concatenate([[0], np.cumsum((one == other) & (one >= 0))])
+        return mine.share(same), theirs.share(same)
+
+
+class Habits(NamedTuple):
+    """``[K, types]`` How often each annotator marks a span, and a token, that two others marked alike."""
+
+    spans: Floats
+    tokens: Floats
+
+
+class Agreement(NamedTuple):
+    """What a consensus and hidden annotators have in common.
+
+    ``table [6, D]``: of each document, spans matched, spans hidden, matches expected of a perfect consensus; then the
+    shares of the consensus's spans and of the hidden ones that overlap, and the share expected. ``found`` are the
+    consensus's spans in these documents, whether each ``matched``, and how likely a true one would (``expected``).
+    """
+
+    table: Floats
+    found: Spans
+    matched: NDArray[np.bool_]
+    expected: Floats
+
+    @property
+    def f1(self) -> float:
+        """The mean of the strict and the relaxed score."""
+        return float(_f1(self.table.sum(axis=1)))
+
+    def gain_over(self, other: Agreement, *, draws: int = 200) -> tuple[float, float]:
+        """How much more this one scores than another on the same documents, and the standard error of that."""
+        D = self.table.shape[1]
+        weights = np.random.default_rng(0).multinomial(D, np.full(D, 1 / D), draws)
+        differences = _f1(self.table @ weights.T) - _f1(other.table @ weights.T)
+        return self.f1 - other.f1, float(np.std(differences))
+
+
+def _f1(sums: Floats) -> Floats:
+    matched, hidden, expected, covering, covered, expected_share = sums
+    strict = 2 * matched / np.maximum(hidden + expected, _TINY)
+    precision, recall = covering / np.maximum(expected_share, _TINY), covered / np.maximum(hidden, _TINY)
+    relaxed = 2 * precision * recall / np.maximum(precision + recall, _TINY)
+    return np.asarray((strict + relaxed) / 2)
+
+
+def hide(encoded: Encoded, *, known: NDArray[np.int32] | None = None, seed: int = 0) -> Hidden | None:
+    """Hide one annotator in five, at least one, in half of the documents that can spare one; ``None``: none can.
+
+    A document can spare an annotator if it has three, or two where hardly any document has three. Documents with known
+    labels stay whole.
+
+    >>> import quorate
+    >>> corpus = quorate.sample()
+    >>> encoded = quorate.encode.encode(corpus, corpus.tagset())
+    >>> hidden = hide(encoded)
+    >>> len(hidden.document), len(hidden.rest.event_cell) < len(encoded.event_cell)
+    (160, True)
+    """
+    K = len(encoded.annotators)
+    token = np.repeat(np.arange(encoded.n_tokens), np.diff(encoded.event_start))
+    doc, who = document_of(encoded, token), encoded.cells.annotator[encoded.event_cell]
+    seen_doc, seen_by = np.divmod(np.unique(doc * K + who), max(K, 1))
+    per_doc = np.bincount(seen_doc, minlength=encoded.n_docs)
+    can_spare = per_doc >= 3
+    if can_spare.sum() < 0.1 * (per_doc >= 2).sum():
+        can_spare = per_doc >= 2
+    if known is not None:
+        can_spare[document_of(encoded, np.flatnonzero(known >= 0))] = False
+    able = np.flatnonzero(can_spare)
+    if not len(able):
+        return None
+    rng = np.random.default_rng(seed)
+    size = min(max(1, int(_SHARE * len(able))), _MOST_DOCUMENTS)
+    chosen = np.sort(rng.choice(able, size, replace=False))
+    lot = rng.random(len(seen_doc))
+    _, in_chosen = _joined(chosen, seen_doc, encoded.n_docs)
+    order = in_chosen[np.lexsort((lot[in_chosen], seen_doc[in_chosen]))]
+    how_many = np.maximum(per_doc[chosen] // _ONE_OF, 1)
+    rank = np.arange(len(order)) - np.repeat(np.cumsum(per_doc[chosen]) - per_doc[chosen], per_doc[chosen])
+    drawn = np.sort(order[rank < np.repeat(how_many, per_doc[chosen])])
+    document, hidden_who = seen_doc[drawn], seen_by[drawn]
+
+    pair = document * K + hidden_who  # ascending
+    gone = np.isin(doc * K + who, pair)
+    spans = marked_spans(encoded)
+    span_pair = document_of(encoded, spans.start) * K + spans.who
+    was_hidden = np.isin(span_pair, pair)
+    sure = gone & _sure(encoded)
+    rest = without(encoded, token, gone)
+    sample = _only(rest, chosen)
+    shift = np.zeros(encoded.n_docs, np.int64)  # from tokens of the corpus to those of the sample
+    shift[chosen] = sample.doc_start[:-1] - encoded.doc_start[chosen]
+    hidden_spans = spans.where(was_hidden)
+    moved = shift[span_pair[was_hidden] // K]
+    return Hidden(
+        rest,
+        sample,
+        np.searchsorted(chosen, document),
+        hidden_who,
+        hidden_spans._replace(start=hidden_spans.start + moved, end=hidden_spans.end + moved),
+        np.searchsorted(pair, span_pair[was_hidden]),
+        token[sure] + shift[doc[sure]],
+        encoded.cells.label[encoded.event_cell[sure]],
+        Habits(_span_habits(encoded, spans, seen_doc, seen_by), _token_habits(encoded)),
+    )
+
+
+def _joined(one: Integers, other: Integers, n: int) -> tuple[Integers, Integers]:
+    """All pairs of positions (in ``one``, in ``other``) that hold the same number below ``n``; ``other`` ascends."""
+    times = np.bincount(other, minlength=n)
+    first = np.cumsum(times) - times
+    place = np.repeat(np.arange(len(one)), times[one])
+    rank = np.arange(len(place)) - np.repeat(np.cumsum(times[one]) - times[one], times[one])
+    return place, first[one[place]] + rank
+
+
+def document_of(encoded: Encoded, token: NDArray[np.integer]) -> Integers:
+    """The document of each token."""
+    return np.asarray(np.searchsorted(encoded.doc_start, token, side="right") - 1)
+
+
+def _sure(encoded: Encoded) -> NDArray[np.bool_]:
+    """Events that say one label: of someone who gave probabilities, those above a half."""
+    if encoded.event_weight is None:
+        return np.ones(len(encoded.event_cell), dtype=np.bool_)
+    return np.asarray(encoded.event_weight > 0.5)
+
+
+def without(encoded: Encoded, token: Integers, gone: NDArray[np.bool_]) -> Encoded:
+    """The corpus without some of its events, of which ``token`` says where they are."""
+    kept = np.bincount(token[~gone], minlength=encoded.n_tokens)
+    return replace(
+        encoded,
+        event_start=np.concatenate([[0], np.cumsum(kept)]),
+        event_cell=encoded.event_cell[~gone],
+        event_weight=None if encoded.event_weight is None else encoded.event_weight[~gone],
+    )
+
+
+def _only(encoded: Encoded, documents: Integers) -> Encoded:
+    """Some of the documents, with the same annotators, words and cells."""
+    lengths = np.diff(encoded.doc_start)[documents]
+    doc_start = np.concatenate([[0], np.cumsum(lengths)])
+    token = np.arange(doc_start[-1]) + np.repeat(encoded.doc_start[documents] - doc_start[:-1], lengths)
+    said = np.diff(encoded.event_start)[token]
+    event_start = np.concatenate([[0], np.cumsum(said)])
+    event = np.arange(event_start[-1]) + np.repeat(encoded.event_start[token] - event_start[:-1], said)
+    return replace(
+        encoded,
+        doc_start=doc_start,
+        word=encoded.word[token],
+        event_start=event_start,
+        event_cell=encoded.event_cell[event],
+        event_weight=None if encoded.event_weight is None else encoded.event_weight[event],
+    )
+
+
+def marked_spans(encoded: Encoded) -> Spans:
+    """Every span that an annotator marked, by annotator and place."""
+    tagset = encoded.tagset
+    label = encoded.cells.label[encoded.event_cell]
+    used = _sure(encoded)
+    if tagset.outside is not None:
+        used &= label != tagset.outside
+    token = np.repeat(np.arange(encoded.n_tokens), np.diff(encoded.event_start))[used]
+    who, label = encoded.cells.annotator[encoded.event_cell[used]], label[used]
+    order = np.lexsort((token, who))
+    token, who, label = token[order], who[order], label[order]
+    alone = np.full(len(tagset.labels), tagset.outside is None)  # in the plain scheme every token is a span
+    opens, closes, kind = tagset.opens | alone, tagset.closes | alone, tagset.type_of
+    doc = document_of(encoded, token)
+    goes_on = np.zeros(len(token), dtype=np.bool_)
+    goes_on[1:] = (
+        (who[1:] == who[:-1])
+        & (token[1:] == token[:-1] + 1)
+        & (doc[1:] == doc[:-1])
+        & (kind[label[1:]] == kind[label[:-1]])
+        & ~opens[label[1:]]
+        & ~closes[label[:-1]]
+    )
+    first = np.flatnonzero(~goes_on)
+    last = np.append(first[1:], len(token)) - 1
+    return Spans(token[first], token[last[: len(first)]] + 1, kind[label[first]], who[first])
+
+
+def consensus_spans(decoded: Decoded, tagset: TagSet) -> Spans:
+    """The spans of a consensus; in the plain scheme, every token's label."""
+    if tagset.outside is None:
+        start = np.arange(len(decoded.path))
+        end = start + 1
+    else:
+        start = np.flatnonzero(decoded.span_end)
+        end = decoded.span_end[start].astype(np.int64)
+    return Spans(start, end, tagset.type_of[decoded.path[start]], np.full(len(start), -1))
+
+
+def _span_habits(encoded: Encoded, spans: Spans, seen_doc: Integers, seen_by: Integers) -> Floats:
+    """``[K, types]`` How often each annotator marks a span that two others (or, of two, the other) marked alike."""
+    K, T = len(encoded.annotators), len(encoded.tagset.types)
+    key, place, times = np.unique(spans.key(encoded.n_tokens, T), return_inverse=True, return_counts=True)
+    if not len(key):
+        return np.ones((K, T))
+    first = np.zeros(len(key), np.int64)
+    first[place] = np.arange(len(place))
+    kind, doc = spans.kind[first], document_of(encoded, spans.start[first])
+    marked_by = np.unique(place * K + spans.who)
+    enough = 2 if (np.bincount(seen_doc) >= 3).any() else 1
+
+    # Everyone who saw the document of a span, side by side with the span.
+    span, pair = _joined(doc, seen_doc, encoded.n_docs)
+    who = seen_by[pair]
+    marked = np.isin(span * K + who, marked_by)
+    counts = times[span] - marked >= enough
+    return _shares(who[counts], kind[span[counts]], marked[counts], K, T)
+
+
+def _token_habits(encoded: Encoded) -> Floats:
+    """``[K, types]`` How often each annotator gives a token the type that two others gave it."""
+    K, T = len(encoded.annotators), len(encoded.tagset.types)
+    sure = _sure(encoded)
+    token = np.repeat(np.arange(encoded.n_tokens), np.diff(encoded.event_start))[sure]
+    cell = encoded.event_cell[sure]
+    who, kind = encoded.cells.annotator[cell], encoded.tagset.type_of[encoded.cells.label[cell]]
+    rows = []
+    for one in range(T):
+        marked = kind == one
+        others = np.bincount(token[marked], minlength=encoded.n_tokens)[token] - marked
+        counts = others >= 2
+        rows.append((who[counts], np.full(int(counts.sum()), one), marked[counts]))
+    columns = [np.concatenate(column) for column in zip(*rows, strict=True)]
+    return _shares(columns[0], columns[1], columns[2], K, T)
+
+
+def _shares(who: Integers, kind: Integers, marked: NDArray[np.bool_], K: int, T: int) -> Floats:
+    """``[K, T]`` The share marked, drawn towards everybody's."""
+    cell = who * T + kind
+    total = np.bincount(cell, minlength=K * T).reshape(K, T)
+    right = np.bincount(cell, marked, minlength=K * T).reshape(K, T)
+    everybody = (right.sum(axis=0) + 1) / (total.sum(axis=0) + 2)
+    return np.asarray((right + _HABIT_PRIOR * everybody) / (total + _HABIT_PRIOR))

@@ -1,0 +1,68 @@
+"""From settings to a model's parts."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from quorate.encode import Encoded
+from quorate.infer import vb
+from quorate.infer.annotators import (
+    Accuracy,
+    AnnotatorPrior,
+    Annotators,
+    ClassVector,
+    ConfusionMatrix,
+    Sequential,
+    Spammer,
+)
+from quorate.infer.text import Words
+from quorate.infer.truth import Independent, Markov, Truth, Uniform
+from quorate.settings import AnnotatorModel, Inference, Settings, TruthModel, Zeros
+from quorate.tags import Invalid, TagSet
+
+__all__ = ["Parts", "model_of", "parts_of"]
+
+_TRUTHS: dict[TruthModel, type[Truth]] = {
+    TruthModel.MARKOV: Markov,
+    TruthModel.INDEPENDENT: Independent,
+    TruthModel.UNIFORM: Uniform,
+}
+_ANNOTATORS: dict[AnnotatorModel, type[Annotators]] = {
+    AnnotatorModel.ACC: Accuracy,
+    AnnotatorModel.SPAM: Spammer,
+    AnnotatorModel.CV: ClassVector,
+    AnnotatorModel.CM: ConfusionMatrix,
+    AnnotatorModel.SEQ: Sequential,
+}
+
+
+class Parts(NamedTuple):
+    """Truth, annotators and text."""
+
+    truth: Truth
+    annotators: Annotators
+    text: Words | None
+
+
+def parts_of(settings: Settings, tagset: TagSet, n_annotators: int, n_words: int) -> Parts:
+    """The model's parts before any data."""
+    prior = AnnotatorPrior(
+        tagset,
+        settings.alpha0,
+        settings.epsilon0,
+        moved=settings.zeros is Zeros.MOVED,
+        forbid=settings.invalid is not Invalid.KEEP,
+        habit0=settings.habit0,
+        point=settings.inference is not Inference.VB,
+    )
+    point = settings.inference is Inference.EM
+    return Parts(
+        _TRUTHS[settings.truth].of(tagset, settings.gamma0, point=point),
+        _ANNOTATORS[settings.annotator].of(prior, n_annotators),
+        Words.of(n_words, len(tagset.labels), settings.kappa0, point=point) if settings.text else None,
+    )
+
+
+def model_of(settings: Settings, tagset: TagSet, encoded: Encoded) -> vb.Model:
+    """The model before any data, for a corpus."""
+    return vb.Model(*parts_of(settings, tagset, len(encoded.annotators), len(encoded.words)), settings.temper)

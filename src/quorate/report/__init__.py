@@ -1,0 +1,59 @@
+"""A report that people want to open: one HTML file about a consensus, its annotators and its doubtful documents.
+
+Data are collected into one plain dictionary (:mod:`quorate.report.data`), then drawn (:mod:`quorate.report.page`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from quorate.decode import Result
+from quorate.errors import SettingsError
+from quorate.files import written_whole
+from quorate.report.data import collect
+from quorate.report.page import render
+
+if TYPE_CHECKING:
+    from quorate.api import BSC, CRFMA, MajorityVote
+
+__all__ = ["DOCUMENTS", "write_report"]
+
+DOCUMENTS = 300
+"""How many documents a report shows unless told otherwise: the least certain ones."""
+
+
+def write_report(
+    model: BSC | CRFMA | MajorityVote,
+    path: str | Path,
+    *,
+    result: Result | None = None,
+    title: str = "Who said what, and what is true",
+    documents: int | None = DOCUMENTS,
+    groups: int | None = None,
+    known: Collection[str] = (),
+    split: str | None = None,
+    progress: Callable[[int, int, str], None] | None = None,
+) -> None:
+    """Write a report about a fitted model as one HTML file that needs nothing else.
+
+    ``result`` is the model's own unless given (one from :meth:`BSC.combine`, say). ``documents`` is how many to show,
+    the least certain first, ``None`` for all; ``groups`` into how many groups annotators are put, chosen if not given;
+    ``known`` are the ids of documents whose labels were given as certain; ``split`` limits what is compared with gold.
+
+    >>> import quorate, tempfile
+    >>> model = quorate.BSC().fit(quorate.sample())
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_report(model, f"{folder}/report.html", title="The sample")
+    ...     Path(folder, "report.html").read_text().count("<title>The sample</title>")
+    1
+    """
+    if documents is not None and documents < 0:
+        raise SettingsError(f"a report shows 0 documents or more, not {documents}")
+    shown = model.result_ if result is None else result
+    data = collect(
+        model, shown, title=title, documents=documents, groups=groups, known=known, split=split, progress=progress
+    )
+    with written_whole(path) as stream:
+        stream.write(render(data).encode())

@@ -1,0 +1,170 @@
+"""The consensus beside other answers: the majority vote, and gold where there is any."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from quorate import score
+from quorate.api import MajorityVote
+from quorate.comparison import Answers, Scores, score_answers, scored_positions
+from quorate.corpus import Tag
+from quorate.decode import Result
+from quorate.report.documents import Codes
+from quorate.score.span_errors import ErrorKinds, kinds_of_gold, kinds_of_predicted
+from quorate.tags import Scheme, Span
+
+__all__ = ["against_gold", "against_vote", "majority_of"]
+
+_EXAMPLES = 3
+
+KINDS: dict[str, str] = {
+    "missed": "Missed",
+    "false_positive": "Invented",
+    "wrong_type": "Wrong type",
+    "late_start": "Starts late",
+    "early_start": "Starts early",
+    "late_finish": "Ends late",
+    "early_finish": "Ends early",
+    "split": "Split in two",
+    "fused": "Two made one",
+}
+"""Kinds of error in the order in which the report has them, and how it calls them."""
+
+
+def majority_of(result: Result) -> Result:
+    """The majority vote on the result's corpus, with the same tags.
+
+    >>> import quorate
+    >>> majority_of(quorate.aggregate(quorate.sample(), "bsc-cm")).settings["method"]
+    'mv'
+    """
+    invalid = result.settings.get("invalid", "repair")
+    return MajorityVote(scheme=result.tagset.scheme.value, invalid=invalid).fit(result.corpus).result_
+
+
+def against_vote(result: Result, votes: Result) -> dict[str, Any]:
+    """What the consensus changes in the majority vote: documents, tokens, and spans by what became of them."""
+    tags, voted = result.tags, votes.tags
+    changed = [mine != theirs for mine, theirs in zip(tags, voted, strict=True)]
+    tokens = sum(a != b for mine, theirs in zip(tags, voted, strict=True) for a, b in zip(mine, theirs, strict=True))
+    found: dict[str, Any] = {"documents": int(sum(changed)), "tokens": int(tokens)}
+    if result.tagset.scheme is not Scheme.PLAIN:
+        kinds = score.error_kinds(tags, voted, scheme=result.tagset.scheme)
+        found["spans"] = {
+            "vote": kinds.gold_spans,
+            "kept": kinds.exact,
+            "moved": kinds.partial,
+            "retyped": kinds.wrong_type,
+            "dropped": kinds.missed,
+            "added": kinds.false_positive,
+            "consensus": sum(len(spans) for spans in result.spans),
+        }
+    return found
+
+
+def against_gold(
+    result: Result, votes: Result | None, codes: Codes, *, known: Collection[str] = (), split: str | None = None
+) -> dict[str, Any] | None:
+    """Scores, calibration and errors with examples, on the documents whose gold was not given as known.
+
+    ``None`` if there is no such document; a split that no document is of is an error.
+    """
+    if split is not None:
+        scored_positions(result.corpus, split)
+    positions = [
+        position
+        for position, document in enumerate(result.corpus)
+        if document.gold is not None
+        and any(tag is not None for tag in document.gold)
+        and document.id not in known
+        and (split is None or document.split == split)
+    ]
+    if not positions:
+        return None
+    answers = Answers.of(result, positions)
+    scores = score_answers(answers)
+    found: dict[str, Any] = {
+        "documents": len(positions),
+        "split": split,
+        "right": sum(map(_is_right, answers.tags, answers.gold)),
+        "method": {
+            "strict": None if scores.strict is None else list(scores.strict),
+            "relaxed": None if scores.relaxed is None else list(scores.relaxed),
+            "accuracy": scores.tokens.accuracy,
+            "cross_entropy": None if scores.cross_entropy is None else scores.cross_entropy.mean,
+        },
+        "by_type": {kind: list(row) for kind, row in scores.by_type.items()},
+        "calibration": _calibration(scores),
+        "document_calibration": _bins(_whole_documents(result, answers, positions)),
+    }
+    if votes is not None:
+        found["vote"] = _vote_scores(votes, answers, positions)
+    if scores.errors is not None:
+        found["errors"] = _errors(result, positions, scores.errors, codes)
+    return found
+
+
+def _is_right(tags: Sequence[str], gold: Sequence[Tag] | None) -> bool:
+    return all(wish is None or tag == wish for tag, wish in zip(tags, gold or (), strict=False))
+
+
+def _vote_scores(votes: Result, answers: Answers, positions: Sequence[int]) -> dict[str, Any]:
+    every = votes.tags
+    tags = [every[position] for position in positions]
+    found: dict[str, Any] = {
+        "strict": None,
+        "relaxed": None,
+        "accuracy": score.token_scores(tags, answers.gold).accuracy,
+    }
+    if answers.scheme is not Scheme.PLAIN:
+        found["strict"] = list(score.strict(tags, answers.gold, scheme=answers.scheme))
+        found["relaxed"] = list(score.relaxed(tags, answers.gold, scheme=answers.scheme))
+    return found
+
+
+def _bins(reliability: score.Reliability | None) -> dict[str, Any] | None:
+    if reliability is None or not reliability.count:
+        return None
+    rows = [[one.low, one.high, one.count, one.confidence, one.right] for one in reliability.bins]
+    return {"error": reliability.error, "count": reliability.count, "bins": rows}
+
+
+def _calibration(scores: Scores) -> dict[str, Any]:
+    return {"tokens": _bins(scores.calibration), "spans": _bins(scores.span_calibration)}
+
+
+def _whole_documents(result: Result, answers: Answers, positions: Sequence[int]) -> score.Reliability:
+    right = list(map(_is_right, answers.tags, answers.gold))
+    sure = np.minimum(result.confidence[list(positions)], 1.0)
+    return score.reliability(sure, right)
+
+
+def _errors(result: Result, positions: Sequence[int], kinds: ErrorKinds, codes: Codes) -> list[dict[str, Any]]:
+    """Each kind of error with its number, and examples in which the consensus was surest."""
+    wanted = {kind: getattr(kinds, kind) for kind in KINDS if getattr(kinds, kind)}
+    examples: dict[str, list[dict[str, Any]]] = {kind: [] for kind in wanted}
+    order = sorted(positions, key=lambda position: -result.confidence[position])
+    for position in order:
+        if all(len(found) == min(_EXAMPLES, wanted[kind]) for kind, found in examples.items()):
+            break
+        one = result[position]
+        gold = one.document.gold or ()
+        if _is_right(one.tags, gold):
+            continue
+        own = [Span(*span[:3]) for span in one.spans]
+        for kind in dict.fromkeys(_kinds(own, result.tagset.spans(gold, orphans=False))):
+            if kind in examples and len(examples[kind]) < _EXAMPLES:
+                example = {"id": one.document.id, "tokens": list(one.document.tokens)}
+                examples[kind].append(example | {"tags": codes.of(one.tags), "gold": codes.of(gold)})
+    return [
+        {"kind": kind, "name": KINDS[kind], "count": count, "examples": examples[kind]}
+        for kind, count in wanted.items()
+    ]
+
+
+def _kinds(own: Sequence[Span], gold: Sequence[Span]) -> Iterator[str]:
+    yield from kinds_of_gold(own, gold)
+    yield from kinds_of_predicted(own, gold)

@@ -1,0 +1,117 @@
+// Review: corrections made in the page, kept in this browser, exported as known labels.
+
+const STORE = "quorate-review-" + D.digest;
+const review = new Map();
+const selections = new Map();
+
+try {
+  const kept = JSON.parse(localStorage.getItem(STORE) || "[]");
+  const known = new Map(DOCS_BY_ID());
+  for (const [id, tags] of kept) {
+    const doc = known.get(id);
+    if (doc && Array.isArray(tags) && tags.length === doc.tokens.length) review.set(id, checkedOf(tags));
+  }
+} catch { /* a page without storage still reviews, for as long as it is open */ }
+
+function DOCS_BY_ID() { return D.documents.list.map((doc) => [doc.id, doc]); }
+function checkedOf(tags) { return { tags, spans: spansOf(tags.map((tag) => D.tags.indexOf(tag))) }; }
+
+function keep() {
+  try { localStorage.setItem(STORE, JSON.stringify([...review].map(([id, { tags }]) => [id, tags]))); } catch { /* as above */ }
+}
+
+function settle(doc, tags, said) {
+  review.set(doc.id, checkedOf(tags));
+  keep();
+  redraw(doc);
+  drawReviewBar();
+  announce(`${doc.id}: ${said}`);
+}
+
+const takeVersion = (doc, codes) => settle(doc, tagsOf(spansOf(codes), doc.tokens.length).map((tag, at) =>
+  PLAIN && codes[at] < 0 ? D.tags[doc.tags[at]] : tag), "version taken");
+const selectionOf = (doc) => selections.get(doc.id) || [0, 0];
+
+function select(doc, at, extend, focus = at) {
+  const [start, end, anchor] = selections.get(doc.id) || [at, at, at];
+  const from = extend && end > start ? anchor : at;
+  selections.set(doc.id, [Math.min(from, at), Math.max(from, at) + 1, from]);
+  redraw(doc);
+  focusIn(doc, `button.token[data-at="${focus}"]`);
+}
+
+function moveSelection(doc, at, event) {
+  const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+  if (step) {
+    const to = at + step;
+    if (to < 0 || to >= doc.tokens.length) return;
+    event.preventDefault();
+    if (event.shiftKey) {
+      if (selectionOf(doc)[1] === 0) selections.set(doc.id, [at, at + 1, at]);
+      select(doc, to, true);
+    } else focusIn(doc, `button.token[data-at="${to}"]`);
+    return;
+  }
+  const digit = "123456789".indexOf(event.key);
+  if (digit >= 0 && digit < TYPES.length) { event.preventDefault(); assign(doc, TYPES[digit]); }
+  if ((event.key === "0" || event.key === "Delete") && !PLAIN) { event.preventDefault(); assign(doc, null); }
+}
+
+// Give the selected tokens one label, as one span; what it overlaps gives way.
+function assign(doc, kind) {
+  const [start, end] = selectionOf(doc);
+  if (end <= start) { announce("Select tokens first"); return; }
+  const now = review.get(doc.id) || { spans: consensusSpans(doc) };
+  const rest = now.spans.flatMap(([from, to, label]) =>
+    [[from, Math.min(to, start), label], [Math.max(from, end), to, label]].filter(([a, b]) => b > a));
+  if (kind !== null) rest.push([start, end, kind]);
+  rest.sort((a, b) => a[0] - b[0]);
+  const text = words(doc, start, end);
+  settle(doc, tagsOf(rest, doc.tokens.length), kind === null ? `“${text}” unmarked` : `“${text}” marked ${kind}`);
+  focusIn(doc, `button.token[data-at="${start}"]`);
+}
+
+function editor(doc) {
+  const [start, end] = selectionOf(doc), none = end <= start, checked = review.has(doc.id);
+  const label = (kind, n) => h("button", { type: "button", class: "button", disabled: none, onclick: () => assign(doc, kind) },
+    kind === null ? "No span" : kind, n < 10 ? h("span", { class: "faint" }, ` ${n}`) : null);
+  return h("div", { class: "edit no-print", role: "group", "aria-label": "Correct this document" },
+    h("button", { type: "button", class: "button main", onclick: () => settle(doc, doc.tags.map((code) => D.tags[code]), "accepted") }, "Accept the consensus"),
+    TYPES.slice(0, 24).map((kind, n) => label(kind, n + 1)), PLAIN ? null : label(null, 0),
+    checked ? h("button", { type: "button", class: "quiet", onclick: () => { review.delete(doc.id); keep(); redraw(doc); drawReviewBar(); } }, "Undo the review") : null,
+    h("span", { class: "hint" }, none ? "To correct: click a word above (Shift-click for more, or Shift and the arrow keys), then choose a label or press its number."
+      : ["Selected: ", h("b", {}, words(doc, start, end)), ". Choose a label, or press its number."]));
+}
+
+function drawReviewBar() {
+  const bar = document.getElementById("review-bar");
+  bar.hidden = review.size === 0;
+  const fixed_ = [...review].filter(([id, { tags }]) => {
+    const doc = D.documents.list.find((one) => one.id === id);
+    return doc.tags.some((code, at) => D.tags[code] !== tags[at]);
+  }).length;
+  bar.replaceChildren(h("div", { class: "wide" },
+    h("p", {}, h("b", {}, `${many(review.size, "document")} checked`), `, ${fixed_} corrected. Export, then: quorate aggregate … --known review.jsonl`),
+    h("button", { type: "button", class: "button", onclick: forget }, "Forget all"),
+    h("button", { type: "button", class: "button main", id: "export", onclick: exportReview }, "Export review")));
+}
+
+function forget() {
+  if (!confirm(`Forget the review of ${many(review.size, "document")}?`)) return;
+  const ids = [...review.keys()];
+  review.clear();
+  keep();
+  for (const doc of DOCS) if (ids.includes(doc.id)) redraw(doc);
+  drawReviewBar();
+}
+
+function exportReview() {
+  const lines = [...review].map(([id, { tags }]) =>
+    JSON.stringify({ id, tokens: D.documents.list.find((doc) => doc.id === id).tokens, tags }));
+  const link = h("a", { download: "review.jsonl", href: URL.createObjectURL(new Blob([lines.join("\n") + "\n"], { type: "application/x-ndjson" })) });
+  document.body.append(link);
+  link.click();
+  link.remove();
+  setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+  announce(`${many(review.size, "document")} exported`);
+}

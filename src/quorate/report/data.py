@@ -1,0 +1,370 @@
+"""Everything that a report shows, collected into one plain dictionary: numbers, names and sentences, no markup."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import quorate
+from quorate.api import BSC, CRFMA, MajorityVote
+from quorate.decode import Result
+from quorate.errors import InputError
+from quorate.groups import Groups, group_annotators
+from quorate.report.against import against_gold, against_vote, majority_of
+from quorate.report.documents import Codes, chosen_documents, document_records
+from quorate.report.findings import DOUBTFUL, find, next_steps
+from quorate.report.people import HABITS, Person, blind_types, people
+from quorate.report.promises import certificate_of, guard_of, reasons_of
+from quorate.score import measure_agreement
+from quorate.settings import Settings
+from quorate.tags import Scheme
+
+__all__ = ["collect"]
+
+Floats = NDArray[np.float64]
+Progress = Callable[[int, int, str], None]
+
+_MOST_MATRIX = 10_000  # cells of one annotator: beyond, the matrices are averaged over the previous label
+_MOST_CELLS = 400_000  # cells of all annotators whose matrices are in the page
+_MOST_GROUPED = 30_000_000
+_MOST_PAIRS = 200
+_BINS = 20
+_SHARES = ("missed", "false_positive", *HABITS)
+
+
+def collect(
+    model: BSC | CRFMA | MajorityVote | None,
+    result: Result,
+    *,
+    title: str,
+    documents: int | None,
+    groups: int | None = None,
+    known: Collection[str] = (),
+    split: str | None = None,
+    progress: Progress | None = None,
+) -> dict[str, Any]:
+    """The content of a report about a result.
+
+    ``model`` is what made it, for the explanations; ``documents`` how many to show (``None``: all), the least certain
+    first; ``groups`` how many groups of annotators (``None``: chosen); ``known`` are ids of documents whose labels were
+    given as certain; ``split`` limits the comparison with gold.
+
+    >>> import quorate
+    >>> model = quorate.BSC().fit(quorate.sample())
+    >>> data = collect(model, model.result_, title="A sample", documents=10)
+    >>> data["documents"]["total"], len(data["documents"]["list"])
+    (320, 10)
+    """
+    tell = progress or (lambda done, total, note: None)
+    steps = 6
+    tell(0, steps, "the majority vote")
+    votes = None if result.settings.get("method") == "mv" else majority_of(result)
+    codes = Codes(result.labels)
+    tell(1, steps, "annotators")
+    crowd = people(result)
+    grouped = _grouped(result, groups)
+    tell(2, steps, "agreement")
+    agreement = _agreement(result)
+    tell(3, steps, "gold")
+    gold = against_gold(result, votes, codes, known=known, split=split)
+    tell(4, steps, "documents")
+    names = [person.name for person in crowd]
+    data: dict[str, Any] = {
+        "title": title,
+        "version": quorate.__version__,
+        "method": str(result.settings.get("method", "")),
+        "scheme": result.tagset.scheme.value,
+        "labels_of_model": list(result.labels),
+        "types": list(result.tagset.types),
+        "inputs": [str(name) for name in result.corpus.digests],
+        "digest": "".join(result.corpus.digests.values())[:16] or title,
+        "notes": _notes(result),
+        "annotators": _annotators(crowd, grouped),
+        "matrices": _matrices(result, crowd, grouped),
+        "documents": _documents(result, known),
+        "labels": _labels(result, crowd, gold, agreement),
+        "agreement": agreement,
+        "fit": _fit(result),
+        "settings": _settings(result),
+        "certificate": certificate_of(result),
+        "gold": gold,
+        "vote": None if votes is None else against_vote(result, votes),
+    }
+    chosen = chosen_documents(result, documents, known)
+    explain = model if isinstance(model, BSC) else None
+    data["documents"]["explained"] = explain is not None
+    data["documents"]["list"] = document_records(
+        result,
+        chosen,
+        names,
+        codes,
+        model=explain,
+        votes=votes,
+        known=known,
+        progress=lambda done, total: tell(4, steps, f"document {done:,} of {total:,}"),
+    )
+    data["tags"] = codes.tags
+    data["summary"] = _summary(result, data, len(chosen))
+    data["findings"] = [finding._asdict() for finding in find(data)]
+    data["next"] = next_steps(data)
+    tell(steps, steps, "")
+    plain: dict[str, Any] = _plain(data)
+    return plain
+
+
+def _plain(value: Any) -> Any:
+    """As JSON can have it: no arrays, no numpy numbers, nothing that is not finite."""
+    if isinstance(value, dict):
+        return {str(name): _plain(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float):
+        return round(value, 5) if math.isfinite(value) else None
+    return value
+
+
+def _notes(result: Result) -> list[str]:
+    notes = list(result.corpus.notes)
+    guard = guard_of(result)
+    if guard is not None:
+        notes.insert(0, guard)
+    if result.repaired:
+        notes.append(f"{result.repaired:,} tags that could not follow the one before were repaired")
+    return notes
+
+
+def _annotators(crowd: Sequence[Person], grouped: Groups | None) -> dict[str, Any]:
+    of_group = {} if grouped is None else dict(enumerate(grouped.member.tolist()))
+    rows = [
+        {
+            "name": person.name,
+            "documents": person.documents,
+            "labels": person.labels,
+            "accuracy": person.accuracy,
+            "low": person.low,
+            "high": person.high,
+            "informativeness": person.informativeness,
+            "kind": person.kind,
+            "group": of_group.get(k),
+            "consensus_spans": person.shares.consensus,
+            "own_spans": person.shares.own,
+            "shares": {kind: person.shares.share(kind) for kind in _SHARES},
+            "of": {kind: person.shares.of(kind) for kind in _SHARES},
+            "blind": blind_types(person.by_type),
+        }
+        for k, person in enumerate(crowd)
+    ]
+    pooled: dict[str, float | None] = {}
+    for kind in _SHARES:
+        whole = sum(person.shares.of(kind) for person in crowd)
+        pooled[kind] = sum(person.shares.counts.get(kind, 0) for person in crowd) / whole if whole else None
+    return {"rows": rows, "crowd": pooled}
+
+
+def _grouped(result: Result, n: int | None) -> Groups | None:
+    annotators = result.annotators
+    if not len(annotators) or set(annotators.names) != set(result.corpus.annotators):
+        return None
+    if len(annotators) * annotators[0].matrix.size > _MOST_GROUPED:
+        return None
+    return group_annotators(annotators, n)
+
+
+def _matrices(result: Result, crowd: Sequence[Person], grouped: Groups | None) -> dict[str, Any]:
+    """Posterior mean matrices in thousandths: of the groups, and of the annotators who gave most labels."""
+    J = len(result.labels)
+    one = result.annotators[0].matrix if len(result.annotators) else np.zeros((1, J, J))
+    whole = one.size <= _MOST_MATRIX
+    cells = (one.shape[0] if whole else 1) * J * J
+    met = [k for k, person in enumerate(crowd) if person.informativeness is not None]
+    most = sorted(met, key=lambda k: -crowd[k].labels)[: max(_MOST_CELLS // cells, 1)]
+    previous: list[str] = []
+    if whole and one.shape[0] > 1:
+        previous = [*result.labels, *(["start"] if one.shape[0] > J else [])]
+    found: dict[str, Any] = {
+        "previous": previous,
+        "averaged": not whole,
+        "of": {str(k): _thousandths(result.annotators[crowd[k].name].matrix, whole) for k in sorted(most)},
+    }
+    if grouped is not None:
+        members = [np.flatnonzero(grouped.member == group).tolist() for group in range(len(grouped.matrices))]
+        found["groups"] = [
+            {
+                "members": who,
+                "matrix": _thousandths(matrix, whole),
+                "accuracy": _mean([crowd[k].accuracy for k in who]),
+                "informativeness": _mean([crowd[k].informativeness for k in who]),
+                "kinds": Counter(crowd[k].kind for k in who).most_common(3),
+            }
+            for who, matrix in zip(members, grouped.matrices, strict=True)
+        ]
+        found["silhouettes"] = sorted(grouped.silhouettes.items())
+    return found
+
+
+def _thousandths(matrix: Floats, whole: bool) -> list[int]:
+    shown = matrix if whole else matrix.mean(axis=0, keepdims=True)
+    return [int(value) for value in np.rint(1000 * shown).ravel()]
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    given = [value for value in values if value is not None]
+    return sum(given) / len(given) if given else None
+
+
+def _documents(result: Result, known: Collection[str]) -> dict[str, Any]:
+    confidence = np.minimum(result.confidence, 1.0)
+    open_documents = np.array([document.id not in known for document in result.corpus], np.bool_)
+    seen_by = np.array([len(document.annotations) for document in result.corpus])
+    return {
+        "total": len(result),
+        "doubtful": int((confidence[open_documents] < DOUBTFUL).sum()),
+        "unsure": int((confidence[open_documents] < 0.9).sum()),
+        "known": int((~open_documents).sum()),
+        "once": int((seen_by[open_documents] < 2).sum()),
+        "histogram": np.histogram(confidence, _BINS, (0.0, 1.0))[0].tolist(),
+        "expected_right": float(confidence.sum()),
+    }
+
+
+def _labels(
+    result: Result, crowd: Sequence[Person], gold: Mapping[str, Any] | None, agreement: Mapping[str, Any] | None
+) -> dict[str, Any]:
+    """Each type (in the plain scheme each label): how many, how certain, who sees it, and what it is taken for."""
+    rows = _plain_labels(result, crowd) if result.tagset.scheme is Scheme.PLAIN else _span_labels(result, crowd)
+    for row in rows:
+        by_type = (gold or {}).get("by_type", {})
+        row["f1"] = by_type[row["label"]][2] if row["label"] in by_type else None
+        row["alpha"] = (agreement or {}).get("by_type", {}).get(row["label"])
+    return {"rows": rows, "unit": "token" if result.tagset.scheme is Scheme.PLAIN else "span"}
+
+
+def _span_labels(result: Result, crowd: Sequence[Person]) -> list[dict[str, Any]]:
+    sure: dict[str, list[float]] = {kind: [] for kind in result.tagset.types}
+    length: Counter[str] = Counter()
+    for spans in result.spans:
+        for span in spans:
+            sure[span.label].append(span.confidence)
+            length[span.label] += span.end - span.start
+    rows = []
+    for kind, confidences in sure.items():
+        seen = marked = 0
+        others: Counter[str] = Counter()
+        for person in crowd:
+            n, own, as_other = person.by_type.get(kind, (0, 0, {}))
+            seen, marked = seen + n, marked + own
+            others.update(as_other)
+        noticed = marked + others.total()
+        other, times = others.most_common(1)[0] if others else (None, 0)
+        rows.append(
+            {
+                "label": kind,
+                "spans": len(confidences),
+                "confidence": float(np.mean(confidences)) if confidences else None,
+                "low": sum(value < 0.9 for value in confidences),
+                "length": length[kind] / len(confidences) if confidences else None,
+                "marked": marked / seen if seen else None,
+                "mixed_with": other,
+                "mixed_share": times / noticed if noticed else 0.0,
+                "histogram": np.histogram(confidences, 10, (0.0, 1.0))[0].tolist(),
+            }
+        )
+    return rows
+
+
+def _plain_labels(result: Result, crowd: Sequence[Person]) -> list[dict[str, Any]]:
+    J = len(result.labels)
+    confusion = sum((person.confusion for person in crowd), np.zeros((J, J)))
+    tags = np.array([result.tagset.index[tag] for tags in result.tags for tag in tags], np.int64)
+    sure = np.concatenate([one.token_confidence for one in result]) if len(tags) else np.zeros(0)
+    rows = []
+    for j, label in enumerate(result.labels):
+        mine = np.minimum(sure[tags == j], 1.0)
+        total, wrong = confusion[j].sum(), confusion[j].copy()
+        wrong[j] = 0.0
+        other = int(wrong.argmax())
+        rows.append(
+            {
+                "label": label,
+                "spans": len(mine),
+                "confidence": float(mine.mean()) if len(mine) else None,
+                "low": int((mine < 0.9).sum()),
+                "length": None,
+                "marked": float(confusion[j, j] / total) if total else None,
+                "mixed_with": result.labels[other] if wrong[other] > 0 else None,
+                "mixed_share": float(wrong[other] / total) if total else 0.0,
+                "histogram": np.histogram(mine, 10, (0.0, 1.0))[0].tolist(),
+            }
+        )
+    return rows
+
+
+def _agreement(result: Result) -> dict[str, Any] | None:
+    try:
+        found = measure_agreement(result.corpus)
+    except InputError:  # nobody shares a document with anybody
+        return None
+    pairs = sorted(found.pairs, key=lambda pair: (-pair.tokens, pair.first, pair.second))
+    return {
+        "documents": found.documents,
+        "tokens": found.tokens,
+        "observed": found.observed,
+        "alpha": found.alpha,
+        "unitizing_alpha": found.unitizing_alpha,
+        "fleiss_kappa": found.fleiss_kappa,
+        "mean_kappa": found.mean_kappa,
+        "span_f1": found.span_f1,
+        "by_type": found.unitizing_by_type,
+        "n_pairs": len(pairs),
+        "pairs": [list(pair) for pair in pairs[:_MOST_PAIRS]],
+    }
+
+
+def _fit(result: Result) -> dict[str, Any] | None:
+    trace = result.trace
+    if trace is None:
+        return None
+    return {
+        "bounds": list(trace.bounds),
+        "reason": trace.reason.value,
+        "starts": list(trace.starts),
+        "seconds": trace.seconds,
+    }
+
+
+def _settings(result: Result) -> list[dict[str, Any]]:
+    """Every setting, its value, and why it has it."""
+    defaults = Settings().plain()
+    reasons = reasons_of(result)
+    rows = []
+    for name, value in result.settings.items():
+        if name == "method":
+            continue
+        why = reasons.get(name) or ("default" if name in defaults and defaults[name] == value else "given")
+        rows.append({"name": name, "value": "–" if value is None else str(value), "why": str(why)})
+    return rows
+
+
+def _summary(result: Result, data: Mapping[str, Any], embedded: int) -> dict[str, Any]:
+    documents = data["documents"]
+    found: dict[str, Any] = {
+        "documents": documents["total"],
+        "tokens": result.corpus.tokens,
+        "annotators": len(data["annotators"]["rows"]),
+        "labels": sum(row["labels"] for row in data["annotators"]["rows"]),
+        "confidence": float(np.minimum(result.confidence, 1.0).mean()),
+        "review": min(documents["doubtful"] or min(documents["unsure"], 20), embedded),
+    }
+    if result.tagset.scheme is not Scheme.PLAIN:
+        confidences = [span.confidence for spans in result.spans for span in spans]
+        found["spans"] = len(confidences)
+        found["sure_spans"] = sum(value >= 0.9 for value in confidences)
+        found["span_histogram"] = np.histogram(np.minimum(confidences, 1.0), _BINS, (0.0, 1.0))[0].tolist()
+    return found

@@ -1,0 +1,300 @@
+"""What the numbers say, in plain sentences, and what to do next. Pure functions on the report's own data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from quorate.formats.notes import some
+from quorate.report.people import HABITS, wilson
+
+__all__ = ["Finding", "find", "next_steps"]
+
+Data = Mapping[str, Any]
+
+_SENTENCES = {
+    "late_start": "{start} spans late in {share} of cases",
+    "early_start": "{start} spans early in {share} of cases",
+    "late_finish": "{end} spans late in {share} of cases",
+    "early_finish": "{end} spans early in {share} of cases",
+    "split": "{split} {share} of the spans they find",
+    "wrong_type": "{give} {share} of the spans they find another type",
+    "missed": "{miss} {share} of the spans",
+    "false_positive": "{mark} what nobody else sees in {share} of their spans",
+}
+_VERBS = {"start": "starts", "end": "ends", "split": "splits", "give": "gives", "miss": "misses", "mark": "marks"}
+_LEAST_SHARE = 0.10
+_LEAST_SPANS = 10
+_HABITS_SHOWN = 5
+_TELLING = 1.5  # a habit in spans that were found says more about someone than yet another miss
+DOUBTFUL = 0.5
+"""A document is doubtful if its whole sequence is less probable than this."""
+
+
+class Finding(NamedTuple):
+    """One sentence, the section that says more, and (for findings about someone) the annotator's name.
+
+    >>> Finding("annotators", "ann misses 40% of the spans.", "ann").about
+    'annotators'
+    """
+
+    about: str
+    text: str
+    who: str | None = None
+
+
+def percent(share: float) -> str:
+    """A share in per cent: whole, but never 0 or 100 unless it is.
+
+    >>> percent(0.314), percent(0.002), percent(0.9999), percent(1.0)
+    ('31%', 'under 1%', 'over 99%', '100%')
+    """
+    if 0 < share < 0.01:
+        return "under 1%"
+    if 0.99 < share < 1:
+        return "over 99%"
+    return f"{100 * share:.0f}%"
+
+
+def count(n: int, one: str, many: str | None = None) -> str:
+    """A number and its noun.
+
+    >>> count(1, "document"), count(1234, "document")
+    ('1 document', '1,234 documents')
+    """
+    return f"{n:,} {one if n == 1 else many or one + 's'}"
+
+
+def listed(names: Sequence[str], most: int = 3) -> str:
+    """Names as a sentence has them.
+
+    >>> listed(["ann", "bob"]), listed(["ann", "bob", "cat", "dan"])
+    ('ann and bob', 'ann, bob, cat and 1 more')
+    """
+    if 1 < len(names) <= most:
+        return f"{', '.join(names[:-1])} and {names[-1]}"
+    return some(names, most)
+
+
+def find(data: Data) -> list[Finding]:
+    """Everything worth a sentence, what matters most first."""
+    return [*_consensus(data), *_people(data), *_labels(data), *_agreement(data), *_fit(data)]
+
+
+def _consensus(data: Data) -> Iterator[Finding]:
+    documents = data["documents"]
+    gold = data.get("gold")
+    if gold and gold["method"]["strict"]:
+        f1 = 100 * gold["method"]["strict"][2]
+        vote = gold.get("vote")
+        rest = ""
+        if vote:
+            gain = f1 - 100 * vote["strict"][2]
+            rest = f", {abs(gain):.1f} points {'more' if gain >= 0 else 'less'} than a majority vote"
+        yield Finding(
+            "calibration",
+            f"Against gold, the consensus has a strict F1 of {f1:.1f}{rest} ({gold['documents']:,} documents).",
+        )
+    elif gold:
+        yield Finding("calibration", f"Against gold, {percent(gold['method']['accuracy'])} of the tags are right.")
+    doubtful = documents["doubtful"]
+    if doubtful:
+        share = percent(doubtful / max(documents["total"], 1))
+        verb = "is" if doubtful == 1 else "are"
+        yield Finding(
+            "documents",
+            f"{count(doubtful, 'document')} ({share}) {verb} more likely to hold a mistake than not: "
+            f"look at {'it' if doubtful == 1 else 'those'} first.",
+        )
+    else:
+        yield Finding("documents", "No document is more likely to hold a mistake than not.")
+    spans = data["summary"].get("spans")
+    if spans:
+        sure = percent(data["summary"]["sure_spans"] / spans)
+        yield Finding("documents", f"Of {count(spans, 'span')} in the consensus, {sure} are at least 90% certain.")
+    vote = data.get("vote")
+    if vote:
+        share = percent(vote["documents"] / max(documents["total"], 1))
+        text = f"It differs from a majority vote in {count(vote['documents'], 'document')} ({share})"
+        if vote.get("spans"):
+            changes = [f"{vote['spans'][what]:,} {name}" for what, name in _CHANGES if vote["spans"][what]]
+            text += f": {', '.join(changes)}" if changes else ""
+        yield Finding("vote", text + ".")
+    yield from _overconfidence(gold)
+
+
+_CHANGES = (
+    ("added", "spans added"),
+    ("dropped", "dropped"),
+    ("moved", "given other bounds"),
+    ("retyped", "given another type"),
+)
+
+
+def _overconfidence(gold: Data | None) -> Iterator[Finding]:
+    bins = gold and gold["calibration"].get("spans")
+    if not gold or not bins:
+        return
+    claimed = sum(row[2] * row[3] for row in bins["bins"]) / bins["count"]
+    right = sum(row[2] * row[4] for row in bins["bins"]) / bins["count"]
+    if claimed - right >= 0.03:
+        yield Finding(
+            "calibration",
+            f"Its confidence is too high: spans are given {percent(claimed)} on average where {percent(right)} are "
+            "right. Take it as a ranking, not as a promise.",
+        )
+
+
+def _people(data: Data) -> Iterator[Finding]:
+    rows = data["annotators"]["rows"]
+    told = [row for row in rows if row["labels"] and row["informativeness"] is not None]
+    if not told:
+        return
+    typical = sorted(row["informativeness"] for row in told)[len(told) // 2]
+    noise = [row for row in told if row["kind"] == "noise"]
+    if noise:
+        names = listed([row["name"] for row in noise], 4)
+        verb = "tells" if len(noise) == 1 else "tell"
+        yield Finding(
+            "annotators",
+            f"{names} {verb} next to nothing about the truth "
+            f"({max(row['informativeness'] for row in noise):.2f} bits a label at most; the median is {typical:.2f}).",
+            noise[0]["name"] if len(noise) == 1 else None,
+        )
+    yield from _habits(data, [row for row in told if row["kind"] != "noise"])
+    best = [row for row in sorted(told, key=lambda row: -row["informativeness"]) if row["kind"] == "careful"][:3]
+    if best and len(told) > 3:
+        yield Finding("annotators", f"Most can be learned from {listed([row['name'] for row in best], 3)}.")
+
+
+def _habits(data: Data, rows: Sequence[Data]) -> Iterator[Finding]:
+    """What stands out in someone, the strongest first; those with the same habit share a sentence."""
+    strongest = [max(found) for row in rows if (found := list(_stands_out(row, data["annotators"]["crowd"])))]
+    together: dict[tuple[str, str], list[_Habit]] = {}
+    for habit in sorted(strongest, reverse=True):
+        together.setdefault((habit.kind, habit.blind_to), []).append(habit)
+    for (kind, blind_to), habits in list(together.items())[:_HABITS_SHOWN]:
+        names = [habit.name for habit in habits]
+        alone = names[0] if len(names) == 1 else None
+        if blind_to:
+            yield Finding(
+                "annotators", f"{listed(names)} hardly ever {'marks' if alone else 'mark'} {blind_to}.", alone
+            )
+            continue
+        shares = [percent(share) for share in sorted({habit.share for habit in habits})]
+        verbs = {verb: verb_alone if alone else verb for verb, verb_alone in _VERBS.items()}
+        sentence = _SENTENCES[kind].format(share=" to ".join(dict.fromkeys([shares[0], shares[-1]])), **verbs)
+        usual = percent(data["annotators"]["crowd"][kind])
+        yield Finding("annotators", f"{listed(names)} {sentence} (the crowd: {usual}).", alone)
+
+
+class _Habit(NamedTuple):
+    """A share of someone's spans that is well above the crowd's, by how much it matters."""
+
+    weight: float
+    name: str
+    kind: str
+    blind_to: str
+    share: float
+
+
+def _stands_out(row: Data, crowd: Data) -> Iterator[_Habit]:
+    if row["blind"]:
+        share, n = row["shares"]["missed"], row["of"]["missed"]
+        yield _Habit(_TELLING * share * n**0.5, row["name"], "missed", listed(row["blind"]), share)
+    for kind in _SENTENCES:
+        share, n, usual = row["shares"].get(kind), row["of"].get(kind, 0), crowd.get(kind)
+        if share is None or usual is None or n < _LEAST_SPANS or share < _LEAST_SHARE:
+            continue
+        low, _ = wilson(share * n, n)
+        if low > 1.25 * usual:
+            telling = _TELLING if kind in HABITS else 1.0
+            yield _Habit(telling * (low - usual) * n**0.5, row["name"], kind, "", share)
+
+
+def _labels(data: Data) -> Iterator[Finding]:
+    rows = [row for row in data["labels"]["rows"] if row["spans"] >= _LEAST_SPANS]
+    if len(rows) > 1:
+        hardest, easiest = min(rows, key=_confidence), max(rows, key=_confidence)
+        if _confidence(easiest) - _confidence(hardest) >= 0.02:
+            yield Finding(
+                "labels",
+                f"{hardest['label']} is the hardest label: {percent(_confidence(hardest))} certain on average, "
+                f"where {easiest['label']} is {percent(_confidence(easiest))}.",
+            )
+    mixed = max((row for row in rows if row["mixed_with"]), key=lambda row: row["mixed_share"], default=None)
+    if mixed and mixed["mixed_share"] >= 0.03:
+        yield Finding(
+            "labels",
+            f"{mixed['label']} is taken for {mixed['mixed_with']} more often than any other mix-up: "
+            f"in {percent(mixed['mixed_share'])} of its spans that somebody marked.",
+        )
+
+
+def _confidence(row: Data) -> float:
+    return float(row["confidence"])
+
+
+def _agreement(data: Data) -> Iterator[Finding]:
+    found = data.get("agreement")
+    if not found or found["alpha"] is None:
+        return
+    alpha = found["alpha"]
+    word = next(
+        word for least, word in ((0.8, "good"), (0.667, "tolerable"), (0.4, "low"), (-2, "poor")) if alpha >= least
+    )
+    yield Finding("agreement", f"Before any model, annotators' agreement is {word} (Krippendorff's alpha {alpha:.2f}).")
+
+
+def _fit(data: Data) -> Iterator[Finding]:
+    fit = data.get("fit")
+    if fit and len(fit["bounds"]) > 1 and fit["reason"] != "converged":
+        gain = (fit["bounds"][-1] - fit["bounds"][-2]) / abs(fit["bounds"][-1])
+        if gain > 1e-4:
+            yield Finding(
+                "fit", f"The fit stopped at {count(len(fit['bounds']), 'pass', 'passes')} with the bound still rising."
+            )
+
+
+def next_steps(data: Data) -> list[str]:
+    """What to do now, the most useful first.
+
+    >>> next_steps({"documents": {"doubtful": 0, "once": 0}, "annotators": {"rows": []}, "summary": {"review": 0}})
+    ['Nothing needs to be done: use the consensus as it is.']
+    """
+    steps = []
+    review, doubtful = data["summary"]["review"], data["documents"]["doubtful"]
+    if review:
+        steps.append(
+            f"Check the {count(review, 'least certain document')} under Documents, correct what is wrong, export the "
+            "review, and fit again with --known: every checked document also teaches the model about its annotators."
+        )
+    once = data["documents"]["once"]
+    if once:
+        steps.append(
+            f"{count(once, 'document')} {'was' if once == 1 else 'were'} seen by one annotator or none: have "
+            f"{'it' if once == 1 else 'them'} annotated again."
+        )
+    rows: Sequence[Data] = data["annotators"]["rows"]
+    noise = [row["name"] for row in rows if row["kind"] in ("noise", "marks nothing")]
+    if noise:
+        steps.append(
+            f"Ask {listed(noise, 4)} how they worked before giving them more: so far their labels add next to nothing."
+        )
+    for kind, habit in HABITS.items():
+        who = [row["name"] for row in rows if row["kind"] == habit]
+        if who:
+            steps.append(f"Show {listed(who, 4)} an example: {_LESSONS[kind]}")
+    if doubtful > 0.2 * data["documents"].get("total", 0) > 0:
+        steps.append("One document in five is doubtful: the guidelines may leave room for more than one reading.")
+    return steps or ["Nothing needs to be done: use the consensus as it is."]
+
+
+_LESSONS = {
+    "late_start": "they leave out the first words of a span.",
+    "early_start": "they take words into a span that stand before it.",
+    "late_finish": "they take words into a span that stand after it.",
+    "early_finish": "they leave out the last words of a span.",
+    "split": "they mark as two spans what the others mark as one.",
+    "wrong_type": "they find the spans but give them another type.",
+}

@@ -1,0 +1,160 @@
+"""Why a span is (not) in the consensus: its probability with everybody, and without each annotator in turn.
+
+Nothing is fitted again: what was learned about annotators, words and transitions stays, and only what one annotator
+said about this document is taken away. The probabilities are exact, from the kernels that the output pass uses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quorate.corpus import Corpus, Document
+from quorate.infer.engine import span_shape
+from quorate.infer.truth import log_mask
+from quorate.tags import Scheme, Span
+
+if TYPE_CHECKING:
+    from quorate.api import BSC
+
+__all__ = ["Influence", "influences"]
+
+Floats = NDArray[np.float64]
+
+
+class Influence(NamedTuple):
+    """What each annotator does to a document.
+
+    ``with_all [S]`` is the probability of each span that was asked about, ``without [A, S]`` that when annotator a said
+    nothing here, ``with_none [S]`` when nobody did: from the words and the chain alone. ``spans_without`` are, for each
+    annotator, the spans of the most probable sequence without them. In the plain scheme a span is one token.
+    """
+
+    annotators: tuple[str, ...]
+    with_all: Floats
+    without: Floats
+    with_none: Floats
+    spans_without: list[list[Span]]
+    spans_with_all: list[Span]
+
+
+def influences(model: BSC, documents: Sequence[Document], spans: Sequence[Sequence[Span]]) -> Iterator[Influence]:
+    """For every document, the influence of its annotators on the given spans and on the consensus.
+
+    >>> import quorate
+    >>> model = quorate.BSC().fit(quorate.sample())
+    >>> one = model.result_["s001"]
+    >>> found = next(influences(model, [one.document], [[Span(*span[:3]) for span in one.spans]]))
+    >>> bool(np.allclose(found.with_all, [span.confidence for span in one.spans]))
+    True
+    """
+    reader = _Reader(model, Corpus(documents))
+    for number, (document, asked) in enumerate(zip(documents, spans, strict=True)):
+        names = tuple(sorted(document.annotations))
+        evidence, codes = reader.evidence(number, names), reader.codes(asked, len(document.tokens))
+        with_all = reader.look(evidence.sum(axis=0), asked, codes)
+        others = [reader.look(np.delete(evidence, 1 + a, axis=0).sum(axis=0), asked, codes) for a in range(len(names))]
+        yield Influence(
+            names,
+            with_all.probability,
+            np.array([other.probability for other in others]).reshape(len(names), len(asked)),
+            reader.look(evidence[0], asked, codes).probability,
+            [reader.spans(other.path) for other in others],
+            reader.spans(with_all.path),
+        )
+
+
+class _Look(NamedTuple):
+    """Under some evidence: the probability of each span asked about, and the best sequence."""
+
+    probability: Floats
+    path: tuple[int, ...]
+
+
+class _Reader:
+    """A few documents under a fitted model, one evidence at a time."""
+
+    def __init__(self, model: BSC, corpus: Corpus) -> None:
+        from quorate.infer import chain as kernels  # compiled code is loaded when it is needed
+        from quorate.infer import output
+
+        encoded = model.encoded(corpus)
+        tables, chain = model.sharpened(encoded)
+        tagset = encoded.tagset
+        self._kernels, self._output, self._encoded, self._tagset = kernels, output, encoded, tagset
+        self._calibration = model.calibration_
+        self._number = {name: k for k, name in enumerate(encoded.annotators)}
+        self._cells, self._words = tables.temper * tables.cells, tables.words
+        self._end, self._may_end = chain.end, log_mask(tagset.allowed_last)
+        self._steps = self._logarithms(chain.start, chain.trans)
+        self._allowed = self._logarithms(
+            chain.start + log_mask(tagset.allowed_first), chain.trans + log_mask(tagset.allowed)
+        )
+        self._shape = output.SpanShape(*span_shape(tagset))
+
+    def _logarithms(self, start: Floats, trans: Floats) -> Any:
+        """Steps for kernels in log space."""
+        start, trans = np.ascontiguousarray(start), np.ascontiguousarray(trans)
+        return self._kernels.Steps(start, trans, start, trans, trans, 1.0)
+
+    def evidence(self, d: int, names: Sequence[str]) -> Floats:
+        """``[1 + A, L, J]`` Log-likelihoods from words and the end of the document, then from each annotator."""
+        encoded = self._encoded
+        first, last = int(encoded.doc_start[d]), int(encoded.doc_start[d + 1])
+        out = np.zeros((1 + len(names), last - first, self._cells.shape[1]))
+        if len(self._words):
+            word = encoded.word[first:last]
+            met = word < len(self._words)
+            out[0, met] = self._words[word[met]]
+        if last > first:
+            out[0, -1] += self._end
+        events = slice(int(encoded.event_start[first]), int(encoded.event_start[last]))
+        cell = encoded.event_cell[events]
+        token = np.repeat(np.arange(last - first), np.diff(encoded.event_start[first : last + 1]))
+        place = np.zeros(len(encoded.annotators), np.int64)
+        place[[self._number[name] for name in names]] = 1 + np.arange(len(names))
+        said = self._cells[cell]
+        if encoded.event_weight is not None:
+            said = said * encoded.event_weight[events][:, None]
+        np.add.at(out, (place[encoded.cells.annotator[cell]], token), said)
+        return out
+
+    def codes(self, asked: Sequence[Span], length: int) -> list[NDArray[np.int32]]:
+        """For every span the labels of a document that has it; of interest are those inside the span."""
+        index = self._tagset.index
+        if self._tagset.scheme is Scheme.PLAIN:
+            return [np.full(length, index[span.label], np.int32) for span in asked]
+        return [np.array([index[tag] for tag in self._tagset.tags([span], length)], np.int32) for span in asked]
+
+    def look(self, evidence: Floats, asked: Sequence[Span], codes: Sequence[NDArray[np.int32]]) -> _Look:
+        kernels = self._kernels
+        L, J = evidence.shape
+        if L == 0:
+            return _Look(np.zeros(len(asked)), ())
+        alpha, beta = np.empty((L, J)), np.empty((L, J))
+        log_z = kernels.log_forward_backward(evidence, L, self._steps, alpha, beta)
+        path, back = np.zeros(L, np.int32), np.empty((L, J), np.int32)
+        self._output.viterbi(evidence, L, self._allowed, self._may_end, back, path)
+        weights = np.zeros(len(asked))
+        for s, (start, end, _) in enumerate(asked):
+            if self._tagset.scheme is Scheme.PLAIN:
+                weights[s] = alpha[start, codes[s][start]] + beta[start, codes[s][start]]
+            else:
+                args = (evidence, L, self._steps, self._shape, alpha, beta, codes[s], start, end)
+                weights[s] = self._output.span_log_weight(*args)
+        return _Look(self._calibration.spans(np.exp(weights - log_z)), tuple(path.tolist()))
+
+    @lru_cache(maxsize=64)  # noqa: B019 (a reader lives as long as its documents are looked at)
+    def _spans(self, path: tuple[int, ...]) -> tuple[Span, ...]:
+        tags = [self._tagset.labels[code] for code in path]
+        if self._tagset.scheme is Scheme.PLAIN:
+            return tuple(Span(position, position + 1, tag) for position, tag in enumerate(tags))
+        return tuple(self._tagset.spans(tags))
+
+    def spans(self, path: tuple[int, ...]) -> list[Span]:
+        """The spans of a sequence; most are the same with and without someone."""
+        return list(self._spans(path))

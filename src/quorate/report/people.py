@@ -1,0 +1,276 @@
+"""What each annotator gets right and wrong, measured against the consensus, and a word for each kind of habit."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quorate.corpus import SoftTag, Tag
+from quorate.decode import Result
+from quorate.encode import Encoded, encode
+from quorate.score.span_errors import kinds_of_gold, kinds_of_predicted
+from quorate.tags import Invalid, Scheme, Span
+
+__all__ = ["HABITS", "Person", "Shares", "blind_types", "hard_tags", "people", "wilson"]
+
+Floats = NDArray[np.float64]
+ByType = Mapping[str, tuple[int, int, Mapping[str, int]]]
+
+HABITS: dict[str, str] = {
+    "late_start": "starts late",
+    "early_start": "starts early",
+    "late_finish": "ends late",
+    "early_finish": "ends early",
+    "split": "splits spans",
+    "wrong_type": "mixes up types",
+}
+"""Kinds of error in a span that someone did find, and the habit that each is a sign of."""
+
+_FEW_SPANS = 5
+_FEW_LABELS = 20
+_Z = 1.959964
+
+
+@dataclass(frozen=True)
+class Shares:
+    """Counts of spans behind an annotator's shares: of the consensus's, found ones, and the annotator's own.
+
+    >>> Shares(consensus=10, found=8, own=9, counts={"missed": 2, "late_start": 4}).share("late_start")
+    0.5
+    """
+
+    consensus: int = 0
+    found: int = 0
+    own: int = 0
+    counts: Mapping[str, int] = field(default_factory=dict)
+
+    def of(self, kind: str) -> int:
+        """How many spans a kind of error is counted over: all for misses, own for inventions, else those found."""
+        return {"missed": self.consensus, "false_positive": self.own, "fused": self.own}.get(kind, self.found)
+
+    def share(self, kind: str) -> float | None:
+        """The share of spans with this kind of error; ``None`` if there was none to get wrong."""
+        whole = self.of(kind)
+        return self.counts.get(kind, 0) / whole if whole else None
+
+
+@dataclass(frozen=True)
+class Person:
+    """One annotator, as the report has them.
+
+    ``low`` and ``high`` bound the accuracy (95%, documents as the units; ``None`` with fewer than two). ``by_type``
+    has, for each type, how many spans the consensus has where they looked, how many of those they marked with any
+    overlap, and how many they marked as another type, by that type. ``confusion[j, i]`` is the expected number of
+    labels i on truth j.
+    """
+
+    name: str
+    documents: int
+    labels: float
+    accuracy: float | None
+    low: float | None
+    high: float | None
+    informativeness: float | None
+    shares: Shares
+    by_type: ByType
+    confusion: Floats
+    kind: str
+
+
+def hard_tags(tags: Sequence[Tag | SoftTag]) -> tuple[Tag, ...]:
+    """The tags themselves, and of probabilities the most probable tag.
+
+    >>> hard_tags(("O", None, {"O": 0.2, "B-X": 0.8}))
+    ('O', None, 'B-X')
+    """
+    return tuple([tag if tag is None or isinstance(tag, str) else max(tag, key=tag.__getitem__) for tag in tags])
+
+
+def wilson(right: float, n: float) -> tuple[float, float]:
+    """A 95% interval for a share (Wilson, 1927).
+
+    >>> [round(bound, 3) for bound in wilson(8, 10)]
+    [0.49, 0.943]
+    """
+    if n <= 0:
+        return 0.0, 1.0
+    p, z2 = right / n, _Z * _Z
+    middle = (p + z2 / (2 * n)) / (1 + z2 / n)
+    half = _Z * np.sqrt(p * (1 - p) / n + z2 / (4 * n * n)) / (1 + z2 / n)
+    return float(max(middle - half, 0.0)), float(min(middle + half, 1.0))
+
+
+def people(result: Result) -> list[Person]:
+    """Everyone in the result's corpus, in the order of their names; ``kind`` is ``new`` if the fit had not met them.
+
+    >>> import quorate
+    >>> crowd = {person.name: person.kind for person in people(quorate.aggregate(quorate.sample()))}
+    >>> crowd["ana"], crowd["fay"], crowd["hal"]
+    ('careful', 'noise', 'starts late')
+    """
+    encoded = encode(
+        result.corpus,
+        result.tagset,
+        invalid=Invalid(result.settings.get("invalid", "repair")),
+        annotators=result.annotators.names,
+        words=(),
+    )
+    events = _Events(result, encoded)
+    shares, by_type = _span_shares(result)
+    typical = float(np.quantile(result.annotators.informativeness, 0.75)) if len(result.annotators) else 0.0
+    rows = []
+    number = {name: k for k, name in enumerate(encoded.annotators)}
+    for name in result.corpus.annotators:
+        k = number[name]
+        accuracy, low, high = events.accuracy(k)
+        of_spans = shares.get(name, Shares())
+        kinds = by_type.get(name, {})
+        told = result.annotators[name].informativeness if name in result.annotators.names else None
+        labels = float(events.labels[k])
+        rows.append(
+            Person(
+                name,
+                int(events.documents[k]),
+                labels,
+                accuracy,
+                low,
+                high,
+                told,
+                of_spans,
+                kinds,
+                events.confusion[k],
+                _kind(labels, told, typical, of_spans, kinds, marks_spans=result.tagset.scheme is not Scheme.PLAIN),
+            )
+        )
+    return rows
+
+
+class _Events:
+    """Every label given, beside the posterior of its token."""
+
+    def __init__(self, result: Result, encoded: Encoded) -> None:
+        K, J, D = len(encoded.annotators), len(encoded.tagset.labels), encoded.n_docs
+        posterior = np.concatenate([*result.probabilities, np.zeros((0, J))])
+        cell = encoded.event_cell
+        token = np.repeat(np.arange(encoded.n_tokens), np.diff(encoded.event_start))
+        weight = np.ones(len(cell)) if encoded.event_weight is None else encoded.event_weight
+        who, label = encoded.cells.annotator[cell], encoded.cells.label[cell]
+        right = posterior[token, label] * weight
+        doc = np.searchsorted(encoded.doc_start, token, side="right") - 1
+        pair, place = np.unique(who * max(D, 1) + doc, return_inverse=True)
+        self._who = pair // max(D, 1)
+        self._right = np.bincount(place, right, minlength=len(pair))
+        self._given = np.bincount(place, weight, minlength=len(pair))
+        self._doubt = np.bincount(place, right * (1 - right), minlength=len(pair))
+        self.labels = np.bincount(who, weight, minlength=K)
+        self.documents = np.bincount(self._who, minlength=K)
+        by_label = np.zeros((K * J, J))
+        for j in range(J):
+            by_label[:, j] = np.bincount(who * J + label, posterior[token, j] * weight, minlength=K * J)
+        self.confusion = by_label.reshape(K, J, J).transpose(0, 2, 1)
+
+    def accuracy(self, k: int) -> tuple[float | None, float | None, float | None]:
+        """The share of right labels, and its interval: documents differ, and the truth is not certain."""
+        mine = self._who == k
+        right, given = self._right[mine], self._given[mine]
+        n = given.sum()
+        if not n > 0:
+            return None, None, None
+        share = float(right.sum() / n)
+        if len(given) < 2:
+            return share, None, None
+        spread = len(given) / (len(given) - 1) * ((right - share * given) ** 2).sum() + self._doubt[mine].sum()
+        variance = spread / n**2
+        # As many independent labels as would give this variance: labels of one document are alike.
+        effective = min(share * (1 - share) / variance, n) if variance > 0 else float(len(given))
+        low, high = wilson(share * effective, effective)
+        return share, low, high
+
+
+def _span_shares(result: Result) -> tuple[dict[str, Shares], dict[str, ByType]]:
+    """Every annotator's spans against the consensus's, by annotator."""
+    tagset = result.tagset
+    if tagset.scheme is Scheme.PLAIN:
+        return {}, {}
+    kinds: dict[str, Counter[str]] = {}
+    types: dict[str, dict[str, tuple[list[int], Counter[str]]]] = {}
+    for document, consensus in zip(result.corpus, result.spans, strict=True):
+        agreed = [Span(*span[:3]) for span in consensus]
+        for name, given in document.annotations.items():
+            tags = hard_tags(given)
+            own = tagset.spans(tags)
+            wanted = agreed if None not in tags else [span for span in agreed if None not in tags[slice(*span[:2])]]
+            counts = kinds.setdefault(name, Counter())
+            if not own and not wanted:
+                continue
+            counts.update(kinds_of_gold(own, wanted))
+            counts.update(kinds_of_predicted(own, wanted))
+            counts["consensus"] += len(wanted)
+            counts["own"] += len(own)
+            for span in wanted:
+                row, others = types.setdefault(name, {}).setdefault(span.label, ([0, 0], Counter()))
+                over = [other.label for other in own if other.start < span.end and span.start < other.end]
+                row[0] += 1
+                if span.label in over:
+                    row[1] += 1
+                elif over:
+                    others[over[0]] += 1
+    shares = {
+        name: Shares(counts["consensus"], counts["consensus"] - counts["missed"], counts["own"], dict(counts))
+        for name, counts in kinds.items()
+    }
+    by_type: dict[str, ByType] = {
+        name: {kind: (n, marked, others) for kind, ((n, marked), others) in rows.items()}
+        for name, rows in types.items()
+    }
+    return shares, by_type
+
+
+def _kind(
+    labels: float,
+    told: float | None,
+    typical: float,
+    shares: Shares,
+    by_type: ByType,
+    *,
+    marks_spans: bool,
+) -> str:
+    """The one word or two that say most about someone."""
+    if told is None:
+        return "new"
+    if labels < _FEW_LABELS or (marks_spans and shares.consensus < _FEW_SPANS):
+        return "too few labels"
+    if told < 0.15 * typical:
+        return "noise" if shares.own or not marks_spans else "marks nothing"
+    if not marks_spans:
+        return "careful" if told >= 0.6 * typical else "mixed"
+    blind = blind_types(by_type)
+    if blind:
+        return "misses " + ", ".join(blind)
+    missed, invented = shares.share("missed") or 0.0, shares.share("false_positive") or 0.0
+    habits = {kind: shares.share(kind) or 0.0 for kind in HABITS}
+    worst = max(habits, key=lambda kind: habits[kind])
+    if habits[worst] >= 0.15 and missed < 0.5:
+        return HABITS[worst]
+    if missed >= 0.35:
+        return "misses many"
+    if invented >= 0.35:
+        return "marks too much"
+    return "careful" if missed < 0.2 and invented < 0.2 else "mixed"
+
+
+def blind_types(by_type: ByType) -> list[str]:
+    """Types that someone hardly ever marks, while they do mark others.
+
+    >>> blind_types({"ORG": (20, 1, {}), "PER": (20, 18, {})})
+    ['ORG']
+    """
+    seen = {kind: (n, marked) for kind, (n, marked, _) in by_type.items() if n >= 8}
+    blind = [kind for kind, (n, marked) in sorted(seen.items()) if marked < 0.1 * n]
+    rest_n = sum(n for kind, (n, _) in seen.items() if kind not in blind)
+    rest = sum(marked for kind, (_, marked) in seen.items() if kind not in blind)
+    return blind if rest_n and rest >= 0.5 * rest_n else []

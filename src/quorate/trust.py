@@ -1,0 +1,159 @@
+"""How far the numbers given out can be trusted: calibration by hidden annotators, and a certificate for a consensus.
+
+Two things are fitted, without gold. The *sharpness* of all probabilities: the power at which the consensus of the rest
+best predicts what hidden annotators said, token by token, through one confusion matrix for everybody. And the *span
+map*: hidden annotators mark a true span as often as their habit says, so how often they confirm a consensus span of
+some stated probability says how often such a span is right. Mistakes that everybody shares stay unseen; a single matrix
+for everybody, and habits drawn towards what is usual, lean to the careful side.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize, minimize_scalar
+from scipy.special import expit, logit
+
+from quorate.heldout import Agreement, Hidden
+from quorate.infer.engine import Decoded
+
+__all__ = ["AS_STATED", "Calibration", "Certificate", "certify", "fit_sharpness", "fit_span_map"]
+
+Floats = NDArray[np.float64]
+
+_EDGE = 1e-6  # probabilities nearer to 0 or 1 than this are told no further apart
+_LEAST_SHARP, _MOST_SHARP = 0.2, 1.0
+_EM_PASSES = 8
+# Habits are measured on spans that two others marked, and some of those are wrong together: true spans are confirmed
+# more often. How much more cannot be told apart from how sure to be; this (on a log scale) is so on crowds with gold.
+_HABIT_GAIN, _HABIT_SPREAD = 0.24, 0.05
+
+
+class Calibration(NamedTuple):
+    """Probabilities of sequences are raised to ``sharpness``; those of spans become σ(shift + slope·logit p).
+
+    >>> Calibration(shift=-1.0).spans(np.array([0.5])).round(2)
+    array([0.27])
+    """
+
+    sharpness: float = 1.0
+    shift: float = 0.0
+    slope: float = 1.0
+
+    def spans(self, probability: Floats) -> Floats:
+        """The probability that a span is right, from the one that the model states."""
+        if self == AS_STATED:
+            return probability
+        return np.asarray(expit(self.shift + self.slope * logit(np.clip(probability, _EDGE, 1 - _EDGE))))
+
+
+AS_STATED = Calibration()
+"""No calibration: probabilities as the model states them."""
+
+
+def fit_sharpness(hidden: Hidden, decode: Callable[[float], Decoded]) -> float:
+    """The power at which a consensus on the rest predicts the hidden labels best; ``decode`` gives it for a power."""
+
+    def loss(log_power: float) -> float:
+        return -_log_likelihood(decode(float(np.exp(log_power))).posterior[hidden.token], hidden.label)
+
+    found = minimize_scalar(
+        loss,
+        bounds=(np.log(_LEAST_SHARP), np.log(_MOST_SHARP)),
+        method="bounded",
+        options={"maxiter": 7, "xatol": 0.03},
+    )
+    return float(np.exp(found.x))
+
+
+def _log_likelihood(posterior: Floats, label: NDArray[np.int64]) -> float:
+    """Mean of ln Σ_j p_j·M[j, label], with the confusion matrix M that makes it greatest (by EM)."""
+    J = posterior.shape[1]
+    share, total = posterior, np.ones(len(label))
+    for _ in range(_EM_PASSES):
+        matrix = np.stack([np.bincount(label, share[:, j], minlength=J) for j in range(J)]) + 0.1
+        matrix /= matrix.sum(axis=1, keepdims=True)
+        share = posterior * matrix[:, label].T
+        total = share.sum(axis=1)
+        share = share / total[:, None]
+    return float(np.log(total).mean())
+
+
+def fit_span_map(agreement: Agreement, probability: Floats) -> tuple[float, float]:
+    """Shift and slope of the span map: ``probability`` is what the model states of ``agreement.found``.
+
+    A span is confirmed with probability q·habit·r: q of the map, one r for all. The likelihood has a weak prior for the
+    map (do nothing) and a strong one for r, which only confident spans can tell from q.
+    """
+    x = logit(np.clip(probability, _EDGE, 1 - _EDGE))
+    hit = agreement.matched
+
+    def loss(parameters: Floats) -> float:
+        shift, log_slope, log_gain = parameters
+        right = expit(shift + np.exp(log_slope) * x) * agreement.expected * np.exp(log_gain)
+        confirmed = np.clip(right, _EDGE, 1 - _EDGE)
+        prior = (shift / 2) ** 2 + log_slope**2 + ((log_gain - _HABIT_GAIN) / _HABIT_SPREAD) ** 2
+        return float(prior / 2 - np.where(hit, np.log(confirmed), np.log1p(-confirmed)).sum())
+
+    begin = np.array([0.0, 0.0, _HABIT_GAIN])
+    simplex = begin + np.vstack([np.zeros(3), np.diag([0.5, 0.5, _HABIT_SPREAD])])
+    found = minimize(
+        loss, begin, method="Nelder-Mead", options={"initial_simplex": simplex, "maxiter": 400, "fatol": 0.01}
+    )
+    return float(found.x[0]), float(np.exp(found.x[1]))
+
+
+class Certificate(NamedTuple):
+    """What is expected of a consensus, from its own probabilities: no gold is used.
+
+    ``low`` to ``high`` holds what follows from probabilities as stated and as calibrated, with chance in the documents.
+    ``calibrated`` says whether hidden annotators were asked.
+
+    >>> Certificate(0.85, 0.8, 0.82, 0.78, 0.86, True).f1
+    0.82
+    """
+
+    precision: float
+    recall: float
+    f1: float
+    low: float
+    high: float
+    calibrated: bool
+
+    def __str__(self) -> str:
+        return f"{100 * self.f1:.1f} ({100 * self.low:.1f} to {100 * self.high:.1f})"
+
+
+def certify(
+    document: NDArray[np.int64], stated: Floats, calibration: Calibration, sharp: Floats, blunt: Floats
+) -> Certificate:
+    """Expected scores from spans: the ``document`` of each, and its probability as ``stated``.
+
+    How many spans a document truly has is expected from where labels say that one begins: ``sharp [D]`` by what the
+    model states, ``blunt [D]`` after calibration. The truth lies between, as a blunt probability is spread thinly over
+    places where nothing is.
+
+    >>> certify(np.array([0, 0]), np.array([0.9, 0.7]), AS_STATED, np.array([2.0]), np.array([2.0])).precision
+    0.8
+    """
+    D = len(sharp)
+    given, found, found_stated = (
+        np.bincount(document, weights, minlength=D).astype(np.float64)
+        for weights in (np.ones(len(document)), calibration.spans(stated), stated)
+    )
+    true = (sharp + blunt) / 2
+    f1, error = _ratio(2 * found, given + true)
+    others = [_ratio(2 * hits, given + count)[0] for hits in (found, found_stated) for count in (sharp, blunt)]
+    low, high = min(f1, *others) - 1.96 * error, max(f1, *others) + 1.96 * error
+    precision, recall = _ratio(found, given)[0], min(_ratio(found, true)[0], 1.0)
+    return Certificate(precision, recall, f1, max(low, 0.0), min(high, 1.0), calibration != AS_STATED)
+
+
+def _ratio(above: Floats, below: Floats) -> tuple[float, float]:
+    """Σ above / Σ below, and its standard error over documents."""
+    total = max(float(below.sum()), 1e-9)
+    value = float(above.sum()) / total
+    return value, float(np.sqrt(((above - value * below) ** 2).sum())) / total

@@ -1,0 +1,139 @@
+"""Crowds of shapes that real projects have, with known truth: what automatic settings must cope with."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from quorate.corpus import Corpus, Document
+from quorate.simulate import Behaviour, crowd
+
+TYPES = ("LOC", "ORG", "PER")
+
+
+def sentences(how_many: int, *, seed: int = 0) -> Corpus:
+    """Short documents with names of three types among common words."""
+    rng = np.random.default_rng(seed)
+    common = 1 / np.arange(1, 1501) ** 1.05
+    documents = []
+    for number in range(how_many):
+        tokens: list[str] = []
+        tags: list[str] = []
+        while len(tokens) < rng.integers(8, 20):
+            if rng.random() < 0.15:
+                kind, length = str(rng.choice(TYPES)), int(rng.integers(1, 4))
+                tokens += [f"{kind}{int(300 * rng.random() ** 3)}" for _ in range(length)]
+                tags += [f"B-{kind}", *[f"I-{kind}"] * (length - 1)]
+            else:
+                tokens.append(f"w{rng.choice(1500, p=common / common.sum())}")
+                tags.append("O")
+        documents.append(Document(str(number), tuple(tokens), gold=tuple(tags)))
+    return Corpus(documents)
+
+
+def paragraphs(how_many: int, *, seed: int = 0) -> Corpus:
+    """Long spans, and words that tell the topic of a paragraph better than the type of a span."""
+    rng = np.random.default_rng(seed)
+    common = 1 / np.arange(1, 4001) ** 1.05
+    topics = [rng.permutation(4000)[:300] for _ in range(15)]
+    documents = []
+    for number in range(how_many):
+        topic = topics[rng.integers(len(topics))]
+        tokens: list[str] = []
+        tags: list[str] = []
+        for _ in range(rng.integers(4, 8)):
+            kind = rng.choice(["", "Claim", "Premise"], p=[0.3, 0.35, 0.35])
+            length, lead = int(rng.integers(8, 28)), int(rng.integers(4))
+            for place in range(length):
+                from_topic = rng.random() < 0.3
+                word = rng.choice(topic) if from_topic else rng.choice(4000, p=common / common.sum())
+                inside = kind and lead <= place < length - 1
+                tokens.append(f"{kind}{rng.integers(60)}" if kind and rng.random() < 0.05 else f"w{word}")
+                tags.append(f"{'B' if place == lead else 'I'}-{kind}" if inside else "O")
+        documents.append(Document(str(number), tuple(tokens), gold=tuple(tags)))
+    return Corpus(documents)
+
+
+def careful_three(how_many: int = 200) -> Corpus:
+    """Three careful annotators, long spans: sequence models fail here."""
+    people = {
+        "ann": Behaviour(miss=0.08, confuse=0.12, start_late=0.1, start_early=0.1, end_early=0.05, invent=0.0003),
+        "bob": Behaviour(miss=0.15, confuse=0.08, start_late=0.05, start_early=0.15, end_late=0.1, invent=0.0003),
+        "cem": Behaviour(miss=0.1, confuse=0.15, start_late=0.15, end_early=0.1, invent=0.0003),
+    }
+    return crowd(paragraphs(how_many), people, seed=1)
+
+
+def sparse(how_many: int = 900, annotators: int = 900) -> Corpus:
+    """Five labels a document from a crowd in which everyone sees a handful."""
+    rng = np.random.default_rng(2)
+    people = {}
+    for number in range(annotators):
+        weakness = rng.beta(2, 2.2)
+        people[f"a{number:04}"] = Behaviour(
+            miss=0.6 * weakness,
+            confuse=0.3 * weakness * rng.random(),
+            start_late=0.5 * weakness * rng.random(),
+            invent=0.02 * weakness * rng.random(),
+            spam=float(rng.random() < 0.08),
+        )
+    return crowd(sentences(how_many), people, per_document=5, seed=2)
+
+
+def rules(how_many: int = 600) -> Corpus:
+    """Nine rules that are silent about most: each knows one type, some are precise, some not."""
+    people = {}
+    for number, kind in enumerate(TYPES * 3):
+        others = frozenset(TYPES) - {kind}
+        precise = number < 3
+        people[f"rule{number}"] = Behaviour(
+            miss=0.6 if precise else 0.4, end_early=0.05 if precise else 0.25, invent=0.002 if precise else 0.02,
+            blind_to=others,
+        )  # fmt: skip
+    return crowd(sentences(how_many, seed=3), people, seed=3)
+
+
+def copies(how_many: int = 400, times: int = 5) -> Corpus:
+    """Three good people, and one weak model whose output was handed in five times."""
+    good = Behaviour(miss=0.1, confuse=0.06, start_late=0.05, invent=0.004)
+    weak = Behaviour(miss=0.35, confuse=0.25, start_late=0.2, end_early=0.2, invent=0.03)
+    made = crowd(sentences(how_many, seed=4), {"ann": good, "bob": good, "cem": good, "model": weak}, seed=4)
+    documents = []
+    for document in made:
+        people = dict(document.annotations)
+        output = people.pop("model")
+        documents.append(replace(document, annotations={**people, **{f"model{n}": output for n in range(times)}}))
+    return Corpus(documents)
+
+
+def spammer_majority(how_many: int = 500) -> Corpus:
+    """Seven who mark at random, three who read."""
+    reads = Behaviour(miss=0.1, confuse=0.06, start_late=0.05, invent=0.004)
+    people = {f"spam{n}": Behaviour(spam=1.0) for n in range(7)} | {f"good{n}": reads for n in range(3)}
+    return crowd(sentences(how_many, seed=5), people, per_document=6, seed=5)
+
+
+def one_expert(how_many: int = 500) -> Corpus:
+    """One who is nearly always right among six who often are not."""
+    people = {f"a{n}": Behaviour(miss=0.45, confuse=0.2, start_late=0.2, invent=0.02) for n in range(6)}
+    return crowd(sentences(how_many, seed=6), {**people, "expert": Behaviour(miss=0.02, confuse=0.01)}, seed=6)
+
+
+def colluders(how_many: int = 500) -> Corpus:
+    """Two who work alone, three who agree beforehand never to mark an ORG."""
+    alone = Behaviour(miss=0.12, confuse=0.05, start_late=0.05, invent=0.004)
+    together = replace(alone, blind_to=frozenset({"ORG"}))
+    people = {"ann": alone, "bob": alone, **{f"ring{n}": together for n in range(3)}}
+    return crowd(sentences(how_many, seed=7), people, seed=7)
+
+
+def disjoint_batches(how_many: int = 500) -> Corpus:
+    """Two teams of three that share no document."""
+    weak = Behaviour(miss=0.35, confuse=0.15, start_late=0.15, invent=0.01)
+    good = Behaviour(miss=0.08, confuse=0.04, invent=0.002)
+    gold = sentences(how_many, seed=8).documents
+    half = len(gold) // 2
+    first = crowd(Corpus(gold[:half]), {"a0": good, "a1": weak, "a2": weak}, seed=8)
+    second = crowd(Corpus(gold[half:]), {"b0": good, "b1": good, "b2": weak}, seed=9)
+    return Corpus([*first, *second])

@@ -1,0 +1,433 @@
+"""The report in a real browser: Chromium, driven by Playwright. Skipped, with a message, where either is missing."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import quorate
+from quorate import BSC, Corpus, Document
+from quorate.formats import read_known
+from quorate.report import write_report
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+_BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+_ATTACK = "<script>window.attacked = true</script><img src=x onerror='window.attacked = true'>"
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    program = next(filter(None, map(shutil.which, _BROWSERS)), None)
+    if program is None:
+        pytest.skip("no Chromium on this machine (Debian: apt-get install chromium)")
+    with playwright.sync_playwright() as driver:
+        as_root = hasattr(os, "geteuid") and os.geteuid() == 0
+        browser = driver.chromium.launch(executable_path=program, args=["--no-sandbox"] if as_root else [])
+        yield browser
+        browser.close()
+
+
+Open = Callable[..., "Page"]
+
+
+def outside(url: str) -> list[str]:
+    """The address, if it is not of this machine's own files."""
+    return [] if url.startswith(("file:", "data:", "blob:")) else [url]
+
+
+@pytest.fixture
+def open_page(browser: Browser) -> Iterator[Open]:
+    """Open a file; whatever goes to the console as an error, or to the network, fails the test."""
+    contexts, complaints = [], []
+
+    def go(path: Path, **options: Any) -> Page:
+        context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}, **options})
+        contexts.append(context)
+        page = context.new_page()
+        page.set_default_timeout(15_000)
+        page.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on(
+            "request",
+            lambda request: (
+                None if request.url.startswith(("file:", "data:", "blob:")) else complaints.append(request.url)
+            ),
+        )
+        page.goto(path.as_uri())
+        page.wait_for_selector("#fit h2")
+        return page
+
+    yield go
+    for context in contexts:
+        context.close()
+    assert not complaints
+
+
+@pytest.fixture(scope="module")
+def model(sample: Corpus) -> BSC:
+    return BSC(max_passes=8).fit(sample)
+
+
+@pytest.fixture(scope="module")
+def report(model: BSC, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("report") / "report.html"
+    write_report(model, path, title="The sample", documents=60)
+    return path
+
+
+def column(page: Page, number: int) -> list[str]:
+    cells = page.locator(f"#annotators table.people tbody > tr:not(.detail) > *:nth-child({number})")
+    return [text.strip() for text in cells.all_inner_texts()]
+
+
+def test_every_section_is_there(open_page: Open, report: Path) -> None:
+    page = open_page(report)
+    assert page.title() == "The sample"
+    titles = page.locator("main > section > h2").all_inner_texts()
+    expected = [
+        "Summary",
+        "Annotators",
+        "Documents",
+        "Labels",
+        "Agreement",
+        "Against the vote",
+        "Against gold",
+        "The fit",
+    ]
+    assert titles == expected
+    assert page.locator("#sections a").all_inner_texts() == expected
+    summary = page.locator("#summary").inner_text()
+    assert "fay and gil tell next to nothing about the truth" in summary
+    assert "hal and ida start spans late in" in summary
+
+
+def test_tables_sort_by_click_and_by_key(open_page: Open, report: Path) -> None:
+    page = open_page(report)
+    labels = page.locator("#annotators th", has_text="Labels")
+    labels.locator("button").click()
+    given = [int(text.replace(",", "")) for text in column(page, 3)]
+    assert given == sorted(given, reverse=True)
+    assert len(set(given)) > 1
+    assert labels.get_attribute("aria-sort") == "descending"
+    labels.locator("button").focus()
+    page.keyboard.press("Enter")
+    assert [int(text.replace(",", "")) for text in column(page, 3)] == sorted(given)
+    assert labels.get_attribute("aria-sort") == "ascending"
+    page.locator("#annotators th", has_text="Annotator").locator("button").click()
+    assert column(page, 1) == sorted(column(page, 1))
+
+
+def test_an_annotator_opens_with_matrices_and_bars(open_page: Open, report: Path, model: BSC) -> None:
+    page = open_page(report)
+    button = page.locator("#annotators button.who", has_text="hal")
+    button.focus()
+    page.keyboard.press("Enter")
+    assert button.get_attribute("aria-expanded") == "true"
+    panel = page.locator("#annotators tr.detail")
+    assert panel.locator("svg[role=img]").count() == len(model.tagset_.labels)
+    first = panel.locator("svg").first
+    matrix = model.annotators_["hal"].matrix[0]
+    shown = [int(text) for text in first.locator("g text").all_text_contents()]
+    assert shown == pytest.approx([100 * v for v in matrix.ravel() if round(float(v), 3) >= 0.005], abs=0.56)
+    assert f"truth O: says O {round(100 * matrix[0, 0])}%" in (first.get_attribute("aria-label") or "")
+    panel.get_by_role("button", name="3D bars").click()
+    assert panel.locator("svg polygon").count() > 100
+    button.press("Enter")
+    assert page.locator("#annotators tr.detail").count() == 0
+
+
+def test_annotators_are_found_by_name_and_kind(open_page: Open, report: Path) -> None:
+    page = open_page(report)
+    page.fill("#people-search", "splits")
+    assert column(page, 1) == ["jun"]
+
+
+def test_groups_are_drawn_a_column_each(open_page: Open, report: Path) -> None:
+    page = open_page(report)
+    grid = page.locator("#annotators .group-grid")
+    groups = grid.locator(".head").count()
+    assert groups >= 2
+    assert grid.locator("svg").count() == 3 * groups
+    page.get_by_role("button", name="Show all 9 previous labels").click()
+    assert grid.locator("svg").count() == 9 * groups
+
+
+def test_the_least_certain_document_comes_first_and_opens(open_page: Open, report: Path, model: BSC) -> None:
+    page = open_page(report)
+    result = model.result_
+    least = min(result, key=lambda one: one.confidence)
+    card = page.locator("#doc-list .doc").first
+    assert card.get_attribute("data-id") == least.document.id
+    assert f"{100 * least.confidence:.0f}%" in card.locator(".sure").inner_text()
+    assert card.locator(".text mark").count() == len(least.spans)
+    card.locator("button.who").focus()
+    page.keyboard.press("Enter")
+    names = [text.split()[0] for text in card.locator(".versions tbody th").all_inner_texts()]
+    assert names == ["Consensus", *sorted(least.document.annotations), "Majority", "Gold"]
+    assert card.locator(".why article").count() >= len(least.spans)
+    assert card.locator(".why .pull .name").count() % len(least.document.annotations) == 0
+
+
+def test_why_says_what_the_probability_would_be_without_someone(open_page: Open, report: Path, model: BSC) -> None:
+    one = next(one for one in sorted(model.result_, key=lambda one: one.confidence) if one.spans)
+    name = sorted(one.document.annotations)[0]
+    rest = {who: tags for who, tags in one.document.annotations.items() if who != name}
+    again = model.combine(Corpus([replace(one.document, annotations=rest)]))[0]
+    page = open_page(report)
+    page.fill("#doc-search", one.document.id)
+    card = page.locator("#doc-list .doc").first
+    card.locator("button.who").click()
+    text = card.locator(".panel").inner_text()
+    now, then = ({tuple(span[:3]) for span in each.spans} for each in (one, again))
+    assert (f"Without {name}:" in text) == (now != then)
+
+
+def test_filters_filter(open_page: Open, report: Path) -> None:
+    page = open_page(report)
+
+    def shown() -> int:
+        return int(page.locator("#doc-count").inner_text().split(" ")[0])
+
+    data = json.loads(page.locator("#data").text_content() or "")
+    documents = data["documents"]["list"]
+    assert shown() == len(documents) == 60
+    word = documents[0]["tokens"][0]
+    page.fill("#doc-search", word.upper())
+    wanted = [doc for doc in documents if word.lower() in (doc["id"] + " " + " ".join(doc["tokens"])).lower()]
+    assert shown() == len(wanted) < 60
+    page.fill("#doc-search", "no such words anywhere")
+    assert shown() == 0
+    page.fill("#doc-search", "")
+
+    page.select_option("#doc-label", "WORK")
+    codes = {data["tags"].index("B-WORK"), data["tags"].index("I-WORK")}
+    versions = [[doc["tags"], *(tags for _, tags in doc["said"])] for doc in documents]
+    with_work = [one for one in versions if any(codes & set(tags) for tags in one)]
+    assert shown() == len(with_work) < 60
+    page.select_option("#doc-label", "")
+
+    page.locator("#doc-sure").fill("70")
+    assert shown() == sum(doc["confidence"] <= 0.7 for doc in documents) < 60
+    page.locator("#doc-sure").fill("100")
+
+    page.select_option("#doc-who", label="ana")
+    number = [row["name"] for row in data["annotators"]["rows"]].index("ana")
+    by_ana = [(doc, tags) for doc in documents for who, tags in doc["said"] if who == number]
+    assert shown() == len(by_ana) < 60
+    page.check("#doc-against")
+    assert shown() == sum(tags != doc["tags"] for doc, tags in by_ana)
+    page.uncheck("#doc-against")
+    page.select_option("#doc-who", "")
+
+    page.check("#doc-vote")
+    assert shown() == sum(doc["vote"] != doc["tags"] for doc in documents)
+    page.check("#doc-gold")
+    assert shown() == sum(doc["vote"] != doc["tags"] != doc["gold"] for doc in documents)
+
+
+def test_a_review_is_kept_exported_and_read_back(open_page: Open, report: Path, sample: Corpus, tmp_path: Path) -> None:
+    page = open_page(report)
+    cards = page.locator("#doc-list .doc")
+    ids = [cards.nth(n).get_attribute("data-id") for n in range(3)]
+    accepted, corrected, taken = (sample[str(one)] for one in ids)
+
+    cards.nth(0).locator("button.who").click()
+    cards.nth(0).get_by_role("button", name="Accept the consensus").click()
+
+    cards.nth(1).locator("button.who").click()
+    folded = cards.nth(1).locator("button.skipped")
+    if folded.count():
+        folded.first.click()
+    cards.nth(1).locator('button.token[data-at="0"]').click()
+    page.keyboard.press("Shift+ArrowRight")
+    assert cards.nth(1).locator('button.token[aria-pressed="true"]').count() == 2
+    page.keyboard.press("4")  # the fourth label
+
+    cards.nth(2).locator("button.who").click()
+    name = sorted(taken.annotations)[0]
+    cards.nth(2).get_by_role("button", name=f"use the version of {name}").click()
+
+    assert "3 documents checked" in page.locator("#review-bar").inner_text()
+    page.reload()
+    page.wait_for_selector("#fit h2")
+    assert "3 documents checked" in page.locator("#review-bar").inner_text()
+    with page.expect_download() as download:
+        page.click("#export")
+    path = tmp_path / "review.jsonl"
+    download.value.save_as(path)
+
+    known = read_known(path, sample)
+    assert set(known) == set(ids)
+    assert known[corrected.id][:2] == ("B-WORK", "I-WORK")
+    assert known[taken.id] == taken.annotations[name]
+    again = quorate.aggregate(sample, known=known, max_passes=5)
+    for document in (accepted, corrected, taken):
+        assert tuple(again[document.id].tags) == known[document.id]
+        assert again[document.id].confidence == pytest.approx(1.0)
+
+
+def test_marking_cuts_what_it_overlaps(open_page: Open, tmp_path: Path) -> None:
+    said = {"ann": ("B-X", "I-X", "I-X", "I-X", "O"), "bob": ("B-X", "I-X", "I-X", "I-X", "O"), "cat": ("O",) * 5}
+    documents = [Document(f"d{n}", ("a", "b", "c", "d", "e"), said) for n in range(4)]
+    path = tmp_path / "report.html"
+    corpus = Corpus(documents)
+    write_report(BSC("cm", max_passes=3).fit(corpus), path)
+    page = open_page(path)
+    card = page.locator("#doc-list .doc").first
+    card.locator("button.who").click()
+    card.locator('button.token[data-at="1"]').click()
+    card.get_by_role("button", name="No span").click()
+    with page.expect_download() as download:
+        page.click("#export")
+    download.value.save_as(tmp_path / "review.jsonl")
+    [tags] = read_known(tmp_path / "review.jsonl", corpus).values()
+    assert tags == ("B-X", "O", "B-X", "I-X", "O")
+
+
+def test_text_stays_text(open_page: Open, tmp_path: Path) -> None:
+    hostile = [_ATTACK, "</script>", "<b>", "&amp;", "\u2028", "'\"", "{{data}}", "O'Neil"]
+    names = {"<i>eve</i>": ("B-<u>", *["O"] * 7), "__proto__": ("O", "B-<u>", *["O"] * 6), "bob": ("B-<u>", *["O"] * 7)}
+    documents = [Document(f"{_ATTACK}{n}", tuple(hostile), names, tuple(["O"] * 8)) for n in range(3)]
+    path = tmp_path / "report.html"
+    write_report(BSC("cm", max_passes=3).fit(Corpus(documents)), path, title=_ATTACK)
+    page = open_page(path)
+    page.locator("#doc-list button.who").first.click()
+    page.locator("#annotators button.who").first.click()
+    assert page.evaluate("window.attacked") is None
+    assert page.title() == _ATTACK
+    assert _ATTACK in page.locator("#doc-list .text").first.inner_text()
+    assert page.locator("main b", has_text="eve").count() == 0
+    assert "<i>eve</i>" in page.locator("#annotators").inner_text()
+    assert page.locator("main img, main script, main i:has-text('eve')").count() == 0
+
+
+@pytest.mark.parametrize("scheme", ["dark", "light"])
+def test_colours_follow_the_system_and_the_button(open_page: Open, report: Path, scheme: Any) -> None:
+    page = open_page(report, color_scheme=scheme)
+
+    def is_dark() -> bool:
+        rgb = page.evaluate("getComputedStyle(document.body).backgroundColor")
+        return sum(int(part) for part in rgb.removeprefix("rgb(").removesuffix(")").split(",")) < 300
+
+    assert is_dark() == (scheme == "dark")
+    page.click("#theme")
+    assert not is_dark()
+    page.click("#theme")
+    assert is_dark()
+
+
+def test_a_phone_scrolls_one_way_only(open_page: Open, report: Path) -> None:
+    page = open_page(report, viewport={"width": 390, "height": 844}, is_mobile=True)
+    page.locator("#doc-list button.who").first.click()
+    page.locator("#annotators button.who").first.click()
+    assert page.evaluate("document.documentElement.scrollWidth") == 390
+
+
+def test_it_prints_dark_on_light(open_page: Open, report: Path) -> None:
+    page = open_page(report, color_scheme="dark")
+    assert page.pdf(format="A4").startswith(b"%PDF")
+    page.emulate_media(media="print")
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    assert page.evaluate("getComputedStyle(document.querySelector('.sections')).display") == "none"
+
+
+_CONTRAST = """(names) => {
+  const canvas = document.createElement("canvas").getContext("2d", {willReadFrequently: true});
+  const rgb = (name) => {
+    canvas.fillStyle = getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+    canvas.fillRect(0, 0, 1, 1);
+    return [...canvas.getImageData(0, 0, 1, 1).data].slice(0, 3);
+  };
+  const light = (colour) => colour.map((v) => v / 255)
+    .map((v) => v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4)
+    .reduce((sum, v, n) => sum + v * [0.2126, 0.7152, 0.0722][n], 0);
+  const paper = light(rgb("--paper"));
+  const ratio = (ink) => (Math.max(ink, paper) + 0.05) / (Math.min(ink, paper) + 0.05);
+  return names.map((name) => ratio(light(rgb(name))));
+}"""
+
+
+@pytest.mark.parametrize("scheme", ["dark", "light"])
+def test_text_can_be_told_from_its_ground(open_page: Open, report: Path, scheme: Any) -> None:
+    names = ["--ink", "--soft", "--accent", "--good", "--bad"]
+    ratios = open_page(report, color_scheme=scheme).evaluate(_CONTRAST, names)
+    assert min(ratios) >= 4.5, dict(zip(names, ratios, strict=True))
+
+
+@pytest.mark.parametrize("method", ["mv", "bsc-cm"])
+def test_plain_labels_without_gold(open_page: Open, tmp_path: Path, method: str) -> None:
+    said = {"ann": ("NOUN", "VERB"), "bob": ("NOUN", "NOUN"), "cat": ("VERB", "VERB")}
+    corpus = Corpus([Document(str(n), (f"w{n}", "x"), said) for n in range(6)])
+    path = tmp_path / "report.html"
+    write_report(quorate.api.estimator(method).fit(corpus), path)
+    page = open_page(path)
+    assert page.locator("#calibration").count() == 0
+    assert page.locator("#vote").count() == (method != "mv")
+    card = page.locator("#doc-list .doc").first
+    card.locator("button.who").click()
+    card.locator('button.token[data-at="1"]').click()
+    page.keyboard.press("1")
+    with page.expect_download() as download:
+        page.click("#export")
+    download.value.save_as(tmp_path / "review.jsonl")
+    [tags] = read_known(tmp_path / "review.jsonl", corpus).values()
+    assert tags == ("NOUN", "NOUN")
+
+
+def test_character_text_keeps_its_blanks(open_page: Open, tmp_path: Path) -> None:
+    line = {
+        "id": "1",
+        "text": "  Ada\n  Ng (who?)  sang. ",
+        "annotations": {"a": [{"start": 2, "end": 10, "label": "PER"}]},
+    }
+    line["annotations"]["b"] = line["annotations"]["a"]  # type: ignore[index]
+    (tmp_path / "crowd.jsonl").write_text(json.dumps(line) + "\n")
+    path = tmp_path / "report.html"
+    write_report(BSC("cm", max_passes=2).fit(quorate.read(tmp_path / "crowd.jsonl")), path)
+    shown = open_page(path).locator("#doc-list .text").text_content() or ""
+    assert shown.replace("PER", "").split("%")[0].startswith("  Ada\n  Ng")
+    assert shown.endswith(" (who?)  sang. ")
+
+
+def test_odd_documents_and_a_certificate(open_page: Open, tmp_path: Path) -> None:
+    documents = [
+        Document("empty", (), {"a": ()}),
+        Document("bare", ("x", "y")),
+        Document("soft", ("x", "y"), {"a": ({"B-X": 0.6, "O": 0.4}, "O"), "b": ("B-X", None)}, ("B-X", None)),
+        Document("gold only", ("z",), {"a": ("O",)}, ("B-NEW",)),
+    ]
+    model = BSC(max_passes=3).fit(Corpus(documents))
+    model.result_.certificate = {"expected_f1": 0.8, "interval": (0.7, 0.9)}  # type: ignore[attr-defined]
+    write_report(model, tmp_path / "report.html")
+    page = open_page(tmp_path / "report.html")
+    assert "between 70.0 and 90.0" in page.locator("#summary").inner_text()
+    cards = page.locator("#doc-list .doc")
+    assert cards.count() == 4
+    for card in range(4):
+        cards.nth(card).locator("button.who").click()
+    assert page.locator("#doc-list .panel").count() == 4
+
+
+def test_an_empty_page_of_documents(open_page: Open, model: BSC, tmp_path: Path) -> None:
+    path = tmp_path / "report.html"
+    write_report(model, path, documents=0)
+    page = open_page(path)
+    assert page.locator("#doc-list .doc").count() == 0
+
+
+@pytest.mark.realdata
+def test_the_ner_report_opens_within_two_seconds(open_page: Open, ner: Corpus, tmp_path: Path) -> None:
+    path = tmp_path / "report.html"
+    write_report(BSC(max_passes=5).fit(ner), path)
+    ended = "performance.getEntriesByType('navigation')[0].loadEventEnd"
+    assert min(open_page(path).evaluate(ended) for _ in range(3)) <= 2000  # the machine may be busy with other things

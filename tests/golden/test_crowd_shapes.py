@@ -1,0 +1,70 @@
+"""Automatic settings on crowds of many shapes: never below the vote, never far below the best fixed setting."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from tests import crowds
+
+import quorate
+from quorate import Corpus, Result, score
+from quorate.simulate import Behaviour, crowd
+
+
+def f1(result: Result) -> float:
+    return 100 * score.strict(result.tags, [document.gold or () for document in result.corpus]).f1
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        crowds.careful_three,
+        crowds.sparse,
+        crowds.rules,
+        crowds.spammer_majority,
+        crowds.one_expert,
+        crowds.disjoint_batches,
+    ],
+    ids=lambda make: make.__name__,
+)
+def test_default_against_vote_and_fixed_settings(make: Callable[[], Corpus]) -> None:
+    corpus = make()
+    chosen = quorate.aggregate(corpus)
+    fixed = [
+        quorate.aggregate(corpus, f"bsc-{model}", epsilon0=strength, temper=0.7, max_passes=10)
+        for model in ("cm", "seq", "cv")
+        for strength in (1.0, 30.0)
+    ]
+    vote = f1(quorate.aggregate(corpus, "mv"))
+    assert f1(chosen) >= vote
+    assert f1(chosen) >= max(map(f1, fixed)) - 1.0
+    assert chosen.choice is not None
+    assert not chosen.choice.worse_than_vote
+
+
+def test_copies_of_one_model_count_as_one() -> None:
+    corpus, single = crowds.copies(), crowds.copies(times=1)
+    result = quorate.aggregate(corpus)
+    assert result.choice is not None
+    assert result.choice.same == [[f"model{n}" for n in range(5)]]
+    assert f1(result) >= f1(quorate.aggregate(single)) - 1.0
+    assert f1(result) > f1(quorate.aggregate(corpus, "mv")) + 20
+    labels = {row.name: row.labels for row in result.annotators}
+    assert labels["model0"] == labels["ann"]
+    assert result.annotators["model0"].accuracy < result.annotators["ann"].accuracy
+
+
+def test_a_majority_that_never_marks_a_type() -> None:
+    corpus = crowds.colluders()
+    gold = [document.gold or () for document in corpus]
+    found, voted = (score.strict_by_type(quorate.aggregate(corpus, method).tags, gold) for method in ("auto", "mv"))
+    assert found["ORG"].recall > 0.85 > voted["ORG"].recall
+
+
+def test_what_breaks_a_shared_mistake_cannot_be_seen() -> None:
+    """Everybody starts spans late: the consensus does too, and its certificate does not know."""
+    late = {f"a{n}": Behaviour(miss=0.1, start_late=0.9) for n in range(5)}
+    result = quorate.aggregate(crowd(crowds.sentences(300), late, seed=1))
+    assert f1(result) < 75
+    assert 100 * result.certificate.low > f1(result)

@@ -1,0 +1,260 @@
+"""CRF-MA against every path enumerated, against crfsuite's own tagger, and on crowds of which the truth is known."""
+
+from __future__ import annotations
+
+import itertools
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+import quorate
+from quorate import Corpus, Document, SettingsError, score
+from quorate.crf import Crf, CrfTrainer, apportioned
+from quorate.estimators import prepare
+from quorate.features import FeatureTable, shape, token_features
+from quorate.tags import Invalid
+
+pycrfsuite = pytest.importorskip("pycrfsuite", reason="the extra crf is not installed")
+from quorate.crf_ma import CRFMA, _Crowd  # noqa: E402
+
+Floats = NDArray[np.float64]
+WORDS = ("Ada", "Ng", "sang", "in", "Oslo", ".")
+
+
+def small_crowd(*, gaps: bool) -> Corpus:
+    """Short sentences, three annotators; with gaps, some tokens of theirs were not seen."""
+    rng = np.random.default_rng(3)
+    documents = []
+    for n in range(12):
+        tokens = tuple(rng.choice(WORDS, size=int(rng.integers(1, 5))).tolist())
+        truth = ["B-P" if token[0].isupper() else "O" for token in tokens]
+        annotations = {}
+        for name, error in (("good", 0.1), ("fair", 0.3), ("poor", 0.7)):
+            if rng.random() < 0.15:
+                continue
+            tags: list[str | None] = [str(rng.choice(["O", "B-P"])) if rng.random() < error else tag for tag in truth]
+            if gaps:
+                tags = [None if rng.random() < 0.3 else tag for tag in tags]
+            annotations[name] = tuple(tags)
+        documents.append(Document(str(n), tokens, annotations))
+    return Corpus(documents)
+
+
+def log_score(crf: Crf, scores: Floats, path: tuple[int, ...]) -> float:
+    steps = sum(crf.transitions[a, b] for a, b in itertools.pairwise(path))
+    return float(crf.start[path[0]] + steps + sum(scores[t, label] for t, label in enumerate(path)))
+
+
+def probability(crf: Crf, scores: Floats, seen: list[int | None]) -> float:
+    """p(what was seen), by every path there is."""
+    weights = {
+        path: np.exp(log_score(crf, scores, path))
+        for path in itertools.product(range(scores.shape[1]), repeat=len(scores))
+    }
+    agreeing = [w for path, w in weights.items() if all(s is None or s == j for s, j in zip(seen, path, strict=True))]
+    return float(sum(agreeing) / sum(weights.values()))
+
+
+@pytest.mark.parametrize("gaps", [False, True])
+def test_e_step_equals_enumeration(gaps: bool) -> None:
+    corpus = small_crowd(gaps=gaps)
+    prepared = prepare(corpus, None, Invalid.KEEP)
+    crowd, J = _Crowd(prepared, threads=2), len(prepared.tagset.labels)
+    rng = np.random.default_rng(0)
+    scores = rng.normal(0, 2, (prepared.encoded.n_tokens, J))
+    crf = Crf(np.zeros((0, J)), rng.normal(size=J), rng.normal(size=(J, J)))
+    reliability = np.array([0.2, 0.7, 0.4])
+    weights, filled = crowd.expect(scores, crf.chain(), reliability)
+
+    names = prepared.encoded.annotators
+    found = {
+        (int(crowd.answers.doc[a]), names[k]): gamma
+        for k, a, gamma in zip(crowd.answers.who, crowd.answers.given, weights.gamma, strict=True)
+    }
+    log_likelihood = 0.0
+    for d, document in enumerate(corpus):
+        here = scores[prepared.encoded.doc_start[d] : prepared.encoded.doc_start[d + 1]]
+        said = {
+            name: [None if tag is None else prepared.tagset.index[str(tag)] for tag in tags]
+            for name, tags in document.annotations.items()
+            if any(tag is not None for tag in tags)
+        }
+        chance = {name: float(J) ** -sum(s is not None for s in seen) for name, seen in said.items()}
+        joint = {}
+        for name, seen in said.items():
+            others = np.prod([chance[other] for other in said if other != name])
+            joint[name] = reliability[names.index(name)] * probability(crf, here, seen) * others
+        for name, weight in joint.items():
+            assert found.pop((d, name)) == pytest.approx(weight / sum(joint.values()), rel=1e-9)
+        if joint:
+            log_likelihood += np.log(sum(joint.values()) / sum(reliability[names.index(name)] for name in said))
+    assert not found
+    assert weights.log_likelihood == pytest.approx(log_likelihood, rel=1e-9)
+    kept = crowd.answers.code >= 0
+    np.testing.assert_array_equal(filled[kept], crowd.answers.code[kept])
+    assert (filled >= 0).all()
+    by_doc = np.bincount(crowd.answers.doc, weights.answers, len(corpus))
+    np.testing.assert_allclose(by_doc[np.unique(crowd.answers.doc)], 1.0, rtol=1e-12)
+
+
+def test_m_step_is_the_mean_of_gamma_drawn_towards_the_crowds() -> None:
+    crowd = _Crowd(prepare(small_crowd(gaps=False), None, Invalid.KEEP), threads=1)
+    gamma = np.random.default_rng(1).random(len(crowd.answers.who))
+    for k, found in enumerate(crowd.reliability(gamma)):
+        own = gamma[crowd.answers.who == k]
+        assert found == pytest.approx((own.sum() + gamma.mean()) / (len(own) + 1), rel=1e-12)
+
+
+def test_probabilities_are_those_of_crfsuites_own_tagger(tmp_path: Path) -> None:
+    """Our reading of the weights and our recursion, against the library's marginals and probabilities."""
+    documents = [("Ada", "sang"), ("Ng", "sang", "in", "Oslo"), ("in", "Oslo")]
+    labels = [[1, 0], [1, 0, 0, 1], [0, 1]]
+    features = FeatureTable.of(documents)
+    doc_start = np.array([0, 2, 6, 8])
+    crf = CrfTrainer(features, doc_start, 2, iterations=20).train(
+        [(d, codes, 2) for d, codes in enumerate(labels)], copies=2
+    )
+    trainer = pycrfsuite.Trainer(verbose=False)
+    trainer.set_params({"c1": 0.0, "c2": 2.0, "max_iterations": 20, "feature.possible_transitions": True})
+    for tokens, codes in zip(documents, labels, strict=True):
+        for _ in range(2):
+            trainer.append(token_features(tokens), ["NY"[1 - code] for code in codes])
+    trainer.train(str(tmp_path / "own.crf"))
+    tagger = pycrfsuite.Tagger()
+    tagger.open(str(tmp_path / "own.crf"))
+    scores = features.scores(crf.weights)
+    for d, tokens in enumerate(documents):
+        here = scores[doc_start[d] : doc_start[d + 1]]
+        tagger.set(token_features(tokens))
+        for path in itertools.product((0, 1), repeat=len(tokens)):
+            theirs = tagger.probability(["NY"[1 - code] for code in path])
+            assert probability(crf, here, list(path)) == pytest.approx(theirs, abs=1e-4)
+    tagger.close()
+
+
+def test_a_label_that_was_never_taught_is_nearly_impossible() -> None:
+    features = FeatureTable.of([("Ada",), ("sang",)])
+    crf = CrfTrainer(features, np.array([0, 1, 2]), 3).train([(0, [0], 1), (1, [1], 1)], copies=1)
+    for d in range(2):
+        assert probability(crf, features.scores(crf.weights)[d : d + 1], [2]) < 1e-6
+
+
+@given(st.lists(st.lists(st.floats(0.01, 1.0), min_size=1, max_size=5), min_size=1, max_size=6), st.integers(1, 9))
+@settings(deadline=None)
+def test_copies_are_whole_complete_and_near_their_share(groups: list[list[float]], copies: int) -> None:
+    weights = np.concatenate([np.array(group) / sum(group) for group in groups])
+    group = np.repeat(np.arange(len(groups)), [len(members) for members in groups])
+    times = apportioned(weights, group, copies)
+    assert (times >= 0).all()
+    np.testing.assert_array_equal(np.bincount(group, times), copies)
+    assert (np.abs(times - copies * weights) < 1 + 1e-6).all()
+
+
+@pytest.fixture(scope="module")
+def fitted(sample: Corpus) -> CRFMA:
+    return CRFMA(max_passes=3, iterations=20).fit(sample)
+
+
+def test_reliabilities_order_a_simulated_crowd(sample: Corpus) -> None:
+    kinds = quorate.simulate.KINDS
+    people = {f"{kind}{n}": kinds[kind] for kind in ("careful", "spammer") for n in range(2)}
+    crowd = quorate.simulate.crowd(Corpus(sample.documents[:160]), people, seed=5)
+    model = CRFMA(max_passes=3, iterations=15).fit(crowd)
+    pi = model.reliability_
+    assert min(pi["careful0"], pi["careful1"]) > 2 * max(pi["spammer0"], pi["spammer1"])
+    gold = [document.gold for document in crowd]
+    careful = score.strict(model.result_.tags, gold).f1
+    assert careful > score.strict(quorate.aggregate(crowd, "mv").tags, gold).f1
+
+
+def test_result_is_complete_and_deterministic(fitted: CRFMA, sample: Corpus) -> None:
+    result = fitted.result_
+    assert all(result.tagset.is_valid(tags) for tags in result.tags)
+    for probabilities in result.probabilities:
+        np.testing.assert_allclose(probabilities.sum(axis=1), 1.0, rtol=1e-9)
+    assert result.annotators["ana"].accuracy > result.annotators["fay"].accuracy
+    assert result.annotators["ana"].informativeness > result.annotators["fay"].informativeness
+    assert result.settings["method"] == "crf-ma"
+    again = CRFMA(max_passes=3, iterations=20, threads=1).fit(sample)
+    assert again.trace_.bounds == fitted.trace_.bounds
+    assert again.reliability_ == fitted.reliability_
+    assert again.result_.tags == result.tags
+
+
+def test_what_was_learned_is_applied_kept_and_read_back(fitted: CRFMA, sample: Corpus, tmp_path: Path) -> None:
+    bare = Corpus([Document(d.id, d.tokens) for d in sample.documents[:20]])
+    assert fitted.predict(bare) == fitted.result_.tags[:20]
+    fitted.save(tmp_path / "crowd.quorate")
+    loaded = quorate.load(tmp_path / "crowd.quorate")
+    assert isinstance(loaded, CRFMA)
+    assert loaded.predict(bare) == fitted.predict(bare)
+    assert loaded.reliability_ == fitted.reliability_
+    np.testing.assert_array_equal(loaded.annotators_["ana"].matrix, fitted.annotators_["ana"].matrix)
+
+
+def test_known_labels_stay_and_teach(sample: Corpus) -> None:
+    corpus = Corpus(sample.documents[:60])
+    known = {d.id: d.gold or () for d in corpus.documents[:30]}
+    result = quorate.aggregate(corpus, "crf-ma", known=known, max_passes=2, iterations=10)
+    assert [tuple(tags) for tags in result.tags[:30]] == list(known.values())
+
+
+def test_odd_documents_are_tagged() -> None:
+    """Empty ones, those that nobody annotated, probabilities in place of tags, and strange characters."""
+    corpus = Corpus(
+        [
+            Document("empty", ()),
+            Document("bare", ("Ada", "sang")),
+            Document("soft", ("Ada", "sang"), {"m": ({"B-P": 0.8, "O": 0.2}, "O")}),
+            Document("odd", ("\u0000", "a:b\\c", "-->", "\n\u2028", ""), {"m": ("O", "B-P", "O", "O", "O")}),
+            Document("gap", ("Ada", "sang"), {"m": (None, None), "n": ("B-P", None)}),
+        ]
+    )
+    result = quorate.aggregate(corpus, "crf-ma", max_passes=2, iterations=5)
+    assert [len(tags) for tags in result.tags] == [0, 2, 2, 5, 2]
+
+
+def test_plain_classes_of_single_items() -> None:
+    corpus = Corpus(
+        Document(
+            str(n), (f"{'red' if n % 2 else 'blue'} {n}",), {"x": ("ab"[n % 2],), "y": ("ab"[n % 2],), "z": ("a",)}
+        )
+        for n in range(20)
+    )
+    model = CRFMA(max_passes=2)
+    assert model.fit_predict(corpus) == [["ab"[n % 2]] for n in range(20)]
+    assert model.reliability_["x"] > model.reliability_["z"]
+
+
+def test_missing_extra_is_one_line(monkeypatch: pytest.MonkeyPatch, sample: Corpus) -> None:
+    monkeypatch.setitem(sys.modules, "pycrfsuite", None)
+    with pytest.raises(
+        SettingsError, match=r"^method 'crf-ma' needs python-crfsuite \(pip install 'quorate\[crf\]'\)$"
+    ):
+        quorate.aggregate(sample, "crf-ma")
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [("max_passes", 0), ("iterations", 0), ("copies", 0), ("l2", -1.0), ("tolerance", float("nan"))],
+)
+def test_impossible_settings_are_refused(sample: Corpus, setting: str, value: float) -> None:
+    with pytest.raises(SettingsError, match=setting):
+        quorate.aggregate(sample, "crf-ma", **{setting: value})
+
+
+def test_features_are_of_the_token_and_its_neighbours() -> None:
+    first, second = token_features(["Ada's", "2nd"])
+    assert {"form=Ada's", "lower=ada's", "shape=Xxx'x", "prefix=ad", "suffix='s", "first", "+1 lower=2nd"} <= set(first)
+    assert {"shape=0xx", "last", "-1 shape=Xxx'x"} <= set(second)
+    assert shape("ABC") == "XX"
+    table = FeatureTable.of([["Ada's", "2nd"]])
+    assert [table.names[n] for n in table.number[table.start[1] : table.start[2]]] == second
+    again = FeatureTable.of([["2nd", "unheard-of"]], table.names)
+    assert {again.names[n] for n in again.number} <= set(table.names)
+    np.testing.assert_allclose(table.scores(np.ones((len(table.names), 1)))[:, 0], [len(first), len(second)])

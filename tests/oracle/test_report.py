@@ -1,0 +1,256 @@
+"""What a report computes for itself, against other ways to the same numbers."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from sklearn.cluster import KMeans
+from sklearn.metrics import adjusted_rand_score, silhouette_score
+
+from problems import random_corpus, tagset, valid_paths
+from quorate import BSC, Corpus
+from quorate.corpus import Tag
+from quorate.errors import SettingsError
+from quorate.groups import choose_clusters, group_annotators, k_means, silhouette
+from quorate.infer.dirichlet import log_mean
+from quorate.report.influence import influences
+from quorate.report.people import people, wilson
+from quorate.tags import Scheme, Span, TagSet
+
+Floats = NDArray[np.float64]
+Weights = dict[tuple[int, ...], float]
+CLOSE = {"rtol": 1e-8, "atol": 1e-10}
+
+
+def blobs(rng: np.random.Generator, n_groups: int, size: int = 15, spread: float = 0.2) -> tuple[Floats, list[int]]:
+    centres = 5 * np.eye(n_groups)
+    points = [rng.normal(centre, spread, (size, n_groups)) for centre in centres]
+    return np.concatenate(points), [group for group in range(n_groups) for _ in range(size)]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_k_means_finds_as_good_a_grouping_as_scikit_learn(seed: int) -> None:
+    points = np.random.default_rng(seed).random((60, 7))
+    for n in (1, 2, 5):
+        theirs = KMeans(n, n_init=10, random_state=seed).fit(points)
+        mine = k_means(points, n, seed=seed)
+        assert mine.inertia <= 1.02 * theirs.inertia_
+        again = ((points - mine.centres[mine.member]) ** 2).sum()
+        np.testing.assert_allclose(mine.inertia, again, **CLOSE)
+        for group in range(n):
+            np.testing.assert_allclose(mine.centres[group], points[mine.member == group].mean(axis=0), **CLOSE)
+
+
+@pytest.mark.parametrize("n_groups", [2, 4, 6])
+def test_separate_groups_are_found_and_counted(n_groups: int) -> None:
+    points, truth = blobs(np.random.default_rng(n_groups), n_groups)
+    found, tried = choose_clusters(points)
+    assert len(found.centres) == n_groups == max(tried, key=lambda n: tried[n])
+    assert adjusted_rand_score(truth, found.member) == 1.0
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_silhouette_is_scikit_learns(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    points, member = rng.random((40, 3)), rng.integers(0, 4, 40)
+    np.testing.assert_allclose(silhouette(points, member), silhouette_score(points, member), **CLOSE)
+
+
+def test_k_means_repeats_and_does_not_depend_on_the_order_of_points() -> None:
+    points, _ = blobs(np.random.default_rng(5), 3)
+    shuffled = np.random.default_rng(1).permutation(len(points))
+    one, other = k_means(points, 3), k_means(points[shuffled], 3)
+    assert np.array_equal(one.member, k_means(points, 3).member)
+    assert np.array_equal(one.member[shuffled], other.member)
+
+
+def test_points_that_are_alike_are_one_group() -> None:
+    found, tried = choose_clusters(np.ones((9, 4)))
+    assert len(found.centres) == 1
+    assert not tried
+    assert k_means(np.ones((9, 4)), 3).inertia == 0.0
+
+
+def test_more_groups_than_annotators_are_refused(sample: Corpus) -> None:
+    annotators = BSC("cm", max_passes=2).fit(sample).annotators_
+    with pytest.raises(SettingsError, match="12 annotators cannot be put into 13 groups"):
+        group_annotators(annotators, 13)
+
+
+def test_groups_of_the_sample_are_the_kinds_it_was_made_of(sample: Corpus) -> None:
+    from quorate.samples import SAMPLE_CROWD
+
+    model = BSC().fit(sample)
+    groups = group_annotators(model.annotators_, 6)
+    made_as = [SAMPLE_CROWD[name] for name in model.annotators_.names]
+    assert adjusted_rand_score(made_as, groups.member) == 1.0
+    told = [model.annotators_.informativeness[groups.member == group].mean() for group in range(6)]
+    assert told == sorted(told, reverse=True)
+    np.testing.assert_allclose(groups.matrices.sum(axis=-1)[:, 0], 1.0, **CLOSE)
+
+
+def rewritten(tags: TagSet, said: tuple[Tag, ...]) -> tuple[Tag, ...]:
+    """The same spans in tags that follow the scheme on both sides of a missing one, so that nothing is repaired."""
+    if tags.scheme is Scheme.PLAIN:
+        return said
+    valid = tags.tags(tags.spans(said), len(said))
+    return tuple(None if tag is None else new for tag, new in zip(said, valid, strict=True))
+
+
+def path_weights(model: BSC, corpus: Corpus, d: int, left_out: str | None, *, nobody: bool = False) -> Weights:
+    """Every path of a document and its log weight, from the posterior means written out one by one."""
+    document, tags = corpus[d], model.tagset_
+    chain = model._model.truth.chain(log_mean)
+    words = None if model._model.text is None else model._model.text.log_lik(log_mean)
+    index = {word: v for v, word in enumerate(model._words)}
+    start_row = len(tags.labels) if tags.outside is None else tags.outside
+    weights = {}
+    for path in valid_paths(tags, len(document.tokens)):
+        total = chain.start[path[0]] + sum(chain.trans[a, b] for a, b in itertools.pairwise(path))
+        if words is not None:
+            total += sum(words[index[word], truth] for word, truth in zip(document.tokens, path, strict=True))
+        for name, said in document.annotations.items():
+            if nobody or name == left_out:
+                continue
+            with np.errstate(divide="ignore"):
+                matrix, before = np.log(model.annotators_[name].matrix), start_row
+            for tag, truth in zip(said, path, strict=True):
+                if tag is None:
+                    before = start_row
+                    continue
+                label = tags.index[tag]
+                total += model.settings_.temper * matrix[before if len(matrix) > 1 else 0, truth, label]
+                before = label
+        weights[path] = total
+    return weights
+
+
+def probability(model: BSC, weights: Weights, span: Span) -> float:
+    tags = model.tagset_
+    top = max(weights.values())
+    all_ = has = 0.0
+    for path, weight in weights.items():
+        written = [tags.labels[code] for code in path]
+        mass = np.exp(weight - top)
+        all_ += mass
+        if tags.scheme is Scheme.PLAIN:
+            has += mass * (written[span.start] == span.label)
+        else:
+            has += mass * (span in tags.spans(written))
+    return has / all_
+
+
+@pytest.mark.parametrize("scheme", list(Scheme))
+@pytest.mark.parametrize("annotator", ["cm", "seq"])
+def test_influence_is_what_every_path_says(scheme: Scheme, annotator: str) -> None:
+    rng = np.random.default_rng(11)
+    tags = tagset(scheme, 1 if scheme is Scheme.BIOES else 2)
+    corpus = random_corpus(rng, tags, n_documents=6, longest=4, n_annotators=3)
+    corpus = Corpus(
+        replace(
+            document,
+            gold=None,
+            annotations={name: rewritten(tags, said) for name, said in document.annotations.items()},
+        )
+        for document in corpus
+    )
+    model = BSC(annotator, max_passes=3, scheme=scheme.value, temper=0.7).fit(corpus)
+    asked = []
+    for document in corpus:
+        length = len(document.tokens)
+        if scheme is Scheme.PLAIN:
+            asked.append([Span(at, at + 1, label) for at in range(length) for label in model.tagset_.types])
+        else:
+            asked.append(
+                [
+                    Span(a, b, kind)
+                    for a in range(length)
+                    for b in range(a + 1, length + 1)
+                    for kind in model.tagset_.types
+                ]
+            )
+    compared = 0
+    for d, found in enumerate(influences(model, list(corpus), asked)):
+        with_all, with_none = path_weights(model, corpus, d, None), path_weights(model, corpus, d, None, nobody=True)
+        for s, span in enumerate(asked[d]):
+            np.testing.assert_allclose(found.with_all[s], probability(model, with_all, span), **CLOSE)
+            np.testing.assert_allclose(found.with_none[s], probability(model, with_none, span), **CLOSE)
+        for a, name in enumerate(found.annotators):
+            left = path_weights(model, corpus, d, name)
+            best = max(left, key=lambda path: left[path])
+            written = [model.tagset_.labels[code] for code in best]
+            for s, span in enumerate(asked[d]):
+                np.testing.assert_allclose(found.without[a, s], probability(model, left, span), **CLOSE)
+                compared += 1
+            if scheme is Scheme.PLAIN:
+                assert [span.label for span in found.spans_without[a]] == written
+            else:
+                assert found.spans_without[a] == model.tagset_.spans(written)
+    assert compared > 50
+
+
+def test_leaving_someone_out_is_combining_without_them(sample: Corpus) -> None:
+    model = BSC(max_passes=5).fit(sample)
+    one = model.result_["s003"]
+    [found] = influences(model, [one.document], [[Span(*span[:3]) for span in one.spans]])
+    np.testing.assert_allclose(found.with_all, [span.confidence for span in one.spans], **CLOSE)
+    for a, name in enumerate(found.annotators):
+        rest = {who: tags for who, tags in one.document.annotations.items() if who != name}
+        again = model.combine(Corpus([replace(one.document, annotations=rest)]))[0]
+        assert found.spans_without[a] == [Span(*span[:3]) for span in again.spans]
+        given = {Span(*span[:3]): span.confidence for span in again.spans}
+        for s, span in enumerate(one.spans):
+            if Span(*span[:3]) in given:
+                np.testing.assert_allclose(found.without[a, s], given[Span(*span[:3])], **CLOSE)
+
+
+def test_kinds_of_the_sample_are_those_it_was_made_of(sample: Corpus) -> None:
+    from quorate.samples import SAMPLE_CROWD
+
+    said = {
+        "careful": "careful",
+        "lazy": "misses many",
+        "spammer": "noise",
+        "starts late": "starts late",
+        "splits spans": "splits spans",
+        "misses a type": "misses ORG",
+    }
+    found = {person.name: person.kind for person in people(BSC().fit(sample).result_)}
+    assert found == {name: said[kind] for name, kind in SAMPLE_CROWD.items()}
+
+
+def test_accuracy_and_confusions_are_the_posteriors_own(sample: Corpus) -> None:
+    result = BSC(max_passes=3).fit(sample).result_
+    for person in people(result):
+        summary = result.annotators[person.name]
+        np.testing.assert_allclose(person.accuracy, summary.accuracy, **CLOSE)
+        np.testing.assert_allclose(person.confusion.sum(), summary.labels, **CLOSE)
+        np.testing.assert_allclose(np.trace(person.confusion) / summary.labels, summary.accuracy, **CLOSE)
+        assert person.low < person.accuracy < person.high  # type: ignore[operator]
+
+
+def test_the_interval_holds_the_accuracy_in_about_95_of_100_draws() -> None:
+    """Annotators with one accuracy each, on documents whose labels are known: how often is it in the interval?"""
+    rng = np.random.default_rng(3)
+    from quorate import Document
+
+    documents = []
+    for number in range(40):
+        truth = tuple("AB"[int(rng.integers(2))] for _ in range(10))
+        said = {f"a{k:03}": tuple(t if rng.random() < 0.8 else "BA"["AB".index(t)] for t in truth) for k in range(200)}
+        documents.append(Document(f"d{number}", tuple("x" * 10), said, truth))
+    result = BSC("acc", max_passes=1, truth="independent", text=False).fit(Corpus(documents), known="inline").result_
+    inside = [person.low <= 0.8 <= person.high for person in people(result)]  # type: ignore[operator]
+    assert 0.9 <= np.mean(inside) <= 0.99
+
+
+@pytest.mark.parametrize(("right", "n"), [(0, 10), (5, 10), (10, 10), (1, 1000), (300, 301)])
+def test_wilson_is_scipys(right: int, n: int) -> None:
+    from scipy.stats import binomtest
+
+    theirs = binomtest(right, n).proportion_ci(0.95, method="wilson")
+    np.testing.assert_allclose(wilson(right, n), (theirs.low, theirs.high), atol=1e-6)

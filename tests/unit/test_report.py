@@ -1,0 +1,318 @@
+"""The report's content, its page, the figures and the notebook views."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import quorate
+from quorate import BSC, Corpus, Document, InputError, SettingsError
+from quorate.figures import annotators_figure, save
+from quorate.report import write_report
+from quorate.report.data import collect
+from quorate.report.documents import chosen_documents
+from quorate.report.findings import find, next_steps, percent
+from quorate.report.page import embedded_json, render
+
+
+@pytest.fixture(scope="module")
+def model(sample: Corpus) -> BSC:
+    return BSC(max_passes=8).fit(sample)
+
+
+@pytest.fixture(scope="module")
+def data(model: BSC) -> dict[str, Any]:
+    return collect(model, model.result_, title="The sample", documents=40)
+
+
+def content(page: str) -> Any:
+    """The data inside a page."""
+    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.S)
+    assert found is not None
+    return json.loads(found.group(1))
+
+
+def test_findings_say_what_the_sample_was_made_with(data: dict[str, Any]) -> None:
+    text = " ".join(finding["text"] for finding in data["findings"])
+    assert "fay and gil tell next to nothing about the truth" in text
+    assert re.search(r"hal and ida start spans late in \d+%( to \d+%)? of cases", text)
+    assert re.search(r"jun splits \d+% of the spans they find", text)
+    assert re.search("(kit and lou|lou and kit) hardly ever mark ORG.", text)
+    assert re.search(r"strict F1 of \d\d\.\d, \d+\.\d points more than a majority vote \(320 documents\)", text)
+    assert any("fay and gil" in step for step in data["next"])
+
+
+def test_everything_in_a_report_is_json(data: dict[str, Any]) -> None:
+    assert json.loads(json.dumps(data, allow_nan=False)) == data
+
+
+def test_the_least_certain_documents_come_first(model: BSC, data: dict[str, Any]) -> None:
+    shown = [document["confidence"] for document in data["documents"]["list"]]
+    assert shown == sorted(shown)
+    assert shown == pytest.approx(sorted(model.result_.confidence)[:40], abs=1e-4)
+
+
+def test_known_documents_come_last_and_are_not_scored(model: BSC) -> None:
+    known = {document.id for document in model.result_.corpus.documents[:100]}
+    order = chosen_documents(model.result_, None, known)
+    assert {model.result_.corpus[d].id for d in order[-100:]} == known
+    found = collect(model, model.result_, title="", documents=None, known=known)
+    assert found["gold"]["documents"] == found["documents"]["total"] - 100
+    assert all("why" not in doc for doc in found["documents"]["list"][-100:])
+    assert found["documents"]["list"][-1]["known"]
+
+
+def test_all_gold_known_leaves_nothing_to_score(model: BSC) -> None:
+    known = {document.id for document in model.result_.corpus}
+    assert collect(model, model.result_, title="", documents=2, known=known)["gold"] is None
+
+
+def test_why_starts_from_the_probabilities_given_out(data: dict[str, Any]) -> None:
+    explained = [document for document in data["documents"]["list"] if document["spans"]]
+    assert explained
+    for document in explained:
+        given = {tuple(span[:3]): span[3] for span in document["spans"]}
+        told = {tuple(span[:3]): span[3] for span in document["why"]["spans"]}
+        assert given.items() <= told.items()
+        assert document["why"]["who"] == [who for who, _ in document["said"]]
+
+
+def test_vote_counts_add_up(data: dict[str, Any]) -> None:
+    spans = data["vote"]["spans"]
+    assert spans["kept"] + spans["moved"] + spans["retyped"] + spans["dropped"] == spans["vote"]
+    differing = sum(doc["vote"] != doc["tags"] for doc in data["documents"]["list"])
+    assert 0 < differing <= data["vote"]["documents"]
+
+
+def test_examples_of_errors_show_their_error(data: dict[str, Any]) -> None:
+    from quorate.score import error_kinds
+
+    tags = data["tags"]
+    for error in data["gold"]["errors"]:
+        assert 1 <= len(error["examples"]) <= 3
+        for example in error["examples"]:
+            mine, gold = ([tags[code] for code in example[side]] for side in ("tags", "gold"))
+            assert getattr(error_kinds([mine], [gold]), error["kind"]) >= 1
+
+
+def test_groups_can_be_given(model: BSC) -> None:
+    found = collect(model, model.result_, title="", documents=0, groups=5)
+    assert len(found["matrices"]["groups"]) == 5
+    assert sorted(k for group in found["matrices"]["groups"] for k in group["members"]) == list(range(12))
+
+
+@pytest.mark.parametrize("method", ["mv", "ds", "mace", "hmm-crowd", "bsc-acc", "bsc-cv", "bsc-seq-notrans"])
+def test_every_kind_of_method_can_be_reported(sample: Corpus, method: str, tmp_path: Path) -> None:
+    small = Corpus(sample.documents[:40])
+    settings = {} if method == "mv" else {"max_passes": 3}
+    fitted = quorate.api.estimator(method, **settings).fit(small)
+    write_report(fitted, tmp_path / "r.html", documents=5)
+    found = content((tmp_path / "r.html").read_text(encoding="utf-8"))
+    assert found["documents"]["explained"] == (method != "mv")
+    assert all(("why" in document) == (method != "mv") for document in found["documents"]["list"])
+
+
+@pytest.mark.parametrize("scheme", ["bioes", "io"])
+def test_other_schemes(scheme: str, sample: Corpus) -> None:
+    tagset = quorate.TagSet.of_types(quorate.Scheme(scheme), ["LOC", "ORG", "PER", "WORK"])
+
+    def again(tags: Any) -> tuple[str, ...]:
+        return tuple(tagset.tags(sample.tagset().spans(tags), len(tags)))
+
+    corpus = Corpus(
+        replace(
+            document,
+            annotations={name: again(tags) for name, tags in document.annotations.items()},
+            gold=again(document.gold),
+        )
+        for document in sample.documents[:60]
+    )
+    model = BSC(max_passes=3).fit(corpus)
+    assert model.tagset_.scheme.value == scheme
+    found = collect(model, model.result_, title="", documents=10)
+    assert all("why" in document for document in found["documents"]["list"])
+
+
+def test_odd_corpora() -> None:
+    documents = [
+        Document("empty", (), {"a": ()}),
+        Document("bare", ("x", "y")),
+        Document("soft", ("x", "y"), {"a": ({"B-X": 0.6, "O": 0.4}, "O"), "b": ("B-X", None)}, ("B-X", None)),
+        Document("gold only", ("z",), {"a": ("O",)}, ("B-NEW",)),
+    ]
+    model = BSC(max_passes=3).fit(Corpus(documents))
+    found = collect(model, model.result_, title="", documents=None)
+    assert {document["id"] for document in found["documents"]["list"]} == {one.id for one in documents}
+    assert "B-NEW" in found["tags"]
+    assert render(found)
+
+
+def test_nobody_shares_a_document() -> None:
+    documents = [Document(str(n), ("x", "y"), {f"a{n}": ("B-X", "O")}) for n in range(3)]
+    model = BSC(max_passes=2).fit(Corpus(documents))
+    found = collect(model, model.result_, title="", documents=None)
+    assert found["agreement"] is None
+    assert any("3 documents were seen by one annotator or none" in step for step in found["next"])
+
+
+def test_a_result_on_new_documents(model: BSC, sample: Corpus) -> None:
+    few = Corpus(sample.documents[:5])
+    found = collect(model, model.combine(few), title="", documents=None)
+    assert found["documents"]["total"] == 5
+    assert all("why" in document for document in found["documents"]["list"])
+
+
+def test_a_stranger_in_new_documents(model: BSC) -> None:
+    new = Corpus([Document("n", ("Ada", "Ng", "sang"), {"zoe": ("B-PER", "I-PER", "O"), "ana": ("O", "O", "O")})])
+    found = collect(model, model.combine(new), title="", documents=None)
+    kinds = {row["name"]: row["kind"] for row in found["annotators"]["rows"]}
+    assert kinds == {"ana": "too few labels", "zoe": "new"}
+    assert found["matrices"]["of"].keys() == {"0"}
+
+
+@dataclass(frozen=True)
+class Promise:
+    expected_f1: float
+    low: float
+    high: float
+    note: str
+    hidden: tuple[float, ...] = ()
+
+
+def test_a_certificate_and_reasons_are_shown_where_there_are_any(sample: Corpus) -> None:
+    model = BSC(max_passes=2).fit(sample)
+    model.result_.certificate = Promise(0.8, 0.7, 0.9, "no gold was used")  # type: ignore[attr-defined]
+    model.result_.guard = "the vote was kept"  # type: ignore[attr-defined]
+    model.result_.reasons = {"temper": "annotators repeat one another"}  # type: ignore[attr-defined]
+    found = collect(model, model.result_, title="", documents=0)
+    assert [row["name"] for row in found["certificate"]["rows"]] == ["expected f1", "low", "high", "note"]
+    assert [found["certificate"][name] for name in ("f1", "low", "high")] == [0.8, 0.7, 0.9]
+    assert {row["name"]: row["why"] for row in found["settings"]}["temper"] == "annotators repeat one another"
+    assert found["notes"][0] == "the vote was kept"
+
+
+@given(st.recursive(st.text() | st.floats(allow_nan=False, allow_infinity=False) | st.none(), st.lists, max_leaves=8))
+def test_json_in_a_page_says_the_same_and_cannot_end_its_element(value: Any) -> None:
+    text = embedded_json(value)
+    assert json.loads(text) == value
+    assert not set(text) & set("<>&\u2028\u2029")
+    text.encode()
+
+
+def test_the_page_needs_nothing_else(data: dict[str, Any]) -> None:
+    page = render(data)
+    assert not re.findall(r"""(?:src|href)\s*=\s*["']?(?:https?:)?//""", page)
+    assert "@import" not in page
+    assert "url(" not in page
+    assert "innerHTML" not in page
+    assert "{{" not in page.replace("${{", "")
+    assert content(page)["title"] == "The sample"
+
+
+def test_a_report_is_written_whole_or_not_at_all(model: BSC, tmp_path: Path) -> None:
+    path = tmp_path / "report.html"
+    path.write_text("old")
+    with pytest.raises(SettingsError, match="not -1"):
+        write_report(model, path, documents=-1)
+    with pytest.raises(SettingsError, match="cannot be put into 99 groups"):
+        write_report(model, path, groups=99)
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_split_without_gold_is_refused(model: BSC, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no document is of split 'dev'"):
+        write_report(model, tmp_path / "r.html", split="dev")
+
+
+def test_progress_is_told(model: BSC, tmp_path: Path) -> None:
+    told: list[tuple[int, int, str]] = []
+    write_report(model, tmp_path / "r.html", documents=3, progress=lambda *step: told.append(step))
+    assert [done for done, _, _ in told] == sorted(done for done, _, _ in told)
+    assert told[-1][0] == told[-1][1]
+
+
+@given(st.floats(0, 1))
+def test_percentages_never_claim_too_much(share: float) -> None:
+    text = percent(share)
+    assert (text == "100%") == (share == 1.0)
+    assert (text == "0%") == (share == 0.0)
+
+
+def test_nothing_found_in_nothing() -> None:
+    nothing = {
+        "documents": {"doubtful": 0, "total": 1, "once": 0},
+        "annotators": {"rows": [], "crowd": {}},
+        "labels": {"rows": []},
+        "summary": {"review": 0},
+    }
+    assert [finding.about for finding in find(nothing)] == ["documents"]
+    assert next_steps(nothing) == ["Nothing needs to be done: use the consensus as it is."]
+
+
+def test_a_result_shows_itself_in_a_notebook(model: BSC) -> None:
+    shown = model.result_._repr_html_()
+    assert "ana" in shown
+    assert shown.count("<mark") >= 3
+    assert "<script" not in shown
+    hostile = Corpus([Document("<b>", ("<i>", "x"), {"<u>": ("B-<s>", "O"), "b": ("B-<s>", "O")})])
+    result = BSC("cm", max_passes=2).fit(hostile).result_
+    for text in (result._repr_html_(), result[0]._repr_html_()):
+        assert not re.findall(r"<[ius]>|<b>(?!The|bsc|&lt;)", text)
+
+
+def test_notebook_view_keeps_the_text(tmp_path: Path) -> None:
+    spans = [{"start": 2, "end": 8, "label": "PER"}]
+    line = {"id": "1", "text": "  Ada Ng (who?) sang", "annotations": {"a": spans, "b": spans}}
+    (tmp_path / "c.jsonl").write_text(json.dumps(line))
+    shown = BSC("cm", max_passes=2).fit(quorate.read(tmp_path / "c.jsonl")).result_[0]._repr_html_()
+    plain = re.sub(r"<[^>]*>", "", shown.split("<br>")[1])
+    assert re.sub(r" PER \d\.\d\d", "", plain) == "  Ada Ng (who?) sang"
+
+
+def test_figures_of_annotators(model: BSC) -> None:
+    result = model.result_
+    figure = result.plot_annotators(groups=3)
+    assert len(figure.axes) == 3 * 9
+    image = np.asarray(figure.axes[0].get_images()[0].get_array())
+    assert image.sum(axis=1) == pytest.approx(np.ones(9))
+    assert len(result.plot_annotators(name="ana").axes) == 9
+    assert len(annotators_figure(result.annotators, result.tagset, groups=2, previous=["O"], bars=True).axes) == 2
+    with pytest.raises(SettingsError, match="no annotator is called 'zoe'"):
+        result.plot_annotators(name="zoe")
+    with pytest.raises(SettingsError, match="no previous label is called 'B-X'"):
+        annotators_figure(result.annotators, result.tagset, previous=["B-X"])
+
+
+def test_figures_of_a_document_and_of_the_fit(model: BSC, sample: Corpus) -> None:
+    figure = model.result_.plot_document("s003")
+    texts = {text.get_text() for text in figure.axes[0].texts}
+    assert {*sample["s003"].tokens, *sample["s003"].annotations, "consensus", "gold"} <= texts
+    trace = model.result_.plot_trace()
+    assert trace.axes[0].lines[0].get_ydata() == pytest.approx(model.trace_.bounds)
+    with pytest.raises(SettingsError, match="no trace"):
+        quorate.aggregate(sample, "mv").plot_trace()
+
+
+@pytest.mark.parametrize("kind", ["pdf", "png", "svg"])
+def test_figures_are_saved_alike_every_time(model: BSC, tmp_path: Path, kind: str) -> None:
+    for name in ("one", "two"):
+        save(model.result_.plot_annotators(groups=2), tmp_path / f"{name}.{kind}")
+    assert (tmp_path / f"one.{kind}").read_bytes() == (tmp_path / f"two.{kind}").read_bytes()
+    with pytest.raises(SettingsError, match="not a figure's name"):
+        save(model.result_.plot_trace(), tmp_path / "figure.gif")
+
+
+def test_dollar_signs_are_no_formulas(tmp_path: Path) -> None:
+    documents = [Document("$a$", ("$x^", "$$", "_"), {"$k$": ("B-$y$", "O", "O"), "b": ("B-$y$", "O", "O")})]
+    result = BSC("cm", max_passes=2).fit(Corpus(documents)).result_
+    save(result.plot_document(0), tmp_path / "d.png")
+    save(result.plot_annotators(name="$k$"), tmp_path / "a.png")
