@@ -19,8 +19,7 @@ fuzz: $(VENV)/.ready-dev
 	QUORATE_DAMAGED_INPUTS=10000 $(BIN)/python -m pytest tests/edges/test_damaged_files.py
 
 bench: $(VENV)/.ready-dev
-	$(BIN)/python benchmarks/core.py
-	$(BIN)/python benchmarks/rivals.py
+	$(BIN)/python benchmarks/speed.py
 	$(BIN)/python benchmarks/formats.py
 
 $(VENV)/.ready: pyproject.toml

@@ -26,10 +26,11 @@ if TYPE_CHECKING:
         ServerError,
         SettingsError,
     )
-    from quorate.formats import read, read_layers
+    from quorate.formats import read_layers
     from quorate.layers import LayeredResult, aggregate_layers
     from quorate.people import Profile
     from quorate.samples import sample
+    from quorate.stored import read
     from quorate.tags import Scheme, Span, TagSet
 
 __version__ = "0.1.0"
@@ -83,10 +84,11 @@ _HOMES = {
         "ServerError",
         "SettingsError",
     ),
-    "quorate.formats": ("read", "read_layers"),
+    "quorate.formats": ("read_layers",),
     "quorate.layers": ("LayeredResult", "aggregate_layers"),
     "quorate.people": ("Profile",),
     "quorate.samples": ("sample",),
+    "quorate.stored": ("read",),
     "quorate.tags": ("Scheme", "Span", "TagSet"),
 }
 _MODULES = ("report", "score", "simulate")

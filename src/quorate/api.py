@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Self
 
@@ -21,7 +22,8 @@ from quorate.errors import InputError, ModelFileError, SettingsError
 from quorate.estimators import Estimator, Known, Prepared, ProgressCallback, checked_threads, meta_of, prepare
 from quorate.infer import vb
 from quorate.infer.condense import condense
-from quorate.infer.engine import Decoded, Tables, ThreadsEngine
+from quorate.infer.engine import Decoded, Engine, Tables, ThreadsEngine, cell_counts_of
+from quorate.infer.engines import EngineName, engine_named
 from quorate.infer.truth import Chain
 from quorate.models import model_of, parts_of
 from quorate.people import Profile, trust_of
@@ -46,6 +48,9 @@ __all__ = [
     "load",
     "prepare",
 ]
+
+
+_NOT_THE_MODELS = ("threads", "engine", "cluster", "probabilities")  # parameters that decide nothing of the outcome
 
 
 class BSC(Estimator):
@@ -90,12 +95,16 @@ class BSC(Estimator):
         invalid: str = Settings.invalid.value,
         scheme: str | None = None,
         threads: int | None = None,
+        engine: str = EngineName.THREADS.value,
+        cluster: Any = None,
+        probabilities: bool = True,
     ) -> None:
         self.annotator, self.truth, self.text = annotator, truth, text
         self.alpha0, self.epsilon0, self.gamma0, self.kappa0 = alpha0, epsilon0, gamma0, kappa0
         self.habit0, self.zeros, self.inference, self.temper, self.start = habit0, zeros, inference, temper, start
         self.max_passes, self.tolerance, self.seed, self.restarts = max_passes, tolerance, seed, restarts
-        self.decode, self.invalid, self.scheme, self.threads = decode, invalid, scheme, threads
+        self.decode, self.invalid, self.scheme = decode, invalid, scheme
+        self.threads, self.engine, self.cluster, self.probabilities = threads, engine, cluster, probabilities
 
     def fit(self, corpus: Corpus, *, known: Known = None, progress: ProgressCallback | None = None) -> Self:
         """Learn annotators, truth and text from a corpus, with ``known`` labels clamped; returns self.
@@ -119,25 +128,27 @@ class BSC(Estimator):
             if self.choice_.same:
                 self._group = self.choice_.group.tolist()
                 encoded = count_as_one(encoded, self.choice_.group)
-        engine = self._engine(corpus, encoded, clamped)
-        fit_engine, cells = self._condensed(settings, encoded, clamped) or (engine, encoded.cells)
-        fitted = vb.fit(
-            fit_engine,
-            model_of(settings, tagset, encoded, trust_of(encoded.annotators, corpus.profiles)),
-            cells,
-            start=settings.start,
-            max_passes=settings.max_passes,
-            tolerance=settings.tolerance,
-            seed=settings.seed,
-            restarts=settings.restarts,
-            progress=progress,
-        )
-        self.settings_, self.tagset_, self.trace_, self.profiles_ = settings, tagset, fitted.trace, corpus.profiles
-        self._model, self._names, self._words = fitted.model, encoded.annotators, encoded.words
-        decoded = self._decoded(engine, encoded)
+        with closing(self._engine(corpus, encoded, clamped)) as engine:
+            fit_engine, cells = self._condensed(settings, encoded, clamped) or (engine, encoded.cells)
+            fitted = vb.fit(
+                fit_engine,
+                model_of(settings, tagset, encoded, trust_of(encoded.annotators, corpus.profiles)),
+                cells,
+                start=settings.start,
+                max_passes=settings.max_passes,
+                tolerance=settings.tolerance,
+                seed=settings.seed,
+                restarts=settings.restarts,
+                progress=progress,
+            )
+            self.settings_, self.tagset_, self.trace_, self.profiles_ = settings, tagset, fitted.trace, corpus.profiles
+            self._model, self._names, self._words = fitted.model, encoded.annotators, encoded.words
+            decoded = self._decoded(engine, encoded, as_one=encoded is not prepared.encoded)
         said = decoded.cells
-        if encoded is not prepared.encoded:  # whoever counts as one with others is still judged by all they said
-            said = self._engine(corpus, prepared.encoded, clamped).cell_counts(decoded.posterior)
+        if (
+            encoded is not prepared.encoded and decoded.posterior is not None
+        ):  # whoever counts as one with others is still judged by all they said
+            said = cell_counts_of(prepared.encoded, decoded.posterior)
         self.annotators_ = summarise(prepared.encoded, said, fitted.model.annotators)
         self.result_ = self._result(corpus, encoded, decoded, trace=fitted.trace)
         self.meta_ = {"method": self.method or f"bsc-{settings.annotator.value}"} | {
@@ -156,8 +167,8 @@ class BSC(Estimator):
         An annotator who was not there in fitting is taken to behave as the crowd did on average.
         """
         encoded = self.encoded(corpus)
-        engine = self._engine(corpus, encoded, None)
-        return self._result(corpus, encoded, self._decoded(engine, encoded), trace=None)
+        with closing(self._engine(corpus, encoded, None)) as engine:
+            return self._result(corpus, encoded, self._decoded(engine, encoded), trace=None)
 
     def encoded(self, corpus: Corpus) -> Encoded:
         """A corpus as arrays, in which names have the numbers that they had in the fit."""
@@ -225,32 +236,30 @@ class BSC(Estimator):
     def checked_settings(self) -> Settings:
         """The parameters as types, with defaults for what is to be chosen; :class:`SettingsError` if one cannot be."""
         params = self.get_params()
-        left_open = {"threads", *settings_left_open(params)}
+        left_open = {*_NOT_THE_MODELS, *settings_left_open(params)}
         return Settings.of(**{name: value for name, value in params.items() if name not in left_open})
 
-    def _decoded(self, engine: ThreadsEngine, encoded: Encoded) -> Decoded:
+    def _decoded(self, engine: Engine, encoded: Encoded, *, as_one: bool = False) -> Decoded:
         return vb.decode(
             engine,
             self._model,
             encoded.cells,
             by_token=self.settings_.decode is Decode.TOKEN,
             sharpness=self.calibration_.sharpness,
+            posteriors=self.probabilities or as_one,
         )
 
-    def _engine(self, corpus: Corpus, encoded: Encoded, known: NDArray[np.int32] | None) -> ThreadsEngine:
-        return ThreadsEngine(
-            encoded,
-            known=known,
-            text=self.text,
-            threads=checked_threads(self.threads),
-            names=lambda d: corpus[d].where(),
-        )
+    def _engine(self, corpus: Corpus, encoded: Encoded, known: NDArray[np.int32] | None) -> Engine:
+        kind = engine_named(choice(EngineName, "engine", self.engine), self.cluster)
+        threads = checked_threads(self.threads)
+        return kind(encoded, known=known, text=self.text, threads=threads, names=lambda d: corpus[d].where())
 
     def _condensed(
         self, settings: Settings, encoded: Encoded, known: NDArray[np.int32] | None
     ) -> tuple[ThreadsEngine, Cells] | None:
         """An engine over distinct tokens, and its cells, where neither neighbours nor words count."""
-        if settings.text or settings.truth is TruthModel.MARKOV:
+        elsewhere = (self.engine, self.cluster) != (EngineName.THREADS, None)
+        if settings.text or settings.truth is TruthModel.MARKOV or elsewhere:
             return None
         condensed = condense(encoded, known, by_previous=settings.annotator is AnnotatorModel.SEQ)
         if condensed is None:

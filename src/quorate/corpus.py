@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from quorate.errors import InputError
 from quorate.people import Profile
-from quorate.tags import Scheme, TagSet, UnknownTagError
+from quorate.tags import Invalid, Scheme, TagSet, UnknownTagError
 from quorate.units import Unit
 
 __all__ = ["Corpus", "Document", "SoftTag", "Source", "Tag"]
@@ -172,6 +172,10 @@ class Corpus:
         ['2']
         """
         return Corpus(filter(keep, self.documents), notes=self.notes, digests=self.digests, profiles=self.profiles)
+
+    def encoded_as(self, tagset: TagSet, invalid: Invalid) -> object | None:
+        """The corpus as arrays, if it was laid out before with these labels and this rule; ``None`` if not."""
+        return None
 
     def tagset(self, scheme: Scheme | None = None, *, known: Iterable[Tag] = ()) -> TagSet:
         """The tags that annotators use, and the known ones, with their scheme (inferred unless given).

@@ -52,7 +52,7 @@ class Consensus:
     """The consensus on one document.
 
     ``confidence`` is the probability of the whole sequence, ``token_confidence`` ``[L]`` that of each tag, and
-    ``probabilities`` ``[L, J]`` those of all labels.
+    ``probabilities`` ``[L, J]`` those of all labels (``[0, J]`` where they were not kept).
 
     >>> import quorate
     >>> one = quorate.aggregate(quorate.sample(), method="mv")["s001"]
@@ -150,7 +150,7 @@ class Result:
         """
         spans = consensus_spans(self._decoded, self.tagset)
         document = np.searchsorted(self._doc_start, spans.start, side="right") - 1
-        posterior, opens = self._decoded.posterior, self.tagset.opens
+        posterior, opens = self._kept_posterior(), self.tagset.opens
         if self.tagset.outside is None:
             stated, everything = posterior[spans.start, self._decoded.path], np.diff(self._doc_start).astype(np.float64)
             return certify(document, stated, self.calibration, everything, everything)
@@ -211,7 +211,23 @@ class Result:
     @property
     def probabilities(self) -> list[Floats]:
         """For every document, ``[L, J]`` the probability of every label at every token."""
-        return [self._decoded.posterior[self._tokens(d)] for d in range(len(self))]
+        return [self._posterior(d) for d in range(len(self))]
+
+    def _kept_posterior(self) -> Floats:
+        if len(self._decoded.token_probability):
+            raise SettingsError("the probabilities of all labels were not kept (fit with probabilities=True)")
+        return self._decoded.posterior
+
+    def _posterior(self, d: int) -> Floats:
+        return self._kept_posterior()[self._tokens(d)]
+
+    def _confidences(self, d: int) -> Floats:
+        """``[L]`` The probability of every emitted tag."""
+        tokens = self._tokens(d)
+        if len(self._decoded.token_probability):
+            return self._decoded.token_probability[tokens]
+        path = self._decoded.path[tokens]
+        return self._posterior(d)[np.arange(len(path)), path]
 
     def only(self, documents: Sequence[int]) -> Result:
         """The same for some of the documents, by their positions.
@@ -228,7 +244,8 @@ class Result:
         token = np.arange(doc_start[-1]) + shift
         span_end = decoded.span_end[token]
         part = decoded._replace(
-            posterior=decoded.posterior[token],
+            posterior=decoded.posterior if len(decoded.token_probability) else decoded.posterior[token],
+            token_probability=decoded.token_probability[token] if len(decoded.token_probability) else np.zeros(0),
             path=decoded.path[token],
             log_probability=decoded.log_probability[chosen],
             log_z=decoded.log_z[chosen],
@@ -255,6 +272,8 @@ class Result:
         ...     len(Path(folder, "votes.jsonl").read_text().splitlines())
         320
         """
+        if probabilities and len(self):
+            self._posterior(0)  # says so now if they were not kept
         formats.write(self.book(probabilities=probabilities), path, format)
 
     def book(self, *, probabilities: bool = False) -> Book:
@@ -305,15 +324,14 @@ class Result:
     def __getitem__(self, key: int | str) -> Consensus:
         """The consensus on a document, by its position or its id."""
         d = self.corpus.position(key) if isinstance(key, str) else range(len(self))[key]
-        probabilities = self._decoded.posterior[self._tokens(d)]
-        path = self._decoded.path[self._tokens(d)]
+        kept = not len(self._decoded.token_probability)
         return Consensus(
             self.corpus[d],
             self._tags(d),
             self._spans(d),
             float(np.exp(self._decoded.log_probability[d])),
-            probabilities[np.arange(len(path)), path],
-            probabilities,
+            self._confidences(d),
+            self._posterior(d) if kept else np.zeros((0, len(self.labels))),
         )
 
     def __repr__(self) -> str:

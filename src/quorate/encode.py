@@ -13,18 +13,18 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
-from typing import NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from quorate.corpus import Corpus, Document, SoftTag, Tag
 from quorate.errors import InputError
-from quorate.formats.notes import some
 from quorate.tags import MISSING, OUTSIDE, Invalid, TagSet
 
-__all__ = ["Cells", "Encoded", "encode", "encode_known"]
+__all__ = ["Cells", "Encoded", "Events", "encode", "encode_known", "events_of_codes", "n_previous"]
 
 Ints = NDArray[np.int32]
 
@@ -49,12 +49,24 @@ class Cells(NamedTuple):
         return (self.annotator * self.n_previous + self.previous) * self.n_labels + self.label
 
 
+class SlicesOnDisk(Protocol):
+    """A corpus as an engine cuts it up, done before: see :class:`quorate.stored.StoredSlices`."""
+
+    bounds: list[int]
+
+    def fits(self, encoded: Encoded) -> bool:
+        """Whether this is a layout of these very arrays."""
+
+    def __getitem__(self, s: int) -> tuple[NDArray[Any], ...]: ...
+
+
 @dataclass(frozen=True)
 class Encoded:
     """A corpus as integers.
 
     Token t has the events ``event_start[t]`` to ``event_start[t + 1]``; ``event_cell`` says which cell each is of, and
     ``event_weight`` how much it counts (``None``: all count 1). ``word[t]`` is V for a word that is not in ``words``.
+    ``slices`` are there if an engine's layout was made before, and kept on disk.
     """
 
     tagset: TagSet
@@ -67,6 +79,7 @@ class Encoded:
     event_weight: NDArray[np.float64] | None
     cells: Cells
     repaired: int
+    slices: SlicesOnDisk | None = None
 
     @property
     def n_docs(self) -> int:
@@ -80,7 +93,12 @@ class Encoded:
 
     def cell_weights(self) -> NDArray[np.float64]:
         """``[G]`` How many labels fell into each cell."""
-        return np.bincount(self.event_cell, self.event_weight, minlength=len(self.cells.label)).astype(np.float64)
+        G, weight = len(self.cells.label), self.event_weight
+        total = np.zeros(G)
+        for first in range(0, len(self.event_cell), _AT_ONCE):  # in pieces: the events may lie on disk
+            piece = slice(first, first + _AT_ONCE)
+            total += np.bincount(self.event_cell[piece], None if weight is None else weight[piece], minlength=G)
+        return total
 
     def annotator_weights(self) -> NDArray[np.float64]:
         """``[K]`` How many labels each annotator gave."""
@@ -88,12 +106,16 @@ class Encoded:
         return weights.astype(np.float64)
 
 
+_AT_ONCE = 1 << 22
+_PIECE = 1 << 18  # tags that are laid out at once
 _LEAST_WEIGHT = 1e-9  # a pair less probable than this is left out
 
 
-class _Events(NamedTuple):
-    token: NDArray[np.int64]
-    key: NDArray[np.int64]
+class Events(NamedTuple):
+    """Who said what of which token: ``token``, the cell's key (see :class:`Cells`), and a weight if not all are 1."""
+
+    token: NDArray[np.integer]
+    key: NDArray[np.integer]
     weight: NDArray[np.float64] | None
 
 
@@ -116,6 +138,10 @@ def encode(
     >>> encoded.event_start.tolist(), encoded.cells.annotator.tolist(), encoded.cells.label.tolist()
     ([0, 2, 3], [0, 0, 1], [1, 0, 0])
     """
+    if annotators is None and words is None:
+        done_before = corpus.encoded_as(tagset, invalid)
+        if isinstance(done_before, Encoded):
+            return done_before
     known_names = tuple(annotators or ())
     met = set(known_names)
     names = known_names + tuple(name for name in corpus.annotators if name not in met)
@@ -148,7 +174,8 @@ def _all_tokens(corpus: Corpus) -> chain[str]:
     return chain.from_iterable(document.tokens for document in corpus)
 
 
-def _n_previous(tagset: TagSet) -> int:
+def n_previous(tagset: TagSet) -> int:
+    """P: how many labels may stand before one, the start of a plain sequence included."""
     return len(tagset.labels) + (tagset.outside is None)
 
 
@@ -166,6 +193,8 @@ def _codes(document: Document, tags: Sequence[Tag], code_of: Mapping[Tag, int]) 
 
 
 def _unknown(document: Document, position: int, tag: str, known: Sequence[Tag]) -> InputError:
+    from quorate.formats.notes import some  # for the message alone: file formats need more than NumPy
+
     names = [name for name in known if name is not None]
     return InputError(
         f"tag {tag!r} is not among the model's labels, {some(names, 12)} (correct it, or fit a model that knows it)",
@@ -179,13 +208,16 @@ def _code_of(tagset: TagSet) -> dict[Tag, int]:
 
 def _hard_events(
     corpus: Corpus, tagset: TagSet, names: Sequence[str], doc_start: NDArray[np.int64], invalid: Invalid
-) -> tuple[_Events, list[tuple[int, str]], int]:
+) -> tuple[Events, list[tuple[int, str]], int]:
     """Events of all sequences made of tags alone, ordered by token; the other sequences; how many tags were mended."""
     number = {name: k for k, name in enumerate(names)}
     code_of = _code_of(tagset)
+    # In pieces, and in short numbers where they suffice: what is computed on the way would take more than the corpus.
+    tokens, keys = (array("i" if size < 1 << 31 else "q") for size in (doc_start[-1], _n_keys(tagset, len(names))))
     flat = array("h")
-    owners: list[tuple[int, int]] = []  # document and annotator of each sequence
+    owners = array("q")  # document and annotator of each sequence, in turn
     soft: list[tuple[int, str]] = []
+    first = changed = 0
     for d, document in enumerate(corpus):
         for name in sorted(document.annotations):
             tags = document.annotations[name]
@@ -194,12 +226,43 @@ def _hard_events(
             except TypeError:  # probabilities are not hashable
                 soft.append((d, name))
             else:
-                owners.append((d, number[name]))
-    codes = np.frombuffer(flat, dtype=np.int16) if flat else np.zeros(0, np.int16)
-    doc, annotator = np.array(owners, np.int64).reshape(-1, 2).T
+                owners.extend((d - first, number[name]))
+        if len(flat) >= _PIECE or d == len(corpus) - 1:
+            doc, annotator = np.array(owners, np.int64).reshape(-1, 2).T
+            here = doc_start[first : d + 2] - doc_start[first]
+            named = partial(_document_from, corpus, first)
+            events, mended = events_of_codes(np.array(flat), doc, annotator, here, tagset, invalid, named)
+            tokens.frombytes((events.token + doc_start[first]).astype(tokens.typecode).tobytes())
+            keys.frombytes(events.key.astype(keys.typecode).tobytes())
+            changed += mended
+            first, flat, owners = d + 1, array("h"), array("q")
+    return Events(np.array(tokens), np.array(keys), None), soft, changed
+
+
+def _n_keys(tagset: TagSet, n_annotators: int) -> int:
+    return n_annotators * n_previous(tagset) * len(tagset.labels)
+
+
+def _document_from(corpus: Corpus, first: int, d: int) -> Document:
+    return corpus[first + d]
+
+
+def events_of_codes(
+    codes: NDArray[np.int16],
+    doc: NDArray[np.int64],
+    annotator: NDArray[np.int64],
+    doc_start: NDArray[np.int64],
+    tagset: TagSet,
+    invalid: Invalid,
+    document_of: Callable[[int], Document],
+) -> tuple[Events, int]:
+    """Events, ordered by token, of sequences that lie end to end; and how many of their tags were mended.
+
+    ``doc`` (ascending) and ``annotator`` say whose each sequence is, ``doc_start`` where each document's tokens begin.
+    """
     lengths = np.diff(doc_start)[doc]
     starts = np.concatenate([[0], np.cumsum(lengths)])
-    codes, changed = _by_rule(codes, starts, tagset, invalid, lambda s: corpus[int(doc[s])])
+    codes, changed = _by_rule(codes, starts, tagset, invalid, lambda s: document_of(int(doc[s])))
 
     previous = np.empty(len(codes), np.int16)
     previous[1:] = codes[:-1]
@@ -207,19 +270,19 @@ def _hard_events(
     previous[previous == MISSING] = _start_label(tagset)
 
     # Sequence s of a document with S sequences puts its token p at place base + p·S + (its rank): by token, no sort.
-    per_doc = np.bincount(doc, minlength=len(corpus))
+    per_doc = np.bincount(doc, minlength=len(doc_start) - 1)
     rank = np.arange(len(doc)) - np.repeat(np.cumsum(per_doc) - per_doc, per_doc)
     base = np.concatenate([[0], np.cumsum(np.diff(doc_start) * per_doc)])[:-1][doc] + rank
     within = np.arange(len(codes)) - np.repeat(starts[:-1], lengths)
     place = np.repeat(base, lengths) + within * np.repeat(per_doc[doc], lengths)
     present = codes != MISSING
     key = np.full(len(codes), -1, np.int64)
-    key[place[present]] = (np.repeat(annotator, lengths)[present] * _n_previous(tagset) + previous[present]) * len(
+    key[place[present]] = (np.repeat(annotator, lengths)[present] * n_previous(tagset) + previous[present]) * len(
         tagset.labels
     ) + codes[present]
     token = np.empty(len(codes), np.int64)
     token[place] = np.repeat(doc_start[:-1][doc], lengths) + within
-    return _Events(token[key >= 0], key[key >= 0], None), soft, changed
+    return Events(token[key >= 0], key[key >= 0], None), changed
 
 
 def _by_rule(
@@ -251,14 +314,14 @@ def _by_rule(
 
 
 def _with_soft_events(
-    hard: _Events,
+    hard: Events,
     soft: Sequence[tuple[int, str]],
     corpus: Corpus,
     tagset: TagSet,
     names: Sequence[str],
     doc_start: NDArray[np.int64],
     invalid: Invalid,
-) -> _Events:
+) -> Events:
     """Add the sequences that hold probabilities: an event of weight p(ι)·p(i) for each pair.
 
     A label that cannot follow ι is read as tags are repaired: as one of its type that can.
@@ -266,7 +329,7 @@ def _with_soft_events(
     if not soft:
         return hard
     number = {name: k for k, name in enumerate(names)}
-    J, P = len(tagset.labels), _n_previous(tagset)
+    J, P = len(tagset.labels), n_previous(tagset)
     at_start = np.eye(P)[_start_label(tagset)]
     may_follow = np.ones((P, J), dtype=np.bool_)
     if invalid is not Invalid.KEEP:
@@ -295,7 +358,7 @@ def _with_soft_events(
     key = np.concatenate([hard.key, keys])
     weight = np.concatenate([np.ones(len(hard.token)), weights])
     order = np.lexsort((key, token))
-    return _Events(token[order], key[order], weight[order])
+    return Events(token[order], key[order], weight[order])
 
 
 def _distribution(document: Document, position: int, tag: Tag | SoftTag, tagset: TagSet) -> NDArray[np.float64] | None:
@@ -324,10 +387,10 @@ def _stands_for(tagset: TagSet, may_follow: NDArray[np.bool_]) -> NDArray[np.int
     return table
 
 
-def _cells(keys: NDArray[np.int64], tagset: TagSet, n_annotators: int) -> tuple[Cells, Ints]:
+def _cells(keys: NDArray[np.integer], tagset: TagSet, n_annotators: int) -> tuple[Cells, Ints]:
     """The cells that occur, and the cell of every event."""
-    J, P = len(tagset.labels), _n_previous(tagset)
-    space = n_annotators * P * J
+    J, P = len(tagset.labels), n_previous(tagset)
+    space = _n_keys(tagset, n_annotators)
     if space <= max(4 * len(keys), 1 << 20):
         occurs = np.zeros(space, dtype=np.bool_)
         occurs[keys] = True

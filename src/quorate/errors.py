@@ -75,9 +75,11 @@ class ServerError(QuorateError):
 
 
 class FitError(QuorateError):
-    """Inference cannot go on: no path is possible, or the bound fell.
+    """Inference cannot go on: no path is possible, or the bound fell. ``document`` is the number of the one at fault.
 
     >>> raise FitError("document '7': no tag sequence is possible at token 3")
     Traceback (most recent call last):
     quorate.errors.FitError: document '7': no tag sequence is possible at token 3
     """
+
+    document: int | None = None

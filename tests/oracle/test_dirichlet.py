@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy.special
 from scipy.stats import dirichlet as dirichlet_density
 
-from quorate.infer import dirichlet
+from quorate.infer import dirichlet, special
 
 A = np.array([0.7, 3.0, 12.0])
 P = np.array([1.0, 1.0, 2.0])
@@ -40,3 +41,9 @@ def test_structural_zeros_are_left_out() -> None:
     np.testing.assert_allclose(with_zero, dirichlet.kl(A, P), rtol=1e-12)
     assert dirichlet.expected_log(np.append(A, 0.0))[-1] == -np.inf
     np.testing.assert_allclose(dirichlet.expected_log(np.append(A, 0.0))[:-1], dirichlet.expected_log(A), rtol=1e-12)
+
+
+def test_psi_and_gammaln_equal_scipys_from_tiny_to_huge() -> None:
+    x = np.append(10.0 ** np.random.default_rng(0).uniform(-6, 9, 100_000), [0.0, 1.4616321449683623, 2.0])
+    for ours, theirs in ((special.psi, scipy.special.psi), (special.gammaln, scipy.special.gammaln)):
+        np.testing.assert_allclose(ours(x), theirs(x), rtol=2e-14, atol=1e-14)

@@ -10,6 +10,8 @@ import typer
 
 import quorate
 from quorate.cli.common import (
+    Cluster,
+    Engine,
     Inputs,
     Output,
     Probabilities,
@@ -196,6 +198,8 @@ def aggregate(
         ),
     ] = None,
     threads: Threads = None,
+    engine: Engine = None,
+    cluster: Cluster = None,
     quiet: Quiet = False,
     *,
     reading: Reading,
@@ -226,6 +230,8 @@ def aggregate(
         "ties": ties,
         "decode": decode,
         "threads": threads,
+        "engine": engine,
+        "cluster": cluster,
     }
     given = {name: value for name, value in chosen.items() if value is not None}
     method, tuned = settings_from_file(settings, method)

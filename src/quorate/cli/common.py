@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from quorate.estimators import ProgressCallback
 
 __all__ = [
+    "Cluster",
+    "Engine",
     "Inputs",
     "Output",
     "Probabilities",
@@ -63,6 +65,14 @@ Probabilities = Annotated[
     bool, typer.Option("--probabilities", help="Also write the probability of every label at every token.")
 ]
 Threads = Annotated[int | None, typer.Option(help="How many threads; all cores if not given.")]
+Engine = Annotated[
+    str | None,
+    typer.Option(metavar="ENGINE", help="Where passes run: threads (default), or jax for an accelerator."),
+]
+Cluster = Annotated[
+    str | None,
+    typer.Option(metavar="ADDRESS", help="A Dask scheduler whose workers run the passes: tcp://scheduler:8786."),
+]
 
 
 _READ = "What is read"

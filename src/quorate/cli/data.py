@@ -1,4 +1,4 @@
-"""Commands about the paper's data."""
+"""Commands about data: encoded corpora, and the paper's archives."""
 
 from __future__ import annotations
 
@@ -7,10 +7,47 @@ from typing import Annotated
 
 import typer
 
-from quorate.cli.common import Output, app
+from quorate.cli.common import Inputs, Output, Quiet, Reading, app, bar, reads
+from quorate.errors import SettingsError
 
 datasets = typer.Typer(no_args_is_help=True, help="The paper's data, from the archives that their makers publish.")
 app.add_typer(datasets, name="datasets")
+
+
+@app.command(epilog="Example: quorate encode shards/ -o corpus.qr, then quorate aggregate corpus.qr -o consensus.jsonl")
+@reads
+def encode(
+    inputs: Inputs,
+    output: Annotated[str, typer.Option("--output", "-o", metavar="FILE", help="The encoded corpus, usually .qr.")],
+    scheme: Annotated[
+        str | None, typer.Option(metavar="SCHEME", help="bio, bioes, io or plain; inferred if not given.")
+    ] = None,
+    invalid: Annotated[
+        str, typer.Option(metavar="RULE", help="Tags that cannot follow the one before: repair, keep or error.")
+    ] = "repair",
+    quiet: Quiet = False,
+    *,
+    reading: Reading,
+) -> None:
+    """Encode a corpus once, for many fits, or for one that does not fit into memory."""
+    from quorate.files import check_can_write
+    from quorate.settings import choice, scheme_named
+    from quorate.stored import StoredCorpus, encode_files
+    from quorate.tags import Invalid
+
+    check_can_write(output)
+    if output == "-" or output in inputs:
+        raise SettingsError("an encoded corpus needs a file of its own (give one with -o)")
+    rule, tags = choice(Invalid, "invalid", invalid), scheme_named(scheme)
+    with bar("encoding", quiet) as report:
+        told = None if report is None else lambda number: report(number, None, "documents")
+        encode_files(*inputs, output=output, scheme=tags, invalid=rule, progress=told, **reading.options)
+    if not quiet:
+        corpus = StoredCorpus(output)
+        counts = f"{len(corpus):,} documents, {corpus.tokens:,} tokens, {len(corpus.annotators):,} annotators"
+        print(f"quorate: {counts}", file=sys.stderr)
+        for note in corpus.notes:
+            print(f"quorate: note: {note}", file=sys.stderr)
 
 
 @datasets.command("list")

@@ -12,10 +12,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from quorate.corpus import Corpus, Tag
+from quorate.corpus import Corpus, Document, Tag
 from quorate.errors import InputError, SettingsError
 from quorate.formats import jsonl, table
 from quorate.formats.assemble import Assembly, Options
+from quorate.formats.notes import Notes
 from quorate.formats.opened import Input, files_of, opened
 from quorate.formats.pages import Book, book_of
 from quorate.formats.registry import FORMATS, folder_format, named, output_format, sniff
@@ -25,6 +26,7 @@ from quorate.units import Unit
 __all__ = [
     "FORMATS",
     "digest_of",
+    "documents",
     "named",
     "output_format",
     "read",
@@ -141,6 +143,41 @@ def _assembled(paths: Sequence[Given], format: str | None, options: Options, pre
     if not len(assembly):
         raise InputError("no document in it (see docs/formats.md for what is read)", where=str(given[0]))
     return assembly
+
+
+def documents(*paths: Given, format: str | None = None, notes: Notes, digests: dict[str, str]) -> Iterator[Document]:
+    """The documents of files, one after the other; adds to ``notes``, and the SHA-256 of each file to ``digests``.
+
+    Files whose records are whole documents are streamed; others are in memory first.
+    """
+    given = [path for each in paths for path in (each if isinstance(each, list | tuple) else [each])]
+    names = [name for path in given if isinstance(path, str | Path) for name in files_of(str(path))]
+    if not names or "-" in names or not all(_streams(name, format) for name in names):
+        corpus = read(*paths, format=format)
+        digests.update(corpus.digests)
+        for sentence in corpus.notes:
+            notes.count(sentence.replace("{", "{{").replace("}", "}}"), 1)
+        yield from corpus
+        return
+    number = 0
+    assembly = Assembly(Options())
+    assembly.notes = notes
+    for name in names:
+        with opened(name) as (stream, digest):
+            kind = named(format or sniff(stream, name))
+            for item in kind.load().read(Input(stream, name, number + 1, False), notes):
+                number += 1
+                yield assembly.alone(item, name, number)
+            digests[name] = digest()
+    if not number:
+        raise InputError("no document in it (see docs/formats.md for what is read)", where=str(given[0]))
+
+
+def _streams(name: str, format: str | None) -> bool:
+    """Whether the records of a file are whole documents."""
+    with opened(name) as (stream, _):
+        kind = format or sniff(stream, name)
+    return kind in ("jsonl", "conll")
 
 
 def _add(assembly: Assembly, path: str, format: str | None, predictions: bool) -> None:

@@ -84,6 +84,12 @@ class Assembly:
             else:
                 self._put(made, same)
 
+    def alone(self, item: Document | Marked, file: str, number: int) -> Document:
+        """One document by itself, which is not kept."""
+        self.add([item if item.id else replace(item, id=str(number))], file, merge=False)
+        _, made = self._items.popitem()
+        return made if isinstance(made, Document) else self._tagged(made)
+
     def corpus(self) -> Corpus:
         """Everything as one corpus."""
         return self._finished([item for item in self._items.values() if isinstance(item, Document)])

@@ -1,10 +1,11 @@
-"""The compiled kernels of a pass: evidence, forward–backward, votes, counts. Pure functions on arrays.
+"""The compiled kernels of a pass over a slice: evidence, forward–backward, counts. Pure functions on arrays.
 
-The recursion is scaled: one exp per token and label, one log per token. Where labels are so many nats apart that a
-token's sum vanishes, the document is done again in log space. EM and VB use the same kernels: VB only passes rows that
-sum to less than 1.
+What was said and the words are turned from logarithms into probabilities once a set and once a word; a token's evidence
+is the product of two rows. The recursion is scaled. Where labels are so many nats apart that a token's sum vanishes,
+the document is done again in log space. EM and VB use the same kernels: VB only passes rows that sum to less than 1.
 
-Letters: D documents, N tokens, E events, G cells, V words, J labels, L tokens of one document.
+Letters: D documents, N tokens, U sets, C cells and V words of a slice, J labels, L tokens of one document. Rows of
+labels are filled up with zeros to a multiple of four, their *width*, and lie end to end in flat arrays.
 """
 
 from __future__ import annotations
@@ -16,41 +17,31 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from quorate.infer.layout import Slice
+from quorate.infer.simd import WIDTH, add, keep, multiply, product_sum, scale, scaled_product, step
+
 __all__ = [
-    "Data",
     "Rows",
     "Steps",
-    "chain_slice",
-    "count_slice",
-    "group_members",
-    "independent_slice",
-    "vote_slice",
+    "Sums",
+    "cell_sums",
+    "chain_pass",
+    "gather_evidence",
+    "independent_pass",
+    "log_forward_backward",
+    "log_sum",
+    "longest_document",
+    "merge",
+    "vote_pass",
 ]
 
 Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 Ints32 = NDArray[np.int32]
 
 # What falls below LOST next to the best label is, or after one more step may be, lost to underflow; where everything
 # else then falls almost as far, what was lost might have mattered.
 LOST = 1e-300
 MARGIN = 115.0
-
-
-class Data(NamedTuple):
-    """What was observed. Document d has tokens ``doc_start[d]`` to ``doc_start[d + 1]``; token t has events likewise.
-
-    ``event_weight`` may be empty (all events count 1), and so may ``known`` (no label is known; else −1 where not) and
-    ``times`` (every token occurs once; only for documents of one token).
-    """
-
-    doc_start: Ints
-    event_start: Ints
-    event_cell: Ints32
-    event_weight: Floats
-    word: Ints32
-    known: Ints32
-    times: Floats
 
 
 class Rows(NamedTuple):
@@ -66,9 +57,9 @@ class Rows(NamedTuple):
 
 
 class Steps(NamedTuple):
-    """The truth's first label ``[J]`` and its steps ``[J, J]``: logarithms, and as they are (``back``: transposed).
+    """The truth's first label ``[J]`` and its steps ``[J, J]``: logarithms; and as they are, in rows.
 
-    ``least`` is the smallest step that is possible at all, and at most 1.
+    ``back`` is ``trans`` transposed. ``least`` is the smallest step that is possible at all, and at most 1.
     """
 
     log_start: Floats
@@ -79,124 +70,439 @@ class Steps(NamedTuple):
     least: float
 
 
+class Sums(NamedTuple):
+    """What a pass over a slice adds up: ln Z; posteriors of first tokens ``[J]``, Σ s ``[J, J]``, of all ``[J]``.
+
+    Also posteriors by the slice's cells ``[C, J]`` and words ``[V, J]``; and the first document without a path, or −1.
+    """
+
+    log_z: float
+    starts: Floats
+    pairs: Floats
+    labels: Floats
+    cells: Floats
+    words: Floats
+    stuck: int
+
+
 @njit(nogil=True, cache=True)
-def longest_document(data: Data, first: int, last: int) -> int:
+def longest_document(piece: Slice) -> int:
     """The most tokens that a document has."""
     longest = 0
-    for d in range(first, last):
-        longest = max(longest, data.doc_start[d + 1] - data.doc_start[d])
+    for d in range(piece.doc_start.shape[0] - 1):
+        longest = max(longest, piece.doc_start[d + 1] - piece.doc_start[d])
     return longest
 
 
 @njit(nogil=True, cache=True)
-def gather_evidence(data: Data, rows: Rows, d: int, out: Floats) -> None:
-    """``out[t, j]``: log-likelihood of all that was observed at token t of document d, were its label j.
+def blocks_of(n_labels: int) -> int:
+    """How many vectors a row of labels takes."""
+    return (n_labels + WIDTH - 1) // WIDTH
 
-    Its events' rows and its word's row, added up; −inf off a known label. What may end a document is taken as evidence
-    at its last token.
-    """
+
+@njit(nogil=True, cache=True)
+def add_set(piece: Slice, u: int, table: Floats, out: Floats) -> None:
+    """Add the table's rows of all that is in a set."""
+    J = table.shape[1]
+    weighted = piece.event_weight.shape[0] > 0
+    for e in range(piece.set_start[u], piece.set_start[u + 1]):
+        said = table[piece.cells[piece.event_cell[e]]]
+        if weighted:
+            w = piece.event_weight[e]
+            for j in range(J):
+                out[j] += w * said[j]
+        else:
+            for j in range(J):
+                out[j] += said[j]
+
+
+@njit(nogil=True, cache=True)
+def gather_token(piece: Slice, rows: Rows, t: int, out: Floats) -> None:
+    """``out[j]``: log-likelihood of all that was observed at a token, were its label j; −inf off a known label."""
     J = rows.cells.shape[1]
-    weighted = data.event_weight.shape[0] > 0
-    n_words = rows.words.shape[0]
-    first, last = data.doc_start[d], data.doc_start[d + 1]
+    for j in range(J):
+        out[j] = 0.0
+    add_set(piece, piece.token_set[t], rows.cells, out)
+    for j in range(J):
+        out[j] *= rows.temper
+    word = piece.words[piece.token_word[t]]
+    if word < rows.words.shape[0]:
+        for j in range(J):
+            out[j] += rows.words[word, j]
+    if piece.known.shape[0] and piece.known[t] >= 0:
+        for j in range(J):
+            if j != piece.known[t]:
+                out[j] = -math.inf
+
+
+@njit(nogil=True, cache=True)
+def gather_evidence(piece: Slice, rows: Rows, d: int, out: Floats) -> None:
+    """:func:`gather_token` for a document; what may end it is taken as evidence at its last token."""
+    first, last = piece.doc_start[d], piece.doc_start[d + 1]
     for t in range(first, last):
-        row = out[t - first]
-        for j in range(J):
-            row[j] = 0.0
-        for e in range(data.event_start[t], data.event_start[t + 1]):
-            said = rows.cells[data.event_cell[e]]
-            if weighted:
-                w = data.event_weight[e]
-                for j in range(J):
-                    row[j] += w * said[j]
-            else:
-                for j in range(J):
-                    row[j] += said[j]
-        for j in range(J):
-            row[j] *= rows.temper
-        if n_words and data.word[t] < n_words:
-            stands = rows.words[data.word[t]]
-            for j in range(J):
-                row[j] += stands[j]
-        if data.known.shape[0] and data.known[t] >= 0:
-            for j in range(J):
-                if j != data.known[t]:
-                    row[j] = -math.inf
+        gather_token(piece, rows, t, out[t - first])
     if last > first:
-        for j in range(J):
+        for j in range(rows.end.shape[0]):
             out[last - first - 1, j] += rows.end[j]
 
 
 @njit(nogil=True, cache=True)
-def forward_backward(evidence: Floats, L: int, steps: Steps, alpha: Floats, beta: Floats, scale: Floats) -> float:
-    """The scaled recursion over L tokens; returns ln Z, or nan if too much was lost to underflow.
+def exponentials(logs: Floats, J: int, out: Floats, place: int) -> float:
+    """Write exp(logs − their maximum) into a row; returns the maximum."""
+    top = -math.inf
+    for j in range(J):
+        top = max(top, logs[j])
+    if top > -math.inf:
+        for j in range(J):
+            out[place + j] = math.exp(logs[j] - top)
+    return top
 
-    ``evidence`` becomes exp(evidence − its maximum), in place. ``alpha[t]`` is p(label | evidence up to t), ``beta`` is
-    scaled so that alpha·beta is the posterior, ``scale[t]`` the sum before normalising.
+
+@njit(nogil=True, cache=True)
+def set_rows(piece: Slice, rows: Rows, width: int) -> tuple[Floats, Floats]:
+    """Probabilities of what is in each set, up to a factor, and the factor's logarithm ``[U]``."""
+    n_sets, J = piece.set_start.shape[0] - 1, rows.cells.shape[1]
+    B = blocks_of(J)
+    weighted = piece.event_weight.shape[0] > 0
+    cells = np.zeros(piece.cells.shape[0] * width)  # those of the slice alone, close together
+    for c in range(piece.cells.shape[0]):
+        for j in range(J):
+            cells[c * width + j] = rows.temper * rows.cells[piece.cells[c], j]
+    table, tops = np.zeros(n_sets * width), np.empty(n_sets)
+    logs = np.zeros(width)
+    for u in range(n_sets):
+        for j in range(width):
+            logs[j] = 0.0
+        for e in range(piece.set_start[u], piece.set_start[u + 1]):
+            add(logs, 0, cells, piece.event_cell[e] * width, piece.event_weight[e] if weighted else 1.0, B)
+        tops[u] = exponentials(logs, J, table, u * width)
+    return table, tops
+
+
+@njit(nogil=True, cache=True)
+def word_rows(piece: Slice, rows: Rows, width: int) -> tuple[Floats, Floats]:
+    """The same of each word ``[V]``; ones where a word has no row."""
+    n_words, J = piece.words.shape[0], rows.cells.shape[1]
+    table, tops = np.zeros(n_words * width), np.zeros(n_words)
+    for v in range(n_words):
+        if piece.words[v] < rows.words.shape[0]:
+            tops[v] = exponentials(rows.words[piece.words[v]], J, table, v * width)
+        else:
+            for j in range(J):
+                table[v * width + j] = 1.0
+    return table, tops
+
+
+@njit(nogil=True, cache=True)
+def spread_sets(piece: Slice, temper: float, J: int, of_sets: Floats) -> Floats:
+    """``[C, J]`` For each cell the rows of all sets that it is in, tempered and added up."""
+    B = blocks_of(J)
+    width = WIDTH * B
+    weighted = piece.event_weight.shape[0] > 0
+    out = np.zeros(piece.cells.shape[0] * width)
+    for u in range(piece.set_start.shape[0] - 1):
+        for e in range(piece.set_start[u], piece.set_start[u + 1]):
+            w = temper * piece.event_weight[e] if weighted else temper
+            add(out, piece.event_cell[e] * width, of_sets, u * width, w, B)
+    return unpacked(out, piece.cells.shape[0], J, width)
+
+
+@njit(nogil=True, cache=True)
+def unpacked(rows: Floats, n_rows: int, J: int, width: int) -> Floats:
+    """Rows without what fills them up."""
+    out = np.empty((n_rows, J))
+    for row in range(n_rows):
+        for j in range(J):
+            out[row, j] = rows[row * width + j]
+    return out
+
+
+@njit(nogil=True, cache=True)
+def forward(
+    piece: Slice,
+    begin: int,
+    L: int,
+    steps: Steps,
+    ends: Floats,
+    sets: Floats,
+    words: Floats,
+    J: int,
+    evidence: Floats,
+    alpha: Floats,
+    totals: Floats,
+) -> float:
+    """Fills evidence, p(label | evidence up to t) and the sums before normalising; returns Σ ln of these, or nan.
+
+    nan means that too much was lost to underflow.
     """
-    J = steps.start.shape[0]
-    trans, back = steps.trans, steps.back
+    B = blocks_of(J)
+    width = WIDTH * B
     lost_below = LOST / steps.least
     fall = math.log(lost_below) + MARGIN
-    log_z = 0.0
     lost = False
     since_loss = 0.0
+    log_z = 0.0
+    running = 1.0  # a product of sums, of which one logarithm is taken for many tokens
     for t in range(L):
-        here = evidence[t]
-        a = alpha[t]
-        top = -math.inf
-        for j in range(J):
-            top = max(top, here[j])
-        if top == -math.inf:
-            return math.nan
+        token = begin + t
+        here = t * width
+        multiply(evidence, here, sets, piece.token_set[token] * width, words, piece.token_word[token] * width, B)
         if t == 0:
-            for j in range(J):
-                a[j] = steps.start[j]
+            scale(alpha, 0, steps.start, 0, 1.0, B)
         else:
-            before = alpha[t - 1]
+            step(alpha, here, alpha, here - width, steps.trans, J, B)
+        if t == L - 1:
+            multiply(evidence, here, evidence, here, ends, 0, B)
+            multiply(alpha, here, alpha, here, ends, 0, B)
+        if piece.known.shape[0] and piece.known[token] >= 0:
             for j in range(J):
-                a[j] = 0.0
-            for i in range(J):
-                p = before[i]
-                for j in range(J):
-                    a[j] += p * trans[i, j]
-        total = 0.0
-        for j in range(J):
-            weight = math.exp(here[j] - top)
-            product = a[j] * weight
-            if product < lost_below and a[j] > 0.0 and here[j] > -math.inf:
-                lost = True
-            here[j] = weight
-            a[j] = product
-            total += product
+                if j != piece.known[token]:
+                    evidence[here + j] = 0.0
+                    alpha[here + j] = 0.0
+        total = product_sum(alpha, here, evidence, here, lost_below, B)
+        if total < 0.0:
+            lost = True
+            total = -total
         if not total > LOST:
             return math.nan
-        log_total = math.log(total)
         if lost:
-            since_loss += log_total
+            since_loss += math.log(total)
             if since_loss < fall:
                 return math.nan
-        inverse = 1.0 / total
-        for j in range(J):
-            a[j] *= inverse
-        scale[t] = total
-        log_z += log_total + top
-    for j in range(J):
-        beta[L - 1, j] = 1.0
+        if total < 1e-100:
+            log_z += math.log(total)
+        else:
+            running *= total
+            if running < 1e-150 or running > 1e150:
+                log_z += math.log(running)
+                running = 1.0
+        scaled_product(alpha, here, alpha, here, evidence, here, 1.0 / total, B)
+        totals[t] = total
+    return log_z + math.log(running)
+
+
+@njit(nogil=True, cache=True)
+def backward(
+    L: int, steps: Steps, J: int, evidence: Floats, alpha: Floats, totals: Floats, beta: Floats, unscaled: Floats
+) -> None:
+    """Turns ``alpha`` into the posterior; adds Σ s without the factor T, which is the same for all tokens."""
+    B = blocks_of(J)
+    width = WIDTH * B
+    now, before = 0, width  # the two rows of beta
+    for j in range(width):
+        beta[now + j] = 1.0
     for t in range(L - 1, 0, -1):
-        b = beta[t - 1]
-        for j in range(J):
-            b[j] = 0.0
-        inverse = 1.0 / scale[t]
+        here = t * width
+        multiply(alpha, here, alpha, here, beta, now, B)
+        scaled_product(evidence, here, evidence, here, beta, now, 1.0 / totals[t], B)
+        step(beta, before, evidence, here, steps.back, J, B)
         for i in range(J):
-            w = evidence[t, i] * beta[t, i] * inverse
-            for j in range(J):
-                b[j] += w * back[i, j]
+            add(unscaled, i * width, evidence, here, alpha[here - width + i], B)
         # A label that cannot be reached has no posterior, however well it would explain the rest.
+        keep(beta, before, alpha, here - width, B)
+        now, before = before, now
+    multiply(alpha, 0, alpha, 0, beta, now, B)
+
+
+@njit(nogil=True, cache=True)
+def chain_pass(piece: Slice, rows: Rows, steps: Steps, posterior: Floats) -> Sums:
+    """One pass over a slice. Fills ``posterior`` ``[N, J]`` unless it is empty."""
+    J = rows.cells.shape[1]
+    B = blocks_of(J)
+    width = WIDTH * B
+    sets, set_tops = set_rows(piece, rows, width)
+    words, word_tops = word_rows(piece, rows, width)
+    of_sets, of_words = np.zeros(sets.shape[0]), np.zeros(words.shape[0])
+    longest = longest_document(piece)
+    evidence, alpha = np.empty(longest * width), np.empty(longest * width)
+    beta, totals = np.empty(2 * width), np.empty(longest)
+    unscaled = np.zeros(J * width)
+    starts, pairs, labels = np.zeros(J), np.zeros((J, J)), np.zeros(width)
+    ends = np.zeros(width)
+    for j in range(J):
+        ends[j] = math.exp(rows.end[j])
+    log_z = 0.0
+    stuck = -1
+    for d in range(piece.doc_start.shape[0] - 1):
+        begin = piece.doc_start[d]
+        L = piece.doc_start[d + 1] - begin
+        if L == 0:
+            continue
+        log_scale = forward(piece, begin, L, steps, ends, sets, words, J, evidence, alpha, totals)
+        if math.isnan(log_scale):
+            log_scale = log_chain(piece, rows, steps, d, width, alpha, pairs)
+            if not log_scale > -math.inf:
+                stuck = d
+                break
+        else:
+            backward(L, steps, J, evidence, alpha, totals, beta, unscaled)
+            for t in range(begin, begin + L):
+                log_scale += set_tops[piece.token_set[t]] + word_tops[piece.token_word[t]]
+        log_z += log_scale
         for j in range(J):
-            if alpha[t - 1, j] == 0.0:
-                b[j] = 0.0
+            starts[j] += alpha[j]
+        for t in range(L):
+            here = t * width
+            add(of_sets, piece.token_set[begin + t] * width, alpha, here, 1.0, B)
+            add(of_words, piece.token_word[begin + t] * width, alpha, here, 1.0, B)
+        if posterior.shape[0]:
+            for t in range(L):
+                for j in range(J):
+                    posterior[begin + t, j] = alpha[t * width + j]
+    for i in range(J):
+        for j in range(J):
+            if steps.trans[i * width + j] > 0.0:
+                pairs[i, j] += unscaled[i * width + j] * steps.trans[i * width + j]
+    for u in range(piece.set_start.shape[0] - 1):
+        add(labels, 0, of_sets, u * width, 1.0, B)
+    cells = spread_sets(piece, rows.temper, J, of_sets)
+    return Sums(
+        log_z, starts, pairs, labels[:J].copy(), cells, unpacked(of_words, piece.words.shape[0], J, width), stuck
+    )
+
+
+@njit(nogil=True, cache=True)
+def log_chain(piece: Slice, rows: Rows, steps: Steps, d: int, width: int, posterior: Floats, pairs: Floats) -> float:
+    """Posterior (in rows) and Σ s of one document in log space; returns ln Z."""
+    J = rows.cells.shape[1]
+    L = piece.doc_start[d + 1] - piece.doc_start[d]
+    evidence = np.empty((L, J))
+    log_alpha = np.empty((L, J))
+    log_beta = np.empty((L, J))
+    gather_evidence(piece, rows, d, evidence)
+    log_z = log_forward_backward(evidence, L, steps, log_alpha, log_beta)
+    if log_z > -math.inf:
+        for t in range(L):
+            for j in range(width):
+                posterior[t * width + j] = math.exp(log_alpha[t, j] + log_beta[t, j] - log_z) if j < J else 0.0
+        for t in range(1, L):
+            for i in range(J):
+                for j in range(J):
+                    exponent = steps.log_trans[i, j] + evidence[t, j]
+                    pairs[i, j] += math.exp(log_alpha[t - 1, i] + exponent + log_beta[t, j] - log_z)
     return log_z
+
+
+@njit(nogil=True, cache=True)
+def independent_pass(piece: Slice, rows: Rows, steps: Steps, posterior: Floats) -> Sums:
+    """One pass in which every token stands alone. Fills ``posterior`` ``[N, J]`` unless it is empty."""
+    J = rows.cells.shape[1]
+    B = blocks_of(J)
+    width = WIDTH * B
+    sets, set_tops = set_rows(piece, rows, width)
+    words, word_tops = word_rows(piece, rows, width)
+    of_sets, of_words = np.zeros(sets.shape[0]), np.zeros(words.shape[0])
+    labels = np.zeros(width)
+    row, logs = np.zeros(width), np.empty(J)
+    log_z = 0.0
+    # Where neither words nor known labels tell tokens of one set apart, each set is one token that occurs often.
+    alike = rows.words.shape[0] == 0 and piece.known.shape[0] == 0 and posterior.shape[0] == 0
+    often = np.zeros(piece.set_start.shape[0] - 1)
+    standing_for = np.empty(often.shape[0], np.int64)
+    if alike:
+        for t in range(piece.token_set.shape[0]):
+            often[piece.token_set[t]] += piece.times[t] if piece.times.shape[0] else 1.0
+            standing_for[piece.token_set[t]] = t
+    for n in range(often.shape[0] if alike else piece.token_set.shape[0]):
+        t = standing_for[n] if alike else n
+        u, v = piece.token_set[t], piece.token_word[t]
+        known = piece.known[t] if piece.known.shape[0] else -1
+        multiply(row, 0, sets, u * width, words, v * width, B)
+        if known >= 0:
+            for j in range(J):
+                if j != known:
+                    row[j] = 0.0
+        total = product_sum(row, 0, steps.start, 0, 0.0, B)
+        if total > 1e-200:
+            multiply(row, 0, row, 0, steps.start, 0, B)
+            log_total = math.log(total) + set_tops[u] + word_tops[v]
+        else:
+            gather_token(piece, rows, t, logs)
+            for j in range(J):
+                logs[j] += steps.log_start[j]
+            log_total = exponentials(logs, J, row, 0)
+            total = 0.0
+            for j in range(J):
+                total += row[j]
+            log_total += math.log(total)
+        times = piece.times[t] if piece.times.shape[0] else 1.0
+        if alike:
+            times = often[n]
+        scale(row, 0, row, 0, times / total, B)
+        log_z += times * log_total
+        add(labels, 0, row, 0, 1.0, B)
+        add(of_sets, u * width, row, 0, 1.0, B)
+        add(of_words, v * width, row, 0, 1.0, B)
+        if posterior.shape[0]:
+            for j in range(J):
+                posterior[t, j] = row[j] / times
+    cells = spread_sets(piece, rows.temper, J, of_sets)
+    by_word = unpacked(of_words, piece.words.shape[0], J, width)
+    return Sums(log_z, np.zeros(J), np.zeros((J, J)), labels[:J].copy(), cells, by_word, -1)
+
+
+@njit(nogil=True, cache=True)
+def vote_pass(piece: Slice, votes: Floats, smoothing: float, temper: float, posterior: Floats) -> Sums:
+    """Shares of votes as posterior: an event votes with its cell's row. Pairs as if tokens stood alone."""
+    J = votes.shape[1]
+    n_sets, width = piece.set_start.shape[0] - 1, WIDTH * blocks_of(J)
+    shares, of_sets = np.full((n_sets, J), smoothing), np.zeros(n_sets * width)
+    of_words = np.zeros((piece.words.shape[0], J))
+    starts, pairs, labels = np.zeros(J), np.zeros((J, J)), np.zeros(J)
+    for u in range(n_sets):
+        row = shares[u]
+        add_set(piece, u, votes, row)
+        total = row.sum()
+        for j in range(J):
+            row[j] = row[j] / total if total > 0.0 else 1.0 / J
+    row, before = np.empty(J), np.empty(J)
+    for d in range(piece.doc_start.shape[0] - 1):
+        for t in range(piece.doc_start[d], piece.doc_start[d + 1]):
+            known = piece.known[t] if piece.known.shape[0] else -1
+            times = piece.times[t] if piece.times.shape[0] else 1.0
+            u, v = piece.token_set[t], piece.token_word[t]
+            for j in range(J):
+                row[j] = shares[u, j] if known < 0 else (1.0 if j == known else 0.0)
+                labels[j] += times * row[j]
+                of_sets[u * width + j] += times * row[j]
+                of_words[v, j] += times * row[j]
+            if t == piece.doc_start[d]:
+                for j in range(J):
+                    starts[j] += times * row[j]
+            else:
+                for i in range(J):
+                    if before[i] > 0.0:
+                        for j in range(J):
+                            pairs[i, j] += before[i] * row[j]
+            for j in range(J):
+                before[j] = row[j]
+            if posterior.shape[0]:
+                for j in range(J):
+                    posterior[t, j] = row[j]
+    cells = spread_sets(piece, temper, J, of_sets)
+    return Sums(0.0, starts, pairs, labels, cells, of_words, -1)
+
+
+@njit(nogil=True, cache=True)
+def cell_sums(piece: Slice, posterior: Floats) -> Floats:
+    """``[C, J]`` Counts of the slice's cells under a posterior ``[N, J]`` that comes from elsewhere."""
+    J = posterior.shape[1]
+    width = WIDTH * blocks_of(J)
+    of_sets = np.zeros((piece.set_start.shape[0] - 1) * width)
+    for t in range(piece.token_set.shape[0]):
+        times = piece.times[t] if piece.times.shape[0] else 1.0
+        for j in range(J):
+            of_sets[piece.token_set[t] * width + j] += times * posterior[t, j]
+    return spread_sets(piece, 1.0, J, of_sets)
+
+
+@njit(nogil=True, cache=True)
+def merge(numbers: Ints32, rows: Floats, out: Floats) -> None:
+    """Add a slice's rows to those of the corpus; what is beyond its end is left out."""
+    for n in range(numbers.shape[0]):
+        if numbers[n] < out.shape[0]:
+            for j in range(out.shape[1]):
+                out[numbers[n], j] += rows[n, j]
 
 
 @njit(nogil=True, cache=True)
@@ -216,7 +522,7 @@ def log_sum(values: Floats) -> float:
 @njit(nogil=True, cache=True)
 def log_forward_backward(evidence: Floats, L: int, steps: Steps, log_alpha: Floats, log_beta: Floats) -> float:
     """The recursion in log space; returns ln Z, −inf if no path is possible. ``evidence`` is left as it is."""
-    J = steps.start.shape[0]
+    J = steps.log_start.shape[0]
     terms = np.empty(J)
     for t in range(L):
         for j in range(J):
@@ -234,192 +540,3 @@ def log_forward_backward(evidence: Floats, L: int, steps: Steps, log_alpha: Floa
                 terms[j] = steps.log_trans[i, j] + evidence[t, j] + log_beta[t, j]
             log_beta[t - 1, i] = log_sum(terms)
     return log_sum(log_alpha[L - 1])
-
-
-@njit(nogil=True, cache=True)
-def chain_slice(
-    data: Data, rows: Rows, steps: Steps, first: int, last: int, posterior: Floats, starts: Floats, pairs: Floats
-) -> tuple[float, int]:
-    """One pass over documents ``first`` to ``last``: Σ ln Z, and the first document without a path, or −1.
-
-    Fills ``posterior``; adds the first tokens' posteriors to ``starts`` and Σ s to ``pairs``.
-    """
-    J = rows.cells.shape[1]
-    longest = longest_document(data, first, last)
-    evidence = np.empty((longest, J))
-    alpha = np.empty((longest, J))
-    beta = np.empty((longest, J))
-    scale = np.empty(longest)
-    unscaled = np.zeros((J, J))  # Σ s without the factor T, which is the same for all tokens
-    weight = np.empty(J)
-    total = 0.0
-    for d in range(first, last):
-        begin = data.doc_start[d]
-        L = data.doc_start[d + 1] - begin
-        if L == 0:
-            continue
-        gather_evidence(data, rows, d, evidence)
-        log_z = forward_backward(evidence, L, steps, alpha, beta, scale)
-        if math.isnan(log_z):
-            log_z = log_chain(data, rows, steps, d, posterior, pairs)
-            if not log_z > -math.inf:
-                return total, d
-        else:
-            for t in range(L):
-                for j in range(J):
-                    posterior[begin + t, j] = alpha[t, j] * beta[t, j]
-            for t in range(1, L):
-                inverse = 1.0 / scale[t]
-                for j in range(J):
-                    weight[j] = evidence[t, j] * beta[t, j] * inverse
-                for i in range(J):
-                    p = alpha[t - 1, i]
-                    for j in range(J):
-                        unscaled[i, j] += p * weight[j]
-        for j in range(J):
-            starts[j] += posterior[begin, j]
-        total += log_z
-    for i in range(J):
-        for j in range(J):
-            if steps.trans[i, j] > 0.0:
-                pairs[i, j] += unscaled[i, j] * steps.trans[i, j]
-    return total, -1
-
-
-@njit(nogil=True, cache=True)
-def log_chain(data: Data, rows: Rows, steps: Steps, d: int, posterior: Floats, pairs: Floats) -> float:
-    """Posterior and Σ s of one document in log space; returns ln Z."""
-    J = rows.cells.shape[1]
-    begin = data.doc_start[d]
-    L = data.doc_start[d + 1] - begin
-    evidence = np.empty((L, J))
-    log_alpha = np.empty((L, J))
-    log_beta = np.empty((L, J))
-    gather_evidence(data, rows, d, evidence)
-    log_z = log_forward_backward(evidence, L, steps, log_alpha, log_beta)
-    if log_z > -math.inf:
-        for t in range(L):
-            for j in range(J):
-                posterior[begin + t, j] = math.exp(log_alpha[t, j] + log_beta[t, j] - log_z)
-        for t in range(1, L):
-            for i in range(J):
-                for j in range(J):
-                    step = steps.log_trans[i, j] + evidence[t, j]
-                    pairs[i, j] += math.exp(log_alpha[t - 1, i] + step + log_beta[t, j] - log_z)
-    return log_z
-
-
-@njit(nogil=True, cache=True)
-def independent_slice(
-    data: Data, rows: Rows, steps: Steps, first: int, last: int, posterior: Floats, labels: Floats
-) -> float:
-    """One pass in which every token stands alone: Σ ln Z. Fills ``posterior`` and adds it up in ``labels``."""
-    J = rows.cells.shape[1]
-    total = 0.0
-    for d in range(first, last):
-        begin, end = data.doc_start[d], data.doc_start[d + 1]
-        gather_evidence(data, rows, d, posterior[begin:end])
-        for t in range(begin, end):
-            row = posterior[t]
-            top = -math.inf
-            for j in range(J):
-                row[j] += steps.log_start[j]
-                top = max(top, row[j])
-            z = 0.0
-            for j in range(J):
-                row[j] = math.exp(row[j] - top)
-                z += row[j]
-            inverse = 1.0 / z
-            times = data.times[t] if data.times.shape[0] else 1.0
-            for j in range(J):
-                row[j] *= inverse
-                labels[j] += times * row[j]
-            total += times * (math.log(z) + top)
-    return total
-
-
-@njit(nogil=True, cache=True)
-def vote_slice(
-    data: Data,
-    votes: Floats,
-    smoothing: float,
-    first: int,
-    last: int,
-    posterior: Floats,
-    starts: Floats,
-    pairs: Floats,
-) -> None:
-    """Fill ``posterior`` with shares of votes: an event votes with its cell's row. Pairs as if tokens stood alone."""
-    J = votes.shape[1]
-    weighted = data.event_weight.shape[0] > 0
-    for d in range(first, last):
-        for t in range(data.doc_start[d], data.doc_start[d + 1]):
-            row = posterior[t]
-            for j in range(J):
-                row[j] = smoothing
-            for e in range(data.event_start[t], data.event_start[t + 1]):
-                w = data.event_weight[e] if weighted else 1.0
-                for j in range(J):
-                    row[j] += w * votes[data.event_cell[e], j]
-            if data.known.shape[0] and data.known[t] >= 0:
-                for j in range(J):
-                    row[j] = 1.0 if j == data.known[t] else 0.0
-            total = 0.0
-            for j in range(J):
-                total += row[j]
-            for j in range(J):
-                row[j] = row[j] / total if total > 0.0 else 1.0 / J
-            if t == data.doc_start[d]:
-                times = data.times[t] if data.times.shape[0] else 1.0
-                for j in range(J):
-                    starts[j] += times * row[j]
-            else:
-                for i in range(J):
-                    for j in range(J):
-                        pairs[i, j] += posterior[t - 1, i] * row[j]
-
-
-@njit(nogil=True, cache=True)
-def group_members(member_of: Ints32, start: Ints, weight: Floats, n_groups: int) -> tuple[Ints, Ints32, Floats]:
-    """From "token → groups" to "group → tokens": where each group's tokens start, the tokens, and their weights.
-
-    Token t is a member of the groups ``member_of[start[t]:start[t + 1]]``; those beyond ``n_groups`` are left out.
-    """
-    places = np.zeros(n_groups + 1, np.int64)
-    for e in range(member_of.shape[0]):
-        if member_of[e] < n_groups:
-            places[member_of[e] + 1] += 1
-    for g in range(n_groups):
-        places[g + 1] += places[g]
-    begin = places.copy()
-    token = np.empty(begin[n_groups], np.int32)
-    weights = np.empty(begin[n_groups] if weight.shape[0] else 0)
-    for t in range(start.shape[0] - 1):
-        for e in range(start[t], start[t + 1]):
-            group = member_of[e]
-            if group < n_groups:
-                token[places[group]] = t
-                if weight.shape[0]:
-                    weights[places[group]] = weight[e]
-                places[group] += 1
-    return begin, token, weights
-
-
-@njit(nogil=True, cache=True)
-def count_slice(
-    start: Ints, token: Ints32, weight: Floats, temper: float, first: int, last: int, posterior: Floats, counts: Floats
-) -> None:
-    """``counts[g]`` = ``temper``·Σ of the posteriors of group g's tokens ``token[start[g]:start[g + 1]]``, weighted."""
-    J = posterior.shape[1]
-    weighted = weight.shape[0] > 0
-    for g in range(first, last):
-        row = counts[g]
-        for j in range(J):
-            row[j] = 0.0
-        for e in range(start[g], start[g + 1]):
-            here = posterior[token[e]]
-            w = weight[e] if weighted else 1.0
-            for j in range(J):
-                row[j] += w * here[j]
-        for j in range(J):
-            row[j] *= temper

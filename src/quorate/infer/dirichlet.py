@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammaln, psi
+
+from quorate.infer.special import gammaln, psi
 
 __all__ = ["View", "divergence", "expected_log", "kl", "kl_sparse", "log_mean", "view_of"]
 

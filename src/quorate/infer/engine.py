@@ -7,10 +7,10 @@ the result is the same, bit for bit, with one thread or many.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from functools import cached_property, lru_cache
-from itertools import pairwise
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import lru_cache
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
@@ -21,13 +21,25 @@ from quorate.errors import FitError
 from quorate.infer.truth import Chain, LabelCounts, log_mask
 from quorate.tags import TagSet
 
-__all__ = ["Counts", "Decoded", "Engine", "Tables", "ThreadsEngine", "available_threads", "span_shape"]
+__all__ = [
+    "Counts",
+    "Decoded",
+    "Engine",
+    "Tables",
+    "ThreadsEngine",
+    "available_threads",
+    "balanced",
+    "cell_counts_of",
+    "slice_bounds",
+    "span_shape",
+]
 
 Floats = NDArray[np.float64]
 Result = TypeVar("Result")
 
 _SLICES = 8
 _SLICE_TOKENS = 20_000
+_AHEAD = 4  # slices a thread that may be done before their sums are taken
 _LEAST_STEP = 1e-150  # a step less likely than this sends nearly every document to log space anyway
 
 
@@ -56,7 +68,8 @@ class Decoded(NamedTuple):
 
     ``posterior [N, J]``, decoded label ``path [N]``, ``log_probability [D]`` of that path, ``log_z [D]``; a span that
     begins at token t ends before token ``span_end[t]`` (0: none begins) and has ``span_probability[t]``;
-    ``cells [G, J]`` are the counts of cells under this posterior.
+    ``cells [G, J]`` are the counts of cells under this posterior. Where the posterior was not asked for it has
+    no rows, and there is ``token_probability [N]``, that of each decoded label (else it is empty).
     """
 
     posterior: Floats
@@ -66,10 +79,13 @@ class Decoded(NamedTuple):
     span_end: NDArray[np.int32]
     span_probability: Floats
     cells: Floats
+    token_probability: Floats = np.zeros(0)
 
 
 class Engine(Protocol):
-    """One corpus, ready for passes over it."""
+    """One corpus, ready for passes over it. ``rounding`` is the share of a bound by which it may fall unnoticed."""
+
+    rounding: float
 
     def run(self, tables: Tables, chain: Chain) -> Counts:
         """Likelihood, forward–backward and counts."""
@@ -77,8 +93,11 @@ class Engine(Protocol):
     def vote(self, table: Floats, smoothing: float, temper: float = 1.0) -> Counts:
         """Counts of a posterior made of votes: each event votes with its cell's row of ``table`` ``[G, J]``."""
 
-    def decode(self, tables: Tables, chain: Chain, *, by_token: bool) -> Decoded:
-        """Posteriors, sequences and spans with their probabilities."""
+    def decode(self, tables: Tables, chain: Chain, *, by_token: bool, posteriors: bool = True) -> Decoded:
+        """Posteriors (if they are to be kept), sequences and spans with their probabilities."""
+
+    def close(self) -> None:
+        """Let go of threads, devices and workers."""
 
 
 def available_threads() -> int:
@@ -86,19 +105,10 @@ def available_threads() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-@lru_cache(maxsize=1)
+@lru_cache(maxsize=4)
 def _helpers(threads: int) -> ThreadPoolExecutor:
     """Threads that stand ready from one fit to the next."""
     return ThreadPoolExecutor(threads)
-
-
-class _Groups(NamedTuple):
-    """Tokens by group (cell or word): group g has ``token[start[g]:start[g + 1]]``."""
-
-    start: NDArray[np.int64]
-    token: NDArray[np.int32]
-    weight: Floats
-    bounds: NDArray[np.int64]
 
 
 class ThreadsEngine:
@@ -108,6 +118,8 @@ class ThreadsEngine:
     count, ``times`` how often each token occurs (see :func:`quorate.infer.condense.condense`), ``names`` what to call a
     document in a message.
     """
+
+    rounding = 1e-9
 
     def __init__(
         self,
@@ -119,179 +131,200 @@ class ThreadsEngine:
         threads: int | None = None,
         names: Callable[[int], str] | None = None,
     ) -> None:
-        from quorate.infer import chain as kernels  # compiled code is loaded when a fit starts, not before
-        from quorate.infer import output
+        from quorate.infer import chain, layout, output, simd  # compiled code is loaded when a fit starts, not before
 
-        self._kernels, self._output = kernels, output
-        self._tagset = encoded.tagset
+        self._kernels, self._layout, self._output, self._row_width = chain, layout, output, simd.WIDTH
+        self._encoded, self._known, self._times, self._text = encoded, known, times, text
         self._threads = threads or available_threads()
+        self._pool = _helpers(self._threads)
         self._name = names or (lambda d: f"document {d}")
-        self._data = kernels.Data(
-            encoded.doc_start,
-            encoded.event_start,
-            encoded.event_cell,
-            np.zeros(0) if encoded.event_weight is None else encoded.event_weight,
-            encoded.word,
-            np.zeros(0, np.int32) if known is None else known,
-            np.zeros(0) if times is None else times,
-        )
-        self.posterior = np.zeros((encoded.n_tokens, len(encoded.tagset.labels)))
-        slices = max(_SLICES, encoded.n_tokens // _SLICE_TOKENS)
-        self._bounds = _balanced(encoded.doc_start, slices)
-        self._encoded, self._text, self._slices = encoded, text, slices
+        self._stored = encoded.slices if encoded.slices is not None and encoded.slices.fits(encoded) else None
+        self._bounds = slice_bounds(encoded.doc_start) if self._stored is None else self._stored.bounds
+        self._every = range(len(self._bounds) - 1)
+        self._slices = [] if self._stored is not None else list(self._over(self._every, self._laid_out))
+        self._last: Callable[[Any, Floats], Any] | None = None
 
-    @cached_property
-    def _by_cell(self) -> _Groups:
-        encoded, weight = self._encoded, self._data.event_weight
-        if len(self._data.times):
-            weight = np.repeat(self._data.times, np.diff(encoded.event_start))
-        return self._grouped(encoded.event_cell, encoded.event_start, weight, len(encoded.cells.label))
-
-    @cached_property
-    def _by_word(self) -> _Groups | None:
-        every = np.arange(self._encoded.n_tokens + 1)
-        words = self._encoded.word, every, np.zeros(0), len(self._encoded.words)
-        return self._grouped(*words) if self._text else None
-
-    def _grouped(
-        self, member_of: NDArray[np.int32], start: NDArray[np.int64], weight: Floats, n_groups: int
-    ) -> _Groups:
-        grouped = self._kernels.group_members(member_of, start, weight, n_groups)
-        return _Groups(*grouped, _balanced(grouped[0], self._slices))
+    @property
+    def posterior(self) -> Floats:
+        """``[N, J]`` The posterior of the last pass, worked out again when it is asked for."""
+        out = np.zeros((self._encoded.n_tokens, len(self._encoded.tagset.labels)))
+        last = self._last
+        if last is not None:
+            for _ in self._over(self._every, lambda s: last(self._slice(s), out[self._tokens(s)])):
+                pass
+        return out
 
     def run(self, tables: Tables, chain: Chain) -> Counts:
         """One pass: see :class:`Engine`."""
         rows, steps = self._kernels.Rows(*tables, chain.end), self._steps(chain.start, chain.trans)
-        J = len(chain.start)
-
-        def alone(first: int, last: int) -> tuple[float, Floats]:
-            labels = np.zeros(J)
-            args = (self._data, rows, steps, first, last, self.posterior, labels)
-            return self._kernels.independent_slice(*args), labels
-
-        def coupled(first: int, last: int) -> tuple[tuple[float, int], Floats, Floats]:
-            starts, pairs = np.zeros(J), np.zeros((J, J))
-            args = (self._data, rows, steps, first, last, self.posterior, starts, pairs)
-            return self._kernels.chain_slice(*args), starts, pairs
-
-        if not chain.coupled:
-            log_zs, labels = zip(*self._over(self._bounds, alone), strict=True)
-            return self._counted(
-                sum(log_zs), LabelCounts(np.zeros(J), np.zeros((J, J)), np.sum(labels, axis=0)), tables.temper
-            )
-        outcomes, starts, pairs = zip(*self._over(self._bounds, coupled), strict=True)
-        self._raise_if_stuck(stuck for _, stuck in outcomes)
-        return self._counted(sum(log_z for log_z, _ in outcomes), _label_counts(starts, pairs), tables.temper)
+        kernel = self._kernels.chain_pass if chain.coupled else self._kernels.independent_pass
+        return self._counted(lambda piece, out: kernel(piece, rows, steps, out), len(chain.start))
 
     def vote(self, table: Floats, smoothing: float, temper: float = 1.0) -> Counts:
         """Shares of votes as posterior: see :class:`Engine`."""
-        J = table.shape[1]
-
-        def count(first: int, last: int) -> tuple[Floats, Floats]:
-            starts, pairs = np.zeros(J), np.zeros((J, J))
-            self._kernels.vote_slice(self._data, table, smoothing, first, last, self.posterior, starts, pairs)
-            return starts, pairs
-
-        starts, pairs = zip(*self._over(self._bounds, count), strict=True)
-        return self._counted(0.0, _label_counts(starts, pairs), temper)
+        kernel = self._kernels.vote_pass
+        return self._counted(lambda piece, out: kernel(piece, table, smoothing, temper, out), table.shape[1])
 
     def cell_counts(self, posterior: Floats) -> Floats:
         """``[G, J]`` Counts of the cells under a posterior ``[N, J]`` that comes from elsewhere."""
-        return self._sums(self._by_cell, posterior)
+        counts = np.zeros((len(self._encoded.cells.label), posterior.shape[1]))
+        for s, sums in enumerate(self._over(self._every, lambda s: self._cell_sums(s, posterior))):
+            self._kernels.merge(self._slice(s).cells, sums, counts)
+        return counts
 
-    def decode(self, tables: Tables, chain: Chain, *, by_token: bool) -> Decoded:
+    def decode(self, tables: Tables, chain: Chain, *, by_token: bool, posteriors: bool = True) -> Decoded:
         """The output pass: see :class:`Engine`."""
-        tagset, N, D = self._tagset, len(self.posterior), len(self._data.doc_start) - 1
-        posterior = np.empty_like(self.posterior)
-        out = (np.zeros(N, np.int32), np.zeros(D), np.zeros(D), np.zeros(N, np.int32), np.zeros(N))
+        encoded, tagset, J = self._encoded, self._encoded.tagset, len(chain.start)
+        N, D = encoded.n_tokens, encoded.n_docs
+        kept = np.empty((N if posteriors else 0, J))
+        of_path = np.empty(0 if posteriors else N)
+        path, span_end, span_probability = np.zeros(N, np.int32), np.zeros(N, np.int32), np.zeros(N)
+        log_probability, log_z = np.zeros(D), np.zeros(D)
         rows, steps = self._kernels.Rows(*tables, chain.end), self._steps(chain.start, chain.trans)
         allowed = self._steps(chain.start + log_mask(tagset.allowed_first), chain.trans + log_mask(tagset.allowed))
-        shape = self._output.SpanShape(*span_shape(tagset))
+        ends, shape = log_mask(tagset.allowed_last), self._output.SpanShape(*span_shape(tagset))
 
-        def decode(first: int, last: int) -> int:
-            ends = log_mask(tagset.allowed_last)
-            args = (self._data, rows, steps, chain.coupled, allowed, ends, shape, by_token, first, last, posterior)
-            return self._output.decode_slice(*args, *out)  # type: ignore[no-any-return]
+        def decode(s: int) -> tuple[int, Floats]:
+            piece, tokens, docs = self._slice(s), self._tokens(s), slice(self._bounds[s], self._bounds[s + 1])
+            posterior = kept[tokens] if posteriors else np.empty((tokens.stop - tokens.start, J))
+            of_tokens, of_docs = (span_end[tokens], span_probability[tokens]), (log_probability[docs], log_z[docs])
+            args = (piece, rows, steps, chain.coupled, allowed, ends, shape, by_token, posterior, path[tokens])
+            stuck = self._output.decode_slice(*args, *of_docs, *of_tokens)
+            span_end[tokens][span_end[tokens] > 0] += tokens.start
+            if not posteriors:
+                of_path[tokens] = posterior[np.arange(len(posterior)), path[tokens]]
+            return stuck, self._kernels.cell_sums(piece, posterior)
 
-        self._raise_if_stuck(self._over(self._bounds, decode))
-        return Decoded(posterior, *out, self._sums(self._by_cell, posterior))
+        cells = np.zeros((len(encoded.cells.label), J))
+        for s, (stuck, sums) in enumerate(self._over(self._every, decode)):
+            self._raise_if_stuck(s, stuck)
+            self._kernels.merge(self._slice(s).cells, sums, cells)
+        return Decoded(kept, path, log_probability, log_z, span_end, span_probability, cells, of_path)
 
     def decode_votes(self, rank: Floats, *, by_token: bool) -> Decoded:
         """The output for the shares of votes that the last :meth:`vote` made.
 
         Of labels with equal shares the one of lower rank wins; ``rank`` is ``[N, J]``, or ``[1, J]`` for all alike.
         """
-        tagset, (N, J), D = self._tagset, self.posterior.shape, len(self._data.doc_start) - 1
+        tagset, shares, doc_start = self._encoded.tagset, self.posterior, self._encoded.doc_start
+        (N, J), D = shares.shape, self._encoded.n_docs
         path, log_probability, log_z = np.zeros(N, np.int32), np.zeros(D), np.zeros(D)
         span_end, span_probability = np.zeros(N, np.int32), np.zeros(N)
         allowed = self._steps(log_mask(tagset.allowed_first), log_mask(tagset.allowed))
         shape = self._output.SpanShape(*span_shape(tagset))
-        fixed = (self._data.doc_start, self.posterior, rank, allowed, log_mask(tagset.allowed_last), shape, by_token)
+        fixed = (doc_start, shares, rank, allowed, log_mask(tagset.allowed_last), shape, by_token)
         out = (path, log_probability, span_end, span_probability)
 
-        def decode(first: int, last: int) -> None:
-            self._output.decode_votes_slice(*fixed, first, last, *out)
+        def decode(s: int) -> None:
+            self._output.decode_votes_slice(*fixed, self._bounds[s], self._bounds[s + 1], *out)
 
-        self._over(self._bounds, decode)
-        shares = self.posterior.copy()
+        for _ in self._over(self._every, decode):
+            pass
         return Decoded(shares, path, log_probability, log_z, span_end, span_probability, np.zeros((0, J)))
 
+    def close(self) -> None:
+        """The threads stand ready for the next one."""
+
+    def _slice(self, s: int) -> Any:
+        """A slice from memory, or from disk."""
+        return self._slices[s] if self._stored is None else self._with_known(s, self._stored[s])
+
+    def _laid_out(self, s: int) -> Any:
+        """The documents of one slice, with its own short numbers."""
+        encoded, tokens = self._encoded, self._tokens(s)
+        events = slice(encoded.event_start[tokens.start], encoded.event_start[tokens.stop])
+        return self._with_known(
+            s,
+            self._layout.lay_out(
+                encoded.event_start[tokens.start : tokens.stop + 1] - events.start,
+                encoded.event_cell[events],
+                np.zeros(0) if encoded.event_weight is None else encoded.event_weight[events],
+                encoded.word[tokens],
+                len(encoded.cells.label),
+                max(len(encoded.words), int(encoded.word[tokens].max(initial=0))) + 1,
+            ),
+        )
+
+    def _with_known(self, s: int, laid_out: Any) -> Any:
+        """The documents, what is laid out of them, what is known of them, and how often they occur."""
+        tokens = self._tokens(s)
+        return self._layout.Slice._make(
+            [
+                self._encoded.doc_start[self._bounds[s] : self._bounds[s + 1] + 1] - tokens.start,
+                *laid_out,
+                np.zeros(0, np.int32) if self._known is None else self._known[tokens],
+                np.zeros(0) if self._times is None else self._times[tokens],
+            ]
+        )
+
+    def _tokens(self, s: int) -> slice:
+        start = self._encoded.doc_start
+        return slice(int(start[self._bounds[s]]), int(start[self._bounds[s + 1]]))
+
+    def _cell_sums(self, s: int, posterior: Floats) -> Floats:
+        return self._kernels.cell_sums(self._slice(s), posterior[self._tokens(s)])
+
+    def _counted(self, kernel: Callable[[Any, Floats], Any], J: int) -> Counts:
+        """Counts of the corpus, from one call a slice."""
+        self._last = kernel
+        log_z, first, pairs, every = 0.0, np.zeros(J), np.zeros((J, J)), np.zeros(J)
+        cells = np.zeros((len(self._encoded.cells.label), J))
+        words = np.zeros((len(self._encoded.words) if self._text else 0, J))
+        none = np.zeros((0, J))
+        for s, sums in enumerate(self._over(self._every, lambda s: kernel(self._slice(s), none))):
+            self._raise_if_stuck(s, sums.stuck)
+            log_z += sums.log_z
+            first += sums.starts
+            pairs += sums.pairs
+            every += sums.labels
+            self._kernels.merge(self._slice(s).cells, sums.cells, cells)
+            if self._text:
+                self._kernels.merge(self._slice(s).words, sums.words, words)
+        return Counts(float(log_z), cells, words, LabelCounts(first, pairs, every))
+
     def _steps(self, log_start: Floats, log_trans: Floats) -> Any:
-        log_start, log_trans = np.ascontiguousarray(log_start), np.ascontiguousarray(log_trans)
-        trans = np.exp(log_trans)
+        trans, start = np.exp(log_trans), np.exp(log_start)
         least = max(float(trans[trans > 0].min(initial=1.0)), _LEAST_STEP)
-        return self._kernels.Steps(log_start, log_trans, np.exp(log_start), trans, np.ascontiguousarray(trans.T), least)
+        return self._kernels.Steps(
+            np.ascontiguousarray(log_start),
+            np.ascontiguousarray(log_trans),
+            _filled_up(start, self._row_width),
+            _filled_up(trans, self._row_width),
+            _filled_up(trans.T, self._row_width),
+            least,
+        )
 
-    def _counted(self, log_z: float, labels: LabelCounts, temper: float) -> Counts:
-        words = self._sums(self._by_word, self.posterior) if self._by_word else np.zeros((0, self.posterior.shape[1]))
-        return Counts(float(log_z), self._sums(self._by_cell, self.posterior, temper), words, labels)
+    def _over(self, numbers: Sequence[int], work: Callable[[int], Result]) -> Iterator[Result]:
+        """``work`` of each number on the threads; results in order, and never many that wait to be taken."""
+        waiting: deque[Future[Result]] = deque()
+        for number in numbers:
+            waiting.append(self._pool.submit(work, number))
+            if len(waiting) > _AHEAD * self._threads:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
 
-    def _sums(self, groups: _Groups, posterior: Floats, temper: float = 1.0) -> Floats:
-        counts = np.empty((len(groups.start) - 1, posterior.shape[1]))
-
-        def count(first: int, last: int) -> None:
-            args = (groups.start, groups.token, groups.weight, temper, first, last, posterior, counts)
-            self._kernels.count_slice(*args)
-
-        self._over(groups.bounds, count)
-        return counts
-
-    def _over(self, bounds: NDArray[np.int64], work: Callable[[int, int], Result]) -> list[Result]:
-        """The work on every slice, in their order. This thread takes its share, and helpers that come too late none."""
-        slices = list(pairwise(bounds.tolist()))
-        done: list[Result | None] = [None] * len(slices)
-        waiting = iter(range(len(slices)))
-
-        def drain() -> None:
-            for number in waiting:
-                done[number] = work(*slices[number])
-
-        helpers = [_helpers(self._threads - 1).submit(drain) for _ in range(self._threads - 1)]
-        try:
-            drain()
-        finally:
-            for helper in helpers:
-                if not helper.cancel():
-                    helper.result()
-        return done  # type: ignore[return-value]
-
-    def _raise_if_stuck(self, documents: Iterable[int]) -> None:
-        for d in documents:
-            if d >= 0:
-                raise FitError(
-                    f"{self._name(d)}: no tag sequence is possible (the known labels, or the evidence, rule out "
-                    f"every one{self._where_stuck(d)})"
-                )
+    def _raise_if_stuck(self, s: int, stuck: int) -> None:
+        """Name the document of a slice that has no path, if there is one."""
+        if stuck >= 0:
+            d = self._bounds[s] + stuck
+            error = FitError(
+                f"{self._name(d)}: no tag sequence is possible (the known labels, or the evidence, rule out "
+                f"every one{self._where_stuck(d)})"
+            )
+            error.document = d
+            raise error
 
     def _where_stuck(self, d: int) -> str:
         """The first token where known labels leave no path, for the message."""
-        if not len(self._data.known):
+        if self._known is None:
             return ""
-        tagset, first, last = self._tagset, int(self._data.doc_start[d]), int(self._data.doc_start[d + 1])
+        tagset, start = self._encoded.tagset, self._encoded.doc_start
+        first, last = int(start[d]), int(start[d + 1])
         reachable = tagset.allowed_first
         length = last - first
         for position in range(length):
-            known = self._data.known[first + position]
+            known = self._known[first + position]
             if position:
                 reachable = np.any(tagset.allowed[reachable], axis=0)
             if known >= 0:
@@ -303,15 +336,31 @@ class ThreadsEngine:
         return ""
 
 
-def _label_counts(starts: Sequence[Floats], pairs: Sequence[Floats]) -> LabelCounts:
-    first, between = np.sum(starts, axis=0), np.sum(pairs, axis=0)
-    return LabelCounts(first, between, first + between.sum(axis=0))
+def cell_counts_of(encoded: Encoded, posterior: Floats) -> Floats:
+    """``[G, J]`` Counts of the cells of a corpus under a posterior ``[N, J]``, by NumPy alone."""
+    token = np.repeat(np.arange(encoded.n_tokens), np.diff(encoded.event_start))
+    weight = 1.0 if encoded.event_weight is None else encoded.event_weight
+    G = len(encoded.cells.label)
+    columns = [np.bincount(encoded.event_cell, weight * column[token], minlength=G) for column in posterior.T]
+    return np.stack(columns, axis=1)
 
 
-def _balanced(start: NDArray[np.int64], slices: int) -> NDArray[np.int64]:
+def slice_bounds(doc_start: NDArray[np.int64]) -> list[int]:
+    """The documents at which slices begin, and the end: by the number of tokens alone."""
+    cuts: list[int] = balanced(doc_start, max(_SLICES, int(doc_start[-1]) // _SLICE_TOKENS)).tolist()
+    return cuts
+
+
+def balanced(start: NDArray[np.int64], slices: int) -> NDArray[np.int64]:
     """Cuts between groups so that every slice holds about as many members."""
     wanted = np.linspace(0, start[-1], slices + 1)[1:-1]
     return np.concatenate([[0], np.searchsorted(start, wanted), [len(start) - 1]])
+
+
+def _filled_up(table: Floats, width: int) -> Floats:
+    """A row, or rows, filled up with zeros to a multiple of ``width``, end to end."""
+    missing = -table.shape[-1] % width
+    return np.ascontiguousarray(np.pad(table, [(0, 0)] * (table.ndim - 1) + [(0, missing)])).ravel()
 
 
 def span_shape(tagset: TagSet) -> tuple[NDArray[np.int32], ...]:

@@ -13,15 +13,16 @@ from numba import njit
 from numpy.typing import NDArray
 
 from quorate.infer.chain import (
-    Data,
+    LOST,
+    MARGIN,
     Rows,
     Steps,
-    forward_backward,
     gather_evidence,
     log_forward_backward,
     log_sum,
     longest_document,
 )
+from quorate.infer.layout import Slice
 
 __all__ = ["SpanShape", "decode_slice", "decode_votes_slice"]
 
@@ -39,6 +40,87 @@ class SpanShape(NamedTuple):
     opens: Ints32
     closes: Ints32
     kind: Ints32
+
+
+class _PlainSteps(NamedTuple):
+    """The steps as they are, not filled up."""
+
+    start: Floats
+    trans: Floats
+    back: Floats
+    least: float
+
+
+@njit(nogil=True, cache=True)
+def forward_backward(evidence: Floats, L: int, plain: _PlainSteps, alpha: Floats, beta: Floats, scale: Floats) -> float:
+    """The scaled recursion over L tokens; returns ln Z, or nan if too much was lost to underflow.
+
+    ``evidence`` becomes exp(evidence − its maximum), in place. ``alpha[t]`` is p(label | evidence up to t), ``beta`` is
+    scaled so that alpha·beta is the posterior, ``scale[t]`` the sum before normalising.
+    """
+    J = plain.start.shape[0]
+    trans, back = plain.trans, plain.back
+    lost_below = LOST / plain.least
+    fall = math.log(lost_below) + MARGIN
+    log_z = 0.0
+    lost = False
+    since_loss = 0.0
+    for t in range(L):
+        here = evidence[t]
+        a = alpha[t]
+        top = -math.inf
+        for j in range(J):
+            top = max(top, here[j])
+        if top == -math.inf:
+            return math.nan
+        if t == 0:
+            for j in range(J):
+                a[j] = plain.start[j]
+        else:
+            before = alpha[t - 1]
+            for j in range(J):
+                a[j] = 0.0
+            for i in range(J):
+                p = before[i]
+                for j in range(J):
+                    a[j] += p * trans[i, j]
+        total = 0.0
+        for j in range(J):
+            weight = math.exp(here[j] - top)
+            product = a[j] * weight
+            if product < lost_below and a[j] > 0.0 and here[j] > -math.inf:
+                lost = True
+            here[j] = weight
+            a[j] = product
+            total += product
+        if not total > LOST:
+            return math.nan
+        log_total = math.log(total)
+        if lost:
+            since_loss += log_total
+            if since_loss < fall:
+                return math.nan
+        inverse = 1.0 / total
+        for j in range(J):
+            a[j] *= inverse
+        scale[t] = total
+        log_z += log_total + top
+    for j in range(J):
+        beta[L - 1, j] = 1.0
+    for t in range(L - 1, 0, -1):
+        b = beta[t - 1]
+        for j in range(J):
+            b[j] = 0.0
+        inverse = 1.0 / scale[t]
+        for i in range(J):
+            w = evidence[t, i] * beta[t, i] * inverse
+            for j in range(J):
+                b[j] += w * back[i, j]
+        # A label that cannot be reached has no posterior, however well it would explain the rest.
+        for j in range(J):
+            if alpha[t - 1, j] == 0.0:
+                b[j] = 0.0
+    return log_z
 
 
 @njit(nogil=True, cache=True)
@@ -97,7 +179,7 @@ def span_log_weight(
     Neither before nor after them may stand a label that continues the span; a label that always opens a span cannot
     have been continued from before, and after one that always closes a span anything may stand.
     """
-    J = steps.start.shape[0]
+    J = steps.log_start.shape[0]
     kind = shape.kind[path[first]]
     terms = np.empty(J)
     label = path[first]
@@ -125,6 +207,7 @@ def both_ways(
     scaled: Floats,
     L: int,
     steps: Steps,
+    plain: _PlainSteps,
     log_alpha: Floats,
     log_beta: Floats,
     scale: Floats,
@@ -135,7 +218,7 @@ def both_ways(
     ``scaled`` is a copy of ``evidence`` that may be spoilt.
     """
     J = evidence.shape[1]
-    log_z = forward_backward(scaled, L, steps, log_alpha, log_beta, scale)
+    log_z = forward_backward(scaled, L, plain, log_alpha, log_beta, scale)
     if math.isnan(log_z):
         log_z = log_forward_backward(evidence, L, steps, log_alpha, log_beta)
         for t in range(L):
@@ -220,7 +303,7 @@ def end_of_span(path: Ints32, first: int, shape: SpanShape) -> int:
 
 @njit(nogil=True, cache=True)
 def decode_slice(
-    data: Data,
+    piece: Slice,
     rows: Rows,
     steps: Steps,
     coupled: bool,
@@ -228,8 +311,6 @@ def decode_slice(
     allowed_end: Floats,
     shape: SpanShape,
     by_token: bool,
-    first: int,
-    last: int,
     posterior: Floats,
     path: Ints32,
     log_probability: Floats,
@@ -239,28 +320,31 @@ def decode_slice(
 ) -> int:
     """Posterior, decoded path with its probability, its spans with theirs; the first document without a path, or −1.
 
-    Where labels are not ``coupled``, every token stands alone under ``steps.log_start``. ``allowed`` and
-    ``allowed_end`` are for Viterbi: the steps, and the last labels, without what the scheme forbids. A span that begins
-    at token t is written to ``span_end[t]`` and ``span_probability[t]``.
+    All of one slice, its tokens and documents counted from its first. Where labels are not ``coupled``, every token
+    stands alone under ``steps.log_start``. ``allowed`` and ``allowed_end`` are for Viterbi: the steps, and the last
+    labels, without what the scheme forbids. A span that begins at token t is written to ``span_end[t]`` and
+    ``span_probability[t]``.
     """
     J = rows.cells.shape[1]
-    longest = longest_document(data, first, last)
+    longest = longest_document(piece)
     evidence = np.empty((longest, J))
     scaled = np.empty((longest, J))
     log_alpha = np.empty((longest, J))
     log_beta = np.empty((longest, J))
     scale = np.empty(longest)
     back = np.empty((longest, J), dtype=np.int32)
-    for d in range(first, last):
-        begin = data.doc_start[d]
-        L = data.doc_start[d + 1] - begin
+    trans = np.exp(steps.log_trans)
+    plain = _PlainSteps(np.exp(steps.log_start), trans, np.ascontiguousarray(trans.T), steps.least)
+    for d in range(piece.doc_start.shape[0] - 1):
+        begin = piece.doc_start[d]
+        L = piece.doc_start[d + 1] - begin
         if L == 0:
             continue
-        gather_evidence(data, rows, d, evidence)
+        gather_evidence(piece, rows, d, evidence)
         here_posterior = posterior[begin : begin + L]
         if coupled:
             scaled[:L] = evidence[:L]
-            log_z = both_ways(evidence, scaled, L, steps, log_alpha, log_beta, scale, here_posterior)
+            log_z = both_ways(evidence, scaled, L, steps, plain, log_alpha, log_beta, scale, here_posterior)
         else:
             log_z = alone(evidence, L, steps.log_start, here_posterior)
         if not log_z > -math.inf:

@@ -40,7 +40,6 @@ __all__ = [
 ]
 
 _VOTE_SMOOTHING = 0.1
-_FALL = 1e-9
 
 
 class Start(StrEnum):
@@ -213,7 +212,7 @@ def _loop(
     while True:
         counts = engine.run(model.tables(cells), model.truth.chain())
         bound = counts.log_z - model.kl()
-        if not np.isfinite(bound) or (bounds and bound < bounds[-1] - _FALL * abs(bound)):
+        if not np.isfinite(bound) or (bounds and bound < bounds[-1] - engine.rounding * abs(bound)):
             before = f"{bounds[-1]:.6f}" if bounds else "nothing"
             raise FitError(
                 f"the bound fell from {before} to {bound:.6f} in pass {len(bounds) + 1} "
@@ -240,9 +239,17 @@ def sharpened(model: Model, cells: Cells, sharpness: float) -> tuple[Tables, Cha
     )
 
 
-def decode(engine: Engine, model: Model, cells: Cells, *, by_token: bool = False, sharpness: float = 1.0) -> Decoded:
+def decode(
+    engine: Engine,
+    model: Model,
+    cells: Cells,
+    *,
+    by_token: bool = False,
+    sharpness: float = 1.0,
+    posteriors: bool = True,
+) -> Decoded:
     """The output pass, with posterior means: everything that is given out comes from it.
 
     With a ``sharpness`` below 1 the same sequence wins, less surely.
     """
-    return engine.decode(*sharpened(model, cells, sharpness), by_token=by_token)
+    return engine.decode(*sharpened(model, cells, sharpness), by_token=by_token, posteriors=posteriors)
