@@ -15,13 +15,24 @@ from quorate.people import Profile
 from quorate.tags import Invalid, Scheme, TagSet, UnknownTagError
 from quorate.units import Unit
 
-__all__ = ["Corpus", "Document", "SoftTag", "Source", "Tag"]
+__all__ = ["Corpus", "Document", "SoftTag", "Source", "Tag", "hard_tags"]
 
 Tag = str | None
 """A tag, or ``None``: not seen."""
 
 SoftTag = Mapping[str, float]
 """An annotator's probabilities for a token, by tag, in place of one tag."""
+
+
+def hard_tags(tags: Sequence[Tag | SoftTag]) -> tuple[Tag, ...]:
+    """The tags alone: of probabilities the most probable tag, the first by name where several are.
+
+    >>> hard_tags(("O", None, {"O": 0.2, "B-X": 0.8}))
+    ('O', None, 'B-X')
+    """
+    return tuple(
+        [tag if tag is None or isinstance(tag, str) else min(tag, key=lambda t, p=tag: (-p[t], t)) for tag in tags]  # type: ignore[misc]
+    )
 
 
 class Source(NamedTuple):

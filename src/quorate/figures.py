@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from quorate.corpus import hard_tags
 from quorate.errors import SettingsError
 from quorate.files import written_whole
 from quorate.groups import group_annotators
@@ -175,7 +176,7 @@ def document_figure(consensus: Consensus, tagset: TagSet) -> Figure:
     versions: list[tuple[str, list[Span]]] = []
     given = [*sorted(document.annotations.items()), *([("gold", document.gold)] if document.gold is not None else [])]
     for name, tags in given:
-        hard = [tag if tag is None or isinstance(tag, str) else max(tag, key=tag.__getitem__) for tag in tags]
+        hard = hard_tags(tags)
         if plain:
             versions.append((name, [Span(at, at + 1, tag) for at, tag in enumerate(hard) if tag is not None]))
         else:

@@ -199,6 +199,15 @@ def test_a_certificate_and_reasons_are_shown_where_there_are_any(sample: Corpus)
     assert found["notes"][0] == "the vote was kept"
 
 
+def test_chosen_settings_say_why(sample: Corpus) -> None:
+    model = quorate.api.estimator().fit(sample)
+    found = collect(model, model.result_, title="", documents=5)
+    assert model.result_.choice is not None
+    assert found["chosen"] == model.result_.choice.reasons
+    assert found["certificate"]["f1"] == pytest.approx(model.result_.certificate.f1, abs=1e-5)
+    assert all("why" in document for document in found["documents"]["list"])
+
+
 @given(st.recursive(st.text() | st.floats(allow_nan=False, allow_infinity=False) | st.none(), st.lists, max_leaves=8))
 def test_json_in_a_page_says_the_same_and_cannot_end_its_element(value: Any) -> None:
     text = embedded_json(value)

@@ -85,7 +85,7 @@ def against_gold(
     if not positions:
         return None
     answers = Answers.of(result, positions)
-    scores = score_answers(answers)
+    scores = score_answers(answers._replace(probabilities=None))  # no score of theirs is shown
     found: dict[str, Any] = {
         "documents": len(positions),
         "split": split,
@@ -94,7 +94,6 @@ def against_gold(
             "strict": None if scores.strict is None else list(scores.strict),
             "relaxed": None if scores.relaxed is None else list(scores.relaxed),
             "accuracy": scores.tokens.accuracy,
-            "cross_entropy": None if scores.cross_entropy is None else scores.cross_entropy.mean,
         },
         "by_type": {kind: list(row) for kind, row in scores.by_type.items()},
         "calibration": _calibration(scores),
@@ -146,7 +145,8 @@ def _errors(result: Result, positions: Sequence[int], kinds: ErrorKinds, codes: 
     """Each kind of error with its number, and examples in which the consensus was surest."""
     wanted = {kind: getattr(kinds, kind) for kind in KINDS if getattr(kinds, kind)}
     examples: dict[str, list[dict[str, Any]]] = {kind: [] for kind in wanted}
-    order = sorted(positions, key=lambda position: -result.confidence[position])
+    surest = -result.confidence
+    order = sorted(positions, key=lambda position: surest[position])
     for position in order:
         if all(len(found) == min(_EXAMPLES, wanted[kind]) for kind, found in examples.items()):
             break

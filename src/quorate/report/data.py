@@ -19,7 +19,7 @@ from quorate.report.against import against_gold, against_vote, majority_of
 from quorate.report.documents import Codes, chosen_documents, document_records
 from quorate.report.findings import DOUBTFUL, find, next_steps
 from quorate.report.people import HABITS, Person, blind_types, people
-from quorate.report.promises import certificate_of, guard_of, reasons_of
+from quorate.report.promises import certificate_of, choice_of, guard_of, reasons_of
 from quorate.score import measure_agreement
 from quorate.settings import Settings
 from quorate.tags import Scheme
@@ -91,6 +91,7 @@ def collect(
         "agreement": agreement,
         "fit": _fit(result),
         "settings": _settings(result),
+        "chosen": choice_of(result),
         "certificate": certificate_of(result),
         "gold": gold,
         "vote": None if votes is None else against_vote(result, votes),

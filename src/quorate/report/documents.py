@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from quorate.corpus import Document, Tag
+from quorate.corpus import Document, Tag, hard_tags
 from quorate.decode import Consensus, Result
 from quorate.report.influence import Influence, influences
-from quorate.report.people import hard_tags
 from quorate.tags import Scheme, Span
 
 if TYPE_CHECKING:

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.corpus import SoftTag, Tag
+from quorate.corpus import hard_tags
 from quorate.decode import Result
 from quorate.encode import Encoded, encode
 from quorate.score.span_errors import kinds_of_gold, kinds_of_predicted
 from quorate.tags import Invalid, Scheme, Span
 
-__all__ = ["HABITS", "Person", "Shares", "blind_types", "hard_tags", "people", "wilson"]
+__all__ = ["HABITS", "Person", "Shares", "blind_types", "people", "wilson"]
 
 Floats = NDArray[np.float64]
 ByType = Mapping[str, tuple[int, int, Mapping[str, int]]]
@@ -79,15 +79,6 @@ class Person:
     by_type: ByType
     confusion: Floats
     kind: str
-
-
-def hard_tags(tags: Sequence[Tag | SoftTag]) -> tuple[Tag, ...]:
-    """The tags themselves, and of probabilities the most probable tag.
-
-    >>> hard_tags(("O", None, {"O": 0.2, "B-X": 0.8}))
-    ('O', None, 'B-X')
-    """
-    return tuple([tag if tag is None or isinstance(tag, str) else max(tag, key=tag.__getitem__) for tag in tags])
 
 
 def wilson(right: float, n: float) -> tuple[float, float]:

@@ -9,7 +9,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["certificate_of", "guard_of", "reasons_of"]
+__all__ = ["certificate_of", "choice_of", "guard_of", "reasons_of"]
 
 
 def _fields(value: Any) -> dict[str, Any]:
@@ -79,6 +79,18 @@ def reasons_of(result: Any) -> dict[str, str]:
         if isinstance(reason, str):
             found.setdefault(name, reason)
     return found
+
+
+def choice_of(result: Any) -> list[str]:
+    """How the settings were chosen, in sentences; none where they were not.
+
+    >>> class Result:
+    ...     settings_ = {"temper": 0.6, "why": ["a hidden annotator agrees best with these"]}
+    >>> choice_of(Result())
+    ['a hidden annotator agrees best with these']
+    """
+    said = _fields(getattr(result, "settings_", None)).get("why")
+    return [str(sentence) for sentence in said] if isinstance(said, list | tuple) else []
 
 
 def guard_of(result: Any) -> str | None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.corpus import Corpus, SoftTag, Tag
+from quorate.corpus import Corpus, Tag, hard_tags
 from quorate.errors import InputError
 from quorate.score.kappa import fleiss_kappa, kappa_of, krippendorff_alpha, observed_agreement
 from quorate.score.reading import opens_at_orphans
@@ -149,7 +149,7 @@ def _sequences(corpus: Corpus) -> _Sequences:
     n_tokens = 0
     for d, document in enumerate(corpus):
         for name in sorted(document.annotations):
-            hard = _hard(document.annotations[name])
+            hard = hard_tags(document.annotations[name])
             used.update(hard)
             tags.append(hard)
             rows.append((d, number[name], n_tokens))
@@ -160,13 +160,6 @@ def _sequences(corpus: Corpus) -> _Sequences:
     codes = np.fromiter((code_of[tag] for sequence in tags for tag in sequence), np.int64, starts[-1])
     document_of, annotator, first_token = np.array(rows, np.int64).reshape(-1, 3).T
     return _Sequences(names, tags, codes, starts, document_of, annotator, first_token, n_tokens, labels)
-
-
-def _hard(tags: Sequence[Tag | SoftTag]) -> tuple[Tag, ...]:
-    """The tags alone: a soft tag counts as its most probable one, the first by name where several are."""
-    if not any(isinstance(tag, Mapping) for tag in tags):
-        return tuple(tags)  # type: ignore[arg-type]
-    return tuple(min(tag, key=lambda t: (-tag[t], t)) if isinstance(tag, Mapping) else tag for tag in tags)
 
 
 def _label_counts(said: _Sequences) -> NDArray[np.int64]:

@@ -153,7 +153,9 @@ function fitSection() {
       h("div", { class: "two even" }, h("figure", { style: { margin: 0 } }, h("figcaption", {}, "The bound, pass by pass"), traceChart(F.bounds)),
         h("div", {}, h("p", { class: "small soft" }, "The bound says how well the model explains what the annotators did. It never falls. A higher one does not always mean a better consensus: compare methods by gold, not by their bounds.")))]
       : h("p", { class: "intro" }, "This method counts; nothing is fitted."),
-    h("h3", {}, "Settings"), settings.element,
+    h("h3", {}, "Settings"),
+    D.chosen.length ? h("ul", { class: "soft" }, D.chosen.map((sentence) => h("li", {}, sentence))) : null,
+    settings.element,
     D.inputs.length ? h("p", { class: "small soft" }, "Read from ", D.inputs.map((name, n) => [n ? ", " : "", h("code", {}, name)]), ".") : null,
   ];
 }
