@@ -30,7 +30,9 @@ from quorate.people import Profile, trust_of
 from quorate.rivals import majority, one_worker_a_document
 from quorate.settings import AnnotatorModel, Decode, Settings, Ties, TruthModel, choice, scheme_named
 from quorate.summaries import AnnotatorSummaries, summarise
+from quorate.taggers import TaggerChoice, make_tagger, tagger_name
 from quorate.tags import Invalid, Scheme, TagSet
+from quorate.teaching import TAGGER, Lesson, in_rounds, joined, teach
 from quorate.trust import AS_STATED, Calibration
 
 __all__ = [
@@ -50,7 +52,13 @@ __all__ = [
 ]
 
 
-_NOT_THE_MODELS = ("threads", "engine", "cluster", "probabilities")  # parameters that decide nothing of the outcome
+_NOT_THE_MODELS = (
+    "tagger",
+    "threads",
+    "engine",
+    "cluster",
+    "probabilities",
+)  # parameters that decide nothing of the outcome
 
 
 class BSC(Estimator):
@@ -58,13 +66,14 @@ class BSC(Estimator):
 
     ``annotator`` is ``acc``, ``spam``, ``cv``, ``cm`` or ``seq``; ``truth`` is ``markov``, ``independent`` or
     ``uniform``; ``text`` says whether words count. ``alpha0``, ``epsilon0``, ``gamma0`` and ``kappa0`` are the priors,
-    ``temper`` how far annotators' evidence is trusted. The others are explained in ``docs/settings.md``.
+    ``temper`` how far annotators' evidence is trusted. The others are explained in ``docs/settings.md``. ``tagger`` is
+    ``"crf"``, ``"context"`` or one of your own: it learns from the consensus, and joins it (``docs/tagger.md``).
     Those of ``annotator``, ``epsilon0``, ``temper`` and ``max_passes`` that are ``"auto"`` are chosen by what they
     predict of annotators who were hidden, and confidence is calibrated in the same way.
 
     After ``fit``: ``result_`` (the consensus), ``trace_`` (bound per pass, reason for stopping), ``annotators_``,
-    ``tagset_``, ``settings_``, ``calibration_``, ``choice_`` (what was chosen and why, or ``None``) and ``meta_``
-    (version, settings, hash of the input).
+    ``tagset_``, ``settings_``, ``calibration_``, ``choice_`` (what was chosen and why, or ``None``), ``lessons_`` (the
+    rounds of the tagger) and ``meta_`` (version, settings, hash of the input).
 
     >>> import quorate
     >>> model = BSC(annotator="cm", max_passes=5).fit(quorate.sample())
@@ -94,12 +103,13 @@ class BSC(Estimator):
         decode: str = Settings.decode.value,
         invalid: str = Settings.invalid.value,
         scheme: str | None = None,
+        tagger: TaggerChoice = None,
         threads: int | None = None,
         engine: str = EngineName.THREADS.value,
         cluster: Any = None,
         probabilities: bool = True,
     ) -> None:
-        self.annotator, self.truth, self.text = annotator, truth, text
+        self.annotator, self.truth, self.text, self.tagger = annotator, truth, text, tagger
         self.alpha0, self.epsilon0, self.gamma0, self.kappa0 = alpha0, epsilon0, gamma0, kappa0
         self.habit0, self.zeros, self.inference, self.temper, self.start = habit0, zeros, inference, temper, start
         self.max_passes, self.tolerance, self.seed, self.restarts = max_passes, tolerance, seed, restarts
@@ -117,17 +127,41 @@ class BSC(Estimator):
     def fit_prepared(self, prepared: Prepared, progress: ProgressCallback | None = None) -> Self:
         """Like ``fit``, on a corpus that was prepared once for several fits."""
         settings, self.calibration_, self.choice_ = self.checked_settings(), AS_STATED, None
+        self.lessons_: tuple[Lesson, ...] = ()
         self._group: list[int] = []  # of annotators who say the same; empty if nobody does
-        corpus, tagset, encoded, clamped = prepared
+        encoded = prepared.encoded
         free = settings_left_open(self.get_params())
         if free:
-            report = None if progress is None else _choice_progress(progress)
+            told = None if progress is None else _choice_progress(progress)
             threads = checked_threads(self.threads)
-            self.choice_ = choose(prepared, settings, free, threads=threads, progress=report)
+            self.choice_ = choose(prepared, settings, free, threads=threads, progress=told)
             settings, self.calibration_ = self.choice_.settings, self.choice_.calibration
             if self.choice_.same:
                 self._group = self.choice_.group.tolist()
                 encoded = count_as_one(encoded, self.choice_.group)
+        if self.tagger is None:
+            return self._fit_once(prepared, encoded, settings, progress)
+        tagger, shown = make_tagger(self.tagger, prepared.tagset), in_rounds(progress)
+
+        def consensus(path: NDArray[np.int32] | None) -> NDArray[np.float64]:
+            said, weighed = prepared.encoded, encoded
+            if path is not None:
+                said = weighed = joined(said, TAGGER, path)
+                if encoded is not prepared.encoded:
+                    weighed = joined(encoded, TAGGER, path)
+            after_pass = shown.fit if shown else None
+            return self._fit_once(prepared._replace(encoded=said), weighed, settings, after_pass).result_.posterior
+
+        report = shown.teach if shown else None
+        self.lessons_ = teach(prepared.corpus, encoded, tagger, consensus, seed=self.seed or 0, progress=report)
+        self.meta_ |= {"tagger": tagger_name(self.tagger), "rounds": len(self.lessons_)}
+        return self
+
+    def _fit_once(
+        self, prepared: Prepared, encoded: Encoded, settings: Settings, progress: ProgressCallback | None
+    ) -> Self:
+        """One fit to what was said, as weighed in ``encoded``."""
+        corpus, tagset, _, clamped = prepared
         with closing(self._engine(corpus, encoded, clamped)) as engine:
             fit_engine, cells = self._condensed(settings, encoded, clamped) or (engine, encoded.cells)
             fitted = vb.fit(

@@ -209,6 +209,11 @@ class Result:
         return np.exp(self._decoded.log_probability)
 
     @property
+    def posterior(self) -> Floats:
+        """``[N, J]`` The probability of every label at every token, all documents end to end."""
+        return self._decoded.posterior
+
+    @property
     def probabilities(self) -> list[Floats]:
         """For every document, ``[L, J]`` the probability of every label at every token."""
         return [self._posterior(d) for d in range(len(self))]

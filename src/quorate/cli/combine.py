@@ -47,6 +47,7 @@ _OUT = "What is written"
     "quorate aggregate crowd.jsonl -o consensus.jsonl\n\n"
     "quorate aggregate shards/ -o consensus.jsonl --save crowd.quorate --probabilities\n\n"
     "quorate aggregate crowd.jsonl -o sure.jsonl --accept 0.95 --review unsure.jsonl\n\n"
+    "quorate aggregate crowd.jsonl -o consensus.jsonl --tagger crf\n\n"
     "zcat crowd.jsonl.gz | quorate aggregate - --method mv > votes.jsonl"
 )
 @reads
@@ -154,6 +155,14 @@ def aggregate(
             rich_help_panel=_MODEL,
         ),
     ] = None,
+    tagger: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="A model that reads the text, learns from the consensus and joins it: crf, or context (an extra).",
+            rich_help_panel=_MODEL,
+        ),
+    ] = None,
     ties: Annotated[
         str | None,
         typer.Option(
@@ -227,6 +236,7 @@ def aggregate(
         "inference": inference,
         "zeros": zeros,
         "temper": temper,
+        "tagger": tagger,
         "ties": ties,
         "decode": decode,
         "threads": threads,
@@ -276,7 +286,7 @@ def aggregate(
     if report is not None:
         make_report(model, model.result_, report, inputs=inputs, known=labels_known, quiet=quiet)
     if not quiet:
-        say(_fit_summary(result, method, model.meta_["known"]))
+        say(_fit_summary(result, method, model.meta_["known"]) + _tagger_summary(model))
         if accepted is not None:
             say(_acceptance(accepted, str(review)))
 
@@ -479,6 +489,22 @@ def _fit_summary(result: Result, method: str, n_known: int) -> list[str]:
     if not n_known and corpus.has_gold:
         lines.append("note: the gold in the input was not used (--known inline uses it)")
     return lines
+
+
+def _tagger_summary(model: BSC | CRFMA | MajorityVote) -> list[str]:
+    """How the tagger's rounds went, and how far it is trusted."""
+    from quorate.teaching import TAGGER
+
+    lessons = getattr(model, "lessons_", ())
+    if not lessons:
+        return []
+    tagger = model.result_.annotators[TAGGER]
+    changes = ", ".join(f"{100 * lesson.changed:.2f}" for lesson in lessons)
+    seconds = sum(lesson.seconds for lesson in lessons)
+    return [
+        f"{TAGGER}, a model: expected accuracy {tagger.accuracy:.3f}, informativeness {tagger.informativeness:.3f}",
+        f"{len(lessons)} rounds in {seconds:.1f} s; % of the consensus that each changed: {changes}",
+    ]
 
 
 def _acceptance(accepted: Accepted, review: str) -> list[str]:

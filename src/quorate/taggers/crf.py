@@ -1,0 +1,150 @@
+"""A linear-chain conditional random field that learns from probabilities, on the package's own kernels.
+
+Alone it is the light tagger; with vectors of tokens in context it is the core of :mod:`quorate.taggers.context`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quorate.corpus import Document
+from quorate.errors import SettingsError
+from quorate.infer.truth import log_mask
+from quorate.taggers.features import BUCKETS, TokenFeatures
+from quorate.tags import TagSet
+
+if TYPE_CHECKING:
+    from quorate.taggers.kernels import Hidden, Weights
+
+__all__ = ["CrfTagger"]
+
+Floats = NDArray[np.float64]
+Floats32 = NDArray[np.float32]
+
+# AdaGrad's sums of squares before any gradient: of features, of the hidden layer, and of steps, which all move.
+_FEATURE_SQUARE, _HIDDEN_SQUARE, _STEP_SQUARE = 0.01, 0.1, 1.0
+_LEAST_COUNT = 2  # a feature seen less often says nothing about other documents
+_SCALINGS = 5  # of the expected neighbours; more change nothing
+_HIDDEN_DROPOUT = 0.3
+
+
+class _Learned(NamedTuple):
+    feature: NDArray[np.int32]  # of each bucket; 0: none
+    weights: Weights
+    hidden: Hidden
+
+
+class CrfTagger:
+    """Tags text by word, shape, affixes and neighbours, and by which label follows which.
+
+    The loss is the cross entropy between the posterior of sequences that it is given and its own; trained by AdaGrad
+    over ``epochs`` passes, each feature of a token being left out with the probability ``dropout``. Labels that the
+    scheme forbids after one another never come out. The same ``seed`` gives the same tagger.
+
+    >>> tagset = TagSet.infer(["O", "B-PER", "I-PER"])
+    >>> documents = [Document(str(n), (name, "sang")) for n, name in enumerate(["Ada", "Eve", "Bob", "Ada", "Eve"])]
+    >>> tagger = CrfTagger(tagset).fit(documents, [np.eye(3)[[1, 0]]] * 5)
+    >>> tagger.predict([Document("6", ("Eve", "sang"))])[0].argmax(axis=1)
+    array([1, 0])
+    """
+
+    hidden_units = 0
+
+    def __init__(
+        self, tagset: TagSet, *, epochs: int = 8, rate: float = 0.05, dropout: float = 0.7, seed: int = 0
+    ) -> None:
+        if epochs < 1 or not rate > 0 or not 0 <= dropout < 1:
+            raise SettingsError(
+                "a CRF needs epochs of 1 or more, a rate above 0, and a dropout from 0 to below 1, "
+                f"not {epochs}, {rate:g} and {dropout:g}"
+            )
+        self.tagset, self.epochs, self.rate, self.dropout, self.seed = tagset, epochs, rate, dropout, seed
+        self._features = TokenFeatures()
+        self._learned: _Learned | None = None
+
+    def vectors(self, documents: Sequence[Document]) -> Floats32:
+        """``[N, X]`` A vector for every token of the documents, end to end; here of no numbers."""
+        return np.zeros((sum(len(document.tokens) for document in documents), 0), np.float32)
+
+    def fit(self, documents: Sequence[Document], posteriors: Sequence[Floats]) -> Self:
+        """Learn from documents and, for each, ``[L, J]`` the probability of every label at every token."""
+        from quorate.taggers import kernels
+
+        tagset, J = self.tagset, len(self.tagset.labels)
+        buckets, doc_start = self._buckets(documents)
+        feature, n_features = _frequent(buckets)
+        target = np.concatenate([np.zeros((0, J)), *posteriors])
+        pairs = np.zeros((len(documents), J, J))
+        kernels.couple(target, doc_start, tagset.allowed, _SCALINGS, pairs)
+        vectors = self.vectors(documents)
+        lesson = kernels.Lesson(feature[buckets], vectors, doc_start, target, pairs)
+        rules = kernels.Rules(tagset.allowed_first, tagset.allowed, log_mask(tagset.allowed_last))
+        rng = np.random.default_rng(self.seed)
+        weights = kernels.Weights(
+            np.zeros((n_features + 1, J), np.float32), log_mask(tagset.allowed_first), log_mask(tagset.allowed)
+        )
+        squares = kernels.Weights(
+            np.full(weights.features.shape, _FEATURE_SQUARE, np.float32),
+            np.full(J, _STEP_SQUARE),
+            np.full((J, J), _STEP_SQUARE),
+        )
+        X, H = vectors.shape[1], self.hidden_units
+        hidden = kernels.Hidden(
+            (rng.normal(size=(X, H)) / np.sqrt(max(X, 1))).astype(np.float32),
+            np.zeros(H, np.float32),
+            (rng.normal(size=(H, J)) * 0.1 / np.sqrt(max(H, 1))).astype(np.float32),
+        )
+        hidden_squares = kernels.Hidden(*(np.full(part.shape, _HIDDEN_SQUARE, np.float32) for part in hidden))
+        for _ in range(self.epochs):
+            kernels.train_epoch(
+                lesson,
+                rules,
+                rng.permutation(len(documents)),
+                weights,
+                squares,
+                hidden,
+                hidden_squares,
+                self.rate,
+                self.dropout,
+                _HIDDEN_DROPOUT,
+                int(rng.integers(1 << 31)),
+            )
+        self._learned = _Learned(feature, weights, hidden)
+        return self
+
+    def predict(self, documents: Sequence[Document]) -> list[Floats]:
+        """For every document, ``[L, J]`` the probability of every label at every token."""
+        from quorate.taggers import kernels
+
+        if self._learned is None:
+            raise SettingsError("this tagger has not learned anything yet (call fit first)")
+        feature, weights, (inner, bias, outer) = self._learned
+        buckets, doc_start = self._buckets(documents)
+        scores = np.zeros((len(buckets), len(self.tagset.labels)))
+        kernels.score_tokens(feature[buckets], weights.features, scores)
+        scores += np.maximum(self.vectors(documents) @ inner + bias, 0) @ outer
+        out = np.zeros_like(scores)
+        end = log_mask(self.tagset.allowed_last)
+        kernels.probabilities_of(scores, doc_start, weights.start, weights.trans, end, out)
+        return np.split(out, doc_start[1:-1])
+
+    def _buckets(self, documents: Sequence[Document]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+        """Features of all documents end to end, and where each document starts."""
+        blocks = self._features([document.tokens for document in documents])
+        lengths = [len(block) for block in blocks]
+        return np.concatenate(blocks), np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+
+
+def _frequent(buckets: NDArray[np.int32]) -> tuple[NDArray[np.int32], int]:
+    """``[BUCKETS]`` The number of each bucket's feature, the most frequent first; 0 for buckets that are too rare."""
+    counts = np.bincount(buckets.ravel(), minlength=BUCKETS)
+    counts[0] = 0
+    kept = np.flatnonzero(counts >= _LEAST_COUNT)
+    kept = kept[np.argsort(-counts[kept], kind="stable")]
+    feature = np.zeros(BUCKETS, np.int32)
+    feature[kept] = np.arange(1, len(kept) + 1)
+    return feature, len(kept)

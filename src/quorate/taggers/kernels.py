@@ -1,0 +1,421 @@
+"""The compiled part of taggers: scores from features and vectors, expected labels, AdaGrad steps, best paths.
+
+Recursions in log space and Viterbi are those of :mod:`quorate.infer`; the scaled one is here, as a pass over a corpus has
+its own for documents whose evidence is packed.
+
+Letters: N tokens, D documents, F features of a token, W features in all, J labels, L tokens of one document, X numbers
+in a token's vector, H units of the hidden layer.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from quorate.infer.chain import LOST, MARGIN, Steps, log_forward_backward
+from quorate.infer.output import viterbi
+
+__all__ = [
+    "Hidden",
+    "Lesson",
+    "Rules",
+    "Weights",
+    "best_paths",
+    "couple",
+    "expectations",
+    "hidden_gradient",
+    "hidden_layer",
+    "loss_and_gradient",
+    "probabilities_of",
+    "score_tokens",
+    "steps_of",
+    "train_epoch",
+]
+
+Floats = NDArray[np.float64]
+Floats32 = NDArray[np.float32]
+Ints = NDArray[np.int64]
+Ints32 = NDArray[np.int32]
+Bools = NDArray[np.bool_]
+
+
+class Lesson(NamedTuple):
+    """Features of tokens ``[N, F]`` (0: none), their vectors ``[N, X]``, where documents start, and what to learn.
+
+    ``target`` ``[N, J]`` are the labels' probabilities, ``pairs`` ``[D, J, J]`` the expected neighbours.
+    """
+
+    features: Ints32
+    vectors: Floats32
+    doc_start: Ints
+    target: Floats
+    pairs: Floats
+
+
+class Rules(NamedTuple):
+    """What the scheme allows: first labels ``[J]``, steps ``[J, J]``, and 0 or −inf for last labels ``[J]``."""
+
+    first: Bools
+    steps: Bools
+    end: Floats
+
+
+class Weights(NamedTuple):
+    """Scores of a label by feature ``[W, J]`` (row 0 is no feature), as the first ``[J]``, after another ``[J, J]``."""
+
+    features: Floats32
+    start: Floats
+    trans: Floats
+
+
+class Hidden(NamedTuple):
+    """A layer of H units over a token's vector: weights ``[X, H]`` and ``[H]``, and scores of labels ``[H, J]``.
+
+    Without vectors, X and H are 0.
+    """
+
+    inner: Floats32
+    bias: Floats32
+    outer: Floats32
+
+
+@njit(nogil=True, cache=True)
+def longest_of(doc_start: Ints) -> int:
+    """The most tokens that a document has."""
+    longest = 0
+    for d in range(doc_start.shape[0] - 1):
+        longest = max(longest, doc_start[d + 1] - doc_start[d])
+    return longest
+
+
+@njit(nogil=True, cache=True)
+def steps_of(log_start: Floats, log_trans: Floats) -> Steps:
+    """The chain's tables for these scores."""
+    trans = np.exp(log_trans)
+    least = 1.0
+    for p in trans.flat:
+        if p > 0.0:
+            least = min(least, p)
+    return Steps(log_start, log_trans, np.exp(log_start), trans, np.ascontiguousarray(trans.T), max(least, 1e-150))
+
+
+@njit(nogil=True, cache=True)
+def score_tokens(features: Ints32, weights: Floats32, out: Floats) -> None:
+    """``out[t, j]``: the sum of the weights for label j of token t's features."""
+    L, F = features.shape
+    J = weights.shape[1]
+    for t in range(L):
+        row = out[t]
+        for j in range(J):
+            row[j] = 0.0
+        for f in range(F):
+            if features[t, f]:
+                weight = weights[features[t, f]]
+                for j in range(J):
+                    row[j] += weight[j]
+
+
+@njit(nogil=True, cache=True)
+def forward_backward(evidence: Floats, L: int, steps: Steps, alpha: Floats, beta: Floats, scale: Floats) -> float:
+    """The scaled recursion over L tokens; returns ln Z, or nan if too much was lost to underflow.
+
+    ``evidence`` becomes exp(evidence − its maximum), in place. ``alpha[t]`` is p(label | evidence up to t), ``beta`` is
+    scaled so that alpha·beta is the posterior, ``scale[t]`` the sum before normalising.
+    """
+    J = steps.start.shape[0]
+    trans, back = steps.trans, steps.back
+    lost_below = LOST / steps.least
+    fall = math.log(lost_below) + MARGIN
+    log_z = 0.0
+    lost = False
+    since_loss = 0.0
+    for t in range(L):
+        here = evidence[t]
+        a = alpha[t]
+        top = -math.inf
+        for j in range(J):
+            top = max(top, here[j])
+        if top == -math.inf:
+            return math.nan
+        if t == 0:
+            for j in range(J):
+                a[j] = steps.start[j]
+        else:
+            before = alpha[t - 1]
+            for j in range(J):
+                a[j] = 0.0
+            for i in range(J):
+                p = before[i]
+                for j in range(J):
+                    a[j] += p * trans[i, j]
+        total = 0.0
+        for j in range(J):
+            weight = math.exp(here[j] - top)
+            product = a[j] * weight
+            if product < lost_below and a[j] > 0.0 and here[j] > -math.inf:
+                lost = True
+            here[j] = weight
+            a[j] = product
+            total += product
+        if not total > LOST:
+            return math.nan
+        log_total = math.log(total)
+        if lost:
+            since_loss += log_total
+            if since_loss < fall:
+                return math.nan
+        inverse = 1.0 / total
+        for j in range(J):
+            a[j] *= inverse
+        scale[t] = total
+        log_z += log_total + top
+    for j in range(J):
+        beta[L - 1, j] = 1.0
+    for t in range(L - 1, 0, -1):
+        b = beta[t - 1]
+        for j in range(J):
+            b[j] = 0.0
+        inverse = 1.0 / scale[t]
+        for i in range(J):
+            w = evidence[t, i] * beta[t, i] * inverse
+            for j in range(J):
+                b[j] += w * back[i, j]
+        # A label that cannot be reached has no posterior, however well it would explain the rest.
+        for j in range(J):
+            if alpha[t - 1, j] == 0.0:
+                b[j] = 0.0
+    return log_z
+
+
+@njit(nogil=True, cache=True)
+def expectations(
+    scores: Floats, steps: Steps, end: Floats, posterior: Floats, pairs: Floats, alpha: Floats, beta: Floats
+) -> float:
+    """``posterior`` ``[L, J]`` of one document's labels; expected neighbours are *added* to ``pairs``; returns ln Z.
+
+    ``alpha`` and ``beta`` are room to work in, at least ``[L, J]``.
+    """
+    L, J = scores.shape
+    evidence = scores.copy()
+    for j in range(J):
+        evidence[L - 1, j] += end[j]
+    weight = evidence.copy()
+    scale = np.empty(L)
+    log_z: float = forward_backward(weight, L, steps, alpha, beta, scale)
+    if math.isnan(log_z):
+        log_z = log_forward_backward(evidence, L, steps, alpha, beta)
+        for t in range(L):
+            for j in range(J):
+                posterior[t, j] = math.exp(alpha[t, j] + beta[t, j] - log_z)
+        for t in range(1, L):
+            for i in range(J):
+                for j in range(J):
+                    step = steps.log_trans[i, j] + evidence[t, j]
+                    pairs[i, j] += math.exp(alpha[t - 1, i] + step + beta[t, j] - log_z)
+        return log_z
+    for t in range(L):
+        for j in range(J):
+            posterior[t, j] = alpha[t, j] * beta[t, j]
+    for t in range(1, L):
+        for i in range(J):
+            before = alpha[t - 1, i] / scale[t]
+            for j in range(J):
+                pairs[i, j] += before * steps.trans[i, j] * weight[t, j] * beta[t, j]
+    return log_z
+
+
+@njit(nogil=True, cache=True)
+def loss_and_gradient(
+    scores: Floats,
+    weights: Weights,
+    rules: Rules,
+    target: Floats,
+    target_pairs: Floats,
+    by_token: Floats,
+    by_step: Floats,
+) -> float:
+    """Cross entropy between what is to be learned and the chain, up to a constant; and its gradients.
+
+    By each token's scores ``[L, J]`` and by the scores of steps ``[J, J]``; that by the first label's is
+    ``by_token[0]``.
+    """
+    L, J = scores.shape
+    alpha, beta = np.empty((L, J)), np.empty((L, J))
+    by_step[:] = 0.0
+    steps = steps_of(weights.start, weights.trans)
+    loss = expectations(scores, steps, rules.end, by_token, by_step, alpha, beta)
+    for t in range(L):
+        for j in range(J):
+            if target[t, j] > 0.0:
+                loss -= target[t, j] * scores[t, j]
+                if t == 0 and rules.first[j]:
+                    loss -= target[t, j] * weights.start[j]
+            by_token[t, j] -= target[t, j]
+    for i in range(J):
+        for j in range(J):
+            if rules.steps[i, j]:
+                loss -= target_pairs[i, j] * weights.trans[i, j]
+                by_step[i, j] -= target_pairs[i, j]
+    return loss
+
+
+@njit(nogil=True, cache=True)
+def hidden_layer(vectors: Floats32, hidden: Hidden, kept: Floats32) -> Floats32:
+    """``[L, H]`` What the units give for the vectors ``[L, X]``; ``kept`` ``[H]`` weighs them (0: dropped)."""
+    units: Floats32 = np.dot(vectors, hidden.inner)
+    for t in range(units.shape[0]):
+        for h in range(units.shape[1]):
+            units[t, h] = max(units[t, h] + hidden.bias[h], np.float32(0.0)) * kept[h]
+    return units
+
+
+@njit(nogil=True, cache=True)
+def hidden_gradient(vectors: Floats32, units: Floats32, hidden: Hidden, kept: Floats32, by_token: Floats) -> Hidden:
+    """The gradients of the layer's weights, from those of the tokens' scores ``[L, J]``."""
+    by_score = by_token.astype(np.float32)
+    by_unit = np.dot(by_score, hidden.outer.T)
+    by_bias = np.zeros(units.shape[1], np.float32)
+    for t in range(units.shape[0]):
+        for h in range(units.shape[1]):
+            by_unit[t, h] = by_unit[t, h] * kept[h] if units[t, h] > 0.0 else np.float32(0.0)
+            by_bias[h] += by_unit[t, h]
+    return Hidden(np.dot(vectors.T, by_unit), by_bias, np.dot(units.T, by_score))
+
+
+@njit(nogil=True, cache=True)
+def adagrad(weights: Floats32, squares: Floats32, gradient: Floats32, rate: float) -> None:
+    """One step, in place."""
+    flat, seen, slope = weights.ravel(), squares.ravel(), gradient.ravel()
+    for n in range(flat.shape[0]):
+        if slope[n] != 0.0:
+            seen[n] += slope[n] * slope[n]
+            flat[n] -= rate * slope[n] / math.sqrt(seen[n])
+
+
+@njit(nogil=True, cache=True)
+def drawn(n: int, dropout: float) -> Floats32:
+    """``[n]`` 0 with the probability ``dropout``, else what makes up for it."""
+    kept = np.empty(n, np.float32)
+    for k in range(n):
+        kept[k] = 0.0 if np.random.random() < dropout else 1.0 / (1.0 - dropout)
+    return kept
+
+
+@njit(nogil=True, cache=True)
+def train_epoch(
+    lesson: Lesson,
+    rules: Rules,
+    order: Ints,
+    weights: Weights,
+    squares: Weights,
+    hidden: Hidden,
+    hidden_squares: Hidden,
+    rate: float,
+    dropout: float,
+    hidden_dropout: float,
+    seed: int,
+) -> float:
+    """One pass of AdaGrad over the documents in ``order``, in place; returns the mean loss per token.
+
+    Each feature of a token is left out with the probability ``dropout``; each number of the vectors, and each hidden
+    unit, in a whole document with the probability ``hidden_dropout``.
+    """
+    np.random.seed(seed)
+    features, vectors, doc_start, target, pairs = lesson
+    F, J, X, H = features.shape[1], target.shape[1], vectors.shape[1], hidden.bias.shape[0]
+    longest = longest_of(doc_start)
+    kept, scores, by_token = np.empty((longest, F), np.int32), np.empty((longest, J)), np.empty((longest, J))
+    by_step = np.empty((J, J))
+    loss, tokens = 0.0, 0
+    for d in order:
+        first, L = doc_start[d], doc_start[d + 1] - doc_start[d]
+        if L == 0:
+            continue
+        for t in range(L):
+            for f in range(F):
+                dropped = dropout > 0.0 and np.random.random() < dropout
+                kept[t, f] = 0 if dropped else features[first + t, f]
+        score_tokens(kept[:L], weights.features, scores)
+        seen, kept_units = vectors[first : first + L] * drawn(X, hidden_dropout), drawn(H, hidden_dropout)
+        units = hidden_layer(seen, hidden, kept_units)
+        if H:
+            scores[:L] += np.dot(units, hidden.outer)
+        there = target[first : first + L]
+        loss += loss_and_gradient(scores[:L], weights, rules, there, pairs[d], by_token[:L], by_step)
+        tokens += L
+        for t in range(L):
+            gradient = by_token[t]
+            for f in range(F):
+                if kept[t, f]:
+                    weight, square = weights.features[kept[t, f]], squares.features[kept[t, f]]
+                    for j in range(J):
+                        square[j] += gradient[j] * gradient[j]
+                        weight[j] -= rate * gradient[j] / math.sqrt(square[j])
+        if H:
+            slopes = hidden_gradient(seen, units, hidden, kept_units, by_token[:L])
+            adagrad(hidden.inner, hidden_squares.inner, slopes.inner, rate)
+            adagrad(hidden.bias, hidden_squares.bias, slopes.bias, rate)
+            adagrad(hidden.outer, hidden_squares.outer, slopes.outer, rate)
+        for i in range(J):
+            if rules.first[i]:
+                squares.start[i] += by_token[0, i] ** 2
+                weights.start[i] -= rate * by_token[0, i] / math.sqrt(squares.start[i])
+            for j in range(J):
+                if rules.steps[i, j]:
+                    squares.trans[i, j] += by_step[i, j] ** 2
+                    weights.trans[i, j] -= rate * by_step[i, j] / math.sqrt(squares.trans[i, j])
+    return loss / max(tokens, 1)
+
+
+@njit(nogil=True, cache=True)
+def couple(target: Floats, doc_start: Ints, allowed: Bools, scalings: int, out: Floats) -> None:
+    """``out[d]`` += expected neighbours ``[J, J]`` in document d, whose labels have the probabilities ``target``.
+
+    Of all joint distributions of two neighbours with these probabilities and no forbidden pair, the one of greatest
+    entropy, by scaling columns and rows in turn.
+    """
+    J = target.shape[1]
+    joint = np.empty((J, J))
+    for d in range(doc_start.shape[0] - 1):
+        for t in range(doc_start[d] + 1, doc_start[d + 1]):
+            for i in range(J):
+                for j in range(J):
+                    joint[i, j] = target[t - 1, i] * target[t, j] if allowed[i, j] else 0.0
+            for _ in range(scalings):
+                for j in range(J):
+                    total = joint[:, j].sum()
+                    if total > 0.0:
+                        joint[:, j] *= target[t, j] / total
+                for i in range(J):
+                    total = joint[i].sum()
+                    if total > 0.0:
+                        joint[i] *= target[t - 1, i] / total
+            out[d] += joint
+
+
+@njit(nogil=True, cache=True)
+def probabilities_of(scores: Floats, doc_start: Ints, start: Floats, trans: Floats, end: Floats, out: Floats) -> None:
+    """``out`` ``[N, J]`` Probabilities of the labels of all documents whose tokens have these scores ``[N, J]``."""
+    J = end.shape[0]
+    longest = longest_of(doc_start)
+    alpha, beta, pairs = np.empty((longest, J)), np.empty((longest, J)), np.zeros((J, J))
+    steps = steps_of(start, trans)
+    for d in range(doc_start.shape[0] - 1):
+        first, last = doc_start[d], doc_start[d + 1]
+        if last > first:
+            expectations(scores[first:last], steps, end, out[first:last], pairs, alpha, beta)
+
+
+@njit(nogil=True, cache=True)
+def best_paths(scores: Floats, doc_start: Ints, start: Floats, trans: Floats, end: Floats, path: Ints32) -> None:
+    """``path`` ``[N]`` The best sequence of every document whose tokens have these scores ``[N, J]``."""
+    back = np.empty((longest_of(doc_start), end.shape[0]), np.int32)
+    steps = steps_of(start, trans)
+    for d in range(doc_start.shape[0] - 1):
+        first, last = doc_start[d], doc_start[d + 1]
+        if last > first:
+            viterbi(scores[first:last], last - first, steps, end, back, path[first:last])
