@@ -1,7 +1,7 @@
 """The compiled part of taggers: scores from features and vectors, expected labels, AdaGrad steps, best paths.
 
-Recursions in log space and Viterbi are those of :mod:`quorate.infer`; the scaled one is here, as a pass over a corpus has
-its own for documents whose evidence is packed.
+Recursions in log space and Viterbi are those of :mod:`quorate.infer`; the scaled one is here, as a pass over a corpus
+has its own, for evidence that is packed.
 
 Letters: N tokens, D documents, F features of a token, W features in all, J labels, L tokens of one document, X numbers
 in a token's vector, H units of the hidden layer.
