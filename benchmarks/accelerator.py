@@ -13,7 +13,7 @@ import time
 import numpy as np
 from numpy.typing import NDArray
 
-import crowds
+import arrays
 from quorate.encode import Encoded
 from quorate.infer import plain, vb
 from quorate.infer.dirichlet import log_mean
@@ -23,7 +23,7 @@ from quorate.infer.truth import Chain, LabelCounts
 
 Ints = NDArray[np.int64]
 
-TAGS = crowds.TAGS
+TAGS = arrays.TAGS
 
 
 class PlainEngine:
@@ -82,10 +82,10 @@ def main() -> None:
     n_tokens, per_document = (int(sys.argv[1]) if len(sys.argv) > 1 else 20_000_000), 5
     print(f"accelerator: {jax.devices()[0].device_kind}, JAX {jax.__version__}", flush=True)
 
-    small = crowds.simulated(20_000, per_document, seed=1)
+    small = arrays.simulated(20_000, per_document, seed=1)
     engine: Engine = JaxEngine(small)
     engines: list[Engine] = [engine, PlainEngine(small, engine)]
-    fits = [vb.fit(each, crowds.model_of(small), small.cells, max_passes=20) for each in engines]
+    fits = [vb.fit(each, arrays.model_of(small), small.cells, max_passes=20) for each in engines]
     _, theirs = paths(small, fits[1].model, np.arange(small.n_docs))
     decoded = vb.decode(engine, fits[0].model, small.cells).path
     print(
@@ -96,7 +96,7 @@ def main() -> None:
     )
 
     began = time.perf_counter()
-    encoded = crowds.simulated(n_tokens, per_document)
+    encoded = arrays.simulated(n_tokens, per_document)
     print(
         f"accelerator: {encoded.n_tokens:,} tokens, {len(encoded.event_cell):,} labels, "
         f"{len(encoded.cells.label):,} cells, {len(encoded.words):,} words, "
@@ -107,10 +107,10 @@ def main() -> None:
     engine = JaxEngine(encoded)
     print(f"accelerator: loaded in {time.perf_counter() - began:.1f} s", flush=True)
     began = time.perf_counter()
-    vb.fit(engine, crowds.model_of(encoded), encoded.cells, max_passes=1)
+    vb.fit(engine, arrays.model_of(encoded), encoded.cells, max_passes=1)
     print(f"accelerator: first pass, with compiling, {time.perf_counter() - began:.1f} s", flush=True)
     for _ in range(3):
-        fit = vb.fit(engine, crowds.model_of(encoded), encoded.cells, max_passes=20, tolerance=0.0)
+        fit = vb.fit(engine, arrays.model_of(encoded), encoded.cells, max_passes=20, tolerance=0.0)
         rate = 20 * encoded.n_tokens / fit.trace.seconds / 1e6
         print(f"accelerator: 20 passes of bsc-seq {fit.trace.seconds:.2f} s, {rate:.0f} M tokens/s", flush=True)
     began = time.perf_counter()

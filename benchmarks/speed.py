@@ -22,8 +22,8 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+import arrays
 import core
-import crowds
 import rivals
 from quorate.corpus import Document
 from quorate.encode import Encoded
@@ -106,9 +106,9 @@ def recursion_of(piece, rows, steps, ends, sets, words, J):  # type: ignore[no-u
 def recursion() -> None:
     """One core each: ours, C, hmmlearn."""
     for J in (3, 9, 19, 41):
-        encoded = crowds.simulated(60_000, tags=tags_of(J))
+        encoded = arrays.simulated(60_000, tags=tags_of(J))
         engine = ThreadsEngine(encoded, threads=1)
-        model = vb.fit(engine, crowds.model_of(encoded), encoded.cells, max_passes=3).model
+        model = vb.fit(engine, arrays.model_of(encoded), encoded.cells, max_passes=3).model
         tables, chain = model.tables(encoded.cells), model.truth.chain()
         rows, steps = kernels.Rows(*tables, chain.end), engine._steps(chain.start, chain.trans)
         width = len(steps.start)
@@ -187,7 +187,7 @@ def fit_seconds(encoded: Encoded, passes: int = 5) -> float:
     seconds = []
     for _ in range(3):
         began = time.process_time()
-        vb.fit(engine, crowds.model_of(encoded), encoded.cells, max_passes=passes, tolerance=0.0)
+        vb.fit(engine, arrays.model_of(encoded), encoded.cells, max_passes=passes, tolerance=0.0)
         seconds.append(time.process_time() - began)
     engine.close()
     return min(seconds) / passes
@@ -209,12 +209,12 @@ def growth(plot: str | None = None) -> None:
         print(f"growth, {value:,} {what}: {1e3 * seconds:.1f} ms of one core a pass, {share}", flush=True)
         return seconds
 
-    seconds = [measure("tokens", times * base, crowds.simulated(times * base)) for times in (1, 4, 16)]
+    seconds = [measure("tokens", times * base, arrays.simulated(times * base)) for times in (1, 4, 16)]
     print(f"growth: 16 times the tokens take {seconds[2] / seconds[0]:.1f} times as long")
     for J in (3, 9, 19, 41):
-        measure("labels", J, crowds.simulated(base, tags=tags_of(J)))
+        measure("labels", J, arrays.simulated(base, tags=tags_of(J)))
     for K in (50, 500, 5000):
-        measure("annotators", K, crowds.simulated(base, n_annotators=K))
+        measure("annotators", K, arrays.simulated(base, n_annotators=K))
     if plot is not None:
         Path(plot).write_text(svg(lines), encoding="utf-8")
 
@@ -308,7 +308,7 @@ def large_documents(n_tokens: int) -> Iterator[Document]:
     tags = tags_of(3)
     number = made = 0
     while made < n_tokens:
-        encoded = crowds.simulated(min(1_000_000, n_tokens - made), tags=tags, seed=number)
+        encoded = arrays.simulated(min(1_000_000, n_tokens - made), tags=tags, seed=number)
         who, label = (column[encoded.event_cell].reshape(-1, 5) for column in encoded.cells[::2][:2])
         for first, last in zip(encoded.doc_start[:-1].tolist(), encoded.doc_start[1:].tolist(), strict=True):
             given = {
