@@ -23,6 +23,7 @@ Floats = NDArray[np.float64]
 
 _SHIFT = 8.0
 _BLOCK = 1 << 13  # so many numbers, and what is computed on the way, stay in a core's cache
+_MOST_BLOCKS = 8  # of those at a time: the more cores, the longer each must leave the interpreter to the others
 _PSI = (1 / 12, -1 / 120, 1 / 252, -1 / 240, 1 / 132, -691 / 32760, 1 / 12)
 _GAMMALN = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 156)
 
@@ -48,7 +49,8 @@ def gammaln(x: Floats) -> Floats:
 def _blockwise(function: Callable[[Floats, Floats], None], x: Floats) -> Floats:
     flat = np.ascontiguousarray(x, np.float64).reshape(-1)
     out = np.empty_like(flat)
-    blocks = [slice(first, first + _BLOCK) for first in range(0, len(flat), _BLOCK)]
+    size = _BLOCK * min(max(_cores() // 2, 1), _MOST_BLOCKS)
+    blocks = [slice(first, first + size) for first in range(0, len(flat), size)]
 
     def compute(block: slice) -> None:
         with np.errstate(divide="ignore"):
@@ -60,8 +62,13 @@ def _blockwise(function: Callable[[Floats, Floats], None], x: Floats) -> Floats:
 
 
 @cache
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@cache
 def _threads() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
+    return ThreadPoolExecutor(_cores())
 
 
 def _series(inverse: Floats, coefficients: tuple[float, ...]) -> Floats:
