@@ -161,6 +161,8 @@ def choose(
     if len(np.unique(group)) < len(group):
         encoded = first_of_each(encoded, group)
     hidden = hide(encoded, known=prepared.known, seed=settings.seed or 0)
+    if hidden is None and "temper" in free:  # nobody shares a document, so nobody shares its mistakes
+        usual = replace(usual, temper=1.0)
     if hidden is None or len(hidden.spans.start) < _ENOUGH_SPANS:
         return Choice(usual, AS_STATED, names, group, (), None, None, None)
     engines = _Engines(
