@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from quorate import report, score, simulate
+    from quorate.active import simulate_active
+    from quorate.advice import next_labels
     from quorate.api import BSC, CRFMA, METHODS, BestWorker, MajorityVote, WorstWorker, aggregate, load
     from quorate.corpus import Corpus, Document
     from quorate.decode import Consensus, ConsensusSpan, Result
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from quorate.people import Profile
     from quorate.samples import sample
     from quorate.stored import read
+    from quorate.streaming import batches, fit_stream
     from quorate.tags import Scheme, Span, TagSet
 
 __version__ = "0.1.0"
@@ -61,17 +64,23 @@ __all__ = [
     "WorstWorker",
     "aggregate",
     "aggregate_layers",
+    "batches",
+    "fit_stream",
     "load",
+    "next_labels",
     "read",
     "read_layers",
     "report",
     "sample",
     "score",
     "simulate",
+    "simulate_active",
 ]
 
 # Names are loaded on first use: ``import quorate`` costs nothing that is not asked for.
 _HOMES = {
+    "quorate.active": ("simulate_active",),
+    "quorate.advice": ("next_labels",),
     "quorate.api": ("BSC", "CRFMA", "METHODS", "BestWorker", "MajorityVote", "WorstWorker", "aggregate", "load"),
     "quorate.corpus": ("Corpus", "Document"),
     "quorate.decode": ("Consensus", "ConsensusSpan", "Result"),
@@ -89,6 +98,7 @@ _HOMES = {
     "quorate.people": ("Profile",),
     "quorate.samples": ("sample",),
     "quorate.stored": ("read",),
+    "quorate.streaming": ("batches", "fit_stream"),
     "quorate.tags": ("Scheme", "Span", "TagSet"),
 }
 _MODULES = ("report", "score", "simulate")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Self
 
@@ -19,10 +20,19 @@ from quorate.crf_ma import CRFMA
 from quorate.decode import Result
 from quorate.encode import Cells, Encoded, encode, encode_known
 from quorate.errors import InputError, ModelFileError, SettingsError
-from quorate.estimators import Estimator, Known, Prepared, ProgressCallback, checked_threads, meta_of, prepare
+from quorate.estimators import (
+    Estimator,
+    Known,
+    Prepared,
+    ProgressCallback,
+    checked_threads,
+    meta_of,
+    prepare,
+)
+from quorate.history import Past, WithHistory, past_cells
 from quorate.infer import vb
 from quorate.infer.condense import condense
-from quorate.infer.engine import Decoded, Engine, Tables, ThreadsEngine, cell_counts_of
+from quorate.infer.engine import Decoded, Engine, Tables, ThreadsEngine
 from quorate.infer.engines import EngineName, engine_named
 from quorate.infer.truth import Chain
 from quorate.models import model_of, parts_of
@@ -34,6 +44,7 @@ from quorate.taggers import TaggerChoice, make_tagger, tagger_name
 from quorate.tags import Invalid, Scheme, TagSet
 from quorate.teaching import TAGGER, Lesson, in_rounds, joined, teach
 from quorate.trust import AS_STATED, Calibration
+from quorate.updating import Kept, Updatable, as_one
 
 __all__ = [
     "BSC",
@@ -61,7 +72,7 @@ _NOT_THE_MODELS = (
 )  # parameters that decide nothing of the outcome
 
 
-class BSC(Estimator):
+class BSC(Updatable):
     """Bayesian sequence combination: a hidden Markov model of the truth and a model of each annotator, in one fit.
 
     ``annotator`` is ``acc``, ``spam``, ``cv``, ``cm`` or ``seq``; ``truth`` is ``markov``, ``independent`` or
@@ -116,21 +127,35 @@ class BSC(Estimator):
         self.decode, self.invalid, self.scheme = decode, invalid, scheme
         self.threads, self.engine, self.cluster, self.probabilities = threads, engine, cluster, probabilities
 
-    def fit(self, corpus: Corpus, *, known: Known = None, progress: ProgressCallback | None = None) -> Self:
+    def fit(
+        self,
+        corpus: Corpus,
+        *,
+        known: Known = None,
+        progress: ProgressCallback | None = None,
+        history: BSC | None = None,
+    ) -> Self:
         """Learn annotators, truth and text from a corpus, with ``known`` labels clamped; returns self.
 
-        ``progress`` is called after every pass with a :class:`quorate.infer.vb.Progress`.
+        ``progress`` is called after every pass with a :class:`quorate.infer.vb.Progress`. What another model,
+        ``history``, learned of the annotators is their prior here; they are matched by name.
         """
         settings = self.checked_settings()
-        return self.fit_prepared(prepare(corpus, settings.scheme, settings.invalid, known), progress)
+        return self.fit_prepared(prepare(corpus, settings.scheme, settings.invalid, known), progress, history)
 
-    def fit_prepared(self, prepared: Prepared, progress: ProgressCallback | None = None) -> Self:
+    def fit_prepared(
+        self, prepared: Prepared, progress: ProgressCallback | None = None, history: BSC | None = None
+    ) -> Self:
         """Like ``fit``, on a corpus that was prepared once for several fits."""
         settings, self.calibration_, self.choice_ = self.checked_settings(), AS_STATED, None
         self.lessons_: tuple[Lesson, ...] = ()
         self._group: list[int] = []  # of annotators who say the same; empty if nobody does
         encoded = prepared.encoded
         free = settings_left_open(self.get_params())
+        past = None if history is None else history.past
+        if past is not None and "annotator" in free:
+            free = tuple(name for name in free if name != "annotator")
+            settings = replace(settings, annotator=past.model)
         if free:
             told = None if progress is None else _choice_progress(progress)
             threads = checked_threads(self.threads)
@@ -140,7 +165,7 @@ class BSC(Estimator):
                 self._group = self.choice_.group.tolist()
                 encoded = count_as_one(encoded, self.choice_.group)
         if self.tagger is None:
-            return self._fit_once(prepared, encoded, settings, progress)
+            return self._fit_once(prepared, encoded, settings, progress, past)
         tagger, shown = make_tagger(self.tagger, prepared.tagset), in_rounds(progress)
 
         def consensus(path: NDArray[np.int32] | None) -> NDArray[np.float64]:
@@ -150,7 +175,8 @@ class BSC(Estimator):
                 if encoded is not prepared.encoded:
                     weighed = joined(encoded, TAGGER, path)
             after_pass = shown.fit if shown else None
-            return self._fit_once(prepared._replace(encoded=said), weighed, settings, after_pass).result_.posterior
+            fitted = self._fit_once(prepared._replace(encoded=said), weighed, settings, after_pass, past)
+            return fitted.result_.posterior
 
         report = shown.teach if shown else None
         self.lessons_ = teach(prepared.corpus, encoded, tagger, consensus, seed=self.seed or 0, progress=report)
@@ -158,15 +184,24 @@ class BSC(Estimator):
         return self
 
     def _fit_once(
-        self, prepared: Prepared, encoded: Encoded, settings: Settings, progress: ProgressCallback | None
+        self,
+        prepared: Prepared,
+        encoded: Encoded,
+        settings: Settings,
+        progress: ProgressCallback | None,
+        past: Past | None,
     ) -> Self:
         """One fit to what was said, as weighed in ``encoded``."""
         corpus, tagset, _, clamped = prepared
+        blank = model_of(settings, tagset, encoded, trust_of(encoded.annotators, corpus.profiles))
+        if past is not None:
+            seen = past_cells(past, settings.annotator, tagset, encoded.annotators, encoded.cells.n_previous)
+            blank = replace(blank, annotators=WithHistory.around(blank.annotators, *seen))
         with closing(self._engine(corpus, encoded, clamped)) as engine:
             fit_engine, cells = self._condensed(settings, encoded, clamped) or (engine, encoded.cells)
             fitted = vb.fit(
                 fit_engine,
-                model_of(settings, tagset, encoded, trust_of(encoded.annotators, corpus.profiles)),
+                blank,
                 cells,
                 start=settings.start,
                 max_passes=settings.max_passes,
@@ -177,14 +212,8 @@ class BSC(Estimator):
             )
             self.settings_, self.tagset_, self.trace_, self.profiles_ = settings, tagset, fitted.trace, corpus.profiles
             self._model, self._names, self._words = fitted.model, encoded.annotators, encoded.words
-            decoded = self._decoded(engine, encoded, as_one=encoded is not prepared.encoded)
-        said = decoded.cells
-        if (
-            encoded is not prepared.encoded and decoded.posterior is not None
-        ):  # whoever counts as one with others is still judged by all they said
-            said = cell_counts_of(prepared.encoded, decoded.posterior)
-        self.annotators_ = summarise(prepared.encoded, said, fitted.model.annotators)
-        self.result_ = self._result(corpus, encoded, decoded, trace=fitted.trace)
+            self._kept = Kept(fitted_to=(corpus, encoded.doc_start, clamped), group=self._group)
+            self._conclude(corpus, prepared.encoded, encoded, engine)
         self.meta_ = {"method": self.method or f"bsc-{settings.annotator.value}"} | {
             **meta_of(corpus, encoded, clamped, settings.plain()),
             "calibration": self.calibration_._asdict(),
@@ -210,11 +239,7 @@ class BSC(Estimator):
         encoded = encode(
             corpus, self.tagset_, invalid=self.settings_.invalid, annotators=self._names, words=self._words
         )
-        if not self._group:
-            return encoded
-        strangers = len(encoded.annotators) - len(self._group)
-        group = [*self._group, *range(max(self._group) + 1, max(self._group) + 1 + strangers)]
-        return count_as_one(encoded, np.array(group))
+        return as_one(encoded, self._group)
 
     def sharpened(self, encoded: Encoded) -> tuple[Tables, Chain]:
         """What the output pass reads, for a corpus that ``encoded`` gave."""
@@ -265,6 +290,7 @@ class BSC(Estimator):
             settings.temper,
         )
         model.annotators_ = AnnotatorSummaries(model._names, arrays["summary"], model._model.annotators)
+        model._kept = Kept(group=model._group, whole=False, earlier=arrays["summary"])
         return model
 
     def checked_settings(self) -> Settings:
@@ -322,10 +348,6 @@ class BSC(Estimator):
             self.calibration_,
             self.choice_,
         )
-
-    def _check_fitted(self) -> None:
-        if not hasattr(self, "_model"):
-            raise SettingsError("this model has not been fitted yet (call fit first)")
 
 
 class MajorityVote(Estimator):

@@ -17,7 +17,7 @@ from quorate.errors import InputError, SettingsError
 from quorate.infer import vb
 from quorate.tags import Invalid, Scheme, TagSet
 
-__all__ = ["Estimator", "Known", "Prepared", "ProgressCallback", "checked_threads", "meta_of", "prepare"]
+__all__ = ["Estimator", "Known", "Prepared", "ProgressCallback", "checked_threads", "known_tags", "meta_of", "prepare"]
 
 Known = Literal["inline"] | Mapping[str, Sequence[Tag]] | None
 """Known labels: none, the corpus's own gold, or tags by document id."""
@@ -89,7 +89,7 @@ def prepare(corpus: Corpus, scheme: Scheme | None, invalid: Invalid, known: Know
         raise SettingsError(f"a Corpus is needed, not {type(corpus).__name__} (quorate.read gives one from files)")
     if not len(corpus):
         raise InputError("the corpus has no document")
-    given = _known_tags(corpus, known)
+    given = known_tags(corpus, known)
     tagset = corpus.tagset(scheme, known=(tag for tags in given.values() for tag in tags))
     encoded = encode(corpus, tagset, invalid=invalid)
     clamped = encode_known(corpus, tagset, given, invalid) if given else None
@@ -113,7 +113,8 @@ def meta_of(
     }
 
 
-def _known_tags(corpus: Corpus, known: Known) -> Mapping[str, Sequence[Tag]]:
+def known_tags(corpus: Corpus, known: Known) -> Mapping[str, Sequence[Tag]]:
+    """Known labels by document id, whichever way they were given."""
     if known is None:
         return {}
     if isinstance(known, str):

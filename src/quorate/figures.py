@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from quorate.decode import Consensus
     from quorate.infer.vb import Trace
 
-__all__ = ["FORMATS", "annotators_figure", "document_figure", "kind_of", "save", "trace_figure"]
+__all__ = ["FORMATS", "annotators_figure", "document_figure", "empty_figure", "kind_of", "save", "trace_figure"]
 
 Floats = NDArray[np.float64]
 
@@ -36,7 +36,7 @@ _MOST_LABELS = 25
 _TOKENS_A_LINE = 16
 
 
-def _figure(width: float, height: float) -> Figure:
+def empty_figure(width: float, height: float) -> Figure:
     """An empty figure that no window or global state knows of."""
     try:
         from matplotlib.figure import Figure
@@ -97,7 +97,7 @@ def annotators_figure(
         titles = [f"Group {n + 1} ({size})" for n, size in enumerate(found.sizes)]
     rows = _previous_rows(matrices.shape[1], labels, previous)
     side = max(1.7, 0.26 * len(labels) + 0.5)
-    figure = _figure(side * len(titles) + 0.9, side * len(rows) + 0.7)
+    figure = empty_figure(side * len(titles) + 0.9, side * len(rows) + 0.7)
     for row, (number, before) in enumerate(rows):
         for column, title in enumerate(titles):
             place = (len(rows), len(titles), row * len(titles) + column + 1)
@@ -190,7 +190,7 @@ def document_figure(consensus: Consensus, tagset: TagSet) -> Figure:
         (first, min(first + _TOKENS_A_LINE, len(tokens))) for first in range(0, max(len(tokens), 1), _TOKENS_A_LINE)
     ]
     tall = len(versions) + 2.2
-    figure = _figure(11, 0.3 * tall * len(lines) + 0.5)
+    figure = empty_figure(11, 0.3 * tall * len(lines) + 0.5)
     axes = figure.add_subplot(1, 1, 1)
     for number, (first, last) in enumerate(lines):
         top = -number * tall
@@ -236,7 +236,7 @@ def trace_figure(trace: Trace) -> Figure:
     >>> len(trace_figure(Trace((-9.0, -8.5), StopReason.MAX_PASSES, (-8.5,), 0.1)).axes)
     1
     """
-    figure = _figure(5, 3)
+    figure = empty_figure(5, 3)
     from matplotlib.ticker import MaxNLocator
 
     axes = figure.add_subplot(1, 1, 1)

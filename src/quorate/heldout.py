@@ -32,6 +32,7 @@ __all__ = [
     "document_of",
     "hide",
     "marked_spans",
+    "only_documents",
     "without",
 ]
 
@@ -223,7 +224,7 @@ def hide(encoded: Encoded, *, known: NDArray[np.int32] | None = None, seed: int 
     was_hidden = np.isin(span_pair, pair)
     sure = gone & _sure(encoded)
     rest = without(encoded, token, gone)
-    sample = _only(rest, chosen)
+    sample = only_documents(rest, chosen)
     shift = np.zeros(encoded.n_docs, np.int64)  # from tokens of the corpus to those of the sample
     shift[chosen] = sample.doc_start[:-1] - encoded.doc_start[chosen]
     hidden_spans = spans.where(was_hidden)
@@ -273,7 +274,7 @@ def without(encoded: Encoded, token: Integers, gone: NDArray[np.bool_]) -> Encod
     )
 
 
-def _only(encoded: Encoded, documents: Integers) -> Encoded:
+def only_documents(encoded: Encoded, documents: Integers) -> Encoded:
     """Some of the documents, with the same annotators, words and cells."""
     lengths = np.diff(encoded.doc_start)[documents]
     doc_start = np.concatenate([[0], np.cumsum(lengths)])

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
+
+import numpy as np
 
 from quorate.encode import Encoded
 from quorate.infer import vb
@@ -21,7 +24,7 @@ from quorate.people import Trust
 from quorate.settings import AnnotatorModel, Inference, Settings, TruthModel, Zeros
 from quorate.tags import Invalid, TagSet
 
-__all__ = ["Parts", "model_of", "parts_of"]
+__all__ = ["Parts", "model_of", "parts_of", "with_more_words"]
 
 _TRUTHS: dict[TruthModel, type[Truth]] = {
     TruthModel.MARKOV: Markov,
@@ -68,3 +71,11 @@ def parts_of(settings: Settings, tagset: TagSet, n_annotators: int, n_words: int
 def model_of(settings: Settings, tagset: TagSet, encoded: Encoded, trust: Trust) -> vb.Model:
     """The model before any data, for a corpus."""
     return vb.Model(*parts_of(settings, tagset, len(encoded.annotators), len(encoded.words), trust), settings.temper)
+
+
+def with_more_words(model: vb.Model, n_words: int) -> vb.Model:
+    """The same model, in which words that it has not met come after those that it has."""
+    if model.text is None:
+        return model
+    more = np.zeros((n_words - len(model.text.counts), model.text.counts.shape[1]))
+    return replace(model, text=model.text.updated(np.concatenate([model.text.counts, more])))

@@ -67,6 +67,19 @@ class AnnotatorSummaries(Sequence[AnnotatorSummary]):
             number,
         )
 
+    def with_earlier(self, table: Floats) -> AnnotatorSummaries:
+        """Together with an earlier table ``[3, K']`` of the first K' of them: means, weighed by labels."""
+        before = np.zeros_like(self.table)
+        before[:, : table.shape[1]] = table
+        labels = before[0] + self.labels
+        means = [
+            np.nan_to_num(old) * before[0] + np.nan_to_num(new) * self.labels
+            for old, new in zip(before[1:], self.table[1:], strict=True)
+        ]
+        share = np.divide(means, labels, out=np.zeros((2, len(labels))), where=labels > 0)
+        share[0, labels == 0] = np.nan
+        return AnnotatorSummaries(self.names, np.vstack([labels, share]), self._model)
+
     def __contains__(self, key: object) -> bool:
         return key in self._numbers
 

@@ -13,9 +13,9 @@ from quorate import score
 from quorate.api import BSC, Prepared, estimator, prepare
 from quorate.comparison import scored_positions
 from quorate.corpus import Corpus
-from quorate.errors import InputError, SettingsError
-from quorate.files import written_whole
+from quorate.errors import SettingsError
 from quorate.infer.engine import available_threads
+from quorate.resumable import Store
 from quorate.tags import Scheme
 
 __all__ = ["DEFAULT_GRID", "GOALS", "Trial", "Tuned", "tune"]
@@ -88,9 +88,11 @@ def tune(
     prepared = prepare(corpus, settings.scheme, settings.invalid)
     if prepared.tagset.scheme is Scheme.PLAIN and goal != "cee":
         raise SettingsError("plain tags mark no spans to score (use the goal cee)")
-    store = _Store(results, {"method": method, "fixed": dict(fixed or {}), "split": split, "inputs": corpus.digests})
-    done = [store.trials[key] for key in map(_key, points) if key in store.trials]
-    waiting = [point for point in points if _key(point) not in store.trials]
+    head = {"method": method, "fixed": dict(fixed or {}), "split": split, "inputs": corpus.digests}
+    store = Store(results, head, "trials")
+    known = _trials(store)
+    done = [known[key] for key in map(_key, points) if key in known]
+    waiting = [point for point in points if _key(point) not in known]
     workers = jobs or available_threads()
     if workers < 1:
         raise SettingsError(f"jobs must be 1 or more, not {workers}")
@@ -99,7 +101,7 @@ def tune(
         running = [pool.submit(_trial, prepared, chosen, method, fixed or {}, point) for point in waiting]
         for finished in as_completed(running):
             done.append(finished.result())
-            store.add(done[-1])
+            store.add(done[-1]._asdict())
             if progress is not None:
                 progress(len(done), len(points), f"best {_shown(min(done, key=_rank(goal)), goal)}")
     finally:
@@ -153,29 +155,9 @@ def _key(point: Mapping[str, float]) -> str:
     return json.dumps(dict(point), sort_keys=True)
 
 
-class _Store:
-    """Trials in a file, a line each, under a head that says of what: so that an interrupted search goes on."""
-
-    def __init__(self, path: str | Path | None, head: dict[str, Any]) -> None:
-        self.path = None if path is None else Path(path)
-        self.trials: dict[str, Trial] = {}
-        if self.path is None:
-            return
-        lines = self.path.read_text(encoding="utf-8").splitlines(keepends=True) if self.path.exists() else []
-        if lines and not lines[-1].endswith("\n"):  # cut off in the middle of a line
-            lines.pop()
-        try:
-            records = [json.loads(line) for line in lines]
-            if records and records[0] != json.loads(json.dumps(head)):
-                raise InputError("holds trials of other data or settings (give another file)", where=str(path))
-            trials = [Trial(**record) for record in records[1:]]
-        except (ValueError, TypeError):
-            raise InputError("is not a file of trials, or a damaged one (delete it)", where=str(path)) from None
-        self.trials = {_key(trial.settings): trial for trial in trials}
-        with written_whole(self.path) as stream:
-            stream.write("".join(lines or [json.dumps(head) + "\n"]).encode())
-
-    def add(self, trial: Trial) -> None:
-        if self.path is not None:
-            with self.path.open("a", encoding="utf-8") as stream:
-                stream.write(json.dumps(trial._asdict()) + "\n")
+def _trials(store: Store) -> dict[str, Trial]:
+    """The trials of a file, by their settings."""
+    try:
+        return {_key(record["settings"]): Trial(**record) for record in store.records}
+    except (KeyError, TypeError, ValueError):
+        raise store.damaged() from None

@@ -8,11 +8,11 @@ from typing import Annotated
 import typer
 
 import quorate
-from quorate.cli import combine, convert, data, label_studio, measure, show
+from quorate.cli import ask, combine, convert, data, label_studio, measure, show
 from quorate.cli.common import app
 from quorate.errors import QuorateError
 
-__all__ = ["app", "combine", "convert", "data", "label_studio", "main", "measure", "show"]
+__all__ = ["app", "ask", "combine", "convert", "data", "label_studio", "main", "measure", "show"]
 
 
 def main() -> None:

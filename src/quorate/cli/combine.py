@@ -90,6 +90,14 @@ def aggregate(
             rich_help_panel=_DATA,
         ),
     ] = "none",
+    history: Annotated[
+        str | None,
+        typer.Option(
+            metavar="MODEL",
+            help="A saved model of an earlier project: what it learned of annotators is their prior here.",
+            rich_help_panel=_DATA,
+        ),
+    ] = None,
     annotator: Annotated[
         str | None,
         typer.Option(
@@ -252,14 +260,16 @@ def aggregate(
     if (accept is None) != (review is None):
         raise SettingsError("--accept and --review go together: a precision, and a file for the documents below it")
     check_outputs(inputs, [output, review, save, meta, report], to)
+    past = None if history is None else _history(history, model, method)
     if layers not in ("none", "auto"):
         raise SettingsError(f"--layers {layers!r} is not known (one of: none, auto)")
     if layers == "auto":
         found = reading.layers(inputs)
         if len(found) > 1:
-            if any(each is not None for each in (save, accept, report)) or known not in ("none", "inline"):
+            if any(each is not None for each in (save, accept, report, history)) or known not in ("none", "inline"):
                 raise SettingsError(
-                    f"{len(found)} layers are not saved, accepted, reported or known from files (take one by one)"
+                    f"{len(found)} layers are not saved, accepted, reported, known from files or given a history "
+                    "(take one by one)"
                 )
             _aggregate_layers(found, method, {**tuned, **given}, known, output, to, probabilities, meta, quiet)
             return
@@ -268,7 +278,7 @@ def aggregate(
         corpus = reading.corpus(inputs)
     labels_known = known_labels(known, corpus)
     with fit_progress(quiet) as after_pass:
-        model.fit(corpus, known=labels_known, progress=after_pass)
+        model.fit(corpus, known=labels_known, progress=after_pass, **past or {})
     if known not in ("none", "inline"):
         model.meta_["inputs"] |= {known: digest_of(known)}
     if save is not None and isinstance(model, BSC | CRFMA):
@@ -417,6 +427,17 @@ def known_labels(known: str, corpus: Corpus) -> Known:
     if known == "none":
         return None
     return "inline" if known == "inline" else read_known(known, corpus)
+
+
+def _history(path: str, model: Any, method: str) -> dict[str, Any]:
+    """The option of a fit for an earlier project's model."""
+    from quorate.api import BSC
+
+    past = quorate.load(path)
+    if not isinstance(model, BSC) or not isinstance(past, BSC):
+        whose = f"method {method!r}" if not isinstance(model, BSC) else f"the model in {path}"
+        raise SettingsError(f"{whose} has no annotators that a history could be of (leave out --history)")
+    return {"history": past}
 
 
 def make_report(

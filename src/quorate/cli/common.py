@@ -125,16 +125,21 @@ class Reading:
 
 
 def reads(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options of reading; it takes them as one parameter, ``reading``."""
+    """Give a command the options of reading; it takes them as one parameter, ``reading``.
+
+    An option that the command has itself, under the same name, is left to it.
+    """
     own = inspect.signature(command, eval_str=True)
     kind = inspect.Parameter.KEYWORD_ONLY
     parameters = [each.replace(kind=kind) for each in own.parameters.values() if each.name != "reading"]
-    for name, annotation in _READING.items():
+    shared = [name for name in _READING if name not in own.parameters]
+    for name in shared:
+        annotation = _READING[name]
         default = None if name != "predictions" else False
         parameters.append(inspect.Parameter(name, kind, default=default, annotation=annotation))
 
     def run(**values: Any) -> None:
-        command(reading=Reading({name: values.pop(name) for name in _READING}), **values)
+        command(reading=Reading({name: values.pop(name) for name in shared}), **values)
 
     run.__name__, run.__doc__ = command.__name__, command.__doc__
     run.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]

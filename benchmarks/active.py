@@ -1,0 +1,39 @@
+"""The active-learning experiment of the paper on NER: every method by least confidence, then our strategies.
+
+Runs are kept in a file as they end, so that it can be interrupted and goes on: ``benchmarks/active.py runs.jsonl``.
+Repeats are added to all a few at a time, so that what there is at any time can be compared.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import quorate
+from quorate.active import Plan, simulate_active
+
+DATA = Path(__file__).resolve().parents[2] / "shared" / "data" / "ner.jsonl.gz"
+PLAN = Plan(initial=500, batch=500, max_labels=10_000)
+PARTS = [
+    (["mv", "ds", "ibcc", "hmm-crowd", "bsc-cv", "bsc-seq", "auto"], ["least-confidence"]),
+    (["bsc-seq"], ["random", "information"]),
+    (["auto"], ["random", "information"]),
+    (["bsc-seq"], ["sequence-entropy", "token-entropy", "least-confidence-per-token"]),
+]
+
+
+def main(results: str) -> None:
+    corpus = quorate.read(DATA)
+
+    def told(done: int, total: int, note: str) -> None:
+        print(f"{done}/{total} {note}", flush=True)
+
+    for repeats in (2, 4, 6, 8, 10):
+        for methods, strategies in PARTS:
+            simulate_active(
+                corpus, methods, strategies, repeats=repeats, plan=PLAN, split="test", results=results, progress=told
+            )
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

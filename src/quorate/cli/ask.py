@@ -1,0 +1,289 @@
+"""Commands that say what to have labelled next: next, simulate-active."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+import quorate
+from quorate.cli.common import Inputs, Quiet, Reading, Threads, app, bar, reads, say
+from quorate.cli.tables import print_table
+from quorate.errors import InputError, SettingsError
+
+if TYPE_CHECKING:
+    from quorate.active import Curve, Simulation
+    from quorate.advice import Advice
+
+_COLUMNS = ("document", "annotator", "gain", "cost", "score", "confidence", "labels")
+
+
+@app.command(
+    "next",
+    epilog="Examples:\n\n"
+    "quorate next crowd.jsonl -n 20\n\n"
+    "quorate next crowd.jsonl --model crowd.quorate --annotators ann,bob --cost prices.csv --as csv -o tomorrow.csv\n\n"
+    "quorate next crowd.jsonl --strategy least-confidence --per-document-max 5 --exclude done.txt",
+)
+@reads
+def next_(
+    inputs: Inputs,
+    model: Annotated[
+        str | None,
+        typer.Option(metavar="MODEL", help="A file that 'aggregate --save' wrote; fitted to the input if not given."),
+    ] = None,
+    n: Annotated[int, typer.Option("-n", "--number", help="How many documents to ask for.")] = 20,
+    strategy: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="information, least-confidence, least-confidence-per-token, token-entropy, sequence-entropy, random.",
+        ),
+    ] = "information",
+    annotators: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAMES|FILE",
+            help="Whom to ask, parted by commas; everyone if not given. Or, as elsewhere, JSON with kinds and trust.",
+        ),
+    ] = None,
+    cost: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="What a document costs with each: CSV with columns annotator, cost."),
+    ] = None,
+    per_document_max: Annotated[
+        int | None, typer.Option(help="Ask for no document that has so many annotators.")
+    ] = None,
+    exclude: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Documents not to ask for: their ids, one a line.")
+    ] = None,
+    diversity: Annotated[
+        float, typer.Option(help="How far a document like one already chosen is passed over, 0 to 1.")
+    ] = 0.5,
+    enough: Annotated[
+        float, typer.Option(help="Points of F1, for a label of every document, below which to stop.")
+    ] = 0.5,
+    seed: Annotated[int, typer.Option(help="For the random strategy, and for draws.")] = 0,
+    shape: Annotated[str, typer.Option("--as", metavar="SHAPE", help="table, jsonl or csv.")] = "table",
+    output: Annotated[
+        str, typer.Option("--output", "-o", metavar="FILE", help="Where the list goes; - for standard output.")
+    ] = "-",
+    threads: Threads = None,
+    quiet: Quiet = False,
+    *,
+    reading: Reading,
+) -> None:
+    """Say which documents to have labelled next, and by whom; or that it is time to stop."""
+    from quorate.advice import next_labels
+    from quorate.api import BSC
+    from quorate.files import check_can_write
+
+    if shape not in ("table", "jsonl", "csv"):
+        raise SettingsError(f"--as {shape!r} is not known (one of: table, jsonl, csv)")
+    check_can_write(output)
+    fitted = None
+    if model is not None:
+        loaded = quorate.load(model)
+        if not isinstance(loaded, BSC):
+            raise SettingsError(f"{model}: a model of this kind cannot say what to ask for (fit one by another method)")
+        fitted = loaded.set_params(threads=threads)
+    if annotators is not None and Path(annotators).is_file():
+        reading.options["annotators"], annotators = annotators, None
+    advice = next_labels(
+        reading.corpus(inputs),
+        fitted,
+        n=n,
+        strategy=strategy,
+        annotators=None if annotators is None else _names(annotators),
+        cost=None if cost is None else _read_costs(cost),
+        per_document_max=per_document_max,
+        exclude=() if exclude is None else _read_ids(exclude),
+        diversity=diversity,
+        enough=enough / 100,
+        seed=seed,
+    )
+    _write_advice(advice, shape, output)
+    if not quiet:
+        say(_verdict(advice))
+
+
+@app.command(
+    epilog="Examples:\n\n"
+    "quorate simulate-active crowd.jsonl --methods mv,bsc-seq,auto --results runs.jsonl --figure curves.svg\n\n"
+    "quorate simulate-active crowd.jsonl --methods bsc-seq --strategies random,information --batch 100"
+)
+@reads
+def simulate_active(
+    inputs: Inputs,
+    methods: Annotated[str, typer.Option(metavar="NAMES", help="Parted by commas; see 'quorate methods'.")] = (
+        "mv,bsc-seq,auto"
+    ),
+    strategies: Annotated[
+        str, typer.Option(metavar="NAMES", help="Parted by commas; those of 'quorate next'.")
+    ] = "least-confidence",
+    repeats: Annotated[int, typer.Option(help="Runs of each, with other initial labels.")] = 10,
+    initial: Annotated[int, typer.Option(help="Labels to begin with.")] = 500,
+    batch: Annotated[int, typer.Option(help="Documents asked for between two fits.")] = 500,
+    max_labels: Annotated[int, typer.Option(help="Labels to end with.")] = 10_000,
+    passes: Annotated[int, typer.Option(help="Passes of each fit.")] = 5,
+    go_on: Annotated[bool, typer.Option("--go-on", help="Start each fit from the one before, not from votes.")] = False,
+    split: Annotated[str | None, typer.Option(metavar="NAME", help="Score only documents of this split.")] = None,
+    seed: Annotated[int, typer.Option(help="Of the initial labels.")] = 0,
+    results: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Keep runs here as they end, and go on from there.")
+    ] = None,
+    figure: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Draw the curves: .png, .svg or .pdf (needs the extra plot).")
+    ] = None,
+    table: Annotated[str | None, typer.Option(metavar="FILE", help="Write all points of the curves as CSV.")] = None,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print a Markdown table.")] = False,
+    jobs: Annotated[int | None, typer.Option(help="Runs at the same time; all cores if not given.")] = None,
+    quiet: Quiet = False,
+    *,
+    reading: Reading,
+) -> None:
+    """Replay a crowd with all labels known: how good is each method when labels are asked for one batch at a time?"""
+    from quorate.active import Plan
+    from quorate.active import simulate_active as run_all
+    from quorate.files import check_can_write, written_whole
+
+    for place in (figure, table, results):
+        if place is not None:
+            check_can_write(place)
+    if figure is not None:
+        from quorate.figures import empty_figure, kind_of
+
+        kind_of(figure)
+        empty_figure(1, 1)  # says now, not after a long run, if matplotlib is missing
+    plan = Plan(initial, batch, max_labels, passes, seed, go_on)
+    corpus = reading.corpus(inputs)
+    with bar("simulating", quiet) as report:
+        found = run_all(
+            corpus,
+            _names(methods),
+            _names(strategies),
+            repeats=repeats,
+            plan=plan,
+            split=split,
+            results=results,
+            jobs=jobs,
+            progress=report,
+        )
+    if table is not None:
+        with written_whole(table) as stream:
+            stream.write(_points(found).encode())
+    if figure is not None:
+        from quorate.curves import curves_figure
+        from quorate.figures import save
+
+        save(curves_figure(found), figure)
+    print_table(*_curve_table(found.curves), markdown=markdown)
+    where = f" of split {split}" if split else ""
+    print(
+        f"\nF1 of documents{where}, mean of {repeats} runs ± standard deviation, by number of labels; CEE at the end."
+    )
+
+
+def _names(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def _lines(path: str) -> list[str]:
+    try:
+        with open(path, encoding="utf-8-sig") as stream:
+            return stream.read().splitlines()
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror or error}", where=path) from None
+    except UnicodeDecodeError:
+        raise InputError("is not a text file in UTF-8", where=path) from None
+
+
+def _read_ids(path: str) -> list[str]:
+    return [line.strip() for line in _lines(path) if line.strip()]
+
+
+def _read_costs(path: str) -> dict[str, float]:
+    reader = csv.DictReader(_lines(path))
+    if not {"annotator", "cost"} <= set(reader.fieldnames or ()):
+        raise InputError("has no columns 'annotator' and 'cost' in its first line", where=path)
+    costs: dict[str, float] = {}
+    for row in reader:
+        name = (row["annotator"] or "").strip()
+        try:
+            costs[name] = float(row["cost"] or "")
+        except ValueError:
+            raise InputError(
+                f"the cost of {name!r} is no number: {row['cost']!r}", where=f"{path}:{reader.line_num}"
+            ) from None
+    return costs
+
+
+def _write_advice(advice: Advice, shape: str, output: str) -> None:
+    from quorate.files import written_whole
+
+    if shape == "table" and output == "-":
+        rows = [_shown(suggestion) for suggestion in advice.suggestions]
+        print_table(
+            ["document", "annotator", "gain, bits", "cost", "score", "confidence", "labels"], rows, markdown=False
+        )
+        return
+    records = [suggestion._asdict() for suggestion in advice.suggestions]
+    with written_whole(output) as stream:
+        if shape == "jsonl":
+            for record in records:
+                stream.write(json.dumps(record, ensure_ascii=False).encode() + b"\n")
+        else:
+            stream.write(_as_csv(_COLUMNS, [list(record.values()) for record in records]).encode())
+
+
+def _shown(suggestion: Any) -> list[str]:
+    document, annotator, gain, cost, score, confidence, labels = suggestion
+    return [document, annotator, f"{gain:.2f}", f"{cost:g}", f"{score:.3g}", f"{confidence:.3f}", str(labels)]
+
+
+def _as_csv(columns: tuple[str, ...], rows: list[list[Any]]) -> str:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows(rows)
+    return text.getvalue()
+
+
+def _verdict(advice: Advice) -> list[str]:
+    change = advice.change
+    lines = [f"expected F1 now {100 * change.now:.1f}"]
+    if change.labels:
+        lines[0] += (
+            f"; by these {change.labels} labels {100 * change.mean:+.2f} points "
+            f"(90 %: {100 * change.low:+.2f} to {100 * change.high:+.2f})"
+        )
+    return [*lines, f"{'stop' if advice.stop else 'go on'}: {advice.reason}"]
+
+
+def _curve_table(curves: list[Curve]) -> tuple[list[str], list[list[str]]]:
+    """At most eight points of each curve."""
+    longest = max(curves, key=lambda curve: len(curve.labels))
+    step = max(1, -(-len(longest.labels) // 7))
+    places = sorted({*range(0, len(longest.labels), step), len(longest.labels) - 1})
+    rows = []
+    for curve in curves:
+        shown = [
+            f"{100 * curve.f1[place]:.1f} ± {100 * curve.f1_spread[place]:.1f}" if place < len(curve.labels) else "–"
+            for place in places
+        ]
+        rows.append([curve.method, curve.strategy, *shown, f"{curve.cee[-1]:.2f}"])
+    return ["method", "strategy", *(f"{longest.labels[place]:,}" for place in places), "CEE"], rows
+
+
+def _points(found: Simulation) -> str:
+    columns = ("method", "strategy", "repeats", "labels", "f1", "f1_sd", "cee", "cee_sd")
+    rows = [
+        [curve.method, curve.strategy, curve.repeats, int(labels), *(f"{value:.6f}" for value in values)]
+        for curve in found.curves
+        for labels, *values in zip(curve.labels, curve.f1, curve.f1_spread, curve.cee, curve.cee_spread, strict=True)
+    ]
+    return _as_csv(columns, rows)

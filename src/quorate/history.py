@@ -1,0 +1,160 @@
+"""What was learned of annotators in an earlier project, as prior of the next.
+
+Expected counts of the earlier fit are taken as labels that were seen once more: they add to the counts of every pass,
+and what they say of the parameters, Σ counts·E ln A, goes from the KL. Up to a constant, which is taken off, that is
+the KL to the prior with those counts in it; so the bound keeps its meaning and never falls.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quorate.encode import Cells
+from quorate.errors import SettingsError
+from quorate.formats.notes import some
+from quorate.infer.annotators import AnnotatorPrior, Annotators
+from quorate.infer.dirichlet import View
+from quorate.settings import AnnotatorModel
+from quorate.tags import TagSet
+
+__all__ = ["Past", "WithHistory", "merged_cells", "past_cells"]
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Past:
+    """The annotators of an earlier fit: their model, names, and posterior arrays, and the tags that it knew."""
+
+    model: AnnotatorModel
+    tagset: TagSet
+    names: tuple[str, ...]
+    arrays: dict[str, Floats]
+
+
+def merged_cells(one: Cells, keys: Integers) -> tuple[Cells, Integers, Integers]:
+    """Cells of both, and where the first ones and the others are among them."""
+    both = np.union1d(one.keys, keys)
+    row, label = np.divmod(both, one.n_labels)
+    annotator, previous = np.divmod(row, one.n_previous)
+    cells = one._replace(annotator=annotator, previous=previous, label=label)
+    return cells, np.searchsorted(both, one.keys), np.searchsorted(both, keys)
+
+
+@dataclass(frozen=True)
+class WithHistory:
+    """A model of annotators to whose counts those of an earlier project are added."""
+
+    inner: Annotators
+    cells: Cells
+    counts: Floats
+    constant: float = 0.0
+
+    @classmethod
+    def of(cls, prior: AnnotatorPrior, n_annotators: int) -> Self:
+        """Not to be made from a prior alone."""
+        raise NotImplementedError
+
+    @classmethod
+    def around(cls, inner: Annotators, cells: Cells, counts: Floats) -> Self:
+        """The model before any data of this project."""
+        start = cls(inner.updated(cells, counts), cells, counts)
+        return replace(start, constant=start.kl())
+
+    @property
+    def prior(self) -> AnnotatorPrior:
+        """What was believed before either project."""
+        return self.inner.prior
+
+    def log_lik(self, cells: Cells, view: View | None = None) -> Floats:
+        """As the model within."""
+        return self.inner.log_lik(cells, view)
+
+    def updated(self, cells: Cells, counts: Floats) -> Self:
+        """With these counts and the earlier ones."""
+        both, mine, past = merged_cells(cells, self.cells.keys)
+        total = np.zeros((len(both.label), counts.shape[1]))
+        total[mine] += counts
+        total[past] += self.counts
+        return replace(self, inner=self.inner.updated(both, total))
+
+    def kl(self) -> float:
+        """KL to the prior that holds the earlier counts."""
+        logs = self.inner.log_lik(self.cells)
+        said = float((self.counts[self.counts > 0] * logs[self.counts > 0]).sum())
+        return self.inner.kl() - said - self.constant
+
+    def matrix(self, annotator: int) -> Floats:
+        """As the model within."""
+        return self.inner.matrix(annotator)
+
+    def arrays(self) -> dict[str, Floats]:
+        """Of the model within: what is learned in both projects."""
+        return self.inner.arrays()
+
+    def restored(self, arrays: dict[str, Floats]) -> Self:
+        """With a posterior from a file."""
+        return replace(self, inner=self.inner.restored(arrays))
+
+    @cached_property
+    def labels(self) -> float:
+        """How many labels the history counts for."""
+        return float(self.counts.sum())
+
+
+def past_cells(
+    past: Past, model: AnnotatorModel, tagset: TagSet, names: tuple[str, ...], n_previous: int
+) -> tuple[Cells, Floats]:
+    """The counts of those who are in both projects, as cells of this one; one clear error if they do not fit."""
+    if past.model is not model:
+        raise SettingsError(
+            f"the history is of annotator model {past.model.value!r}, not {model.value!r} (give --annotator)"
+        )
+    missing = [label for label in tagset.labels if label not in past.tagset.index]
+    if past.tagset.scheme is not tagset.scheme or missing:
+        raise SettingsError(
+            f"the history is a model of other labels: it knows {some(list(past.tagset.labels), 9)} "
+            f"({past.tagset.scheme.value}), the input has {some(list(tagset.labels), 9)} ({tagset.scheme.value})"
+        )
+    if not set(names) & set(past.names):
+        raise SettingsError("nobody in the input is in the history (annotators are matched by name)")
+    J, P = len(tagset.labels), n_previous
+    annotator, previous, label, counts = _cells_of(past)
+    place = {name: number for number, name in enumerate(names)}
+    who = np.array([place.get(name, -1) for name in past.names])[annotator]
+    code = np.array([tagset.index.get(name, -1) for name in past.tagset.labels])
+    before = np.append(code, J)[previous]  # in the plain scheme the row after the last label is the start's
+    kept = (who >= 0) & (before >= 0) & (code[label] >= 0)
+    rows = counts[:, [past.tagset.index[name] for name in tagset.labels]][kept]
+    key = (who[kept] * P + before[kept]) * J + code[label[kept]]
+    order = np.argsort(key)
+    row, here = np.divmod(key[order], J)
+    return Cells(row // P, row % P, here, len(names), J, P), rows[order]
+
+
+def _cells_of(past: Past) -> tuple[Integers, Integers, Integers, Floats]:
+    """Annotator, previous label and label of every cell ``[G]`` that has counts, and those counts ``[G, J]``."""
+    counts, J, K = past.arrays["annotators"], len(past.tagset.labels), len(past.names)
+    if past.model is AnnotatorModel.SPAM:
+        raise SettingsError("an annotator model 'spam' cannot be a history (fit it with acc, cv, cm or seq)")
+    if past.model is AnnotatorModel.SEQ:
+        row, label = np.divmod(past.arrays["annotator_cells"].astype(np.int64), J)
+        P = J + (past.tagset.outside is None)
+        return row // P, row % P, label, counts
+    table = np.zeros((K, J, J))  # [k, label, truth]
+    if past.model is AnnotatorModel.CM:
+        table = counts.transpose(0, 2, 1)
+    elif past.model is AnnotatorModel.CV:  # all wrong labels are alike to it, so that any of them will do
+        each = np.arange(J)
+        table[:, each, each] = counts[:, :, 0]
+        table[:, (each + 1) % J, each] = counts[:, :, 1]
+    else:
+        table[:, 0, 0], table[:, 1, 0] = counts[:, 0], counts[:, 1]
+    annotator, label = np.divmod(np.arange(K * J), J)
+    return annotator, np.zeros(K * J, np.int64), label, table.reshape(K * J, J)

@@ -1,0 +1,181 @@
+"""`quorate next`, `simulate-active` and `aggregate --history` as people use them, and misuse them."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from quorate import Corpus, Document
+from quorate.cli import main
+from quorate.files import written_whole
+from quorate.formats.jsonl import write_corpus
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_path: Path) -> Run:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "100")
+
+    def call(*arguments: object) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["quorate", *map(str, arguments)])
+        code = 0
+        try:
+            main()
+        except SystemExit as stop:
+            code = int(stop.code or 0)
+        sys.stdout.flush()
+        out, err = capfd.readouterr()
+        return code, out, err
+
+    return call
+
+
+@pytest.fixture
+def crowd(tmp_path: Path, sample: Corpus) -> str:
+    """Sixty documents of the sample, and three that nobody has labelled."""
+    bare = [Document(f"bare{n}", one.tokens) for n, one in enumerate(sample.documents[60:63])]
+    with written_whole(tmp_path / "crowd.jsonl") as stream:
+        write_corpus(Corpus([*sample.documents[:60], *bare]), stream)
+    return "crowd.jsonl"
+
+
+@pytest.fixture
+def model(run: Run, crowd: str) -> str:
+    assert run("aggregate", crowd, "-o", "out.jsonl", "--method", "bsc-cm", "--save", "m.quorate", "-q")[0] == 0
+    return "m.quorate"
+
+
+def test_next_as_a_table(run: Run, crowd: str) -> None:
+    code, out, err = run("next", crowd, "-n", 4)
+    assert code == 0
+    assert len(out.splitlines()) == 5
+    assert "expected F1 now" in err
+    assert "go on: " in err or "stop: " in err
+
+
+def test_next_as_jsonl_and_csv(run: Run, crowd: str, model: str, sample: Corpus) -> None:
+    code, out, _ = run("next", crowd, "--model", model, "-n", 6, "--as", "jsonl")
+    assert code == 0
+    records = [json.loads(line) for line in out.splitlines()]
+    assert len({record["document"] for record in records}) == 6
+    for record in records:
+        if not record["document"].startswith("bare"):
+            assert record["annotator"] not in sample[record["document"]].annotations
+    assert run("next", crowd, "--model", model, "-n", 6, "--as", "csv", "-o", "list.csv")[0] == 0
+    rows = list(csv.DictReader(Path("list.csv").read_text().splitlines()))
+    assert [row["document"] for row in rows] == [record["document"] for record in records]
+
+
+@pytest.mark.parametrize(
+    "strategy",
+    ["random", "least-confidence", "least-confidence-per-token", "token-entropy", "sequence-entropy", "information"],
+)
+def test_every_strategy(run: Run, crowd: str, model: str, strategy: str) -> None:
+    code, out, err = run("next", crowd, "--model", model, "-n", 5, "--strategy", strategy, "--as", "jsonl")
+    assert code == 0, err
+    scores = [json.loads(line)["score"] for line in out.splitlines()]
+    assert len(scores) == 5
+
+
+def test_only_those_who_may_be_asked(run: Run, crowd: str, model: str, sample: Corpus) -> None:
+    Path("done.txt").write_text("\n".join(one.id for one in sample.documents[:50]) + "\n")
+    arguments = ("--annotators", "ana,ben", "--exclude", "done.txt", "--per-document-max", 1, "--as", "jsonl")
+    code, out, err = run("next", crowd, "--model", model, *arguments)
+    assert code == 0, err
+    records = [json.loads(line) for line in out.splitlines()]
+    assert {record["document"] for record in records} == {"bare0", "bare1", "bare2"}
+    assert {record["annotator"] for record in records} <= {"ana", "ben"}
+
+
+def test_a_high_price_sends_the_work_elsewhere(run: Run, crowd: str, model: str) -> None:
+    def asked(*more: object) -> list[str]:
+        code, out, err = run("next", crowd, "--model", model, "-n", 10, "--as", "jsonl", *more)
+        assert code == 0, err
+        return [json.loads(line)["annotator"] for line in out.splitlines()]
+
+    free = asked()
+    dear = max(set(free), key=free.count)
+    Path("cost.csv").write_text(f"annotator,cost\n{dear},100\n")
+    assert dear not in asked("--cost", "cost.csv")
+
+
+def test_nothing_left_is_a_stop(run: Run, tmp_path: Path) -> None:
+    tags = ("B-PER", "O")
+    corpus = Corpus([Document(str(n), ("Ada", "sang"), {"a": tags, "b": tags}) for n in range(5)])
+    with written_whole(tmp_path / "all.jsonl") as stream:
+        write_corpus(corpus, stream)
+    code, out, err = run("next", "all.jsonl", "--as", "jsonl")
+    assert (code, out) == (0, "")
+    assert "stop: every document that may be asked for has been labelled by everyone" in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--annotators", "nobody"), "nobody is called nobody"),
+        (("--exclude", "ids.txt"), "document 'nowhere', which is to be left out, is not in the input"),
+        (("--exclude", "no.txt"), "no.txt: cannot be read"),
+        (("--cost", "zero.csv"), "the cost of 'ana' must be a positive number, not 0"),
+        (("--cost", "strange.csv"), "a cost is given for 'zoe'"),
+        (("--cost", "words.csv"), "words.csv:2: the cost of 'ana' is no number: 'much'"),
+        (("--cost", "ids.txt"), "has no columns 'annotator' and 'cost'"),
+        (("--strategy", "best"), "strategy 'best' is not known"),
+        (("--as", "xml"), "--as 'xml' is not known"),
+        (("-n", "0"), "n must be 1 or more"),
+        (("--diversity", "2"), "diversity must be from 0 to 1"),
+        (("--per-document-max", "0"), "per-document-max must be 1 or more"),
+        (("-o", "no/such/folder.csv"), "no such folder"),
+    ],
+)
+def test_mistakes_are_one_line(run: Run, crowd: str, model: str, arguments: tuple[str, ...], message: str) -> None:
+    Path("ids.txt").write_text("nowhere\n")
+    Path("zero.csv").write_text("annotator,cost\nana,0\n")
+    Path("strange.csv").write_text("annotator,cost\nzoe,2\n")
+    Path("words.csv").write_text("annotator,cost\nana,much\n")
+    code, out, err = run("next", crowd, "--model", model, *arguments)
+    assert (code, out) == (2, "")
+    assert message in err
+    assert err.count("\n") == 1
+
+
+def test_a_model_of_other_labels_is_refused(run: Run, model: str, tmp_path: Path) -> None:
+    other = Corpus([Document("1", ("Ada", "sang"), {"a": ("B-ANIMAL", "O")})])
+    with written_whole(tmp_path / "other.jsonl") as stream:
+        write_corpus(other, stream)
+    code, _, err = run("next", "other.jsonl", "--model", model)
+    assert code == 2
+    assert "tag 'B-ANIMAL' is not among the model's labels" in err
+    code, _, err = run("aggregate", "other.jsonl", "--method", "bsc-cm", "--history", model)
+    assert code == 2
+    assert "the history is a model of other labels" in err
+    assert err.count("\n") == 1
+
+
+def test_history_on_the_command_line(run: Run, crowd: str, model: str) -> None:
+    code, _, err = run("aggregate", crowd, "--method", "bsc-cm", "--history", model, "-o", "again.jsonl")
+    assert code == 0, err
+    assert run("aggregate", crowd, "--history", model, "-o", "auto.jsonl", "-q")[0] == 0
+    code, _, err = run("aggregate", crowd, "--method", "mv", "--history", model, "-o", "mv.jsonl")
+    assert code == 2
+    assert "method 'mv' has no annotators that a history could be of" in err
+
+
+def test_simulation_on_the_command_line(run: Run, crowd: str) -> None:
+    few = ("--repeats", 1, "--initial", 60, "--batch", 60, "--max-labels", 180, "--jobs", 1)
+    files = ("--table", "points.csv", "--results", "runs.jsonl")
+    code, out, err = run("simulate-active", crowd, "--methods", "mv,bsc-cm", "--strategies", "random", *few, *files)
+    assert code == 0, err
+    assert "bsc-cm" in out
+    rows = list(csv.DictReader(io.StringIO(Path("points.csv").read_text())))
+    assert [row["labels"] for row in rows if row["method"] == "mv"] == ["60", "120", "180"]
+    code, _, err = run("simulate-active", crowd, "--figure", "curves.docx", *few)
+    assert code == 2
+    assert "not a figure's name" in err

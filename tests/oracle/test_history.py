@@ -1,0 +1,109 @@
+"""An earlier project as prior: the KL against that of plain Dirichlets, and what it does to a small project."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from crowds import sentences
+from quorate import BSC, Corpus, score
+from quorate.encode import encode
+from quorate.errors import SettingsError
+from quorate.history import WithHistory, past_cells
+from quorate.infer.dirichlet import kl
+from quorate.models import parts_of
+from quorate.simulate import Behaviour, crowd
+
+GOOD = Behaviour(miss=0.05, confuse=0.02)
+POOR = Behaviour(miss=0.5, confuse=0.3, start_late=0.3, invent=0.03)
+PEOPLE = {"good": GOOD, "poor": POOR, "bad": POOR}
+
+
+def projects() -> tuple[Corpus, Corpus]:
+    made = crowd(sentences(220, seed=11), PEOPLE, seed=2).documents
+    return Corpus(made[:200]), Corpus(made[200:])
+
+
+def test_kl_is_that_of_dirichlets_with_the_counts_in_their_prior() -> None:
+    first, second = projects()
+    past = BSC("cm").fit(first).past
+    model = BSC("cm", temper=1.0).fit(second)
+    tagset = model.tagset_
+    encoded = encode(second, tagset)
+    blank = model._model.annotators.restored(
+        {"annotators": np.zeros_like(model._model.annotators.arrays()["annotators"])}
+    )
+    cells, counts = past_cells(past, model.settings_.annotator, tagset, encoded.annotators, encoded.cells.n_previous)
+    part = WithHistory.around(blank, cells, counts)
+    assert part.kl() == pytest.approx(0.0, abs=1e-9)
+    rng = np.random.default_rng(0)
+    said = rng.gamma(1.0, 2.0, (len(encoded.cells.label), len(tagset.labels)))
+    updated = part.updated(encoded.cells, said)
+    prior = blank.prior.alpha0 + blank.prior.epsilon0 * np.eye(len(tagset.labels)) + part.inner.arrays()["annotators"]
+    posterior = prior + blank.updated(encoded.cells, said).arrays()["annotators"]
+    assert updated.kl() == pytest.approx(kl(posterior, prior), rel=1e-9)
+
+
+@pytest.mark.parametrize("annotator", ["cv", "cm", "seq"])
+def test_history_helps_a_small_project(annotator: str) -> None:
+    first, second = projects()
+    past = BSC(annotator).fit(first)
+    with_history = BSC(annotator).fit(second, history=past)  # a bound that fell would raise
+    without = BSC(annotator).fit(second)
+    gold = [one.gold for one in second]
+    better, plain = (score.strict(one.result_.tags, gold).f1 for one in (with_history, without))
+    assert better > plain
+    good, poor = (with_history._model.annotators.matrix(k).diagonal(axis1=1, axis2=2).mean() for k in (1, 2))
+    assert good > poor
+
+
+@pytest.mark.parametrize("annotator", ["acc", "cv", "cm", "seq"])
+def test_counts_of_the_past_are_all_there(annotator: str) -> None:
+    first, _ = projects()
+    model = BSC(annotator).fit(first)
+    encoded = encode(first, model.tagset_)
+    seen = past_cells(
+        model.past, model.settings_.annotator, model.tagset_, encoded.annotators, encoded.cells.n_previous
+    )
+    blank = parts_of(model.settings_, model.tagset_, len(encoded.annotators), 0, None).annotators
+    for name, array in blank.updated(*seen).arrays().items():
+        np.testing.assert_allclose(array, model.past.arrays[name], rtol=0, atol=1e-12)
+
+
+def test_a_history_goes_on_in_updates() -> None:
+    first, second = projects()
+    past = BSC("cm").fit(first)
+    model = BSC("cm").fit(Corpus(second.documents[:10]), history=past).update(Corpus(second.documents[10:]), passes=3)
+    other = BSC("cm").fit(second, history=past)
+    np.testing.assert_allclose(model._model.annotators.matrix(1), other._model.annotators.matrix(1), rtol=0, atol=0.02)
+
+
+def test_auto_takes_the_model_of_the_history() -> None:
+    import quorate.api
+
+    first, second = projects()
+    past = BSC("cv").fit(first)
+    assert quorate.api.estimator("auto").fit(second, history=past).settings_.annotator.value == "cv"
+
+
+def test_histories_that_do_not_fit_say_why() -> None:
+    first, second = projects()
+    with pytest.raises(SettingsError, match="annotator model 'cv', not 'cm'"):
+        BSC("cm").fit(second, history=BSC("cv").fit(first))
+    strangers = Corpus(
+        [replace(one, annotations={f"x{k}": tags for k, tags in one.annotations.items()}) for one in second]
+    )
+    with pytest.raises(SettingsError, match="nobody in the input is in the history"):
+        BSC("cm").fit(strangers, history=BSC("cm").fit(first))
+    other = Corpus(
+        [
+            replace(one, annotations={k: tuple(t.replace("PER", "NEW") for t in v) for k, v in one.annotations.items()})
+            for one in second
+        ]
+    )
+    with pytest.raises(SettingsError, match="a model of other labels"):
+        BSC("cm").fit(other, history=BSC("cm").fit(first))
+    with pytest.raises(SettingsError, match="'spam' cannot be a history"):
+        BSC("spam").fit(second, history=BSC("spam").fit(first))

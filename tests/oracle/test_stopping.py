@@ -1,0 +1,87 @@
+"""Draws against enumeration, and the expected change against what more labels do bring."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from crowds import sentences
+from problems import enumerate_paths
+from quorate import BSC, Corpus, Document, score
+from quorate.advice import next_labels
+from quorate.encode import encode
+from quorate.infer.dirichlet import log_mean
+from quorate.infer.truth import Chain
+from quorate.simulate import Behaviour, crowd
+from quorate.stopping import Change, draw_path, evidence_of, span_tallies
+
+
+def test_paths_are_drawn_as_often_as_they_are_probable() -> None:
+    rng = np.random.default_rng(0)
+    evidence = rng.normal(0, 1, (3, 2))
+    start, trans = np.log([0.7, 0.3]), np.log([[0.8, 0.2], [0.4, 0.6]])
+    chain = Chain(start, trans, np.zeros(2), True)
+    drawn = Counter(tuple(draw_path(evidence, chain, rng)) for _ in range(20_000))
+    for path, weight in enumerate_paths(evidence, start, trans).weights.items():
+        assert drawn[path] / 20_000 == pytest.approx(weight, abs=4 * np.sqrt(weight * (1 - weight) / 20_000) + 1e-4)
+
+
+def test_evidence_gives_the_posterior_of_the_output_pass(sample: Corpus) -> None:
+    part = Corpus(sample.documents[:20])
+    model = BSC("seq").fit(part)
+    chain = model._model.truth.chain(log_mean)
+    for d in range(3):
+        length = min(len(part[d].tokens), 3)
+        short = Document("s", part[d].tokens[:length], {k: v[:length] for k, v in part[d].annotations.items()})
+        laid = encode(Corpus([short]), model.tagset_, annotators=model._names, words=model._words)
+        expected = enumerate_paths(evidence_of(model._model, laid, 0, 1.0), chain.start, chain.trans)
+        found = model.combine(Corpus([short])).probabilities[0]
+        np.testing.assert_allclose(found, expected.posterior, rtol=0, atol=1e-9)
+
+
+def test_tallies_are_those_of_the_certificate(sample: Corpus) -> None:
+    result = BSC("cm").fit(sample).result_
+    found, given, true = span_tallies(result).sum(axis=1)
+    assert 2 * found / (given + true) == pytest.approx(result.certificate.f1)
+
+
+def test_the_expected_change_is_near_the_one_that_comes() -> None:
+    """Half of the labels are held back. Those that are asked for are given, and F1 against gold is looked at."""
+    people = {f"a{n}": Behaviour(miss=0.25, confuse=0.1, start_late=0.1, invent=0.004) for n in range(6)}
+    everything = crowd(sentences(300, seed=21), people, seed=3)
+    held = Corpus(
+        [
+            Document(one.id, one.tokens, dict(sorted(one.annotations.items())[number % 3 :: 3]), one.gold)
+            for number, one in enumerate(everything)
+        ]
+    )
+    model = BSC("cm").fit(held)
+    advice = next_labels(held, model, n=150, diversity=0.0)
+    gold = [one.gold for one in held]
+    before = score.strict(model.result_.tags, gold).f1
+    new = [
+        Document(one.document, everything[one.document].tokens, {one.annotator: said})
+        for one in advice.suggestions
+        if (said := everything[one.document].annotations[one.annotator])
+    ]
+    after = score.strict(model.update(Corpus(new)).result_.tags, gold).f1
+    assert advice.change.low < advice.change.mean < advice.change.high
+    assert after - before > 0.03
+    assert advice.change.mean == pytest.approx(after - before, rel=0.75)
+    assert not advice.stop
+
+
+def test_a_crowd_that_knows_it_all_is_told_to_stop() -> None:
+    people = {f"a{n}": Behaviour(miss=0.0) for n in range(5)}
+    corpus = crowd(sentences(80, seed=22), people, per_document=4, seed=4)
+    advice = next_labels(corpus, BSC("cm").fit(corpus), n=10)
+    assert advice.stop
+    assert advice.suggestions
+
+
+def test_the_gain_is_for_all_that_is_unknown() -> None:
+    assert Change(0.5, 0.01, 0.0, 0.02, 10, 0.1).all_round == pytest.approx(0.2)
+    assert Change(0.95, 0.01, 0.0, 0.02, 10, 0.1).all_round == pytest.approx(0.05)
+    assert Change(0.95, 0.0, 0.0, 0.0, 0, 0.0).all_round == 0.0

@@ -1,0 +1,68 @@
+"""A stream against a fit of everything at once, and the step against plain sums."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import quorate
+from crowds import sentences
+from quorate import BSC, Corpus, InputError, SettingsError, score
+from quorate.simulate import Behaviour, crowd
+from quorate.streaming import batches, fit_stream
+
+
+@pytest.fixture(scope="module")
+def stream() -> Corpus:
+    people = {f"a{n}": Behaviour(miss=0.1 + 0.08 * n, confuse=0.03 * n, invent=0.005) for n in range(5)}
+    return crowd(sentences(600, seed=41), people, per_document=4, seed=6)
+
+
+@pytest.mark.parametrize("annotator", ["acc", "spam", "cv", "cm", "seq"])
+def test_a_stream_is_nearly_as_good_as_everything_at_once(stream: Corpus, annotator: str) -> None:
+    gold = [one.gold for one in stream]
+    whole = BSC(annotator, max_passes=10).fit(stream)
+    streamed = fit_stream(batches(stream, 60), f"bsc-{annotator}", max_passes=10)
+    one, other = (score.strict(tags, gold).f1 for tags in (whole.result_.tags, streamed.predict(stream)))
+    assert other > one - 0.02
+    np.testing.assert_allclose(streamed.annotators_.labels, whole.annotators_.labels)
+    np.testing.assert_allclose(streamed.annotators_.accuracy, whole.annotators_.accuracy, rtol=0, atol=0.03)
+
+
+def test_without_forgetting_counts_are_sums(stream: Corpus) -> None:
+    """ρ = 1/t with batches of one size: every batch weighs the same, so that all labels given are there."""
+    model = fit_stream(batches(stream, 100), "bsc-cm", forgetting=1.0, temper=1.0)
+    tokens = sum(len(one.tokens) for one in stream)
+    words = model._model.text.counts
+    assert words.sum() == pytest.approx(tokens)
+    number = {word: place for place, word in enumerate(model._words)}
+    seen = np.bincount([number[token] for one in stream for token in one.tokens], minlength=len(number))
+    np.testing.assert_allclose(words.sum(axis=1), seen, rtol=0, atol=1e-6)
+    given = sum(len(one.tokens) * len(one.annotations) for one in stream)
+    assert model._model.annotators.arrays()["annotators"].sum() == pytest.approx(given)
+
+
+def test_the_stream_is_taken_once_and_the_model_can_be_kept(stream: Corpus, tmp_path: Path) -> None:
+    told: list[tuple[int, int]] = []
+    model = fit_stream(batches(iter(stream), 250), "bsc-seq", progress=lambda *step: told.append(step), max_passes=5)
+    assert told == [(1, 250), (2, 500), (3, 600)]
+    assert model.meta_["documents"] == 600
+    model.save(tmp_path / "m")
+    again = quorate.load(tmp_path / "m")
+    part = Corpus(stream.documents[:20])
+    assert again.predict(part) == model.predict(part)
+    with pytest.raises(AttributeError, match="kept no documents"):
+        _ = model.result_
+
+
+def test_mistakes_say_what_to_do(stream: Corpus) -> None:
+    with pytest.raises(InputError, match="no document"):
+        fit_stream([])
+    with pytest.raises(SettingsError, match="'mv' cannot be fitted to a stream"):
+        fit_stream([stream], "mv")
+    with pytest.raises(SettingsError, match="forgetting must be above"):
+        fit_stream([stream], forgetting=0.2)
+    with pytest.raises(SettingsError, match="size of a batch"):
+        list(batches(stream, 0))

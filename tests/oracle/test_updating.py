@@ -1,0 +1,218 @@
+"""Going on from a fit against doing it again: counts document by document, and tags against a fit from scratch."""
+
+from __future__ import annotations
+
+import time
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import quorate
+from crowds import sentences
+from problems import random_corpus, tagset
+from quorate import BSC, Corpus, Document, Result
+from quorate.encode import encode
+from quorate.errors import InputError, SettingsError
+from quorate.infer import vb
+from quorate.infer.engine import ThreadsEngine
+from quorate.simulate import Behaviour, crowd
+from quorate.tags import Scheme
+from quorate.updating import Going, _without
+
+MODELS = ["acc", "spam", "cv", "cm", "seq"]
+
+
+def people_on(corpus: Corpus) -> Corpus:
+    people = {f"a{n}": Behaviour(miss=0.1 + 0.05 * n, confuse=0.05 * n, start_late=0.1, invent=0.004) for n in range(6)}
+    return crowd(corpus, people, per_document=4, seed=1)
+
+
+def agreement(one: Result, other: Result) -> float:
+    same = [a == b for mine in one for a, b in zip(mine.tags, other[mine.document.id].tags, strict=True)]
+    return float(np.mean(same))
+
+
+def statistics(model: BSC) -> dict[str, np.ndarray]:
+    """Everything that a model has learned, by name and not by number."""
+    parts = model._model
+    found = dict(parts.truth.arrays())
+    if parts.text is not None:
+        found |= {f"word {word}": row for word, row in zip(model._words, parts.text.counts, strict=True)}
+    for number, name in enumerate(model._names):
+        found[f"annotator {name}"] = parts.annotators.matrix(number)
+    return found
+
+
+def assert_same(one: BSC, other: BSC, atol: float) -> None:
+    mine, theirs = statistics(one), statistics(other)
+    nothing = np.zeros(len(one.tagset_.labels))
+    for name in mine.keys() | theirs.keys():  # a word that only ever stood in a document taken out counts nothing
+        np.testing.assert_allclose(mine.get(name, nothing), theirs.get(name, nothing), rtol=0, atol=atol, err_msg=name)
+
+
+@pytest.mark.parametrize("annotator", ["acc", "cv", "cm", "seq"])
+@pytest.mark.parametrize("truth", ["markov", "independent"])
+def test_what_a_document_put_in_is_what_is_taken_out(annotator: str, truth: str) -> None:
+    """Without some documents a model is what one pass over the others alone makes of the model before."""
+    corpus = people_on(sentences(40, seed=3))
+    model = BSC(annotator, truth=truth, max_passes=4).fit(corpus)
+    before = model._model
+    going = Going(before, model._names, model._words, model.settings_, model.tagset_, {}, None)
+    gone, rest = corpus.documents[5:9], Corpus([*corpus.documents[:5], *corpus.documents[9:]])
+    left = _without(going, model._kept.opened(), gone).model
+    encoded = encode(rest, model.tagset_, annotators=model._names, words=model._words)
+    counts = ThreadsEngine(encoded).run(before.tables(encoded.cells), before.truth.chain())
+    expected = before.updated(encoded.cells, counts)
+    for one, other in ((left.truth, expected.truth), (left.text, expected.text)):
+        for name, array in one.arrays().items():
+            np.testing.assert_allclose(array, other.arrays()[name], rtol=0, atol=1e-9)
+    for k in range(len(model._names)):
+        np.testing.assert_allclose(left.annotators.matrix(k), expected.annotators.matrix(k), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("annotator", MODELS)
+def test_saying_the_same_again_changes_little(annotator: str) -> None:
+    corpus = people_on(sentences(40, seed=3))
+    model = BSC(annotator, max_passes=400, tolerance=0.0).fit(corpus)
+    before = statistics(model)
+    model.update(Corpus(corpus.documents[5:9])).update(Corpus(corpus.documents[5:6]))
+    for name, value in statistics(model).items():
+        np.testing.assert_allclose(value, before[name], rtol=0, atol=0.02, err_msg=name)
+
+
+@pytest.mark.parametrize("annotator", MODELS)
+def test_passes_over_everything_are_those_of_the_loop(annotator: str) -> None:
+    documents = people_on(sentences(60, seed=4)).documents
+    few = {"annotator": annotator, "max_passes": 3}
+    local = BSC(**few).fit(Corpus(documents[:50])).update(Corpus(documents[50:]))
+    whole = BSC(**few).fit(Corpus(documents[:50])).update(Corpus(documents[50:]), passes=4)
+    encoded = encode(Corpus(documents), local.tagset_, annotators=local._names, words=local._words)
+    local._model = vb.more_passes(ThreadsEngine(encoded), local._model, encoded.cells, 4).model
+    assert_same(whole, local, atol=1e-9)
+
+
+@pytest.mark.parametrize("annotator", ["cm", "seq"])
+def test_an_update_agrees_with_a_fit_from_scratch(annotator: str) -> None:
+    documents = people_on(sentences(400, seed=5)).documents
+    changed = [
+        replace(one, annotations=dict(sorted(one.annotations.items())[:2])) if number % 50 == 0 else one
+        for number, one in enumerate(documents[:396])
+    ]
+    model = BSC(annotator).fit(Corpus(changed))
+    late = [Document(one.id, one.tokens, dict(sorted(one.annotations.items())[2:])) for one in documents[:396:50]]
+    model.update(Corpus([*late, *documents[396:]]))  # new labels of old documents, and new documents
+    scratch = BSC(annotator).fit(Corpus(documents))
+    assert agreement(model.result_, scratch.result_) >= 0.999
+    assert model.annotators_["a1"].labels == scratch.annotators_["a1"].labels
+    assert model.meta_["documents"] == 400
+
+
+def test_new_annotators_and_new_words_are_learned() -> None:
+    documents = people_on(sentences(80, seed=6)).documents
+    model = BSC("cm").fit(Corpus([replace(one, annotations=_annotations_without(one, "a5")) for one in documents[:60]]))
+    assert "a5" not in model.annotators_
+    model.update(Corpus(documents[60:]), passes=3)
+    assert model.annotators_["a5"].labels > 0
+    assert {token for one in documents for token in one.tokens} == set(model._words)
+    assert [one.document.id for one in model.result_] == [one.id for one in documents]
+
+
+def _annotations_without(document: Document, name: str) -> dict:
+    return {who: tags for who, tags in document.annotations.items() if who != name}
+
+
+def test_labels_that_are_given_again_replace_the_old() -> None:
+    documents = people_on(sentences(30, seed=7)).documents
+    model = BSC("cm").fit(Corpus(documents))
+    first = documents[0]
+    who = min(first.annotations)
+    model.update(Corpus([Document(first.id, first.tokens, {who: ("O",) * len(first.tokens)})]))
+    assert set(model.result_.corpus[first.id].annotations[who]) == {"O"}
+    assert len(model.result_) == 30
+
+
+def test_known_labels_are_clamped_in_an_update() -> None:
+    documents = people_on(sentences(30, seed=8)).documents
+    model = BSC("cm").fit(Corpus(documents))
+    gold = tuple("O" for _ in documents[0].tokens)
+    model.update(Corpus(documents[:1]), known={documents[0].id: gold})
+    assert tuple(model.result_[0].tags) == gold
+    model.update(Corpus(documents[1:2]), passes=2)
+    assert tuple(model.result_[0].tags) == gold
+
+
+def test_a_model_from_a_file_goes_on(tmp_path: Path) -> None:
+    documents = people_on(sentences(60, seed=9)).documents
+    BSC("seq").fit(Corpus(documents[:50])).save(tmp_path / "m")
+    loaded, whole = quorate.load(tmp_path / "m"), BSC("seq").fit(Corpus(documents[:50]))
+    assert isinstance(loaded, BSC)
+    loaded.update(Corpus(documents[50:]))
+    whole.update(Corpus(documents[50:]))
+    assert_same(loaded, whole, atol=1e-9)
+    assert len(loaded.result_) == 10
+    np.testing.assert_allclose(loaded.annotators_.labels, whole.annotators_.labels)
+    loaded.save(tmp_path / "again")
+    again = quorate.load(tmp_path / "again")
+    assert isinstance(again, BSC)
+    assert again.meta_["updates"] == 1
+    assert again.meta_["documents"] == 60
+    with pytest.raises(SettingsError, match="does not have its documents"):
+        loaded.update(Corpus(documents[:1]), passes=1)
+
+
+def test_mistakes_leave_the_fit_as_it_was() -> None:
+    documents = people_on(sentences(30, seed=10)).documents
+    model = BSC("cm").fit(Corpus(documents))
+    before, tags = statistics(model), model.result_.tags
+    with pytest.raises(InputError, match="other tokens"):
+        model.update(Corpus([replace(documents[0], tokens=("x",) * len(documents[0].tokens))]))
+    strange = Document(documents[1].id, documents[1].tokens, {"a0": ("B-NEW",) * len(documents[1].tokens)})
+    with pytest.raises(InputError, match="'B-NEW' is not among the model's labels"):
+        model.update(Corpus([strange]))
+    assert model.result_.tags == tags
+    for name, value in statistics(model).items():
+        np.testing.assert_array_equal(value, before[name])
+    model.update(Corpus(documents[2:3]))
+
+
+def test_a_model_that_was_not_fitted_says_so() -> None:
+    with pytest.raises(SettingsError, match="not been fitted"):
+        BSC().update(quorate.sample())
+    assert not hasattr(BSC(), "result_")
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 10_000), st.sampled_from(MODELS), st.sampled_from([Scheme.BIO, Scheme.PLAIN, Scheme.BIOES]))
+def test_any_order_of_updates_ends_with_all_documents(seed: int, annotator: str, scheme: Scheme) -> None:
+    rng = np.random.default_rng(seed)
+    tags = tagset(scheme, 2)
+    documents = random_corpus(rng, tags, n_documents=8, n_annotators=3).documents
+    model = BSC(annotator, max_passes=3, scheme=scheme.value)
+    try:
+        model.fit(Corpus(documents[:4]))
+    except quorate.QuorateError:
+        return
+    for one in rng.permutation(8):
+        with suppress(InputError):  # a tag that the first documents did not have
+            model.update(Corpus([documents[one]]))
+    for part in statistics(model).values():
+        assert np.isfinite(part).all()
+        assert (part >= 0).all()
+    assert {one.document.id for one in model.result_} >= {one.id for one in documents[:4]}
+
+
+@pytest.mark.realdata
+def test_one_evening_on_ner(ner: Corpus) -> None:
+    documents = ner.documents
+    scratch = BSC("seq").fit(ner)
+    model = BSC("seq").fit(Corpus(documents[:-60])).update(Corpus(documents[-60:]))
+    assert agreement(model.result_, scratch.result_) >= 0.999
+    began = time.process_time()
+    for number in range(10):
+        model.update(Corpus([replace(documents[number], id=f"new {number}")]))
+    assert (time.process_time() - began) / 10 <= 0.05
