@@ -54,24 +54,25 @@ class Change(NamedTuple):
 
 
 def span_tallies(result: Result) -> Floats:
-    """``[3, D]`` Spans expected to be right, spans given, and true spans expected, of every document."""
-    decoded, tagset, starts = result._decoded, result.tagset, result._doc_start
+    """``[3, D]`` Spans expected to be right, spans given, and true spans expected, of every document.
+
+    Their sums give the F1 of the result's certificate.
+    """
+    decoded, tagset, starts, calibration = result._decoded, result.tagset, result._doc_start, result.calibration
     spans = consensus_spans(decoded, tagset)
     document = np.searchsorted(starts, spans.start, side="right") - 1
-    if tagset.outside is None:
-        stated = decoded.posterior[spans.start, decoded.path]
-        expected = np.diff(starts).astype(np.float64)
-    else:
-        stated = decoded.span_probability[spans.start]
-        opening = np.concatenate([[0.0], np.cumsum(decoded.posterior[:, tagset.opens].sum(axis=1))])
-        expected = np.diff(opening[starts])
-    found, found_stated, given = (
+    plain = tagset.outside is None
+    stated = decoded.posterior[spans.start, decoded.path] if plain else decoded.span_probability[spans.start]
+    found, given = (
         np.bincount(document, one, minlength=len(result)).astype(np.float64)
-        for one in (result.calibration.spans(stated), stated, np.ones(len(stated)))
+        for one in (calibration.spans(stated), np.ones(len(stated)))
     )
-    if tagset.outside is not None and not tagset.opens.any():  # where no label opens a span, missed ones are not seen
-        expected = found_stated
-    return np.stack([found, given, np.maximum(expected - found_stated, 0.0) + found])
+    if plain or not tagset.opens.any():  # where no label says that a span begins, those that were missed are not seen
+        return np.stack([found, given, np.diff(starts).astype(np.float64) if plain else given])
+    sharp = decoded.posterior ** (1 / calibration.sharpness)
+    sharp /= sharp.sum(axis=1, keepdims=True)
+    opening = ((sharp + decoded.posterior) / 2)[:, tagset.opens].sum(axis=1)
+    return np.stack([found, given, np.diff(np.concatenate([[0.0], np.cumsum(opening)])[starts])])
 
 
 def _f1(tallies: Floats) -> Floats:

@@ -9,7 +9,7 @@ import pytest
 
 from crowds import sentences
 from problems import enumerate_paths
-from quorate import BSC, Corpus, Document, score
+from quorate import BSC, Corpus, Document, aggregate, score
 from quorate.advice import next_labels
 from quorate.encode import encode
 from quorate.infer.dirichlet import log_mean
@@ -41,8 +41,9 @@ def test_evidence_gives_the_posterior_of_the_output_pass(sample: Corpus) -> None
         np.testing.assert_allclose(found, expected.posterior, rtol=0, atol=1e-9)
 
 
-def test_tallies_are_those_of_the_certificate(sample: Corpus) -> None:
-    result = BSC("cm").fit(sample).result_
+@pytest.mark.parametrize("method", ["bsc-cm", "auto"])
+def test_tallies_are_those_of_the_certificate(sample: Corpus, method: str) -> None:
+    result = aggregate(sample, method)
     found, given, true = span_tallies(result).sum(axis=1)
     assert 2 * found / (given + true) == pytest.approx(result.certificate.f1)
 
