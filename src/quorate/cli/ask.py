@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import quorate
-from quorate.cli.common import Inputs, Quiet, Reading, Threads, app, bar, reads, say
+from quorate.cli.common import Inputs, Quiet, Reading, Threads, app, bar, console, reads, say
 from quorate.cli.tables import print_table
 from quorate.errors import InputError, SettingsError
 
@@ -68,7 +68,10 @@ def next_(
         float, typer.Option(help="Points of F1, for a label of every document, below which to stop.")
     ] = 0.5,
     seed: Annotated[int, typer.Option(help="For the random strategy, and for draws.")] = 0,
-    shape: Annotated[str, typer.Option("--as", metavar="SHAPE", help="table, jsonl or csv.")] = "table",
+    shape: Annotated[
+        str | None,
+        typer.Option("--as", metavar="SHAPE", help="table, jsonl or csv; a file is CSV, or JSONL by its name."),
+    ] = None,
     output: Annotated[
         str, typer.Option("--output", "-o", metavar="FILE", help="Where the list goes; - for standard output.")
     ] = "-",
@@ -82,8 +85,12 @@ def next_(
     from quorate.api import BSC
     from quorate.files import check_can_write
 
+    if shape is None:
+        shape = "table" if output == "-" else "jsonl" if ".jsonl" in output else "csv"
     if shape not in ("table", "jsonl", "csv"):
         raise SettingsError(f"--as {shape!r} is not known (one of: table, jsonl, csv)")
+    if shape == "table" and output != "-":
+        raise SettingsError("a table is for the terminal (give --as csv or --as jsonl for a file)")
     check_can_write(output)
     fitted = None
     if model is not None:
@@ -225,11 +232,8 @@ def _read_costs(path: str) -> dict[str, float]:
 def _write_advice(advice: Advice, shape: str, output: str) -> None:
     from quorate.files import written_whole
 
-    if shape == "table" and output == "-":
-        rows = [_shown(suggestion) for suggestion in advice.suggestions]
-        print_table(
-            ["document", "annotator", "gain, bits", "cost", "score", "confidence", "labels"], rows, markdown=False
-        )
+    if shape == "table":
+        _print_suggestions(advice)
         return
     records = [suggestion._asdict() for suggestion in advice.suggestions]
     with written_whole(output) as stream:
@@ -240,9 +244,18 @@ def _write_advice(advice: Advice, shape: str, output: str) -> None:
             stream.write(_as_csv(_COLUMNS, [list(record.values()) for record in records]).encode())
 
 
-def _shown(suggestion: Any) -> list[str]:
-    document, annotator, gain, cost, score, confidence, labels = suggestion
-    return [document, annotator, f"{gain:.2f}", f"{cost:g}", f"{score:.3g}", f"{confidence:.3f}", str(labels)]
+def _print_suggestions(advice: Advice) -> None:
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 1, 0, 0))
+    for name in ("document", "annotator"):
+        table.add_column(name, overflow="fold")
+    for name in ("bits", "cost", "score", "sure", "labels"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for document, annotator, gain, cost, score, confidence, labels in advice.suggestions:
+        numbers = (f"{gain:.2f}", f"{cost:g}", f"{score:.3g}", f"{confidence:.3f}", str(labels))
+        table.add_row(document, annotator, *numbers)
+    console().print(table)
 
 
 def _as_csv(columns: tuple[str, ...], rows: list[list[Any]]) -> str:
