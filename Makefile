@@ -21,6 +21,7 @@ fuzz: $(VENV)/.ready-dev
 bench: $(VENV)/.ready-dev
 	$(BIN)/python benchmarks/speed.py
 	$(BIN)/python benchmarks/formats.py
+	$(BIN)/python benchmarks/report.py
 
 $(VENV)/.ready: pyproject.toml
 	$(PYTHON) -m venv $(VENV)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import pytest
@@ -19,14 +18,8 @@ def model(ner: Corpus) -> BSC:
     return BSC().fit(ner)
 
 
-def test_it_is_made_in_five_seconds_and_has_at_most_eight_megabytes(model: BSC, tmp_path: Path) -> None:
-    write_report(model, tmp_path / "warm.html", documents=1)  # compiled code is loaded
-    seconds = []
-    for _ in range(2):
-        began = time.process_time()
-        write_report(model, tmp_path / "report.html")
-        seconds.append(time.process_time() - began)
-    assert min(seconds) <= 5.0
+def test_it_has_at_most_eight_megabytes(model: BSC, tmp_path: Path) -> None:
+    write_report(model, tmp_path / "report.html")
     assert (tmp_path / "report.html").stat().st_size <= 8e6
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -212,7 +211,3 @@ def test_one_evening_on_ner(ner: Corpus) -> None:
     scratch = BSC("seq").fit(ner)
     model = BSC("seq").fit(Corpus(documents[:-60])).update(Corpus(documents[-60:]))
     assert agreement(model.result_, scratch.result_) >= 0.999
-    began = time.process_time()
-    for number in range(10):
-        model.update(Corpus([replace(documents[number], id=f"new {number}")]))
-    assert (time.process_time() - began) / 10 <= 0.05
