@@ -22,6 +22,7 @@ bench: $(VENV)/.ready-dev
 	$(BIN)/python benchmarks/speed.py
 	$(BIN)/python benchmarks/formats.py
 	$(BIN)/python benchmarks/report.py
+	$(BIN)/python benchmarks/updating.py
 
 $(VENV)/.ready: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
