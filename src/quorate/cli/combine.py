@@ -28,7 +28,6 @@ from quorate.cli.common import (
     write_json,
 )
 from quorate.errors import SettingsError
-from quorate.formats.notes import some
 
 if TYPE_CHECKING:
     from quorate.api import BSC, CRFMA, MajorityVote
@@ -451,6 +450,7 @@ def make_report(
     **options: Any,
 ) -> None:
     """Write a report about a result, with a progress bar; documents with known labels are told apart."""
+    from quorate.formats.notes import some
     from quorate.report import write_report
 
     given = {document.id for document in result.corpus if document.gold is not None} if known == "inline" else known
@@ -485,6 +485,7 @@ def _counts(result: Result, what: str) -> str:
 
 def _fit_summary(result: Result, method: str, n_known: int) -> list[str]:
     """What was combined, how it went, and what the user should know."""
+    from quorate.formats.notes import some
 
     tagset, trace, corpus = result.tagset, result.trace, result.corpus
     lines = [_counts(result, method), f"scheme {tagset.scheme.value}: {some(list(tagset.types), 10)}"]
@@ -540,6 +541,7 @@ def _acceptance(accepted: Accepted, review: str) -> list[str]:
 
 def _predict_summary(result: Result, model: str) -> list[str]:
     """What was combined, and whom the model had not met."""
+    from quorate.formats.notes import some
 
     lines = [_counts(result, f"model {model}")]
     strangers = [name for name in result.corpus.annotators if name not in result.annotators.names]
@@ -556,6 +558,7 @@ def _repairs(result: Result) -> str:
 
 
 def _bare_documents(result: Result) -> list[str]:
+    from quorate.formats.notes import some
 
     bare = [document.id for document in result.corpus if not document.annotations]
     return [f"warning: no annotator for {some(bare)}: tagged from the words and the chain alone"] if bare else []
