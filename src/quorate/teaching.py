@@ -32,7 +32,7 @@ Ints32 = NDArray[np.int32]
 TAGGER = "(tagger)"
 """The name under which a tagger joins the annotators."""
 
-ROUNDS = 4
+ROUNDS = 2
 FOLDS = 3
 _LITTLE = 0.001  # a round that moves the posterior by less than this per token is the last
 
