@@ -28,8 +28,9 @@ import rivals
 from quorate.corpus import Document
 from quorate.encode import Encoded
 from quorate.infer import chain as kernels
-from quorate.infer import vb
+from quorate.infer import lanes, vb
 from quorate.infer.engine import ThreadsEngine
+from quorate.infer.simd import LANES
 from quorate.tags import Scheme, TagSet
 
 C_LOOP = r"""
@@ -88,18 +89,16 @@ def best_of(work: Callable[[], Any], times: int = 5) -> float:
 
 
 @njit
-def recursion_of(piece, rows, steps, ends, sets, words, J):  # type: ignore[no-untyped-def]
+def recursion_of(piece, steps, ends, sets, words, J, width):  # type: ignore[no-untyped-def]
     """Forward and backward over all documents of a slice."""
-    longest = kernels.longest_document(piece)
-    width = len(ends)
-    evidence, alpha = np.empty(longest * width), np.empty(longest * width)
-    beta, totals, pairs = np.empty(2 * width), np.empty(longest), np.zeros(J * width)
+    room = lanes.room_for(kernels.longest_document(piece), J, width)
     z = 0.0
-    for d in range(len(piece.doc_start) - 1):
-        begin = piece.doc_start[d]
-        L = piece.doc_start[d + 1] - begin
-        z += kernels.forward(piece, begin, L, steps, ends, sets, words, J, evidence, alpha, totals)
-        kernels.backward(L, steps, J, evidence, alpha, totals, beta, pairs)
+    for first in range(0, len(piece.by_length), LANES):
+        L = lanes.take_in(room, piece, first)
+        lanes.forward(room, piece, L, steps, ends, sets, words, J, width)
+        for lane in range(LANES):
+            z += lanes.log_totals(room, lane, steps.least)
+        lanes.backward(room, L, steps, J, width)
     return z
 
 
@@ -117,11 +116,11 @@ def recursion() -> None:
             piece = engine._slice(s)
             made = kernels.set_rows(piece, rows, width)[0], kernels.word_rows(piece, rows, width)[0]
             work.append((piece, *made))
-        ends = np.pad(np.exp(chain.end), (0, width - J))
+        ends = np.exp(chain.end)
 
-        def ours(work: Any = work, rows: Any = rows, steps: Any = steps, ends: Any = ends, J: int = J) -> None:
+        def ours(work: Any = work, steps: Any = steps, ends: Any = ends, J: int = J, width: int = width) -> None:
             for piece, sets, words in work:
-                recursion_of(piece, rows, steps, ends, sets, words, J)
+                recursion_of(piece, steps, ends, sets, words, J, width)
 
         seconds = best_of(ours)
         line = f"recursion, {J} labels: ours {encoded.n_tokens / seconds / 1e6:.2f} M tokens/s a core"
@@ -149,7 +148,7 @@ def c_seconds(work: Any, start: Any, trans: Any, J: int, width: int) -> float | 
         pieces = []
         for piece, sets, words in work:
             longest = int(np.diff(piece.doc_start).max())
-            narrow = [np.ascontiguousarray(each.reshape(-1, width)[:, :J]) for each in (sets, words)]
+            narrow = [rows_of(each, J, width) for each in (sets, words)]
             room = [np.empty(longest * J), np.empty(longest * J), np.empty(longest), np.zeros(J * J)]
             arrays = [piece.doc_start, piece.token_set, piece.token_word, *narrow, start, trans.copy(), *room]
             pieces.append((len(piece.doc_start) - 1, arrays))
@@ -161,6 +160,11 @@ def c_seconds(work: Any, start: Any, trans: Any, J: int, width: int) -> float | 
         return best_of(run)
 
 
+def rows_of(table: Any, J: int, width: int) -> Any:
+    """A table of whole vectors as rows of labels."""
+    return np.ascontiguousarray(table[: len(table) // width * width].reshape(-1, width)[:, :J])
+
+
 def hmmlearn_seconds(work: Any, start: Any, trans: Any, J: int, width: int) -> float | None:
     """hmmlearn's kernels, called for each document; ``None`` where it is not installed."""
     try:
@@ -169,7 +173,7 @@ def hmmlearn_seconds(work: Any, start: Any, trans: Any, J: int, width: int) -> f
         return None
     documents = []
     for piece, sets, words in work:
-        rows = sets.reshape(-1, width)[piece.token_set, :J] * words.reshape(-1, width)[piece.token_word, :J]
+        rows = rows_of(sets, J, width)[piece.token_set] * rows_of(words, J, width)[piece.token_word]
         documents += np.split(rows, piece.doc_start[1:-1])
 
     def run() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 from hmmlearn.hmm import CategoricalHMM
@@ -10,7 +12,8 @@ from numpy.typing import NDArray
 from problems import Enumerated, enumerate_paths, random_corpus, tagset
 from quorate.corpus import Corpus, Document
 from quorate.encode import encode, encode_known
-from quorate.infer.engine import Tables, ThreadsEngine
+from quorate.infer import plain
+from quorate.infer.engine import Tables, ThreadsEngine, cell_counts_of
 from quorate.infer.truth import Chain
 from quorate.tags import Invalid, Scheme, TagSet, find_spans
 
@@ -129,6 +132,60 @@ def test_decoding_equals_enumeration(scheme: Scheme, known: bool, seed: int) -> 
             assert decoded.span_end[first + span.start] == first + span.end
             np.testing.assert_allclose(decoded.span_probability[first + span.start], exact, **CLOSE)
     assert n_spans > 0 or scheme is Scheme.PLAIN
+
+
+@pytest.mark.parametrize("known", [False, True])
+@pytest.mark.parametrize(("scheme", "spread"), [(Scheme.BIO, 2.0), (Scheme.BIOES, 2.0), (Scheme.BIO, 150.0)])
+def test_documents_side_by_side_equal_each_alone(scheme: Scheme, spread: float, known: bool) -> None:
+    """Many in a slice, of lengths from 0 on; where labels are hundreds of nats apart, some are done in log space."""
+    rng = np.random.default_rng(3)
+    tags = tagset(scheme, 2)
+    short = random_corpus(rng, tags, n_documents=40, longest=3)
+    documents = []
+    for number in range(170):
+        parts = [list(short)[rng.integers(40)] for _ in range(rng.integers(0, 12))]
+        told = {
+            f"a{k}": sum((p.annotations.get(f"a{k}", (None,) * len(p.tokens)) for p in parts), ()) for k in range(3)
+        }
+        documents.append(
+            Document(f"d{number}", sum((p.tokens for p in parts), ()), told, sum((p.gold or () for p in parts), ()))
+        )
+    encoded = encode(Corpus(documents), tags)
+    J = len(tags.labels)
+    tables = Tables(
+        rng.normal(0, spread, (len(encoded.cells.label), J)), rng.normal(0, spread, (len(encoded.words), J)), 0.7
+    )
+    chain = random_chain(rng, tags)
+    truth = np.array([tags.index[tag] for d in documents for tag in d.gold or ()], np.int32)
+    of_document = np.repeat(np.arange(len(documents)), [len(d.tokens) for d in documents])
+    clamp = None
+    if known:
+        starts = encoded.doc_start
+        possible = [
+            not tags.invalid_positions(truth[first:last], np.array([0, last - first])).size
+            for first, last in itertools.pairwise(starts)
+        ]
+        clamp = np.where(np.array(possible)[of_document] & (rng.random(len(truth)) < 0.3), truth, -1).astype(np.int32)
+    engine = ThreadsEngine(encoded, known=clamp, threads=2)
+    counts = engine.run(tables, chain)
+    alone = [
+        plain.passed(plain.evidence_of(encoded, tables, chain, clamp, place), chain)
+        for place in map(plain.Document, encoded.doc_start[:-1].tolist(), encoded.doc_start[1:].tolist())
+        if place.last > place.first
+    ]
+    posterior = np.concatenate([each.posterior for each in alone])
+    np.testing.assert_allclose(counts.log_z, sum(each.log_z for each in alone), rtol=1e-10)
+    np.testing.assert_allclose(engine.posterior, posterior, rtol=1e-7, atol=1e-12)
+    np.testing.assert_allclose(counts.labels.pairs, sum(each.pairs for each in alone), rtol=1e-7, atol=1e-11)
+    np.testing.assert_allclose(counts.labels.first, sum(each.posterior[0] for each in alone), rtol=1e-7, atol=1e-12)
+    np.testing.assert_allclose(counts.labels.all, posterior.sum(axis=0), rtol=1e-7)
+    np.testing.assert_allclose(
+        counts.words,
+        [posterior[encoded.word == v].sum(axis=0) for v in range(len(encoded.words))],
+        rtol=1e-7,
+        atol=1e-12,
+    )
+    np.testing.assert_allclose(counts.cells, 0.7 * cell_counts_of(encoded, posterior), rtol=1e-7, atol=1e-12)
 
 
 def test_by_token_takes_each_tokens_best_label() -> None:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import importlib
+import sys
+
 import numpy as np
 import pytest
 import scipy.special
+from numba import njit
 from scipy.stats import dirichlet as dirichlet_density
 
-from quorate.infer import dirichlet, special
+from quorate.infer import dirichlet, simd, special
 
 A = np.array([0.7, 3.0, 12.0])
 P = np.array([1.0, 1.0, 2.0])
@@ -43,7 +47,30 @@ def test_structural_zeros_are_left_out() -> None:
     np.testing.assert_allclose(dirichlet.expected_log(np.append(A, 0.0))[:-1], dirichlet.expected_log(A), rtol=1e-12)
 
 
-def test_psi_and_gammaln_equal_scipys_from_tiny_to_huge() -> None:
-    x = np.append(10.0 ** np.random.default_rng(0).uniform(-6, 9, 100_000), [0.0, 1.4616321449683623, 2.0])
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("size", [5, 3_000, 100_001])
+def test_psi_and_gammaln_equal_scipys_from_tiny_to_huge(
+    compiled: bool, size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = "quorate.infer.gamma_kernels"
+    monkeypatch.setitem(sys.modules, name, importlib.import_module(name) if compiled else None)
+    x = np.append(10.0 ** np.random.default_rng(0).uniform(-6, 9, size), [0.0, 1.4616321449683623, 2.0])
     for ours, theirs in ((special.psi, scipy.special.psi), (special.gammaln, scipy.special.gammaln)):
         np.testing.assert_allclose(ours(x), theirs(x), rtol=2e-14, atol=1e-14)
+
+
+def test_exponentials_and_logarithms_of_vectors_equal_numpys() -> None:
+    @njit
+    def computed(x, exponentials, logarithms):  # type: ignore[no-untyped-def]
+        for place in range(0, len(x), simd.LANES):
+            simd.store(exponentials, place, simd.exp(simd.load_lanes(x, place)))
+            simd.store(logarithms, place, simd.log(simd.exp(simd.load_lanes(x, place))))
+
+    x = np.append(np.random.default_rng(0).uniform(-700.0, 700.0, 7_998), [0.0, 1e-9])
+    exponentials, logarithms = np.empty_like(x), np.empty_like(x)
+    computed(x, exponentials, logarithms)
+    np.testing.assert_allclose(exponentials, np.exp(x), rtol=1e-15)
+    np.testing.assert_allclose(logarithms, np.log(exponentials), rtol=1e-15, atol=1e-16)
+    gone = np.array([-np.inf, -1e6, -709.0, 0.0] * 2)
+    computed(gone, exponentials[:8], logarithms[:8])
+    assert exponentials[:4].tolist() == [0.0, 0.0, 0.0, 1.0]

@@ -3,6 +3,7 @@
 What was said and the words are turned from logarithms into probabilities once a set and once a word; a token's evidence
 is the product of two rows. The recursion is scaled. Where labels are so many nats apart that a token's sum vanishes,
 the document is done again in log space. EM and VB use the same kernels: VB only passes rows that sum to less than 1.
+Documents of like length are worked on side by side (:mod:`quorate.infer.lanes`).
 
 Letters: D documents, N tokens, U sets, C cells and V words of a slice, J labels, L tokens of one document. Rows of
 labels are filled up with zeros to a multiple of four, their *width*, and lie end to end in flat arrays.
@@ -17,10 +18,14 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from quorate.infer import lanes
+from quorate.infer.lanes import LOST, MARGIN, Steps
 from quorate.infer.layout import Slice
-from quorate.infer.simd import WIDTH, add, keep, multiply, product_sum, scale, scaled_product, step
+from quorate.infer.simd import LANES, WIDTH, add, exp, load_lanes, multiply, product_sum, scale, store
 
 __all__ = [
+    "LOST",
+    "MARGIN",
     "Rows",
     "Steps",
     "Sums",
@@ -38,11 +43,6 @@ __all__ = [
 Floats = NDArray[np.float64]
 Ints32 = NDArray[np.int32]
 
-# What falls below LOST next to the best label is, or after one more step may be, lost to underflow; where everything
-# else then falls almost as far, what was lost might have mattered.
-LOST = 1e-300
-MARGIN = 115.0
-
 
 class Rows(NamedTuple):
     """Log-likelihoods of what was observed, by truth: of a cell ``[G, J]``, of a word ``[V, J]`` (empty: no text).
@@ -54,20 +54,6 @@ class Rows(NamedTuple):
     words: Floats
     temper: float
     end: Floats
-
-
-class Steps(NamedTuple):
-    """The truth's first label ``[J]`` and its steps ``[J, J]``: logarithms; and as they are, in rows.
-
-    ``back`` is ``trans`` transposed. ``least`` is the smallest step that is possible at all, and at most 1.
-    """
-
-    log_start: Floats
-    log_trans: Floats
-    start: Floats
-    trans: Floats
-    back: Floats
-    least: float
 
 
 class Sums(NamedTuple):
@@ -147,15 +133,28 @@ def gather_evidence(piece: Slice, rows: Rows, d: int, out: Floats) -> None:
 
 
 @njit(nogil=True, cache=True)
-def exponentials(logs: Floats, J: int, out: Floats, place: int) -> float:
-    """Write exp(logs − their maximum) into a row; returns the maximum."""
+def row_table(n_rows: int, width: int) -> Floats:
+    """Room for rows of logarithms, −inf, and for one more row without any evidence; in whole vectors."""
+    return np.full(((n_rows + 1) * width + LANES - 1) // LANES * LANES, -math.inf)
+
+
+@njit(nogil=True, cache=True)
+def place_logs(logs: Floats, J: int, table: Floats, place: int) -> float:
+    """Write logs − their maximum into a row, which is left if all are −inf; returns the maximum."""
     top = -math.inf
     for j in range(J):
         top = max(top, logs[j])
     if top > -math.inf:
         for j in range(J):
-            out[place + j] = math.exp(logs[j] - top)
+            table[place + j] = logs[j] - top
     return top
+
+
+@njit(nogil=True, cache=True)
+def exponentiate(table: Floats) -> None:
+    """Turn logarithms into numbers, in place."""
+    for place in range(0, table.shape[0], LANES):
+        store(table, place, exp(load_lanes(table, place)))
 
 
 @njit(nogil=True, cache=True)
@@ -168,14 +167,15 @@ def set_rows(piece: Slice, rows: Rows, width: int) -> tuple[Floats, Floats]:
     for c in range(piece.cells.shape[0]):
         for j in range(J):
             cells[c * width + j] = rows.temper * rows.cells[piece.cells[c], j]
-    table, tops = np.zeros(n_sets * width), np.empty(n_sets)
+    table, tops = row_table(n_sets, width), np.empty(n_sets)
     logs = np.zeros(width)
     for u in range(n_sets):
         for j in range(width):
             logs[j] = 0.0
         for e in range(piece.set_start[u], piece.set_start[u + 1]):
             add(logs, 0, cells, piece.event_cell[e] * width, piece.event_weight[e] if weighted else 1.0, B)
-        tops[u] = exponentials(logs, J, table, u * width)
+        tops[u] = place_logs(logs, J, table, u * width)
+    exponentiate(table)
     return table, tops
 
 
@@ -183,13 +183,14 @@ def set_rows(piece: Slice, rows: Rows, width: int) -> tuple[Floats, Floats]:
 def word_rows(piece: Slice, rows: Rows, width: int) -> tuple[Floats, Floats]:
     """The same of each word ``[V]``; ones where a word has no row."""
     n_words, J = piece.words.shape[0], rows.cells.shape[1]
-    table, tops = np.zeros(n_words * width), np.zeros(n_words)
+    table, tops = row_table(n_words, width), np.zeros(n_words)
     for v in range(n_words):
         if piece.words[v] < rows.words.shape[0]:
-            tops[v] = exponentials(rows.words[piece.words[v]], J, table, v * width)
+            tops[v] = place_logs(rows.words[piece.words[v]], J, table, v * width)
         else:
             for j in range(J):
-                table[v * width + j] = 1.0
+                table[v * width + j] = 0.0
+    exponentiate(table)
     return table, tops
 
 
@@ -218,168 +219,89 @@ def unpacked(rows: Floats, n_rows: int, J: int, width: int) -> Floats:
 
 
 @njit(nogil=True, cache=True)
-def forward(
-    piece: Slice,
-    begin: int,
-    L: int,
-    steps: Steps,
-    ends: Floats,
-    sets: Floats,
-    words: Floats,
-    J: int,
-    evidence: Floats,
-    alpha: Floats,
-    totals: Floats,
-) -> float:
-    """Fills evidence, p(label | evidence up to t) and the sums before normalising; returns Σ ln of these, or nan.
-
-    nan means that too much was lost to underflow.
-    """
-    B = blocks_of(J)
-    width = WIDTH * B
-    lost_below = LOST / steps.least
-    fall = math.log(lost_below) + MARGIN
-    lost = False
-    since_loss = 0.0
-    log_z = 0.0
-    running = 1.0  # a product of sums, of which one logarithm is taken for many tokens
-    for t in range(L):
-        token = begin + t
-        here = t * width
-        multiply(evidence, here, sets, piece.token_set[token] * width, words, piece.token_word[token] * width, B)
-        if t == 0:
-            scale(alpha, 0, steps.start, 0, 1.0, B)
-        else:
-            step(alpha, here, alpha, here - width, steps.trans, J, B)
-        if t == L - 1:
-            multiply(evidence, here, evidence, here, ends, 0, B)
-            multiply(alpha, here, alpha, here, ends, 0, B)
-        if piece.known.shape[0] and piece.known[token] >= 0:
-            for j in range(J):
-                if j != piece.known[token]:
-                    evidence[here + j] = 0.0
-                    alpha[here + j] = 0.0
-        total = product_sum(alpha, here, evidence, here, lost_below, B)
-        if total < 0.0:
-            lost = True
-            total = -total
-        if not total > LOST:
-            return math.nan
-        if lost:
-            since_loss += math.log(total)
-            if since_loss < fall:
-                return math.nan
-        if total < 1e-100:
-            log_z += math.log(total)
-        else:
-            running *= total
-            if running < 1e-150 or running > 1e150:
-                log_z += math.log(running)
-                running = 1.0
-        scaled_product(alpha, here, alpha, here, evidence, here, 1.0 / total, B)
-        totals[t] = total
-    return log_z + math.log(running)
-
-
-@njit(nogil=True, cache=True)
-def backward(
-    L: int, steps: Steps, J: int, evidence: Floats, alpha: Floats, totals: Floats, beta: Floats, unscaled: Floats
-) -> None:
-    """Turns ``alpha`` into the posterior; adds Σ s without the factor T, which is the same for all tokens."""
-    B = blocks_of(J)
-    width = WIDTH * B
-    now, before = 0, width  # the two rows of beta
-    for j in range(width):
-        beta[now + j] = 1.0
-    for t in range(L - 1, 0, -1):
-        here = t * width
-        multiply(alpha, here, alpha, here, beta, now, B)
-        scaled_product(evidence, here, evidence, here, beta, now, 1.0 / totals[t], B)
-        step(beta, before, evidence, here, steps.back, J, B)
-        for i in range(J):
-            add(unscaled, i * width, evidence, here, alpha[here - width + i], B)
-        # A label that cannot be reached has no posterior, however well it would explain the rest.
-        keep(beta, before, alpha, here - width, B)
-        now, before = before, now
-    multiply(alpha, 0, alpha, 0, beta, now, B)
-
-
-@njit(nogil=True, cache=True)
 def chain_pass(piece: Slice, rows: Rows, steps: Steps, posterior: Floats) -> Sums:
     """One pass over a slice. Fills ``posterior`` ``[N, J]`` unless it is empty."""
     J = rows.cells.shape[1]
-    B = blocks_of(J)
-    width = WIDTH * B
+    width = WIDTH * blocks_of(J)
     sets, set_tops = set_rows(piece, rows, width)
     words, word_tops = word_rows(piece, rows, width)
     of_sets, of_words = np.zeros(sets.shape[0]), np.zeros(words.shape[0])
-    longest = longest_document(piece)
-    evidence, alpha = np.empty(longest * width), np.empty(longest * width)
-    beta, totals = np.empty(2 * width), np.empty(longest)
-    unscaled = np.zeros(J * width)
+    room = lanes.room_for(longest_document(piece), J, width)
     starts, pairs, labels = np.zeros(J), np.zeros((J, J)), np.zeros(width)
-    ends = np.zeros(width)
-    for j in range(J):
-        ends[j] = math.exp(rows.end[j])
+    ends = np.exp(rows.end)
     log_z = 0.0
-    stuck = -1
-    for d in range(piece.doc_start.shape[0] - 1):
-        begin = piece.doc_start[d]
-        L = piece.doc_start[d + 1] - begin
-        if L == 0:
-            continue
-        log_scale = forward(piece, begin, L, steps, ends, sets, words, J, evidence, alpha, totals)
-        if math.isnan(log_scale):
-            log_scale = log_chain(piece, rows, steps, d, width, alpha, pairs)
-            if not log_scale > -math.inf:
-                stuck = d
-                break
-        else:
-            backward(L, steps, J, evidence, alpha, totals, beta, unscaled)
-            for t in range(begin, begin + L):
-                log_scale += set_tops[piece.token_set[t]] + word_tops[piece.token_word[t]]
-        log_z += log_scale
-        for j in range(J):
-            starts[j] += alpha[j]
-        for t in range(L):
-            here = t * width
-            add(of_sets, piece.token_set[begin + t] * width, alpha, here, 1.0, B)
-            add(of_words, piece.token_word[begin + t] * width, alpha, here, 1.0, B)
-        if posterior.shape[0]:
-            for t in range(L):
+    for first in range(0, piece.by_length.shape[0], LANES):
+        L = lanes.take_in(room, piece, first)
+        lanes.forward(room, piece, L, steps, ends, sets, words, J, width)
+        for lane in range(min(LANES, piece.by_length.shape[0] - first)):
+            d = piece.by_length[first + lane]
+            log_scale = lanes.log_totals(room, lane, steps.least)
+            if math.isnan(log_scale):
+                lanes.leave_out(room, lane, J, width)
+                log_scale = log_chain(piece, rows, steps, d, starts, pairs, of_sets, of_words, posterior)
+                if not log_scale > -math.inf:
+                    return Sums(log_z, starts, pairs, starts, pairs, pairs, d)
+            else:
+                for t in range(piece.doc_start[d], piece.doc_start[d + 1]):
+                    log_scale += set_tops[piece.token_set[t]] + word_tops[piece.token_word[t]]
+            log_z += log_scale
+        lanes.backward(room, L, steps, J, width)
+        lanes.add_up(room, piece, L, width, of_sets, of_words)
+        for lane in range(LANES):
+            if room.length[lane]:
                 for j in range(J):
-                    posterior[begin + t, j] = alpha[t * width + j]
+                    starts[j] += room.alpha[j * LANES + lane]
+            if posterior.shape[0]:
+                for t in range(room.length[lane]):
+                    for j in range(J):
+                        posterior[room.begin[lane] + t, j] = room.alpha[(t * width + j) * LANES + lane]
     for i in range(J):
         for j in range(J):
-            if steps.trans[i * width + j] > 0.0:
-                pairs[i, j] += unscaled[i * width + j] * steps.trans[i * width + j]
+            if steps.trans[i * J + j] > 0.0:
+                pair = (i * J + j) * LANES
+                pairs[i, j] += room.pairs[pair : pair + LANES].sum() * steps.trans[i * J + j]
     for u in range(piece.set_start.shape[0] - 1):
-        add(labels, 0, of_sets, u * width, 1.0, B)
+        add(labels, 0, of_sets, u * width, 1.0, blocks_of(J))
     cells = spread_sets(piece, rows.temper, J, of_sets)
-    return Sums(
-        log_z, starts, pairs, labels[:J].copy(), cells, unpacked(of_words, piece.words.shape[0], J, width), stuck
-    )
+    return Sums(log_z, starts, pairs, labels[:J].copy(), cells, unpacked(of_words, piece.words.shape[0], J, width), -1)
 
 
 @njit(nogil=True, cache=True)
-def log_chain(piece: Slice, rows: Rows, steps: Steps, d: int, width: int, posterior: Floats, pairs: Floats) -> float:
-    """Posterior (in rows) and Σ s of one document in log space; returns ln Z."""
+def log_chain(
+    piece: Slice,
+    rows: Rows,
+    steps: Steps,
+    d: int,
+    starts: Floats,
+    pairs: Floats,
+    of_sets: Floats,
+    of_words: Floats,
+    posterior: Floats,
+) -> float:
+    """One document in log space: adds what it has to the sums, fills its posterior; returns ln Z."""
     J = rows.cells.shape[1]
-    L = piece.doc_start[d + 1] - piece.doc_start[d]
-    evidence = np.empty((L, J))
-    log_alpha = np.empty((L, J))
-    log_beta = np.empty((L, J))
+    width = WIDTH * blocks_of(J)
+    begin = piece.doc_start[d]
+    L = piece.doc_start[d + 1] - begin
+    evidence, log_alpha, log_beta = np.empty((L, J)), np.empty((L, J)), np.empty((L, J))
     gather_evidence(piece, rows, d, evidence)
     log_z = log_forward_backward(evidence, L, steps, log_alpha, log_beta)
-    if log_z > -math.inf:
-        for t in range(L):
-            for j in range(width):
-                posterior[t * width + j] = math.exp(log_alpha[t, j] + log_beta[t, j] - log_z) if j < J else 0.0
-        for t in range(1, L):
-            for i in range(J):
-                for j in range(J):
-                    exponent = steps.log_trans[i, j] + evidence[t, j]
-                    pairs[i, j] += math.exp(log_alpha[t - 1, i] + exponent + log_beta[t, j] - log_z)
+    if not log_z > -math.inf:
+        return log_z
+    for t in range(L):
+        for j in range(J):
+            share = math.exp(log_alpha[t, j] + log_beta[t, j] - log_z)
+            of_sets[piece.token_set[begin + t] * width + j] += share
+            of_words[piece.token_word[begin + t] * width + j] += share
+            if t == 0:
+                starts[j] += share
+            if posterior.shape[0]:
+                posterior[begin + t, j] = share
+    for t in range(1, L):
+        for i in range(J):
+            for j in range(J):
+                exponent = steps.log_trans[i, j] + evidence[t, j]
+                pairs[i, j] += math.exp(log_alpha[t - 1, i] + exponent + log_beta[t, j] - log_z)
     return log_z
 
 
@@ -412,7 +334,7 @@ def independent_pass(piece: Slice, rows: Rows, steps: Steps, posterior: Floats) 
             for j in range(J):
                 if j != known:
                     row[j] = 0.0
-        total = product_sum(row, 0, steps.start, 0, 0.0, B)
+        total = product_sum(row, 0, steps.start, 0, B)
         if total > 1e-200:
             multiply(row, 0, row, 0, steps.start, 0, B)
             log_total = math.log(total) + set_tops[u] + word_tops[v]
@@ -420,11 +342,10 @@ def independent_pass(piece: Slice, rows: Rows, steps: Steps, posterior: Floats) 
             gather_token(piece, rows, t, logs)
             for j in range(J):
                 logs[j] += steps.log_start[j]
-            log_total = exponentials(logs, J, row, 0)
-            total = 0.0
+            log_total = log_sum(logs)
+            total = 1.0
             for j in range(J):
-                total += row[j]
-            log_total += math.log(total)
+                row[j] = math.exp(logs[j] - log_total)
         times = piece.times[t] if piece.times.shape[0] else 1.0
         if alike:
             times = often[n]

@@ -131,7 +131,8 @@ class ThreadsEngine:
         threads: int | None = None,
         names: Callable[[int], str] | None = None,
     ) -> None:
-        from quorate.infer import chain, layout, output, simd  # compiled code is loaded when a fit starts, not before
+        # Compiled code is loaded when a fit starts, not before.
+        from quorate.infer import chain, gamma_kernels, layout, output, simd  # noqa: F401
 
         self._kernels, self._layout, self._output, self._row_width = chain, layout, output, simd.WIDTH
         self._encoded, self._known, self._times, self._text = encoded, known, times, text
@@ -248,12 +249,14 @@ class ThreadsEngine:
     def _with_known(self, s: int, laid_out: Any) -> Any:
         """The documents, what is laid out of them, what is known of them, and how often they occur."""
         tokens = self._tokens(s)
+        doc_start = self._encoded.doc_start[self._bounds[s] : self._bounds[s + 1] + 1] - tokens.start
         return self._layout.Slice._make(
             [
-                self._encoded.doc_start[self._bounds[s] : self._bounds[s + 1] + 1] - tokens.start,
+                doc_start,
                 *laid_out,
                 np.zeros(0, np.int32) if self._known is None else self._known[tokens],
                 np.zeros(0) if self._times is None else self._times[tokens],
+                np.argsort(-np.diff(doc_start), kind="stable"),
             ]
         )
 
@@ -289,8 +292,8 @@ class ThreadsEngine:
             np.ascontiguousarray(log_start),
             np.ascontiguousarray(log_trans),
             _filled_up(start, self._row_width),
-            _filled_up(trans, self._row_width),
-            _filled_up(trans.T, self._row_width),
+            trans.ravel(),
+            np.ascontiguousarray(trans.T).ravel(),
             least,
         )
 
@@ -357,10 +360,9 @@ def balanced(start: NDArray[np.int64], slices: int) -> NDArray[np.int64]:
     return np.concatenate([[0], np.searchsorted(start, wanted), [len(start) - 1]])
 
 
-def _filled_up(table: Floats, width: int) -> Floats:
-    """A row, or rows, filled up with zeros to a multiple of ``width``, end to end."""
-    missing = -table.shape[-1] % width
-    return np.ascontiguousarray(np.pad(table, [(0, 0)] * (table.ndim - 1) + [(0, missing)])).ravel()
+def _filled_up(row: Floats, width: int) -> Floats:
+    """A row filled up with zeros to a multiple of ``width``."""
+    return np.pad(row, (0, -len(row) % width))
 
 
 def span_shape(tagset: TagSet) -> tuple[NDArray[np.int32], ...]:

@@ -26,7 +26,7 @@ class Slice(NamedTuple):
     Token t has the word ``words[token_word[t]]`` and the set ``token_set[t]``; set u has the events ``set_start[u]`` to
     ``set_start[u + 1]``, each of the cell ``cells[event_cell[e]]``. ``event_weight`` may be empty (all events count 1),
     and so may ``known`` (no label is known; else −1 where not) and ``times`` (every token occurs once; only for
-    documents of one token).
+    documents of one token). ``by_length`` are the documents, longest first.
     """
 
     doc_start: Ints
@@ -39,6 +39,7 @@ class Slice(NamedTuple):
     cells: Ints32
     known: Ints32
     times: Floats
+    by_length: Ints
 
 
 @njit(nogil=True, cache=True)
