@@ -3,7 +3,9 @@
 First every annotator model at several strengths of its prior runs a few passes; the best go on, also with less trust in
 the annotators' evidence, and are judged again as they go, which finds when to stop. More trust than usual is never
 tried: annotators share mistakes, so the hidden ones applaud a consensus that repeats them. Where differences are within
-chance the usual settings stay. What the hidden annotators say then calibrates the confidence (:mod:`trust`).
+chance the usual settings stay. Where hiding one leaves two, what is best for the two need not be best for all three,
+and another model than the usual one must be much better. What the hidden annotators say then calibrates the confidence
+(:mod:`trust`).
 """
 
 from __future__ import annotations
@@ -36,12 +38,14 @@ AUTO = "auto"
 CHOSEN = ("annotator", "epsilon0", "temper", "max_passes")
 """The settings that can be chosen."""
 
-_USUAL: dict[str, Any] = {"annotator": AnnotatorModel.CM, "epsilon0": 10.0, "temper": 0.7, "max_passes": 5}
+_USUAL: dict[str, Any] = {"annotator": AnnotatorModel.CM, "epsilon0": 10.0, "temper": 0.9, "max_passes": 5}
 _MODELS = (AnnotatorModel.CM, AnnotatorModel.SEQ, AnnotatorModel.CV, AnnotatorModel.SPAM)
 _STRENGTHS = (1.0, 10.0, 100.0)
-_LESS_TRUST = 0.5
+_LESS_TRUST = 0.6
 _CHECKS = (4, 8, 16)  # passes after which a candidate is judged
 _FINALISTS = 2
+_MUCH_HIDDEN = 0.3  # share of what was said, from which on another model must be better by so many standard errors:
+_CLEARLY = 2.5
 _ENOUGH_SPANS = 50  # hidden spans below which nothing can be told
 
 
@@ -153,7 +157,7 @@ def choose(
     >>> from quorate.tags import Invalid
     >>> prepared = prepare(quorate.sample(), None, Invalid.REPAIR)
     >>> choose(prepared, Settings(), CHOSEN).settings.temper
-    0.7
+    0.9
     """
     usual = replace(settings, **{name: value for name, value in _USUAL.items() if name in free})
     encoded, names = prepared.encoded, prepared.encoded.annotators
@@ -194,7 +198,7 @@ def choose(
     for run in finalists:
         for until in checks[1:]:
             advance(run, until)
-    winner = _usual_within_chance(runs)
+    winner = _usual_within_chance(runs, much_hidden=hidden.share >= _MUCH_HIDDEN)
     agreement, passes, model = winner.best
     vote = hidden.agreement(majority(hidden.sample, threads=threads).decoded)
     gain, error = agreement.gain_over(vote)
@@ -211,9 +215,15 @@ def choose(
     )
 
 
-def _usual_within_chance(runs: Sequence[_Run]) -> _Run:
+def _usual_within_chance(runs: Sequence[_Run], *, much_hidden: bool) -> _Run:
     """The best run, or among those of its model that are within a standard error of it, the most usual."""
     best = max(runs, key=lambda run: run.best[0].f1)
+    usual = [run for run in runs if run.settings.annotator is _USUAL["annotator"]]
+    if much_hidden and usual and best not in usual:
+        best_usual = max(usual, key=lambda run: run.best[0].f1)
+        gain, error = best.best[0].gain_over(best_usual.best[0])
+        if gain <= _CLEARLY * error:
+            best = best_usual
 
     def strangeness(run: _Run) -> tuple[int, float]:
         chosen = run.settings
@@ -250,8 +260,7 @@ def _calibrated(hidden: Hidden, engine: ThreadsEngine, model: vb.Model) -> Calib
     agreement = hidden.agreement(decoded)
     if hidden.rest.tagset.outside is None:
         return Calibration(sharpness)
-    shift, slope = fit_span_map(agreement, decoded.span_probability[agreement.found.start])
-    return Calibration(sharpness, shift, slope)
+    return Calibration(sharpness, *fit_span_map(agreement, decoded.span_probability[agreement.found.start]))
 
 
 def settings_left_open(values: Mapping[str, Any]) -> tuple[str, ...]:

@@ -93,6 +93,12 @@ class Hidden(NamedTuple):
     label: Integers
     habits: Habits
 
+    @property
+    def share(self) -> float:
+        """Of what was said in the sample, how much was hidden."""
+        hidden = len(self.token)
+        return hidden / max(hidden + len(self.sample.event_cell), 1)
+
     def agreement(self, decoded: Decoded) -> Agreement:
         """How a consensus on the sample agrees with what was hidden, pair by pair."""
         found = consensus_spans(decoded, self.sample.tagset)
