@@ -170,12 +170,18 @@ class Agreement(NamedTuple):
         """The mean of the strict and the relaxed score."""
         return float(_f1(self.table.sum(axis=1)))
 
-    def gain_over(self, other: Agreement, *, draws: int = 200) -> tuple[float, float]:
+    def gain_over(self, other: Agreement) -> tuple[float, float]:
         """How much more this one scores than another on the same documents, and the standard error of that."""
-        D = self.table.shape[1]
-        weights = np.random.default_rng(0).multinomial(D, np.full(D, 1 / D), draws)
-        differences = _f1(self.table @ weights.T) - _f1(other.table @ weights.T)
-        return self.f1 - other.f1, float(np.std(differences))
+        differences = _influence(self.table) - _influence(other.table)
+        return self.f1 - other.f1, float(np.sqrt((differences**2).sum()))
+
+
+def _influence(table: Floats) -> Floats:
+    """``[D]`` How much each document moves the score: to first order its gradient, times what the document has."""
+    sums = table.sum(axis=1)
+    steps = np.diag(1e-4 * np.maximum(sums, 1.0))
+    gradient = (_f1(sums[:, None] + steps) - _f1(sums[:, None] - steps)) / (2 * steps.diagonal())
+    return np.asarray(gradient @ table)
 
 
 def _f1(sums: Floats) -> Floats:

@@ -141,3 +141,25 @@ def by_gold(hidden: heldout.Hidden, corpus: Corpus) -> Decoded:
 def test_nobody_to_spare() -> None:
     alone = Corpus([Document("1", ("Ada", "sang"), {"ann": ("B-PER", "O")})])
     assert heldout.hide(encode(alone, alone.tagset())) is None
+
+
+def test_the_error_of_a_gain_is_that_of_documents_drawn_again() -> None:
+    rng = np.random.default_rng(0)
+    D, nothing = 1500, np.zeros(0, np.int64)
+
+    def made(skill: float) -> heldout.Agreement:
+        matched, found = rng.binomial(hidden, skill), rng.poisson(1.8, D)
+        table = [matched, hidden, 0.9 * found, 1.05 * matched, 1.02 * matched, 0.95 * found]
+        spans = heldout.Spans(*[nothing] * 4)
+        return heldout.Agreement(np.stack(table).astype(float), spans, np.zeros(0, bool), np.zeros(0))
+
+    hidden = rng.poisson(2.0, D)
+    one, other = made(0.8), made(0.75)
+    gain, error = one.gain_over(other)
+    gains = []
+    for _ in range(400):
+        again = rng.integers(0, D, D)
+        first, second = (each._replace(table=each.table[:, again]) for each in (one, other))
+        gains.append(first.f1 - second.f1)
+    assert gain == pytest.approx(np.mean(gains), abs=0.003)
+    assert error == pytest.approx(np.std(gains), rel=0.12)
