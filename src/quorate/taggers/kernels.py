@@ -265,25 +265,49 @@ def loss_and_gradient(
 
 @njit(nogil=True, cache=True)
 def hidden_layer(vectors: Floats32, hidden: Hidden, kept: Floats32) -> Floats32:
-    """``[L, H]`` What the units give for the vectors ``[L, X]``; ``kept`` ``[H]`` weighs them (0: dropped)."""
-    units: Floats32 = np.dot(vectors, hidden.inner)
-    for t in range(units.shape[0]):
-        for h in range(units.shape[1]):
-            units[t, h] = max(units[t, h] + hidden.bias[h], np.float32(0.0)) * kept[h]
+    """``[L, H]`` What the units give for the vectors ``[L, X]``; ``kept`` ``[H]`` weighs them (0: dropped).
+
+    Plain loops: matrices this small would keep the threads of a linear algebra library busy with waiting.
+    """
+    L, H = vectors.shape[0], hidden.bias.shape[0]
+    units = np.empty((L, H), np.float32)
+    for t in range(L):
+        row = units[t]
+        row[:] = hidden.bias
+        for x in range(vectors.shape[1]):
+            value = vectors[t, x]
+            if value != 0.0:
+                weight = hidden.inner[x]
+                for h in range(H):
+                    row[h] += value * weight[h]
+        for h in range(H):
+            row[h] = max(row[h], np.float32(0.0)) * kept[h]
     return units
 
 
 @njit(nogil=True, cache=True)
 def hidden_gradient(vectors: Floats32, units: Floats32, hidden: Hidden, kept: Floats32, by_token: Floats) -> Hidden:
     """The gradients of the layer's weights, from those of the tokens' scores ``[L, J]``."""
-    by_score = by_token.astype(np.float32)
-    by_unit = np.dot(by_score, hidden.outer.T)
-    by_bias = np.zeros(units.shape[1], np.float32)
-    for t in range(units.shape[0]):
-        for h in range(units.shape[1]):
-            by_unit[t, h] = by_unit[t, h] * kept[h] if units[t, h] > 0.0 else np.float32(0.0)
-            by_bias[h] += by_unit[t, h]
-    return Hidden(np.dot(vectors.T, by_unit), by_bias, np.dot(units.T, by_score))
+    (L, H), J = units.shape, by_token.shape[1]
+    inner, bias, outer = np.zeros_like(hidden.inner), np.zeros_like(hidden.bias), np.zeros_like(hidden.outer)
+    by_unit = np.empty(H, np.float32)
+    for t in range(L):
+        for h in range(H):
+            by_unit[h] = 0.0
+            if units[t, h] > 0.0:
+                total = 0.0
+                for j in range(J):
+                    total += by_token[t, j] * hidden.outer[h, j]
+                    outer[h, j] += units[t, h] * by_token[t, j]
+                by_unit[h] = total * kept[h]
+                bias[h] += by_unit[h]
+        for x in range(vectors.shape[1]):
+            value = vectors[t, x]
+            if value != 0.0:
+                row = inner[x]
+                for h in range(H):
+                    row[h] += value * by_unit[h]
+    return Hidden(inner, bias, outer)
 
 
 @njit(nogil=True, cache=True)
@@ -342,8 +366,10 @@ def train_epoch(
         score_tokens(kept[:L], weights.features, scores)
         seen, kept_units = vectors[first : first + L] * drawn(X, hidden_dropout), drawn(H, hidden_dropout)
         units = hidden_layer(seen, hidden, kept_units)
-        if H:
-            scores[:L] += np.dot(units, hidden.outer)
+        for t in range(L if H else 0):
+            for h in range(H):
+                for j in range(J):
+                    scores[t, j] += units[t, h] * hidden.outer[h, j]
         there = target[first : first + L]
         loss += loss_and_gradient(scores[:L], weights, rules, there, pairs[d], by_token[:L], by_step)
         tokens += L
