@@ -14,7 +14,8 @@ from array import array
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import chain
+from itertools import chain, repeat
+from sys import intern
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -149,25 +150,18 @@ def encode(
     doc_start = np.concatenate([[0], np.cumsum(lengths)])
     vocabulary = tuple(words) if words is not None else tuple(sorted(set(_all_tokens(corpus))))
     word_number = {word: number for number, word in enumerate(vocabulary)}
-    word = np.fromiter(
-        (word_number.get(token, len(vocabulary)) for token in _all_tokens(corpus)), np.int32, doc_start[-1]
-    )
-    hard, soft, repaired = _hard_events(corpus, tagset, names, doc_start, invalid)
-    events = _with_soft_events(hard, soft, corpus, tagset, names, doc_start, invalid)
-    cells, event_cell = _cells(events.key, tagset, len(names))
-    event_start = np.concatenate([[0], np.cumsum(np.bincount(events.token, minlength=len(word)))])
-    return Encoded(
-        tagset,
-        names,
-        vocabulary,
-        doc_start,
-        word,
-        event_start.astype(np.int64),
-        event_cell,
-        events.weight,
-        cells,
-        repaired,
-    )
+    numbers = map(word_number.get, _all_tokens(corpus), repeat(len(vocabulary)))
+    word = np.fromiter(numbers, np.int32, doc_start[-1])
+    event_start = np.zeros(len(word) + 1, np.int64)
+    key, soft, repaired = _hard_events(corpus, tagset, names, doc_start, invalid, event_start[1:])
+    weight = None
+    if soft:
+        hard = Events(np.repeat(np.arange(len(word)), event_start[1:]), key, None)
+        token, key, weight = _with_soft_events(hard, soft, corpus, tagset, names, doc_start, invalid)
+        event_start[1:] = np.bincount(token, minlength=len(word))
+    np.cumsum(event_start, out=event_start)
+    cells, event_cell = _cells(key, tagset, len(names))
+    return Encoded(tagset, names, vocabulary, doc_start, word, event_start, event_cell, weight, cells, repaired)
 
 
 def _all_tokens(corpus: Corpus) -> chain[str]:
@@ -184,12 +178,32 @@ def _start_label(tagset: TagSet) -> int:
     return len(tagset.labels) if tagset.outside is None else tagset.outside
 
 
-def _codes(document: Document, tags: Sequence[Tag], code_of: Mapping[Tag, int]) -> list[int]:
-    try:
-        return [code_of[tag] for tag in tags]
-    except KeyError:
-        position = next(p for p, tag in enumerate(tags) if tag not in code_of)
-        raise _unknown(document, position, str(tags[position]), list(code_of)) from None
+class _Codes:
+    """Tags as numbers, end to end: a byte each where labels are few, as most corpora are many times their words."""
+
+    def __init__(self, tagset: TagSet) -> None:
+        self._few = len(tagset.labels) <= np.iinfo(np.int8).max
+        codes = [*tagset.reads.items(), (None, MISSING)]
+        # Interned, as readers do with tags: a dictionary finds the same object sooner than an equal one.
+        self._code_of: dict[Tag, int] = {tag and intern(tag): code % 256 if self._few else code for tag, code in codes}
+        self._raw = bytearray()
+
+    def __len__(self) -> int:
+        return len(self._raw) if self._few else len(self._raw) // 2
+
+    def add(self, document: Document, tags: Sequence[Tag]) -> None:
+        """One more sequence; ``TypeError`` if it holds probabilities, which are not hashable."""
+        try:
+            codes = map(self._code_of.__getitem__, tags)
+            self._raw += bytes(codes) if self._few else array("h", list(codes)).tobytes()
+        except KeyError:
+            position = next(p for p, tag in enumerate(tags) if tag not in self._code_of)
+            raise _unknown(document, position, str(tags[position]), list(self._code_of)) from None
+
+    def taken(self) -> NDArray[np.int16]:
+        """All of them, which are gone after that."""
+        raw, self._raw = self._raw, bytearray()
+        return np.frombuffer(raw, np.int8 if self._few else np.int16).astype(np.int16)
 
 
 def _unknown(document: Document, position: int, tag: str, known: Sequence[Tag]) -> InputError:
@@ -202,41 +216,45 @@ def _unknown(document: Document, position: int, tag: str, known: Sequence[Tag]) 
     )
 
 
-def _code_of(tagset: TagSet) -> dict[Tag, int]:
-    return dict(tagset.reads) | {None: MISSING}
-
-
 def _hard_events(
-    corpus: Corpus, tagset: TagSet, names: Sequence[str], doc_start: NDArray[np.int64], invalid: Invalid
-) -> tuple[Events, list[tuple[int, str]], int]:
-    """Events of all sequences made of tags alone, ordered by token; the other sequences; how many tags were mended."""
+    corpus: Corpus,
+    tagset: TagSet,
+    names: Sequence[str],
+    doc_start: NDArray[np.int64],
+    invalid: Invalid,
+    said: NDArray[np.int64],
+) -> tuple[NDArray[np.integer], list[tuple[int, str]], int]:
+    """The keys of the events of all sequences made of tags alone, by token; how many a token has goes into ``said``.
+
+    Then the other sequences, and how many tags were mended.
+    """
     number = {name: k for k, name in enumerate(names)}
-    code_of = _code_of(tagset)
+    most = sum(len(document.tokens) * len(document.annotations) for document in corpus)
     # In pieces, and in short numbers where they suffice: what is computed on the way would take more than the corpus.
-    tokens, keys = (array("i" if size < 1 << 31 else "q") for size in (doc_start[-1], _n_keys(tagset, len(names))))
-    flat = array("h")
+    keys: NDArray[np.integer] = np.empty(most, np.int32 if _n_keys(tagset, len(names)) < 1 << 31 else np.int64)
+    codes = _Codes(tagset)
     owners = array("q")  # document and annotator of each sequence, in turn
     soft: list[tuple[int, str]] = []
-    first = changed = 0
+    first = changed = n = 0
     for d, document in enumerate(corpus):
         for name in sorted(document.annotations):
-            tags = document.annotations[name]
             try:
-                flat.extend(_codes(document, tags, code_of))  # type: ignore[arg-type]
-            except TypeError:  # probabilities are not hashable
+                codes.add(document, document.annotations[name])  # type: ignore[arg-type]
+            except TypeError:
                 soft.append((d, name))
             else:
                 owners.extend((d - first, number[name]))
-        if len(flat) >= _PIECE or d == len(corpus) - 1:
+        if len(codes) >= _PIECE or d == len(corpus) - 1:
             doc, annotator = np.array(owners, np.int64).reshape(-1, 2).T
             here = doc_start[first : d + 2] - doc_start[first]
             named = partial(_document_from, corpus, first)
-            events, mended = events_of_codes(np.array(flat), doc, annotator, here, tagset, invalid, named)
-            tokens.frombytes((events.token + doc_start[first]).astype(tokens.typecode).tobytes())
-            keys.frombytes(events.key.astype(keys.typecode).tobytes())
+            events, mended = events_of_codes(codes.taken(), doc, annotator, here, tagset, invalid, named)
+            said[doc_start[first] : doc_start[d + 1]] = np.bincount(events.token, minlength=here[-1])
+            keys[n : n + len(events.key)] = events.key
+            n += len(events.key)
             changed += mended
-            first, flat, owners = d + 1, array("h"), array("q")
-    return Events(np.array(tokens), np.array(keys), None), soft, changed
+            first, owners = d + 1, array("q")
+    return keys[:n], soft, changed
 
 
 def _n_keys(tagset: TagSet, n_annotators: int) -> int:
@@ -392,11 +410,15 @@ def _cells(keys: NDArray[np.integer], tagset: TagSet, n_annotators: int) -> tupl
     J, P = len(tagset.labels), n_previous(tagset)
     space = _n_keys(tagset, n_annotators)
     if space <= max(4 * len(keys), 1 << 20):
+        pieces = [slice(first, first + _PIECE) for first in range(0, len(keys), _PIECE)]
         occurs = np.zeros(space, dtype=np.bool_)
-        occurs[keys] = True
+        for piece in pieces:
+            occurs[keys[piece]] = True
         present = np.flatnonzero(occurs)
         rank = np.cumsum(occurs, dtype=np.int32) - 1
-        event_cell = rank[keys]
+        event_cell = np.empty(len(keys), np.int32)
+        for piece in pieces:
+            event_cell[piece] = rank[keys[piece]]
     else:
         present, inverse = np.unique(keys, return_inverse=True)
         event_cell = inverse.astype(np.int32)
@@ -415,26 +437,24 @@ def encode_known(corpus: Corpus, tagset: TagSet, known: Mapping[str, Sequence[Ta
     >>> encode_known(corpus, corpus.tagset(), {"1": ("B-PER", None)}, Invalid.REPAIR)
     array([ 1, -1], dtype=int32)
     """
-    code_of = _code_of(tagset)
-    flat = array("h")
+    flat = _Codes(tagset)
     starts = [0]
     for document in corpus:
         tags = known.get(document.id)
         if tags is None:
-            flat.extend([MISSING] * len(document.tokens))
+            flat.add(document, [None] * len(document.tokens))
         elif len(tags) != len(document.tokens):
             raise InputError(
                 f"{len(tags)} known tags for {len(document.tokens)} tokens (give one a token, null where not known)",
                 where=document.where(),
             )
         else:
-            flat.extend(_codes(document, tags, code_of))
+            flat.add(document, tags)
         starts.append(len(flat))
     stray = set(known) - {document.id for document in corpus}
     if stray:
         raise InputError(f"known labels are given for document {min(stray)!r}, which is not in the input")
     if invalid is Invalid.KEEP:
         invalid = Invalid.REPAIR  # the truth must follow the scheme, whatever annotators did
-    codes = np.frombuffer(flat, dtype=np.int16) if flat else np.zeros(0, np.int16)
-    codes, _ = _by_rule(codes, np.array(starts), tagset, invalid, lambda d: corpus[d])
+    codes, _ = _by_rule(flat.taken(), np.array(starts), tagset, invalid, lambda d: corpus[d])
     return codes.astype(np.int32)

@@ -77,7 +77,7 @@ _PIECE = re.compile(r"\w+|[^\w\s]")
 _JOINER = "\u200d"
 
 
-def tokenize(text: str) -> Offsets:
+def tokenize(text: str) -> Places:
     """Where the tokens of a text are.
 
     >>> text = "Dr. Ng's café, 2nd floor"
@@ -109,7 +109,7 @@ def _is_mark(character: str) -> bool:
     return character == _JOINER or unicodedata.category(character).startswith("M")
 
 
-def locate(tokens: Sequence[str], text: str, *, where: str = "") -> Offsets:
+def locate(tokens: Sequence[str], text: str, *, where: str = "") -> Places:
     """Where given tokens stand in the text that they were cut from, in order.
 
     >>> locate(["Ada", "sang", "."], "Ada  sang.")

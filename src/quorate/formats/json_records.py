@@ -4,16 +4,26 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import IO, Any, NoReturn, TypeVar
+from typing import IO, Any, NoReturn, Protocol, TypeVar
 
 import msgspec
 
 from quorate.corpus import Source
 from quorate.errors import InputError
 
-__all__ = ["array_items", "decoded", "first_keys", "lines", "records"]
+__all__ = ["Decoder", "array_items", "decoded", "first_keys", "lines", "records"]
 
 Value = TypeVar("Value")
+Made = TypeVar("Made", covariant=True)
+
+
+class Decoder(Protocol[Made]):
+    """What makes a value of the bytes of a record."""
+
+    def decode(self, buf: bytes, /) -> Made:
+        """The value; raises what :func:`decoded` tells."""
+        ...
+
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _CHUNK = 1 << 20
@@ -79,7 +89,7 @@ def array_items(stream: IO[bytes], name: str, record: str) -> Iterator[tuple[Sou
         broken(f"not JSON: an array of {record}s was expected")
 
 
-def decoded(decoder: msgspec.json.Decoder[Value], raw: bytes, source: Source, what: str) -> Value:
+def decoded(decoder: Decoder[Value], raw: bytes, source: Source, what: str) -> Value:
     """A record, or an :class:`InputError` that says where and what."""
     try:
         return decoder.decode(raw)

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import IO, Any
+from sys import intern
+from typing import IO, Any, Literal
 
 import msgspec
 
@@ -31,8 +32,8 @@ class _Record(msgspec.Struct):
     tokens: list[str] | None = None
     text: str | None = None
     offsets: list[tuple[int, int]] | None = None
-    annotations: dict[str, list[Any]] = {}
-    gold: list[Any] | None = None
+    annotations: dict[str, Sequence[Any]] = {}
+    gold: Sequence[Any] | None = None
     split: str | None = None
     offset_unit: str | None = None
 
@@ -54,14 +55,56 @@ class _TagNames(dict[Any, Tag]):
                 f"{tag!r} is not a tag (a tag is a non-empty string, or null where not seen; a span is "
                 '{"start", "end", "label"})'
             )
-        self[tag] = tag
-        return tag
+        shared = intern(tag)
+        self[shared] = shared
+        return shared
+
+
+class _RecordDecoder:
+    """Decodes lines. Tags met before become the same string objects at once, without one object for each token.
+
+    msgspec makes shared objects of strings that a type names; so the tags met so far make up a type. A line with
+    another tag is decoded as any line, and its tags are known from then on. After a line with something else
+    (probabilities, spans), and where tags are many, all are decoded as any line.
+    """
+
+    _MOST_TAGS = 256
+
+    def __init__(self, tags: _TagNames) -> None:
+        self._tags = tags
+        self._known = len(tags)
+        self._any = msgspec.json.Decoder(_Record)
+        self._of_tags: msgspec.json.Decoder[_Record] | None = None
+        self._given_up = False
+
+    def decode(self, line: bytes) -> _Record:
+        if not self._given_up and len(self._tags) > self._known:
+            self._known = len(self._tags)
+            self._of_tags = msgspec.json.Decoder(_record_of(tuple(self._tags)))
+            self._given_up = self._known > self._MOST_TAGS
+        if self._given_up or self._of_tags is None:
+            return self._any.decode(line)
+        try:
+            return self._of_tags.decode(line)
+        except msgspec.ValidationError:
+            record = self._any.decode(line)
+            every = (*record.annotations.values(), record.gold or ())
+            self._given_up = not any(isinstance(tag, str) and tag not in self._tags for tags in every for tag in tags)
+            return record
+
+
+def _record_of(tags: tuple[Tag, ...]) -> type[_Record]:
+    """The type of a record with no other tags than these."""
+    sequence: Any = tuple[Literal[tags], ...]  # type: ignore[valid-type]
+    fields: list[Any] = [("annotations", dict[str, sequence], {}), ("gold", sequence | None, None)]
+    made: Any = msgspec.defstruct("_RecordOfTags", fields, bases=(_Record,))
+    return made  # type: ignore[no-any-return]
 
 
 def read(given: Input, notes: Notes) -> Iterator[Document | Marked]:
     """The documents of a JSONL file."""
-    decoder = msgspec.json.Decoder(_Record)
     reader = _DocumentReader()
+    decoder = _RecordDecoder(reader.tag_names)
     for number, (source, line) in enumerate(lines(given.stream, given.name), given.first_number):
         record = decoded(decoder, line, source, "a document")
         try:
@@ -137,13 +180,21 @@ class _DocumentReader:
                 record.offsets,
                 unit,
             )
-        gold = None if record.gold is None else tuple([self._tag(tag) for tag in record.gold])
-        bare = Marked(name, record.text, {}, source, None, record.split, record.tokens, record.offsets, unit)
-        document = placed(bare, unit or Unit.CODE_POINTS, self.words, Notes()).document
+        gold = None if record.gold is None else self._gold(record.gold)
         annotations = {who: self._tags(tags) for who, tags in record.annotations.items()}
-        return replace(document, annotations=annotations, gold=gold)
+        unit = unit or Unit.CODE_POINTS
+        if record.text is None:
+            tokens = self.words.all(record.tokens or ())
+            return Document(name, tokens, annotations, gold, record.split, source=source, unit=unit)
+        bare = Marked(name, record.text, {}, source, None, record.split, record.tokens, record.offsets, unit)
+        return replace(placed(bare, unit, self.words, Notes()).document, annotations=annotations, gold=gold)
 
-    def _tags(self, tags: list[Any]) -> tuple[Tag | SoftTag, ...]:
+    def _gold(self, tags: Sequence[Any]) -> tuple[Tag, ...]:
+        return tags if isinstance(tags, tuple) else tuple([self._tag(tag) for tag in tags])
+
+    def _tags(self, tags: Sequence[Any]) -> tuple[Tag | SoftTag, ...]:
+        if isinstance(tags, tuple):  # already of tags that were met before
+            return tags
         try:
             return tuple([self.tag_names[tag] for tag in tags])
         except TypeError:  # a dictionary of probabilities is not hashable
@@ -165,7 +216,7 @@ class _DocumentReader:
         return soft
 
 
-def _marks(spans: list[Any]) -> list[Mark]:
+def _marks(spans: Sequence[Any]) -> list[Mark]:
     return [
         Mark(span.start, span.end, span.label, span.text, span.score)
         for span in msgspec.convert(spans, list[_JsonSpan])
@@ -179,7 +230,7 @@ def _unit(name: str) -> Unit:
         raise ValueError(f"offset_unit {name!r} is not known (one of: {', '.join(Unit)})") from None
 
 
-def _has_spans(sequences: Sequence[list[Any]], record: _Record) -> bool:
+def _has_spans(sequences: Sequence[Sequence[Any]], record: _Record) -> bool:
     """Whether a document is annotated with spans; where nobody marked any, whether it came as text."""
     for sequence in sequences:
         for entry in sequence:

@@ -105,7 +105,8 @@ class Words(dict[str, str]):
 
     def all(self, words: Iterable[str]) -> tuple[str, ...]:
         """The same words, shared."""
-        return tuple([self.setdefault(word, word) for word in words])
+        given = list(words)
+        return tuple(map(self.setdefault, given, given))
 
 
 _SPANS_TRIMMED = "{} spans began or ended in blanks, which were trimmed off"
@@ -150,10 +151,11 @@ def placed(marked: Marked, unit: Unit, words: Words, notes: Notes) -> Placed:
     text, offsets = marked.text, _offsets(marked)
     if text is None:
         tokens, length = words.all(marked.tokens or ()), len(marked.tokens or ())
-        places: Offsets = Places((position, position + 1) for position in range(length))
+        starts: Sequence[int] = range(length)
+        ends: Sequence[int] = range(1, length + 1)
     else:
         tokens = words.all(marked.tokens if marked.tokens is not None else [text[start:end] for start, end in offsets])
-        places = offsets
+        starts, ends = offsets.starts, offsets.ends
     if unit is not Unit.CODE_POINTS:
         notes.count(_UNIT_FOUND[unit], 1)
     document = Document(
@@ -161,13 +163,12 @@ def placed(marked: Marked, unit: Unit, words: Words, notes: Notes) -> Placed:
         tokens,
         split=marked.split,
         text=text,
-        offsets=None if text is None else places,
+        offsets=None if text is None else offsets,
         source=marked.source,
         unit=unit,
         origin=marked.origin,
     )
-    compact = places if isinstance(places, Places) else Places(places)
-    lay = _Layer(marked, unit, compact.starts, compact.ends, notes)
+    lay = _Layer(marked, unit, starts, ends, notes)
     return Placed(
         document,
         {name: lay.marks(marks) for name, marks in marked.annotations.items()},
@@ -175,7 +176,7 @@ def placed(marked: Marked, unit: Unit, words: Words, notes: Notes) -> Placed:
     )
 
 
-def _offsets(marked: Marked) -> Offsets:
+def _offsets(marked: Marked) -> Places:
     """Where the tokens are: as the file says, found in the text, or cut by the tokenizer."""
     if marked.text is None:
         return Places(())
