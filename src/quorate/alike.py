@@ -8,15 +8,16 @@ little is lost where they did work alone.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import connected_components
 
 from quorate.encode import Encoded
 from quorate.heldout import document_of, marked_spans, without
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 __all__ = ["count_as_one", "first_of_each", "groups_alike"]
 
@@ -36,6 +37,9 @@ def groups_alike(encoded: Encoded) -> Integers:
     >>> groups_alike(encode(corpus, corpus.tagset())).tolist()
     [0, 0, 1]
     """
+    from scipy.sparse import csr_array  # slow to load, and needed only where settings are chosen
+    from scipy.sparse.csgraph import connected_components
+
     K, D = len(encoded.annotators), encoded.n_docs
     if encoded.tagset.outside is None:  # plain labels are few, and the same by chance
         return np.arange(K)
@@ -59,6 +63,8 @@ def groups_alike(encoded: Encoded) -> Integers:
 
 def _seen(encoded: Encoded) -> csr_array:
     """``[K, D]`` 1 where an annotator labelled something in a document."""
+    from scipy.sparse import csr_array
+
     token = np.repeat(np.arange(encoded.n_tokens), np.diff(encoded.event_start))
     who = encoded.cells.annotator[encoded.event_cell]
     pairs = np.unique(who * encoded.n_docs + document_of(encoded, token))

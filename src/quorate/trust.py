@@ -14,8 +14,6 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize, minimize_scalar
-from scipy.special import expit, logit
 
 from quorate.heldout import Agreement, Hidden
 from quorate.infer.engine import Decoded
@@ -53,8 +51,16 @@ class Calibration(NamedTuple):
         """The probability that a span is right, from the one that the model states."""
         if self == AS_STATED:
             return probability
-        likely = expit(self.shift + self.slope * logit(np.clip(probability, _EDGE, 1 - _EDGE)))
-        return np.asarray(self.ceiling * likely)
+        return self.ceiling * _probability(self.shift + self.slope * _log_odds(probability))
+
+
+def _log_odds(probability: Floats) -> Floats:
+    p = np.clip(probability, _EDGE, 1 - _EDGE)
+    return np.asarray(np.log(p) - np.log1p(-p))
+
+
+def _probability(log_odds: Floats) -> Floats:
+    return np.asarray(1.0 / (1.0 + np.exp(np.minimum(-log_odds, 700.0))))  # beyond that, exp overflows
 
 
 AS_STATED = Calibration()
@@ -63,6 +69,8 @@ AS_STATED = Calibration()
 
 def fit_sharpness(hidden: Hidden, decode: Callable[[float], Decoded]) -> float:
     """The power at which a consensus on the rest predicts the hidden labels best; ``decode`` gives it for a power."""
+
+    from scipy.optimize import minimize_scalar  # slow to load, and needed only where settings are chosen
 
     def loss(log_power: float) -> float:
         return -_log_likelihood(decode(float(np.exp(log_power))).posterior[hidden.token], hidden.label)
@@ -95,12 +103,14 @@ def fit_span_map(agreement: Agreement, probability: Floats) -> tuple[float, floa
     A span is confirmed with probability q·habit·r: q of the map, one r for all. The likelihood has a weak prior for the
     map (do nothing) and a strong one for r, which only confident spans can tell from q.
     """
-    x = logit(np.clip(probability, _EDGE, 1 - _EDGE))
+    from scipy.optimize import minimize
+
+    x = _log_odds(probability)
     hit = agreement.matched
 
     def loss(parameters: Floats) -> float:
         shift, log_slope, log_gain = parameters
-        right = expit(shift + np.exp(log_slope) * x) * agreement.expected * np.exp(log_gain)
+        right = _probability(shift + np.exp(log_slope) * x) * agreement.expected * np.exp(log_gain)
         confirmed = np.clip(right, _EDGE, 1 - _EDGE)
         prior = (shift / 2) ** 2 + log_slope**2 + ((log_gain - _HABIT_GAIN) / _HABIT_SPREAD) ** 2
         return float(prior / 2 - np.where(hit, np.log(confirmed), np.log1p(-confirmed)).sum())
