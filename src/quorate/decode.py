@@ -81,7 +81,7 @@ class Consensus:
             [ReadingSpan(*span) for span in self.spans],
             self.tags,
             self.confidence,
-            self.token_confidence.tolist(),
+            self.token_confidence,
             self.probabilities,
         )
 
@@ -101,6 +101,14 @@ class Accepted(NamedTuple):
     documents: list[int]
     review: list[int]
     precision: float
+
+
+class _Found(NamedTuple):
+    """Where spans begin, and their confidence; those of document d are ``of_document[d]`` to ``of_document[d + 1]``."""
+
+    of_document: list[int]
+    start: NDArray[np.int64]
+    confidence: Floats
 
 
 class Result:
@@ -258,7 +266,8 @@ class Result:
             span_probability=decoded.span_probability[token],
         )
         result = copy(self)
-        result.__dict__.pop("certificate", None)
+        for derived in ("certificate", "_found"):
+            result.__dict__.pop(derived, None)
         result.corpus, result._doc_start, result._decoded = (
             Corpus([self.corpus[int(d)] for d in chosen]),
             doc_start,
@@ -349,13 +358,17 @@ class Result:
         labels = self.labels
         return [labels[label] for label in self._decoded.path[self._tokens(d)].tolist()]
 
+    @cached_property
+    def _found(self) -> _Found:
+        """The spans of all documents."""
+        start = np.flatnonzero(self._decoded.span_end)
+        confidence = self.calibration.spans(self._decoded.span_probability[start])
+        return _Found(np.searchsorted(start, self._doc_start).tolist(), start, confidence)
+
     def _spans(self, d: int) -> list[ConsensusSpan]:
-        first = int(self._doc_start[d])
-        ends = self._decoded.span_end[self._tokens(d)]
-        spans = []
-        starts = np.flatnonzero(ends)
-        confidences = self.calibration.spans(self._decoded.span_probability[first + starts])
-        for start, confidence in zip(starts.tolist(), confidences, strict=True):
-            label = self.tagset.parts[self._decoded.path[first + start]][1]
-            spans.append(ConsensusSpan(start, int(ends[start]) - first, label, float(confidence)))
-        return spans
+        found, decoded, first = self._found, self._decoded, int(self._doc_start[d])
+        here = slice(found.of_document[d], found.of_document[d + 1])
+        start, parts = found.start[here], self.tagset.parts
+        columns = (start - first, decoded.span_end[start] - first, decoded.path[start], found.confidence[here])
+        rows = zip(*(column.tolist() for column in columns), strict=True)
+        return [ConsensusSpan(begin, end, parts[label][1], confidence) for begin, end, label, confidence in rows]

@@ -41,7 +41,7 @@ LAYERS = [
     ["formats.registry", "formats.consensus_book"],
     ["formats"],
     ["encode"],
-    ["infer.special", "infer.simd", "infer.distinct", "infer.gain"],
+    ["infer.special", "infer.simd", "infer.distinct", "infer.gain", "infer.compiled"],
     ["infer.dirichlet", "infer.layout", "infer.condense", "infer.gamma_kernels"],
     ["infer.lanes"],
     ["infer.chain"],

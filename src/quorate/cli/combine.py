@@ -222,7 +222,7 @@ def aggregate(
 ) -> None:
     """Combine annotations into one sequence per document, with confidence."""
     from quorate.api import BSC, CRFMA, DEFAULT_METHOD, estimator
-    from quorate.formats import digest_of
+    from quorate.formats import digest_of, named, output_format
 
     chosen: dict[str, Any] = {
         "scheme": scheme,
@@ -254,6 +254,9 @@ def aggregate(
     method, tuned = settings_from_file(settings, method)
     method = method or DEFAULT_METHOD
     model = estimator(method, **{**tuned, **given})
+    if isinstance(model, BSC):
+        soft = probabilities or any(named(to or output_format(path)).soft for path in (output, review or output))
+        model.probabilities = soft or not quiet or report is not None or tagger is not None
     if save is not None and not isinstance(model, BSC | CRFMA):
         raise SettingsError(f"method {method!r} has nothing to save (leave out --save)")
     if (accept is None) != (review is None):

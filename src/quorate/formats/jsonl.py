@@ -7,12 +7,14 @@ annotator who is absent has not seen the document; one with ``[]`` spans saw it 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from sys import intern
 from typing import IO, Any, Literal
 
 import msgspec
+import numpy as np
+from numpy.typing import NDArray
 
 from quorate.corpus import Corpus, Document, SoftTag, Source, Tag
 from quorate.errors import InputError
@@ -259,7 +261,7 @@ def _consensus_line(page: Page, reading: Reading, book: Book) -> dict[str, Any]:
         line["token_confidence"] = _rounded(reading.token_confidence)
     if reading.layers:
         line["layers"] = {name: _layer_record(layer, book, name) for name, layer in reading.layers.items()}
-    line["spans"] = [_span_record(page, span) for span in outward_spans(page, reading)]
+    line["spans"] = _span_records(page, reading)
     line |= _place_fields(document)
     if book.probabilities and reading.probabilities is not None:
         line["labels"] = book.labels
@@ -269,22 +271,34 @@ def _consensus_line(page: Page, reading: Reading, book: Book) -> dict[str, Any]:
 
 def _layer_record(layer: Reading, book: Book, name: str) -> dict[str, Any]:
     record: dict[str, Any] = {"tags": layer.tags, "confidence": layer.confidence}
-    record["token_confidence"] = _rounded(layer.token_confidence or ())
+    record["token_confidence"] = _rounded(() if layer.token_confidence is None else layer.token_confidence)
     if book.probabilities and layer.probabilities is not None:
         record |= {"labels": book.layers[name], "probabilities": layer.probabilities.tolist()}
     return record
 
 
-def _rounded(values: Iterable[float]) -> list[float]:
-    return [round(value, 6) for value in values]
+def _rounded(values: Sequence[float] | NDArray[np.float64]) -> list[float]:
+    rounded: list[float] = np.round(values, 6).tolist()
+    return rounded
 
 
-def _span_record(page: Page, span: OutSpan) -> dict[str, Any]:
+def _span_records(page: Page, reading: Reading) -> list[dict[str, Any]]:
     """Offsets are characters where there is text, and tokens elsewhere."""
-    has_text = page.document.text is not None
+    document = page.document
+    if document.text is None:
+        spans = [
+            OutSpan(first, last, label, " ".join(document.tokens[first:last]), confidence, first, last, layer)
+            for first, last, label, confidence, layer in reading.spans
+        ]
+    else:
+        spans = list(outward_spans(page, reading))
+    return [_span_record(span, has_text=document.text is not None) for span in spans]
+
+
+def _span_record(span: OutSpan, *, has_text: bool) -> dict[str, Any]:
     record: dict[str, Any] = {
-        "start": span.start if has_text else span.first,
-        "end": span.end if has_text else span.last,
+        "start": span.start,
+        "end": span.end,
         "label": span.label,
         "confidence": span.confidence,
         "text": span.text,

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from quorate.corpus import Corpus, Document, SoftTag, Tag
 from quorate.errors import OutputError
@@ -39,7 +43,7 @@ class Reading(NamedTuple):
     spans: Sequence[ReadingSpan]
     tags: Sequence[Tag | SoftTag] | None
     confidence: float | None = None
-    token_confidence: Sequence[float] | None = None
+    token_confidence: Sequence[float] | NDArray[np.float64] | None = None
     probabilities: Any = None
     layers: Mapping[str, Reading] = {}
 
@@ -63,11 +67,9 @@ class Page:
         document = self.document
         if document.text is not None and document.offsets is not None:
             return document.offsets
-        places, cursor = [], 0
-        for token in document.tokens:
-            places.append((cursor, cursor + len(token)))
-            cursor += len(token) + 1
-        return Places(places)
+        lengths = list(map(len, document.tokens))
+        starts = accumulate((length + 1 for length in lengths), initial=0)
+        return Places((start, start + length) for start, length in zip(starts, lengths, strict=False))
 
     def readings(self) -> Iterator[Reading]:
         """The consensus if there is one, else the annotators."""

@@ -20,7 +20,7 @@ class Format(NamedTuple):
     """A format: its module has ``read(given, notes)`` and ``write(book, path)``, as far as it reads and writes.
 
     ``merges``: records with the same id are one document, of several annotators. ``endings`` are those of files that
-    are written in this format unless another is named.
+    are written in this format unless another is named. ``soft``: the probabilities of all labels are always written.
     """
 
     title: str
@@ -30,6 +30,7 @@ class Format(NamedTuple):
     merges: bool = False
     endings: tuple[str, ...] = ()
     extra: str = ""
+    soft: bool = False
 
     def load(self) -> ModuleType:
         """The module, loaded on first use."""
@@ -46,7 +47,9 @@ FORMATS: dict[str, Format] = {
     "cas": Format("INCEpTION, UIMA: XMI, CAS JSON, project export", "cas", writes=False, merges=True, extra="cas"),
     "spacy": Format("spaCy: DocBin", "spacy_docs", endings=(".spacy",), extra="spacy"),
     "huggingface": Format("Hugging Face: saved dataset, Arrow", "huggingface", writes=False, extra="table"),
-    "parquet": Format("Hugging Face or long table: Parquet", "huggingface", endings=(".parquet",), extra="table"),
+    "parquet": Format(
+        "Hugging Face or long table: Parquet", "huggingface", endings=(".parquet",), extra="table", soft=True
+    ),
     "conll": Format("CoNLL columns: a token a line", "conll", endings=(".conll", ".bio", ".iob", ".txt", ".tsv")),
     "mace": Format("MACE: CSV, a column an annotator", "mace", writes=False),
     "table": Format("crowd-kit: long table, a row a label (CSV, TSV)", "table"),

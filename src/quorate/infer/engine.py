@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from quorate.encode import Encoded
 from quorate.errors import FitError
+from quorate.infer.compiled import load_numba
 from quorate.infer.truth import Chain, LabelCounts, log_mask
 from quorate.tags import TagSet
 
@@ -132,6 +133,7 @@ class ThreadsEngine:
         names: Callable[[int], str] | None = None,
     ) -> None:
         # Compiled code is loaded when a fit starts, not before.
+        load_numba()
         from quorate.infer import chain, gamma_kernels, layout, output, simd  # noqa: F401
 
         self._kernels, self._layout, self._output, self._row_width = chain, layout, output, simd.WIDTH
