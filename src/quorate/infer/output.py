@@ -17,7 +17,7 @@ from quorate.infer.chain import (
     MARGIN,
     Rows,
     Steps,
-    gather_evidence,
+    add_set,
     log_forward_backward,
     log_sum,
     longest_document,
@@ -177,7 +177,8 @@ def span_log_weight(
     """ln of the weight of all paths in which tokens ``first`` to ``last`` carry these labels and are one whole span.
 
     Neither before nor after them may stand a label that continues the span; a label that always opens a span cannot
-    have been continued from before, and after one that always closes a span anything may stand.
+    have been continued from before, and after one that always closes a span anything may stand. ``log_alpha [J]`` is
+    that of the token before, ``log_beta [J]`` that of the token after, where there are such.
     """
     J = steps.log_start.shape[0]
     kind = shape.kind[path[first]]
@@ -187,7 +188,7 @@ def span_log_weight(
     if first > 0:
         for j in range(J):
             continued = shape.kind[j] == kind and not shape.closes[j] and not shape.opens[label]
-            terms[j] = -math.inf if continued else log_alpha[first - 1, j] + steps.log_trans[j, label]
+            terms[j] = -math.inf if continued else log_alpha[j] + steps.log_trans[j, label]
         score = log_sum(terms)
     score += evidence[first, label]
     for t in range(first + 1, last):
@@ -196,34 +197,75 @@ def span_log_weight(
     if last < L:
         for j in range(J):
             continues = shape.kind[j] == kind and not shape.opens[j] and not shape.closes[label]
-            terms[j] = -math.inf if continues else steps.log_trans[label, j] + evidence[last, j] + log_beta[last, j]
+            terms[j] = -math.inf if continues else steps.log_trans[label, j] + evidence[last, j] + log_beta[j]
         score += log_sum(terms)
     return score
 
 
 @njit(nogil=True, cache=True)
+def set_evidence(piece: Slice, rows: Rows) -> Floats:
+    """``[sets, J]`` Log-likelihood of all that was said of a token, for each set: there are fewer of them."""
+    J = rows.cells.shape[1]
+    out = np.zeros((piece.set_start.shape[0] - 1, J))
+    for u in range(out.shape[0]):
+        add_set(piece, u, rows.cells, out[u])
+        for j in range(J):
+            out[u, j] *= rows.temper
+    return out
+
+
+@njit(nogil=True, cache=True)
+def document_evidence(piece: Slice, rows: Rows, sets: Floats, d: int, out: Floats) -> None:
+    """As :func:`quorate.infer.chain.gather_evidence`, from the evidence of sets."""
+    J = rows.cells.shape[1]
+    first, last = piece.doc_start[d], piece.doc_start[d + 1]
+    for t in range(first, last):
+        here, said = out[t - first], sets[piece.token_set[t]]
+        word = piece.words[piece.token_word[t]]
+        if word < rows.words.shape[0]:
+            for j in range(J):
+                here[j] = said[j] + rows.words[word, j]
+        else:
+            for j in range(J):
+                here[j] = said[j]
+        if piece.known.shape[0] and piece.known[t] >= 0:
+            for j in range(J):
+                if j != piece.known[t]:
+                    here[j] = -math.inf
+    if last > first:
+        for j in range(rows.end.shape[0]):
+            out[last - first - 1, j] += rows.end[j]
+
+
+class _BothWays(NamedTuple):
+    """Where the recursion writes to: ``alpha`` and ``beta`` ``[L, J]``, ``scale`` ``[L]``.
+
+    Scaled, ln of alpha is ln alpha[t] + so_far[t], and that of beta ln beta[t] − so_far[t] + ln Z. Where ``so_far[0]``
+    is nan they are logarithms already.
+    """
+
+    alpha: Floats
+    beta: Floats
+    scale: Floats
+    so_far: Floats
+
+
+@njit(nogil=True, cache=True)
 def both_ways(
-    evidence: Floats,
-    scaled: Floats,
-    L: int,
-    steps: Steps,
-    plain: _PlainSteps,
-    log_alpha: Floats,
-    log_beta: Floats,
-    scale: Floats,
-    posterior: Floats,
+    evidence: Floats, scaled: Floats, L: int, steps: Steps, plain: _PlainSteps, out: _BothWays, posterior: Floats
 ) -> float:
-    """Posteriors of L tokens of a chain, and the recursion's logarithms; returns ln Z, −inf if no path is possible.
+    """Posteriors of L tokens of a chain, and the recursion; returns ln Z, −inf if no path is possible.
 
     ``scaled`` is a copy of ``evidence`` that may be spoilt.
     """
     J = evidence.shape[1]
-    log_z = forward_backward(scaled, L, plain, log_alpha, log_beta, scale)
+    log_z = forward_backward(scaled, L, plain, out.alpha, out.beta, out.scale)
     if math.isnan(log_z):
-        log_z = log_forward_backward(evidence, L, steps, log_alpha, log_beta)
+        log_z = log_forward_backward(evidence, L, steps, out.alpha, out.beta)
+        out.so_far[0] = math.nan
         for t in range(L):
             for j in range(J):
-                posterior[t, j] = math.exp(log_alpha[t, j] + log_beta[t, j] - log_z)
+                posterior[t, j] = math.exp(out.alpha[t, j] + out.beta[t, j] - log_z)
         return log_z
     # From the scaled recursion to logarithms: ln Z up to a token is the running sum of its scales.
     so_far = 0.0
@@ -231,13 +273,21 @@ def both_ways(
         top = -math.inf
         for j in range(J):
             top = max(top, evidence[t, j])
-        so_far += math.log(scale[t]) + top
-        for j in range(J):
-            a, b = log_alpha[t, j], log_beta[t, j]
-            posterior[t, j] = a * b
-            log_alpha[t, j] = math.log(a) + so_far if a > 0.0 else -math.inf
-            log_beta[t, j] = math.log(b) + log_z - so_far if b > 0.0 else -math.inf
+            posterior[t, j] = out.alpha[t, j] * out.beta[t, j]
+        so_far += math.log(out.scale[t]) + top
+        out.so_far[t] = so_far
     return log_z
+
+
+@njit(nogil=True, cache=True)
+def log_row(ways: _BothWays, values: Floats, t: int, add: float, out: Floats) -> None:
+    """Logarithms of alpha (``add`` = so_far[t]) or beta (``add`` = ln Z − so_far[t]) at a token: few are needed."""
+    if math.isnan(ways.so_far[0]):
+        out[:] = values[t]
+        return
+    for j in range(out.shape[0]):
+        value = values[t, j]
+        out[j] = math.log(value) + add if value > 0.0 else -math.inf
 
 
 @njit(nogil=True, cache=True)
@@ -329,9 +379,9 @@ def decode_slice(
     longest = longest_document(piece)
     evidence = np.empty((longest, J))
     scaled = np.empty((longest, J))
-    log_alpha = np.empty((longest, J))
-    log_beta = np.empty((longest, J))
-    scale = np.empty(longest)
+    ways = _BothWays(np.empty((longest, J)), np.empty((longest, J)), np.empty(longest), np.empty(longest))
+    before, after = np.empty(J), np.empty(J)
+    sets = set_evidence(piece, rows)
     back = np.empty((longest, J), dtype=np.int32)
     trans = np.exp(steps.log_trans)
     plain = _PlainSteps(np.exp(steps.log_start), trans, np.ascontiguousarray(trans.T), steps.least)
@@ -340,11 +390,11 @@ def decode_slice(
         L = piece.doc_start[d + 1] - begin
         if L == 0:
             continue
-        gather_evidence(piece, rows, d, evidence)
+        document_evidence(piece, rows, sets, d, evidence)
         here_posterior = posterior[begin : begin + L]
         if coupled:
             scaled[:L] = evidence[:L]
-            log_z = both_ways(evidence, scaled, L, steps, plain, log_alpha, log_beta, scale, here_posterior)
+            log_z = both_ways(evidence, scaled, L, steps, plain, ways, here_posterior)
         else:
             log_z = alone(evidence, L, steps.log_start, here_posterior)
         if not log_z > -math.inf:
@@ -366,7 +416,11 @@ def decode_slice(
             if shape.kind[here[t]] >= 0:
                 span_end[begin + t] = begin + stop
                 if coupled:
-                    weight = span_log_weight(evidence, L, steps, shape, log_alpha, log_beta, here, t, stop)
+                    if t > 0:
+                        log_row(ways, ways.alpha, t - 1, ways.so_far[t - 1], before)
+                    if stop < L:
+                        log_row(ways, ways.beta, stop, log_z - ways.so_far[stop], after)
+                    weight = span_log_weight(evidence, L, steps, shape, before, after, here, t, stop)
                     span_probability[begin + t] = math.exp(weight - log_z)
                 else:
                     span_probability[begin + t] = span_probability_alone(here_posterior, L, shape, here, t, stop)

@@ -144,7 +144,8 @@ class _Reader:
             if self._tagset.scheme is Scheme.PLAIN:
                 weights[s] = alpha[start, codes[s][start]] + beta[start, codes[s][start]]
             else:
-                args = (evidence, L, self._steps, self._shape, alpha, beta, codes[s], start, end)
+                around = (alpha[max(start - 1, 0)], beta[min(end, L - 1)])
+                args = (evidence, L, self._steps, self._shape, *around, codes[s], start, end)
                 weights[s] = self._output.span_log_weight(*args)
         return _Look(self._calibration.spans(np.exp(weights - log_z)), tuple(path.tolist()))
 
