@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from quorate import Corpus, Document
-from quorate.cli import main
+from quorate.cli import answer
 from quorate.files import written_whole
 from quorate.formats.jsonl import write_corpus
 
@@ -28,7 +28,7 @@ def run(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_
         monkeypatch.setattr(sys, "argv", ["quorate", *map(str, arguments)])
         code = 0
         try:
-            main()
+            answer()
         except SystemExit as stop:
             code = int(stop.code or 0)
         sys.stdout.flush()

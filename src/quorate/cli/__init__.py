@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
 import sys
 from typing import Annotated
@@ -13,14 +14,20 @@ from quorate.cli import ask, combine, convert, data, label_studio, measure, show
 from quorate.cli.common import app
 from quorate.errors import QuorateError
 
-__all__ = ["app", "ask", "combine", "convert", "data", "label_studio", "main", "measure", "show"]
+__all__ = ["answer", "app", "ask", "combine", "convert", "data", "label_studio", "main", "measure", "show"]
 
 
 def main() -> None:
-    """Run the command line; every error of this package becomes one line and exit code 2."""
+    """The process of a command."""
     # A corpus is many objects that stay: looking through them again and again for garbage finds none, and once more
     # at the end takes longer than a small fit.
     gc.set_threshold(200_000, 20, 100)
+    atexit.register(gc.freeze)
+    answer()
+
+
+def answer() -> None:
+    """Run the command line; every error of this package becomes one line and exit code 2."""
     try:
         app()
     except QuorateError as error:
@@ -29,8 +36,6 @@ def main() -> None:
     except OSError as error:  # standard output on a full disk, say
         print(f"quorate: cannot be written: {error.strerror or error}", file=sys.stderr)
         sys.exit(2)
-    finally:
-        gc.freeze()
 
 
 def _show_version(wanted: bool) -> None:
