@@ -282,17 +282,10 @@ def test_a_full_disk(run: Run, crowd: Path) -> None:
 
 
 def in_a_process(crowd: Path, *arguments: str, limit: int | None = None) -> subprocess.Popen[bytes]:
-    def limited() -> None:
-        if limit is not None:
-            import resource
-
-            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-            resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
-
-    command = [sys.executable, "-c", "from quorate.cli import main; main()", *arguments]
-    return subprocess.Popen(
-        command, cwd=crowd.parent, stdout=subprocess.PIPE, stderr=subprocess.PIPE, preexec_fn=limited
-    )
+    # Set by the process itself: to run something between fork and exec does not go with the threads of other tests.
+    limited = f"import resource; resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, {limit}))\n" if limit else ""
+    command = [sys.executable, "-c", f"{limited}from quorate.cli import main; main()", *arguments]
+    return subprocess.Popen(command, cwd=crowd.parent, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
 
 @pytest.mark.skipif(os.name != "posix", reason="limits and signals of POSIX")
