@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 _DATA = "What is read"
 _MODEL = "The model"
 _OUT = "What is written"
+_ENOUGH_TO_LEARN_FROM = 200  # documents
 
 
 @app.command(
@@ -522,7 +523,7 @@ def _tagger_summary(model: BSC | CRFMA | MajorityVote) -> list[str]:
 
     lessons = getattr(model, "lessons_", ())
     if not lessons:
-        return []
+        return _tagger_hint(model.result_)
     tagger = model.result_.annotators[TAGGER]
     changes = ", ".join(f"{100 * lesson.changed:.2f}" for lesson in lessons)
     seconds = sum(lesson.seconds for lesson in lessons)
@@ -530,6 +531,13 @@ def _tagger_summary(model: BSC | CRFMA | MajorityVote) -> list[str]:
         f"{TAGGER}, a model: expected accuracy {tagger.accuracy:.3f}, informativeness {tagger.informativeness:.3f}",
         f"{len(lessons)} rounds in {seconds:.1f} s; % of the consensus that each changed: {changes}",
     ]
+
+
+def _tagger_hint(result: Result) -> list[str]:
+    """That a tagger might help, where there is enough to learn from."""
+    if result.choice is None or len(result) < _ENOUGH_TO_LEARN_FROM or result.tagset.outside is None:
+        return []
+    return ["with --tagger crf a model reads the text too, which takes longer and often helps: docs/tagger.md"]
 
 
 def _acceptance(accepted: Accepted, review: str) -> list[str]:
