@@ -390,10 +390,10 @@ class _Labels:
     def __init__(self, prepared: Prepared, scored: Sequence[int]) -> None:
         self._all, encoded = prepared, prepared.encoded
         self.doc, self.who = labelled_pairs(encoded)
-        self._token = np.repeat(np.arange(encoded.n_tokens), np.diff(encoded.event_start))
+        token = np.repeat(np.arange(encoded.n_tokens), np.diff(encoded.event_start))
         K = max(len(encoded.annotators), 1)
         who = encoded.cells.annotator[encoded.event_cell]
-        self._pair = np.searchsorted(self.doc * K + self.who, document_of(encoded, self._token) * K + who)
+        self._pair = np.searchsorted(self.doc * K + self.who, document_of(encoded, token) * K + who)
         self._gold_of(prepared, scored)
 
     def _gold_of(self, prepared: Prepared, scored: Sequence[int]) -> None:
@@ -417,7 +417,7 @@ class _Labels:
 
     def those(self, had: NDArray[np.bool_]) -> Prepared:
         """The corpus with these labels only."""
-        return self._all._replace(encoded=without(self._all.encoded, self._token, ~had[self._pair]))
+        return self._all._replace(encoded=without(self._all.encoded, ~had[self._pair]))
 
     def score(self, decoded: Decoded) -> tuple[float, float]:
         """Strict F1 and cross entropy."""

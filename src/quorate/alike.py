@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate.encode import Encoded
-from quorate.heldout import document_of, marked_spans, without
+from quorate.heldout import document_of, marked_spans, seen_pairs, without
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -65,12 +65,8 @@ def _seen(encoded: Encoded) -> csr_array:
     """``[K, D]`` 1 where an annotator labelled something in a document."""
     from scipy.sparse import csr_array
 
-    token = np.repeat(np.arange(encoded.n_tokens), np.diff(encoded.event_start))
-    who = encoded.cells.annotator[encoded.event_cell]
-    pairs = np.unique(who * encoded.n_docs + document_of(encoded, token))
-    return csr_array(
-        (np.ones(len(pairs)), np.divmod(pairs, encoded.n_docs)), shape=(len(encoded.annotators), encoded.n_docs)
-    )
+    doc, who = seen_pairs(encoded)
+    return csr_array((np.ones(len(doc)), (who, doc)), shape=(len(encoded.annotators), encoded.n_docs))
 
 
 def _in_common(spans: csr_array, seen: csr_array, one: NDArray[Any], other: NDArray[Any]) -> NDArray[np.float64]:
@@ -102,4 +98,4 @@ def first_of_each(encoded: Encoded, group: Integers) -> Encoded:
     _, place = np.unique(key, return_inverse=True)
     first = np.full(int(place.max(initial=-1)) + 1, len(group))
     np.minimum.at(first, place, who)
-    return without(encoded, token, who != first[place])
+    return without(encoded, who != first[place])

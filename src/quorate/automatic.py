@@ -133,7 +133,8 @@ class _Run:
         """Run until so many passes, and be judged."""
         fitted = vb.more_passes(self._engines.rest, self.model, self._cells, until - self.passes)
         self.model, self.passes = fitted.model, until
-        agreement = self._hidden.agreement(vb.decode(self._engines.sample, self.model, self._cells))
+        decoded = vb.decode(self._engines.sample, self.model, self._cells, posteriors=False)
+        agreement = self._hidden.agreement(decoded)
         self.judged.append((agreement, until, self.model))
 
     @property

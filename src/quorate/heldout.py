@@ -14,7 +14,7 @@ the plain scheme every label is a span of one token.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +33,7 @@ __all__ = [
     "hide",
     "marked_spans",
     "only_documents",
+    "seen_pairs",
     "without",
 ]
 
@@ -206,9 +207,7 @@ def hide(encoded: Encoded, *, known: NDArray[np.int32] | None = None, seed: int 
     (160, True)
     """
     K = len(encoded.annotators)
-    token = np.repeat(np.arange(encoded.n_tokens), np.diff(encoded.event_start))
-    doc, who = document_of(encoded, token), encoded.cells.annotator[encoded.event_cell]
-    seen_doc, seen_by = np.divmod(np.unique(doc * K + who), max(K, 1))
+    seen_doc, seen_by = seen_pairs(encoded)
     per_doc = np.bincount(seen_doc, minlength=encoded.n_docs)
     can_spare = per_doc >= 3
     if can_spare.sum() < 0.1 * (per_doc >= 2).sum():
@@ -230,12 +229,13 @@ def hide(encoded: Encoded, *, known: NDArray[np.int32] | None = None, seed: int 
     document, hidden_who = seen_doc[drawn], seen_by[drawn]
 
     pair = document * K + hidden_who  # ascending
-    gone = np.isin(doc * K + who, pair)
+    gone = _is_in(_pair_of_events(encoded), pair, K * encoded.n_docs)
     spans = marked_spans(encoded)
     span_pair = document_of(encoded, spans.start) * K + spans.who
     was_hidden = np.isin(span_pair, pair)
-    sure = gone & _sure(encoded)
-    rest = without(encoded, token, gone)
+    sure = np.flatnonzero(gone & _sure(encoded))
+    token = np.searchsorted(encoded.event_start, sure, side="right") - 1
+    rest = without(encoded, gone)
     sample = only_documents(rest, chosen)
     shift = np.zeros(encoded.n_docs, np.int64)  # from tokens of the corpus to those of the sample
     shift[chosen] = sample.doc_start[:-1] - encoded.doc_start[chosen]
@@ -248,7 +248,7 @@ def hide(encoded: Encoded, *, known: NDArray[np.int32] | None = None, seed: int 
         hidden_who,
         hidden_spans._replace(start=hidden_spans.start + moved, end=hidden_spans.end + moved),
         np.searchsorted(pair, span_pair[was_hidden]),
-        token[sure] + shift[doc[sure]],
+        token + shift[document_of(encoded, token)],
         encoded.cells.label[encoded.event_cell[sure]],
         Habits(_span_habits(encoded, spans, seen_doc, seen_by), _token_habits(encoded)),
     )
@@ -275,15 +275,53 @@ def _sure(encoded: Encoded) -> NDArray[np.bool_]:
     return np.asarray(encoded.event_weight > 0.5)
 
 
-def without(encoded: Encoded, token: Integers, gone: NDArray[np.bool_]) -> Encoded:
-    """The corpus without some of its events, of which ``token`` says where they are."""
-    kept = np.bincount(token[~gone], minlength=encoded.n_tokens)
+def without(encoded: Encoded, gone: NDArray[np.bool_]) -> Encoded:
+    """The corpus without some of its events."""
+    kept = ~gone
+    so_far = np.concatenate([[0], np.cumsum(kept)])
     return replace(
         encoded,
-        event_start=np.concatenate([[0], np.cumsum(kept)]),
-        event_cell=encoded.event_cell[~gone],
-        event_weight=None if encoded.event_weight is None else encoded.event_weight[~gone],
+        event_start=so_far[encoded.event_start],
+        event_cell=encoded.event_cell[kept],
+        event_weight=None if encoded.event_weight is None else encoded.event_weight[kept],
     )
+
+
+# A large corpus has many events: what is said of each is kept in short numbers, and pairs are looked up, not sorted.
+
+
+def _pair_of_events(encoded: Encoded) -> NDArray[np.integer]:
+    """For every event one number for its document and annotator, document·K + annotator: ascending by document."""
+    K, D = len(encoded.annotators), encoded.n_docs
+    short = np.int32 if K * D < 1 << 31 else np.int64
+    first = np.arange(D) * K
+    pair: NDArray[Any] = np.repeat(first.astype(short), np.diff(encoded.event_start[encoded.doc_start]))
+    pair += encoded.cells.annotator.astype(short)[encoded.event_cell]
+    return pair
+
+
+def seen_pairs(encoded: Encoded) -> tuple[Integers, Integers]:
+    """Who labelled something in which document: documents, ascending, and annotators."""
+    K = len(encoded.annotators)
+    return np.divmod(_distinct(_pair_of_events(encoded), K * encoded.n_docs), max(K, 1))
+
+
+def _distinct(numbers: NDArray[np.integer], end: int) -> Integers:
+    """The numbers below ``end`` that occur, ascending."""
+    if end > max(4 * len(numbers), 1 << 20):
+        return np.unique(numbers).astype(np.int64)
+    occurs = np.zeros(end, np.bool_)
+    occurs[numbers] = True
+    return np.flatnonzero(occurs)
+
+
+def _is_in(numbers: NDArray[np.integer], wanted: Integers, end: int) -> NDArray[np.bool_]:
+    """Whether each of the numbers below ``end`` is among those wanted."""
+    if end > max(4 * len(numbers), 1 << 20):
+        return np.isin(numbers, wanted)
+    chosen = np.zeros(end, np.bool_)
+    chosen[wanted] = True
+    return np.asarray(chosen[numbers])
 
 
 def only_documents(encoded: Encoded, documents: Integers) -> Encoded:
@@ -307,12 +345,13 @@ def only_documents(encoded: Encoded, documents: Integers) -> Encoded:
 def marked_spans(encoded: Encoded) -> Spans:
     """Every span that an annotator marked, by annotator and place."""
     tagset = encoded.tagset
-    label = encoded.cells.label[encoded.event_cell]
     used = _sure(encoded)
     if tagset.outside is not None:
-        used &= label != tagset.outside
-    token = np.repeat(np.arange(encoded.n_tokens), np.diff(encoded.event_start))[used]
-    who, label = encoded.cells.annotator[encoded.event_cell[used]], label[used]
+        used &= (encoded.cells.label != tagset.outside)[encoded.event_cell]
+    event = np.flatnonzero(used)
+    token = np.searchsorted(encoded.event_start, event, side="right") - 1
+    cell = encoded.event_cell[event]
+    who, label = encoded.cells.annotator[cell], encoded.cells.label[cell]
     order = np.lexsort((token, who))
     token, who, label = token[order], who[order], label[order]
     alone = np.full(len(tagset.labels), tagset.outside is None)  # in the plain scheme every token is a span
@@ -366,10 +405,15 @@ def _span_habits(encoded: Encoded, spans: Spans, seen_doc: Integers, seen_by: In
 def _token_habits(encoded: Encoded) -> Floats:
     """``[K, types]`` How often each annotator gives a token the type that two others gave it."""
     K, T = len(encoded.annotators), len(encoded.tagset.types)
-    sure = _sure(encoded)
-    token = np.repeat(np.arange(encoded.n_tokens), np.diff(encoded.event_start))[sure]
-    cell = encoded.event_cell[sure]
-    who, kind = encoded.cells.annotator[cell], encoded.tagset.type_of[encoded.cells.label[cell]]
+    kind_of = encoded.tagset.type_of[encoded.cells.label]
+    event = np.flatnonzero(_sure(encoded) & (kind_of >= 0)[encoded.event_cell])
+    token = np.searchsorted(encoded.event_start, event, side="right") - 1
+    marks = np.bincount(token, minlength=encoded.n_tokens)
+    # Where fewer than two marked anything, nothing was marked alike by two.
+    event = np.flatnonzero(_sure(encoded) & np.repeat(marks >= 2, np.diff(encoded.event_start)))
+    token = np.searchsorted(encoded.event_start, event, side="right") - 1
+    cell = encoded.event_cell[event]
+    who, kind = encoded.cells.annotator[cell], kind_of[cell]
     rows = []
     for one in range(T):
         marked = kind == one

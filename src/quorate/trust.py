@@ -9,7 +9,7 @@ of them on crowds with gold is taken off, and the certificate's interval leaves 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -72,8 +72,11 @@ def fit_sharpness(hidden: Hidden, decode: Callable[[float], Decoded]) -> float:
 
     from scipy.optimize import minimize_scalar  # slow to load, and needed only where settings are chosen
 
+    tokens = [hidden.token[hidden.label == label] for label in range(len(hidden.sample.tagset.labels))]
+
     def loss(log_power: float) -> float:
-        return -_log_likelihood(decode(float(np.exp(log_power))).posterior[hidden.token], hidden.label)
+        posterior = decode(float(np.exp(log_power))).posterior
+        return -_log_likelihood([np.ascontiguousarray(posterior[here].T) for here in tokens])
 
     found = minimize_scalar(
         loss,
@@ -84,17 +87,20 @@ def fit_sharpness(hidden: Hidden, decode: Callable[[float], Decoded]) -> float:
     return float(np.exp(found.x))
 
 
-def _log_likelihood(posterior: Floats, label: NDArray[np.int64]) -> float:
-    """Mean of ln Σ_j p_j·M[j, label], with the confusion matrix M that makes it greatest (by EM)."""
-    J = posterior.shape[1]
-    share, total = posterior, np.ones(len(label))
+def _log_likelihood(posteriors: Sequence[Floats]) -> float:
+    """Mean of ln Σ_j p_j·M[j, label], with the confusion matrix M that makes it greatest (by EM).
+
+    For each label there are ``[J, n]`` the posteriors of the n tokens that were given it.
+    """
+    share = np.stack([here.sum(axis=1) for here in posteriors], axis=1)
+    totals: list[Floats] = []
     for _ in range(_EM_PASSES):
-        matrix = np.stack([np.bincount(label, share[:, j], minlength=J) for j in range(J)]) + 0.1
+        matrix = share + 0.1
         matrix /= matrix.sum(axis=1, keepdims=True)
-        share = posterior * matrix[:, label].T
-        total = share.sum(axis=1)
-        share = share / total[:, None]
-    return float(np.log(total).mean())
+        totals = [np.einsum("j,jn->n", column, here) for column, here in zip(matrix.T, posteriors, strict=True)]
+        right = [np.einsum("jn,n->j", here, 1.0 / total) for here, total in zip(posteriors, totals, strict=True)]
+        share = matrix * np.stack(right, axis=1)
+    return float(np.log(np.concatenate(totals)).mean())
 
 
 def fit_span_map(agreement: Agreement, probability: Floats) -> tuple[float, float, float]:
