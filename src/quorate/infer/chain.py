@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from quorate.infer import lanes
 from quorate.infer.lanes import LOST, MARGIN, Steps
 from quorate.infer.layout import Slice
-from quorate.infer.simd import LANES, WIDTH, add, exp, load_lanes, multiply, product_sum, scale, store
+from quorate.infer.simd import LANES, WIDTH, add, exp, load_lanes, multiply, product_sum, scale, store, sum_of
 
 __all__ = [
     "LOST",
@@ -31,6 +31,7 @@ __all__ = [
     "Sums",
     "cell_sums",
     "chain_pass",
+    "forward_backward",
     "gather_evidence",
     "independent_pass",
     "log_forward_backward",
@@ -228,7 +229,9 @@ def chain_pass(piece: Slice, rows: Rows, steps: Steps, posterior: Floats) -> Sum
     of_sets, of_words = np.zeros(sets.shape[0]), np.zeros(words.shape[0])
     room = lanes.room_for(longest_document(piece), J, width)
     starts, pairs, labels = np.zeros(J), np.zeros((J, J)), np.zeros(width)
-    ends = np.exp(rows.end)
+    ends = np.empty(J)
+    for j in range(J):
+        ends[j] = math.exp(rows.end[j])
     log_z = 0.0
     for first in range(0, piece.by_length.shape[0], LANES):
         L = lanes.take_in(room, piece, first)
@@ -258,8 +261,8 @@ def chain_pass(piece: Slice, rows: Rows, steps: Steps, posterior: Floats) -> Sum
     for i in range(J):
         for j in range(J):
             if steps.trans[i * J + j] > 0.0:
-                pair = (i * J + j) * LANES
-                pairs[i, j] += room.pairs[pair : pair + LANES].sum() * steps.trans[i * J + j]
+                lanes_of_pair = load_lanes(room.pairs, (i * J + j) * LANES)
+                pairs[i, j] += sum_of(lanes_of_pair) * steps.trans[i * J + j]
     for u in range(piece.set_start.shape[0] - 1):
         add(labels, 0, of_sets, u * width, 1.0, blocks_of(J))
     cells = spread_sets(piece, rows.temper, J, of_sets)
@@ -424,6 +427,77 @@ def merge(numbers: Ints32, rows: Floats, out: Floats) -> None:
         if numbers[n] < out.shape[0]:
             for j in range(out.shape[1]):
                 out[numbers[n], j] += rows[n, j]
+
+
+@njit(nogil=True, cache=True)
+def forward_backward(evidence: Floats, L: int, steps: Steps, alpha: Floats, beta: Floats, scale: Floats) -> float:
+    """The scaled recursion over L tokens; returns ln Z, or nan if too much was lost to underflow.
+
+    ``evidence`` becomes exp(evidence − its maximum), in place. ``alpha[t]`` is p(label | evidence up to t), ``beta`` is
+    scaled so that alpha·beta is the posterior, ``scale[t]`` the sum before normalising.
+    """
+    J = steps.log_start.shape[0]
+    lost_below = LOST / steps.least
+    fall = math.log(lost_below) + MARGIN
+    log_z = 0.0
+    lost = False
+    since_loss = 0.0
+    for t in range(L):
+        here = evidence[t]
+        a = alpha[t]
+        top = -math.inf
+        for j in range(J):
+            top = max(top, here[j])
+        if top == -math.inf:
+            return math.nan
+        if t == 0:
+            for j in range(J):
+                a[j] = steps.start[j]
+        else:
+            before = alpha[t - 1]
+            for j in range(J):
+                a[j] = 0.0
+            for i in range(J):
+                p = before[i]
+                for j in range(J):
+                    a[j] += p * steps.trans[i * J + j]
+        total = 0.0
+        for j in range(J):
+            weight = math.exp(here[j] - top)
+            product = a[j] * weight
+            if product < lost_below and a[j] > 0.0 and here[j] > -math.inf:
+                lost = True
+            here[j] = weight
+            a[j] = product
+            total += product
+        if not total > LOST:
+            return math.nan
+        log_total = math.log(total)
+        if lost:
+            since_loss += log_total
+            if since_loss < fall:
+                return math.nan
+        inverse = 1.0 / total
+        for j in range(J):
+            a[j] *= inverse
+        scale[t] = total
+        log_z += log_total + top
+    for j in range(J):
+        beta[L - 1, j] = 1.0
+    for t in range(L - 1, 0, -1):
+        b = beta[t - 1]
+        for j in range(J):
+            b[j] = 0.0
+        inverse = 1.0 / scale[t]
+        for i in range(J):
+            w = evidence[t, i] * beta[t, i] * inverse
+            for j in range(J):
+                b[j] += w * steps.back[i * J + j]
+        # A label that cannot be reached has no posterior, however well it would explain the rest.
+        for j in range(J):
+            if alpha[t - 1, j] == 0.0:
+                b[j] = 0.0
+    return log_z
 
 
 @njit(nogil=True, cache=True)

@@ -13,11 +13,10 @@ from numba import njit
 from numpy.typing import NDArray
 
 from quorate.infer.chain import (
-    LOST,
-    MARGIN,
     Rows,
     Steps,
     add_set,
+    forward_backward,
     log_forward_backward,
     log_sum,
     longest_document,
@@ -40,87 +39,6 @@ class SpanShape(NamedTuple):
     opens: Ints32
     closes: Ints32
     kind: Ints32
-
-
-class _PlainSteps(NamedTuple):
-    """The steps as they are, not filled up."""
-
-    start: Floats
-    trans: Floats
-    back: Floats
-    least: float
-
-
-@njit(nogil=True, cache=True)
-def forward_backward(evidence: Floats, L: int, plain: _PlainSteps, alpha: Floats, beta: Floats, scale: Floats) -> float:
-    """The scaled recursion over L tokens; returns ln Z, or nan if too much was lost to underflow.
-
-    ``evidence`` becomes exp(evidence − its maximum), in place. ``alpha[t]`` is p(label | evidence up to t), ``beta`` is
-    scaled so that alpha·beta is the posterior, ``scale[t]`` the sum before normalising.
-    """
-    J = plain.start.shape[0]
-    trans, back = plain.trans, plain.back
-    lost_below = LOST / plain.least
-    fall = math.log(lost_below) + MARGIN
-    log_z = 0.0
-    lost = False
-    since_loss = 0.0
-    for t in range(L):
-        here = evidence[t]
-        a = alpha[t]
-        top = -math.inf
-        for j in range(J):
-            top = max(top, here[j])
-        if top == -math.inf:
-            return math.nan
-        if t == 0:
-            for j in range(J):
-                a[j] = plain.start[j]
-        else:
-            before = alpha[t - 1]
-            for j in range(J):
-                a[j] = 0.0
-            for i in range(J):
-                p = before[i]
-                for j in range(J):
-                    a[j] += p * trans[i, j]
-        total = 0.0
-        for j in range(J):
-            weight = math.exp(here[j] - top)
-            product = a[j] * weight
-            if product < lost_below and a[j] > 0.0 and here[j] > -math.inf:
-                lost = True
-            here[j] = weight
-            a[j] = product
-            total += product
-        if not total > LOST:
-            return math.nan
-        log_total = math.log(total)
-        if lost:
-            since_loss += log_total
-            if since_loss < fall:
-                return math.nan
-        inverse = 1.0 / total
-        for j in range(J):
-            a[j] *= inverse
-        scale[t] = total
-        log_z += log_total + top
-    for j in range(J):
-        beta[L - 1, j] = 1.0
-    for t in range(L - 1, 0, -1):
-        b = beta[t - 1]
-        for j in range(J):
-            b[j] = 0.0
-        inverse = 1.0 / scale[t]
-        for i in range(J):
-            w = evidence[t, i] * beta[t, i] * inverse
-            for j in range(J):
-                b[j] += w * back[i, j]
-        # A label that cannot be reached has no posterior, however well it would explain the rest.
-        for j in range(J):
-            if alpha[t - 1, j] == 0.0:
-                b[j] = 0.0
-    return log_z
 
 
 @njit(nogil=True, cache=True)
@@ -251,15 +169,13 @@ class _BothWays(NamedTuple):
 
 
 @njit(nogil=True, cache=True)
-def both_ways(
-    evidence: Floats, scaled: Floats, L: int, steps: Steps, plain: _PlainSteps, out: _BothWays, posterior: Floats
-) -> float:
+def both_ways(evidence: Floats, scaled: Floats, L: int, steps: Steps, out: _BothWays, posterior: Floats) -> float:
     """Posteriors of L tokens of a chain, and the recursion; returns ln Z, −inf if no path is possible.
 
     ``scaled`` is a copy of ``evidence`` that may be spoilt.
     """
     J = evidence.shape[1]
-    log_z = forward_backward(scaled, L, plain, out.alpha, out.beta, out.scale)
+    log_z = forward_backward(scaled, L, steps, out.alpha, out.beta, out.scale)
     if math.isnan(log_z):
         log_z = log_forward_backward(evidence, L, steps, out.alpha, out.beta)
         out.so_far[0] = math.nan
@@ -282,12 +198,13 @@ def both_ways(
 @njit(nogil=True, cache=True)
 def log_row(ways: _BothWays, values: Floats, t: int, add: float, out: Floats) -> None:
     """Logarithms of alpha (``add`` = so_far[t]) or beta (``add`` = ln Z − so_far[t]) at a token: few are needed."""
-    if math.isnan(ways.so_far[0]):
-        out[:] = values[t]
-        return
+    as_it_is = math.isnan(ways.so_far[0])
     for j in range(out.shape[0]):
         value = values[t, j]
-        out[j] = math.log(value) + add if value > 0.0 else -math.inf
+        if as_it_is:
+            out[j] = value
+        else:
+            out[j] = math.log(value) + add if value > 0.0 else -math.inf
 
 
 @njit(nogil=True, cache=True)
@@ -383,8 +300,6 @@ def decode_slice(
     before, after = np.empty(J), np.empty(J)
     sets = set_evidence(piece, rows)
     back = np.empty((longest, J), dtype=np.int32)
-    trans = np.exp(steps.log_trans)
-    plain = _PlainSteps(np.exp(steps.log_start), trans, np.ascontiguousarray(trans.T), steps.least)
     for d in range(piece.doc_start.shape[0] - 1):
         begin = piece.doc_start[d]
         L = piece.doc_start[d + 1] - begin
@@ -393,8 +308,10 @@ def decode_slice(
         document_evidence(piece, rows, sets, d, evidence)
         here_posterior = posterior[begin : begin + L]
         if coupled:
-            scaled[:L] = evidence[:L]
-            log_z = both_ways(evidence, scaled, L, steps, plain, ways, here_posterior)
+            for t in range(L):
+                for j in range(J):
+                    scaled[t, j] = evidence[t, j]
+            log_z = both_ways(evidence, scaled, L, steps, ways, here_posterior)
         else:
             log_z = alone(evidence, L, steps.log_start, here_posterior)
         if not log_z > -math.inf:

@@ -34,7 +34,7 @@ __all__ = [
     "spread_lanes",
     "spread_quad",
     "store",
-    "total",
+    "sum_of",
     "where_above",
 ]
 
@@ -195,7 +195,7 @@ def lost_lanes(typingctx, x, product, limit):  # type: ignore[no-untyped-def]
 
 
 @_operation
-def total(typingctx, x):  # type: ignore[no-untyped-def]
+def sum_of(typingctx, x):  # type: ignore[no-untyped-def]
     """The entries added up, by halves."""
 
     def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -386,4 +386,4 @@ def product_sum(x, p, y, q, blocks):  # type: ignore[no-untyped-def]
     products = spread_quad(0.0)
     for n in range(0, blocks * WIDTH, WIDTH):
         products = fused(load_quad(x, p + n), load_quad(y, q + n), products)
-    return total(products)
+    return sum_of(products)

@@ -16,7 +16,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from quorate.infer.chain import LOST, MARGIN, Steps, log_forward_backward
+from quorate.infer.chain import Steps, forward_backward, log_forward_backward
 from quorate.infer.output import viterbi
 
 __all__ = [
@@ -100,7 +100,8 @@ def steps_of(log_start: Floats, log_trans: Floats) -> Steps:
     for p in trans.flat:
         if p > 0.0:
             least = min(least, p)
-    return Steps(log_start, log_trans, np.exp(log_start), trans, np.ascontiguousarray(trans.T), max(least, 1e-150))
+    back = np.ascontiguousarray(trans.T)
+    return Steps(log_start, log_trans, np.exp(log_start), trans.ravel(), back.ravel(), max(least, 1e-150))
 
 
 @njit(nogil=True, cache=True)
@@ -117,78 +118,6 @@ def score_tokens(features: Ints32, weights: Floats32, out: Floats) -> None:
                 weight = weights[features[t, f]]
                 for j in range(J):
                     row[j] += weight[j]
-
-
-@njit(nogil=True, cache=True)
-def forward_backward(evidence: Floats, L: int, steps: Steps, alpha: Floats, beta: Floats, scale: Floats) -> float:
-    """The scaled recursion over L tokens; returns ln Z, or nan if too much was lost to underflow.
-
-    ``evidence`` becomes exp(evidence − its maximum), in place. ``alpha[t]`` is p(label | evidence up to t), ``beta`` is
-    scaled so that alpha·beta is the posterior, ``scale[t]`` the sum before normalising.
-    """
-    J = steps.start.shape[0]
-    trans, back = steps.trans, steps.back
-    lost_below = LOST / steps.least
-    fall = math.log(lost_below) + MARGIN
-    log_z = 0.0
-    lost = False
-    since_loss = 0.0
-    for t in range(L):
-        here = evidence[t]
-        a = alpha[t]
-        top = -math.inf
-        for j in range(J):
-            top = max(top, here[j])
-        if top == -math.inf:
-            return math.nan
-        if t == 0:
-            for j in range(J):
-                a[j] = steps.start[j]
-        else:
-            before = alpha[t - 1]
-            for j in range(J):
-                a[j] = 0.0
-            for i in range(J):
-                p = before[i]
-                for j in range(J):
-                    a[j] += p * trans[i, j]
-        total = 0.0
-        for j in range(J):
-            weight = math.exp(here[j] - top)
-            product = a[j] * weight
-            if product < lost_below and a[j] > 0.0 and here[j] > -math.inf:
-                lost = True
-            here[j] = weight
-            a[j] = product
-            total += product
-        if not total > LOST:
-            return math.nan
-        log_total = math.log(total)
-        if lost:
-            since_loss += log_total
-            if since_loss < fall:
-                return math.nan
-        inverse = 1.0 / total
-        for j in range(J):
-            a[j] *= inverse
-        scale[t] = total
-        log_z += log_total + top
-    for j in range(J):
-        beta[L - 1, j] = 1.0
-    for t in range(L - 1, 0, -1):
-        b = beta[t - 1]
-        for j in range(J):
-            b[j] = 0.0
-        inverse = 1.0 / scale[t]
-        for i in range(J):
-            w = evidence[t, i] * beta[t, i] * inverse
-            for j in range(J):
-                b[j] += w * back[i, j]
-        # A label that cannot be reached has no posterior, however well it would explain the rest.
-        for j in range(J):
-            if alpha[t - 1, j] == 0.0:
-                b[j] = 0.0
-    return log_z
 
 
 @njit(nogil=True, cache=True)
@@ -224,7 +153,7 @@ def expectations(
         for i in range(J):
             before = alpha[t - 1, i] / scale[t]
             for j in range(J):
-                pairs[i, j] += before * steps.trans[i, j] * weight[t, j] * beta[t, j]
+                pairs[i, j] += before * steps.trans[i * J + j] * weight[t, j] * beta[t, j]
     return log_z
 
 
