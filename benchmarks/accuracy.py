@@ -30,6 +30,7 @@ PARTS: dict[str, dict[str, Any]] = {
     "trust fixed: temper 1": AUTO | {"temper": 1.0},
     "passes fixed: 20": AUTO | {"max_passes": 20},
     "without words": AUTO | {"text": False},
+    "with a tagger (crf)": AUTO | {"tagger": "crf"},
 }
 
 

@@ -266,7 +266,7 @@ def disk(n_tokens: int = 20_000_000) -> None:
     """An encoded corpus of 20 million tokens, 5 annotators each, 3 labels: 10 passes, and the memory they take."""
     from quorate.stored import store
 
-    with tempfile.TemporaryDirectory(dir=".") as folder:
+    with tempfile.TemporaryDirectory(dir=".", prefix=".speed-") as folder:
         path = f"{folder}/large.qr"
         began = time.perf_counter()
         store(large_documents(n_tokens), path)

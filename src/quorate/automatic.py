@@ -3,9 +3,9 @@
 First every annotator model at several strengths of its prior runs a few passes; the best go on, also with less trust in
 the annotators' evidence, and are judged again as they go, which finds when to stop. More trust than usual is never
 tried: annotators share mistakes, so the hidden ones applaud a consensus that repeats them. Where differences are within
-chance the usual settings stay. Where hiding one leaves two, what is best for the two need not be best for all three,
-and another model than the usual one must be much better. What the hidden annotators say then calibrates the confidence
-(:mod:`trust`).
+chance the usual settings stay. Where hiding one leaves two or fewer, what is best for those need not be best for all,
+and another model than the usual one must be clearly better. What the hidden annotators say then calibrates the
+confidence (:mod:`trust`).
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ _STRENGTHS = (1.0, 10.0, 100.0)
 _LESS_TRUST = 0.6
 _CHECKS = (4, 8, 16)  # passes after which a candidate is judged
 _FINALISTS = 2
-_MUCH_HIDDEN = 0.3  # share of what was said, from which on another model must be better by so many standard errors:
-_CLEARLY = 2.5
+_MUCH_HIDDEN = 0.3  # share of what was said, from which on another model must be clearly better
+_CLEARLY = 2.5  # standard errors
 _ENOUGH_SPANS = 50  # hidden spans below which nothing can be told
 
 
@@ -98,8 +98,11 @@ class Choice(NamedTuple):
         if self.vote is None or self.gain is None or self.error is None:
             return [f"{what}: too few annotators share documents to choose by, so the usual settings hold"]
         score = 100 * (self.vote + self.gain)
+        first = self.trials[0].settings
+        is_first = (first.annotator, first.epsilon0, first.temper) == (chosen.annotator, chosen.epsilon0, chosen.temper)
+        how = "best of" if is_first else "within chance of the best of"
         lines = [
-            f"{what}, {chosen.max_passes} passes: best of {len({t.settings for t in self.trials})} against hidden "
+            f"{what}, {chosen.max_passes} passes: {how} {len({t.settings for t in self.trials})} against hidden "
             f"annotators ({score:.1f}; a plain vote {100 * self.vote:.1f})",
             f"confidence sharpened by {self.calibration.sharpness:.2f}, as hidden annotators bear out",
         ]
@@ -217,7 +220,10 @@ def choose(
 
 
 def _usual_within_chance(runs: Sequence[_Run], *, much_hidden: bool) -> _Run:
-    """The best run, or among those of its model that are within a standard error of it, the most usual."""
+    """The best run, or among those of its model that are within a standard error of it, the most usual.
+
+    Where much was hidden, a run of the usual model counts as the best unless another is clearly better.
+    """
     best = max(runs, key=lambda run: run.best[0].f1)
     usual = [run for run in runs if run.settings.annotator is _USUAL["annotator"]]
     if much_hidden and usual and best not in usual:

@@ -184,6 +184,11 @@ class Result:
         """
         if not 0 < precision < 1:
             raise SettingsError(f"accept must be a precision above 0 and below 1, not {precision}")
+        if precision > self.calibration.ceiling:
+            raise SettingsError(
+                f"accept {precision:g}: no span is surer than {self.calibration.ceiling:g}, as annotators may share "
+                "mistakes that nothing shows (ask for less)"
+            )
         spans = [self._spans(d) for d in range(len(self))]
         count = np.array([max(len(one), 1) for one in spans], np.float64)
         sure = self.confidence

@@ -185,7 +185,9 @@ class _Codes:
         self._few = len(tagset.labels) <= np.iinfo(np.int8).max
         codes = [*tagset.reads.items(), (None, MISSING)]
         # Interned, as readers do with tags: a dictionary finds the same object sooner than an equal one.
-        self._code_of: dict[Tag, int] = {tag and intern(tag): code % 256 if self._few else code for tag, code in codes}
+        self._code_of: dict[Tag, int] = {
+            tag and intern(str(tag)): code % 256 if self._few else code for tag, code in codes
+        }
         self._raw = bytearray()
 
     def __len__(self) -> int:

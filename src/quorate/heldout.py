@@ -81,7 +81,8 @@ class Hidden(NamedTuple):
     ``rest`` is what a fit may see, ``sample`` the part of it with the documents where someone was hidden, which are
     numbered as there in all that follows. In ``document[u]`` annotator ``who[u]`` was hidden, once for each such pair
     u; ``spans`` is what they had marked, ``unit`` the pair of each; ``token`` and ``label`` are the same label by
-    label. ``habits`` are the annotators' of marking what two others marked alike.
+    label, where a label is sure. ``habits`` are the annotators' of marking what two others marked alike, ``n_hidden``
+    is how much was hidden, in labels (or probabilities).
     """
 
     rest: Encoded
@@ -93,12 +94,12 @@ class Hidden(NamedTuple):
     token: Integers
     label: Integers
     habits: Habits
+    n_hidden: int
 
     @property
     def share(self) -> float:
         """Of what was said in the sample, how much was hidden."""
-        hidden = len(self.token)
-        return hidden / max(hidden + len(self.sample.event_cell), 1)
+        return self.n_hidden / max(self.n_hidden + len(self.sample.event_cell), 1)
 
     def agreement(self, decoded: Decoded) -> Agreement:
         """How a consensus on the sample agrees with what was hidden, pair by pair."""
@@ -117,7 +118,10 @@ class Hidden(NamedTuple):
             (self.unit, covered),
             (unit, self.habits.tokens[found.who, found.kind]),
         )
-        sums = [np.bincount(at, value, minlength=len(self.who)).astype(np.float64) for at, value in columns]
+        sums = [
+            np.bincount(self.document[at], value, minlength=self.sample.n_docs).astype(np.float64)
+            for at, value in columns
+        ]
         return Agreement(np.stack(sums), found, matched, expected)
 
     def _matched(self, found: Spans, unit: Integers) -> tuple[NDArray[np.bool_], Integers]:
@@ -251,6 +255,7 @@ def hide(encoded: Encoded, *, known: NDArray[np.int32] | None = None, seed: int 
         token + shift[document_of(encoded, token)],
         encoded.cells.label[encoded.event_cell[sure]],
         Habits(_span_habits(encoded, spans, seen_doc, seen_by), _token_habits(encoded)),
+        int(gone.sum()),
     )
 
 

@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 from problems import Enumerated, enumerate_paths, random_corpus, tagset
 from quorate.corpus import Corpus, Document
 from quorate.encode import encode, encode_known
-from quorate.infer import plain
+from quorate.errors import FitError
+from quorate.infer import chain as kernels
+from quorate.infer import lanes, plain
 from quorate.infer.engine import Tables, ThreadsEngine, cell_counts_of
 from quorate.infer.truth import Chain
 from quorate.tags import Invalid, Scheme, TagSet, find_spans
@@ -135,11 +137,20 @@ def test_decoding_equals_enumeration(scheme: Scheme, known: bool, seed: int) -> 
 
 
 @pytest.mark.parametrize("known", [False, True])
-@pytest.mark.parametrize(("scheme", "spread"), [(Scheme.BIO, 2.0), (Scheme.BIOES, 2.0), (Scheme.BIO, 150.0)])
-def test_documents_side_by_side_equal_each_alone(scheme: Scheme, spread: float, known: bool) -> None:
+@pytest.mark.parametrize(
+    ("scheme", "types", "spread"),
+    [
+        (Scheme.BIO, 2, 2.0),
+        (Scheme.BIOES, 2, 2.0),
+        (Scheme.PLAIN, 8, 2.0),
+        (Scheme.BIO, 6, 2.0),
+        (Scheme.BIO, 2, 150.0),
+    ],
+)
+def test_documents_side_by_side_equal_each_alone(scheme: Scheme, types: int, spread: float, known: bool) -> None:
     """Many in a slice, of lengths from 0 on; where labels are hundreds of nats apart, some are done in log space."""
     rng = np.random.default_rng(3)
-    tags = tagset(scheme, 2)
+    tags = tagset(scheme, types)
     short = random_corpus(rng, tags, n_documents=40, longest=3)
     documents = []
     for number in range(170):
@@ -168,6 +179,7 @@ def test_documents_side_by_side_equal_each_alone(scheme: Scheme, spread: float, 
         clamp = np.where(np.array(possible)[of_document] & (rng.random(len(truth)) < 0.3), truth, -1).astype(np.int32)
     engine = ThreadsEngine(encoded, known=clamp, threads=2)
     counts = engine.run(tables, chain)
+    assert in_log_space(engine, tables, chain) == (spread > 100)
     alone = [
         plain.passed(plain.evidence_of(encoded, tables, chain, clamp, place), chain)
         for place in map(plain.Document, encoded.doc_start[:-1].tolist(), encoded.doc_start[1:].tolist())
@@ -186,6 +198,79 @@ def test_documents_side_by_side_equal_each_alone(scheme: Scheme, spread: float, 
         atol=1e-12,
     )
     np.testing.assert_allclose(counts.cells, 0.7 * cell_counts_of(encoded, posterior), rtol=1e-7, atol=1e-12)
+
+
+def in_log_space(engine: ThreadsEngine, tables: Tables, chain: Chain) -> bool:
+    """Whether side by side too much is lost in some document."""
+    rows, steps = kernels.Rows(*tables, chain.end), engine._steps(chain.start, chain.trans)
+    J = len(chain.start)
+    width = 4 * ((J + 3) // 4)
+    for piece in engine._slices:
+        room = lanes.room_for(int(kernels.longest_document(piece)), J, width)
+        made = kernels.set_rows(piece, rows, width)[0], kernels.word_rows(piece, rows, width)[0]
+        for first in range(0, len(piece.by_length), 8):
+            L = lanes.take_in(room, piece, first)
+            lanes.forward(room, piece, L, steps, np.exp(chain.end), *made, J, width)
+            if any(np.isnan(lanes.log_totals(room, lane, steps.least)) for lane in range(8)):
+                return True
+    return False
+
+
+def test_a_long_document_is_done_by_itself() -> None:
+    rng = np.random.default_rng(0)
+    tags = tagset(Scheme.BIO, 1)
+    said = tuple(tags.labels[code] for code in rng.integers(0, 3, kernels.LONG + 20))
+    words = tuple(f"w{n}" for n in rng.integers(0, 5, len(said)))
+    corpus = Corpus([Document("long", words, {"ann": said}), Document("short", words[:3], {"ann": said[:3]})])
+    encoded = encode(corpus, tags)
+    tables = Tables(rng.normal(0, 1, (len(encoded.cells.label), 3)), rng.normal(0, 1, (len(encoded.words), 3)))
+    chain = random_chain(rng, tags)
+    engine = ThreadsEngine(encoded)
+    counts = engine.run(tables, chain)
+    places = [plain.Document(0, len(said)), plain.Document(len(said), len(said) + 3)]
+    alone = [plain.passed(plain.evidence_of(encoded, tables, chain, None, place), chain) for place in places]
+    posterior = np.concatenate([each.posterior for each in alone])
+    np.testing.assert_allclose(counts.log_z, sum(each.log_z for each in alone), rtol=1e-10)
+    np.testing.assert_allclose(engine.posterior, posterior, rtol=1e-7, atol=1e-12)
+    np.testing.assert_allclose(counts.labels.pairs, sum(each.pairs for each in alone), rtol=1e-7)
+    np.testing.assert_allclose(counts.labels.first, sum(each.posterior[0] for each in alone), rtol=1e-7, atol=1e-12)
+    np.testing.assert_allclose(counts.cells, cell_counts_of(encoded, posterior), rtol=1e-7, atol=1e-12)
+
+
+@pytest.mark.parametrize("rare", [-400.0, -800.0])
+@pytest.mark.parametrize("coupled", [True, False])
+def test_a_step_that_is_nothing_as_a_number_is_still_possible(rare: float, coupled: bool) -> None:
+    tags = tagset(Scheme.BIO, 1)
+    corpus = Corpus([Document("1", ("a", "b", "c"), {"ann": ("O", "B-T0", "I-T0")})])
+    encoded = encode(corpus, tags)
+    rng = np.random.default_rng(0)
+    cells = rng.normal(0, 1, (len(encoded.cells.label), 3))
+    cells[:, 0] -= 900.0
+    tables = Tables(cells, np.zeros((len(encoded.words), 3)))
+    chain = random_chain(rng, tags)
+    chain.start[1] = rare
+    if coupled:
+        chain.trans[0, 1] = rare
+    else:
+        chain = chain._replace(trans=np.tile(chain.start, (3, 1)), coupled=False)
+    engine = ThreadsEngine(encoded)
+    counts = engine.run(tables, chain)
+    alone = plain.passed(plain.evidence_of(encoded, tables, chain, None, plain.Document(0, 3)), chain)
+    np.testing.assert_allclose(counts.log_z, alone.log_z, rtol=1e-9)
+    np.testing.assert_allclose(engine.posterior, alone.posterior, rtol=1e-7, atol=1e-12)
+    decoded = engine.decode(tables, chain, by_token=False)
+    assert decoded.log_probability[0] <= 1e-9
+    np.testing.assert_allclose(decoded.posterior, alone.posterior, rtol=1e-7, atol=1e-12)
+
+
+def test_of_documents_without_a_path_the_first_is_named() -> None:
+    tags = tagset(Scheme.BIO, 1)
+    corpus = Corpus([Document(str(n), ("a",) * (2 + n), {"ann": ("O",) * (2 + n)}) for n in range(3)])
+    encoded = encode(corpus, tags)
+    tables = Tables(np.full((len(encoded.cells.label), 3), -np.inf), np.zeros((len(encoded.words), 3)))
+    chain = random_chain(np.random.default_rng(0), tags)
+    with pytest.raises(FitError, match="document 0"):
+        ThreadsEngine(encoded).run(tables, chain)
 
 
 def test_by_token_takes_each_tokens_best_label() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from tests import crowds
@@ -163,3 +165,29 @@ def test_the_error_of_a_gain_is_that_of_documents_drawn_again() -> None:
         gains.append(first.f1 - second.f1)
     assert gain == pytest.approx(np.mean(gains), abs=0.003)
     assert error == pytest.approx(np.std(gains), rel=0.12)
+
+
+def test_what_is_hidden_is_counted_by_document_and_in_all() -> None:
+    corpus = crowds.sparse(40, 12)
+    everyone = Corpus(
+        [
+            replace(document, annotations={f"a{n}": tags for n in range(10) for tags in [document.gold or ()]})
+            for document in corpus
+        ]
+    )
+    hidden = heldout.hide(encode(everyone, everyone.tagset()))
+    assert hidden is not None
+    assert np.bincount(hidden.document).tolist() == [2] * 20
+    agreement = hidden.agreement(majority(hidden.sample).decoded)
+    assert agreement.table.shape == (6, 20)
+    assert agreement.table[1].sum() == len(hidden.spans.start)
+    assert hidden.share == pytest.approx(0.2)
+
+
+def test_of_soft_labels_as_much_is_hidden_as_of_hard_ones() -> None:
+    labels = ("O", "B-X", "I-X")
+    rows = tuple(dict.fromkeys(labels, 1 / 3) for _ in range(4))
+    corpus = Corpus([Document(str(n), ("a", "b", "c", "d"), {f"a{k}": rows for k in range(3)}) for n in range(10)])
+    hidden = heldout.hide(encode(corpus, corpus.tagset()))
+    assert hidden is not None
+    assert hidden.share == pytest.approx(1 / 3)

@@ -148,3 +148,10 @@ def test_spans_can_be_wanted_as_io(tmp_path: Path) -> None:
     soft = slice(*encoded.event_start[3:5])
     weight = dict(zip(encoded.cells.label[encoded.event_cell[soft]], encoded.event_weight[soft], strict=True))  # type: ignore[index]
     assert weight == pytest.approx({0: 0.3, 1: 0.7})
+
+
+def test_tags_may_be_any_kind_of_string() -> None:
+    corpus = Corpus([Document("1", ("a", "b"), {"ann": (np.str_("NOUN"), np.str_("VERB"))})])
+    encoded = encode(corpus, corpus.tagset())
+    labels = encoded.cells.label[encoded.event_cell]
+    assert [encoded.tagset.labels[label] for label in labels] == ["NOUN", "VERB"]

@@ -257,7 +257,7 @@ def aggregate(
     model = estimator(method, **{**tuned, **given})
     if isinstance(model, BSC):
         soft = probabilities or any(named(to or output_format(path)).soft for path in (output, review or output))
-        model.probabilities = soft or not quiet or report is not None or tagger is not None
+        model.set_params(probabilities=soft or not quiet or report is not None or tagger is not None)
     if save is not None and not isinstance(model, BSC | CRFMA):
         raise SettingsError(f"method {method!r} has nothing to save (leave out --save)")
     if (accept is None) != (review is None):

@@ -45,6 +45,9 @@ Floats = NDArray[np.float64]
 Ints32 = NDArray[np.int32]
 
 
+LONG = 5_000  # tokens of a document from which on it is done by itself
+
+
 class Rows(NamedTuple):
     """Log-likelihoods of what was observed, by truth: of a cell ``[G, J]``, of a word ``[V, J]`` (empty: no text).
 
@@ -227,23 +230,33 @@ def chain_pass(piece: Slice, rows: Rows, steps: Steps, posterior: Floats) -> Sum
     sets, set_tops = set_rows(piece, rows, width)
     words, word_tops = word_rows(piece, rows, width)
     of_sets, of_words = np.zeros(sets.shape[0]), np.zeros(words.shape[0])
-    room = lanes.room_for(longest_document(piece), J, width)
+    D = piece.by_length.shape[0]
+    alone = documents_alone(piece, steps)
+    longest = 0 if alone == D else document_length(piece, piece.by_length[alone])
+    room = lanes.room_for(longest, J, width)
     starts, pairs, labels = np.zeros(J), np.zeros((J, J)), np.zeros(width)
     ends = np.empty(J)
     for j in range(J):
         ends[j] = math.exp(rows.end[j])
     log_z = 0.0
-    for first in range(0, piece.by_length.shape[0], LANES):
+    stuck = piece.doc_start.shape[0]
+    for n in range(alone):
+        d = piece.by_length[n]
+        log_scale = one_chain(piece, rows, steps, d, steps.in_logs, starts, pairs, of_sets, of_words, posterior)
+        if not log_scale > -math.inf:
+            stuck = min(stuck, d)
+        log_z += log_scale
+    for first in range(alone, D, LANES):
         L = lanes.take_in(room, piece, first)
         lanes.forward(room, piece, L, steps, ends, sets, words, J, width)
-        for lane in range(min(LANES, piece.by_length.shape[0] - first)):
+        for lane in range(min(LANES, D - first)):
             d = piece.by_length[first + lane]
             log_scale = lanes.log_totals(room, lane, steps.least)
             if math.isnan(log_scale):
                 lanes.leave_out(room, lane, J, width)
-                log_scale = log_chain(piece, rows, steps, d, starts, pairs, of_sets, of_words, posterior)
+                log_scale = one_chain(piece, rows, steps, d, True, starts, pairs, of_sets, of_words, posterior)
                 if not log_scale > -math.inf:
-                    return Sums(log_z, starts, pairs, starts, pairs, pairs, d)
+                    stuck = min(stuck, d)
             else:
                 for t in range(piece.doc_start[d], piece.doc_start[d + 1]):
                     log_scale += set_tops[piece.token_set[t]] + word_tops[piece.token_word[t]]
@@ -266,34 +279,63 @@ def chain_pass(piece: Slice, rows: Rows, steps: Steps, posterior: Floats) -> Sum
     for u in range(piece.set_start.shape[0] - 1):
         add(labels, 0, of_sets, u * width, 1.0, blocks_of(J))
     cells = spread_sets(piece, rows.temper, J, of_sets)
-    return Sums(log_z, starts, pairs, labels[:J].copy(), cells, unpacked(of_words, piece.words.shape[0], J, width), -1)
+    by_word = unpacked(of_words, piece.words.shape[0], J, width)
+    return Sums(log_z, starts, pairs, labels[:J].copy(), cells, by_word, stuck if stuck < D else -1)
 
 
 @njit(nogil=True, cache=True)
-def log_chain(
+def document_length(piece: Slice, d: int) -> int:
+    """How many tokens a document has."""
+    return int(piece.doc_start[d + 1] - piece.doc_start[d])
+
+
+@njit(nogil=True, cache=True)
+def documents_alone(piece: Slice, steps: Steps) -> int:
+    """How many, of the longest documents, are not done side by side: those for which lanes would take much room."""
+    D: int = piece.by_length.shape[0]
+    if steps.in_logs:
+        return D
+    n = 0
+    while n < D and document_length(piece, piece.by_length[n]) > LONG:
+        n += 1
+    return n
+
+
+@njit(nogil=True, cache=True)
+def one_chain(
     piece: Slice,
     rows: Rows,
     steps: Steps,
     d: int,
+    in_logs: bool,
     starts: Floats,
     pairs: Floats,
     of_sets: Floats,
     of_words: Floats,
     posterior: Floats,
 ) -> float:
-    """One document in log space: adds what it has to the sums, fills its posterior; returns ln Z."""
+    """One document by itself: adds what it has to the sums, fills its posterior; returns ln Z.
+
+    It is done in log space if that is asked for, or if too much would be lost otherwise.
+    """
     J = rows.cells.shape[1]
     width = WIDTH * blocks_of(J)
     begin = piece.doc_start[d]
     L = piece.doc_start[d + 1] - begin
-    evidence, log_alpha, log_beta = np.empty((L, J)), np.empty((L, J)), np.empty((L, J))
+    if L == 0:
+        return 0.0
+    evidence, alpha, beta, totals = np.empty((L, J)), np.empty((L, J)), np.empty((L, J)), np.empty(L)
     gather_evidence(piece, rows, d, evidence)
-    log_z = log_forward_backward(evidence, L, steps, log_alpha, log_beta)
-    if not log_z > -math.inf:
-        return log_z
+    log_z = math.nan if in_logs else forward_backward(evidence, L, steps, alpha, beta, totals)
+    in_logs = math.isnan(log_z)
+    if in_logs:
+        gather_evidence(piece, rows, d, evidence)
+        log_z = log_forward_backward(evidence, L, steps, alpha, beta)
+        if not log_z > -math.inf:
+            return log_z
     for t in range(L):
         for j in range(J):
-            share = math.exp(log_alpha[t, j] + log_beta[t, j] - log_z)
+            share = math.exp(alpha[t, j] + beta[t, j] - log_z) if in_logs else alpha[t, j] * beta[t, j]
             of_sets[piece.token_set[begin + t] * width + j] += share
             of_words[piece.token_word[begin + t] * width + j] += share
             if t == 0:
@@ -303,8 +345,12 @@ def log_chain(
     for t in range(1, L):
         for i in range(J):
             for j in range(J):
-                exponent = steps.log_trans[i, j] + evidence[t, j]
-                pairs[i, j] += math.exp(log_alpha[t - 1, i] + exponent + log_beta[t, j] - log_z)
+                if in_logs:
+                    exponent = steps.log_trans[i, j] + evidence[t, j]
+                    pairs[i, j] += math.exp(alpha[t - 1, i] + exponent + beta[t, j] - log_z)
+                else:
+                    step = alpha[t - 1, i] * steps.trans[i * J + j] / totals[t]
+                    pairs[i, j] += step * evidence[t, j] * beta[t, j]
     return log_z
 
 
@@ -338,7 +384,7 @@ def independent_pass(piece: Slice, rows: Rows, steps: Steps, posterior: Floats) 
                 if j != known:
                     row[j] = 0.0
         total = product_sum(row, 0, steps.start, 0, B)
-        if total > 1e-200:
+        if total > 1e-200 and not steps.in_logs:
             multiply(row, 0, row, 0, steps.start, 0, B)
             log_total = math.log(total) + set_tops[u] + word_tops[v]
         else:
@@ -437,6 +483,8 @@ def forward_backward(evidence: Floats, L: int, steps: Steps, alpha: Floats, beta
     scaled so that alpha·beta is the posterior, ``scale[t]`` the sum before normalising.
     """
     J = steps.log_start.shape[0]
+    if steps.in_logs:
+        return math.nan
     lost_below = LOST / steps.least
     fall = math.log(lost_below) + MARGIN
     log_z = 0.0

@@ -6,6 +6,8 @@ than the fit. It is there, as this package needs SciPy; what numba compiles is t
 
 from __future__ import annotations
 
+import sys
+
 __all__ = ["load_numba"]
 
 
@@ -17,6 +19,8 @@ def load_numba() -> None:
     >>> arraymath._HAVE_BLAS
     True
     """
+    if "numba.np.arraymath" in sys.modules:
+        return
     try:
         import numba.np.linalg as linear_algebra
 

@@ -134,7 +134,9 @@ class ThreadsEngine:
     ) -> None:
         # Compiled code is loaded when a fit starts, not before.
         load_numba()
-        from quorate.infer import chain, gamma_kernels, layout, output, simd  # noqa: F401
+        from quorate.infer import chain, gamma_kernels, layout, output, simd, special
+
+        special.use(gamma_kernels.fill_psi, gamma_kernels.fill_gammaln)
 
         self._kernels, self._layout, self._output, self._row_width = chain, layout, output, simd.WIDTH
         self._encoded, self._known, self._times, self._text = encoded, known, times, text
@@ -276,19 +278,25 @@ class ThreadsEngine:
         cells = np.zeros((len(self._encoded.cells.label), J))
         words = np.zeros((len(self._encoded.words) if self._text else 0, J))
         none = np.zeros((0, J))
-        for s, sums in enumerate(self._over(self._every, lambda s: kernel(self._slice(s), none))):
+
+        def count(s: int) -> tuple[Any, Any]:
+            piece = self._slice(s)
+            return piece, kernel(piece, none)
+
+        for s, (piece, sums) in enumerate(self._over(self._every, count)):
             self._raise_if_stuck(s, sums.stuck)
             log_z += sums.log_z
             first += sums.starts
             pairs += sums.pairs
             every += sums.labels
-            self._kernels.merge(self._slice(s).cells, sums.cells, cells)
+            self._kernels.merge(piece.cells, sums.cells, cells)
             if self._text:
-                self._kernels.merge(self._slice(s).words, sums.words, words)
+                self._kernels.merge(piece.words, sums.words, words)
         return Counts(float(log_z), cells, words, LabelCounts(first, pairs, every))
 
     def _steps(self, log_start: Floats, log_trans: Floats) -> Any:
         trans, start = np.exp(log_trans), np.exp(log_start)
+        vanished = ((trans == 0) & (log_trans > -np.inf)).any() or ((start == 0) & (log_start > -np.inf)).any()
         least = max(float(trans[trans > 0].min(initial=1.0)), _LEAST_STEP)
         return self._kernels.Steps(
             np.ascontiguousarray(log_start),
@@ -297,6 +305,7 @@ class ThreadsEngine:
             trans.ravel(),
             np.ascontiguousarray(trans.T).ravel(),
             least,
+            bool(vanished),
         )
 
     def _over(self, numbers: Sequence[int], work: Callable[[int], Result]) -> Iterator[Result]:

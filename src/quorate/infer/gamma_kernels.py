@@ -1,4 +1,4 @@
-"""ψ and ln Γ of :mod:`quorate.infer.special` in compiled vectors. Where this module is loaded, they use it."""
+"""ψ and ln Γ of :mod:`quorate.infer.special` in compiled vectors."""
 
 from __future__ import annotations
 

@@ -56,7 +56,8 @@ MARGIN = 115.0
 class Steps(NamedTuple):
     """The truth's first label ``[J]`` and its steps ``[J, J]``: logarithms; and as they are, flat.
 
-    ``back`` is ``trans`` transposed. ``least`` is the smallest step that is possible at all, and at most 1.
+    ``back`` is ``trans`` transposed. ``least`` is the smallest step that is possible at all, and at most 1. With
+    ``in_logs`` some step is possible and yet 0 as a number, so that all must be done in log space.
     """
 
     log_start: Floats
@@ -65,6 +66,7 @@ class Steps(NamedTuple):
     trans: Floats
     back: Floats
     least: float
+    in_logs: bool
 
 
 class Room(NamedTuple):

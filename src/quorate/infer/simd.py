@@ -1,7 +1,7 @@
 """Vectors of doubles inside compiled code: arithmetic that compilers do not vectorise by themselves on short loops.
 
 A *quad* is four doubles, a piece of a row of labels; *lanes* are eight, one for each of eight documents that are worked
-on side by side. Both are values like any number: ``load`` them from a flat array, compute, ``store`` them. Every
+on side by side. Both are values like any number: load them from a flat array, compute, store them. Every
 operation is an instruction or a few in the caller's compiled code.
 """
 
@@ -14,6 +14,7 @@ from typing import Any
 from llvmlite import ir
 from numba import njit, types
 from numba.core import cgutils
+from numba.core.errors import TypingError
 from numba.extending import intrinsic, models, overload, register_model
 
 __all__ = [
@@ -69,6 +70,13 @@ _QUAD, _LANE = _Vector(WIDTH), _Vector(LANES)
 class _VectorModel(models.PrimitiveModel):
     def __init__(self, manager: Any, kind: _Vector) -> None:
         super().__init__(manager, kind, kind.ir)
+
+
+def _doubles(array: Any, *, written: bool = False) -> None:
+    """Refuse anything but doubles end to end."""
+    fits = isinstance(array, types.Array) and array.dtype == types.float64 and array.layout == "C"
+    if not fits or (written and not array.mutable):
+        raise TypingError(f"vectors lie in flat arrays of doubles, not in {array}")
 
 
 def _operation(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -128,6 +136,7 @@ def _loading(kind: _Vector) -> Callable[..., Any]:
         def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             return _Written(context, builder, signature, arguments).load(0, arguments[1], kind)
 
+        _doubles(array)
         return kind(array, types.intp), emit
 
     return _operation(load)
@@ -157,6 +166,7 @@ def store(typingctx, array, place, value):  # type: ignore[no-untyped-def]
         _Written(context, builder, signature, arguments).store(arguments[2], 0, arguments[1], value)
         return context.get_dummy_value()
 
+    _doubles(array, written=True)
     return types.void(array, types.intp, value), emit
 
 
@@ -255,6 +265,9 @@ def collect(typingctx, out, o, x, rows_of_x, y, rows_of_y, offset):  # type: ign
             written.store(lanes, 0, builder.add(arguments[1], _place(label * LANES)), _LANE)
         return context.get_dummy_value()
 
+    _doubles(out, written=True)
+    _doubles(x)
+    _doubles(y)
     return types.void(out, types.intp, x, rows_of_x, y, rows_of_y, types.intp), emit
 
 
@@ -273,6 +286,8 @@ def distribute(typingctx, out, rows_of_out, x, p, offset):  # type: ignore[no-un
             written.store(builder.fadd(written.load(0, place, _QUAD), quad), 0, place, _QUAD)
         return context.get_dummy_value()
 
+    _doubles(out, written=True)
+    _doubles(x)
     return types.void(out, rows_of_out, x, types.intp, types.intp), emit
 
 

@@ -2,8 +2,8 @@
 
 The argument is moved up by 8 with the recurrence Γ(x + 8) = x(x + 1)…(x + 7)·Γ(x), where the series is exact to the
 last digits; with q = x² + 7x the product is q(q + 6)(q + 10)(q + 12). NumPy lets go of the interpreter lock, so that
-threads help with the words of a large vocabulary. An engine that compiles its kernels has loaded a compiled version
-too, which then does the same for large arrays. (SciPy's are as fast as NumPy's on one core, and take longer to load
+threads help with the words of a large vocabulary. An engine that compiles its kernels brings compiled versions for
+large arrays (:func:`use`). (SciPy's are as fast as NumPy's on one core, and take longer to load
 than a small fit.)
 """
 
@@ -11,24 +11,36 @@ from __future__ import annotations
 
 import math
 import os
-import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["gammaln", "psi"]
+__all__ = ["gammaln", "psi", "use"]
 
 Floats = NDArray[np.float64]
+Fill = Callable[[Floats, Floats], None]
 
 _SHIFT = 8.0
 _BLOCK = 1 << 13  # so many numbers, and what is computed on the way, stay in a core's cache
-_COMPILED = "quorate.infer.gamma_kernels"
 _MOST_BLOCKS = 8  # of those at a time: the more cores, the longer each must leave the interpreter to the others
 _PSI = (1 / 12, -1 / 120, 1 / 252, -1 / 240, 1 / 132, -691 / 32760, 1 / 12)
 _GAMMALN = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 156)
+
+
+_compiled: dict[str, Fill] = {}
+
+
+def use(fill_psi: Fill | None, fill_gammaln: Fill | None) -> None:
+    """From now on these fill large arrays; ``None``: NumPy does."""
+    for name, fill in (("psi", fill_psi), ("gammaln", fill_gammaln)):
+        if fill is None:
+            _compiled.pop(name, None)
+        else:
+            _compiled[name] = fill
 
 
 def psi(x: Floats) -> Floats:
@@ -37,7 +49,7 @@ def psi(x: Floats) -> Floats:
     >>> psi(np.array([1.0, 0.5])).round(6)
     array([-0.577216, -1.96351 ])
     """
-    return _blockwise(_psi, "fill_psi", x)
+    return _blockwise(_psi, _compiled.get("psi"), x)
 
 
 def gammaln(x: Floats) -> Floats:
@@ -46,24 +58,25 @@ def gammaln(x: Floats) -> Floats:
     >>> gammaln(np.array([1.0, 5.0])).round(6)
     array([0.      , 3.178054])
     """
-    return _blockwise(_gammaln, "fill_gammaln", x)
+    return _blockwise(_gammaln, _compiled.get("gammaln"), x)
 
 
-def _blockwise(function: Callable[[Floats, Floats], None], compiled: str, x: Floats) -> Floats:
+def _blockwise(function: Fill, compiled: Fill | None, x: Floats) -> Floats:
     flat = np.ascontiguousarray(x, np.float64).reshape(-1)
     out = np.empty_like(flat)
-    size = _BLOCK * min(max(_cores() // 2, 1), _MOST_BLOCKS)
-    kernels = sys.modules.get(_COMPILED)
-    if kernels is not None and len(flat) >= size:
-        function = getattr(kernels, compiled)
-        size = -(-len(flat) // _cores())
-    blocks = [slice(first, first + size) for first in range(0, len(flat), size)]
+    n = len(flat)
+    if compiled is not None and n >= _BLOCK:
+        function, n_blocks = compiled, min(_cores(), n // _BLOCK)
+    else:
+        n_blocks = -(-n // (_BLOCK * min(max(_cores() // 2, 1), _MOST_BLOCKS)))
+    cuts = np.linspace(0, n, n_blocks + 1).astype(np.int64).tolist()
 
     def compute(block: slice) -> None:
         with np.errstate(divide="ignore"):
             function(flat[block], out[block])
 
-    for _ in map(compute, blocks) if len(flat) < 4 * _BLOCK else _threads().map(compute, blocks):
+    blocks = [slice(*ends) for ends in pairwise(cuts)]
+    for _ in map(compute, blocks) if n < 4 * _BLOCK else _threads().map(compute, blocks):
         pass
     return out.reshape(np.shape(x))
 

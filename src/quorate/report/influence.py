@@ -99,7 +99,7 @@ class _Reader:
     def _logarithms(self, start: Floats, trans: Floats) -> Any:
         """Steps for kernels in log space."""
         start, trans = np.ascontiguousarray(start), np.ascontiguousarray(trans)
-        return self._kernels.Steps(start, trans, start, trans, trans, 1.0)
+        return self._kernels.Steps(start, trans, start, trans, trans, 1.0, True)
 
     def evidence(self, d: int, names: Sequence[str]) -> Floats:
         """``[1 + A, L, J]`` Log-likelihoods from words and the end of the document, then from each annotator."""

@@ -101,7 +101,7 @@ def steps_of(log_start: Floats, log_trans: Floats) -> Steps:
         if p > 0.0:
             least = min(least, p)
     back = np.ascontiguousarray(trans.T)
-    return Steps(log_start, log_trans, np.exp(log_start), trans.ravel(), back.ravel(), max(least, 1e-150))
+    return Steps(log_start, log_trans, np.exp(log_start), trans.ravel(), back.ravel(), max(least, 1e-150), False)
 
 
 @njit(nogil=True, cache=True)
