@@ -458,3 +458,41 @@ def test_help_needs_nothing_heavy() -> None:
     """What takes long to load is loaded when a command runs, so that help answers at once."""
     code = "import sys, quorate.cli; print(*{'numpy', 'scipy', 'numba', 'jax', 'matplotlib'} & set(sys.modules))"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "\n"
+
+
+@pytest.fixture
+def whole_crowd(tmp_path: Path, sample: Corpus) -> Path:
+    path = tmp_path / "crowd.jsonl"
+    with written_whole(path) as stream:
+        write_corpus(sample, stream)
+    return path
+
+
+def test_accepted_documents_and_those_to_review_are_all(run: Run, whole_crowd: Path, sample: Corpus) -> None:
+    code, _, err = run("aggregate", whole_crowd, "-o", "sure.jsonl", "--accept", "0.9", "--review", "unsure.jsonl")
+    assert code == 0, err
+    sure, unsure = (records(Path(name).read_text()) for name in ("sure.jsonl", "unsure.jsonl"))
+    assert f"{len(sure)} of {len(sample)} documents accepted" in err
+    assert sure
+    assert unsure
+    assert sorted(r["id"] for r in sure + unsure) == sorted(d.id for d in sample)
+    gold = {d.id: d.gold for d in sample}
+    right = [quorate.score.strict([r["tags"] for r in part], [gold[r["id"]] for r in part]) for part in (sure, unsure)]
+    assert right[0].precision > 0.85
+    assert right[0].precision > right[1].precision
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--accept", "0.98", "--review", "r.jsonl"], "no span is surer than 0.97"),
+        (["--accept", "1.5", "--review", "r.jsonl"], "above 0 and below 1"),
+        (["--accept", "0.9"], "go together"),
+    ],
+)
+def test_what_cannot_be_accepted(run: Run, whole_crowd: Path, options: list[str], message: str) -> None:
+    code, out, err = run("aggregate", whole_crowd, "-q", "-o", "sure.jsonl", *options)
+    assert (code, out) == (2, "")
+    assert message in err
+    assert err.count("\n") == 1
+    assert not Path("sure.jsonl").exists()
