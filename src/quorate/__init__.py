@@ -101,7 +101,7 @@ _HOMES = {
     "quorate.streaming": ("batches", "fit_stream"),
     "quorate.tags": ("Scheme", "Span", "TagSet"),
 }
-_MODULES = ("report", "score", "simulate")
+_MODULES = ("api", "errors", "formats", "label_studio", "report", "score", "simulate")
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from quorate import modelfile
 from quorate.alike import count_as_one
-from quorate.automatic import AUTO, CHOSEN, choose, settings_left_open
+from quorate.automatic import AUTO, CHOSEN, calibrated_with, choose, settings_left_open
 from quorate.corpus import Corpus
 from quorate.crf_ma import CRFMA
 from quorate.decode import Result
@@ -29,6 +29,7 @@ from quorate.estimators import (
     meta_of,
     prepare,
 )
+from quorate.heldout import joined
 from quorate.history import Past, WithHistory, past_cells
 from quorate.infer import vb
 from quorate.infer.condense import condense
@@ -42,7 +43,7 @@ from quorate.settings import AnnotatorModel, Decode, Settings, Ties, TruthModel,
 from quorate.summaries import AnnotatorSummaries, summarise
 from quorate.taggers import TaggerChoice, make_tagger, tagger_name
 from quorate.tags import Invalid, Scheme, TagSet
-from quorate.teaching import TAGGER, Lesson, in_rounds, joined, teach
+from quorate.teaching import TAGGER, Lesson, in_rounds, teach
 from quorate.trust import AS_STATED, Calibration
 from quorate.updating import Kept, Updatable, as_one
 
@@ -159,7 +160,8 @@ class BSC(Updatable):
         if free:
             told = None if progress is None else _choice_progress(progress)
             threads = checked_threads(self.threads)
-            self.choice_ = choose(prepared, settings, free, threads=threads, progress=told)
+            with_tagger = self.tagger is not None
+            self.choice_ = choose(prepared, settings, free, tagger=with_tagger, threads=threads, progress=told)
             settings, self.calibration_ = self.choice_.settings, self.choice_.calibration
             if self.choice_.same:
                 self._group = self.choice_.group.tolist()
@@ -168,7 +170,11 @@ class BSC(Updatable):
             return self._fit_once(prepared, encoded, settings, progress, past)
         tagger, shown = make_tagger(self.tagger, prepared.tagset), in_rounds(progress)
 
+        latest: NDArray[np.int32] | None = None
+
         def consensus(path: NDArray[np.int32] | None) -> NDArray[np.float64]:
+            nonlocal latest
+            latest = path
             said, weighed = prepared.encoded, encoded
             if path is not None:
                 said = weighed = joined(said, TAGGER, path)
@@ -180,6 +186,10 @@ class BSC(Updatable):
 
         report = shown.teach if shown else None
         self.lessons_ = teach(prepared.corpus, encoded, tagger, consensus, seed=self.seed or 0, progress=report)
+        if self.choice_ is not None and latest is not None:
+            threads = checked_threads(self.threads)
+            self.calibration_ = calibrated_with(prepared, self.choice_, TAGGER, latest, threads=threads)
+            consensus(latest)
         self.meta_ |= {"tagger": tagger_name(self.tagger), "rounds": len(self.lessons_)}
         return self
 

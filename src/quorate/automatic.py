@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from quorate.alike import first_of_each, groups_alike
 from quorate.estimators import Prepared
 from quorate.formats.notes import some
-from quorate.heldout import Agreement, Hidden, hide
+from quorate.heldout import Agreement, Hidden, hide, joined, only_documents
 from quorate.infer import vb
 from quorate.infer.engine import ThreadsEngine
 from quorate.models import model_of
@@ -30,7 +30,7 @@ from quorate.rivals import majority
 from quorate.settings import AnnotatorModel, Inference, Settings
 from quorate.trust import AS_STATED, Calibration, fit_sharpness, fit_span_map
 
-__all__ = ["AUTO", "CHOSEN", "Choice", "Trial", "choose", "settings_left_open"]
+__all__ = ["AUTO", "CHOSEN", "Choice", "Trial", "calibrated_with", "choose", "settings_left_open"]
 
 AUTO = "auto"
 """The value of a setting that is to be chosen."""
@@ -42,6 +42,7 @@ _USUAL: dict[str, Any] = {"annotator": AnnotatorModel.CM, "epsilon0": 10.0, "tem
 _MODELS = (AnnotatorModel.CM, AnnotatorModel.SEQ, AnnotatorModel.CV, AnnotatorModel.SPAM)
 _STRENGTHS = (1.0, 10.0, 100.0)
 _LESS_TRUST = 0.6
+_TRUST_BESIDE_TAGGER, _LESS_TRUST_BESIDE_TAGGER = 0.7, 0.5  # it learns the crowd's mistakes, and repeats them
 _CHECKS = (4, 8, 16)  # passes after which a candidate is judged
 _FINALISTS = 2
 _MUCH_HIDDEN = 0.3  # share of what was said, from which on another model must be clearly better
@@ -96,7 +97,10 @@ class Choice(NamedTuple):
         chosen = self.settings
         what = f"{chosen.annotator.value}, epsilon0 {chosen.epsilon0:g}, temper {chosen.temper:g}"
         if self.vote is None or self.gain is None or self.error is None:
-            return [f"{what}: too few annotators share documents to choose by, so the usual settings hold"]
+            return [
+                f"{what}: the usual settings, with confidence as the model states it (to check both takes documents "
+                f"with several annotators, and {_ENOUGH_SPANS} spans to hide)"
+            ]
         score = 100 * (self.vote + self.gain)
         first = self.trials[0].settings
         is_first = (first.annotator, first.epsilon0, first.temper) == (chosen.annotator, chosen.epsilon0, chosen.temper)
@@ -104,7 +108,7 @@ class Choice(NamedTuple):
         lines = [
             f"{what}, {chosen.max_passes} passes: {how} {len({t.settings for t in self.trials})} against hidden "
             f"annotators ({score:.1f}; a plain vote {100 * self.vote:.1f})",
-            f"confidence sharpened by {self.calibration.sharpness:.2f}, as hidden annotators bear out",
+            f"confidence to the power {self.calibration.sharpness:.2f}, as hidden annotators bear out",
         ]
         if self.worse_than_vote:
             lines.append(
@@ -151,10 +155,11 @@ def choose(
     settings: Settings,
     free: tuple[str, ...],
     *,
+    tagger: bool = False,
     threads: int | None = None,
     progress: Callable[[int, int, str], None] | None = None,
 ) -> Choice:
-    """The settings named in ``free`` are chosen, the others stay as they are.
+    """The settings named in ``free`` are chosen, the others stay as they are; ``tagger``: one will join.
 
     >>> import quorate
     >>> from quorate.estimators import prepare
@@ -164,11 +169,12 @@ def choose(
     0.9
     """
     usual = replace(settings, **{name: value for name, value in _USUAL.items() if name in free})
-    encoded, names = prepared.encoded, prepared.encoded.annotators
-    group, trust = groups_alike(encoded), trust_of(names, prepared.corpus.profiles)
-    if len(np.unique(group)) < len(group):
-        encoded = first_of_each(encoded, group)
-    hidden = hide(encoded, known=prepared.known, seed=settings.seed or 0)
+    if tagger and "temper" in free:
+        usual = replace(usual, temper=_TRUST_BESIDE_TAGGER)
+    less_trust = _LESS_TRUST_BESIDE_TAGGER if tagger else _LESS_TRUST
+    names = prepared.encoded.annotators
+    group, trust = groups_alike(prepared.encoded), trust_of(names, prepared.corpus.profiles)
+    hidden = _hidden(prepared, group, settings)
     if hidden is None and "temper" in free:  # nobody shares a document, so nobody shares its mistakes
         usual = replace(usual, temper=1.0)
     if hidden is None or len(hidden.spans.start) < _ENOUGH_SPANS:
@@ -193,8 +199,8 @@ def choose(
         advance(runs[-1], checks[0])
     finalists = sorted(runs, key=lambda run: -run.best[0].f1)[:_FINALISTS]
     for finalist in list(finalists):
-        if "temper" in free and finalist.settings.temper > _LESS_TRUST:
-            milder = _Run(replace(finalist.settings, temper=_LESS_TRUST), hidden, engines, trust)
+        if "temper" in free and finalist.settings.temper > less_trust:
+            milder = _Run(replace(finalist.settings, temper=less_trust), hidden, engines, trust)
             runs.append(milder)
             advance(milder, checks[0])
             if milder.best[0].f1 > finalist.best[0].f1:
@@ -202,7 +208,7 @@ def choose(
     for run in finalists:
         for until in checks[1:]:
             advance(run, until)
-    winner = _usual_within_chance(runs, much_hidden=hidden.share >= _MUCH_HIDDEN)
+    winner = _usual_within_chance(runs, usual, much_hidden=hidden.share >= _MUCH_HIDDEN)
     agreement, passes, model = winner.best
     vote = hidden.agreement(majority(hidden.sample, threads=threads).decoded)
     gain, error = agreement.gain_over(vote)
@@ -219,7 +225,7 @@ def choose(
     )
 
 
-def _usual_within_chance(runs: Sequence[_Run], *, much_hidden: bool) -> _Run:
+def _usual_within_chance(runs: Sequence[_Run], usual_settings: Settings, *, much_hidden: bool) -> _Run:
     """The best run, or among those of its model that are within a standard error of it, the most usual.
 
     Where much was hidden, a run of the usual model counts as the best unless another is clearly better.
@@ -234,7 +240,7 @@ def _usual_within_chance(runs: Sequence[_Run], *, much_hidden: bool) -> _Run:
 
     def strangeness(run: _Run) -> tuple[int, float]:
         chosen = run.settings
-        unusual = (chosen.epsilon0 != _USUAL["epsilon0"]) + (chosen.temper != _USUAL["temper"])
+        unusual = (chosen.epsilon0 != _USUAL["epsilon0"]) + (chosen.temper != usual_settings.temper)
         return unusual, -run.best[0].f1
 
     def within_chance(run: _Run) -> bool:
@@ -254,6 +260,35 @@ def _candidates(usual: Settings, free: tuple[str, ...]) -> Iterator[Settings]:
         if model is AnnotatorModel.SEQ and usual.inference is not Inference.VB:
             continue
         yield replace(usual, annotator=model, epsilon0=strength)
+
+
+def _hidden(prepared: Prepared, group: NDArray[np.int64], settings: Settings) -> Hidden | None:
+    """The corpus with some annotators hidden; of those who say the same only one is left."""
+    encoded = prepared.encoded
+    if len(np.unique(group)) < len(group):
+        encoded = first_of_each(encoded, group)
+    return hide(encoded, known=prepared.known, seed=settings.seed or 0)
+
+
+def calibrated_with(
+    prepared: Prepared, choice: Choice, name: str, path: NDArray[np.int32], *, threads: int | None = None
+) -> Calibration:
+    """How confidence is to be read when one more annotator, who gave every token the label in ``path``, joins.
+
+    For a tagger that never tags what it was trained on: of a document's hidden annotators it knows nothing.
+    """
+    hidden = _hidden(prepared, choice.group, choice.settings)
+    if hidden is None or choice.vote is None:
+        return choice.calibration
+    rest = joined(hidden.rest, name, path)
+    hidden = hidden._replace(rest=rest, sample=only_documents(rest, hidden.documents))
+    engines = _Engines(
+        ThreadsEngine(hidden.rest, known=prepared.known, text=choice.settings.text, threads=threads),
+        ThreadsEngine(hidden.sample, text=choice.settings.text, threads=threads),
+    )
+    run = _Run(choice.settings, hidden, engines, trust_of(rest.annotators, prepared.corpus.profiles))
+    run.go_on(choice.settings.max_passes)
+    return _calibrated(hidden, engines.sample, run.model)
 
 
 def _calibrated(hidden: Hidden, engine: ThreadsEngine, model: vb.Model) -> Calibration:

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.encode import Encoded
+from quorate.encode import Cells, Encoded
 from quorate.infer.engine import Decoded
 from quorate.tags import TagSet
 
@@ -31,6 +31,7 @@ __all__ = [
     "consensus_spans",
     "document_of",
     "hide",
+    "joined",
     "marked_spans",
     "only_documents",
     "seen_pairs",
@@ -82,7 +83,7 @@ class Hidden(NamedTuple):
     numbered as there in all that follows. In ``document[u]`` annotator ``who[u]`` was hidden, once for each such pair
     u; ``spans`` is what they had marked, ``unit`` the pair of each; ``token`` and ``label`` are the same label by
     label, where a label is sure. ``habits`` are the annotators' of marking what two others marked alike, ``n_hidden``
-    is how much was hidden, in labels (or probabilities).
+    is how much was hidden, in labels (or probabilities), ``documents`` the numbers of the sample's in the corpus.
     """
 
     rest: Encoded
@@ -95,6 +96,7 @@ class Hidden(NamedTuple):
     label: Integers
     habits: Habits
     n_hidden: int
+    documents: Integers
 
     @property
     def share(self) -> float:
@@ -256,6 +258,7 @@ def hide(encoded: Encoded, *, known: NDArray[np.int32] | None = None, seed: int 
         encoded.cells.label[encoded.event_cell[sure]],
         Habits(_span_habits(encoded, spans, seen_doc, seen_by), _token_habits(encoded)),
         int(gone.sum()),
+        chosen,
     )
 
 
@@ -344,6 +347,40 @@ def only_documents(encoded: Encoded, documents: Integers) -> Encoded:
         event_start=event_start,
         event_cell=encoded.event_cell[event],
         event_weight=None if encoded.event_weight is None else encoded.event_weight[event],
+    )
+
+
+def joined(encoded: Encoded, name: str, path: NDArray[np.int32]) -> Encoded:
+    """The same corpus with one more annotator, last, who gave every token the label that ``path`` ``[N]`` says.
+
+    >>> from quorate.corpus import Corpus, Document
+    >>> from quorate.encode import encode
+    >>> corpus = Corpus([Document("1", ("Ada", "sang"), {"ann": ("B-PER", "O")})])
+    >>> more = joined(encode(corpus, corpus.tagset()), "(tagger)", np.array([1, 2], np.int32))
+    >>> more.annotators, more.event_start.tolist(), more.cells.label.tolist()
+    (('ann', '(tagger)'), [0, 2, 4], [1, 0, 1, 2])
+    """
+    cells, J, P = encoded.cells, encoded.cells.n_labels, encoded.cells.n_previous
+    outside = encoded.tagset.outside
+    previous = np.concatenate([[0], path[:-1]]).astype(np.int64)
+    previous[encoded.doc_start[:-1][np.diff(encoded.doc_start) > 0]] = J if outside is None else outside
+    present, own_cell = np.unique(previous * J + path, return_inverse=True)
+    more = Cells(
+        np.concatenate([cells.annotator, np.full(len(present), cells.n_annotators)]),
+        np.concatenate([cells.previous, present // J]),
+        np.concatenate([cells.label, present % J]),
+        cells.n_annotators + 1,
+        J,
+        P,
+    )
+    at = encoded.event_start[1:]  # behind the events that each token has
+    return replace(
+        encoded,
+        annotators=(*encoded.annotators, name),
+        cells=more,
+        event_start=encoded.event_start + np.arange(len(encoded.event_start)),
+        event_cell=np.insert(encoded.event_cell, at, (len(cells.label) + own_cell).astype(np.int32)),
+        event_weight=None if encoded.event_weight is None else np.insert(encoded.event_weight, at, 1.0),
     )
 
 

@@ -10,21 +10,20 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from quorate.corpus import Corpus, Document
-from quorate.encode import Cells, Encoded
+from quorate.encode import Encoded
 from quorate.errors import InputError, SettingsError
 from quorate.infer.truth import log_mask
 from quorate.infer.vb import Progress
 from quorate.taggers import Tagger
 from quorate.tags import TagSet
 
-__all__ = ["FOLDS", "ROUNDS", "TAGGER", "Lesson", "Step", "best_path", "cross_fitted", "in_rounds", "joined", "teach"]
+__all__ = ["FOLDS", "ROUNDS", "TAGGER", "Lesson", "Step", "best_path", "cross_fitted", "in_rounds", "teach"]
 
 Floats = NDArray[np.float64]
 Ints32 = NDArray[np.int32]
@@ -200,37 +199,3 @@ def best_path(tagset: TagSet, probabilities: Floats, doc_start: NDArray[np.int64
         path,
     )
     return path
-
-
-def joined(encoded: Encoded, name: str, path: Ints32) -> Encoded:
-    """The same corpus with one more annotator, last, who gave every token the label that ``path`` ``[N]`` says.
-
-    >>> from quorate.corpus import Corpus, Document
-    >>> from quorate.encode import encode
-    >>> corpus = Corpus([Document("1", ("Ada", "sang"), {"ann": ("B-PER", "O")})])
-    >>> more = joined(encode(corpus, corpus.tagset()), "(tagger)", np.array([1, 2], np.int32))
-    >>> more.annotators, more.event_start.tolist(), more.cells.label.tolist()
-    (('ann', '(tagger)'), [0, 2, 4], [1, 0, 1, 2])
-    """
-    cells, J, P = encoded.cells, encoded.cells.n_labels, encoded.cells.n_previous
-    outside = encoded.tagset.outside
-    previous = np.concatenate([[0], path[:-1]]).astype(np.int64)
-    previous[encoded.doc_start[:-1][np.diff(encoded.doc_start) > 0]] = J if outside is None else outside
-    present, own_cell = np.unique(previous * J + path, return_inverse=True)
-    more = Cells(
-        np.concatenate([cells.annotator, np.full(len(present), cells.n_annotators)]),
-        np.concatenate([cells.previous, present // J]),
-        np.concatenate([cells.label, present % J]),
-        cells.n_annotators + 1,
-        J,
-        P,
-    )
-    at = encoded.event_start[1:]  # behind the events that each token has
-    return replace(
-        encoded,
-        annotators=(*encoded.annotators, name),
-        cells=more,
-        event_start=encoded.event_start + np.arange(len(encoded.event_start)),
-        event_cell=np.insert(encoded.event_cell, at, (len(cells.label) + own_cell).astype(np.int32)),
-        event_weight=None if encoded.event_weight is None else np.insert(encoded.event_weight, at, 1.0),
-    )

@@ -15,18 +15,20 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests import crowds
 
 import quorate
 from quorate.cli import app
 from quorate.corpus import Corpus, Document
 from quorate.encode import encode
 from quorate.errors import InputError, SettingsError
+from quorate.heldout import joined
 from quorate.taggers import make_tagger
 from quorate.taggers.context import ContextTagger
 from quorate.taggers.crf import CrfTagger
 from quorate.taggers.features import TokenFeatures
 from quorate.tags import Scheme, TagSet
-from quorate.teaching import TAGGER, best_path, joined
+from quorate.teaching import TAGGER, best_path
 
 
 class Spy:
@@ -286,3 +288,30 @@ def test_the_plug_ins_of_the_docs_run() -> None:
         ran += 1
     if not ran:
         pytest.skip("neither spacy nor transformers is installed")
+
+
+class Echo:
+    """Says what the annotators' vote says: nothing new."""
+
+    def __init__(self, tagset: TagSet) -> None:
+        self.tagset = tagset
+
+    def fit(self, documents: Sequence[Document], posteriors: Sequence[np.ndarray]) -> None:
+        """Nothing to learn."""
+
+    def predict(self, documents: Sequence[Document]) -> list[np.ndarray]:
+        voted = quorate.aggregate(Corpus(list(documents)), "mv").tags
+        return [np.eye(len(self.tagset.labels))[[self.tagset.index[tag] for tag in tags]] for tags in voted]
+
+
+def test_a_tagger_that_says_nothing_new_makes_nobody_surer() -> None:
+    corpus = crowds.sparse(400, 200)
+    without, with_echo = (quorate.aggregate(corpus, tagger=tagger) for tagger in (None, Echo))
+    assert with_echo.choice is not None
+    assert with_echo.calibration != with_echo.choice.calibration
+    assert with_echo.choice.settings.temper < 0.9
+    gold = [document.gold or () for document in corpus]
+    right = [quorate.score.strict(result.tags, gold).precision for result in (without, with_echo)]
+    expected = [result.certificate.precision for result in (without, with_echo)]
+    assert expected[1] < right[1] + 0.05
+    assert expected[1] - right[1] < expected[0] - right[0] + 0.05

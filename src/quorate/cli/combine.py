@@ -301,7 +301,7 @@ def aggregate(
     if not quiet:
         say(_fit_summary(result, method, model.meta_["known"]) + _tagger_summary(model))
         if accepted is not None:
-            say(_acceptance(accepted, str(review)))
+            say(_acceptance(accepted, str(review), calibrated=result.certificate.calibrated))
 
 
 def _aggregate_layers(
@@ -540,13 +540,14 @@ def _tagger_hint(result: Result) -> list[str]:
     return ["with --tagger crf a model reads the text too, which takes longer and often helps: docs/tagger.md"]
 
 
-def _acceptance(accepted: Accepted, review: str) -> list[str]:
+def _acceptance(accepted: Accepted, review: str, *, calibrated: bool) -> list[str]:
     if not accepted.documents:
         return [f"no document meets that precision; all {len(accepted.review):,} are in {review}"]
     kept, all_of_them = len(accepted.documents), len(accepted.documents) + len(accepted.review)
+    unchecked = "" if calibrated else " (as the model states it, unchecked: see docs/accuracy.md)"
     return [
         f"{kept:,} of {all_of_them:,} documents accepted, {100 * accepted.precision:.1f} % of their spans right as "
-        f"expected; {len(accepted.review):,} to look at in {review}"
+        f"expected{unchecked}; {len(accepted.review):,} to look at in {review}"
     ]
 
 
