@@ -28,9 +28,9 @@ import rivals
 from quorate.corpus import Document
 from quorate.encode import Encoded
 from quorate.infer import chain as kernels
-from quorate.infer import lanes, vb
+from quorate.infer import lanes, layout, vb
 from quorate.infer.engine import ThreadsEngine
-from quorate.infer.simd import LANES
+from quorate.infer.simd import LANES, WIDTH
 from quorate.tags import Scheme, TagSet
 
 C_LOOP = r"""
@@ -91,7 +91,7 @@ def best_of(work: Callable[[], Any], times: int = 5) -> float:
 @njit
 def recursion_of(piece, steps, ends, sets, words, J, width):  # type: ignore[no-untyped-def]
     """Forward and backward over all documents of a slice."""
-    room = lanes.room_for(kernels.longest_document(piece), J, width)
+    room = lanes.room_for(layout.longest_of(piece.doc_start), J, width)
     z = 0.0
     for first in range(0, len(piece.by_length), LANES):
         L = lanes.take_in(room, piece, first)
@@ -110,7 +110,7 @@ def recursion() -> None:
         model = vb.fit(engine, arrays.model_of(encoded), encoded.cells, max_passes=3).model
         tables, chain = model.tables(encoded.cells), model.truth.chain()
         rows, steps = kernels.Rows(*tables, chain.end), engine._steps(chain.start, chain.trans)
-        width = len(steps.start)
+        width = WIDTH * -(-J // WIDTH)
         work = []
         for s in engine._every:
             piece = engine._slice(s)

@@ -41,7 +41,8 @@ from quorate.estimators import Prepared, prepare
 from quorate.heldout import consensus_spans, document_of, only_documents, without
 from quorate.infer import vb
 from quorate.infer.annotators import Annotators
-from quorate.infer.engine import Decoded, ThreadsEngine, available_threads
+from quorate.infer.cores import available_threads
+from quorate.infer.engine import Decoded, ThreadsEngine
 from quorate.models import model_of, with_more_words
 from quorate.people import trust_of
 from quorate.resumable import Store

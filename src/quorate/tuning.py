@@ -14,7 +14,7 @@ from quorate.api import BSC, Prepared, estimator, prepare
 from quorate.comparison import scored_positions
 from quorate.corpus import Corpus
 from quorate.errors import SettingsError
-from quorate.infer.engine import available_threads
+from quorate.infer.cores import available_threads
 from quorate.resumable import Store
 from quorate.tags import Scheme
 

@@ -206,7 +206,7 @@ def in_log_space(engine: ThreadsEngine, tables: Tables, chain: Chain) -> bool:
     J = len(chain.start)
     width = 4 * ((J + 3) // 4)
     for piece in engine._slices:
-        room = lanes.room_for(int(kernels.longest_document(piece)), J, width)
+        room = lanes.room_for(int(np.diff(piece.doc_start).max()), J, width)
         made = kernels.set_rows(piece, rows, width)[0], kernels.word_rows(piece, rows, width)[0]
         for first in range(0, len(piece.by_length), 8):
             L = lanes.take_in(room, piece, first)

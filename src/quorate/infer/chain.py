@@ -19,31 +19,24 @@ from numba import njit
 from numpy.typing import NDArray
 
 from quorate.infer import lanes
-from quorate.infer.lanes import LOST, MARGIN, Steps
 from quorate.infer.layout import Slice
 from quorate.infer.simd import LANES, WIDTH, add, exp, load_lanes, multiply, product_sum, scale, store, sum_of
+from quorate.infer.single import Steps, expectations, log_sum
 
 __all__ = [
-    "LOST",
-    "MARGIN",
     "Rows",
     "Steps",
     "Sums",
     "cell_sums",
     "chain_pass",
-    "forward_backward",
     "gather_evidence",
     "independent_pass",
-    "log_forward_backward",
-    "log_sum",
-    "longest_document",
     "merge",
     "vote_pass",
 ]
 
 Floats = NDArray[np.float64]
 Ints32 = NDArray[np.int32]
-
 
 LONG = 5_000  # tokens of a document from which on it is done by itself
 
@@ -73,15 +66,6 @@ class Sums(NamedTuple):
     cells: Floats
     words: Floats
     stuck: int
-
-
-@njit(nogil=True, cache=True)
-def longest_document(piece: Slice) -> int:
-    """The most tokens that a document has."""
-    longest = 0
-    for d in range(piece.doc_start.shape[0] - 1):
-        longest = max(longest, piece.doc_start[d + 1] - piece.doc_start[d])
-    return longest
 
 
 @njit(nogil=True, cache=True)
@@ -314,43 +298,26 @@ def one_chain(
     of_words: Floats,
     posterior: Floats,
 ) -> float:
-    """One document by itself: adds what it has to the sums, fills its posterior; returns ln Z.
-
-    It is done in log space if that is asked for, or if too much would be lost otherwise.
-    """
+    """One document by itself: adds what it has to the sums, fills its posterior; returns ln Z."""
     J = rows.cells.shape[1]
     width = WIDTH * blocks_of(J)
     begin = piece.doc_start[d]
     L = piece.doc_start[d + 1] - begin
     if L == 0:
         return 0.0
-    evidence, alpha, beta, totals = np.empty((L, J)), np.empty((L, J)), np.empty((L, J)), np.empty(L)
+    evidence, shares, alpha, beta = np.empty((L, J)), np.empty((L, J)), np.empty((L, J)), np.empty((L, J))
     gather_evidence(piece, rows, d, evidence)
-    log_z = math.nan if in_logs else forward_backward(evidence, L, steps, alpha, beta, totals)
-    in_logs = math.isnan(log_z)
-    if in_logs:
-        gather_evidence(piece, rows, d, evidence)
-        log_z = log_forward_backward(evidence, L, steps, alpha, beta)
-        if not log_z > -math.inf:
-            return log_z
+    log_z = expectations(evidence, steps, in_logs, shares, pairs, alpha, beta)
+    if not log_z > -math.inf:
+        return log_z
     for t in range(L):
         for j in range(J):
-            share = math.exp(alpha[t, j] + beta[t, j] - log_z) if in_logs else alpha[t, j] * beta[t, j]
-            of_sets[piece.token_set[begin + t] * width + j] += share
-            of_words[piece.token_word[begin + t] * width + j] += share
+            of_sets[piece.token_set[begin + t] * width + j] += shares[t, j]
+            of_words[piece.token_word[begin + t] * width + j] += shares[t, j]
             if t == 0:
-                starts[j] += share
+                starts[j] += shares[0, j]
             if posterior.shape[0]:
-                posterior[begin + t, j] = share
-    for t in range(1, L):
-        for i in range(J):
-            for j in range(J):
-                if in_logs:
-                    exponent = steps.log_trans[i, j] + evidence[t, j]
-                    pairs[i, j] += math.exp(alpha[t - 1, i] + exponent + beta[t, j] - log_z)
-                else:
-                    step = alpha[t - 1, i] * steps.trans[i * J + j] / totals[t]
-                    pairs[i, j] += step * evidence[t, j] * beta[t, j]
+                posterior[begin + t, j] = shares[t, j]
     return log_z
 
 
@@ -363,7 +330,9 @@ def independent_pass(piece: Slice, rows: Rows, steps: Steps, posterior: Floats) 
     sets, set_tops = set_rows(piece, rows, width)
     words, word_tops = word_rows(piece, rows, width)
     of_sets, of_words = np.zeros(sets.shape[0]), np.zeros(words.shape[0])
-    labels = np.zeros(width)
+    labels, start = np.zeros(width), np.zeros(width)
+    for j in range(J):
+        start[j] = steps.start[j]
     row, logs = np.zeros(width), np.empty(J)
     log_z = 0.0
     # Where neither words nor known labels tell tokens of one set apart, each set is one token that occurs often.
@@ -383,9 +352,9 @@ def independent_pass(piece: Slice, rows: Rows, steps: Steps, posterior: Floats) 
             for j in range(J):
                 if j != known:
                     row[j] = 0.0
-        total = product_sum(row, 0, steps.start, 0, B)
+        total = product_sum(row, 0, start, 0, B)
         if total > 1e-200 and not steps.in_logs:
-            multiply(row, 0, row, 0, steps.start, 0, B)
+            multiply(row, 0, row, 0, start, 0, B)
             log_total = math.log(total) + set_tops[u] + word_tops[v]
         else:
             gather_token(piece, rows, t, logs)
@@ -473,113 +442,3 @@ def merge(numbers: Ints32, rows: Floats, out: Floats) -> None:
         if numbers[n] < out.shape[0]:
             for j in range(out.shape[1]):
                 out[numbers[n], j] += rows[n, j]
-
-
-@njit(nogil=True, cache=True)
-def forward_backward(evidence: Floats, L: int, steps: Steps, alpha: Floats, beta: Floats, scale: Floats) -> float:
-    """The scaled recursion over L tokens; returns ln Z, or nan if too much was lost to underflow.
-
-    ``evidence`` becomes exp(evidence − its maximum), in place. ``alpha[t]`` is p(label | evidence up to t), ``beta`` is
-    scaled so that alpha·beta is the posterior, ``scale[t]`` the sum before normalising.
-    """
-    J = steps.log_start.shape[0]
-    if steps.in_logs:
-        return math.nan
-    lost_below = LOST / steps.least
-    fall = math.log(lost_below) + MARGIN
-    log_z = 0.0
-    lost = False
-    since_loss = 0.0
-    for t in range(L):
-        here = evidence[t]
-        a = alpha[t]
-        top = -math.inf
-        for j in range(J):
-            top = max(top, here[j])
-        if top == -math.inf:
-            return math.nan
-        if t == 0:
-            for j in range(J):
-                a[j] = steps.start[j]
-        else:
-            before = alpha[t - 1]
-            for j in range(J):
-                a[j] = 0.0
-            for i in range(J):
-                p = before[i]
-                for j in range(J):
-                    a[j] += p * steps.trans[i * J + j]
-        total = 0.0
-        for j in range(J):
-            weight = math.exp(here[j] - top)
-            product = a[j] * weight
-            if product < lost_below and a[j] > 0.0 and here[j] > -math.inf:
-                lost = True
-            here[j] = weight
-            a[j] = product
-            total += product
-        if not total > LOST:
-            return math.nan
-        log_total = math.log(total)
-        if lost:
-            since_loss += log_total
-            if since_loss < fall:
-                return math.nan
-        inverse = 1.0 / total
-        for j in range(J):
-            a[j] *= inverse
-        scale[t] = total
-        log_z += log_total + top
-    for j in range(J):
-        beta[L - 1, j] = 1.0
-    for t in range(L - 1, 0, -1):
-        b = beta[t - 1]
-        for j in range(J):
-            b[j] = 0.0
-        inverse = 1.0 / scale[t]
-        for i in range(J):
-            w = evidence[t, i] * beta[t, i] * inverse
-            for j in range(J):
-                b[j] += w * steps.back[i * J + j]
-        # A label that cannot be reached has no posterior, however well it would explain the rest.
-        for j in range(J):
-            if alpha[t - 1, j] == 0.0:
-                b[j] = 0.0
-    return log_z
-
-
-@njit(nogil=True, cache=True)
-def log_sum(values: Floats) -> float:
-    """ln Σ e^x, −inf for all −inf."""
-    top = -math.inf
-    for j in range(values.shape[0]):
-        top = max(top, values[j])
-    if top == -math.inf:
-        return top
-    total = 0.0
-    for j in range(values.shape[0]):
-        total += math.exp(values[j] - top)
-    return top + math.log(total)
-
-
-@njit(nogil=True, cache=True)
-def log_forward_backward(evidence: Floats, L: int, steps: Steps, log_alpha: Floats, log_beta: Floats) -> float:
-    """The recursion in log space; returns ln Z, −inf if no path is possible. ``evidence`` is left as it is."""
-    J = steps.log_start.shape[0]
-    terms = np.empty(J)
-    for t in range(L):
-        for j in range(J):
-            if t == 0:
-                log_alpha[0, j] = steps.log_start[j] + evidence[0, j]
-            else:
-                for i in range(J):
-                    terms[i] = log_alpha[t - 1, i] + steps.log_trans[i, j]
-                log_alpha[t, j] = log_sum(terms) + evidence[t, j]
-    for j in range(J):
-        log_beta[L - 1, j] = 0.0
-    for t in range(L - 1, 0, -1):
-        for i in range(J):
-            for j in range(J):
-                terms[j] = steps.log_trans[i, j] + evidence[t, j] + log_beta[t, j]
-            log_beta[t - 1, i] = log_sum(terms)
-    return log_sum(log_alpha[L - 1])

@@ -6,7 +6,6 @@ the result is the same, bit for bit, with one thread or many.
 
 from __future__ import annotations
 
-import os
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -19,6 +18,7 @@ from numpy.typing import NDArray
 from quorate.encode import Encoded
 from quorate.errors import FitError
 from quorate.infer.compiled import load_numba
+from quorate.infer.cores import available_threads
 from quorate.infer.truth import Chain, LabelCounts, log_mask
 from quorate.tags import TagSet
 
@@ -28,7 +28,6 @@ __all__ = [
     "Engine",
     "Tables",
     "ThreadsEngine",
-    "available_threads",
     "balanced",
     "cell_counts_of",
     "slice_bounds",
@@ -41,7 +40,6 @@ Result = TypeVar("Result")
 _SLICES = 8
 _SLICE_TOKENS = 20_000
 _AHEAD = 4  # slices a thread that may be done before their sums are taken
-_LEAST_STEP = 1e-150  # a step less likely than this sends nearly every document to log space anyway
 
 
 class Tables(NamedTuple):
@@ -101,11 +99,6 @@ class Engine(Protocol):
         """Let go of threads, devices and workers."""
 
 
-def available_threads() -> int:
-    """How many cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 @lru_cache(maxsize=4)
 def _helpers(threads: int) -> ThreadPoolExecutor:
     """Threads that stand ready from one fit to the next."""
@@ -134,11 +127,11 @@ class ThreadsEngine:
     ) -> None:
         # Compiled code is loaded when a fit starts, not before.
         load_numba()
-        from quorate.infer import chain, gamma_kernels, layout, output, simd, special
+        from quorate.infer import chain, gamma_kernels, layout, output, single, special
 
         special.use(gamma_kernels.fill_psi, gamma_kernels.fill_gammaln)
 
-        self._kernels, self._layout, self._output, self._row_width = chain, layout, output, simd.WIDTH
+        self._kernels, self._layout, self._output, self._single = chain, layout, output, single
         self._encoded, self._known, self._times, self._text = encoded, known, times, text
         self._threads = threads or available_threads()
         self._pool = _helpers(self._threads)
@@ -295,18 +288,7 @@ class ThreadsEngine:
         return Counts(float(log_z), cells, words, LabelCounts(first, pairs, every))
 
     def _steps(self, log_start: Floats, log_trans: Floats) -> Any:
-        trans, start = np.exp(log_trans), np.exp(log_start)
-        vanished = ((trans == 0) & (log_trans > -np.inf)).any() or ((start == 0) & (log_start > -np.inf)).any()
-        least = max(float(trans[trans > 0].min(initial=1.0)), _LEAST_STEP)
-        return self._kernels.Steps(
-            np.ascontiguousarray(log_start),
-            np.ascontiguousarray(log_trans),
-            _filled_up(start, self._row_width),
-            trans.ravel(),
-            np.ascontiguousarray(trans.T).ravel(),
-            least,
-            bool(vanished),
-        )
+        return self._single.steps_of(np.ascontiguousarray(log_start), np.ascontiguousarray(log_trans))
 
     def _over(self, numbers: Sequence[int], work: Callable[[int], Result]) -> Iterator[Result]:
         """``work`` of each number on the threads; results in order, and never many that wait to be taken."""
@@ -369,11 +351,6 @@ def balanced(start: NDArray[np.int64], slices: int) -> NDArray[np.int64]:
     """Cuts between groups so that every slice holds about as many members."""
     wanted = np.linspace(0, start[-1], slices + 1)[1:-1]
     return np.concatenate([[0], np.searchsorted(start, wanted), [len(start) - 1]])
-
-
-def _filled_up(row: Floats, width: int) -> Floats:
-    """A row filled up with zeros to a multiple of ``width``."""
-    return np.pad(row, (0, -len(row) % width))
 
 
 def span_shape(tagset: TagSet) -> tuple[NDArray[np.int32], ...]:

@@ -29,12 +29,10 @@ from quorate.infer.simd import (
     store,
     where_above,
 )
+from quorate.infer.single import LOST, MARGIN, Steps
 
 __all__ = [
-    "LOST",
-    "MARGIN",
     "Room",
-    "Steps",
     "add_up",
     "backward",
     "forward",
@@ -46,27 +44,6 @@ __all__ = [
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-
-# What falls below LOST next to the best label is, or after one more step may be, lost to underflow; where everything
-# else then falls almost as far, what was lost might have mattered.
-LOST = 1e-300
-MARGIN = 115.0
-
-
-class Steps(NamedTuple):
-    """The truth's first label ``[J]`` and its steps ``[J, J]``: logarithms; and as they are, flat.
-
-    ``back`` is ``trans`` transposed. ``least`` is the smallest step that is possible at all, and at most 1. With
-    ``in_logs`` some step is possible and yet 0 as a number, so that all must be done in log space.
-    """
-
-    log_start: Floats
-    log_trans: Floats
-    start: Floats
-    trans: Floats
-    back: Floats
-    least: float
-    in_logs: bool
 
 
 class Room(NamedTuple):

@@ -13,7 +13,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-__all__ = ["Slice", "lay_out"]
+__all__ = ["Slice", "lay_out", "longest_of"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -40,6 +40,15 @@ class Slice(NamedTuple):
     known: Ints32
     times: Floats
     by_length: Ints
+
+
+@njit(nogil=True, cache=True)
+def longest_of(doc_start: Ints) -> int:
+    """The most tokens that a document has."""
+    longest = 0
+    for d in range(doc_start.shape[0] - 1):
+        longest = max(longest, doc_start[d + 1] - doc_start[d])
+    return longest
 
 
 @njit(nogil=True, cache=True)

@@ -12,16 +12,9 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from quorate.infer.chain import (
-    Rows,
-    Steps,
-    add_set,
-    forward_backward,
-    log_forward_backward,
-    log_sum,
-    longest_document,
-)
-from quorate.infer.layout import Slice
+from quorate.infer.chain import Rows, add_set
+from quorate.infer.layout import Slice, longest_of
+from quorate.infer.single import Steps, forward_backward, log_forward_backward, log_sum
 
 __all__ = ["SpanShape", "decode_slice", "decode_votes_slice"]
 
@@ -293,7 +286,7 @@ def decode_slice(
     ``span_probability[t]``.
     """
     J = rows.cells.shape[1]
-    longest = longest_document(piece)
+    longest = longest_of(piece.doc_start)
     evidence = np.empty((longest, J))
     scaled = np.empty((longest, J))
     ways = _BothWays(np.empty((longest, J)), np.empty((longest, J)), np.empty(longest), np.empty(longest))

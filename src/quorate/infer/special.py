@@ -10,7 +10,6 @@ than a small fit.)
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
@@ -18,6 +17,8 @@ from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
+
+from quorate.infer.cores import available_threads
 
 __all__ = ["gammaln", "psi", "use"]
 
@@ -66,9 +67,9 @@ def _blockwise(function: Fill, compiled: Fill | None, x: Floats) -> Floats:
     out = np.empty_like(flat)
     n = len(flat)
     if compiled is not None and n >= _BLOCK:
-        function, n_blocks = compiled, min(_cores(), n // _BLOCK)
+        function, n_blocks = compiled, min(available_threads(), n // _BLOCK)
     else:
-        n_blocks = -(-n // (_BLOCK * min(max(_cores() // 2, 1), _MOST_BLOCKS)))
+        n_blocks = -(-n // (_BLOCK * min(max(available_threads() // 2, 1), _MOST_BLOCKS)))
     cuts = np.linspace(0, n, n_blocks + 1).astype(np.int64).tolist()
 
     def compute(block: slice) -> None:
@@ -82,13 +83,8 @@ def _blockwise(function: Fill, compiled: Fill | None, x: Floats) -> Floats:
 
 
 @cache
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-@cache
 def _threads() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(_cores())
+    return ThreadPoolExecutor(available_threads())
 
 
 def _series(inverse: Floats, coefficients: tuple[float, ...]) -> Floats:

@@ -79,27 +79,24 @@ class _Reader:
     """A few documents under a fitted model, one evidence at a time."""
 
     def __init__(self, model: BSC, corpus: Corpus) -> None:
-        from quorate.infer import chain as kernels  # compiled code is loaded when it is needed
-        from quorate.infer import output
+        from quorate.infer import output, single  # compiled code is loaded when it is needed
 
         encoded = model.encoded(corpus)
         tables, chain = model.sharpened(encoded)
         tagset = encoded.tagset
-        self._kernels, self._output, self._encoded, self._tagset = kernels, output, encoded, tagset
+        self._single, self._output, self._encoded, self._tagset = single, output, encoded, tagset
         self._calibration = model.calibration_
         self._number = {name: k for k, name in enumerate(encoded.annotators)}
         self._cells, self._words = tables.temper * tables.cells, tables.words
         self._end, self._may_end = chain.end, log_mask(tagset.allowed_last)
-        self._steps = self._logarithms(chain.start, chain.trans)
-        self._allowed = self._logarithms(
+        self._steps = self._steps_of(chain.start, chain.trans)
+        self._allowed = self._steps_of(
             chain.start + log_mask(tagset.allowed_first), chain.trans + log_mask(tagset.allowed)
         )
         self._shape = output.SpanShape(*span_shape(tagset))
 
-    def _logarithms(self, start: Floats, trans: Floats) -> Any:
-        """Steps for kernels in log space."""
-        start, trans = np.ascontiguousarray(start), np.ascontiguousarray(trans)
-        return self._kernels.Steps(start, trans, start, trans, trans, 1.0, True)
+    def _steps_of(self, start: Floats, trans: Floats) -> Any:
+        return self._single.steps_of(np.ascontiguousarray(start), np.ascontiguousarray(trans))
 
     def evidence(self, d: int, names: Sequence[str]) -> Floats:
         """``[1 + A, L, J]`` Log-likelihoods from words and the end of the document, then from each annotator."""
@@ -131,12 +128,11 @@ class _Reader:
         return [np.array([index[tag] for tag in self._tagset.tags([span], length)], np.int32) for span in asked]
 
     def look(self, evidence: Floats, asked: Sequence[Span], codes: Sequence[NDArray[np.int32]]) -> _Look:
-        kernels = self._kernels
         L, J = evidence.shape
         if L == 0:
             return _Look(np.zeros(len(asked)), ())
         alpha, beta = np.empty((L, J)), np.empty((L, J))
-        log_z = kernels.log_forward_backward(evidence, L, self._steps, alpha, beta)
+        log_z = self._single.log_forward_backward(evidence, L, self._steps, alpha, beta)
         path, back = np.zeros(L, np.int32), np.empty((L, J), np.int32)
         self._output.viterbi(evidence, L, self._allowed, self._may_end, back, path)
         weights = np.zeros(len(asked))

@@ -16,8 +16,10 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from quorate.infer.chain import Steps, forward_backward, log_forward_backward
+from quorate.infer.layout import longest_of
 from quorate.infer.output import viterbi
+from quorate.infer.single import Steps, steps_of
+from quorate.infer.single import expectations as chain_expectations
 
 __all__ = [
     "Hidden",
@@ -84,27 +86,6 @@ class Hidden(NamedTuple):
 
 
 @njit(nogil=True, cache=True)
-def longest_of(doc_start: Ints) -> int:
-    """The most tokens that a document has."""
-    longest = 0
-    for d in range(doc_start.shape[0] - 1):
-        longest = max(longest, doc_start[d + 1] - doc_start[d])
-    return longest
-
-
-@njit(nogil=True, cache=True)
-def steps_of(log_start: Floats, log_trans: Floats) -> Steps:
-    """The chain's tables for these scores."""
-    trans = np.exp(log_trans)
-    least = 1.0
-    for p in trans.flat:
-        if p > 0.0:
-            least = min(least, p)
-    back = np.ascontiguousarray(trans.T)
-    return Steps(log_start, log_trans, np.exp(log_start), trans.ravel(), back.ravel(), max(least, 1e-150), False)
-
-
-@njit(nogil=True, cache=True)
 def score_tokens(features: Ints32, weights: Floats32, out: Floats) -> None:
     """``out[t, j]``: the sum of the weights for label j of token t's features."""
     L, F = features.shape
@@ -124,36 +105,12 @@ def score_tokens(features: Ints32, weights: Floats32, out: Floats) -> None:
 def expectations(
     scores: Floats, steps: Steps, end: Floats, posterior: Floats, pairs: Floats, alpha: Floats, beta: Floats
 ) -> float:
-    """``posterior`` ``[L, J]`` of one document's labels; expected neighbours are *added* to ``pairs``; returns ln Z.
-
-    ``alpha`` and ``beta`` are room to work in, at least ``[L, J]``.
-    """
+    """:func:`quorate.infer.single.expectations` of one document's labels, which may end with scores of their own."""
     L, J = scores.shape
     evidence = scores.copy()
     for j in range(J):
         evidence[L - 1, j] += end[j]
-    weight = evidence.copy()
-    scale = np.empty(L)
-    log_z: float = forward_backward(weight, L, steps, alpha, beta, scale)
-    if math.isnan(log_z):
-        log_z = log_forward_backward(evidence, L, steps, alpha, beta)
-        for t in range(L):
-            for j in range(J):
-                posterior[t, j] = math.exp(alpha[t, j] + beta[t, j] - log_z)
-        for t in range(1, L):
-            for i in range(J):
-                for j in range(J):
-                    step = steps.log_trans[i, j] + evidence[t, j]
-                    pairs[i, j] += math.exp(alpha[t - 1, i] + step + beta[t, j] - log_z)
-        return log_z
-    for t in range(L):
-        for j in range(J):
-            posterior[t, j] = alpha[t, j] * beta[t, j]
-    for t in range(1, L):
-        for i in range(J):
-            before = alpha[t - 1, i] / scale[t]
-            for j in range(J):
-                pairs[i, j] += before * steps.trans[i * J + j] * weight[t, j] * beta[t, j]
+    log_z: float = chain_expectations(evidence, steps, False, posterior, pairs, alpha, beta)
     return log_z
 
 
