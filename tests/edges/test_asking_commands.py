@@ -5,37 +5,14 @@ from __future__ import annotations
 import csv
 import io
 import json
-import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.edges.running import Run
 
 from quorate import Corpus, Document
-from quorate.cli import answer
 from quorate.files import written_whole
 from quorate.formats.jsonl import write_corpus
-
-Run = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_path: Path) -> Run:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "100")
-
-    def call(*arguments: object) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["quorate", *map(str, arguments)])
-        code = 0
-        try:
-            answer()
-        except SystemExit as stop:
-            code = int(stop.code or 0)
-        sys.stdout.flush()
-        out, err = capfd.readouterr()
-        return code, out, err
-
-    return call
 
 
 @pytest.fixture

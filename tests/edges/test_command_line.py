@@ -8,39 +8,16 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.edges.running import Run
 
 import quorate
 from quorate import Corpus
-from quorate.cli import answer
 from quorate.files import written_whole
 from quorate.formats.jsonl import write_corpus
-
-Run = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_path: Path) -> Run:
-    """Run a command in a folder of its own; returns exit code, standard output, standard error."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "80")
-
-    def call(*arguments: object) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["quorate", *map(str, arguments)])
-        code = 0
-        try:
-            answer()
-        except SystemExit as stop:
-            code = int(stop.code or 0)
-        sys.stdout.flush()
-        out, err = capfd.readouterr()
-        return code, out, err
-
-    return call
 
 
 @pytest.fixture

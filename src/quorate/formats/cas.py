@@ -145,10 +145,9 @@ def _label_feature(kind: Any) -> str | None:
 
 def _tokens(cas: Any, text: str) -> Offsets | None:
     """The file's own tokens, if it has any and they are pieces of the text in order."""
-    try:
-        found = sorted((token.begin, token.end) for token in cas.select(_TOKEN))
-    except Exception:  # no such type
+    if not cas.typesystem.contains_type(_TOKEN):
         return None
+    found = sorted((token.begin, token.end) for token in cas.select(_TOKEN))
     cursor = 0
     for begin, end in found:
         if not cursor <= begin < end <= len(text):
