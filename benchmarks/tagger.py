@@ -2,7 +2,8 @@
 
 The words are what is scored (dev; or test, which shows dev, test and both together), a crowd (ner, pico or
 wikigold-rules) and a tagger (crf or context). Prints one row a round for docs/tagger.md. No gold is read in fitting.
-Settings are decided on dev; test is for reporting.
+Settings are decided on dev; test is for reporting. ``python benchmarks/tagger.py hidden ner disjoint_batches``: whether
+annotators who were hidden can tell what one round of crf does to strict F1, on real crowds (dev) and simulated ones.
 """
 
 from __future__ import annotations
@@ -12,17 +13,35 @@ import time
 from pathlib import Path
 from typing import Any, Self
 
+import numpy as np
+
+import accuracy
 import quorate
 from quorate import score
 from quorate.api import BSC, DEFAULT_METHOD, METHODS
+from quorate.automatic import CHOSEN, choose
 from quorate.decode import Result
-from quorate.teaching import ROUNDS
+from quorate.encode import Encoded
+from quorate.estimators import prepare
+from quorate.heldout import hide, joined, only_documents
+from quorate.infer import vb
+from quorate.infer.engine import Decoded, ThreadsEngine
+from quorate.models import model_of
+from quorate.people import trust_of
+from quorate.settings import Settings
+from quorate.taggers import make_tagger
+from quorate.tags import Invalid
+from quorate.teaching import ROUNDS, TAGGER, best_path, cross_fitted
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 SPLITS: dict[str, list[tuple[str, ...]]] = {"dev": [("dev",)], "test": [("dev",), ("test",), ("dev", "test")]}
 
 
 def main() -> None:
+    if sys.argv[1] == "hidden":
+        for name in sys.argv[2:]:
+            judged_by_hidden(name)
+        return
     scored, crowd, tagger = sys.argv[1:4]
     splits = SPLITS[scored]
     print(f"{crowd}, {tagger}")
@@ -45,6 +64,50 @@ def main() -> None:
             return self
 
     Shown(**METHODS[DEFAULT_METHOD].settings, tagger=tagger).fit(quorate.read(DATA / f"{crowd}.jsonl.gz"))
+
+
+def judged_by_hidden(name: str) -> None:
+    """One round of the tagger on a crowd of which some is hidden, and on all of it."""
+    path = DATA / f"{name}.jsonl.gz"
+    corpus = quorate.read(path) if path.exists() else accuracy.simulated(name)
+    prepared = prepare(corpus, None, Invalid.REPAIR)
+    settings = choose(prepared, Settings(), CHOSEN, tagger=True).settings
+    hidden = hide(prepared.encoded, seed=1)  # not those who have chosen
+    assert hidden is not None
+    agreements, scores = [], []
+    for encoded, numbers in ((hidden.rest, hidden.documents), (prepared.encoded, np.arange(len(corpus)))):
+        said = encoded
+        for _ in range(2):
+            engine = ThreadsEngine(said)
+            blank = model_of(settings, said.tagset, said, trust_of(said.annotators, corpus.profiles))
+            model = vb.fit(engine, blank, said.cells, start=settings.start, max_passes=settings.max_passes).model
+            sample = only_documents(said, numbers)
+            decoded = vb.decode(ThreadsEngine(sample), model, sample.cells)
+            if encoded is hidden.rest:
+                agreements.append(hidden.agreement(decoded))
+            else:
+                scores.append(strict_of(decoded, sample, corpus))
+            posterior = vb.decode(engine, model, said.cells).posterior
+            tagger = make_tagger("crf", said.tagset)
+            rng = np.random.default_rng(0)
+            tagged = cross_fitted(corpus, encoded, tagger, posterior, folds=3, rng=rng, progress=lambda _: None)
+            said = joined(encoded, TAGGER, best_path(encoded.tagset, tagged, encoded.doc_start))
+    gain, error = agreements[1].gain_over(agreements[0])
+    print(
+        f"{name}: strict F1 {scores[0]:.1f} to {scores[1]:.1f} with the tagger; hidden annotators say "
+        f"{100 * gain:+.1f} (standard error {100 * error:.1f})",
+        flush=True,
+    )
+
+
+def strict_of(decoded: Decoded, encoded: Encoded, corpus: quorate.Corpus) -> float:
+    """In points, on dev where there are splits."""
+    places = [d for d, document in enumerate(corpus) if document.gold and document.split in (None, "dev")]
+    tags = [
+        [encoded.tagset.labels[code] for code in decoded.path[encoded.doc_start[d] : encoded.doc_start[d + 1]]]
+        for d in places
+    ]
+    return 100 * score.strict(tags, [corpus[d].gold or () for d in places]).f1
 
 
 def row(result: Result, splits: tuple[str, ...]) -> str:
