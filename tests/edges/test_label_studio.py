@@ -482,6 +482,29 @@ def test_what_cannot_be_synced_is_said() -> None:
         Client("http://localhost", " ")
 
 
+def test_sync_recommends_no_option_that_it_lacks() -> None:
+    import typer.main
+
+    from quorate.cli import app
+
+    world = World()
+    for task in world.tasks:
+        task["data"] = {"text": "👋 Ada sang."}
+        for annotation in task["annotations"]:  # type: ignore[attr-defined]
+            regions = [{**region, "value": {**region["value"], "text": None}} for region in annotation["result"]]
+            inner = [{**region, "value": {**region["value"], "start": 2}} for region in regions]
+            annotation["result"] = regions + inner
+    with Pretence(world.answer) as server:
+        done = sync(hurried(server.url)[0], 1, method="mv")
+    assert done is not None
+    assert any("overlapped a longer one" in note for note in done.notes)
+    assert any("nothing tells what offsets count" in note for note in done.notes)
+    command = typer.main.get_command(app).commands["label-studio"].commands["sync"]  # type: ignore[attr-defined]
+    own = {option for parameter in command.params for option in parameter.opts}
+    for note in done.notes:
+        assert set(re.findall(r"(?<!aggregate )--[a-z-]+", note)) <= own
+
+
 def test_the_key_comes_from_the_environment_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("LABEL_STUDIO_API_KEY", raising=False)
     command = [sys.executable, "-m", "quorate", "label-studio", "sync", "--url", "http://127.0.0.1:9", "--project", "1"]

@@ -70,7 +70,7 @@ def test_widened_and_overlapping_spans_are_counted(tmp_path: Path) -> None:
     corpus = quorate.read(write(tmp_path / "a.jsonl", {"id": "1", "text": "Ada Ng", "annotations": {"ann": spans}}))
     assert corpus.notes == (
         "1 spans were widened to whole tokens",
-        "1 spans overlapped a longer one of the same annotator and were left out (--layers auto keeps them)",
+        "1 spans overlapped a longer one of the same annotator and were left out (aggregate --layers auto keeps them)",
     )
 
 

@@ -38,7 +38,7 @@ Item = Document | Placed
 _MERGED = 0
 _UNIT_UNKNOWN = (
     "{} documents hold emoji or Windows line ends before a span, and nothing tells what offsets count: code points "
-    "were assumed (--offsets says it)"
+    "were assumed (commands that read annotations take --offsets to say it)"
 )
 
 

@@ -113,7 +113,7 @@ _SPANS_TRIMMED = "{} spans began or ended in blanks, which were trimmed off"
 _SPANS_WIDENED = "{} spans were widened to whole tokens"
 _SPANS_DROPPED = "{} spans that held no token were left out"
 _SPANS_OVERLAPPING = (
-    "{} spans overlapped a longer one of the same annotator and were left out (--layers auto keeps them)"
+    "{} spans overlapped a longer one of the same annotator and were left out (aggregate --layers auto keeps them)"
 )
 _SPANS_TWICE = "{} spans were given twice by the same annotator"
 _SPANS_OTHER_WORDS = "{} spans do not hold the words that the file gives with them, and were taken by their offsets"
