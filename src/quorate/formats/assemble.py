@@ -11,12 +11,12 @@ from quorate.corpus import Corpus, Document, SoftTag, Tag
 from quorate.errors import InputError
 from quorate.formats.changes import TWICE, LabelChanges, rename_annotators
 from quorate.formats.layering import Layer, deal
-from quorate.formats.marked import Marked, Placed, TokenMark, Words, find_unit_of, placed, tagged, units_matter
+from quorate.formats.marked import Marked, Placed, TokenMark, Words, find_units_of, placed, tagged, units_matter
 from quorate.formats.notes import Notes, some
 from quorate.formats.opened import stem
 from quorate.people import Kind, Profile, pseudonyms
 from quorate.tags import OUTSIDE, find_spans
-from quorate.units import Unit, needs_unit
+from quorate.units import Unit, are_alike, needs_unit
 
 __all__ = ["Assembly", "Options"]
 
@@ -59,8 +59,8 @@ class Assembly:
 
     def add(self, given: Iterable[Document | Marked], file: str, *, merge: bool) -> None:
         """Take in the documents of one file. ``merge``: a document met before is the same one, of other annotators."""
-        laid: list[tuple[bool, Document | Placed | Marked]] = []
-        units: Counter[Unit] = Counter()
+        laid: list[tuple[bool, Document | Placed | Marked, list[Unit]]] = []
+        told: Counter[Unit] = Counter()
         for position, item in enumerate(given, 1):
             alone = self.options.annotator_from is not None or "" in item.annotations
             same = merge or alone
@@ -69,18 +69,21 @@ class Assembly:
                 changed = replace(changed, id=str(position if alone else len(self._items) + len(laid) + 1))
             if isinstance(changed, Marked):
                 self._models |= changed.models
-                unit = self.options.unit or find_unit_of(changed)
-                if unit is not None:
-                    units[unit] += changed.text is not None and needs_unit(changed.text)
-                    laid.append((same, self._laid(changed, unit)))
+                units = [self.options.unit] if self.options.unit else find_units_of(changed)
+                if len(units) > 1:
+                    laid.append((same, changed, units))
                     continue
-            laid.append((same, changed))
-        told = units.most_common(1)[0][0] if units.total() else None
-        for same, made in laid:
-            # where a document's own spans do not tell what offsets count, the file's other documents do
+                told[units[0]] += changed.text is not None and needs_unit(changed.text)
+                laid.append((same, self._laid(changed, units[0]), []))
+            else:
+                laid.append((same, changed, []))
+        for same, made, units in laid:
+            # where a document's own spans do not tell what offsets count, the file's other documents choose among
+            # the units that suit it
             if isinstance(made, Marked):
-                self.notes.count(_UNIT_UNKNOWN, told is None and units_matter(made))
-                self._put(self._laid(made, told or Unit.CODE_POINTS), same)
+                votes = [_votes(made.text or "", unit, told) for unit in units]
+                self.notes.count(_UNIT_UNKNOWN, not any(votes) and units_matter(made, units))
+                self._put(self._laid(made, units[votes.index(max(votes))]), same)
             else:
                 self._put(made, same)
 
@@ -187,6 +190,11 @@ class Assembly:
             profiles = {str(new[name]): profile for name, profile in profiles.items()}
             digests = {f"input {number}": digest for number, digest in enumerate(digests.values(), 1)}
         return Corpus(documents, notes=notes, digests=digests, profiles=profiles)
+
+
+def _votes(text: str, unit: Unit, told: Counter[Unit]) -> int:
+    """How many documents were told to count as this unit does in this text."""
+    return sum(times for other, times in told.items() if are_alike(text, unit, other))
 
 
 def folder_of(file: str) -> str:

@@ -20,7 +20,7 @@ from quorate.corpus import Corpus, Document, SoftTag, Source, Tag
 from quorate.errors import InputError
 from quorate.files import written_whole
 from quorate.formats.json_records import decoded, lines, reason
-from quorate.formats.marked import Mark, Marked, Words, find_unit_of, placed, tagged
+from quorate.formats.marked import Mark, Marked, Words, find_units_of, placed, tagged
 from quorate.formats.notes import Notes
 from quorate.formats.opened import Input
 from quorate.formats.pages import Book, OutSpan, Page, Reading, outward_spans
@@ -167,7 +167,7 @@ def read_known(stream: IO[bytes], name: str) -> Iterator[KnownRecord]:
             if given.gold is not None and (given.tokens is not None or given.text is not None):
                 document = reader.document(decoder.decode(line), source, number)
                 if isinstance(document, Marked):
-                    unit = find_unit_of(document) or Unit.CODE_POINTS
+                    unit = find_units_of(document)[0]
                     laid = placed(document, unit, words, Notes())
                     gold = tagged(laid.gold or [], len(laid.document.tokens), Notes())
                     document = replace(laid.document, gold=gold)  # type: ignore[arg-type]

@@ -19,9 +19,9 @@ from quorate.errors import InputError
 from quorate.formats.notes import Notes
 from quorate.tags import OUTSIDE
 from quorate.tokens import Offsets, Places, locate, place_span, tokenize
-from quorate.units import Claim, Unit, find_unit, holds, needs_unit, ruler
+from quorate.units import Claim, Unit, find_units, holds, ruler
 
-__all__ = ["Mark", "Marked", "Placed", "TokenMark", "Words", "find_unit_of", "placed", "tagged", "units_matter"]
+__all__ = ["Mark", "Marked", "Placed", "TokenMark", "Words", "find_units_of", "placed", "tagged", "units_matter"]
 
 
 class Mark(NamedTuple):
@@ -124,20 +124,20 @@ _UNIT_FOUND = {
 }
 
 
-def find_unit_of(marked: Marked) -> Unit | None:
-    """What a document's offsets count; ``None`` if its spans do not tell, and it matters."""
+def find_units_of(marked: Marked) -> list[Unit]:
+    """What a document's offsets count; several units where its spans do not tell them apart."""
     if marked.unit is not None:
-        return marked.unit
-    if marked.text is None or not needs_unit(marked.text):
-        return Unit.CODE_POINTS
-    return find_unit(marked.text, (Claim(mark.start, mark.end, mark.text) for mark in marked.marks()))
+        return [marked.unit]
+    if marked.text is None:
+        return [Unit.CODE_POINTS]
+    return find_units(marked.text, (Claim(mark.start, mark.end, mark.text) for mark in marked.marks()))
 
 
-def units_matter(marked: Marked) -> bool:
-    """Whether some span lies elsewhere in another unit."""
+def units_matter(marked: Marked, units: Sequence[Unit]) -> bool:
+    """Whether some span lies elsewhere in another of these units."""
     text = marked.text or ""
     return any(
-        len({ruler(text, unit).inward(offset) for unit in Unit}) > 1 for mark in marked.marks() for offset in mark[:2]
+        len({ruler(text, unit).inward(offset) for unit in units}) > 1 for mark in marked.marks() for offset in mark[:2]
     )
 
 
