@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import quorate
-from quorate.cli.common import Inputs, Quiet, Reading, Threads, app, bar, console, reads, say
+from quorate.cli.common import Inputs, Quiet, Reading, Threads, app, bar, console, reads, say, say_notes
 from quorate.cli.tables import print_table
 from quorate.errors import InputError, SettingsError
 
@@ -100,8 +100,11 @@ def next_(
         fitted = loaded.set_params(threads=threads)
     if annotators is not None and Path(annotators).is_file():
         reading.options["annotators"], annotators = annotators, None
+    corpus = reading.corpus(inputs)
+    if not quiet:
+        say_notes(corpus)
     advice = next_labels(
-        reading.corpus(inputs),
+        corpus,
         fitted,
         n=n,
         strategy=strategy,
@@ -168,6 +171,8 @@ def simulate_active(
         empty_figure(1, 1)  # says now, not after a long run, if matplotlib is missing
     plan = Plan(initial, batch, max_labels, passes, seed, go_on)
     corpus = reading.corpus(inputs)
+    if not quiet:
+        say_notes(corpus)
     with bar("simulating", quiet) as report:
         found = run_all(
             corpus,

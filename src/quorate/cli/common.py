@@ -33,6 +33,7 @@ __all__ = [
     "fit_progress",
     "reads",
     "say",
+    "say_notes",
     "write_json",
 ]
 
@@ -151,6 +152,11 @@ def say(lines: Iterable[str]) -> None:
     """Lines on standard error."""
     for line in lines:
         print(f"quorate: {line}", file=sys.stderr)
+
+
+def say_notes(corpus: Corpus) -> None:
+    """What reading changed or found odd, on standard error."""
+    say(f"note: {note}" for note in corpus.notes)
 
 
 def console(*, stderr: bool = False) -> Console:

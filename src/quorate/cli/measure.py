@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import sys
 from typing import Annotated, Any
 
 import typer
 
 import quorate
-from quorate.cli.common import Inputs, Quiet, Reading, app, bar, console, reads, write_json
+from quorate.cli.common import Inputs, Quiet, Reading, app, bar, console, reads, say, say_notes, write_json
 from quorate.cli.tables import (
     comparison_table,
     error_table,
@@ -59,7 +58,9 @@ def agreement(
 
     from quorate.score import measure_agreement
 
-    found = measure_agreement(reading.corpus(inputs))
+    corpus = reading.corpus(inputs)
+    say_notes(corpus)
+    found = measure_agreement(corpus)
     if as_json:
         print(json.dumps(found._asdict() | {"pairs": [pair._asdict() for pair in found.pairs]}))
         return
@@ -108,14 +109,16 @@ def evaluate(
     from quorate.comparison import read_answers, score_answers
     from quorate.settings import scheme_named
 
-    answers, missing = read_answers(consensus, quorate.read(gold), split=split, scheme=scheme_named(scheme))
+    truth = quorate.read(gold)
+    say_notes(truth)
+    answers, missing = read_answers(consensus, truth, split=split, scheme=scheme_named(scheme))
     if cee and answers.probabilities is None:
         raise InputError(
             "no probabilities in it, which the cross entropy needs (run aggregate with --probabilities)",
             where=consensus,
         )
     if missing:
-        print(f"quorate: warning: {missing:,} documents with gold are not in the consensus", file=sys.stderr)
+        say([f"warning: {missing:,} documents with gold are not in the consensus"])
     scores = score_answers(answers)
     if as_json:
         print(json.dumps(plain(scores)))
@@ -148,6 +151,8 @@ def compare(
 
     names = [name.strip() for name in methods.split(",") if name.strip()]
     corpus = reading.corpus(inputs)
+    if not quiet:
+        say_notes(corpus)
     with bar("comparing", quiet) as report:
         found = fit_all(corpus, names, split=split, reference=against or (names or [""])[-1], progress=report)
     if as_json:
@@ -197,6 +202,8 @@ def tune(
 
     chosen_split = None if split == "all" else split
     corpus = reading.corpus(inputs)
+    if not quiet:
+        say_notes(corpus)
     axes = None if not grid else dict(map(_axis, grid))
     with bar("tuning", quiet) as report:
         found = search(

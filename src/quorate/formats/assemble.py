@@ -11,7 +11,17 @@ from quorate.corpus import Corpus, Document, SoftTag, Tag
 from quorate.errors import InputError
 from quorate.formats.changes import TWICE, LabelChanges, rename_annotators
 from quorate.formats.layering import Layer, deal
-from quorate.formats.marked import Marked, Placed, TokenMark, Words, find_units_of, placed, tagged, units_matter
+from quorate.formats.marked import (
+    GOLD_OVERLAPPING,
+    Marked,
+    Placed,
+    TokenMark,
+    Words,
+    find_units_of,
+    placed,
+    tagged,
+    units_matter,
+)
 from quorate.formats.notes import Notes, some
 from quorate.formats.opened import stem
 from quorate.people import Kind, Profile, pseudonyms
@@ -139,15 +149,14 @@ class Assembly:
     def _tagged(self, item: Placed, layer: Layer | None = None) -> Document:
         length = len(item.document.tokens)
 
-        def tags(marks: list[TokenMark]) -> tuple[Tag | SoftTag, ...]:
-            chosen = marks if layer is None else [mark for mark in marks if layer.holds(mark)]
-            return tagged(chosen, length, self.notes)
+        def chosen(marks: list[TokenMark]) -> list[TokenMark]:
+            return marks if layer is None else [mark for mark in marks if layer.holds(mark)]
 
-        gold = None if item.gold is None else tags([mark._replace(score=None) for mark in item.gold])
+        gold = None if item.gold is None else [mark._replace(score=None) for mark in chosen(item.gold)]
         return replace(
             item.document,
-            annotations={name: tags(marks) for name, marks in item.annotations.items()},
-            gold=gold,  # type: ignore[arg-type]
+            annotations={name: tagged(chosen(marks), length, self.notes) for name, marks in item.annotations.items()},
+            gold=None if gold is None else tagged(gold, length, self.notes, GOLD_OVERLAPPING),  # type: ignore[arg-type]
         )
 
     def _put(self, item: Item, merge: bool) -> None:
