@@ -67,3 +67,21 @@ def test_layers_leave_no_gold_out(run: Run, crowd: str) -> None:
     code, _, err = run("aggregate", crowd, "--layers", "auto", "-o", "out")
     assert code == 0
     assert "left out" not in err
+
+
+def test_gold_in_a_column_is_never_combined_unseen(run: Run, tmp_path: Path) -> None:
+    rows = ["Ada\tB-PER\tB-PER\tO", "sang\tO\tO\tO", ""] * 5
+    (tmp_path / "tabs.conll").write_text("\n".join(["# token\tann\tbob\tgold", *rows]))
+    code, out, _ = run("check", "tabs.conll")
+    assert "2 annotators" in out
+    assert "5 documents have gold" in out
+    (tmp_path / "named.conll").write_text("\n".join(["# token\tann\tbob\tlabel", *rows]))
+    warning = "annotator 'label' counts as one of the crowd, but has a name of gold"
+    code, out, _ = run("check", "named.conll")
+    assert code == 1
+    assert f"warning: {warning}" in out
+    for command in (("aggregate", "-o", "out"), ("encode", "-o", "out.qr"), ("agreement",)):
+        code, _, err = run(command[0], "named.conll", *command[1:])
+        assert code == 0, err
+        assert f"note: {warning}" in err
+    assert warning in run("aggregate", "out.qr", "-o", "again")[2]

@@ -24,7 +24,7 @@ from quorate.formats.marked import (
 )
 from quorate.formats.notes import Notes, some
 from quorate.formats.opened import stem
-from quorate.people import Kind, Profile, pseudonyms
+from quorate.people import Kind, Profile, gold_like, pseudonyms
 from quorate.tags import OUTSIDE, find_spans
 from quorate.units import Unit, are_alike, needs_unit
 
@@ -63,6 +63,7 @@ class Assembly:
         self._words = Words()
         self._items: dict[tuple[str, int], Item] = {}
         self._models: set[str] = set()
+        self._names: set[str] = set()
 
     def __len__(self) -> int:
         return len(self._items)
@@ -160,6 +161,10 @@ class Assembly:
         )
 
     def _put(self, item: Item, merge: bool) -> None:
+        new = [name for name in item.annotations if name not in self._names]
+        self._names.update(new)
+        for warning in gold_like(new, self.options.profiles):
+            self.notes.add(warning)
         document = item if isinstance(item, Document) else item.document
         key = (document.id, _MERGED if merge else len(self._items) + 1)
         first = self._items.get(key)

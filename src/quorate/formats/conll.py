@@ -8,8 +8,9 @@
 
 The first column is the token, ``?`` means not annotated. An optional first line ``# token NAME NAME …`` names the
 columns (the name ``gold`` is the gold); without it they are ``A1``, ``A2``, …. Columns are parted by tabs if the line
-has one, else by blanks. Other lines that begin with ``#``, before a document, are comments; ``# id = NAME`` (or
-``# sent_id = NAME``) names the document, which is otherwise numbered. Lines ``-DOCSTART-`` are passed over.
+has one, else by blanks; so are their names. Other lines that begin with ``#``, before a document, are comments;
+``# id = NAME`` (or ``# sent_id = NAME``) names the document, which is otherwise numbered. Lines ``-DOCSTART-`` are
+passed over.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ __all__ = ["read", "write"]
 
 _NOT_SEEN = "?"
 _GOLD = "gold"
+_TOKEN = "token"
 _ID = re.compile(r"# (?:id|sent_id) = (.*\S)\s*")
 
 
@@ -48,8 +50,8 @@ def read(given: Input, notes: Notes) -> Iterator[Document]:
         except UnicodeDecodeError:
             raise InputError("not UTF-8 text (save the file as UTF-8)", where=where) from None
         fields = line.split("\t") if "\t" in line else line.split()
-        if columns is None and fields[:2] == ["#", "token"]:
-            columns = fields[2:]
+        if columns is None and (header := _header(line)):
+            columns = header[1:]
             if len(set(columns)) < len(columns):
                 raise InputError("two columns have the same name (name each annotator once)", where=where)
         elif not rows and (own_id := _ID.fullmatch(line)):
@@ -75,6 +77,16 @@ def read(given: Input, notes: Notes) -> Iterator[Document]:
     if rows:
         source = Source(name, line_number + 1 - len(rows), True)
         yield _document(rows, columns or [], source, name_of_next or str(number))
+
+
+def _header(line: str) -> list[str]:
+    """The names of the columns, the token's first, if a line names them: parted by tabs, or else by blanks."""
+    if not line.startswith("#"):
+        return []
+    for names in ([name.strip() for name in line[1:].lstrip().split("\t")], line[1:].split()):
+        if [name.casefold() for name in names[:1]] == [_TOKEN]:
+            return [_GOLD if name.casefold() == _GOLD else name for name in names]
+    return []
 
 
 def _document(rows: list[list[str]], columns: list[str], source: Source, name: str) -> Document:
