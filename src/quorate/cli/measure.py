@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 import quorate
-from quorate.cli.common import Inputs, Quiet, Reading, app, bar, console, reads, say, say_notes, write_json
+from quorate.cli.common import Inputs, Quiet, Reading, app, bar, cell, console, reads, say, say_notes, tell, write_json
 from quorate.cli.tables import (
     comparison_table,
     error_table,
@@ -34,9 +34,9 @@ def check(inputs: Inputs, scheme: Scheme = None, *, reading: Reading) -> None:
 
     found = look(reading.corpus(inputs), scheme=scheme_named(scheme))
     for sentence in found.counts:
-        print(sentence)
+        tell(sentence)
     for sentence in found.warnings:
-        print(f"warning: {sentence}")
+        tell(f"warning: {sentence}")
     if found.warnings:
         raise typer.Exit(1)
     print("nothing odd was found")
@@ -88,7 +88,7 @@ def agreement(
             table.add_column(name, justify="right")
         for pair in listed:
             numbers = (number(pair.observed), number(pair.kappa), number(pair.span_f1))
-            table.add_row(pair.first, pair.second, f"{pair.documents:,}", f"{pair.tokens:,}", *numbers)
+            table.add_row(cell(pair.first), cell(pair.second), f"{pair.documents:,}", f"{pair.tokens:,}", *numbers)
         console().print()
         console().print(table)
         if len(listed) < len(found.pairs):
@@ -163,10 +163,9 @@ def compare(
         print()
         print_table(*error_table(found), markdown=markdown)
     where = f" of split {found.split}" if found.split else ""
-    print(
-        f"\n{found.rows[0].scores.documents:,} documents{where}. The best is {'bold' if not markdown else '**bold**'}."
-    )
-    print(f"F1 − {found.reference}: with 95% bootstrap interval; p: Wilcoxon signed-rank; over documents.")
+    print()
+    tell(f"{found.rows[0].scores.documents:,} documents{where}. The best is {'bold' if not markdown else '**bold**'}.")
+    tell(f"F1 − {found.reference}: with 95% bootstrap interval; p: Wilcoxon signed-rank; over documents.")
 
 
 @app.command(epilog="Example: quorate tune crowd.jsonl --split dev --results trials.jsonl -o best.json")
@@ -218,7 +217,7 @@ def tune(
         table.add_row(*(f"{trial.settings[name]:g}" for name in names), *scores)
     console().print(table)
     whose = "all gold" if chosen_split is None else f"split {split}"
-    print(f"{len(found.trials):,} trials of {method} on {whose}, best first by {by}")
+    tell(f"{len(found.trials):,} trials of {method} on {whose}, best first by {by}")
     if output is not None:
         chosen: dict[str, Any] = {"split": split, "by": by, "trials": len(found.trials), "inputs": corpus.digests}
         chosen |= {"f1": found.best.f1, "relaxed_f1": found.best.relaxed_f1, "cee": found.best.cee}

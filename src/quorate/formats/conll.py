@@ -104,7 +104,9 @@ def write(book: Book, path: str) -> None:
     """Columns parted by tabs: the token, then the consensus (one for each layer), or every annotator and the gold."""
     names = _columns(book)
     with written_whole(path) as stream:
-        stream.write("\t".join(["#", "token", *names]).encode() + b"\n")
+        stream.write(
+            "\t".join(["#", _TOKEN, *(_cell(name, "the name of a column") for name in names)]).encode() + b"\n"
+        )
         for page in book.pages():
             stream.write("".join(_lines(page, names)).encode())
 
@@ -122,6 +124,11 @@ def _sequences(page: Page) -> dict[str, Sequence[Any]]:
     """The tags of each column."""
     found: dict[str, Sequence[Any]] = {}
     for reading in page.readings():
+        if reading.name.casefold() == _GOLD:
+            raise InputError(
+                f"annotator {reading.name!r} cannot have a column, it would be read as gold (--map-annotators renames)",
+                where=page.document.where(),
+            )
         for name, layer in (reading.layers or {"": reading}).items():
             found[f"{reading.name} {name}".strip()] = layer.tags or ()
     if page.gold is not None and page.gold.tags is not None:
@@ -133,17 +140,22 @@ def _lines(page: Page, names: Sequence[str]) -> Iterator[str]:
     document, sequences = page.document, _sequences(page)
     if not document.tokens:
         return
-    yield f"# id = {_cell(document.id, document)}\n"
+    where = document.where()
+    yield f"# id = {_cell(document.id, where)}\n"
     for position, token in enumerate(document.tokens):
         tags = [sequences[name][position] if name in sequences else None for name in names]
-        cells = [_NOT_SEEN if tag is None else _cell(tag, document) for tag in tags]
-        yield "\t".join([_cell(token, document), *cells]) + "\n"
+        if _NOT_SEEN in tags:
+            raise InputError(
+                f"a tag {_NOT_SEEN!r} would be read as not annotated (--map-labels renames it)", where=where
+            )
+        cells = [_NOT_SEEN if tag is None else _cell(tag, where) for tag in tags]
+        yield "\t".join([_cell(token, where), *cells]) + "\n"
     yield "\n"
 
 
-def _cell(value: Any, document: Document) -> str:
+def _cell(value: Any, where: str) -> str:
     if isinstance(value, Mapping):
-        raise InputError("CoNLL columns hold no probabilities (write jsonl)", where=document.where())
+        raise InputError("CoNLL columns hold no probabilities (write jsonl)", where=where)
     if not value or any(character in value for character in "\t\r\n"):
-        raise InputError(f"{value!r} cannot stand in a column (no tab, no line end, not empty)", where=document.where())
+        raise InputError(f"{value!r} cannot stand in a column (no tab, no line end, not empty)", where=where)
     return str(value)
