@@ -13,6 +13,7 @@ from scipy.sparse.csgraph import connected_components
 from quorate.corpus import Corpus
 from quorate.encode import Encoded, encode
 from quorate.formats.notes import some
+from quorate.people import gold_like
 from quorate.tags import Invalid, Scheme
 
 __all__ = ["Checked", "check"]
@@ -62,6 +63,7 @@ def check(corpus: Corpus, *, scheme: Scheme | None = None) -> Checked:
         counts.append(f"{encoded.repaired:,} tags that cannot follow the one before will be repaired")
     warnings = [
         *corpus.notes,
+        *(sentence for sentence in gold_like(corpus.annotators, corpus.profiles) if sentence not in corpus.notes),
         *_thin_documents(corpus, seen_by),
         *_thin_annotators(encoded.annotators, labels),
         *_separate_groups(corpus, encoded),

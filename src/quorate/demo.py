@@ -15,6 +15,7 @@ from quorate.decode import ConsensusSpan, Result
 from quorate.samples import SAMPLE_CROWD
 from quorate.summaries import AnnotatorSummary
 from quorate.tags import Span, find_spans
+from quorate.terminal import shown
 
 __all__ = ["annotator_table", "show"]
 
@@ -30,7 +31,7 @@ def annotator_table(rows: Iterable[AnnotatorSummary], made_as: Mapping[str, str]
     for row in rows:
         accuracy = f"{row.accuracy:.3f}" if row.labels > 0 else "–"
         kind = [made_as[row.name]] if made_as else []
-        table.add_row(Text(row.name), *kind, f"{row.labels:,.0f}", accuracy, f"{row.informativeness:.3f}")
+        table.add_row(Text(shown(row.name)), *kind, f"{row.labels:,.0f}", accuracy, f"{row.informativeness:.3f}")
     return table
 
 
@@ -64,7 +65,10 @@ def show(corpus: Corpus, console: Console, *, written: str | None = None) -> Non
     if written is None:
         console.print("\nTo try it on a file: quorate demo --write crowd.jsonl")
     else:
-        console.print(f"\nThe sample crowd is in {written}. Next:\n  quorate aggregate {written} -o consensus.jsonl")
+        name = shown(written)
+        console.print(
+            f"\nThe sample crowd is in {name}. Next:\n  quorate aggregate {name} -o consensus.jsonl", markup=False
+        )
 
 
 def _show_examples(votes: Result, best: Result, console: Console, how_many: int = 3) -> None:

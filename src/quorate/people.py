@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -13,9 +13,15 @@ from typing import Any
 from quorate.errors import InputError, SettingsError
 from quorate.files import written_whole
 
-__all__ = ["Kind", "Profile", "Trust", "pseudonyms", "read_map", "read_profiles", "trust_of"]
+__all__ = ["Kind", "Profile", "Trust", "gold_like", "pseudonyms", "read_map", "read_profiles", "trust_of"]
 
 _MOST_TRUST = 1000.0
+_NAMES_OF_GOLD = {
+    "gold", "goldlabel", "goldlabels", "goldtag", "goldtags", "goldstandard",
+    "label", "labels", "tag", "tags", "nertag", "nertags",
+    "truth", "true", "truelabel", "truelabels", "truetag", "truetags", "groundtruth", "ytrue",
+    "reference", "ref", "correct", "target", "targets", "answer", "answers", "adjudicated", "curated",
+}  # fmt: skip
 
 
 class Kind(StrEnum):
@@ -91,6 +97,23 @@ def trust_of(names: Iterable[str], profiles: Mapping[str, Profile]) -> Trust:
     """
     trust = tuple(profiles[name].trust if name in profiles else 1.0 for name in names)
     return None if all(value == 1.0 for value in trust) else trust
+
+
+def gold_like(names: Iterable[str], profiles: Mapping[str, Profile]) -> Iterator[str]:
+    """A warning for each annotator who has a name of gold, unless a profile says that they are no person.
+
+    >>> [warning[:24] for warning in gold_like(["ann", "Ground_Truth", "label"], {})]
+    ["annotator 'Ground_Truth'", "annotator 'label' counts"]
+    >>> list(gold_like(["gold"], {"gold": Profile.of(kind="expert")}))
+    []
+    """
+    for name in names:
+        bare = "".join(filter(str.isalnum, name.casefold()))
+        if bare in _NAMES_OF_GOLD and (name not in profiles or profiles[name].kind is Kind.PERSON):
+            yield (
+                f"annotator {name!r} counts as one of the crowd, but has a name of gold: if it is gold, it leaks into "
+                "the consensus (give it as gold, or leave it out with --map-annotators NAME=)"
+            )
 
 
 def read_profiles(given: str | Path | Mapping[str, Any]) -> dict[str, Profile]:

@@ -14,7 +14,7 @@ from enum import StrEnum
 from functools import lru_cache
 from typing import NamedTuple
 
-__all__ = ["Claim", "Ruler", "Unit", "find_unit", "holds", "needs_unit", "ruler"]
+__all__ = ["Claim", "Ruler", "Unit", "are_alike", "find_units", "holds", "needs_unit", "ruler"]
 
 _ASTRAL = re.compile("[\U00010000-\U0010ffff]")
 _LINE_END = re.compile("\r\n")
@@ -56,6 +56,10 @@ class Ruler:
         self.is_identity = not self._astral and not self._line_ends
         self.length = self.outward(len(text))
 
+    def measures_like(self, other: Ruler) -> bool:
+        """Whether another ruler of the same text gives the same offsets."""
+        return self._astral == other._astral and self._line_ends == other._line_ends
+
     def outward(self, position: int) -> int:
         """A number of code points, in the unit."""
         if self.is_identity:
@@ -86,20 +90,19 @@ def ruler(text: str, unit: Unit) -> Ruler:
     return Ruler(text, unit)
 
 
-def find_unit(text: str, claims: Iterable[Claim]) -> Unit | None:
-    """The unit in which the most spans lie in the text and hold the words they say; ``None`` if nothing tells.
+def find_units(text: str, claims: Iterable[Claim]) -> list[Unit]:
+    """The units in which the most spans lie in the text and hold the words they say: several where those do not tell.
 
-    >>> find_unit("👋 Ada", [Claim(3, 6, "Ada")]), find_unit("Ada 👋", [Claim(0, 3, "Ada")])
-    (<Unit.UTF16: 'utf-16'>, None)
+    >>> find_units("👋 Ada", [Claim(3, 6, "Ada")]), find_units("Ada 👋", [Claim(0, 3, "Ada")])
+    ([<Unit.UTF16: 'utf-16'>], [<Unit.CODE_POINTS: 'code-points'>, <Unit.UTF16: 'utf-16'>])
     """
     candidates = _candidates(text)
     if len(candidates) == 1:
-        return None
+        return candidates
     given = list(claims)
     wrong = {unit: sum(not _holds(text, claim, ruler(text, unit)) for claim in given) for unit in candidates}
     least = min(wrong.values())
-    best = [unit for unit in candidates if wrong[unit] == least]
-    return best[0] if len(best) == 1 else None
+    return [unit for unit in candidates if wrong[unit] == least]
 
 
 def needs_unit(text: str) -> bool:
@@ -109,6 +112,15 @@ def needs_unit(text: str) -> bool:
     (False, True, True)
     """
     return len(_candidates(text)) > 1
+
+
+def are_alike(text: str, one: Unit, other: Unit) -> bool:
+    """Whether two units measure this text the same.
+
+    >>> are_alike("👋", Unit.UTF16, Unit.UTF16_LF), are_alike("👋", Unit.UTF16, Unit.CODE_POINTS)
+    (True, False)
+    """
+    return ruler(text, one).measures_like(ruler(text, other))
 
 
 def holds(text: str, claim: Claim, unit: Unit) -> bool:

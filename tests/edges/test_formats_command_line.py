@@ -54,7 +54,8 @@ def test_nested_spans_come_back_all(nested: Path, tmp_path: Path) -> None:
     assert set(json.loads((tmp_path / "meta.json").read_text())) == {"LOC", "ORG", "ORG (1 deep)"}
     _, without = run("aggregate", nested, "-o", tmp_path / "d.jsonl")
     assert (
-        "36 spans overlapped a longer one of the same annotator and were left out (--layers auto keeps them)" in without
+        "36 spans overlapped a longer one of the same annotator and were left out (aggregate --layers auto keeps them)"
+        in without
     )
 
 

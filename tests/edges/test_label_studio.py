@@ -434,6 +434,59 @@ def test_refusals_are_not_tried_again(code: int, message: str) -> None:
     assert "secret-key" not in str(caught.value)
 
 
+KEYS = ["0123456789abcdef0123", "eyJhbGci.eyJ0b2tlbiI6MX0.c2lnbmF0dXJl"]
+
+
+@pytest.mark.parametrize("key", KEYS, ids=["legacy", "personal"])
+@pytest.mark.parametrize("code", [400, 401, 403, 409])
+@pytest.mark.parametrize("before", [0, 190])
+def test_a_key_that_the_server_sends_back_is_masked(key: str, code: int, before: int) -> None:
+    """Whole, and where only its beginning would fit into the line; so is the access that a personal token buys."""
+    access = "short-lived-access"
+
+    def answer(method: str, path: str, body: Any) -> tuple[int, Any]:
+        if path == "/api/token/refresh" and code != 401:
+            return 200, {"access": access}
+        return code, {"detail": f"{'.' * before} {key} {access} is not welcome"}
+
+    with Pretence(answer) as server, pytest.raises(ServerError) as caught:
+        Client(server.url, key, attempts=1).get("/api/projects/1/")
+    said = str(caught.value)
+    assert "***" in said
+    assert key[:6] not in said
+    assert code == 401 or key == KEYS[0] or access[:6] not in said
+
+
+def test_a_key_in_a_broken_answer_or_a_redirect_is_masked() -> None:
+    def once(answer: bytes) -> str:
+        with socket.socket() as place:
+            place.bind(("127.0.0.1", 0))
+            place.listen()
+
+            def reply() -> None:
+                connection, _ = place.accept()
+                with connection:
+                    connection.recv(1 << 16)
+                    connection.sendall(answer)
+
+            thread = threading.Thread(target=reply, daemon=True)
+            thread.start()
+            with pytest.raises(ServerError) as caught:
+                Client(f"http://127.0.0.1:{place.getsockname()[1]}", KEYS[0], attempts=1, timeout=5).get("/api/")
+            thread.join(5)
+        return str(caught.value)
+
+    key = KEYS[0]
+    for answer in (
+        f"what is {key}?\r\n\r\n",
+        f"HTTP/1.1 503 no {key}\r\nContent-Length: 0\r\n\r\n",
+        f"HTTP/1.1 302 there\r\nLocation: http://{key}.example.invalid/\r\nContent-Length: 0\r\n\r\n",
+    ):
+        said = once(answer.encode())
+        assert "***" in said
+        assert key not in said
+
+
 def test_another_kind_of_server() -> None:
     with (
         Pretence(lambda *_: (200, b"<html>")) as server,
@@ -480,6 +533,29 @@ def test_what_cannot_be_synced_is_said() -> None:
             Client(url, "key")
     with pytest.raises(SettingsError, match="the key is empty or not a key"):
         Client("http://localhost", " ")
+
+
+def test_sync_recommends_no_option_that_it_lacks() -> None:
+    import typer.main
+
+    from quorate.cli import app
+
+    world = World()
+    for task in world.tasks:
+        task["data"] = {"text": "👋 Ada sang."}
+        for annotation in task["annotations"]:  # type: ignore[attr-defined]
+            regions = [{**region, "value": {**region["value"], "text": None}} for region in annotation["result"]]
+            inner = [{**region, "value": {**region["value"], "start": 2}} for region in regions]
+            annotation["result"] = regions + inner
+    with Pretence(world.answer) as server:
+        done = sync(hurried(server.url)[0], 1, method="mv")
+    assert done is not None
+    assert any("overlapped a longer one" in note for note in done.notes)
+    assert any("nothing tells what offsets count" in note for note in done.notes)
+    command = typer.main.get_command(app).commands["label-studio"].commands["sync"]  # type: ignore[attr-defined]
+    own = {option for parameter in command.params for option in parameter.opts}
+    for note in done.notes:
+        assert set(re.findall(r"(?<!aggregate )--[a-z-]+", note)) <= own
 
 
 def test_the_key_comes_from_the_environment_alone(monkeypatch: pytest.MonkeyPatch) -> None:

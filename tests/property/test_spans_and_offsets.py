@@ -14,12 +14,12 @@ import quorate
 from quorate import formats
 from quorate.corpus import Document, Source
 from quorate.formats.layering import deal
-from quorate.formats.marked import Mark, Marked, Placed, TokenMark, Words, find_unit_of, placed, tagged
+from quorate.formats.marked import Mark, Marked, Placed, TokenMark, Words, find_units_of, placed, tagged
 from quorate.formats.notes import Notes
 from quorate.formats.pages import Page, Reading, ReadingSpan, outward_spans
 from quorate.tags import find_spans
 from quorate.tokens import Places, tokenize
-from quorate.units import Claim, Ruler, Unit, find_unit
+from quorate.units import Claim, Ruler, Unit, find_units
 
 # Emoji alone and joined, marks that combine, right-to-left letters, Windows line ends, blanks of several kinds.
 PIECES = [
@@ -83,16 +83,13 @@ def test_the_unit_is_told_by_the_words_of_the_spans(text: str, unit: Unit, data:
     ruler = Ruler(text, unit)
     chosen = data.draw(st.lists(st.sampled_from(list(offsets)), min_size=1, max_size=5))
     claims = [Claim(ruler.outward(start), ruler.outward(end), text[start:end]) for start, end in chosen]
-    found = find_unit(text, claims)
-    # What is found (or anything, if nothing is) puts every span on the words that it says.
-    other = Ruler(text, found or Unit.CODE_POINTS)
-    if found is None:
-        return
-    for claim in claims:
-        start, end = other.inward(claim.start), other.inward(claim.end)
-        assert start is not None
-        assert end is not None
-        assert "".join(text[start:end].split()) == "".join((claim.text or "").split())
+    for found in find_units(text, claims):  # each of them puts every span on the words that it says
+        other = Ruler(text, found)
+        for claim in claims:
+            start, end = other.inward(claim.start), other.inward(claim.end)
+            assert start is not None
+            assert end is not None
+            assert "".join(text[start:end].split()) == "".join((claim.text or "").split())
 
 
 @st.composite
@@ -229,5 +226,50 @@ def test_a_document_that_cannot_tell_follows_the_others_of_its_file() -> None:
     assert [document.annotations["x"] for document in corpus] == [("O", "B-P", "O")] * 2
 
 
+def jsonl_line(text: str, unit: Unit, *words: str) -> dict[str, object]:
+    """A document whose spans are of these words, with offsets in a unit."""
+    ruler = Ruler(text, unit)
+    places = [(text.index(word), text.index(word) + len(word), word) for word in words]
+    spans = [
+        {"start": ruler.outward(start), "end": ruler.outward(end), "label": "P", "text": word}
+        for start, end, word in places
+    ]
+    return {"text": text, "annotations": {"x": spans}}
+
+
+def read_lines(*lines: dict[str, object]) -> quorate.Corpus:
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder, "in.jsonl").write_text("\n".join(map(json.dumps, lines)))
+        return quorate.read(f"{folder}/in.jsonl")
+
+
+def test_a_document_takes_a_unit_that_holds_its_words_whatever_the_others_count() -> None:
+    """The words of the last document lie in both units with a line end of one; those before count code points."""
+    others = [jsonl_line(f"👋👋 a\r\nAda {n}", Unit.CODE_POINTS, "Ada") for n in range(3)]
+    own = jsonl_line("x\r\nAda met\r\nBob and\r\nCho 👋", Unit.CODE_POINTS_LF, "Ada", "Bob", "Cho")
+    corpus = read_lines(*others, own)
+    tags = corpus[3].annotations["x"]
+    assert [token for token, tag in zip(corpus[3].tokens, tags, strict=True) if tag == "B-P"] == ["Ada", "Bob", "Cho"]
+    assert corpus[3].unit is Unit.CODE_POINTS_LF
+    assert not any("do not hold the words" in note for note in corpus.notes)
+
+
+def test_the_other_documents_choose_among_the_units_that_hold_the_words() -> None:
+    """Most of the file counts line ends as two; of the units that suit the last document, the wide one is met too."""
+    most = [jsonl_line(f"👋👋 a\r\nAda {n}", Unit.CODE_POINTS, "Ada") for n in range(3)]
+    some = [jsonl_line(f"👋👋 a\r\nAda {n}", Unit.UTF16_LF, "Ada") for n in range(2)]
+    own = jsonl_line("x\r\nAda 👋", Unit.UTF16_LF, "Ada")
+    assert read_lines(*most, *some, own)[5].unit is Unit.UTF16_LF
+
+
+def test_a_unit_told_elsewhere_counts_where_it_measures_the_same() -> None:
+    """Without a line end in it a text is measured alike with and without line ends of one."""
+    others = [jsonl_line(f"👋👋 a\r\nAda {n}", Unit.UTF16_LF, "Ada") for n in range(2)]
+    bare = {"text": "👋 Ada sang", "annotations": {"x": [{"start": 3, "end": 6, "label": "P"}]}}
+    corpus = read_lines(*others, bare)
+    assert corpus[2].annotations["x"] == ("O", "B-P", "O")
+    assert corpus[2].unit is Unit.UTF16
+
+
 def test_no_text_needs_no_unit() -> None:
-    assert find_unit_of(Marked("1", None, {}, Source("x", 1), tokens=["a"])) is Unit.CODE_POINTS
+    assert find_units_of(Marked("1", None, {}, Source("x", 1), tokens=["a"])) == [Unit.CODE_POINTS]

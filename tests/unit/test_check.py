@@ -8,6 +8,7 @@ import numpy as np
 
 from quorate import Corpus, Document
 from quorate.check import check
+from quorate.people import gold_like
 from quorate.simulate import KINDS, crowd
 
 
@@ -30,6 +31,12 @@ def test_thin_documents_and_annotators() -> None:
     assert "2 documents have only one annotator: one, two" in text
     assert "1 annotators gave no label: idle" in text
     assert "1 annotators gave fewer than 20 labels, too few to know them by: ann" in text
+
+
+def test_an_annotator_with_a_name_of_gold_is_warned_of_once() -> None:
+    document = tagged("1", {"ann": FULL, "truth": FULL})
+    for corpus in (Corpus([document]), Corpus([document], notes=gold_like(["truth"], {}))):
+        assert sum("annotator 'truth' counts as one of the crowd" in line for line in check(corpus).warnings) == 1
 
 
 def test_groups_that_share_no_document() -> None:

@@ -70,7 +70,7 @@ def test_widened_and_overlapping_spans_are_counted(tmp_path: Path) -> None:
     corpus = quorate.read(write(tmp_path / "a.jsonl", {"id": "1", "text": "Ada Ng", "annotations": {"ann": spans}}))
     assert corpus.notes == (
         "1 spans were widened to whole tokens",
-        "1 spans overlapped a longer one of the same annotator and were left out (--layers auto keeps them)",
+        "1 spans overlapped a longer one of the same annotator and were left out (aggregate --layers auto keeps them)",
     )
 
 
@@ -106,6 +106,37 @@ def test_conll(tmp_path: Path) -> None:
     assert corpus[0].gold == ("B-PER", "O")
     assert corpus[1].gold is None
     assert corpus[0].where(1).startswith(f"{path}:5")
+
+
+@pytest.mark.parametrize(
+    "header",
+    ["# token\tann\tgold", "#\ttoken\tann\tgold", "#token\tann\tgold", "# token ann\tgold", "# Token\tann\tGold"],
+)
+@pytest.mark.parametrize("blank", ["\t", " "])
+def test_a_conll_header_is_seen_however_it_is_parted(tmp_path: Path, header: str, blank: str) -> None:
+    rows = [blank.join(row) for row in (("Ada", "B-PER", "O"), ("sang", "O", "O"))]
+    corpus = quorate.read(write(tmp_path / "a.conll", header, *rows))
+    assert corpus.annotators == ("ann",)
+    assert corpus[0].gold == ("O", "O")
+    assert corpus.notes == ()
+
+
+def test_names_in_a_conll_header_may_hold_blanks_between_tabs(tmp_path: Path) -> None:
+    corpus = quorate.read(write(tmp_path / "a.conll", "# token\tAnn Lee\tgold", "Ada\tB-PER\tO"))
+    assert corpus.annotators == ("Ann Lee",)
+
+
+@pytest.mark.parametrize("name", ["gold", "Label", "ground_truth", "reference", "NER tags"])
+def test_an_annotator_with_a_name_of_gold_is_warned_of(tmp_path: Path, name: str) -> None:
+    """However it came to be one: a table has no such column, a folder was named so, a JSONL file says it."""
+    line = {"id": "1", "tokens": ["Ada"], "annotations": {name: ["B-PER"], "ann": ["O"]}}
+    corpus = quorate.read(write(tmp_path / "a.jsonl", line))
+    (note,) = corpus.notes
+    assert note.startswith(f"annotator {name!r} counts as one of the crowd, but has a name of gold")
+    assert quorate.read(tmp_path / "a.jsonl", annotators={name: {"kind": "expert"}}).notes == ()
+    assert quorate.read(tmp_path / "a.jsonl", map_annotators={name: None}).notes == ()
+    write(tmp_path / f"{name}.jsonl", {"text": "Ada", "label": [[0, 3, "PER"]]})
+    assert quorate.read(tmp_path / f"{name}.jsonl", format="doccano").notes == (note,)
 
 
 def test_conll_comments(tmp_path: Path) -> None:

@@ -515,7 +515,7 @@ def test_two_accounts_of_one_person() -> None:
     assert corpus.notes == (
         "1 documents were annotated twice by the same annotator, and the last counts",
         "1 documents hold emoji or Windows line ends before a span, and nothing tells what offsets count: code points "
-        "were assumed (--offsets says it)",
+        "were assumed (commands that read annotations take --offsets to say it)",
     )
     assert quorate.read(EXAMPLES / "crowd.jsonl", map_annotators={"bob": None})["1"].annotations == {"ann": FULL}
 

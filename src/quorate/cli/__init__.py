@@ -11,7 +11,7 @@ import typer
 
 import quorate
 from quorate.cli import ask, combine, convert, data, label_studio, measure, show
-from quorate.cli.common import app
+from quorate.cli.common import app, say
 from quorate.errors import QuorateError
 
 __all__ = ["answer", "app", "ask", "combine", "convert", "data", "label_studio", "main", "measure", "show"]
@@ -31,10 +31,10 @@ def answer() -> None:
     try:
         app()
     except QuorateError as error:
-        print(f"quorate: {error}", file=sys.stderr)
+        say([str(error)])
         sys.exit(2)
     except OSError as error:  # standard output on a full disk, say
-        print(f"quorate: cannot be written: {error.strerror or error}", file=sys.stderr)
+        say([f"cannot be written: {error.strerror or error}"])
         sys.exit(2)
 
 

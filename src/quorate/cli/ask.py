@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import quorate
-from quorate.cli.common import Inputs, Quiet, Reading, Threads, app, bar, console, reads, say
+from quorate.cli.common import Inputs, Quiet, Reading, Threads, app, bar, cell, console, reads, say, say_notes, tell
 from quorate.cli.tables import print_table
 from quorate.errors import InputError, SettingsError
 
@@ -100,8 +100,11 @@ def next_(
         fitted = loaded.set_params(threads=threads)
     if annotators is not None and Path(annotators).is_file():
         reading.options["annotators"], annotators = annotators, None
+    corpus = reading.corpus(inputs)
+    if not quiet:
+        say_notes(corpus)
     advice = next_labels(
-        reading.corpus(inputs),
+        corpus,
         fitted,
         n=n,
         strategy=strategy,
@@ -168,6 +171,8 @@ def simulate_active(
         empty_figure(1, 1)  # says now, not after a long run, if matplotlib is missing
     plan = Plan(initial, batch, max_labels, passes, seed, go_on)
     corpus = reading.corpus(inputs)
+    if not quiet:
+        say_notes(corpus)
     with bar("simulating", quiet) as report:
         found = run_all(
             corpus,
@@ -190,9 +195,8 @@ def simulate_active(
         save(curves_figure(found), figure)
     print_table(*_curve_table(found.curves), markdown=markdown)
     where = f" of split {split}" if split else ""
-    print(
-        f"\nF1 of documents{where}, mean of {repeats} runs ± standard deviation, by number of labels; CEE at the end."
-    )
+    print()
+    tell(f"F1 of documents{where}, mean of {repeats} runs ± standard deviation, by number of labels; CEE at the end.")
 
 
 def _names(text: str) -> list[str]:
@@ -231,6 +235,7 @@ def _read_costs(path: str) -> dict[str, float]:
 
 def _write_advice(advice: Advice, shape: str, output: str) -> None:
     from quorate.files import written_whole
+    from quorate.formats.spans_csv import as_text
 
     if shape == "table":
         _print_suggestions(advice)
@@ -241,7 +246,11 @@ def _write_advice(advice: Advice, shape: str, output: str) -> None:
             for record in records:
                 stream.write(json.dumps(record, ensure_ascii=False).encode() + b"\n")
         else:
-            stream.write(_as_csv(_COLUMNS, [list(record.values()) for record in records]).encode())
+            rows = [
+                [as_text(record["document"]), as_text(record["annotator"]), *list(record.values())[2:]]
+                for record in records
+            ]
+            stream.write(_as_csv(_COLUMNS, rows).encode())
 
 
 def _print_suggestions(advice: Advice) -> None:
@@ -254,7 +263,7 @@ def _print_suggestions(advice: Advice) -> None:
         table.add_column(name, justify="right", no_wrap=True)
     for document, annotator, gain, cost, score, confidence, labels in advice.suggestions:
         numbers = (f"{gain:.2f}", f"{cost:g}", f"{score:.3g}", f"{confidence:.3f}", str(labels))
-        table.add_row(document, annotator, *numbers)
+        table.add_row(cell(document), cell(annotator), *numbers)
     console().print(table)
 
 

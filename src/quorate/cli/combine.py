@@ -256,7 +256,9 @@ def aggregate(
     method = method or DEFAULT_METHOD
     model = estimator(method, **{**tuned, **given})
     if isinstance(model, BSC):
-        soft = probabilities or any(named(to or output_format(path)).soft for path in (output, review or output))
+        soft = probabilities or any(
+            named(to or output_format(path), to_write=True).soft for path in (output, review or output)
+        )
         model.set_params(probabilities=soft or not quiet or report is not None or tagger is not None)
     if save is not None and not isinstance(model, BSC | CRFMA):
         raise SettingsError(f"method {method!r} has nothing to save (leave out --save)")

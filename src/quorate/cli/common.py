@@ -11,8 +11,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from quorate.terminal import shown
+
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.text import Text
 
     from quorate.corpus import Corpus
     from quorate.estimators import ProgressCallback
@@ -29,10 +32,13 @@ __all__ = [
     "To",
     "app",
     "bar",
+    "cell",
     "console",
     "fit_progress",
     "reads",
     "say",
+    "say_notes",
+    "tell",
     "write_json",
 ]
 
@@ -148,9 +154,26 @@ def reads(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def say(lines: Iterable[str]) -> None:
-    """Lines on standard error."""
+    """Lines on standard error, whatever the names in them hold."""
     for line in lines:
-        print(f"quorate: {line}", file=sys.stderr)
+        print(f"quorate: {shown(line)}", file=sys.stderr)
+
+
+def tell(line: str) -> None:
+    """A line on standard output, whatever the names in it hold."""
+    print(shown(line))
+
+
+def cell(text: str) -> Text:
+    """A name or a label in a table, as it stands: neither control characters nor rich's markup have their way."""
+    from rich.text import Text
+
+    return Text(shown(text))
+
+
+def say_notes(corpus: Corpus) -> None:
+    """What reading changed or found odd, on standard error."""
+    say(f"note: {note}" for note in corpus.notes)
 
 
 def console(*, stderr: bool = False) -> Console:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from quorate.cli.common import Quiet, Reading, To, app, reads, say
+from quorate.cli.common import Quiet, Reading, To, app, reads, say, say_notes
 from quorate.errors import SettingsError
 
 
@@ -45,7 +45,7 @@ def convert(
     formats.write(corpus, output, to)
     if not quiet:
         say([f"{len(corpus):,} documents, {corpus.tokens:,} tokens, {len(corpus.annotators):,} annotators"])
-        say(f"note: {note}" for note in corpus.notes)
+        say_notes(corpus)
 
 
 @app.command("formats")

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Annotated
 
 import typer
 
-from quorate.cli.common import Inputs, Output, Quiet, Reading, app, bar, reads
+from quorate.cli.common import Inputs, Output, Quiet, Reading, app, bar, reads, say, say_notes
 from quorate.errors import SettingsError
 
 datasets = typer.Typer(no_args_is_help=True, help="The paper's data, from the archives that their makers publish.")
@@ -44,10 +43,8 @@ def encode(
         encode_files(*inputs, output=output, scheme=tags, invalid=rule, progress=told, **reading.options)
     if not quiet:
         corpus = StoredCorpus(output)
-        counts = f"{len(corpus):,} documents, {corpus.tokens:,} tokens, {len(corpus.annotators):,} annotators"
-        print(f"quorate: {counts}", file=sys.stderr)
-        for note in corpus.notes:
-            print(f"quorate: note: {note}", file=sys.stderr)
+        say([f"{len(corpus):,} documents, {corpus.tokens:,} tokens, {len(corpus.annotators):,} annotators"])
+        say_notes(corpus)
 
 
 @datasets.command("list")
@@ -73,7 +70,5 @@ def convert(
     corpus = read_archive(name, archive)
     with written_whole(output) as stream:
         write_corpus(corpus, stream)
-    counts = f"{len(corpus):,} documents, {corpus.tokens:,} tokens, {len(corpus.annotators)} annotators"
-    print(f"quorate: {counts}", file=sys.stderr)
-    for note in corpus.notes:
-        print(f"quorate: note: {note}", file=sys.stderr)
+    say([f"{len(corpus):,} documents, {corpus.tokens:,} tokens, {len(corpus.annotators)} annotators"])
+    say_notes(corpus)

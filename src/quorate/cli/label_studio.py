@@ -52,6 +52,10 @@ def sync(
     annotators: Annotated[
         str | None, typer.Option(metavar="FILE", help="JSON with the kind, trust and abstention of some annotators.")
     ] = None,
+    offsets: Annotated[
+        str | None,
+        typer.Option(metavar="UNIT", help="code-points or utf-16, where the project's own words cannot tell."),
+    ] = None,
     watch: Annotated[
         float | None, typer.Option(metavar="SECONDS", help="Sync again whenever this time has passed; Ctrl-C ends it.")
     ] = None,
@@ -74,7 +78,7 @@ def sync(
         raise SettingsError(f"--watch must be a positive number of seconds, not {watch:g}")
     client = Client(url, key, attempts=attempts)
     reading: dict[str, Any] = {"predictions": with_predictions, "map_labels": map_labels}
-    reading |= {"map_annotators": map_annotators, "annotators": annotators}
+    reading |= {"map_annotators": map_annotators, "annotators": annotators, "offsets": offsets}
     seen = ""
     while True:
         try:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import sys
 from typing import Annotated, Any
 
 import typer
 
 import quorate
-from quorate.cli.common import Inputs, Quiet, Reading, app, bar, console, reads, write_json
+from quorate.cli.common import Inputs, Quiet, Reading, app, bar, cell, console, reads, say, say_notes, tell, write_json
 from quorate.cli.tables import (
     comparison_table,
     error_table,
@@ -35,9 +34,9 @@ def check(inputs: Inputs, scheme: Scheme = None, *, reading: Reading) -> None:
 
     found = look(reading.corpus(inputs), scheme=scheme_named(scheme))
     for sentence in found.counts:
-        print(sentence)
+        tell(sentence)
     for sentence in found.warnings:
-        print(f"warning: {sentence}")
+        tell(f"warning: {sentence}")
     if found.warnings:
         raise typer.Exit(1)
     print("nothing odd was found")
@@ -59,7 +58,9 @@ def agreement(
 
     from quorate.score import measure_agreement
 
-    found = measure_agreement(reading.corpus(inputs))
+    corpus = reading.corpus(inputs)
+    say_notes(corpus)
+    found = measure_agreement(corpus)
     if as_json:
         print(json.dumps(found._asdict() | {"pairs": [pair._asdict() for pair in found.pairs]}))
         return
@@ -87,7 +88,7 @@ def agreement(
             table.add_column(name, justify="right")
         for pair in listed:
             numbers = (number(pair.observed), number(pair.kappa), number(pair.span_f1))
-            table.add_row(pair.first, pair.second, f"{pair.documents:,}", f"{pair.tokens:,}", *numbers)
+            table.add_row(cell(pair.first), cell(pair.second), f"{pair.documents:,}", f"{pair.tokens:,}", *numbers)
         console().print()
         console().print(table)
         if len(listed) < len(found.pairs):
@@ -108,14 +109,16 @@ def evaluate(
     from quorate.comparison import read_answers, score_answers
     from quorate.settings import scheme_named
 
-    answers, missing = read_answers(consensus, quorate.read(gold), split=split, scheme=scheme_named(scheme))
+    truth = quorate.read(gold)
+    say_notes(truth)
+    answers, missing = read_answers(consensus, truth, split=split, scheme=scheme_named(scheme))
     if cee and answers.probabilities is None:
         raise InputError(
             "no probabilities in it, which the cross entropy needs (run aggregate with --probabilities)",
             where=consensus,
         )
     if missing:
-        print(f"quorate: warning: {missing:,} documents with gold are not in the consensus", file=sys.stderr)
+        say([f"warning: {missing:,} documents with gold are not in the consensus"])
     scores = score_answers(answers)
     if as_json:
         print(json.dumps(plain(scores)))
@@ -148,6 +151,8 @@ def compare(
 
     names = [name.strip() for name in methods.split(",") if name.strip()]
     corpus = reading.corpus(inputs)
+    if not quiet:
+        say_notes(corpus)
     with bar("comparing", quiet) as report:
         found = fit_all(corpus, names, split=split, reference=against or (names or [""])[-1], progress=report)
     if as_json:
@@ -158,10 +163,9 @@ def compare(
         print()
         print_table(*error_table(found), markdown=markdown)
     where = f" of split {found.split}" if found.split else ""
-    print(
-        f"\n{found.rows[0].scores.documents:,} documents{where}. The best is {'bold' if not markdown else '**bold**'}."
-    )
-    print(f"F1 − {found.reference}: with 95% bootstrap interval; p: Wilcoxon signed-rank; over documents.")
+    print()
+    tell(f"{found.rows[0].scores.documents:,} documents{where}. The best is {'bold' if not markdown else '**bold**'}.")
+    tell(f"F1 − {found.reference}: with 95% bootstrap interval; p: Wilcoxon signed-rank; over documents.")
 
 
 @app.command(epilog="Example: quorate tune crowd.jsonl --split dev --results trials.jsonl -o best.json")
@@ -197,6 +201,8 @@ def tune(
 
     chosen_split = None if split == "all" else split
     corpus = reading.corpus(inputs)
+    if not quiet:
+        say_notes(corpus)
     axes = None if not grid else dict(map(_axis, grid))
     with bar("tuning", quiet) as report:
         found = search(
@@ -211,7 +217,7 @@ def tune(
         table.add_row(*(f"{trial.settings[name]:g}" for name in names), *scores)
     console().print(table)
     whose = "all gold" if chosen_split is None else f"split {split}"
-    print(f"{len(found.trials):,} trials of {method} on {whose}, best first by {by}")
+    tell(f"{len(found.trials):,} trials of {method} on {whose}, best first by {by}")
     if output is not None:
         chosen: dict[str, Any] = {"split": split, "by": by, "trials": len(found.trials), "inputs": corpus.digests}
         chosen |= {"f1": found.best.f1, "relaxed_f1": found.best.relaxed_f1, "cee": found.best.cee}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,7 +9,7 @@ import typer
 
 import quorate
 from quorate.cli.combine import check_outputs, known_labels, make_report, settings_from_file
-from quorate.cli.common import Inputs, Quiet, Reading, Threads, app, fit_progress, reads
+from quorate.cli.common import Inputs, Quiet, Reading, Threads, app, fit_progress, reads, say, say_notes
 from quorate.errors import SettingsError
 
 plot = typer.Typer(no_args_is_help=True, help="Draw figures for papers, as PDF, PNG or SVG.")
@@ -76,7 +75,8 @@ def report(
     options: dict[str, Any] = {"documents": shown, "groups": groups, "split": split, "title": title}
     if model is not None:
         fitted = quorate.load(model).set_params(threads=threads)
-        result = fitted.combine(reading.corpus(inputs))
+        corpus = reading.corpus(inputs)
+        result = fitted.combine(corpus)
         make_report(fitted, result, output, inputs=inputs, quiet=quiet, **options)
     else:
         method, tuned = settings_from_file(settings, method)
@@ -88,9 +88,11 @@ def report(
         with fit_progress(quiet) as after_pass:
             made.fit(corpus, known=labels, progress=after_pass)
         make_report(made, made.result_, output, inputs=inputs, known=labels, quiet=quiet, **options)
+    if not quiet:
+        say_notes(corpus)
     if not quiet and output != "-":
         size = Path(output).stat().st_size / 1e6
-        print(f"quorate: {output} ({size:.1f} MB): open it in a browser", file=sys.stderr)
+        say([f"{output} ({size:.1f} MB): open it in a browser"])
 
 
 def _how_many(documents: str) -> int | None:

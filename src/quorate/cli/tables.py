@@ -7,8 +7,9 @@ import math
 from typing import TYPE_CHECKING, Any
 
 import quorate
-from quorate.cli.common import console
+from quorate.cli.common import cell, console, tell
 from quorate.errors import SettingsError
+from quorate.terminal import shown
 
 if TYPE_CHECKING:
     from quorate.comparison import Comparison, Scores
@@ -47,7 +48,7 @@ def print_scores(scores: Scores) -> None:
         table.add_column(name, justify="right")
 
     def add(name: str, prf: PRF | tuple[float, float, float], support: str = "") -> None:
-        table.add_row(name, *map(_points, prf), support)
+        table.add_row(cell(name), *map(_points, prf), support)
 
     if scores.strict is not None and scores.relaxed is not None:
         add("strict (same start, end, type)", scores.strict)
@@ -139,10 +140,10 @@ def error_table(found: Comparison) -> tuple[list[str], list[list[str]]]:
 def print_table(columns: list[str], rows: list[list[str]], *, markdown: bool) -> None:
     """A table on the terminal, or as Markdown; what is between double asterisks is bold."""
     if markdown:
-        print(f"| {' | '.join(columns)} |")
+        tell(f"| {' | '.join(columns)} |")
         print(f"|{'|'.join(['---'] + ['---:'] * (len(columns) - 1))}|")
         for row in rows:
-            print(f"| {' | '.join(row)} |")
+            tell(f"| {' | '.join(row)} |")
         return
     from rich.table import Table
     from rich.text import Text
@@ -151,5 +152,5 @@ def print_table(columns: list[str], rows: list[list[str]], *, markdown: bool) ->
     for number, name in enumerate(columns):
         table.add_column(name, justify="left" if number == 0 else "right", no_wrap=number == 0)
     for row in rows:
-        table.add_row(*(Text(cell.strip("*"), style="bold" if cell.startswith("**") else "") for cell in row))
+        table.add_row(*(Text(shown(value.strip("*")), style="bold" if value.startswith("**") else "") for value in row))
     console().print(table)

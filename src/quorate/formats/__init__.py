@@ -156,7 +156,7 @@ def documents(*paths: Given, format: str | None = None, notes: Notes, digests: d
         corpus = read(*paths, format=format)
         digests.update(corpus.digests)
         for sentence in corpus.notes:
-            notes.count(sentence.replace("{", "{{").replace("}", "}}"), 1)
+            notes.add(sentence)
         yield from corpus
         return
     number = 0

@@ -11,12 +11,22 @@ from quorate.corpus import Corpus, Document, SoftTag, Tag
 from quorate.errors import InputError
 from quorate.formats.changes import TWICE, LabelChanges, rename_annotators
 from quorate.formats.layering import Layer, deal
-from quorate.formats.marked import Marked, Placed, TokenMark, Words, find_unit_of, placed, tagged, units_matter
+from quorate.formats.marked import (
+    GOLD_OVERLAPPING,
+    Marked,
+    Placed,
+    TokenMark,
+    Words,
+    find_units_of,
+    placed,
+    tagged,
+    units_matter,
+)
 from quorate.formats.notes import Notes, some
 from quorate.formats.opened import stem
-from quorate.people import Kind, Profile, pseudonyms
+from quorate.people import Kind, Profile, gold_like, pseudonyms
 from quorate.tags import OUTSIDE, find_spans
-from quorate.units import Unit, needs_unit
+from quorate.units import Unit, are_alike, needs_unit
 
 __all__ = ["Assembly", "Options"]
 
@@ -38,7 +48,7 @@ Item = Document | Placed
 _MERGED = 0
 _UNIT_UNKNOWN = (
     "{} documents hold emoji or Windows line ends before a span, and nothing tells what offsets count: code points "
-    "were assumed (--offsets says it)"
+    "were assumed (commands that read annotations take --offsets to say it)"
 )
 
 
@@ -53,14 +63,15 @@ class Assembly:
         self._words = Words()
         self._items: dict[tuple[str, int], Item] = {}
         self._models: set[str] = set()
+        self._names: set[str] = set()
 
     def __len__(self) -> int:
         return len(self._items)
 
     def add(self, given: Iterable[Document | Marked], file: str, *, merge: bool) -> None:
         """Take in the documents of one file. ``merge``: a document met before is the same one, of other annotators."""
-        laid: list[tuple[bool, Document | Placed | Marked]] = []
-        units: Counter[Unit] = Counter()
+        laid: list[tuple[bool, Document | Placed | Marked, list[Unit]]] = []
+        told: Counter[Unit] = Counter()
         for position, item in enumerate(given, 1):
             alone = self.options.annotator_from is not None or "" in item.annotations
             same = merge or alone
@@ -69,18 +80,21 @@ class Assembly:
                 changed = replace(changed, id=str(position if alone else len(self._items) + len(laid) + 1))
             if isinstance(changed, Marked):
                 self._models |= changed.models
-                unit = self.options.unit or find_unit_of(changed)
-                if unit is not None:
-                    units[unit] += changed.text is not None and needs_unit(changed.text)
-                    laid.append((same, self._laid(changed, unit)))
+                units = [self.options.unit] if self.options.unit else find_units_of(changed)
+                if len(units) > 1:
+                    laid.append((same, changed, units))
                     continue
-            laid.append((same, changed))
-        told = units.most_common(1)[0][0] if units.total() else None
-        for same, made in laid:
-            # where a document's own spans do not tell what offsets count, the file's other documents do
+                told[units[0]] += changed.text is not None and needs_unit(changed.text)
+                laid.append((same, self._laid(changed, units[0]), []))
+            else:
+                laid.append((same, changed, []))
+        for same, made, units in laid:
+            # where a document's own spans do not tell what offsets count, the file's other documents choose among
+            # the units that suit it
             if isinstance(made, Marked):
-                self.notes.count(_UNIT_UNKNOWN, told is None and units_matter(made))
-                self._put(self._laid(made, told or Unit.CODE_POINTS), same)
+                votes = [_votes(made.text or "", unit, told) for unit in units]
+                self.notes.count(_UNIT_UNKNOWN, not any(votes) and units_matter(made, units))
+                self._put(self._laid(made, units[votes.index(max(votes))]), same)
             else:
                 self._put(made, same)
 
@@ -136,18 +150,21 @@ class Assembly:
     def _tagged(self, item: Placed, layer: Layer | None = None) -> Document:
         length = len(item.document.tokens)
 
-        def tags(marks: list[TokenMark]) -> tuple[Tag | SoftTag, ...]:
-            chosen = marks if layer is None else [mark for mark in marks if layer.holds(mark)]
-            return tagged(chosen, length, self.notes)
+        def chosen(marks: list[TokenMark]) -> list[TokenMark]:
+            return marks if layer is None else [mark for mark in marks if layer.holds(mark)]
 
-        gold = None if item.gold is None else tags([mark._replace(score=None) for mark in item.gold])
+        gold = None if item.gold is None else [mark._replace(score=None) for mark in chosen(item.gold)]
         return replace(
             item.document,
-            annotations={name: tags(marks) for name, marks in item.annotations.items()},
-            gold=gold,  # type: ignore[arg-type]
+            annotations={name: tagged(chosen(marks), length, self.notes) for name, marks in item.annotations.items()},
+            gold=None if gold is None else tagged(gold, length, self.notes, GOLD_OVERLAPPING),  # type: ignore[arg-type]
         )
 
     def _put(self, item: Item, merge: bool) -> None:
+        new = [name for name in item.annotations if name not in self._names]
+        self._names.update(new)
+        for warning in gold_like(new, self.options.profiles):
+            self.notes.add(warning)
         document = item if isinstance(item, Document) else item.document
         key = (document.id, _MERGED if merge else len(self._items) + 1)
         first = self._items.get(key)
@@ -187,6 +204,11 @@ class Assembly:
             profiles = {str(new[name]): profile for name, profile in profiles.items()}
             digests = {f"input {number}": digest for number, digest in enumerate(digests.values(), 1)}
         return Corpus(documents, notes=notes, digests=digests, profiles=profiles)
+
+
+def _votes(text: str, unit: Unit, told: Counter[Unit]) -> int:
+    """How many documents were told to count as this unit does in this text."""
+    return sum(times for other, times in told.items() if are_alike(text, unit, other))
 
 
 def folder_of(file: str) -> str:

@@ -24,6 +24,7 @@ __all__ = ["read", "write"]
 _DISCONTINUOUS = "{} discontinuous spans were read as their pieces"
 _OTHER_LINES = "{} lines about something else than spans were passed over"
 _PIECE = re.compile(r"(\d+) (\d+)")
+_NOT_IN_LABELS = re.compile(r"[\s\x00-\x1f\x7f-\x9f]")  # blanks part fields, and line ends would begin a line
 _NOT_IN_NAMES = re.compile(r"[^\w.-]+")
 
 
@@ -60,13 +61,13 @@ def _content(path: Path) -> str:
 
 
 def _marks(path: Path, notes: Notes) -> Iterator[Mark]:
-    for number, line in enumerate(_content(path).removeprefix("\ufeff").splitlines(), 1):
+    for number, line in enumerate(_content(path).removeprefix("\ufeff").split("\n"), 1):
         if not line.strip():
             continue
         if not line.startswith("T"):
             notes.count(_OTHER_LINES, 1)
             continue
-        _, _, rest = line.partition("\t")
+        _, _, rest = line.rstrip("\r").partition("\t")
         place, _, words = rest.partition("\t")
         label, _, offsets = place.partition(" ")
         pieces = [_PIECE.fullmatch(piece) for piece in offsets.split(";")]
@@ -103,7 +104,7 @@ def _file_name(name: str) -> str:
 
 def _lines(page: Page, reading: Reading) -> Iterator[str]:
     for number, span in enumerate(outward_spans(page, reading, Unit.CODE_POINTS), 1):
-        words = " ".join(span.text.splitlines())
-        yield f"T{number}\t{span.label.replace(' ', '_')} {span.start} {span.end}\t{words}\n"
+        words = " ".join(span.text.splitlines()).replace("\t", " ")
+        yield f"T{number}\t{_NOT_IN_LABELS.sub('_', span.label)} {span.start} {span.end}\t{words}\n"
         if span.confidence is not None:
             yield f"#{number}\tAnnotatorNotes T{number}\tconfidence {span.confidence:.4f}\n"

@@ -8,8 +8,9 @@
 
 The first column is the token, ``?`` means not annotated. An optional first line ``# token NAME NAME …`` names the
 columns (the name ``gold`` is the gold); without it they are ``A1``, ``A2``, …. Columns are parted by tabs if the line
-has one, else by blanks. Other lines that begin with ``#``, before a document, are comments; ``# id = NAME`` (or
-``# sent_id = NAME``) names the document, which is otherwise numbered. Lines ``-DOCSTART-`` are passed over.
+has one, else by blanks; so are their names. Other lines that begin with ``#``, before a document, are comments;
+``# id = NAME`` (or ``# sent_id = NAME``) names the document, which is otherwise numbered. Lines ``-DOCSTART-`` are
+passed over.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ __all__ = ["read", "write"]
 
 _NOT_SEEN = "?"
 _GOLD = "gold"
+_TOKEN = "token"
 _ID = re.compile(r"# (?:id|sent_id) = (.*\S)\s*")
 
 
@@ -48,8 +50,8 @@ def read(given: Input, notes: Notes) -> Iterator[Document]:
         except UnicodeDecodeError:
             raise InputError("not UTF-8 text (save the file as UTF-8)", where=where) from None
         fields = line.split("\t") if "\t" in line else line.split()
-        if columns is None and fields[:2] == ["#", "token"]:
-            columns = fields[2:]
+        if columns is None and (header := _header(line)):
+            columns = header[1:]
             if len(set(columns)) < len(columns):
                 raise InputError("two columns have the same name (name each annotator once)", where=where)
         elif not rows and (own_id := _ID.fullmatch(line)):
@@ -77,6 +79,16 @@ def read(given: Input, notes: Notes) -> Iterator[Document]:
         yield _document(rows, columns or [], source, name_of_next or str(number))
 
 
+def _header(line: str) -> list[str]:
+    """The names of the columns, the token's first, if a line names them: parted by tabs, or else by blanks."""
+    if not line.startswith("#"):
+        return []
+    for names in ([name.strip() for name in line[1:].lstrip().split("\t")], line[1:].split()):
+        if [name.casefold() for name in names[:1]] == [_TOKEN]:
+            return [_GOLD if name.casefold() == _GOLD else name for name in names]
+    return []
+
+
 def _document(rows: list[list[str]], columns: list[str], source: Source, name: str) -> Document:
     tokens, *tag_columns = zip(*rows, strict=True)
     sequences = {
@@ -92,7 +104,9 @@ def write(book: Book, path: str) -> None:
     """Columns parted by tabs: the token, then the consensus (one for each layer), or every annotator and the gold."""
     names = _columns(book)
     with written_whole(path) as stream:
-        stream.write("\t".join(["#", "token", *names]).encode() + b"\n")
+        stream.write(
+            "\t".join(["#", _TOKEN, *(_cell(name, "the name of a column") for name in names)]).encode() + b"\n"
+        )
         for page in book.pages():
             stream.write("".join(_lines(page, names)).encode())
 
@@ -110,6 +124,11 @@ def _sequences(page: Page) -> dict[str, Sequence[Any]]:
     """The tags of each column."""
     found: dict[str, Sequence[Any]] = {}
     for reading in page.readings():
+        if reading.name.casefold() == _GOLD:
+            raise InputError(
+                f"annotator {reading.name!r} cannot have a column, it would be read as gold (--map-annotators renames)",
+                where=page.document.where(),
+            )
         for name, layer in (reading.layers or {"": reading}).items():
             found[f"{reading.name} {name}".strip()] = layer.tags or ()
     if page.gold is not None and page.gold.tags is not None:
@@ -121,17 +140,22 @@ def _lines(page: Page, names: Sequence[str]) -> Iterator[str]:
     document, sequences = page.document, _sequences(page)
     if not document.tokens:
         return
-    yield f"# id = {_cell(document.id, document)}\n"
+    where = document.where()
+    yield f"# id = {_cell(document.id, where)}\n"
     for position, token in enumerate(document.tokens):
         tags = [sequences[name][position] if name in sequences else None for name in names]
-        cells = [_NOT_SEEN if tag is None else _cell(tag, document) for tag in tags]
-        yield "\t".join([_cell(token, document), *cells]) + "\n"
+        if _NOT_SEEN in tags:
+            raise InputError(
+                f"a tag {_NOT_SEEN!r} would be read as not annotated (--map-labels renames it)", where=where
+            )
+        cells = [_NOT_SEEN if tag is None else _cell(tag, where) for tag in tags]
+        yield "\t".join([_cell(token, where), *cells]) + "\n"
     yield "\n"
 
 
-def _cell(value: Any, document: Document) -> str:
+def _cell(value: Any, where: str) -> str:
     if isinstance(value, Mapping):
-        raise InputError("CoNLL columns hold no probabilities (write jsonl)", where=document.where())
+        raise InputError("CoNLL columns hold no probabilities (write jsonl)", where=where)
     if not value or any(character in value for character in "\t\r\n"):
-        raise InputError(f"{value!r} cannot stand in a column (no tab, no line end, not empty)", where=document.where())
+        raise InputError(f"{value!r} cannot stand in a column (no tab, no line end, not empty)", where=where)
     return str(value)

@@ -20,7 +20,7 @@ from quorate.corpus import Corpus, Document, SoftTag, Source, Tag
 from quorate.errors import InputError
 from quorate.files import written_whole
 from quorate.formats.json_records import decoded, lines, reason
-from quorate.formats.marked import Mark, Marked, Words, find_unit_of, placed, tagged
+from quorate.formats.marked import Mark, Marked, Words, find_units_of, placed, tagged
 from quorate.formats.notes import Notes
 from quorate.formats.opened import Input
 from quorate.formats.pages import Book, OutSpan, Page, Reading, outward_spans
@@ -38,6 +38,7 @@ class _Record(msgspec.Struct):
     gold: Sequence[Any] | None = None
     split: str | None = None
     offset_unit: str | None = None
+    tags: Any = None  # of a consensus
 
 
 class _JsonSpan(msgspec.Struct):
@@ -103,11 +104,33 @@ def _record_of(tags: tuple[Tag, ...]) -> type[_Record]:
     return made  # type: ignore[no-any-return]
 
 
+class _Layered(msgspec.Struct):
+    layers: Any = None
+    tags: Any = None
+    annotations: Any = None
+
+    def is_consensus(self) -> bool:
+        return self.layers is not None and self.tags is None and self.annotations is None
+
+
+def _documents(stream: IO[bytes], name: str) -> Iterator[tuple[Source, bytes]]:
+    """The lines of a file, unless one is of a consensus in layers: it has no tags, and would pass for a bare text."""
+    decoder = msgspec.json.Decoder(_Layered)
+    for source, line in lines(stream, name):
+        if b'"layers"' in line and decoded(decoder, line, source, "a document").is_consensus():
+            raise InputError(
+                "a consensus in layers, which no command takes yet (let aggregate write the format that you need with "
+                "--to, or combine without --layers)",
+                where=source.at(),
+            )
+        yield source, line
+
+
 def read(given: Input, notes: Notes) -> Iterator[Document | Marked]:
     """The documents of a JSONL file."""
     reader = _DocumentReader()
     decoder = _RecordDecoder(reader.tag_names)
-    for number, (source, line) in enumerate(lines(given.stream, given.name), given.first_number):
+    for number, (source, line) in enumerate(_documents(given.stream, given.name), given.first_number):
         record = decoded(decoder, line, source, "a document")
         try:
             yield reader.document(record, source, number)
@@ -136,7 +159,7 @@ def read_known(stream: IO[bytes], name: str) -> Iterator[KnownRecord]:
     """The known tags in a JSONL file: ``gold``, or the ``tags`` of a consensus that someone has corrected."""
     line_decoder, decoder = msgspec.json.Decoder(_GoldLine), msgspec.json.Decoder(_Record)
     reader, words = _DocumentReader(), Words()
-    for number, (source, line) in enumerate(lines(stream, name), 1):
+    for number, (source, line) in enumerate(_documents(stream, name), 1):
         given = decoded(line_decoder, line, source, "a document with known labels")
         if given.gold is None and given.tags is None:
             continue
@@ -144,7 +167,7 @@ def read_known(stream: IO[bytes], name: str) -> Iterator[KnownRecord]:
             if given.gold is not None and (given.tokens is not None or given.text is not None):
                 document = reader.document(decoder.decode(line), source, number)
                 if isinstance(document, Marked):
-                    unit = find_unit_of(document) or Unit.CODE_POINTS
+                    unit = find_units_of(document)[0]
                     laid = placed(document, unit, words, Notes())
                     gold = tagged(laid.gold or [], len(laid.document.tokens), Notes())
                     document = replace(laid.document, gold=gold)  # type: ignore[arg-type]
@@ -168,6 +191,11 @@ class _DocumentReader:
         name = str(number if record.id is None else record.id)
         if record.tokens is None and record.text is None:
             raise ValueError("neither 'tokens' nor 'text' (give one of them)")
+        if _is_nobodys(record):
+            raise ValueError(
+                "'tags' that are nobody's, as in a consensus (evaluate and convert take a consensus, a file at a time; "
+                "tags to combine go into 'annotations', known ones into 'gold')"
+            )
         sequences = [*record.annotations.values(), *([] if record.gold is None else [record.gold])]
         unit = None if record.offset_unit is None else _unit(record.offset_unit)
         if _has_spans(sequences, record):
@@ -216,6 +244,13 @@ class _DocumentReader:
         if not soft:
             raise ValueError("a tag with probabilities needs one above 0 (null where not seen)")
         return soft
+
+
+def _is_nobodys(record: _Record) -> bool:
+    """Whether a document has a tag a token and says neither who gave them nor that they are right."""
+    if record.tokens is None or record.annotations or record.gold is not None:
+        return False
+    return isinstance(record.tags, list) and len(record.tags) == len(record.tokens)
 
 
 def _marks(spans: Sequence[Any]) -> list[Mark]:
@@ -369,7 +404,7 @@ def read_consensus(stream: IO[bytes], name: str) -> Iterator[ConsensusRecord]:
     """The lines of a file that :func:`write` wrote."""
     decoder = msgspec.json.Decoder(ConsensusRecord)
     what = "a line of a consensus, which 'quorate aggregate' writes"
-    for source, line in lines(stream, name):
+    for source, line in _documents(stream, name):
         yield decoded(decoder, line, source, what)
 
 

@@ -19,9 +19,20 @@ from quorate.errors import InputError
 from quorate.formats.notes import Notes
 from quorate.tags import OUTSIDE
 from quorate.tokens import Offsets, Places, locate, place_span, tokenize
-from quorate.units import Claim, Unit, find_unit, holds, needs_unit, ruler
+from quorate.units import Claim, Unit, find_units, holds, ruler
 
-__all__ = ["Mark", "Marked", "Placed", "TokenMark", "Words", "find_unit_of", "placed", "tagged", "units_matter"]
+__all__ = [
+    "GOLD_OVERLAPPING",
+    "Mark",
+    "Marked",
+    "Placed",
+    "TokenMark",
+    "Words",
+    "find_units_of",
+    "placed",
+    "tagged",
+    "units_matter",
+]
 
 
 class Mark(NamedTuple):
@@ -113,8 +124,9 @@ _SPANS_TRIMMED = "{} spans began or ended in blanks, which were trimmed off"
 _SPANS_WIDENED = "{} spans were widened to whole tokens"
 _SPANS_DROPPED = "{} spans that held no token were left out"
 _SPANS_OVERLAPPING = (
-    "{} spans overlapped a longer one of the same annotator and were left out (--layers auto keeps them)"
+    "{} spans overlapped a longer one of the same annotator and were left out (aggregate --layers auto keeps them)"
 )
+GOLD_OVERLAPPING = "{} gold spans overlapped a longer one and were left out (a token has one tag)"
 _SPANS_TWICE = "{} spans were given twice by the same annotator"
 _SPANS_OTHER_WORDS = "{} spans do not hold the words that the file gives with them, and were taken by their offsets"
 _UNIT_FOUND = {
@@ -124,20 +136,20 @@ _UNIT_FOUND = {
 }
 
 
-def find_unit_of(marked: Marked) -> Unit | None:
-    """What a document's offsets count; ``None`` if its spans do not tell, and it matters."""
+def find_units_of(marked: Marked) -> list[Unit]:
+    """What a document's offsets count; several units where its spans do not tell them apart."""
     if marked.unit is not None:
-        return marked.unit
-    if marked.text is None or not needs_unit(marked.text):
-        return Unit.CODE_POINTS
-    return find_unit(marked.text, (Claim(mark.start, mark.end, mark.text) for mark in marked.marks()))
+        return [marked.unit]
+    if marked.text is None:
+        return [Unit.CODE_POINTS]
+    return find_units(marked.text, (Claim(mark.start, mark.end, mark.text) for mark in marked.marks()))
 
 
-def units_matter(marked: Marked) -> bool:
-    """Whether some span lies elsewhere in another unit."""
+def units_matter(marked: Marked, units: Sequence[Unit]) -> bool:
+    """Whether some span lies elsewhere in another of these units."""
     text = marked.text or ""
     return any(
-        len({ruler(text, unit).inward(offset) for unit in Unit}) > 1 for mark in marked.marks() for offset in mark[:2]
+        len({ruler(text, unit).inward(offset) for unit in units}) > 1 for mark in marked.marks() for offset in mark[:2]
     )
 
 
@@ -252,10 +264,13 @@ class _Layer:
         return InputError(what, where=self.marked.where())
 
 
-def tagged(marks: Sequence[TokenMark], length: int, notes: Notes) -> tuple[Tag | SoftTag, ...]:
+def tagged(
+    marks: Sequence[TokenMark], length: int, notes: Notes, left_out: str = _SPANS_OVERLAPPING
+) -> tuple[Tag | SoftTag, ...]:
     """Token spans as BIO tags; of two that overlap the longer stays (of equals, the first), and the other is counted.
 
-    A span with a score is written as probabilities: the score for it, the rest for ``O``.
+    ``left_out`` is the sentence that counts them. A span with a score is written as probabilities: the score for it,
+    the rest for ``O``.
 
     >>> tagged([TokenMark(0, 2, "PER"), TokenMark(2, 3, "LOC", score=0.9)], 3, Notes())
     ('B-PER', 'I-PER', {'B-LOC': 0.9, 'O': 0.09999999999999998})
@@ -264,7 +279,7 @@ def tagged(marks: Sequence[TokenMark], length: int, notes: Notes) -> tuple[Tag |
     taken = bytearray(length)
     for mark in sorted(marks, key=lambda mark: mark.first - mark.last):
         if taken.find(1, mark.first, mark.last) >= 0:
-            notes.count(_SPANS_OVERLAPPING, 1)
+            notes.count(left_out, 1)
             continue
         for position in range(mark.first, mark.last):
             taken[position] = 1

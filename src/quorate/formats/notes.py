@@ -36,6 +36,16 @@ class Notes:
         if times:
             self._counts[sentence] += times
 
+    def add(self, sentence: str) -> None:
+        """A sentence without a number, said once.
+
+        >>> notes = Notes()
+        >>> notes.add("{} is an odd name")
+        >>> notes.sentences()
+        ['{} is an odd name']
+        """
+        self._counts[sentence.replace("{", "{{").replace("}", "}}")] = 1
+
     def sentences(self) -> list[str]:
         """Everything that happened, in the order of its first time."""
         return [sentence.format(times) for sentence, times in self._counts.items()]

@@ -1,6 +1,7 @@
 """A table of spans, a row each, for spreadsheets and statistics; written only.
 
 ``id, annotator, start, end, label, text, confidence, document_confidence``, and ``layer`` where there are several.
+A text that a spreadsheet would take for a formula has an apostrophe before it.
 """
 
 from __future__ import annotations
@@ -11,9 +12,21 @@ import io
 from quorate.files import written_whole
 from quorate.formats.pages import Book, outward_spans
 
-__all__ = ["write"]
+__all__ = ["as_text", "write"]
 
 _COLUMNS = ("id", "annotator", "start", "end", "label", "text", "confidence", "document_confidence")
+
+
+_FORMULA = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")  # the last four are wide forms of the first
+
+
+def as_text(cell: str) -> str:
+    """A cell that a spreadsheet shows as it is: before one that would be read as a formula stands an apostrophe.
+
+    >>> as_text("=1+1"), as_text("Ada")
+    ("'=1+1", 'Ada')
+    """
+    return f"'{cell}" if cell.startswith(("\t", "\r", "\n")) or cell.lstrip().startswith(_FORMULA) else cell
 
 
 def write(book: Book, path: str) -> None:
@@ -28,6 +41,7 @@ def write(book: Book, path: str) -> None:
                 whole = "" if reading.confidence is None else f"{reading.confidence:.6g}"
                 for span in outward_spans(page, reading):
                     sure = "" if span.confidence is None else f"{span.confidence:.6g}"
-                    row = [page.document.id, reading.name, span.start, span.end, span.label, span.text, sure, whole]
-                    table.writerow([*row, *([span.layer] if book.layers else [])])
+                    who, label, words = map(as_text, (reading.name, span.label, span.text))
+                    row = [as_text(page.document.id), who, span.start, span.end, label, words, sure, whole]
+                    table.writerow([*row, *([as_text(span.layer)] if book.layers else [])])
         text.detach()

@@ -18,6 +18,7 @@ __all__ = ["Client", "FaultError"]
 _AGAIN = (408, 425, 429, 500, 502, 503, 504)
 _LONGEST_WAIT = 30.0
 _CHUNK = 1 << 20
+_MASK = "***"
 
 
 class FaultError(Exception):
@@ -27,13 +28,15 @@ class FaultError(Exception):
 class _SameHost(urllib.request.HTTPRedirectHandler):
     """Follows redirects on the same host alone: the key must not go to another."""
 
+    def __init__(self, masked: Callable[[str], str]) -> None:
+        self._masked = masked
+
     def redirect_request(self, req: Any, fp: Any, code: int, msg: str, headers: Any, newurl: str) -> Any:
         old, new = urllib.parse.urlsplit(req.full_url), urllib.parse.urlsplit(newurl)
         if (old.scheme, old.netloc) != (new.scheme, new.netloc):
             fp.close()
-            raise ServerError(
-                f"{old.scheme}://{old.netloc} sends us to {new.scheme}://{new.netloc} (give that as --url)"
-            )
+            there = self._masked(f"{new.scheme}://{new.netloc}")
+            raise ServerError(f"{old.scheme}://{old.netloc} sends us to {there} (give that as --url)")
         return super().redirect_request(req, fp, code, msg, headers, newurl)
 
 
@@ -70,10 +73,20 @@ class Client:
         self._key = key.strip()
         self._access = ""
         self._attempts, self._timeout, self._pause = attempts, timeout, pause
-        self._opener = urllib.request.build_opener(_SameHost)
+        self._opener = urllib.request.build_opener(_SameHost(self.masked))
 
     def __repr__(self) -> str:
         return f"<Client of {self.url}>"
+
+    def masked(self, text: str) -> str:
+        """A text of the server without the key, or what it bought, should the server have sent them back.
+
+        >>> Client("http://localhost", "0123abcd").masked("no user has the token 0123abcd")
+        'no user has the token ***'
+        """
+        for secret in (self._key, self._access.partition(" ")[2]):
+            text = text.replace(secret, _MASK) if secret else text
+        return text
 
     def get(self, path: str, **query: Any) -> Any:
         """The JSON at a path."""
@@ -91,7 +104,7 @@ class Client:
                     while chunk := response.read(_CHUNK):
                         got += target.write(chunk)
             except (http.client.HTTPException, OSError) as error:
-                raise FaultError(str(error) or type(error).__name__) from None
+                raise self._fault(error) from None
             if wanted is not None and got != int(wanted):
                 raise FaultError(f"only {got:,} of {int(wanted):,} bytes came")
 
@@ -135,7 +148,7 @@ class Client:
                 return None
             raise
         except (http.client.HTTPException, OSError) as error:
-            raise FaultError(str(error) or type(error).__name__) from None
+            raise self._fault(error) from None
         try:
             return json.loads(body) if body.strip() else None
         except ValueError:
@@ -156,7 +169,7 @@ class Client:
                     continue
                 raise self._refused(error, path) from None
             except (urllib.error.URLError, http.client.HTTPException, OSError) as error:
-                raise FaultError(str(getattr(error, "reason", error)) or type(error).__name__) from None
+                raise self._fault(error) from None
         raise AssertionError("unreachable")
 
     @property
@@ -176,15 +189,20 @@ class Client:
         except urllib.error.HTTPError as error:
             raise self._refused(error, "/api/token/refresh") from None
         except (urllib.error.URLError, http.client.HTTPException, OSError) as error:
-            raise FaultError(str(getattr(error, "reason", error)) or type(error).__name__) from None
+            raise self._fault(error) from None
         except (ValueError, KeyError, TypeError):
             raise ServerError(f"{self.url}: no access for this key (is it a Label Studio server?)") from None
 
+    def _fault(self, error: Exception) -> FaultError:
+        """What went wrong on the way."""
+        return FaultError(self.masked(str(getattr(error, "reason", error))) or type(error).__name__)
+
     def _refused(self, error: urllib.error.HTTPError, path: str) -> Exception:
         with error:
-            detail = _detail(error)
+            detail = _one_line(self.masked(_detail(error)))
+            reason = _one_line(self.masked(str(error.reason)))
         if error.code in _AGAIN:
-            return FaultError(f"the server answers {error.code} {error.reason}")
+            return FaultError(f"the server answers {error.code} {reason}")
         if error.code in (401, 403):
             return ServerError(f"{self.url}: the key was refused: {detail} (see Account & Settings in Label Studio)")
         if error.code == 404:
@@ -203,10 +221,15 @@ def _bare(path: str) -> str:
 
 
 def _detail(error: urllib.error.HTTPError) -> str:
-    """What the server says of an error, in one line."""
+    """What the server says of an error."""
     try:
         content = json.loads(error.read(100_000))
         said = content.get("validation_errors") or content.get("detail") or error.reason
     except (ValueError, AttributeError, OSError, http.client.HTTPException):
         said = error.reason
-    return " ".join(str(said).split())[:200]
+    return str(said)
+
+
+def _one_line(text: str) -> str:
+    """The beginning of a text, as one line."""
+    return " ".join(text.split())[:200]

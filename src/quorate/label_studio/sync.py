@@ -87,7 +87,7 @@ def sync(
 
 def _shown(client: Client, project: int, about: Mapping[str, Any], version: str) -> Iterator[str]:
     """See to it that the Data Manager shows these scores: it knows those of one model version alone."""
-    chosen = str(about.get("model_version") or "")
+    chosen = client.masked(str(about.get("model_version") or ""))
     if chosen and not chosen.startswith(OWN_PREFIX):
         yield f"the project shows predictions of {chosen!r}; choose {version!r} in its settings to sort by these scores"
         return
@@ -105,7 +105,7 @@ def _pulled(client: Client, project: int, reading: dict[str, Any]) -> Corpus:
         try:
             corpus = formats.read(file.name, format="label-studio", **reading)
         except InputError as error:
-            raise InputError(str(error).replace(file.name, f"project {project}")) from None
+            raise InputError(client.masked(str(error).replace(file.name, f"project {project}"))) from None
     if not any(document.annotations for document in corpus):
         raise InputError(f"project {project}: nobody has annotated anything yet (sync again when they have)")
     return corpus
