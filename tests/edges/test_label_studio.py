@@ -1,7 +1,8 @@
 """Sync with a real Label Studio server, and with a server that fails.
 
 The real one (package ``label-studio``, SQLite, loopback) lives in an environment of its own, which ``.ci/run``
-prepares; ``QUORATE_LABEL_STUDIO`` names the folder of that environment. Elsewhere those tests are skipped.
+prepares; ``QUORATE_LABEL_STUDIO`` names the folder of that environment. Elsewhere those tests are skipped; in CI they
+fail.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ from typing import Any
 
 import pytest
 
+from needs import missing
+from processes import Start, started_here
 from quorate import InputError, ServerError, SettingsError
 from quorate.label_studio import Client, sync
 
@@ -50,7 +53,7 @@ def free_port() -> int:
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     program = SERVER / "bin" / "label-studio"
     if not program.exists():
-        pytest.skip(f"no Label Studio server at {SERVER} (.ci/run prepares one, or set QUORATE_LABEL_STUDIO)")
+        missing(f"no Label Studio server at {SERVER}: .ci/run prepares one, or set QUORATE_LABEL_STUDIO")
     folder = tmp_path_factory.mktemp("label-studio")
     template = SERVER / "template.sqlite3"
     if template.exists():
@@ -66,19 +69,15 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         "NO_PROXY": "*",
     }
     command = [str(program), "start", "--no-browser", "--internal-host", "127.0.0.1", "--port", str(port)]
-    with (folder / "log").open("wb") as log:
-        process = subprocess.Popen(command, cwd=folder, env=os.environ | settings, stdout=log, stderr=log)
-        try:
-            url = f"http://127.0.0.1:{port}"
-            deadline = time.monotonic() + 300
-            while not answers(f"{url}/health"):
-                if process.poll() is not None or time.monotonic() > deadline:
-                    pytest.fail(f"the server did not start: {(folder / 'log').read_text()[-2000:]}")
-                time.sleep(0.5)
-            yield url
-        finally:
-            process.terminate()
-            process.wait(30)
+    with (folder / "log").open("wb") as log, started_here() as start:
+        process = start(command, cwd=folder, env=os.environ | settings, stdout=log, stderr=log)
+        url = f"http://127.0.0.1:{port}"
+        deadline = time.monotonic() + 300
+        while not answers(f"{url}/health"):
+            if process.poll() is not None or time.monotonic() > deadline:
+                pytest.fail(f"the server did not start: {(folder / 'log').read_text()[-2000:]}")
+            time.sleep(0.5)
+        yield url
 
 
 def answers(url: str) -> bool:
@@ -490,12 +489,12 @@ def test_the_key_comes_from_the_environment_alone(monkeypatch: pytest.MonkeyPatc
     assert "no key (export LABEL_STUDIO_API_KEY=" in done.stderr
 
 
-def test_watching_syncs_again_and_ends_quietly() -> None:
+def test_watching_syncs_again_and_ends_quietly(start: Start) -> None:
     world = World()
     with Pretence(world.answer) as server:
         environment = os.environ | {"LABEL_STUDIO_API_KEY": "secret-key"}
         command = [sys.executable, "-m", "quorate", "label-studio", "sync", "--url", server.url, "--project", "1"]
-        process = subprocess.Popen(
+        process = start(
             [*command, "--watch", "0.2"], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
         deadline = time.monotonic() + 120
