@@ -43,12 +43,13 @@ from quorate.corpus import Corpus
 from quorate.encode import Encoded
 from quorate.errors import FitError, InputError, SettingsError
 from quorate.estimators import Prepared, prepare
-from quorate.heldout import consensus_spans, document_of, only_documents, without
+from quorate.heldout import consensus_spans, only_documents, without
 from quorate.infer import vb
 from quorate.infer.annotators import Annotators
 from quorate.infer.cores import available_threads
 from quorate.infer.engine import Decoded, ThreadsEngine
 from quorate.models import model_of, with_more_words
+from quorate.pairs import document_of
 from quorate.people import trust_of
 from quorate.resumable import Store
 from quorate.rivals import majority

@@ -14,12 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate.encode import Encoded
-from quorate.heldout import document_of, marked_spans, seen_pairs, without
+from quorate.heldout import marked_spans, without
+from quorate.lots import lots_of
+from quorate.pairs import document_of, number_pairs, seen_pairs
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-__all__ = ["count_as_one", "first_of_each", "groups_alike"]
+__all__ = ["count_as_one", "groups_alike", "one_of_each"]
 
 Integers = NDArray[np.int64]
 
@@ -90,12 +92,11 @@ def _members_here(encoded: Encoded, group: Integers) -> Integers:
     return np.bincount(people)[place]
 
 
-def first_of_each(encoded: Encoded, group: Integers) -> Encoded:
-    """Without the labels of all but one of each group: the first, in every document."""
-    token = np.repeat(np.arange(encoded.n_tokens), np.diff(encoded.event_start))
-    who = encoded.cells.annotator[encoded.event_cell]
-    key = document_of(encoded, token) * (int(group.max()) + 1) + group[who]
-    _, place = np.unique(key, return_inverse=True)
-    first = np.full(int(place.max(initial=-1)) + 1, len(group))
-    np.minimum.at(first, place, who)
-    return without(encoded, who != first[place])
+def one_of_each(encoded: Encoded, group: Integers) -> Encoded:
+    """Without the labels of all but one of each group in every document: whoever's lot is the lowest."""
+    doc, who, pair_of_event = number_pairs(encoded)
+    team = doc * (int(group.max()) + 1) + group[who]
+    order = np.lexsort((lots_of(encoded).annotator[who], team))
+    kept = np.zeros(len(doc), np.bool_)
+    kept[order[np.unique(team[order], return_index=True)[1]]] = True
+    return without(encoded, ~kept[pair_of_event])

@@ -13,17 +13,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.alike import first_of_each, groups_alike
+from quorate.alike import groups_alike, one_of_each
 from quorate.estimators import Prepared
 from quorate.formats.notes import some
-from quorate.heldout import Agreement, Hidden, hide, joined, only_documents
+from quorate.heldout import Agreement, Hidden, agreement_over, draws, joined, only_documents
 from quorate.infer import vb
-from quorate.infer.engine import ThreadsEngine
+from quorate.infer.engine import Decoded, ThreadsEngine
 from quorate.models import model_of
 from quorate.people import Trust, trust_of
 from quorate.rivals import majority
@@ -118,34 +118,62 @@ class Choice(NamedTuple):
         return lines
 
 
-class _Engines(NamedTuple):
-    """For fits on what was not hidden, and for the consensus where someone was."""
+class _Bench(NamedTuple):
+    """Where candidates are judged by one draw of hidden annotators.
 
-    rest: ThreadsEngine
-    sample: ThreadsEngine
+    ``fits`` is for fits on what was not hidden, ``judges`` for the consensus where someone was.
+    """
+
+    hidden: Hidden
+    fits: ThreadsEngine
+    judges: ThreadsEngine
+
+    @classmethod
+    def of(cls, hidden: Hidden, prepared: Prepared, settings: Settings, threads: int | None) -> Self:
+        """With engines for this draw."""
+        return cls(
+            hidden,
+            ThreadsEngine(hidden.rest, known=prepared.known, text=settings.text, threads=threads),
+            ThreadsEngine(hidden.sample, text=settings.text, threads=threads),
+        )
+
+
+def _decoded(benches: Sequence[_Bench], models: Sequence[vb.Model], sharpness: float = 1.0) -> list[Decoded]:
+    """The consensus of each draw's model where someone was hidden."""
+    return [
+        vb.decode(bench.judges, model, bench.hidden.sample.cells, sharpness=sharpness)
+        for bench, model in zip(benches, models, strict=True)
+    ]
 
 
 class _Run:
-    """A candidate being fitted on what was not hidden."""
+    """A candidate being fitted on what was not hidden, once for each draw."""
 
-    def __init__(self, settings: Settings, hidden: Hidden, engines: _Engines, trust: Trust) -> None:
-        self.settings, self._hidden, self._engines = settings, hidden, engines
-        self._cells = hidden.rest.cells
-        blank = model_of(settings, hidden.rest.tagset, hidden.rest, trust)
-        self.model = vb.started(engines.rest, blank, self._cells, settings.start)
+    def __init__(self, settings: Settings, benches: Sequence[_Bench], trust: Trust) -> None:
+        self.settings, self._benches = settings, benches
+        self.models = []
+        for hidden, engine, _ in benches:
+            blank = model_of(settings, hidden.rest.tagset, hidden.rest, trust)
+            self.models.append(vb.started(engine, blank, hidden.rest.cells, settings.start))
         self.passes = 0
-        self.judged: list[tuple[Agreement, int, vb.Model]] = []
+        self.judged: list[tuple[Agreement, int, list[vb.Model]]] = []
 
     def go_on(self, until: int) -> None:
         """Run until so many passes, and be judged."""
-        fitted = vb.more_passes(self._engines.rest, self.model, self._cells, until - self.passes)
-        self.model, self.passes = fitted.model, until
-        decoded = vb.decode(self._engines.sample, self.model, self._cells, posteriors=False)
-        agreement = self._hidden.agreement(decoded)
-        self.judged.append((agreement, until, self.model))
+        more = until - self.passes
+        self.models = [
+            vb.more_passes(bench.fits, model, bench.hidden.rest.cells, more).model
+            for bench, model in zip(self._benches, self.models, strict=True)
+        ]
+        self.passes = until
+        decoded = [
+            vb.decode(bench.judges, model, bench.hidden.rest.cells, posteriors=False)
+            for bench, model in zip(self._benches, self.models, strict=True)
+        ]
+        self.judged.append((agreement_over([bench.hidden for bench in self._benches], decoded), until, self.models))
 
     @property
-    def best(self) -> tuple[Agreement, int, vb.Model]:
+    def best(self) -> tuple[Agreement, int, list[vb.Model]]:
         """The best judgement so far; fewer passes win a tie."""
         return max(self.judged, key=lambda one: (one[0].f1, -one[1]))
 
@@ -175,47 +203,50 @@ def choose(
     names = prepared.encoded.annotators
     group, trust = groups_alike(prepared.encoded), trust_of(names, prepared.corpus.profiles)
     hidden = _hidden(prepared, group, settings)
-    if hidden is None and "temper" in free:  # nobody shares a document, so nobody shares its mistakes
+    if not hidden and "temper" in free:  # nobody shares a document, so nobody shares its mistakes
         usual = replace(usual, temper=1.0)
-    if hidden is None or len(hidden.spans.start) < _ENOUGH_SPANS:
+    if sum(len(one.spans.start) for one in hidden) < _ENOUGH_SPANS:
         return Choice(usual, AS_STATED, names, group, (), None, None, None)
-    engines = _Engines(
-        ThreadsEngine(hidden.rest, known=prepared.known, text=settings.text, threads=threads),
-        ThreadsEngine(hidden.sample, text=settings.text, threads=threads),
-    )
+    benches = [_Bench.of(one, prepared, settings, threads) for one in hidden]
     checks = _CHECKS if "max_passes" in free else (settings.max_passes,)
     candidates = list(_candidates(usual, free))
-    steps = len(candidates) + 2 * _FINALISTS
-    runs: list[_Run] = []
+    much_hidden = hidden[0].share >= _MUCH_HIDDEN
+    n_done = 0
 
-    def advance(run: _Run, until: int) -> None:
+    def advanced(run: _Run, until: int) -> _Run:
+        nonlocal n_done
         run.go_on(until)
+        n_done += 1
         if progress is not None:
             name = run.settings.annotator.value
-            progress(len(runs), steps, f"choosing: {name}, {run.passes} passes, {100 * run.best[0].f1:.1f}")
+            note = f"choosing: {name}, {run.passes} passes, {100 * run.best[0].f1:.1f}"
+            progress(n_done, max(n_done, len(candidates) + 3 * _FINALISTS), note)
+        return run
 
-    for candidate in candidates:
-        runs.append(_Run(candidate, hidden, engines, trust))
-        advance(runs[-1], checks[0])
-    finalists = sorted(runs, key=lambda run: -run.best[0].f1)[:_FINALISTS]
-    for finalist in list(finalists):
-        if "temper" in free and finalist.settings.temper > less_trust:
-            milder = _Run(replace(finalist.settings, temper=less_trust), hidden, engines, trust)
-            runs.append(milder)
-            advance(milder, checks[0])
-            if milder.best[0].f1 > finalist.best[0].f1:
-                finalists.append(milder)
-    for run in finalists:
+    some_benches = benches[:2]  # enough to tell which are out of the question
+    tried = [advanced(_Run(candidate, some_benches, trust), checks[0]) for candidate in candidates]
+    runs = _finalists(tried, usual, much_hidden=much_hidden)
+    if len(benches) > len(some_benches):
+        runs = [advanced(_Run(run.settings, benches, trust), checks[0]) for run in runs]
+    for run in list(runs):
+        if "temper" in free and run.settings.temper > less_trust:
+            milder = advanced(_Run(replace(run.settings, temper=less_trust), benches, trust), checks[0])
+            if milder.best[0].f1 > run.best[0].f1:
+                runs.append(milder)
+            else:
+                tried.append(milder)
+    for run in runs:
         for until in checks[1:]:
-            advance(run, until)
-    winner = _usual_within_chance(runs, usual, much_hidden=hidden.share >= _MUCH_HIDDEN)
-    agreement, passes, model = winner.best
-    vote = hidden.agreement(majority(hidden.sample, threads=threads).decoded)
+            advanced(run, until)
+    winner = _usual_within_chance(runs, usual, much_hidden=much_hidden)
+    agreement, passes, models = winner.best
+    vote = agreement_over(hidden, [majority(one.sample, threads=threads).decoded for one in hidden])
     gain, error = agreement.gain_over(vote)
-    trials = tuple(Trial(run.settings, after, one.f1) for run in runs for one, after, _ in run.judged)
+    judged = [*runs, *(run for run in tried if run not in runs)]
+    trials = tuple(Trial(run.settings, after, one.f1) for run in judged for one, after, _ in run.judged)
     return Choice(
         replace(winner.settings, max_passes=passes),
-        _calibrated(hidden, engines.sample, model),
+        _calibrated(benches, models),
         names,
         group,
         tuple(sorted(trials, key=lambda trial: -trial.f1)),
@@ -223,6 +254,13 @@ def choose(
         gain,
         error,
     )
+
+
+def _finalists(runs: Sequence[_Run], usual: Settings, *, much_hidden: bool) -> list[_Run]:
+    """The best runs, and the one that would be chosen if it ended here."""
+    best = sorted(runs, key=lambda run: -run.best[0].f1)[:_FINALISTS]
+    safest = _usual_within_chance(runs, usual, much_hidden=much_hidden)
+    return best if safest in best else [*best, safest]
 
 
 def _usual_within_chance(runs: Sequence[_Run], usual_settings: Settings, *, much_hidden: bool) -> _Run:
@@ -262,12 +300,12 @@ def _candidates(usual: Settings, free: tuple[str, ...]) -> Iterator[Settings]:
         yield replace(usual, annotator=model, epsilon0=strength)
 
 
-def _hidden(prepared: Prepared, group: NDArray[np.int64], settings: Settings) -> Hidden | None:
-    """The corpus with some annotators hidden; of those who say the same only one is left."""
+def _hidden(prepared: Prepared, group: NDArray[np.int64], settings: Settings) -> list[Hidden]:
+    """The corpus with some annotators hidden, draw by draw; of those who say the same only one is left."""
     encoded = prepared.encoded
     if len(np.unique(group)) < len(group):
-        encoded = first_of_each(encoded, group)
-    return hide(encoded, known=prepared.known, seed=settings.seed or 0)
+        encoded = one_of_each(encoded, group)
+    return draws(encoded, known=prepared.known, seed=settings.seed or 0)
 
 
 def calibrated_with(
@@ -277,32 +315,29 @@ def calibrated_with(
 
     For a tagger that never tags what it was trained on: of a document's hidden annotators it knows nothing.
     """
-    hidden = _hidden(prepared, choice.group, choice.settings)
-    if hidden is None or choice.vote is None:
+    if choice.vote is None:
         return choice.calibration
-    rest = joined(hidden.rest, name, path)
-    hidden = hidden._replace(rest=rest, sample=only_documents(rest, hidden.documents))
-    engines = _Engines(
-        ThreadsEngine(hidden.rest, known=prepared.known, text=choice.settings.text, threads=threads),
-        ThreadsEngine(hidden.sample, text=choice.settings.text, threads=threads),
-    )
-    run = _Run(choice.settings, hidden, engines, trust_of(rest.annotators, prepared.corpus.profiles))
+    benches = []
+    for hidden in _hidden(prepared, choice.group, choice.settings):
+        rest = joined(hidden.rest, name, path)
+        with_tagger = hidden._replace(rest=rest, sample=only_documents(rest, hidden.documents))
+        benches.append(_Bench.of(with_tagger, prepared, choice.settings, threads))
+    names = (*prepared.encoded.annotators, name)
+    run = _Run(choice.settings, benches, trust_of(names, prepared.corpus.profiles))
     run.go_on(choice.settings.max_passes)
-    return _calibrated(hidden, engines.sample, run.model)
+    return _calibrated(benches, run.models)
 
 
-def _calibrated(hidden: Hidden, engine: ThreadsEngine, model: vb.Model) -> Calibration:
-    """What hidden annotators say of the confidence of this model."""
-
-    def decode(sharpness: float) -> Any:
-        return vb.decode(engine, model, hidden.sample.cells, sharpness=sharpness)
-
-    sharpness = fit_sharpness(hidden, decode)
-    decoded = decode(sharpness)
-    agreement = hidden.agreement(decoded)
-    if hidden.rest.tagset.outside is None:
+def _calibrated(benches: Sequence[_Bench], models: Sequence[vb.Model]) -> Calibration:
+    """What hidden annotators say of the confidence of these models, one for each draw."""
+    hidden = [bench.hidden for bench in benches]
+    sharpness = fit_sharpness(hidden, lambda power: _decoded(benches, models, power))
+    if hidden[0].rest.tagset.outside is None:
         return Calibration(sharpness)
-    return Calibration(sharpness, *fit_span_map(agreement, decoded.span_probability[agreement.found.start]))
+    decoded = _decoded(benches, models, sharpness)
+    each = [one.agreement(path) for one, path in zip(hidden, decoded, strict=True)]
+    stated = [path.span_probability[one.found.start] for one, path in zip(each, decoded, strict=True)]
+    return Calibration(sharpness, *fit_span_map(agreement_over(hidden, decoded), np.concatenate(stated)))
 
 
 def settings_left_open(values: Mapping[str, Any]) -> tuple[str, ...]:

@@ -33,6 +33,8 @@ __all__ = ["Accepted", "Consensus", "ConsensusSpan", "Result"]
 
 Floats = NDArray[np.float64]
 
+_DIGITS = 9  # of a probability: what comes after them is rounding
+
 
 class ConsensusSpan(NamedTuple):
     """Tokens ``start`` to ``end`` (excluded) are one span; ``confidence`` is the probability of exactly this span.
@@ -174,8 +176,8 @@ class Result:
     def accept(self, precision: float) -> Accepted:
         """Part the documents: those whose spans together meet an expected precision, and those for a person to see.
 
-        Documents are taken from the surest on, as many as will do. One without any span counts as one that is right if
-        it has none.
+        Documents are taken from the surest on, as many as will do; of those equally sure, all or none. One without any
+        span counts as one that is right if it has none.
 
         >>> import quorate
         >>> accepted = quorate.aggregate(quorate.sample()).accept(0.9)
@@ -193,9 +195,11 @@ class Result:
         count = np.array([max(len(one), 1) for one in spans], np.float64)
         sure = self.confidence
         right = np.array([sum(s.confidence for s in one) if one else sure[d] for d, one in enumerate(spans)])
-        order = np.argsort(-right / count, kind="stable")
-        expected = np.cumsum(right[order]) / np.cumsum(count[order])
-        enough = np.flatnonzero(expected >= precision)
+        mean = np.round(right / count, _DIGITS)
+        order = np.argsort(-mean, kind="stable")
+        expected = np.round(np.cumsum(right[order]) / np.cumsum(count[order]), _DIGITS)
+        last_alike = np.append(np.diff(mean[order]) != 0, True)
+        enough = np.flatnonzero(last_alike & (expected >= precision))
         n = int(enough[-1]) + 1 if len(enough) else 0
         return Accepted(
             sorted(order[:n].tolist()), sorted(order[n:].tolist()), float(expected[n - 1]) if n else math.nan

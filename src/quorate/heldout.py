@@ -13,14 +13,17 @@ the plain scheme every label is a span of one token.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from quorate.encode import Cells, Encoded
 from quorate.infer.engine import Decoded
+from quorate.lots import lots_of
+from quorate.pairs import are_among, document_of, pair_of_events, seen_pairs
 from quorate.tags import TagSet
 
 __all__ = [
@@ -28,13 +31,13 @@ __all__ = [
     "Habits",
     "Hidden",
     "Spans",
+    "agreement_over",
     "consensus_spans",
-    "document_of",
+    "draws",
     "hide",
     "joined",
     "marked_spans",
     "only_documents",
-    "seen_pairs",
     "without",
 ]
 
@@ -42,10 +45,13 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 _SHARE = 0.5  # of the documents that can spare an annotator
-_ONE_OF = 5  # annotators of such a document is hidden, and never fewer than one
+_ONE_OF = 5  # of a document's annotators one in so many is hidden, and never fewer than one
 _MOST_DOCUMENTS = 20_000  # beyond this, more hidden documents say nothing new
+_SPANS_WANTED = 2_000  # hidden spans by which a share is known to within a point; draws go on until there are as many
+_MOST_DRAWS = 4
 _HABIT_PRIOR = 3.0  # spans by which an annotator's habit is drawn to everybody's
 _TINY = 1e-9
+_DIGITS = 9  # of a score: what comes after them is rounding
 
 
 class Spans(NamedTuple):
@@ -162,9 +168,10 @@ class Habits(NamedTuple):
 class Agreement(NamedTuple):
     """What a consensus and hidden annotators have in common.
 
-    ``table [6, D]``: of each document, spans matched, spans hidden, matches expected of a perfect consensus; then the
-    shares of the consensus's spans and of the hidden ones that overlap, and the share expected. ``found`` are the
-    consensus's spans in these documents, whether each ``matched``, and how likely a true one would (``expected``).
+    ``table [6, D]``: of each document of the sample (over several draws: of the corpus), spans matched, spans hidden,
+    matches expected of a perfect consensus; then the shares of the consensus's spans and of the hidden ones that
+    overlap, and the share expected. ``found`` are the consensus's spans in these documents, whether each ``matched``,
+    and how likely a true one would (``expected``).
     """
 
     table: Floats
@@ -174,13 +181,30 @@ class Agreement(NamedTuple):
 
     @property
     def f1(self) -> float:
-        """The mean of the strict and the relaxed score."""
-        return float(_f1(self.table.sum(axis=1)))
+        """The mean of the strict and the relaxed score, without the digits that hang on the order of adding up."""
+        return round(float(_f1(self.table.sum(axis=1))), _DIGITS)
 
     def gain_over(self, other: Agreement) -> tuple[float, float]:
         """How much more this one scores than another on the same documents, and the standard error of that."""
         differences = _influence(self.table) - _influence(other.table)
-        return self.f1 - other.f1, float(np.sqrt((differences**2).sum()))
+        error = float(np.sqrt((differences**2).sum()))
+        return round(self.f1 - other.f1, _DIGITS), round(error, _DIGITS)
+
+
+def agreement_over(hidden: Sequence[Hidden], decoded: Sequence[Decoded]) -> Agreement:
+    """The agreement of all draws together; a document that was drawn several times is one document."""
+    n_docs = hidden[0].rest.n_docs
+    table = np.zeros((6, n_docs))
+    each = [one.agreement(path) for one, path in zip(hidden, decoded, strict=True)]
+    for one, agreement in zip(hidden, each, strict=True):
+        table[:, one.documents] += agreement.table
+    found, matched, expected = zip(*((one.found, one.matched, one.expected) for one in each), strict=True)
+    return Agreement(
+        table,
+        Spans(*(np.concatenate(column) for column in zip(*found, strict=True))),
+        np.concatenate(matched),
+        np.concatenate(expected),
+    )
 
 
 def _influence(table: Floats) -> Floats:
@@ -199,11 +223,31 @@ def _f1(sums: Floats) -> Floats:
     return np.asarray((strict + relaxed) / 2)
 
 
-def hide(encoded: Encoded, *, known: NDArray[np.int32] | None = None, seed: int = 0) -> Hidden | None:
+def draws(encoded: Encoded, *, known: NDArray[np.int32] | None = None, seed: int = 0) -> list[Hidden]:
+    """As many draws of hidden annotators as a small corpus needs, one for a large one; empty if none can be spared.
+
+    Each hides others than those before, and none of them hangs on annotators' names or the order of documents.
+
+    >>> import quorate
+    >>> corpus = quorate.sample()
+    >>> len(draws(quorate.encode.encode(corpus, corpus.tagset())))
+    4
+    """
+    first = hide(encoded, known=known, seed=seed)
+    if first is None:
+        return []
+    documents, annotators = np.bincount(seen_pairs(encoded)[0])[first.documents], np.bincount(first.document)
+    different = 2 * int((documents // annotators).max())  # in either half of the documents, each annotator once
+    wanted = -(-_SPANS_WANTED // max(len(first.spans.start), 1))
+    more = range(1, min(wanted, different, _MOST_DRAWS))
+    return [first, *(one for n in more if (one := hide(encoded, known=known, seed=seed, draw=n)) is not None)]
+
+
+def hide(encoded: Encoded, *, known: NDArray[np.int32] | None = None, seed: int = 0, draw: int = 0) -> Hidden | None:
     """Hide one annotator in five, at least one, in half of the documents that can spare one; ``None``: none can.
 
     A document can spare an annotator if it has three, or two where hardly any document has three. Documents with known
-    labels stay whole.
+    labels stay whole. ``draw`` takes the halves of the documents in turn, and then the next of their annotators.
 
     >>> import quorate
     >>> corpus = quorate.sample()
@@ -223,19 +267,21 @@ def hide(encoded: Encoded, *, known: NDArray[np.int32] | None = None, seed: int 
     able = np.flatnonzero(can_spare)
     if not len(able):
         return None
-    rng = np.random.default_rng(seed)
+    lots = lots_of(encoded, seed)
     size = min(max(1, int(_SHARE * len(able))), _MOST_DOCUMENTS)
-    chosen = np.sort(rng.choice(able, size, replace=False))
-    lot = rng.random(len(seen_doc))
+    by_lot = able[np.argsort(lots.document[able], kind="stable")]
+    chosen = np.sort(by_lot[-size:] if draw % 2 else by_lot[:size])
     _, in_chosen = _joined(chosen, seen_doc, encoded.n_docs)
-    order = in_chosen[np.lexsort((lot[in_chosen], seen_doc[in_chosen]))]
-    how_many = np.maximum(per_doc[chosen] // _ONE_OF, 1)
-    rank = np.arange(len(order)) - np.repeat(np.cumsum(per_doc[chosen]) - per_doc[chosen], per_doc[chosen])
-    drawn = np.sort(order[rank < np.repeat(how_many, per_doc[chosen])])
+    order = in_chosen[np.lexsort((lots.pair[in_chosen], seen_doc[in_chosen]))]
+    people = per_doc[chosen]
+    how_many = np.maximum(people // _ONE_OF, 1)
+    rank = np.arange(len(order)) - np.repeat(np.cumsum(people) - people, people)
+    turn = (rank - np.repeat(draw // 2 * how_many, people)) % np.repeat(people, people)
+    drawn = np.sort(order[turn < np.repeat(how_many, people)])
     document, hidden_who = seen_doc[drawn], seen_by[drawn]
 
     pair = document * K + hidden_who  # ascending
-    gone = _is_in(_pair_of_events(encoded), pair, K * encoded.n_docs)
+    gone = are_among(pair_of_events(encoded), pair, K * encoded.n_docs)
     spans = marked_spans(encoded)
     span_pair = document_of(encoded, spans.start) * K + spans.who
     was_hidden = np.isin(span_pair, pair)
@@ -271,11 +317,6 @@ def _joined(one: Integers, other: Integers, n: int) -> tuple[Integers, Integers]
     return place, first[one[place]] + rank
 
 
-def document_of(encoded: Encoded, token: NDArray[np.integer]) -> Integers:
-    """The document of each token."""
-    return np.asarray(np.searchsorted(encoded.doc_start, token, side="right") - 1)
-
-
 def _sure(encoded: Encoded) -> NDArray[np.bool_]:
     """Events that say one label: of someone who gave probabilities, those above a half."""
     if encoded.event_weight is None:
@@ -293,43 +334,6 @@ def without(encoded: Encoded, gone: NDArray[np.bool_]) -> Encoded:
         event_cell=encoded.event_cell[kept],
         event_weight=None if encoded.event_weight is None else encoded.event_weight[kept],
     )
-
-
-# A large corpus has many events: what is said of each is kept in short numbers, and pairs are looked up, not sorted.
-
-
-def _pair_of_events(encoded: Encoded) -> NDArray[np.integer]:
-    """For every event one number for its document and annotator, document·K + annotator: ascending by document."""
-    K, D = len(encoded.annotators), encoded.n_docs
-    short = np.int32 if K * D < 1 << 31 else np.int64
-    first = np.arange(D) * K
-    pair: NDArray[Any] = np.repeat(first.astype(short), np.diff(encoded.event_start[encoded.doc_start]))
-    pair += encoded.cells.annotator.astype(short)[encoded.event_cell]
-    return pair
-
-
-def seen_pairs(encoded: Encoded) -> tuple[Integers, Integers]:
-    """Who labelled something in which document: documents, ascending, and annotators."""
-    K = len(encoded.annotators)
-    return np.divmod(_distinct(_pair_of_events(encoded), K * encoded.n_docs), max(K, 1))
-
-
-def _distinct(numbers: NDArray[np.integer], end: int) -> Integers:
-    """The numbers below ``end`` that occur, ascending."""
-    if end > max(4 * len(numbers), 1 << 20):
-        return np.unique(numbers).astype(np.int64)
-    occurs = np.zeros(end, np.bool_)
-    occurs[numbers] = True
-    return np.flatnonzero(occurs)
-
-
-def _is_in(numbers: NDArray[np.integer], wanted: Integers, end: int) -> NDArray[np.bool_]:
-    """Whether each of the numbers below ``end`` is among those wanted."""
-    if end > max(4 * len(numbers), 1 << 20):
-        return np.isin(numbers, wanted)
-    chosen = np.zeros(end, np.bool_)
-    chosen[wanted] = True
-    return np.asarray(chosen[numbers])
 
 
 def only_documents(encoded: Encoded, documents: Integers) -> Encoded:

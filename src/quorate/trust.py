@@ -67,16 +67,21 @@ AS_STATED = Calibration()
 """No calibration: probabilities as the model states them."""
 
 
-def fit_sharpness(hidden: Hidden, decode: Callable[[float], Decoded]) -> float:
-    """The power at which a consensus on the rest predicts the hidden labels best; ``decode`` gives it for a power."""
+def fit_sharpness(hidden: Sequence[Hidden], decode: Callable[[float], Sequence[Decoded]]) -> float:
+    """The power at which a consensus on the rest predicts the hidden labels best; ``decode`` gives it for a power.
+
+    There may be several draws of hidden annotators, and then a consensus for each.
+    """
 
     from scipy.optimize import minimize_scalar  # slow to load, and needed only where settings are chosen
 
-    tokens = [hidden.token[hidden.label == label] for label in range(len(hidden.sample.tagset.labels))]
+    labels = range(len(hidden[0].sample.tagset.labels))
+    tokens = [[one.token[one.label == label] for one in hidden] for label in labels]
 
     def loss(log_power: float) -> float:
-        posterior = decode(float(np.exp(log_power))).posterior
-        return -_log_likelihood([np.ascontiguousarray(posterior[here].T) for here in tokens])
+        posteriors = [decoded.posterior for decoded in decode(float(np.exp(log_power)))]
+        given = [[posterior[at] for posterior, at in zip(posteriors, here, strict=True)] for here in tokens]
+        return -_log_likelihood([np.ascontiguousarray(np.concatenate(here).T) for here in given])
 
     found = minimize_scalar(
         loss,

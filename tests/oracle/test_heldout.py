@@ -112,16 +112,28 @@ def test_habits_by_loops(corpus: Corpus) -> None:
 
 def test_a_perfect_consensus_scores_near_one_even_where_annotators_are_silent() -> None:
     corpus = crowds.rules(300)
-    encoded = encode(corpus, corpus.tagset())
-    hidden = heldout.hide(encoded)
-    assert hidden is not None
-    right = by_gold(hidden, corpus)
-    nothing = right._replace(path=np.zeros_like(right.path), span_end=np.zeros_like(right.span_end))
-    assert hidden.agreement(right).f1 > 0.75
-    assert hidden.agreement(nothing).f1 == 0.0
-    votes = hidden.agreement(majority(hidden.sample).decoded)
-    gain, error = hidden.agreement(right).gain_over(votes)
+    hidden = heldout.draws(encode(corpus, corpus.tagset()))
+    gold = [by_gold(one, corpus) for one in hidden]
+    right = heldout.agreement_over(hidden, gold)
+    nothing = [one._replace(path=np.zeros_like(one.path), span_end=np.zeros_like(one.span_end)) for one in gold]
+    assert right.f1 > 0.7  # 0.77 on average over draws, ± 0.03
+    assert heldout.agreement_over(hidden, nothing).f1 == 0.0
+    votes = heldout.agreement_over(hidden, [majority(one.sample).decoded for one in hidden])
+    gain, error = right.gain_over(votes)
     assert gain > 5 * error > 0
+
+
+def test_a_document_that_was_drawn_twice_is_one_document(corpus: Corpus) -> None:
+    hidden = heldout.draws(encode(corpus, corpus.tagset()))
+    decoded = [majority(one.sample).decoded for one in hidden]
+    table = np.zeros((6, len(corpus)))
+    for one, votes in zip(hidden, decoded, strict=True):
+        for column, document in zip(one.agreement(votes).table.T, one.documents, strict=True):
+            table[:, document] += column
+    together = heldout.agreement_over(hidden, decoded)
+    np.testing.assert_allclose(together.table, table)
+    assert len(together.found.start) == len(together.matched) == len(together.expected)
+    assert together.matched.sum() == pytest.approx(table[0].sum())
 
 
 def by_gold(hidden: heldout.Hidden, corpus: Corpus) -> Decoded:

@@ -41,6 +41,8 @@ LAYERS = [
     ["formats.registry", "formats.consensus_book"],
     ["formats"],
     ["encode"],
+    ["pairs"],
+    ["lots"],
     ["infer.cores", "infer.simd", "infer.single", "infer.distinct", "infer.gain", "infer.compiled"],
     ["infer.special"],
     ["infer.dirichlet", "infer.layout", "infer.condense", "infer.gamma_kernels"],
