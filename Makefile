@@ -34,7 +34,7 @@ $(VENV)/.ready-dev: $(VENV)/.ready
 	touch $@
 
 paper: $(VENV)/.ready-dev
-	$(BIN)/python benchmarks/paper.py -o docs/paper.md
+	$(BIN)/python benchmarks/paper.py --test -o docs/paper.md
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist

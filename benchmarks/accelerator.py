@@ -1,4 +1,4 @@
-"""Passes of bsc-seq on an accelerator: ``python benchmarks/accelerator.py [tokens] [annotators per document]``.
+"""Passes of bsc-seq on an accelerator: ``python benchmarks/accelerator.py [TOKENS] [PER_DOCUMENT]``.
 
 Needs NumPy, SciPy and JAX alone. The crowd is simulated as arrays: documents of 10 to 40 tokens, 9 labels, 500
 annotators. Tags are compared with those that NumPy finds in log space, in float64, with the parameters of the same fit;
@@ -7,13 +7,13 @@ on a smaller corpus, with those of a whole fit in float64.
 
 from __future__ import annotations
 
-import sys
 import time
 
 import numpy as np
 from numpy.typing import NDArray
 
 import arrays
+import options
 from quorate.encode import Encoded
 from quorate.infer import plain, vb
 from quorate.infer.dirichlet import log_mean
@@ -77,9 +77,13 @@ def paths(
 
 
 def main() -> None:
+    parser = options.parser_of(__doc__)
+    parser.add_argument("tokens", type=int, nargs="?", default=20_000_000, help="about so many tokens")
+    parser.add_argument("per_document", type=int, nargs="?", default=5, help="annotators of each document")
+    given = parser.parse_args()
     import jax
 
-    n_tokens, per_document = (int(sys.argv[1]) if len(sys.argv) > 1 else 20_000_000), 5
+    n_tokens, per_document = given.tokens, given.per_document
     print(f"accelerator: {jax.devices()[0].device_kind}, JAX {jax.__version__}", flush=True)
 
     small = arrays.simulated(20_000, per_document, seed=1)

@@ -1,6 +1,7 @@
-"""What each part of the automatic settings is worth: ``python benchmarks/accuracy.py``.
+"""What each part of the automatic settings is worth: ``python benchmarks/accuracy.py --test``.
 
-Prints the tables of docs/accuracy.md; no gold is read in fitting. With a word it prints something else:
+Prints the tables of docs/accuracy.md; no gold is read in fitting. Without --test it shows dev alone. With a word it
+prints something else:
 
 - ``shapes``: the simulated crowds of the tests;
 - ``groups``: what certificates expect against what is right, by groups of documents; with a tagger: ``groups crf``;
@@ -12,12 +13,15 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from scipy.stats import spearmanr
 
+import options
 import quorate
 from quorate import Corpus, Result, score
 from quorate.automatic import CHOSEN, choose
@@ -56,8 +60,19 @@ SHAPES = (
 
 
 def main() -> None:
-    what, *more = sys.argv[1:] or ["parts"]
-    {"parts": ablation, "shapes": shapes, "groups": groups, "judge": judge, "cost": cost}[what](*more)
+    parser = options.scores_splits(options.parser_of(__doc__))
+    parser.add_argument("what", nargs="?", choices=["parts", "shapes", "groups", "judge", "cost"], default="parts")
+    parser.add_argument("tagger", nargs="?", choices=["crf", "context"], help="for groups")
+    given = parser.parse_args()
+    splits = ["dev", "test"] if given.test else ["dev"]
+    work: dict[str, Callable[[], None]] = {
+        "parts": partial(ablation, splits),
+        "shapes": shapes,
+        "groups": partial(groups, splits, given.tagger),
+        "judge": judge,
+        "cost": cost,
+    }
+    work[given.what]()
 
 
 def simulated(name: str) -> Corpus:
@@ -69,10 +84,15 @@ def simulated(name: str) -> Corpus:
     return made
 
 
-def ablation() -> None:
-    print("| | NER dev strict / CEE | NER test strict / CEE / ECE | PICO dev relaxed / strict / CEE | ", end="")
-    print("PICO test relaxed / strict / CEE / ECE | s |")
-    print("|---|---|---|---|---|---|")
+def ablation(splits: list[str]) -> None:
+    f1s = {"NER": "strict", "PICO": "relaxed / strict"}
+    heads = [
+        f"{crowd} {split} {f1} / CEE" + (" / ECE" if split == "test" else "")
+        for crowd, f1 in f1s.items()
+        for split in splits
+    ]
+    print(f"| | {' | '.join(heads)} | s |")
+    print("|---" * (len(heads) + 2) + "|")
     crowds = {name: quorate.read(DATA / f"{name}.jsonl.gz") for name in ("ner", "pico")}
     for name, settings in PARTS.items():
         cells = []
@@ -81,7 +101,7 @@ def ablation() -> None:
             began = time.perf_counter()
             result = quorate.aggregate(corpus, **settings)
             seconds.append(f"{time.perf_counter() - began:.0f}")
-            for split in ("dev", "test"):
+            for split in splits:
                 strict, relaxed, entropy, calibration = scores(result, split)
                 f1 = f"{strict:.1f}" if crowd == "ner" else f"{relaxed:.1f} / {strict:.1f}"
                 cells.append(f"{f1} / {entropy:.2f}" + (f" / {calibration:.3f}" if split == "test" else ""))
@@ -153,7 +173,7 @@ def cost() -> None:
         prepared = prepare(quorate.read(DATA / f"{name}.jsonl.gz"), None, Invalid.REPAIR)
         model = quorate.BSC(annotator="seq", max_passes=20, tolerance=0.0)
         seconds = []
-        for work in (lambda: choose(prepared, Settings(), CHOSEN), lambda: model.fit(prepared.corpus)):
+        for work in (partial(choose, prepared, Settings(), CHOSEN), partial(model.fit, prepared.corpus)):
             work()
             runs = []
             for _ in range(3):
@@ -168,8 +188,8 @@ def cost() -> None:
         )
 
 
-def groups(tagger: str | None = None) -> None:
-    """Documents in four groups by the confidence of their spans: expected and actual precision, dev and test."""
+def groups(splits: list[str], tagger: str | None) -> None:
+    """Documents in four groups by the confidence of their spans: expected and actual precision."""
     for name in ("ner", "pico"):
         corpus = quorate.read(DATA / f"{name}.jsonl.gz")
         result = quorate.aggregate(corpus, tagger=tagger)
@@ -178,15 +198,16 @@ def groups(tagger: str | None = None) -> None:
             "| split | F1 | precision expected / actual, least sure quarter of documents | 2nd | 3rd | surest | all |"
         )
         print("|---|---|---|---|---|---|---|")
-        for split in ("dev", "test"):
+        for split in splits:
             print(f"| {split} | {group_row(result, corpus, split)} |", flush=True)
         for level in (0.8, 0.9, 0.95):
             accepted = result.accept(level)
-            rows = [span_rows(result, d) for d in accepted.documents if corpus[d].gold is not None]
+            scored = [d for d in accepted.documents if corpus[d].split in splits and corpus[d].gold is not None]
+            rows = [span_rows(result, d) for d in scored]
             right = [hit for row in rows for _, hit in row]
             share = len(accepted.documents) / len(corpus)
-            actual = f"{np.mean(right):.3f}" if right else "–"
-            print(f"\n`--accept {level}`: {100 * share:.0f} % of documents, precision {actual} on those with gold")
+            actual = f"{np.mean(right):.3f} on {' and '.join(splits)}" if right else "–"
+            print(f"\n`--accept {level}`: {100 * share:.0f} % of documents, precision {actual}")
 
 
 def span_rows(result: Result, d: int) -> list[tuple[float, bool]]:

@@ -1,14 +1,15 @@
 """The active-learning experiment of the paper on NER: every method by least confidence, then our strategies.
 
-Runs are kept in a file as they end, so that it can be interrupted and goes on: ``benchmarks/active.py runs.jsonl``.
-Repeats are added to all a few at a time, so that what there is at any time can be compared.
+``python benchmarks/active.py runs.jsonl --test`` runs what docs/active-learning.md shows; without --test runs are
+scored on dev. Runs are kept in the file as they end, so that it can be interrupted and goes on. Repeats are added to
+all a few at a time, so that what there is at any time can be compared.
 """
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
+import options
 import quorate
 from quorate.active import Plan, simulate_active
 
@@ -22,7 +23,11 @@ PARTS = [
 ]
 
 
-def main(results: str) -> None:
+def main() -> None:
+    parser = options.scores_splits(options.parser_of(__doc__))
+    parser.add_argument("results", metavar="FILE", help="where runs are kept: one file for dev, another for test")
+    given = parser.parse_args()
+    split = "test" if given.test else "dev"
     corpus = quorate.read(DATA)
 
     def told(done: int, total: int, note: str) -> None:
@@ -31,9 +36,16 @@ def main(results: str) -> None:
     for repeats in (2, 4, 6, 8, 10):
         for methods, strategies in PARTS:
             simulate_active(
-                corpus, methods, strategies, repeats=repeats, plan=PLAN, split="test", results=results, progress=told
+                corpus,
+                methods,
+                strategies,
+                repeats=repeats,
+                plan=PLAN,
+                split=split,
+                results=given.results,
+                progress=told,
             )
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main()

@@ -1,4 +1,4 @@
-"""Time and memory of the core: ``python benchmarks/core.py [ner pico sparse]``.
+"""Time and memory of the core: ``python benchmarks/core.py [ner] [pico] [sparse]``.
 
 Reads the real crowds beside the checkout (../shared/data) where they are; the sparse corpus is simulated. Every figure
 is of one run on this machine, the least of several: compare figures of one run with each other.
@@ -16,16 +16,20 @@ from pathlib import Path
 
 import numpy as np
 
+import options
 import quorate
 from quorate.api import BSC
 from quorate.encode import encode
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
+CROWDS = ("ner", "pico", "sparse")
 
 
 def main() -> None:
-    wanted = sys.argv[1:] or ["ner", "pico", "sparse"]
-    for name in wanted:
+    parser = options.parser_of(__doc__)
+    parser.add_argument("crowds", nargs="*", choices=[*CROWDS, "all"], default="all")
+    wanted = parser.parse_args().crowds
+    for name in CROWDS if "all" in wanted else wanted:
         if name == "sparse":
             sparse()
         elif (DATA / f"{name}.jsonl.gz").exists():
@@ -56,14 +60,14 @@ def real(path: Path) -> None:
     tags, votes = BSC(max_passes=1).fit(corpus).result_.tags, quorate.aggregate(corpus, "mv").tags
     print(f"{name}: strict F1 of all {len(corpus):,} documents {best_of_five(tags, votes):.3f} s")
     commands = {"bsc-seq": ("--method", "bsc-seq"), "default (auto)": ()}
-    for what, options in commands.items():
-        command(path, *options)  # what it needs is compiled, and in the file cache
-        runs = [command(path, *options) for _ in range(3)]
+    for what, flags in commands.items():
+        command(path, *flags)  # what it needs is compiled, and in the file cache
+        runs = [command(path, *flags) for _ in range(3)]
         warm, cpu, peak = (min(figures) for figures in zip(*runs, strict=True))
         print(f"{name}: whole command, {what}, {warm:.2f} s ({cpu:.2f} s of CPU), peak {peak:.0f} MB")
         if what == "bsc-seq":
             with tempfile.TemporaryDirectory() as cache:
-                cold = command(path, *options, cache=cache)[0]
+                cold = command(path, *flags, cache=cache)[0]
             print(f"{name}: whole command, {what}, with nothing compiled {cold:.2f} s ({cold - warm:.2f} s more)")
 
 
@@ -77,7 +81,7 @@ def best_of_five(tags: list[list[str]], gold: list[list[str]]) -> float:
     return min(seconds)
 
 
-def command(path: Path, *options: str, cache: str | None = None) -> tuple[float, float, float]:
+def command(path: Path, *flags: str, cache: str | None = None) -> tuple[float, float, float]:
     """Seconds, seconds of CPU and peak megabytes of ``quorate aggregate`` as people run it."""
     code = (
         f"import sys; sys.path.append({str(Path(__file__).parent)!r})\n"
@@ -88,7 +92,7 @@ def command(path: Path, *options: str, cache: str | None = None) -> tuple[float,
     environment = os.environ | ({"NUMBA_CACHE_DIR": cache} if cache else {})
     environment.pop("PYTHONDONTWRITEBYTECODE", None)  # an installed package has its bytecode
     with tempfile.TemporaryDirectory() as folder:
-        arguments = ["aggregate", str(path), *options, "-o", f"{folder}/out.jsonl", "-q"]
+        arguments = ["aggregate", str(path), *flags, "-o", f"{folder}/out.jsonl", "-q"]
         began, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
         run = subprocess.run(
             [sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=True, env=environment

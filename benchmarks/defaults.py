@@ -1,15 +1,15 @@
 """The neighbourhood of the default settings on the dev splits: ``python benchmarks/defaults.py``.
 
-Prints the table of docs/settings.md. With the word ``test`` it prints the defaults alone, on the test splits: settings
-are not to be compared there. No gold is read in fitting.
+Prints the table of docs/settings.md. With --test it prints the defaults alone, on the test splits: settings are not to
+be compared there. No gold is read in fitting.
 """
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any
 
+import options
 import quorate
 from quorate import score
 
@@ -34,10 +34,11 @@ VARIANTS: list[dict[str, Any]] = [
 
 
 def main() -> None:
+    given = options.scores_splits(options.parser_of(__doc__)).parse_args()
     crowds = {name: quorate.read(DATA / f"{name}.jsonl.gz") for name in ("ner", "pico")}
     print("| setting | NER strict F1 | NER CEE | PICO relaxed F1 | PICO strict F1 | PICO CEE |")
     print("|---|---|---|---|---|---|")
-    split = "test" if "test" in sys.argv else "dev"
+    split = "test" if given.test else "dev"
     for variant in VARIANTS if split == "dev" else [{}]:
         name = ", ".join(f"`{key}` {value}" for key, value in variant.items()) or "the defaults"
         ner, pico = (scores(corpus, variant, split) for corpus in crowds.values())

@@ -12,6 +12,8 @@ import tempfile
 import time
 from pathlib import Path
 
+import options
+
 MOST_SECONDS, MOST_BYTES = 60.0, 1 << 30
 WORDS = [
     "the",
@@ -107,23 +109,23 @@ def measure(path: str) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = options.parser_of(__doc__)
     parser.add_argument("--megabytes", type=int, default=200)
     parser.add_argument("--measure", help=argparse.SUPPRESS)
-    options = parser.parse_args()
-    if options.measure:
-        measure(options.measure)
+    given = parser.parse_args()
+    if given.measure:
+        measure(given.measure)
         return
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "export.json")
-        write_export(path, options.megabytes * 1_000_000)
+        write_export(path, given.megabytes * 1_000_000)
         size = path.stat().st_size
         command = [sys.executable, __file__, "--measure", str(path)]
         found = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
     print(f"Label Studio export of {size / 1e6:.0f} MB, {found['documents']:,} tasks, {found['tokens']:,} tokens:")
     print(f"{found['cpu']:.1f} s of one core ({found['seconds']:.1f} s by the clock), at most {MOST_SECONDS:.0f} s")
     print(f"peak {found['peak'] / (1 << 20):.0f} MiB, at most {MOST_BYTES / (1 << 20):.0f} MiB")
-    if options.megabytes <= 200 and (found["cpu"] > MOST_SECONDS or found["peak"] > MOST_BYTES):
+    if given.megabytes <= 200 and (found["cpu"] > MOST_SECONDS or found["peak"] > MOST_BYTES):
         sys.exit("too slow, or too much memory")
 
 

@@ -1,7 +1,10 @@
-"""The paper's three tables on the real crowds, beside its figures: ``python benchmarks/paper.py -o docs/paper.md``.
+"""The paper's three tables on the real crowds, beside its figures.
+
+``python benchmarks/paper.py --test -o docs/paper.md`` makes the page of the docs; without --test it is dev that is
+scored, though the paper's figures are of test.
 
 Reads the crowds beside the checkout (../shared/data); ``quorate datasets convert`` makes such files from the published
-archives. Every method is fitted on all documents, without gold; only test gold is scored against.
+archives. Every method is fitted on all documents, without gold.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+import options
 import quorate
 from quorate import score
 from quorate.comparison import Answers, Scores, score_answers, scored_positions
@@ -106,15 +110,21 @@ PAPER_DATA = {
 
 
 def main() -> None:
+    parser = options.scores_splits(options.parser_of(__doc__))
+    parser.add_argument("-o", "--output", metavar="FILE", default="-", help="where the page goes")
+    given = parser.parse_args()
+    split = "test" if given.test else "dev"
     missing = [name for name in PAPER_SCORES if not (DATA / f"{name}.jsonl.gz").exists()]
     if missing:
         sys.exit(f"{DATA}: no {', '.join(missing)}.jsonl.gz (make them with: quorate datasets convert)")
     corpora = {name: quorate.read(DATA / f"{name}.jsonl.gz") for name in PAPER_SCORES}
     results: dict[tuple[str, str, str], quorate.Result] = {}
-    text = [HEAD.format(date=datetime.date.today(), version=quorate.__version__), *data_table(corpora)]
+    command = f"python benchmarks/paper.py{' --test' if given.test else ''} -o docs/paper.md"
+    head = HEAD.format(command=command, split=split, date=datetime.date.today(), version=quorate.__version__)
+    text = [head, *data_table(corpora)]
     scores: dict[tuple[str, str, str], Scores] = {}
     for name, corpus in corpora.items():
-        chosen = scored_positions(corpus, "test")
+        chosen = scored_positions(corpus, split)
         for method, settings in METHODS.items():
             for variant, extra in VARIANTS.items():
                 if extra and not method.startswith("bsc"):  # only these are tempered
@@ -124,19 +134,18 @@ def main() -> None:
                 scores[name, method, variant] = score_answers(Answers.of(result, chosen))
                 if method == "bsc-seq" and variant == "defaults":
                     results[name, method, variant] = result
-    text += score_tables(scores) + error_tables(scores) + calibration_tables(corpora, results)
-    output = sys.argv[sys.argv.index("-o") + 1] if "-o" in sys.argv else "-"
-    with written_whole(output) as stream:
+    text += score_tables(scores) + error_tables(scores) + calibration_tables(corpora, results, split)
+    with written_whole(given.output) as stream:
         stream.write(("\n".join(text) + "\n").encode())
 
 
 HEAD = """# The paper's tables
 
 Simpson and Gurevych (2019), Tables 1 to 3, on the two of its three crowds that can be had, beside its figures. Made by
-`python benchmarks/paper.py -o docs/paper.md` on {date}, quorate {version}, seed none, two cores.
+`{command}` on {date}, quorate {version}, seed none, two cores.
 
 The third set, ARG, is not published with its expert labels, so that it cannot be scored here; who has it can load it
-as JSONL ([formats](formats.md)). All methods are fitted on every document without gold; the test split is scored.
+as JSONL ([formats](formats.md)). All methods are fitted on every document without gold; the {split} split is scored.
 Settings are quorate's defaults, chosen on the dev splits, though not without looks at test ([settings](settings.md));
 *untempered* is `temper` 1 and `epsilon0` 10, closer to the paper, which tuned its priors on dev for each method. As in
 the paper, methods without transitions (`notrans` is its "\\T") take each token's most probable label (`--decode
@@ -219,21 +228,21 @@ def _count(value: float) -> str:
 
 
 def calibration_tables(
-    corpora: dict[str, quorate.Corpus], results: dict[tuple[str, str, str], quorate.Result]
+    corpora: dict[str, quorate.Corpus], results: dict[tuple[str, str, str], quorate.Result], split: str
 ) -> list[str]:
     """How far the confidence of the default method can be trusted: by token, span and document."""
     lines = [
         "",
         "## How far to trust the confidence",
         "",
-        "`bsc-seq`, defaults, test split: mean confidence against the share that is right.",
+        f"`bsc-seq`, defaults, {split} split: mean confidence against the share that is right.",
         "",
         "| data | of | how many | mean confidence | share right | calibration error |",
         "|---|---|---:|---:|---:|---:|",
     ]
     for name, corpus in corpora.items():
         result = results[name, "bsc-seq", "defaults"]
-        chosen = [result[position] for position in scored_positions(corpus, "test")]
+        chosen = [result[position] for position in scored_positions(corpus, split)]
         gold = [one.document.gold for one in chosen]
         kinds = {
             "tokens": score.token_reliability(

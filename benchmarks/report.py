@@ -9,6 +9,7 @@ import tempfile
 import time
 from pathlib import Path
 
+import options
 import quorate
 from quorate.report import write_report
 
@@ -16,6 +17,7 @@ DATA = Path(__file__).resolve().parents[2] / "shared" / "data" / "ner.jsonl.gz"
 
 
 def main() -> None:
+    options.parser_of(__doc__).parse_args()
     corpus = quorate.read(DATA)
     model = quorate.BSC().fit(corpus)
     with tempfile.TemporaryDirectory() as folder:

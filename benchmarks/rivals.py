@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import options
 import quorate
 from quorate.api import BSC, estimator, prepare
 from quorate.rivals import majority
@@ -24,6 +25,12 @@ DATA = Path(__file__).resolve().parents[2] / "shared" / "data" / "ner.jsonl.gz"
 
 
 def main() -> None:
+    options.parser_of(__doc__).parse_args()
+    compare()
+
+
+def compare() -> None:
+    """Every method that both have, and what the times are to each other."""
     if not DATA.exists():
         sys.exit(f"{DATA}: not found")
     try:

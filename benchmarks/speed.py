@@ -16,6 +16,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from numba import njit
 
 import arrays
 import core
+import options
 import rivals
 from quorate.corpus import Document
 from quorate.encode import Encoded
@@ -330,16 +332,15 @@ def main() -> None:
         "recursion": recursion,
         "growth": growth,
         "commands": commands,
-        "rivals": rivals.main,
+        "rivals": rivals.compare,
         "disk": disk,
     }
-    wanted = sys.argv[1:]
-    if "--plot" in wanted:
-        place = wanted.index("--plot")
-        plot = wanted[place + 1]
-        parts["growth"] = lambda: growth(plot)
-        del wanted[place : place + 2]
-    for name in wanted or parts:
+    parser = options.parser_of(__doc__)
+    parser.add_argument("parts", metavar="PART", nargs="*", choices=[*parts, "all"], default="all")
+    parser.add_argument("--plot", metavar="FILE", help="draw growth there, as SVG")
+    given = parser.parse_args()
+    parts["growth"] = partial(growth, given.plot)
+    for name in parts if "all" in given.parts else given.parts:
         parts[name]()
 
 

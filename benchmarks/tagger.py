@@ -1,14 +1,13 @@
-"""What a tagger in the loop adds, round by round: ``python benchmarks/tagger.py dev ner crf``.
+"""What a tagger in the loop adds, round by round: ``python benchmarks/tagger.py ner crf``.
 
-The words are what is scored (dev; or test, which shows dev, test and both together), a crowd (ner, pico or
-wikigold-rules) and a tagger (crf or context). Prints one row a round for docs/tagger.md. No gold is read in fitting.
-Settings are decided on dev; test is for reporting. ``python benchmarks/tagger.py hidden ner disjoint_batches``: whether
-annotators who were hidden can tell what one round of crf does to strict F1, on real crowds (dev) and simulated ones.
+Takes a crowd (ner, pico or wikigold-rules) and a tagger (crf or context). Prints one row a round for docs/tagger.md:
+dev, or with --test dev, test and both together. No gold is read in fitting.
+``python benchmarks/tagger.py disjoint_batches --hidden``: whether annotators who were hidden can tell what one round of
+the tagger crf does to strict F1, on a real crowd (dev) or a simulated one.
 """
 
 from __future__ import annotations
 
-import sys
 import time
 from pathlib import Path
 from typing import Any, Self
@@ -16,6 +15,7 @@ from typing import Any, Self
 import numpy as np
 
 import accuracy
+import options
 import quorate
 from quorate import score
 from quorate.api import BSC, DEFAULT_METHOD, METHODS
@@ -34,16 +34,22 @@ from quorate.tags import Invalid
 from quorate.teaching import ROUNDS, TAGGER, best_path, cross_fitted
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
-SPLITS: dict[str, list[tuple[str, ...]]] = {"dev": [("dev",)], "test": [("dev",), ("test",), ("dev", "test")]}
 
 
 def main() -> None:
-    if sys.argv[1] == "hidden":
-        for name in sys.argv[2:]:
-            judged_by_hidden(name)
-        return
-    scored, crowd, tagger = sys.argv[1:4]
-    splits = SPLITS[scored]
+    parser = options.scores_splits(options.parser_of(__doc__))
+    parser.add_argument("crowd", help="ner, pico or wikigold-rules; with --hidden also a crowd of tests/crowds.py")
+    parser.add_argument("tagger", nargs="?", choices=["crf", "context"], default="crf")
+    parser.add_argument("--hidden", action="store_true", help="whether hidden annotators can tell what it does")
+    given = parser.parse_args()
+    if given.hidden:
+        judged_by_hidden(given.crowd)
+    else:
+        rounds(given.crowd, given.tagger, [("dev",), ("test",), ("dev", "test")] if given.test else [("dev",)])
+
+
+def rounds(crowd: str, tagger: str, splits: list[tuple[str, ...]]) -> None:
+    """A row for each."""
     print(f"{crowd}, {tagger}")
     heads = [f"{' and '.join(names)}: {what}" for names in splits for what in ("strict", "relaxed", "CEE")]
     print(f"| round | {' | '.join(heads)} | CPU s |")

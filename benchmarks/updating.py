@@ -6,6 +6,7 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
+import options
 import quorate
 from quorate import Corpus
 
@@ -13,6 +14,7 @@ DATA = Path(__file__).resolve().parents[2] / "shared" / "data" / "ner.jsonl.gz"
 
 
 def main() -> None:
+    options.parser_of(__doc__).parse_args()
     corpus = quorate.read(DATA)
     documents = corpus.documents
     began = time.perf_counter()

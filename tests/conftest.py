@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 import quorate
+from processes import Start, started_here
 from quorate import Corpus
 
 REAL_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
@@ -32,3 +34,10 @@ def pico() -> Corpus:
 @pytest.fixture(scope="session")
 def sample() -> Corpus:
     return quorate.sample()
+
+
+@pytest.fixture
+def start() -> Iterator[Start]:
+    """Start a process that ends with the test, whatever becomes of it."""
+    with started_here() as start:
+        yield start

@@ -9,12 +9,17 @@ by lot, the same lot for all methods, except where the strategy itself names the
 from __future__ import annotations
 
 import multiprocessing
+import os
 import signal
+import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from itertools import product
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import NamedTuple
 
@@ -36,7 +41,7 @@ from quorate.automatic import choose, settings_left_open
 from quorate.comparison import scored_positions
 from quorate.corpus import Corpus
 from quorate.encode import Encoded
-from quorate.errors import InputError, SettingsError
+from quorate.errors import FitError, InputError, SettingsError
 from quorate.estimators import Prepared, prepare
 from quorate.heldout import consensus_spans, only_documents, without
 from quorate.infer import vb
@@ -214,10 +219,18 @@ def _runs(store: Store) -> dict[tuple[str, str, int], Run]:
 _of_this_process: _Pool | None = None
 
 
-def _begin(corpus: Corpus, split: str | None) -> None:
+def _begin(corpus: Corpus, split: str | None, open_end: Connection) -> None:
     global _of_this_process
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # an interrupt is for the process that started this one
+    threading.Thread(target=_end_with, args=(open_end,), daemon=True).start()
     _of_this_process = _Pool(corpus, split)
+
+
+def _end_with(open_end: Connection) -> None:
+    """End this process as soon as the other end is closed, be it on purpose or because that process is gone."""
+    with suppress(EOFError, OSError):
+        open_end.recv()
+    os._exit(1)
 
 
 def _run(method: str, strategy: str, repeat: int, plan: Plan) -> Run:
@@ -233,14 +246,24 @@ def _in_processes(
     workers: int,
     keep: Callable[[Run], None],
 ) -> None:
-    pool = ProcessPoolExecutor(
-        workers, multiprocessing.get_context("spawn"), initializer=_begin, initargs=(corpus, split)
-    )
+    context = multiprocessing.get_context("spawn")
+    theirs, ours = context.Pipe(duplex=False)
+    pool = ProcessPoolExecutor(workers, context, initializer=_begin, initargs=(corpus, split, theirs))
     try:
         for finished in as_completed([pool.submit(_run, *key, plan) for key in waiting]):
             keep(finished.result())
+    except BrokenProcessPool:
+        raise FitError(
+            "a process of the simulation ended before its time (if memory is short, take fewer jobs; a script calls "
+            'simulate_active under if __name__ == "__main__":)'
+        ) from None
+    except BaseException:
+        ours.close()  # what still runs is of no use
+        raise
     finally:
-        pool.shutdown(wait=False, cancel_futures=True)
+        pool.shutdown(wait=True, cancel_futures=True)
+        ours.close()
+        theirs.close()
 
 
 class _Learned(NamedTuple):

@@ -5,11 +5,17 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
 from tests.edges.running import Run
 
+from processes import Start
 from quorate import Corpus, Document
 from quorate.files import written_whole
 from quorate.formats.jsonl import write_corpus
@@ -156,3 +162,23 @@ def test_simulation_on_the_command_line(run: Run, crowd: str) -> None:
     code, _, err = run("simulate-active", crowd, "--figure", "curves.docx", *few)
     assert code == 2
     assert "not a figure's name" in err
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
+@pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_a_simulation_that_is_ended_leaves_no_process_behind(
+    start: Start, run: Run, crowd: str, sign: signal.Signals
+) -> None:
+    # Runs of many batches, so that the processes are in the middle of one.
+    many = ("--repeats", "100", "--initial", "20", "--batch", "1", "--methods", "bsc-cm", "--jobs", "2")
+    command = [sys.executable, "-m", "quorate", "simulate-active", crowd, *many, "--results", "runs.jsonl"]
+    process = start(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    until = time.monotonic() + 120
+    while process.poll() is None and time.monotonic() < until:
+        if Path("runs.jsonl").exists() and len(Path("runs.jsonl").read_text().splitlines()) > 1:
+            break
+        time.sleep(0.1)
+    process.send_signal(sign)
+    out, err = process.communicate(timeout=60)  # until all who hold its output are gone
+    assert process.returncode == (130 if sign is signal.SIGINT else -sign)
+    assert "Traceback" not in out + err

@@ -1,11 +1,13 @@
 """Sync with a real Label Studio server, and with a server that fails.
 
 The real one (package ``label-studio``, SQLite, loopback) lives in an environment of its own, which ``.ci/run``
-prepares; ``QUORATE_LABEL_STUDIO`` names the folder of that environment. Elsewhere those tests are skipped.
+prepares; ``QUORATE_LABEL_STUDIO`` names the folder of that environment. Elsewhere those tests are skipped; in CI they
+fail.
 """
 
 from __future__ import annotations
 
+import copy
 import http.cookiejar
 import json
 import os
@@ -25,6 +27,8 @@ from typing import Any
 
 import pytest
 
+from needs import missing
+from processes import Start, started_here
 from quorate import InputError, ServerError, SettingsError
 from quorate.label_studio import Client, sync
 
@@ -50,7 +54,7 @@ def free_port() -> int:
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     program = SERVER / "bin" / "label-studio"
     if not program.exists():
-        pytest.skip(f"no Label Studio server at {SERVER} (.ci/run prepares one, or set QUORATE_LABEL_STUDIO)")
+        missing(f"no Label Studio server at {SERVER}: .ci/run prepares one, or set QUORATE_LABEL_STUDIO")
     folder = tmp_path_factory.mktemp("label-studio")
     template = SERVER / "template.sqlite3"
     if template.exists():
@@ -66,19 +70,15 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         "NO_PROXY": "*",
     }
     command = [str(program), "start", "--no-browser", "--internal-host", "127.0.0.1", "--port", str(port)]
-    with (folder / "log").open("wb") as log:
-        process = subprocess.Popen(command, cwd=folder, env=os.environ | settings, stdout=log, stderr=log)
-        try:
-            url = f"http://127.0.0.1:{port}"
-            deadline = time.monotonic() + 300
-            while not answers(f"{url}/health"):
-                if process.poll() is not None or time.monotonic() > deadline:
-                    pytest.fail(f"the server did not start: {(folder / 'log').read_text()[-2000:]}")
-                time.sleep(0.5)
-            yield url
-        finally:
-            process.terminate()
-            process.wait(30)
+    with (folder / "log").open("wb") as log, started_here() as start:
+        process = start(command, cwd=folder, env=os.environ | settings, stdout=log, stderr=log)
+        url = f"http://127.0.0.1:{port}"
+        deadline = time.monotonic() + 300
+        while not answers(f"{url}/health"):
+            if process.poll() is not None or time.monotonic() > deadline:
+                pytest.fail(f"the server did not start: {(folder / 'log').read_text()[-2000:]}")
+            time.sleep(0.5)
+        yield url
 
 
 def answers(url: str) -> bool:
@@ -248,7 +248,7 @@ def test_the_command(people: list[Person], project: tuple[int, list[int]], serve
 class Pretence:
     """A small server that answers as told, and remembers what it was asked."""
 
-    def __init__(self, answer: Callable[[str, str, Any], tuple[int, Any]]) -> None:
+    def __init__(self, answer: Callable[[str, str, Any], tuple[int, Any]], port: int = 0) -> None:
         self.asked: list[tuple[str, str]] = []
         self.keys: set[str] = set()
         pretence = self
@@ -280,7 +280,7 @@ class Pretence:
             def log_message(self, format: str, *args: object) -> None:
                 pass
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
         self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
 
@@ -396,6 +396,35 @@ def test_a_fault_in_the_middle_leaves_every_task_with_one_prediction() -> None:
         done = sync(hurried(server.url)[0], 1)
     assert done is not None
     assert (done.changed, done.kept) == (1, 1)
+
+
+@pytest.mark.parametrize(("moved", "changed"), [(0.0049, 0), (-0.0049, 0), (0.0051, 2)])
+@pytest.mark.parametrize("of", ["task", "region"])
+def test_a_prediction_is_left_alone_until_a_score_has_moved_by_half_a_hundredth(
+    of: str, moved: float, changed: int
+) -> None:
+    world = World()
+    with Pretence(world.answer) as server:
+        sync(hurried(server.url)[0], 1)
+        for prediction in world.predictions.values():
+            (prediction if of == "task" else prediction["result"][0])["score"] += moved
+        before = copy.deepcopy(world.predictions)
+        done = sync(hurried(server.url)[0], 1)
+    assert done is not None
+    assert (done.changed, done.kept) == (changed, 2 - changed)
+    assert (world.predictions == before) is not bool(changed)
+
+
+def test_a_prediction_of_other_spans_is_changed_though_its_scores_are_the_same() -> None:
+    world = World()
+    with Pretence(world.answer) as server:
+        sync(hurried(server.url)[0], 1)
+        wanted = copy.deepcopy(world.predictions[1])
+        world.predictions[1]["result"][0]["value"]["end"] = 2
+        done = sync(hurried(server.url)[0], 1)
+    assert done is not None
+    assert (done.changed, done.kept) == (1, 1)
+    assert world.predictions[1] == wanted
 
 
 def test_the_project_shows_the_consensus_unless_it_shows_another_model() -> None:
@@ -566,12 +595,12 @@ def test_the_key_comes_from_the_environment_alone(monkeypatch: pytest.MonkeyPatc
     assert "no key (export LABEL_STUDIO_API_KEY=" in done.stderr
 
 
-def test_watching_syncs_again_and_ends_quietly() -> None:
+def test_watching_syncs_again_and_ends_quietly(start: Start) -> None:
     world = World()
     with Pretence(world.answer) as server:
         environment = os.environ | {"LABEL_STUDIO_API_KEY": "secret-key"}
         command = [sys.executable, "-m", "quorate", "label-studio", "sync", "--url", server.url, "--project", "1"]
-        process = subprocess.Popen(
+        process = start(
             [*command, "--watch", "0.2"], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
         deadline = time.monotonic() + 120
@@ -582,3 +611,43 @@ def test_watching_syncs_again_and_ends_quietly() -> None:
     assert server.asked.count(("GET", "/api/predictions/")) == 1  # nothing changed, so nothing was done again
     assert "Traceback" not in out + err
     assert "2 predictions created" in err
+
+
+def test_watching_goes_on_through_a_restart_of_the_server(start: Start, tmp_path: Path) -> None:
+    environment = os.environ | {"LABEL_STUDIO_API_KEY": "secret-key"}
+    world, log = World(), tmp_path / "log"
+
+    def until_it_says(what: str) -> None:
+        deadline = time.monotonic() + 120
+        while what not in log.read_text() and process.poll() is None and time.monotonic() < deadline:
+            time.sleep(0.1)
+        assert what in log.read_text()
+
+    with log.open("wb") as stream:
+        with Pretence(world.answer) as server:
+            command = [sys.executable, "-m", "quorate", "label-studio", "sync", "--url", server.url, "--project", "1"]
+            process = start([*command, "--watch", "0.2", "--attempts", "1"], env=environment, stderr=stream)
+            until_it_says("2 predictions created")
+        until_it_says("trying again in 0.4 s")
+        world.tasks[0]["annotations"] = world.tasks[0]["annotations"][1:]
+        with Pretence(world.answer, port=int(server.url.rpartition(":")[2])):
+            until_it_says("the server answers again")
+            process.send_signal(2)
+            process.wait(60)
+    lines = log.read_text().splitlines()
+    assert lines[1].startswith(f"quorate: {server.url}: no answer after 1 attempt: ")
+    assert lines[1].endswith("(is Label Studio running there?); trying again in 0.2 s")
+    assert any("1 changed" in line for line in lines)
+    assert "Traceback" not in log.read_text()
+    assert process.returncode == 130
+
+
+def test_watching_ends_where_the_key_is_refused(start: Start) -> None:
+    world = World({("GET", "export"): [200, 401]})
+    with Pretence(world.answer) as server:
+        environment = os.environ | {"LABEL_STUDIO_API_KEY": "secret-key"}
+        command = [sys.executable, "-m", "quorate", "label-studio", "sync", "--url", server.url, "--project", "1"]
+        process = start([*command, "--watch", "0.2"], env=environment, stderr=subprocess.PIPE, text=True)
+        _, err = process.communicate(timeout=120)
+    assert process.returncode == 2
+    assert "the key was refused" in err.splitlines()[-1]

@@ -1,4 +1,4 @@
-"""The report in a real browser: Chromium, driven by Playwright. Skipped, with a message, where either is missing."""
+"""The report in a real browser: Chromium, driven by Playwright. Skipped where either is missing, but not in CI."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import quorate
+from needs import missing
 from quorate import BSC, Corpus, Document
 from quorate.formats import read_known
 from quorate.report import write_report
@@ -26,10 +27,13 @@ _ATTACK = "<script>window.attacked = true</script><img src=x onerror='window.att
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
     program = next(filter(None, map(shutil.which, _BROWSERS)), None)
     if program is None:
-        pytest.skip("no Chromium on this machine (Debian: apt-get install chromium)")
+        missing("no Chromium on this machine; Debian: apt-get install chromium")
+    try:
+        from playwright import sync_api as playwright
+    except ImportError:
+        missing("playwright is not installed")
     with playwright.sync_playwright() as driver:
         as_root = hasattr(os, "geteuid") and os.geteuid() == 0
         browser = driver.chromium.launch(executable_path=program, args=["--no-sandbox"] if as_root else [])

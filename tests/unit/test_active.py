@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +14,7 @@ import quorate
 from crowds import sentences
 from quorate import BSC, Corpus, Document, score
 from quorate.active import Plan, _Labels, _Pool, simulate_active
-from quorate.errors import InputError, SettingsError
+from quorate.errors import FitError, InputError, SettingsError
 from quorate.estimators import prepare
 from quorate.simulate import Behaviour, crowd
 from quorate.tags import Invalid
@@ -97,6 +99,32 @@ def test_parallel_runs_are_the_same_and_an_interrupted_simulation_goes_on(small:
     store.write_text(json.dumps({"a": 1}) + "\nnot json\n")
     with pytest.raises(InputError, match="is not a file of runs"):
         simulate_active(small, ["mv"], ["random"], plan=PLAN, results=store)
+
+
+def test_the_processes_of_a_simulation_are_waited_for(small: Corpus) -> None:
+    before = threading.active_count()
+    simulate_active(small, ["mv"], ["random"], repeats=2, plan=PLAN, jobs=2)
+    assert multiprocessing.active_children() == []
+    assert threading.active_count() == before
+
+
+def test_an_error_ends_the_processes_of_a_simulation(small: Corpus) -> None:
+    def fail(done: int, total: int, note: str) -> None:
+        if done:
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        simulate_active(small, ["mv"], ["random"], repeats=50, plan=PLAN, jobs=2, progress=fail)
+    assert multiprocessing.active_children() == []
+
+
+def test_a_process_that_is_lost_is_said_in_one_line(small: Corpus) -> None:
+    def kill(done: int, total: int, note: str) -> None:
+        for process in multiprocessing.active_children():
+            process.kill()
+
+    with pytest.raises(FitError, match=r"a process of the simulation ended before its time \(if memory is short"):
+        simulate_active(small, ["mv"], ["random"], repeats=50, plan=PLAN, jobs=2, progress=kill)
 
 
 def test_a_figure_is_drawn(small: Corpus, tmp_path: Path) -> None:

@@ -7,13 +7,14 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 
 import quorate
 from problems import random_corpus, tagset
+from processes import Start
 from quorate.encode import encode, encode_known
 from quorate.infer.cluster import shard_of
 from quorate.infer.engine import Tables, ThreadsEngine
@@ -31,32 +32,26 @@ class Cluster(NamedTuple):
     workers: list[subprocess.Popen[bytes]]
 
 
-def started(*arguments: str) -> subprocess.Popen[bytes]:
-    code = "import sys; from distributed.cli import dask_{0} as c; sys.argv[0] = 'dask-{0}'; c.main()".format(
-        arguments[0]
-    )
-    quiet = subprocess.DEVNULL
-    return subprocess.Popen([sys.executable, "-c", code, *arguments[1:]], stdout=quiet, stderr=quiet)
+def dask(program: str, *arguments: str) -> list[str]:
+    """The command line of one of Dask's programs."""
+    code = f"import sys; from distributed.cli import dask_{program} as c; sys.argv[0] = 'dask-{program}'; c.main()"
+    return [sys.executable, "-c", code, *arguments]
 
 
 @pytest.fixture
-def cluster(tmp_path: Path) -> Iterator[Cluster]:
+def cluster(tmp_path: Path, start: Start) -> Iterator[Cluster]:
     place = tmp_path / "scheduler.json"
     common = ("--host", "127.0.0.1", "--no-dashboard")
-    processes = [started("scheduler", *common, "--port", "0", "--scheduler-file", str(place))]
-    try:
-        until = time.monotonic() + 120
-        while not place.exists() and time.monotonic() < until:
-            time.sleep(0.1)
-        worker = ("worker", *common, "--no-nanny", "--nthreads", "1", "--scheduler-file", str(place))
-        processes += [started(*worker, "--local-directory", str(tmp_path / name)) for name in ("one", "two")]
-        with distributed.Client(scheduler_file=str(place), set_as_default=False, timeout=120) as client:
-            client.wait_for_workers(2, timeout=120)
-            yield Cluster(client.scheduler.address, processes[1:])
-    finally:
-        for process in processes[::-1]:
-            process.kill()
-            process.wait()
+    quiet: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    start(dask("scheduler", *common, "--port", "0", "--scheduler-file", str(place)), **quiet)
+    until = time.monotonic() + 120
+    while not place.exists() and time.monotonic() < until:
+        time.sleep(0.1)
+    worker = dask("worker", *common, "--no-nanny", "--nthreads", "1", "--scheduler-file", str(place))
+    workers = [start([*worker, "--local-directory", str(tmp_path / name)], **quiet) for name in ("one", "two")]
+    with distributed.Client(scheduler_file=str(place), set_as_default=False, timeout=120) as client:
+        client.wait_for_workers(2, timeout=120)
+        yield Cluster(client.scheduler.address, workers)
 
 
 def close(ours: quorate.Result, theirs: quorate.Result) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import time
-from typing import Annotated, Any
+from collections.abc import Callable
+from typing import Annotated, Any, NoReturn
 
 import typer
 
@@ -12,6 +13,8 @@ from quorate.cli.common import Quiet, app, fit_progress, say
 from quorate.errors import InputError, SettingsError
 
 _KEY = "LABEL_STUDIO_API_KEY"
+_LONGEST_PAUSE = 300.0
+_LONGEST_WATCH = 1e9  # thirty years: what a clock can wait for has an end
 
 label_studio = typer.Typer(
     no_args_is_help=True, help="Label Studio, live: the consensus of a project as predictions in it."
@@ -74,34 +77,54 @@ def sync(
     key = os.environ.get(_KEY, "")
     if not key:
         raise SettingsError(f"no key (export {_KEY}=… with the access token from Account & Settings in Label Studio)")
-    if watch is not None and not watch > 0:
+    if watch is not None and not 0 < watch <= _LONGEST_WATCH:
         raise SettingsError(f"--watch must be a positive number of seconds, not {watch:g}")
     client = Client(url, key, attempts=attempts)
     reading: dict[str, Any] = {"predictions": with_predictions, "map_labels": map_labels}
     reading |= {"map_annotators": map_annotators, "annotators": annotators, "offsets": offsets}
     seen = ""
+
+    def once() -> None:
+        nonlocal seen
+        with fit_progress(quiet) as report:
+            done = run(
+                client,
+                project,
+                method=method or DEFAULT_METHOD,
+                reading=reading,
+                model_version=model_version,
+                all_tasks=all_tasks,
+                seen=seen,
+                progress=report,
+            )
+        if done is not None:
+            seen = done.fingerprint
+            if not quiet:
+                say([f"project {project}: {done.sentence()}", *(f"note: {note}" for note in done.notes)])
+
+    if watch is None:
+        once()
+    else:
+        _again_and_again(once, watch, quiet)
+
+
+def _again_and_again(once: Callable[[], None], seconds: float, quiet: bool) -> NoReturn:
+    """Until it is interrupted; a server that is away is asked again after longer and longer pauses."""
+    from quorate.label_studio import NoAnswerError
+
+    wait, away = seconds, False
     while True:
         try:
-            with fit_progress(quiet) as report:
-                done = run(
-                    client,
-                    project,
-                    method=method or DEFAULT_METHOD,
-                    reading=reading,
-                    model_version=model_version,
-                    all_tasks=all_tasks,
-                    seen=seen,
-                    progress=report,
-                )
-            if done is not None:
-                seen = done.fingerprint
-                if not quiet:
-                    say([f"project {project}: {done.sentence()}", *(f"note: {note}" for note in done.notes)])
+            once()
+        except NoAnswerError as error:
+            say([f"{error}; trying again in {wait:g} s"])
+            time.sleep(wait)
+            wait, away = min(2 * wait, max(seconds, _LONGEST_PAUSE)), True
+            continue
         except InputError as error:
-            if watch is None:
-                raise
             if not quiet:
                 say([str(error)])  # nothing to combine yet: there may be next time
-        if watch is None:
-            return
-        time.sleep(watch)
+        if away:
+            say(["the server answers again"])
+        wait, away = seconds, False
+        time.sleep(wait)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from quorate.label_studio.client import Client
+from quorate.label_studio.client import Client, NoAnswerError
 from quorate.label_studio.sync import Synced, sync
 
-__all__ = ["Client", "Synced", "sync"]
+__all__ = ["Client", "NoAnswerError", "Synced", "sync"]

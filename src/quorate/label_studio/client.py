@@ -13,7 +13,7 @@ from typing import IO, Any
 
 from quorate.errors import ServerError, SettingsError
 
-__all__ = ["Client", "FaultError"]
+__all__ = ["Client", "FaultError", "NoAnswerError"]
 
 _AGAIN = (408, 425, 429, 500, 502, 503, 504)
 _LONGEST_WAIT = 30.0
@@ -23,6 +23,10 @@ _MASK = "***"
 
 class FaultError(Exception):
     """The network or the server failed in a way that may pass."""
+
+
+class NoAnswerError(ServerError):
+    """A server that has not answered as often as it was asked; it may be there again later."""
 
 
 class _SameHost(urllib.request.HTTPRedirectHandler):
@@ -44,7 +48,7 @@ class Client:
     """Requests to one server with one key: a personal access token, or a legacy token.
 
     What fails in a way that may pass (no connection, a timeout, an overloaded server) is tried ``attempts`` times, with
-    longer and longer pauses; then one :class:`~quorate.errors.ServerError` says so.
+    longer and longer pauses; then one :class:`NoAnswerError` says so.
 
     >>> Client("ftp://example.com", "key")
     Traceback (most recent call last):
@@ -133,7 +137,7 @@ class Client:
             except FaultError as fault:
                 if number == self._attempts:
                     times = "attempt" if number == 1 else "attempts"
-                    raise ServerError(
+                    raise NoAnswerError(
                         f"{self.url}: no answer after {number} {times}: {fault} (is Label Studio running there?)"
                     ) from None
                 self._pause(min(2.0 ** (number - 1), _LONGEST_WAIT))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -21,7 +21,7 @@ from quorate.label_studio.client import Client
 __all__ = ["Synced", "sync"]
 
 _AT_ONCE = 200  # predictions in one request
-_DIGITS = 4  # of scores: less is no change
+_LEAST_CHANGE = 0.005  # of a score: what moved by less is left as it is
 _SPAN_TYPES = {"Labels": "labels", "HyperTextLabels": "hypertextlabels"}
 
 Prediction = dict[str, Any]
@@ -163,7 +163,7 @@ def _applied(client: Client, project: int, wanted: Mapping[int, Prediction]) -> 
     new, changed, kept, stale = [], 0, 0, []
     for task, prediction in wanted.items():
         there = own.pop(task, [])
-        same = next((each for each in there if _essence(each) == _essence(prediction)), None)
+        same = next((each for each in there if _says_the_same(each, prediction)), None)
         if same is not None:
             kept += 1
         elif there:
@@ -181,25 +181,30 @@ def _applied(client: Client, project: int, wanted: Mapping[int, Prediction]) -> 
     return Synced(len(wanted), len(new), changed, kept, len(stale), "", ())
 
 
-def _essence(prediction: Mapping[str, Any]) -> Any:
-    """What a prediction says, without what the server adds or the order of its regions."""
+def _says_the_same(there: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
+    """Whether a prediction marks the same spans with about the same scores, whatever the order of its regions."""
+    theirs, ours = _regions(there), _regions(wanted)
     return (
-        prediction.get("model_version"),
-        _rounded(prediction.get("score")),
-        sorted(map(repr, map(_region, _regions(prediction)))),
+        there.get("model_version") == wanted.get("model_version")
+        and [place for place, _ in theirs] == [place for place, _ in ours]
+        and _about_equal(there.get("score"), wanted.get("score"))
+        and all(_about_equal(before, now) for (_, before), (_, now) in zip(theirs, ours, strict=True))
     )
 
 
-def _regions(prediction: Mapping[str, Any]) -> Iterable[Any]:
+def _regions(prediction: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    """What each region marks and where, without what the server adds; and its score."""
     result = prediction.get("result")
-    return result if isinstance(result, list) else ()
+    return sorted(map(_region, result if isinstance(result, list) else ()), key=lambda region: region[0])
 
 
-def _region(region: Mapping[str, Any]) -> Any:
+def _region(region: Mapping[str, Any]) -> tuple[str, Any]:
     kind, value = region.get("type"), region.get("value") or {}
     place = (value.get("start"), value.get("end"), value.get(str(kind)))
-    return (region.get("from_name"), region.get("to_name"), kind, place, _rounded(region.get("score")))
+    return repr((region.get("from_name"), region.get("to_name"), kind, place)), region.get("score")
 
 
-def _rounded(score: Any) -> float | None:
-    return None if score is None else round(float(score), _DIGITS)
+def _about_equal(before: Any, after: Any) -> bool:
+    if before is None or after is None:
+        return before is after
+    return abs(float(before) - float(after)) < _LEAST_CHANGE
