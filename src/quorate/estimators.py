@@ -120,7 +120,12 @@ def known_tags(corpus: Corpus, known: Known) -> Mapping[str, Sequence[Tag]]:
     if isinstance(known, str):
         if known != "inline":
             raise SettingsError(f"known must be None, 'inline' or tags by document id, not {known!r}")
-        return {document.id: document.gold for document in corpus if document.gold is not None}
+        gold = {document.id: document.gold for document in corpus if document.gold is not None}
+        if not any(tag is not None for tags in gold.values() for tag in tags):
+            raise InputError(
+                "no document has gold, so that 'inline' gives no known labels (leave it out, or give a file with gold)"
+            )
+        return gold
     return known
 
 

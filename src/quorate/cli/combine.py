@@ -10,6 +10,7 @@ import typer
 
 import quorate
 from quorate.cli.common import (
+    KNOWN_LABELS,
     Cluster,
     Engine,
     Inputs,
@@ -83,13 +84,9 @@ def aggregate(
         ),
     ] = None,
     known: Annotated[
-        str,
-        typer.Option(
-            metavar="none|inline|FILE",
-            help="Labels taken as certain: none, the gold in the input, or the gold in another file.",
-            rich_help_panel=_DATA,
-        ),
-    ] = "none",
+        list[str] | None,
+        typer.Option(metavar="none|inline|FILE", help=KNOWN_LABELS, rich_help_panel=_DATA),
+    ] = None,
     history: Annotated[
         str | None,
         typer.Option(
@@ -223,7 +220,7 @@ def aggregate(
 ) -> None:
     """Combine annotations into one sequence per document, with confidence."""
     from quorate.api import BSC, CRFMA, DEFAULT_METHOD, estimator
-    from quorate.formats import digest_of, named, output_format
+    from quorate.formats import named, output_format
 
     chosen: dict[str, Any] = {
         "scheme": scheme,
@@ -262,28 +259,28 @@ def aggregate(
         raise SettingsError(f"method {method!r} has nothing to save (leave out --save)")
     if (accept is None) != (review is None):
         raise SettingsError("--accept and --review go together: a precision, and a file for the documents below it")
-    check_outputs(inputs, [output, review, save, meta, report], to)
+    certain = KnownOption(known, inputs)
+    check_outputs([*inputs, *certain.files], [output, review, save, meta, report], to)
     past = None if history is None else _history(history, model, method)
     if layers not in ("none", "auto"):
         raise SettingsError(f"--layers {layers!r} is not known (one of: none, auto)")
     if layers == "auto":
         found = reading.layers(inputs)
         if len(found) > 1:
-            if any(each is not None for each in (save, accept, report, history)) or known not in ("none", "inline"):
+            if any(each is not None for each in (save, accept, report, history)) or certain.files:
                 raise SettingsError(
                     f"{len(found)} layers are not saved, accepted, reported, known from files or given a history "
                     "(take one by one)"
                 )
-            _aggregate_layers(found, method, {**tuned, **given}, known, output, to, probabilities, meta, quiet)
+            _aggregate_layers(found, method, {**tuned, **given}, certain, output, to, probabilities, meta, quiet)
             return
         corpus = next(iter(found.values()))
     else:
         corpus = reading.corpus(inputs)
-    labels_known = known_labels(known, corpus)
+    labels_known = certain.labels(corpus)
     with fit_progress(quiet) as after_pass:
         model.fit(corpus, known=labels_known, progress=after_pass, **past or {})
-    if known not in ("none", "inline"):
-        model.meta_["inputs"] |= {known: digest_of(known)}
+    model.meta_["inputs"] |= certain.digests
     if save is not None and isinstance(model, BSC | CRFMA):
         model.save(save)
     result = model.result_
@@ -308,7 +305,7 @@ def _aggregate_layers(
     layers: dict[str, Corpus],
     method: str,
     settings: dict[str, Any],
-    known: str,
+    known: KnownOption,
     output: str,
     to: str | None,
     probabilities: bool,
@@ -322,7 +319,7 @@ def _aggregate_layers(
     models = {name: estimator(method, **settings) for name in layers}
     for name, corpus in layers.items():
         with fit_progress(quiet) as report:
-            models[name].fit(corpus, known=known_labels(known, corpus), progress=report)
+            models[name].fit(corpus, known=known.labels(corpus), progress=report)
     result = LayeredResult({name: model.result_ for name, model in models.items()})
     result.write(output, to, probabilities=probabilities)
     if meta is not None:
@@ -423,13 +420,26 @@ def settings_from_file(path: str | None, method: str | None) -> tuple[str | None
     return tuned_method, settings
 
 
-def known_labels(known: str, corpus: Corpus) -> Known:
-    """What --known stands for."""
-    from quorate.formats import read_known
+class KnownOption:
+    """What --known was given: the gold in the input, files, or both; ``digests`` are those of files that were read."""
 
-    if known == "none":
-        return None
-    return "inline" if known == "inline" else read_known(known, corpus)
+    def __init__(self, given: list[str] | None, inputs: list[str]) -> None:
+        named = dict.fromkeys(given or ())
+        self.inline = "inline" in named
+        self.files = [name for name in named if name not in ("none", "inline")]
+        self.digests: dict[str, str] = {}
+        if "none" in named and len(named) > 1:
+            raise SettingsError("--known none goes with no other --known (leave it out)")
+        if "-" in self.files and "-" in inputs:
+            raise SettingsError("standard input can be read once: - is an input and --known (give one as a file)")
+
+    def labels(self, corpus: Corpus) -> Known:
+        """The known labels of a corpus."""
+        from quorate.formats import read_known
+
+        if self.files:
+            return read_known(self.files, corpus, inline=self.inline, digests=self.digests)
+        return "inline" if self.inline else None
 
 
 def _history(path: str, model: Any, method: str) -> dict[str, Any]:
