@@ -274,6 +274,7 @@ class BSC(Updatable):
             "words": self._words,
             "calibration": self.calibration_._asdict(),
             "group": self._group,
+            "decided": sorted(self._kept.decided_documents()),
         }
         modelfile.save(modelfile.Stored(meta, arrays), path)
 
@@ -300,7 +301,8 @@ class BSC(Updatable):
             settings.temper,
         )
         model.annotators_ = AnnotatorSummaries(model._names, arrays["summary"], model._model.annotators)
-        model._kept = Kept(group=model._group, whole=False, earlier=arrays["summary"])
+        decided = frozenset(map(str, meta.get("decided", ())))
+        model._kept = Kept(group=model._group, whole=False, earlier=arrays["summary"], decided=decided)
         return model
 
     def checked_settings(self) -> Settings:

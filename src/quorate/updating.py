@@ -113,7 +113,8 @@ class Kept:
     ``source`` says from which model's pass the counts of a document came that changed since the last pass over
     everything, and ``before`` that of all others. Where that is ``None``, it is not known: then one more pass over
     everything is needed before an old document can be taken out. ``whole`` is false if only the model is left of the
-    fit, and not its documents; then ``earlier`` is what was known of each annotator.
+    fit, and not its documents; then ``earlier`` is what was known of each annotator, and ``decided`` are the documents
+    whose every label was.
     """
 
     fitted_to: tuple[Corpus, Integers, NDArray[np.int32] | None] | None = None
@@ -122,6 +123,7 @@ class Kept:
     group: list[int] = field(default_factory=list)
     whole: bool = True
     earlier: Floats | None = None
+    decided: frozenset[str] = frozenset()
     before: vb.Model | None = None
     source: dict[str, vb.Model] = field(default_factory=dict)
 
@@ -136,6 +138,15 @@ class Kept:
             if codes is not None:
                 kept.known = {one.id: codes[starts[d] : starts[d + 1]] for d, one in enumerate(corpus)}
         return kept
+
+    def decided_documents(self) -> set[str]:
+        """The ids of documents whose every label is known."""
+        found = {name for name, codes in self.known.items() if len(codes) and (codes >= 0).all()}
+        corpus, starts, clamped = self.fitted_to or ((), (), None)
+        if clamped is not None:
+            whole = np.diff(np.concatenate([[0], np.cumsum(clamped >= 0)])[starts]) == np.diff(starts)
+            found |= {corpus[int(d)].id for d in np.flatnonzero(whole & (np.diff(starts) > 0))}
+        return found | self.decided
 
     def forget_sources(self) -> None:
         """So many models are kept no longer; one more pass will do in their place."""

@@ -10,7 +10,6 @@ import typer
 
 import quorate
 from quorate.cli.common import (
-    KNOWN_LABELS,
     Cluster,
     Engine,
     Inputs,
@@ -28,6 +27,7 @@ from quorate.cli.common import (
     say,
     write_json,
 )
+from quorate.cli.known import KnownLabels, KnownOption
 from quorate.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -83,10 +83,7 @@ def aggregate(
             rich_help_panel=_DATA,
         ),
     ] = None,
-    known: Annotated[
-        list[str] | None,
-        typer.Option(metavar="none|inline|FILE", help=KNOWN_LABELS, rich_help_panel=_DATA),
-    ] = None,
+    known: KnownOption = None,
     history: Annotated[
         str | None,
         typer.Option(
@@ -259,7 +256,7 @@ def aggregate(
         raise SettingsError(f"method {method!r} has nothing to save (leave out --save)")
     if (accept is None) != (review is None):
         raise SettingsError("--accept and --review go together: a precision, and a file for the documents below it")
-    certain = KnownOption(known, inputs)
+    certain = KnownLabels(known, inputs)
     check_outputs([*inputs, *certain.files], [output, review, save, meta, report], to)
     past = None if history is None else _history(history, model, method)
     if layers not in ("none", "auto"):
@@ -277,7 +274,7 @@ def aggregate(
         corpus = next(iter(found.values()))
     else:
         corpus = reading.corpus(inputs)
-    labels_known = certain.labels(corpus)
+    labels_known = certain.of(corpus)
     with fit_progress(quiet) as after_pass:
         model.fit(corpus, known=labels_known, progress=after_pass, **past or {})
     model.meta_["inputs"] |= certain.digests
@@ -305,7 +302,7 @@ def _aggregate_layers(
     layers: dict[str, Corpus],
     method: str,
     settings: dict[str, Any],
-    known: KnownOption,
+    known: KnownLabels,
     output: str,
     to: str | None,
     probabilities: bool,
@@ -319,7 +316,7 @@ def _aggregate_layers(
     models = {name: estimator(method, **settings) for name in layers}
     for name, corpus in layers.items():
         with fit_progress(quiet) as report:
-            models[name].fit(corpus, known=known.labels(corpus), progress=report)
+            models[name].fit(corpus, known=known.of(corpus), progress=report)
     result = LayeredResult({name: model.result_ for name, model in models.items()})
     result.write(output, to, probabilities=probabilities)
     if meta is not None:
@@ -418,28 +415,6 @@ def settings_from_file(path: str | None, method: str | None) -> tuple[str | None
     if method is not None and method != tuned_method:
         raise SettingsError(f"{path}: these settings are for method {tuned_method!r}, not {method!r}")
     return tuned_method, settings
-
-
-class KnownOption:
-    """What --known was given: the gold in the input, files, or both; ``digests`` are those of files that were read."""
-
-    def __init__(self, given: list[str] | None, inputs: list[str]) -> None:
-        named = dict.fromkeys(given or ())
-        self.inline = "inline" in named
-        self.files = [name for name in named if name not in ("none", "inline")]
-        self.digests: dict[str, str] = {}
-        if "none" in named and len(named) > 1:
-            raise SettingsError("--known none goes with no other --known (leave it out)")
-        if "-" in self.files and "-" in inputs:
-            raise SettingsError("standard input can be read once: - is an input and --known (give one as a file)")
-
-    def labels(self, corpus: Corpus) -> Known:
-        """The known labels of a corpus."""
-        from quorate.formats import read_known
-
-        if self.files:
-            return read_known(self.files, corpus, inline=self.inline, digests=self.digests)
-        return "inline" if self.inline else None
 
 
 def _history(path: str, model: Any, method: str) -> dict[str, Any]:

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from quorate.estimators import ProgressCallback
 
 __all__ = [
-    "KNOWN_LABELS",
     "Cluster",
     "Engine",
     "Inputs",
@@ -74,8 +73,7 @@ Cluster = Annotated[
     str | None,
     typer.Option(metavar="ADDRESS", help="A Dask scheduler whose workers run the passes: tcp://scheduler:8786."),
 ]
-KNOWN_LABELS = "Labels taken as certain: the gold in the input, or that of a file (a review, say); may be repeated."
-"""What --known is, in every command that has it."""
+
 
 _READ = "What is read"
 
