@@ -21,6 +21,8 @@ from quorate.report.data import collect
 from quorate.report.documents import chosen_documents
 from quorate.report.findings import find, next_steps, percent
 from quorate.report.page import embedded_json, render
+from quorate.summaries import AnnotatorSummaries
+from quorate.tags import TagSet, find_spans
 
 
 @pytest.fixture(scope="module")
@@ -48,6 +50,67 @@ def test_findings_say_what_the_sample_was_made_with(data: dict[str, Any]) -> Non
     assert re.search("(kit and lou|lou and kit) hardly ever mark ORG.", text)
     assert re.search(r"strict F1 of \d\d\.\d, \d+\.\d points more than a majority vote \(320 documents\)", text)
     assert any("fay and gil" in step for step in data["next"])
+
+
+@pytest.fixture(scope="module")
+def with_rules(sample: Corpus) -> BSC:
+    """The sample with two rules: one marks every eighth true span and says ``O`` of the rest, one only says persons."""
+    tagset, documents = TagSet.infer(["O", "B-PER"]), []
+    for number, one in enumerate(sample):
+        spans, length = find_spans(one.gold or ()), len(one.tokens)
+        few = tagset.tags([span for n, span in enumerate(spans) if (n + number) % 8 == 0], length)
+        persons = tagset.tags([span for span in spans if span.label == "PER"], length)
+        rules = {"regex": tuple(few), "list": tuple(None if tag == "O" else tag for tag in persons)}
+        documents.append(replace(one, annotations={**one.annotations, **rules}))
+    return BSC(max_passes=8).fit(Corpus(documents))
+
+
+def test_rules_that_are_right_where_they_mark_are_no_noise(with_rules: BSC) -> None:
+    found = collect(with_rules, with_rules.result_, title="", documents=1)
+    kinds = {row["name"]: row["kind"] for row in found["annotators"]["rows"]}
+    assert (kinds["regex"], kinds["list"]) == ("right where they mark", "right where they mark")
+    assert (kinds["fay"], kinds["gil"]) == ("noise", "noise")
+    text = " ".join(finding["text"] for finding in found["findings"])
+    for name in ("regex", "list"):
+        assert re.search(
+            rf"{name} marks \d\d% of what there is to mark, and is right in (9\d|over 99|100)% of it\.", text
+        )
+    advice = " ".join(found["next"])
+    assert "Ask fay and gil how they worked" in advice
+    assert "regex" not in advice
+    assert "list" not in advice
+
+
+def test_a_rule_on_plain_labels_is_no_noise_and_a_constant_is() -> None:
+    rng = np.random.default_rng(0)
+    documents = []
+    for n in range(40):
+        truth = rng.choice(["A", "B", "C"], 10, p=[0.8, 0.1, 0.1])
+        said = {f"p{k}": tuple(np.where(rng.random(10) < 0.1, "C", truth).tolist()) for k in range(4)}
+        said |= {"constant": ("A",) * 10, "rule": tuple("B" if tag == "B" else None for tag in truth)}
+        documents.append(Document(str(n), tuple("abcdefghij"), said))
+    model = BSC("cm", truth="independent", text=False).fit(Corpus(documents))
+    kinds = {
+        row["name"]: row["kind"] for row in collect(model, model.result_, title="", documents=1)["annotators"]["rows"]
+    }
+    assert (kinds["rule"], kinds["constant"]) == ("right where they mark", "noise")
+
+
+def test_nobody_tells_less_than_nothing(with_rules: BSC, tmp_path: Path) -> None:
+    """No minus zero bits: in the table, in JSON, in a loaded model, after a vote, in what to ask for."""
+    with_rules.save(tmp_path / "m")
+    for told in (
+        with_rules.annotators_,
+        quorate.load(tmp_path / "m").annotators_,
+        quorate.aggregate(with_rules.result_.corpus, "mv").annotators,
+    ):
+        assert not any("-" in f"{row.informativeness:.3f}" for row in told)
+        assert not np.signbit(told.informativeness).any()
+    rounded = np.array([[9.0, 9.0], [0.5, 0.5], [-1e-17, -0.0]])
+    told = AnnotatorSummaries(["a", "b"], rounded, with_rules._model.annotators)
+    assert [f"{row.informativeness:.3f}" for row in told] == ["0.000", "0.000"]
+    advice = quorate.next_labels(with_rules.result_.corpus, with_rules, n=50, annotators=["list", "regex"])
+    assert not any("-" in f"{one.gain:.2f}" for one in advice.suggestions)
 
 
 def test_everything_in_a_report_is_json(data: dict[str, Any]) -> None:

@@ -152,6 +152,8 @@ def _annotators(crowd: Sequence[Person], grouped: Groups | None) -> dict[str, An
             "low": person.low,
             "high": person.high,
             "informativeness": person.informativeness,
+            "precision": person.precision,
+            "coverage": person.coverage,
             "kind": person.kind,
             "group": of_group.get(k),
             "consensus_spans": person.shares.consensus,

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from quorate.formats.notes import some
-from quorate.report.people import HABITS, wilson
+from quorate.report.people import HABITS, RIGHT_WHERE_MARKED, wilson
 
 __all__ = ["Finding", "find", "next_steps"]
 
@@ -161,7 +161,14 @@ def _people(data: Data) -> Iterator[Finding]:
             f"({max(row['informativeness'] for row in noise):.2f} bits a label at most; the median is {typical:.2f}).",
             noise[0]["name"] if len(noise) == 1 else None,
         )
-    yield from _habits(data, [row for row in told if row["kind"] != "noise"])
+    for row in [row for row in told if row["kind"] == RIGHT_WHERE_MARKED][:_HABITS_SHOWN]:
+        yield Finding(
+            "annotators",
+            f"{row['name']} marks {percent(row['coverage'] or 0.0)} of what there is to mark, and is right in "
+            f"{percent(row['precision'])} of it.",
+            row["name"],
+        )
+    yield from _habits(data, [row for row in told if row["kind"] not in ("noise", RIGHT_WHERE_MARKED)])
     best = [row for row in sorted(told, key=lambda row: -row["informativeness"]) if row["kind"] == "careful"][:3]
     if best and len(told) > 3:
         yield Finding("annotators", f"Most can be learned from {listed([row['name'] for row in best], 3)}.")
