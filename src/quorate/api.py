@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -26,6 +26,7 @@ from quorate.estimators import (
     Prepared,
     ProgressCallback,
     checked_threads,
+    choice_progress,
     meta_of,
     prepare,
 )
@@ -157,8 +158,9 @@ class BSC(Updatable):
         if past is not None and "annotator" in free:
             free = tuple(name for name in free if name != "annotator")
             settings = replace(settings, annotator=past.model)
+        self._chosen = list(free)
         if free:
-            told = None if progress is None else _choice_progress(progress)
+            told = None if progress is None else choice_progress(progress)
             threads = checked_threads(self.threads)
             with_tagger = self.tagger is not None
             self.choice_ = choose(prepared, settings, free, tagger=with_tagger, threads=threads, progress=told)
@@ -228,6 +230,7 @@ class BSC(Updatable):
             **meta_of(corpus, encoded, clamped, settings.plain()),
             "calibration": self.calibration_._asdict(),
             "why": [] if self.choice_ is None else self.choice_.reasons,
+            "chosen": self._chosen,
             "passes": fitted.trace.passes,
             "bound": fitted.trace.bound,
             "stopped": fitted.trace.reason.value,
@@ -589,12 +592,3 @@ def load(path: str | Path) -> BSC | CRFMA:
         return (CRFMA.loaded if stored.meta["estimator"] == "CRFMA" else BSC._loaded)(stored)
     except (KeyError, TypeError, ValueError, IndexError) as error:
         raise ModelFileError(f"{path}: a damaged model file: {error!r} (fit and save it again)") from None
-
-
-def _choice_progress(progress: ProgressCallback) -> Callable[[int, int, str], None]:
-    """The steps of a choice, told as passes are."""
-
-    def report(step: int, steps: int, note: str) -> None:
-        progress(vb.Progress(0, 1, step, steps, note=note))
-
-    return report

@@ -17,7 +17,17 @@ from quorate.errors import InputError, SettingsError
 from quorate.infer import vb
 from quorate.tags import Invalid, Scheme, TagSet
 
-__all__ = ["Estimator", "Known", "Prepared", "ProgressCallback", "checked_threads", "known_tags", "meta_of", "prepare"]
+__all__ = [
+    "Estimator",
+    "Known",
+    "Prepared",
+    "ProgressCallback",
+    "checked_threads",
+    "choice_progress",
+    "known_tags",
+    "meta_of",
+    "prepare",
+]
 
 Known = Literal["inline"] | Mapping[str, Sequence[Tag]] | None
 """Known labels: none, the corpus's own gold, or tags by document id."""
@@ -134,3 +144,12 @@ def checked_threads(threads: int | None) -> int | None:
     if threads is not None and threads < 1:
         raise SettingsError(f"threads must be 1 or more, not {threads}")
     return threads
+
+
+def choice_progress(progress: ProgressCallback) -> Callable[[int, int, str], None]:
+    """The steps of a choice of settings, told as passes are."""
+
+    def report(step: int, steps: int, note: str) -> None:
+        progress(vb.Progress(0, 1, step, steps, note=note))
+
+    return report

@@ -330,6 +330,94 @@ def test_nothing_found_in_nothing() -> None:
     assert next_steps(nothing) == ["Nothing needs to be done: use the consensus as it is."]
 
 
+NOTHING = "Nothing needs to be done: use the consensus as it is."
+
+
+def test_a_consensus_that_gold_contradicts_is_not_to_be_used_as_it_is() -> None:
+    """Everybody agrees and is sure, and nothing is right: gold has other names for the labels."""
+    said = ("B-PER", "I-PER", "O", "O")
+    documents = [
+        Document(str(n), ("Ada", "Ng", "sang", "again"), {f"a{k}": said for k in range(5)}, ("B-P", "I-P", "O", "O"))
+        for n in range(40)
+    ]
+    model = BSC("cm", max_passes=5).fit(Corpus(documents))
+    found = collect(model, model.result_, title="", documents=5)
+    assert "Against gold, the consensus has a strict F1 of 0.0" in found["findings"][0]["text"]
+    assert found["next"][0].startswith("Do not use the consensus as it is: against gold its strict F1 is 0.0.")
+    assert NOTHING not in found["next"]
+    right = Corpus([replace(document, gold=said) for document in documents])
+    model = BSC("cm", max_passes=5).fit(right)
+    assert collect(model, model.result_, title="", documents=5)["next"] == [NOTHING]
+
+
+GOOD = {
+    "documents": {"doubtful": 0, "total": 100, "once": 0},
+    "annotators": {"rows": [], "crowd": {}},
+    "labels": {"rows": []},
+    "summary": {"review": 0},
+}
+
+
+@pytest.mark.parametrize(
+    ("found", "step"),
+    [
+        ({"gold": {"method": {"strict": [0.8, 0.8, 0.8], "accuracy": 0.9}, "calibration": {}}}, "Look at the errors"),
+        (
+            {"gold": {"method": {"strict": None, "accuracy": 0.4}, "calibration": {}}},
+            "Do not use the consensus as it is",
+        ),
+        (
+            {
+                "gold": {
+                    "method": {"strict": [0.92, 0.92, 0.92], "accuracy": 0.9},
+                    "vote": {"strict": [0.95, 0.95, 0.95], "accuracy": 0.9},
+                    "calibration": {},
+                }
+            },
+            "A majority vote does better against gold (95.0)",
+        ),
+        (
+            {
+                "gold": {
+                    "method": {"strict": [0.95, 0.95, 0.95], "accuracy": 0.9},
+                    "calibration": {"spans": {"count": 10, "bins": [[0.9, 1.0, 10, 0.99, 0.8]]}},
+                }
+            },
+            "Choose what to accept by gold",
+        ),
+        ({"worse_than_vote": True}, "A plain vote agrees better with annotators who were hidden"),
+        ({"agreement": {"alpha": 0.1}}, "Annotators hardly agree"),
+        ({"fit": {"bounds": [-200.0, -100.0], "reason": "passes"}}, "Fit again with more passes"),
+        (
+            {
+                "labels": {
+                    "rows": [{"label": "A", "spans": 50, "mixed_with": "B", "mixed_share": 0.2, "confidence": 0.9}]
+                }
+            },
+            "Say in the guidelines how to tell A from B",
+        ),
+        ({"annotators": {"rows": [{"name": "ann", "kind": "misses many", "blind": []}]}}, "ann, who misses many spans"),
+        ({"annotators": {"rows": [{"name": "ann", "kind": "misses A", "blind": ["A"]}]}}, "Ask ann about A"),
+    ],
+)
+def test_advice_reads_every_finding(found: dict[str, Any], step: str) -> None:
+    steps = next_steps(GOOD | found)
+    assert len(steps) == 1
+    assert step in steps[0]
+
+
+def test_chosen_settings_are_not_called_given(sample: Corpus, tmp_path: Path) -> None:
+    model = quorate.api.estimator("auto", epsilon0=7.0, gamma0=2.0).fit(sample)
+    model.save(tmp_path / "m")
+    loaded = quorate.load(tmp_path / "m")
+    for made, result in ((model, model.result_), (loaded, loaded.combine(sample))):
+        found = collect(made, result, title="", documents=1)
+        why = {row["name"]: row["why"] for row in found["settings"]}
+        assert {name for name, reason in why.items() if reason == "chosen"} == {"annotator", "temper", "max_passes"}
+        assert (why["epsilon0"], why["gamma0"], why["alpha0"]) == ("given", "given", "default")
+        assert found["chosen"]
+
+
 def test_a_result_shows_itself_in_a_notebook(model: BSC) -> None:
     shown = model.result_._repr_html_()
     assert "ana" in shown
