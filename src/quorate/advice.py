@@ -28,7 +28,7 @@ from quorate.formats.notes import some
 from quorate.infer import vb
 from quorate.infer.engine import ThreadsEngine
 from quorate.people import Kind
-from quorate.settings import choice
+from quorate.settings import check_number, choice
 from quorate.stopping import Change, expected_change
 
 __all__ = ["Advice", "Suggestion", "next_labels"]
@@ -95,6 +95,10 @@ def next_labels(
     (3, True)
     """
     chosen_by = choice(Strategy, "strategy", strategy)
+    for name, whole in (("n", n), ("per-document-max", 1 if per_document_max is None else per_document_max)):
+        check_number(name, whole, whole=True)
+    for name, number in (("diversity", diversity), ("enough", enough)):
+        check_number(name, number)
     if n < 1:
         raise SettingsError(f"n must be 1 or more, not {n}")
     if per_document_max is not None and per_document_max < 1:
@@ -200,6 +204,7 @@ def _costs(encoded: Encoded, cost: Mapping[str, float]) -> Floats:
     for name, price in cost.items():
         if name not in number:
             raise SettingsError(f"a cost is given for {name!r}, who has labelled nothing (annotators go by name)")
+        check_number(f"the cost of {name!r}", price)
         if not (np.isfinite(price) and price > 0):
             raise SettingsError(f"the cost of {name!r} must be a positive number, not {price:g}")
         costs[number[name]] = price

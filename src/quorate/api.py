@@ -40,7 +40,7 @@ from quorate.infer.truth import Chain
 from quorate.models import model_of, parts_of
 from quorate.people import Profile, trust_of
 from quorate.rivals import majority, one_worker_a_document
-from quorate.settings import AnnotatorModel, Decode, Settings, Ties, TruthModel, choice, scheme_named
+from quorate.settings import AnnotatorModel, Decode, Settings, Ties, TruthModel, check_number, choice, scheme_named
 from quorate.summaries import AnnotatorSummaries, summarise
 from quorate.taggers import TaggerChoice, make_tagger, tagger_name
 from quorate.tags import Invalid, Scheme, TagSet
@@ -390,6 +390,7 @@ class MajorityVote(Estimator):
 
     def fit(self, corpus: Corpus, *, known: Known = None, progress: ProgressCallback | None = None) -> Self:
         """Count the votes; returns self."""
+        check_number("seed", self.seed, whole=True)
         ties, decode = choice(Ties, "ties", self.ties), choice(Decode, "decode", self.decode)
         invalid = choice(Invalid, "invalid", self.invalid)
         prepared = prepare(corpus, scheme_named(self.scheme), invalid, known)

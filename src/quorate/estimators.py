@@ -15,6 +15,7 @@ from quorate.decode import Result
 from quorate.encode import Encoded, encode, encode_known
 from quorate.errors import InputError, SettingsError
 from quorate.infer import vb
+from quorate.settings import check_number
 from quorate.tags import Invalid, Scheme, TagSet
 
 __all__ = [
@@ -141,6 +142,8 @@ def known_tags(corpus: Corpus, known: Known) -> Mapping[str, Sequence[Tag]]:
 
 def checked_threads(threads: int | None) -> int | None:
     """How many threads, if that is possible."""
+    if threads is not None:
+        check_number("threads", threads, whole=True)
     if threads is not None and threads < 1:
         raise SettingsError(f"threads must be 1 or more, not {threads}")
     return threads

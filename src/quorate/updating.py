@@ -30,7 +30,7 @@ from quorate.infer.engine import Counts, Decoded, Engine, Tables, ThreadsEngine,
 from quorate.infer.truth import LabelCounts
 from quorate.models import parts_of, with_more_words
 from quorate.people import Profile, Trust, trust_of
-from quorate.settings import Settings
+from quorate.settings import Settings, check_number
 from quorate.summaries import AnnotatorSummaries, summarise
 from quorate.tags import TagSet
 
@@ -399,6 +399,7 @@ class Updatable(Estimator):
         (320, '20 new documents, 0 changed, 300 unchanged')
         """
         self._check_fitted()
+        check_number("passes", passes, whole=True)
         if passes < 0:
             raise SettingsError(f"passes must be 0 or more, not {passes}")
         if passes and not self._kept.whole:

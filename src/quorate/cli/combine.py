@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -450,18 +451,18 @@ def make_report(
 
 def check_outputs(inputs: list[str], outputs: list[str | None], to: str | None = None) -> None:
     """Refuse, before any work, outputs that cannot be written, or that would take the place of something else."""
-    from quorate.files import check_can_write
+    from quorate.files import check_can_write, place_of
     from quorate.formats.registry import named
 
     if to is not None:
         named(to, to_write=True)
 
-    taken = {Path(name).resolve(): "an input" for name in inputs if name != "-"}
+    taken = {Path(os.path.realpath(name)): "an input" for name in inputs if name != "-"}
     for name in outputs:
         if name is None or name == "-":
             continue
         check_can_write(name)
-        place = Path(name).resolve()
+        place = place_of(name)
         if place in taken:
             raise SettingsError(f"{name}: this is {taken[place]}, which would be lost (give another name)")
         taken[place] = "another output"

@@ -153,7 +153,8 @@ def documents(*paths: Given, format: str | None = None, notes: Notes, digests: d
     """
     given = [path for each in paths for path in (each if isinstance(each, list | tuple) else [each])]
     names = [name for path in given if isinstance(path, str | Path) for name in files_of(str(path))]
-    if not names or "-" in names or not all(_streams(name, format) for name in names):
+    # Of a pipe, as of standard input, nothing may be read ahead that is not kept.
+    if not names or not all(Path(name).is_file() and _streams(name, format) for name in names):
         corpus = read(*paths, format=format)
         digests.update(corpus.digests)
         for sentence in corpus.notes:
