@@ -53,7 +53,7 @@ from quorate.pairs import document_of
 from quorate.people import trust_of
 from quorate.resumable import Store
 from quorate.rivals import majority
-from quorate.settings import Ties, choice
+from quorate.settings import Ties, check_number, choice
 from quorate.tags import Invalid
 from quorate.trust import AS_STATED, Calibration
 
@@ -86,6 +86,7 @@ class Plan:
 
     def __post_init__(self) -> None:
         for name in ("initial", "batch", "max_labels", "passes"):
+            check_number(name.replace("_", "-"), getattr(self, name), whole=True)
             if getattr(self, name) < 1:
                 raise SettingsError(f"{name.replace('_', '-')} must be 1 or more, not {getattr(self, name)}")
 

@@ -19,14 +19,16 @@ from quorate.asking import (
     sequence_entropy,
     token_entropy,
 )
-from quorate.corpus import Corpus
+from quorate.corpus import Corpus, Tag
 from quorate.decode import Result
 from quorate.encode import Encoded
 from quorate.errors import InputError, SettingsError
+from quorate.estimators import Known, known_tags
 from quorate.formats.notes import some
 from quorate.infer import vb
 from quorate.infer.engine import ThreadsEngine
-from quorate.settings import choice
+from quorate.people import Kind
+from quorate.settings import check_number, choice
 from quorate.stopping import Change, expected_change
 
 __all__ = ["Advice", "Suggestion", "next_labels"]
@@ -74,6 +76,7 @@ def next_labels(
     cost: Mapping[str, float] | None = None,
     per_document_max: int | None = None,
     exclude: Iterable[str] = (),
+    known: Known = None,
     diversity: float = 0.5,
     enough: float = 0.005,
     seed: int = 0,
@@ -81,8 +84,10 @@ def next_labels(
     """The ``n`` documents whose labels help most, each with the annotator whose labels tell most for their cost.
 
     Without a ``model`` one is fitted to the documents that have labels, by the default method. Documents with
-    ``per_document_max`` annotators, and those to ``exclude``, are not asked for. ``enough`` is the gain of F1 by one
-    more label of every document, with as much gain for what is unknown as in this batch, below which to stop.
+    ``per_document_max`` annotators, and those to ``exclude``, are not asked for; nor are those that are decided: all
+    their labels are ``known``, here or in the fit of the model, or an expert (by their profile) has labelled them.
+    ``enough`` is the gain of F1 by one more label of every document, with as much gain for what is unknown as in this
+    batch, below which to stop.
 
     >>> import quorate
     >>> advice = next_labels(quorate.sample(), quorate.BSC("cm").fit(quorate.sample()), n=3)
@@ -90,23 +95,30 @@ def next_labels(
     (3, True)
     """
     chosen_by = choice(Strategy, "strategy", strategy)
+    for name, whole in (("n", n), ("per-document-max", 1 if per_document_max is None else per_document_max)):
+        check_number(name, whole, whole=True)
+    for name, number in (("diversity", diversity), ("enough", enough)):
+        check_number(name, number)
     if n < 1:
         raise SettingsError(f"n must be 1 or more, not {n}")
     if per_document_max is not None and per_document_max < 1:
         raise SettingsError(f"per-document-max must be 1 or more, not {per_document_max}")
     if not 0 <= diversity <= 1:
         raise SettingsError(f"diversity must be from 0 to 1, not {diversity}")
-    model = model or _fitted(corpus)
+    certain = known_tags(corpus, known)
+    model = model or _fitted(corpus, certain)
     encoded = model.encoded(corpus)
     pool = _pool(encoded, model, annotators)
     costs = _costs(encoded, cost or {})
-    open_documents = _open(corpus, encoded, per_document_max, exclude)
+    decided = _decided(corpus, model, certain)
+    open_documents = _open(corpus, encoded, per_document_max, exclude) & ~decided
     result = model.combine(corpus)
     unsure = _uncertainty(model, encoded, result._decoded.log_probability, result._kept_posterior())
+    unknown = np.where(decided, 0.0, unsure.sequence)
     doc, who, gains = _gains(model, encoded, unsure, pool, costs, open_documents, n, result)
     if not len(doc):
-        change = expected_change(result, model._model, encoded, [], unsure.sequence, model.combine)
-        return Advice((), change, True, "every document that may be asked for has been labelled by everyone")
+        change = expected_change(result, model._model, encoded, [], unknown, model.combine)
+        return Advice((), change, True, "every document that may be asked for is decided, or labelled by everyone")
     worth = gains / costs[who]
     order = np.lexsort((-worth, doc))
     best = order[np.r_[True, doc[order[1:]] != doc[order[:-1]]]]  # by document, who tells most for their cost
@@ -133,7 +145,7 @@ def next_labels(
         for pair in pairs
     )
     asked = [(int(doc[pair]), int(who[pair])) for pair in pairs]
-    change = expected_change(result, model._model, encoded, asked, unsure.sequence, model.combine, seed=seed)
+    change = expected_change(result, model._model, encoded, asked, unknown, model.combine, seed=seed)
     return Advice(suggestions, change, *_verdict(change, enough))
 
 
@@ -142,14 +154,32 @@ def _verdict(change: Change, enough: float) -> tuple[bool, str]:
     return change.all_round < enough, most
 
 
-def _fitted(corpus: Corpus) -> BSC:
-    labelled = corpus.select(lambda document: bool(document.annotations))
-    if not len(labelled):
+def _fitted(corpus: Corpus, known: Mapping[str, Sequence[Tag]]) -> BSC:
+    labelled = corpus.select(lambda document: bool(document.annotations) or document.id in known)
+    if not any(document.annotations for document in labelled):
         raise InputError("no document has a label yet (have some labelled, or give a --model)")
     model = estimator(DEFAULT_METHOD)
     if not isinstance(model, BSC):
         raise SettingsError(f"method {DEFAULT_METHOD!r} cannot say what to ask for next")
-    return model.fit(labelled)
+    return model.fit(labelled, known=known)
+
+
+def _decided(corpus: Corpus, model: BSC, known: Mapping[str, Sequence[Tag]]) -> NDArray[np.bool_]:
+    """``[D]`` Which documents need nobody: all their labels are known, or an expert has labelled them."""
+    profiles = {**model.profiles_, **corpus.profiles}
+    experts = {name: profile for name, profile in profiles.items() if profile.kind is Kind.EXPERT}
+    settled = model._kept.decided_documents() | {name for name, tags in known.items() if None not in tags}
+    return np.array(
+        [
+            document.id in settled
+            or any(
+                name in document.annotations and (expert.abstains or None not in document.annotations[name])
+                for name, expert in experts.items()
+            )
+            for document in corpus
+        ],
+        np.bool_,
+    )
 
 
 def _pool(encoded: Encoded, model: BSC, wanted: Sequence[str] | None) -> Integers:
@@ -174,6 +204,7 @@ def _costs(encoded: Encoded, cost: Mapping[str, float]) -> Floats:
     for name, price in cost.items():
         if name not in number:
             raise SettingsError(f"a cost is given for {name!r}, who has labelled nothing (annotators go by name)")
+        check_number(f"the cost of {name!r}", price)
         if not (np.isfinite(price) and price > 0):
             raise SettingsError(f"the cost of {name!r} must be a positive number, not {price:g}")
         costs[number[name]] = price

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -26,6 +26,7 @@ from quorate.estimators import (
     Prepared,
     ProgressCallback,
     checked_threads,
+    choice_progress,
     meta_of,
     prepare,
 )
@@ -39,7 +40,7 @@ from quorate.infer.truth import Chain
 from quorate.models import model_of, parts_of
 from quorate.people import Profile, trust_of
 from quorate.rivals import majority, one_worker_a_document
-from quorate.settings import AnnotatorModel, Decode, Settings, Ties, TruthModel, choice, scheme_named
+from quorate.settings import AnnotatorModel, Decode, Settings, Ties, TruthModel, check_number, choice, scheme_named
 from quorate.summaries import AnnotatorSummaries, summarise
 from quorate.taggers import TaggerChoice, make_tagger, tagger_name
 from quorate.tags import Invalid, Scheme, TagSet
@@ -157,8 +158,9 @@ class BSC(Updatable):
         if past is not None and "annotator" in free:
             free = tuple(name for name in free if name != "annotator")
             settings = replace(settings, annotator=past.model)
+        self._chosen = list(free)
         if free:
-            told = None if progress is None else _choice_progress(progress)
+            told = None if progress is None else choice_progress(progress)
             threads = checked_threads(self.threads)
             with_tagger = self.tagger is not None
             self.choice_ = choose(prepared, settings, free, tagger=with_tagger, threads=threads, progress=told)
@@ -228,6 +230,7 @@ class BSC(Updatable):
             **meta_of(corpus, encoded, clamped, settings.plain()),
             "calibration": self.calibration_._asdict(),
             "why": [] if self.choice_ is None else self.choice_.reasons,
+            "chosen": self._chosen,
             "passes": fitted.trace.passes,
             "bound": fitted.trace.bound,
             "stopped": fitted.trace.reason.value,
@@ -274,6 +277,7 @@ class BSC(Updatable):
             "words": self._words,
             "calibration": self.calibration_._asdict(),
             "group": self._group,
+            "decided": sorted(self._kept.decided_documents()),
         }
         modelfile.save(modelfile.Stored(meta, arrays), path)
 
@@ -300,7 +304,8 @@ class BSC(Updatable):
             settings.temper,
         )
         model.annotators_ = AnnotatorSummaries(model._names, arrays["summary"], model._model.annotators)
-        model._kept = Kept(group=model._group, whole=False, earlier=arrays["summary"])
+        decided = frozenset(map(str, meta.get("decided", ())))
+        model._kept = Kept(group=model._group, whole=False, earlier=arrays["summary"], decided=decided)
         return model
 
     def checked_settings(self) -> Settings:
@@ -385,6 +390,7 @@ class MajorityVote(Estimator):
 
     def fit(self, corpus: Corpus, *, known: Known = None, progress: ProgressCallback | None = None) -> Self:
         """Count the votes; returns self."""
+        check_number("seed", self.seed, whole=True)
         ties, decode = choice(Ties, "ties", self.ties), choice(Decode, "decode", self.decode)
         invalid = choice(Invalid, "invalid", self.invalid)
         prepared = prepare(corpus, scheme_named(self.scheme), invalid, known)
@@ -587,12 +593,3 @@ def load(path: str | Path) -> BSC | CRFMA:
         return (CRFMA.loaded if stored.meta["estimator"] == "CRFMA" else BSC._loaded)(stored)
     except (KeyError, TypeError, ValueError, IndexError) as error:
         raise ModelFileError(f"{path}: a damaged model file: {error!r} (fit and save it again)") from None
-
-
-def _choice_progress(progress: ProgressCallback) -> Callable[[int, int, str], None]:
-    """The steps of a choice, told as passes are."""
-
-    def report(step: int, steps: int, note: str) -> None:
-        progress(vb.Progress(0, 1, step, steps, note=note))
-
-    return report

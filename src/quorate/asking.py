@@ -141,6 +141,7 @@ def expected_information(
         decoded.posterior, doc_start, matrices, entropies(matrices), before, doc.astype(np.int64), who.astype(np.int64)
     )
     unknown, alone = uncertainty.sequence[doc], uncertainty.token[doc]
+    tells = np.where(tells > 0, tells, 0.0)  # rounding leaves less than nothing, or minus zero
     return np.asarray(tells * np.divide(np.minimum(unknown, alone), alone, out=np.ones_like(tells), where=alone > 0))
 
 

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate.errors import InputError, OutputError
-from quorate.files import written_whole
+from quorate.files import place_of, written_whole
 
 __all__ = ["ArrayFile", "Arrays", "Workspace", "is_container", "mapped", "write"]
 
@@ -42,7 +42,7 @@ class Workspace:
     """
 
     def __init__(self, path: str | Path) -> None:
-        target = Path(path).resolve()
+        target = place_of(path)
         self._folder = target.parent / f".{target.name}.{os.getpid()}.parts"
         self._files: list[ArrayFile] = []
 
@@ -113,6 +113,8 @@ def write(path: str | Path, arrays: Arrays, text: dict[str, Any]) -> None:
 
 def is_container(path: str | Path) -> bool:
     """Whether a file begins as such a file does."""
+    if not Path(path).is_file():  # of a pipe nothing may be read that is not kept
+        return False
     try:
         with open(path, "rb") as stream:
             head = stream.read(8 + 64)

@@ -33,7 +33,7 @@ from quorate.infer import vb
 from quorate.infer.annotators import AnnotatorPrior, ConfusionMatrix
 from quorate.infer.engine import Decoded, Tables, ThreadsEngine
 from quorate.infer.truth import Chain, log_mask
-from quorate.settings import Decode, choice, scheme_named
+from quorate.settings import Decode, check_number, choice, scheme_named
 from quorate.summaries import AnnotatorSummaries, summarise
 from quorate.tags import MISSING, Invalid, Scheme, TagSet
 
@@ -378,9 +378,12 @@ class CRFMA(Estimator):
     def _check_settings(self) -> None:
         for name in ("max_passes", "iterations", "copies"):
             value = getattr(self, name)
+            if value is not None:
+                check_number(name, value, whole=True)
             if value is not None and value < 1:
                 raise SettingsError(f"{name} must be 1 or more, not {value}")
         for name in ("tolerance", "l2"):
+            check_number(name, getattr(self, name))
             if not 0 <= getattr(self, name) < np.inf:
                 raise SettingsError(f"{name} must be a number, 0 or more, not {getattr(self, name)}")
         choice(Decode, "decode", self.decode)

@@ -20,6 +20,7 @@ from quorate.formats.pages import Book, Page, Reading, ReadingSpan
 from quorate.heldout import consensus_spans
 from quorate.infer.engine import Decoded
 from quorate.infer.vb import Trace
+from quorate.settings import check_number
 from quorate.summaries import AnnotatorSummaries
 from quorate.tags import TagSet
 from quorate.trust import AS_STATED, Calibration, Certificate, certify
@@ -184,6 +185,7 @@ class Result:
         >>> accepted.precision >= 0.9, len(accepted.documents) + len(accepted.review)
         (True, 320)
         """
+        check_number("accept", precision)
         if not 0 < precision < 1:
             raise SettingsError(f"accept must be a precision above 0 and below 1, not {precision}")
         if precision > self.calibration.ceiling:

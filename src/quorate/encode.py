@@ -311,26 +311,36 @@ def _by_rule(
     tagset: TagSet,
     invalid: Invalid,
     document_of: Callable[[int], Document],
+    *,
+    unknown: bool = False,
 ) -> tuple[NDArray[np.int16], int]:
+    """The codes after the rule for invalid ones; with ``unknown`` a missing label may be any (see :class:`TagSet`)."""
     if invalid is Invalid.REPAIR:
-        return tagset.repaired(codes, starts)
+        return tagset.repaired(codes, starts, unknown=unknown)
     if invalid is Invalid.ERROR:
-        bad = tagset.invalid_positions(codes, starts)
+        bad = tagset.invalid_positions(codes, starts, unknown=unknown)
         if bad.size:
             sequence = int(np.searchsorted(starts, bad[0], side="right") - 1)
             position = int(bad[0] - starts[sequence])
-            tag = tagset.labels[codes[bad[0]]]
-            before = OUTSIDE
-            if position and codes[bad[0] - 1] != MISSING:
-                before = tagset.labels[codes[bad[0] - 1]]
-            if tagset.allowed[tagset.index[before], codes[bad[0]]]:
-                what = f"a document cannot end with tag {tag!r}"
-            else:
-                what = f"tag {tag!r} follows {before!r}"
+            what = _fault(codes[starts[sequence] : starts[sequence + 1]], position, tagset, unknown=unknown)
             raise InputError(
                 f"{what} (use --invalid repair, or fix the file)", where=document_of(sequence).where(position)
             )
     return codes, 0
+
+
+def _fault(codes: NDArray[np.int16], position: int, tagset: TagSet, *, unknown: bool) -> str:
+    """What is wrong with a label of a sequence."""
+    tag = tagset.labels[codes[position]]
+    ends = f"a document cannot end with tag {tag!r}"
+    if unknown and position and codes[position - 1] == MISSING:
+        if position == len(codes) - 1 and not tagset.allowed_last[codes[position]]:
+            return ends
+        return f"no tag fits between {tagset.labels[codes[position - 2]]!r} and {tag!r}"
+    before = OUTSIDE
+    if position and codes[position - 1] != MISSING:
+        before = tagset.labels[codes[position - 1]]
+    return ends if tagset.allowed[tagset.index[before], codes[position]] else f"tag {tag!r} follows {before!r}"
 
 
 def _with_soft_events(
@@ -432,12 +442,13 @@ def _cells(keys: NDArray[np.integer], tagset: TagSet, n_annotators: int) -> tupl
 def encode_known(corpus: Corpus, tagset: TagSet, known: Mapping[str, Sequence[Tag]], invalid: Invalid) -> Ints:
     """``[N]`` The known label of every token, ``MISSING`` where it is not known.
 
-    ``known`` maps document ids to one tag or ``None`` a token. They go through the same rule as annotators' tags.
+    ``known`` maps document ids to one tag or ``None`` a token. ``None`` means that the label is not known, so that
+    ``I-x`` after it stays; what cannot follow a known label goes through the same rule as annotators' tags.
 
     >>> from quorate.corpus import Document
-    >>> corpus = Corpus([Document("1", ("Ada", "sang"), {"ann": ("B-PER", "O")})])
-    >>> encode_known(corpus, corpus.tagset(), {"1": ("B-PER", None)}, Invalid.REPAIR)
-    array([ 1, -1], dtype=int32)
+    >>> corpus = Corpus([Document("1", ("Ada", "Ng", "sang"), {"ann": ("B-PER", "I-PER", "O")})])
+    >>> encode_known(corpus, corpus.tagset(), {"1": (None, "I-PER", None)}, Invalid.REPAIR)
+    array([-1,  2, -1], dtype=int32)
     """
     flat = _Codes(tagset)
     starts = [0]
@@ -458,5 +469,5 @@ def encode_known(corpus: Corpus, tagset: TagSet, known: Mapping[str, Sequence[Ta
         raise InputError(f"known labels are given for document {min(stray)!r}, which is not in the input")
     if invalid is Invalid.KEEP:
         invalid = Invalid.REPAIR  # the truth must follow the scheme, whatever annotators did
-    codes, _ = _by_rule(flat.taken(), np.array(starts), tagset, invalid, lambda d: corpus[d])
+    codes, _ = _by_rule(flat.taken(), np.array(starts), tagset, invalid, lambda d: corpus[d], unknown=True)
     return codes.astype(np.int32)

@@ -15,9 +15,20 @@ from quorate.decode import Result
 from quorate.encode import Encoded, encode, encode_known
 from quorate.errors import InputError, SettingsError
 from quorate.infer import vb
+from quorate.settings import check_number
 from quorate.tags import Invalid, Scheme, TagSet
 
-__all__ = ["Estimator", "Known", "Prepared", "ProgressCallback", "checked_threads", "known_tags", "meta_of", "prepare"]
+__all__ = [
+    "Estimator",
+    "Known",
+    "Prepared",
+    "ProgressCallback",
+    "checked_threads",
+    "choice_progress",
+    "known_tags",
+    "meta_of",
+    "prepare",
+]
 
 Known = Literal["inline"] | Mapping[str, Sequence[Tag]] | None
 """Known labels: none, the corpus's own gold, or tags by document id."""
@@ -120,12 +131,28 @@ def known_tags(corpus: Corpus, known: Known) -> Mapping[str, Sequence[Tag]]:
     if isinstance(known, str):
         if known != "inline":
             raise SettingsError(f"known must be None, 'inline' or tags by document id, not {known!r}")
-        return {document.id: document.gold for document in corpus if document.gold is not None}
+        gold = {document.id: document.gold for document in corpus if document.gold is not None}
+        if not any(tag is not None for tags in gold.values() for tag in tags):
+            raise InputError(
+                "no document has gold, so that 'inline' gives no known labels (leave it out, or give a file with gold)"
+            )
+        return gold
     return known
 
 
 def checked_threads(threads: int | None) -> int | None:
     """How many threads, if that is possible."""
+    if threads is not None:
+        check_number("threads", threads, whole=True)
     if threads is not None and threads < 1:
         raise SettingsError(f"threads must be 1 or more, not {threads}")
     return threads
+
+
+def choice_progress(progress: ProgressCallback) -> Callable[[int, int, str], None]:
+    """The steps of a choice of settings, told as passes are."""
+
+    def report(step: int, steps: int, note: str) -> None:
+        progress(vb.Progress(0, 1, step, steps, note=note))
+
+    return report

@@ -14,7 +14,7 @@ from typing import IO
 
 from quorate.errors import OutputError
 
-__all__ = ["check_can_write", "folder_written_whole", "written_whole"]
+__all__ = ["check_can_write", "folder_written_whole", "place_of", "written_whole"]
 
 
 @contextmanager
@@ -60,7 +60,7 @@ def folder_written_whole(path: str | Path) -> Iterator[Path]:
     """
     if str(path) == "-":
         raise OutputError("a folder cannot go to standard output (give a name)")
-    target = Path(path).resolve()
+    target = place_of(path)
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise OutputError(f"{path}: there already, and not an empty folder (give another name)")
     try:
@@ -90,6 +90,18 @@ def _zipped(stream: IO[bytes], pack: bool) -> Iterator[IO[bytes]]:
         yield packed  # type: ignore[misc]
 
 
+def place_of(path: str | Path) -> Path:
+    """Where a path leads, through symbolic links; :class:`OutputError` if they lead in a circle.
+
+    >>> place_of("/").name
+    ''
+    """
+    place = Path(os.path.realpath(path))
+    if place.is_symlink():
+        raise OutputError(f"{path}: cannot be written: its symbolic links lead in a circle (give another name)")
+    return place
+
+
 def check_can_write(path: str | Path) -> None:
     """Raise :class:`OutputError` now rather than after a long fit, if the place for a file is not there.
 
@@ -99,7 +111,7 @@ def check_can_write(path: str | Path) -> None:
     """
     if str(path) == "-":
         return
-    folder = Path(path).resolve().parent
+    folder = place_of(path).parent
     if not folder.is_dir():
         raise OutputError(f"{path}: cannot be written: no such folder")
     if Path(path).is_dir():
@@ -110,7 +122,7 @@ def check_can_write(path: str | Path) -> None:
 
 @contextmanager
 def _renamed(path: Path) -> Iterator[IO[bytes]]:
-    target = path.resolve()
+    target = place_of(path)
     descriptor, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent)
     try:
         with open(descriptor, "wb", buffering=1 << 20) as stream:

@@ -5,13 +5,25 @@ from __future__ import annotations
 import math
 from dataclasses import asdict, dataclass, fields
 from enum import StrEnum
+from numbers import Integral, Real
 from typing import Any, Self, TypeVar
 
 from quorate.errors import SettingsError
 from quorate.infer.vb import Start
 from quorate.tags import Invalid, Scheme
 
-__all__ = ["AnnotatorModel", "Decode", "Inference", "Settings", "Ties", "TruthModel", "Zeros", "choice", "scheme_named"]
+__all__ = [
+    "AnnotatorModel",
+    "Decode",
+    "Inference",
+    "Settings",
+    "Ties",
+    "TruthModel",
+    "Zeros",
+    "check_number",
+    "choice",
+    "scheme_named",
+]
 
 Choice = TypeVar("Choice", bound=StrEnum)
 
@@ -120,6 +132,12 @@ class Settings:
     scheme: Scheme | None = None
 
     def __post_init__(self) -> None:
+        for name in ("alpha0", "epsilon0", "gamma0", "kappa0", "habit0", "temper", "tolerance"):
+            if name != "habit0" or self.habit0 is not None:
+                check_number(name, getattr(self, name))
+        for name in ("max_passes", "restarts", "seed"):
+            if name != "seed" or self.seed is not None:
+                check_number(name, getattr(self, name), whole=True)
         for name in ("alpha0", "gamma0", "kappa0"):
             _positive(name, getattr(self, name))
         if self.habit0 is not None:
@@ -171,7 +189,14 @@ class Settings:
         >>> Settings().plain()["annotator"]
         'seq'
         """
-        return {name: value.value if isinstance(value, StrEnum) else value for name, value in asdict(self).items()}
+        return {name: _plain(value) for name, value in asdict(self).items()}
+
+
+def _plain(value: Any) -> Any:
+    """A choice as its name, and a number of NumPy as one of Python."""
+    if isinstance(value, StrEnum):
+        return value.value
+    return value.item() if hasattr(value, "item") else value
 
 
 def choice(kind: type[Choice], name: str, value: str) -> Choice:
@@ -185,6 +210,17 @@ def choice(kind: type[Choice], name: str, value: str) -> Choice:
     except ValueError:
         known = ", ".join(member.value for member in kind)
         raise SettingsError(f"{name} {value!r} is not known (one of: {known})") from None
+
+
+def check_number(name: str, value: object, *, whole: bool = False) -> None:
+    """Raise :class:`SettingsError` if a value is not a number, or not a whole one.
+
+    >>> check_number("alpha0", "1")
+    Traceback (most recent call last):
+    quorate.errors.SettingsError: alpha0 must be a number, not '1'
+    """
+    if isinstance(value, bool) or not isinstance(value, Integral if whole else Real):
+        raise SettingsError(f"{name} must be a {'whole ' if whole else ''}number, not {value!r}")
 
 
 def scheme_named(value: str | None) -> Scheme | None:

@@ -21,6 +21,7 @@ from quorate.corpus import Corpus, Document
 from quorate.errors import InputError, SettingsError
 from quorate.infer.text import Words
 from quorate.infer.truth import LabelCounts, Truth
+from quorate.settings import check_number
 from quorate.summaries import AnnotatorSummaries, summarise
 from quorate.updating import Going, Kept, Passes
 
@@ -37,6 +38,7 @@ def batches(documents: Iterable[Document], size: int) -> Iterator[Corpus]:
     >>> [len(corpus) for corpus in batches([Document(str(n), ("a",)) for n in range(5)], 2)]
     [2, 2, 1]
     """
+    check_number("the size of a batch", size, whole=True)
     if size < 1:
         raise SettingsError(f"the size of a batch must be 1 or more, not {size}")
     stream = iter(documents)
@@ -63,6 +65,8 @@ def fit_stream(
     >>> len(model.predict(quorate.sample()))
     320
     """
+    check_number("forgetting", forgetting)
+    check_number("delay", delay)
     if not 0.5 < forgetting <= 1:
         raise SettingsError(f"forgetting must be above 0.5 and at most 1, not {forgetting}")
     if delay < 0:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import InitVar, dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class AnnotatorSummary:
-    """One annotator.
+    """One annotator; ``of`` is whose matrix is theirs: the model, and their number in it.
 
     ``accuracy`` is the expected share of their labels that are the true ones, nan for someone without a label.
     ``informativeness`` is the mutual information, in bits per token, of their label and the truth given their previous
@@ -30,13 +30,17 @@ class AnnotatorSummary:
     labels: float
     accuracy: float
     informativeness: float
-    _model: Annotators = field(repr=False)
-    _number: int = field(repr=False)
+    of: InitVar[tuple[Annotators, int]]
+
+    def __post_init__(self, of: tuple[Annotators, int]) -> None:
+        # Not a field: whoever makes a table of these (pandas, say) gets a column for each field.
+        object.__setattr__(self, "_of", of)
 
     @property
     def matrix(self) -> Floats:
         """``[P, J, J]`` or ``[1, J, J]`` Posterior mean of p(label i | previous label ι, truth j)."""
-        return self._model.matrix(self._number)
+        model, number = self.__dict__["_of"]
+        return np.asarray(model.matrix(number))
 
 
 class AnnotatorSummaries(Sequence[AnnotatorSummary]):
@@ -45,8 +49,10 @@ class AnnotatorSummaries(Sequence[AnnotatorSummary]):
     def __init__(self, names: Sequence[str], table: Floats, model: Annotators) -> None:
         """``table`` is ``[3, K]``: labels given, accuracy, informativeness."""
         self.names = tuple(names)
-        self.table = table
-        self.labels, self.accuracy, self.informativeness = table
+        # Rounding leaves less than nothing, or minus zero, where someone tells nothing.
+        told = np.where(table[2] > 0, table[2], 0.0)
+        self.table = np.stack([table[0], table[1], told])
+        self.labels, self.accuracy, self.informativeness = self.table
         self._model = model
         self._numbers = {name: number for number, name in enumerate(self.names)}
 
@@ -63,8 +69,7 @@ class AnnotatorSummaries(Sequence[AnnotatorSummary]):
             float(self.labels[number]),
             float(self.accuracy[number]),
             float(self.informativeness[number]),
-            self._model,
-            number,
+            (self._model, number),
         )
 
     def with_earlier(self, table: Floats) -> AnnotatorSummaries:

@@ -290,31 +290,48 @@ class TagSet:
                 tags[end - 1] = f"E-{label}" if end - start > 1 else f"S-{label}"
         return tags
 
-    def invalid_positions(self, codes: NDArray[np.int16], starts: NDArray[np.int64]) -> NDArray[np.int64]:
+    def invalid_positions(
+        self, codes: NDArray[np.int16], starts: NDArray[np.int64], *, unknown: bool = False
+    ) -> NDArray[np.int64]:
         """Where labels break the scheme, in sequences laid end to end.
 
         ``codes`` holds label positions, or ``MISSING``; sequence s is ``codes[starts[s]:starts[s + 1]]``. Before the
-        first token, and after a missing one, stands ``O``.
+        first token, and after a missing one, stands ``O``; with ``unknown`` a missing label may be any that fits.
         """
         if self.outside is None or not len(codes):
             return np.zeros(0, dtype=np.int64)
+        filled = starts[:-1][np.diff(starts) > 0]
         before = np.empty_like(codes)
         before[1:] = codes[:-1]
-        filled = starts[:-1][np.diff(starts) > 0]
         before[filled] = self.outside
-        before[before == MISSING] = self.outside
-        ok = self.allowed[before, codes] | (codes == MISSING)
+        ok = self.allowed[np.where(before == MISSING, self.outside, before), codes] | (codes == MISSING)
+        if unknown:
+            # One unknown label in between can forbid a pair (B-x ? I-y, in BIOES); two fit between any.
+            earlier = np.full_like(codes, MISSING)
+            earlier[2:] = codes[:-2]
+            earlier[filled[filled + 1 < len(codes)] + 1] = MISSING
+            after = before == MISSING
+            ok |= after
+            after &= (earlier != MISSING) & (codes != MISSING)
+            ok[after] = self._allowed_over_one[earlier[after], codes[after]]
         last = starts[1:][np.diff(starts) > 0] - 1
         ok[last] &= self.allowed_last[codes[last]] | (codes[last] == MISSING)
         return np.flatnonzero(~ok)
 
-    def repaired(self, codes: NDArray[np.int16], starts: NDArray[np.int64]) -> _Repaired:
+    @cached_property
+    def _allowed_over_one(self) -> NDArray[np.bool_]:
+        """``[J, J]``: may the second label stand two tokens after the first?"""
+        steps = self.allowed.astype(np.int64)
+        return np.asarray(steps @ steps > 0)
+
+    def repaired(self, codes: NDArray[np.int16], starts: NDArray[np.int64], *, unknown: bool = False) -> _Repaired:
         """The same sequences with every label that breaks the scheme mended, and how many labels changed.
 
         The spans are read as people mean them (an ``I-x`` with no open span begins one); those that hold a label which
-        breaks the scheme, or end where one does, are written again.
+        breaks the scheme, or end where one does, are written again. With ``unknown``, a span goes on into a missing
+        label where its own say so.
         """
-        invalid = self.invalid_positions(codes, starts)
+        invalid = self.invalid_positions(codes, starts, unknown=unknown)
         if not invalid.size:
             return _Repaired(codes, 0)
         mended = codes.copy()
@@ -324,9 +341,20 @@ class TagSet:
             wrong = set((invalid[(invalid >= starts[s]) & (invalid < starts[s + 1])] - starts[s]).tolist())
             for span in find_spans(tags):
                 if not wrong.isdisjoint(range(span.start, span.end + 1)):
-                    valid = self.tags([span], len(tags))[span.start : span.end]
+                    whole = self._into_unknown(span, tags) if unknown else span
+                    valid = self.tags([whole], len(tags))[span.start : span.end]
                     mended[starts[s] + span.start : starts[s] + span.end] = [self.index[tag] for tag in valid]
         return _Repaired(mended, int(np.count_nonzero(mended != codes)))
+
+    def _into_unknown(self, span: Span, tags: Sequence[str | None]) -> Span:
+        """The span with the missing tags beside it that its own first and last tag say it goes on into."""
+        start, end, label = span
+        first, last = str(tags[start]), str(tags[end - 1])
+        comes_from = start > 0 and tags[start - 1] is None and first[0] in "IE"
+        if comes_from and start > 1 and (earlier := tags[start - 2]) is not None:
+            comes_from = bool(self._allowed_over_one[self.index[earlier], self.index[first]])
+        goes_on = end < len(tags) and tags[end] is None and last[0] in "BI"
+        return Span(start - comes_from, end + goes_on, label)
 
 
 class UnknownTagError(InputError):

@@ -30,11 +30,11 @@ from quorate.infer.engine import Counts, Decoded, Engine, Tables, ThreadsEngine,
 from quorate.infer.truth import LabelCounts
 from quorate.models import parts_of, with_more_words
 from quorate.people import Profile, Trust, trust_of
-from quorate.settings import Settings
+from quorate.settings import Settings, check_number
 from quorate.summaries import AnnotatorSummaries, summarise
 from quorate.tags import TagSet
 
-__all__ = ["Going", "Kept", "Passes", "Updatable", "as_one", "changed_by", "grown", "update"]
+__all__ = ["Going", "Kept", "Passes", "Updatable", "Updated", "as_one", "changed_by", "grown", "update"]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -113,7 +113,8 @@ class Kept:
     ``source`` says from which model's pass the counts of a document came that changed since the last pass over
     everything, and ``before`` that of all others. Where that is ``None``, it is not known: then one more pass over
     everything is needed before an old document can be taken out. ``whole`` is false if only the model is left of the
-    fit, and not its documents; then ``earlier`` is what was known of each annotator.
+    fit, and not its documents; then ``earlier`` is what was known of each annotator, and ``decided`` are the documents
+    whose every label was.
     """
 
     fitted_to: tuple[Corpus, Integers, NDArray[np.int32] | None] | None = None
@@ -122,6 +123,7 @@ class Kept:
     group: list[int] = field(default_factory=list)
     whole: bool = True
     earlier: Floats | None = None
+    decided: frozenset[str] = frozenset()
     before: vb.Model | None = None
     source: dict[str, vb.Model] = field(default_factory=dict)
 
@@ -136,6 +138,15 @@ class Kept:
             if codes is not None:
                 kept.known = {one.id: codes[starts[d] : starts[d + 1]] for d, one in enumerate(corpus)}
         return kept
+
+    def decided_documents(self) -> set[str]:
+        """The ids of documents whose every label is known."""
+        found = {name for name, codes in self.known.items() if len(codes) and (codes >= 0).all()}
+        corpus, starts, clamped = self.fitted_to or ((), (), None)
+        if clamped is not None:
+            whole = np.diff(np.concatenate([[0], np.cumsum(clamped >= 0)])[starts]) == np.diff(starts)
+            found |= {corpus[int(d)].id for d in np.flatnonzero(whole & (np.diff(starts) > 0))}
+        return found | self.decided
 
     def forget_sources(self) -> None:
         """So many models are kept no longer; one more pass will do in their place."""
@@ -156,6 +167,18 @@ class Kept:
             annotations={**before.annotations, **document.annotations},
             gold=document.gold if document.gold is not None else before.gold,
         )
+
+    def changed_by(self, document: Document, known: NDArray[np.int32] | None) -> bool:
+        """Whether anything is new in a document that was merged, or in what is known of it."""
+        before = self.documents.get(document.id)
+        if before is None or before.annotations.keys() != document.annotations.keys():
+            return True
+        if any(tuple(tags) != tuple(before.annotations[name]) for name, tags in document.annotations.items()):
+            return True
+        clamped = self.known.get(document.id)
+        if known is None or (clamped is None and (known < 0).all()):
+            return False
+        return clamped is None or not np.array_equal(known, clamped)
 
     def known_codes(self, corpus: Corpus) -> NDArray[np.int32] | None:
         """The known labels of these documents, end to end; ``None``: there are none."""
@@ -252,28 +275,57 @@ class Passes(NamedTuple):
         return changed_by(model, self.encoded.cells, counts, self.words, sign)
 
 
+class Updated(NamedTuple):
+    """How many of an update's documents the model had not met, had met otherwise, and had met just so.
+
+    >>> Updated(2, 1, 317).sentence()
+    '2 new documents, 1 changed, 317 unchanged'
+    """
+
+    new: int
+    changed: int
+    unchanged: int
+
+    def sentence(self) -> str:
+        """In words."""
+        return f"{self.new:,} new documents, {self.changed:,} changed, {self.unchanged:,} unchanged"
+
+
 def update(
     going: Going, kept: Kept, corpus: Corpus, known: Mapping[str, Sequence[Tag]], passes: int
-) -> tuple[Going, Kept]:
-    """Take in new labels: the changed documents alone, then ``passes`` over everything."""
-    documents = Corpus([kept.merged(document) for document in corpus])
+) -> tuple[Going, Kept, Updated]:
+    """Take in new labels: the changed documents alone, then ``passes`` over everything.
+
+    A document of which everything is known already is passed over: to take it out and put it in again would be one
+    more step of the fit for it, with nothing to learn from.
+    """
+    given = Corpus([kept.merged(document) for document in corpus])
+    codes = _known_codes(given, going, known)
+    documents = Corpus([one for one in given if kept.changed_by(one, codes.get(one.id))])
     fresh = going.with_names_of(documents)
-    codes = encode_known(documents, going.tagset, known, going.settings.invalid) if known else None
     old = [kept.documents[one.id] for one in documents if one.id in kept.documents]
     if old:
         fresh = _without(fresh, kept, old)
-    if codes is not None:
-        starts = np.cumsum([0, *(len(one.tokens) for one in documents)])
-        kept.known |= {one.id: codes[starts[d] : starts[d + 1]] for d, one in enumerate(documents) if one.id in known}
-    fresh, source = _with(fresh, kept, documents)
-    kept.documents |= {one.id: one for one in documents}
-    kept.source |= dict.fromkeys((one.id for one in documents), source)
+    kept.known |= codes
+    if len(documents):
+        fresh, source = _with(fresh, kept, documents)
+        kept.source |= dict.fromkeys((one.id for one in documents), source)
+    kept.documents |= {one.id: one for one in given}
     kept.forget_sources()
     if passes:
         engine, encoded = fresh.passes_over_all(kept)
         fresh = fresh._replace(model=vb.more_passes(engine, fresh.model, encoded.cells, passes).model)
         kept.before, kept.source = None, {}
-    return fresh, kept
+    return fresh, kept, Updated(len(documents) - len(old), len(old), len(given) - len(documents))
+
+
+def _known_codes(documents: Corpus, going: Going, known: Mapping[str, Sequence[Tag]]) -> dict[str, NDArray[np.int32]]:
+    """The known labels of an update's documents, by id."""
+    if not known:
+        return {}
+    codes = encode_known(documents, going.tagset, known, going.settings.invalid)
+    starts = np.cumsum([0, *(len(one.tokens) for one in documents)])
+    return {one.id: codes[starts[d] : starts[d + 1]] for d, one in enumerate(documents) if one.id in known}
 
 
 def _without(going: Going, kept: Kept, old: Sequence[Document]) -> Going:
@@ -316,6 +368,7 @@ class Updatable(Estimator):
     tagset_: TagSet
     trace_: vb.Trace
     profiles_: dict[str, Profile]
+    updated_: Updated
     _model: vb.Model
     _names: tuple[str, ...]
     _words: tuple[str, ...]
@@ -334,22 +387,25 @@ class Updatable(Estimator):
         """Go on from the fit with new labels of old documents, new documents, annotators and words; returns self.
 
         Documents are matched by id, and new labels are added to old ones; an annotator's labels of a document replace
-        their earlier ones. Only the changed documents are gone through, and then everything for ``passes`` more
-        passes. Settings stay as they are. A model from a file no longer has its documents: everything is new to it,
-        so give it each label once.
+        their earlier ones. Only documents in which something is new are gone through, so that a whole export can be
+        given again and again; then everything for ``passes`` more passes. ``updated_`` says how many documents were
+        new, changed and unchanged. Settings stay as they are. A model from a file no longer has its documents:
+        everything is new to it, so give it each label once.
 
         >>> import quorate
         >>> documents = quorate.sample().documents
-        >>> model = quorate.BSC(max_passes=5).fit(Corpus(documents[:300])).update(Corpus(documents[300:]))
-        >>> len(model.result_)
-        320
+        >>> model = quorate.BSC(max_passes=5).fit(Corpus(documents[:300])).update(Corpus(documents))
+        >>> len(model.result_), model.updated_.sentence()
+        (320, '20 new documents, 0 changed, 300 unchanged')
         """
         self._check_fitted()
+        check_number("passes", passes, whole=True)
         if passes < 0:
             raise SettingsError(f"passes must be 0 or more, not {passes}")
         if passes and not self._kept.whole:
             raise SettingsError("a model from a file does not have its documents to pass over (fit again instead)")
         if not len(corpus):
+            self.updated_ = Updated(0, 0, 0)
             return self
         if self.meta_.get("tagger"):
             raise SettingsError("a fit with a tagger cannot go on from where it is (fit again instead)")
@@ -358,7 +414,7 @@ class Updatable(Estimator):
         threads = checked_threads(self.threads)
         profiles = {**self.profiles_, **corpus.profiles}
         going = Going(self._model, self._names, self._words, self.settings_, self.tagset_, profiles, threads)
-        going, self._kept = update(going, kept, corpus, known_tags(corpus, known), passes)
+        going, self._kept, self.updated_ = update(going, kept, corpus, known_tags(corpus, known), passes)
         self._model, self._names, self._words, self.profiles_ = going.model, going.names, going.words, profiles
         for name in ("result_", "annotators_"):  # worked out again when they are asked for
             self.__dict__.pop(name, None)

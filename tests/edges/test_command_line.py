@@ -109,7 +109,7 @@ def test_known_labels_that_do_not_fit(run: Run, crowd: Path, line: dict, message
 def test_a_corrected_consensus_is_taken_as_known(run: Run, crowd: Path) -> None:
     run("aggregate", crowd, "-o", "out.jsonl", "-q")
     lines = records(crowd.with_name("out.jsonl").read_text())
-    corrected = lines[1] | {"tags": ["B-NEW", *lines[1]["tags"][1:]]}
+    corrected = {"id": lines[1]["id"], "tags": ["B-NEW", *lines[1]["tags"][1:]]}
     crowd.with_name("checked.jsonl").write_text(json.dumps(corrected))
     code, out, err = run("aggregate", crowd, "--known", "checked.jsonl")
     assert code == 0

@@ -17,6 +17,7 @@ from problems import random_corpus, tagset
 from quorate import BSC, Corpus, Document, Result
 from quorate.encode import encode
 from quorate.errors import InputError, SettingsError
+from quorate.formats.jsonl import write_corpus
 from quorate.infer import vb
 from quorate.infer.engine import ThreadsEngine
 from quorate.simulate import Behaviour, crowd
@@ -75,13 +76,62 @@ def test_what_a_document_put_in_is_what_is_taken_out(annotator: str, truth: str)
 
 
 @pytest.mark.parametrize("annotator", MODELS)
-def test_saying_the_same_again_changes_little(annotator: str) -> None:
+def test_taking_a_word_back_changes_little(annotator: str) -> None:
     corpus = people_on(sentences(40, seed=3))
     model = BSC(annotator, max_passes=400, tolerance=0.0).fit(corpus)
     before = statistics(model)
-    model.update(Corpus(corpus.documents[5:9])).update(Corpus(corpus.documents[5:6]))
+    again = corpus.documents[5:9]
+    silent = [replace(one, annotations={name: ("O",) * len(one.tokens) for name in one.annotations}) for one in again]
+    model.update(Corpus(silent)).update(Corpus(again)).update(Corpus(silent[:1])).update(Corpus(again[:1]))
     for name, value in statistics(model).items():
         np.testing.assert_allclose(value, before[name], rtol=0, atol=0.02, err_msg=name)
+
+
+@pytest.mark.parametrize("annotator", MODELS)
+def test_documents_that_have_not_changed_leave_the_fit_alone(annotator: str, tmp_path: Path) -> None:
+    """The whole export of every day can be given: what is in the model already is passed over."""
+    corpus = people_on(sentences(60, seed=3))
+    known = {corpus[0].id: ("O",) * len(corpus[0].tokens)}
+    model = BSC(annotator, max_passes=3).fit(corpus, known=known)
+    before, tags = statistics(model), model.result_.tags
+    with (tmp_path / "export.jsonl").open("wb") as stream:
+        write_corpus(corpus, stream)
+    for export in (corpus, quorate.read(tmp_path / "export.jsonl")):
+        for labels in (None, known, {**known, corpus[1].id: (None,) * len(corpus[1].tokens)}):
+            assert model.update(export, known=labels).updated_ == (0, 0, 60)
+            assert model.result_.tags == tags
+    for name, value in statistics(model).items():
+        np.testing.assert_array_equal(value, before[name])
+
+
+def test_in_a_whole_export_only_what_is_new_counts() -> None:
+    documents = people_on(sentences(60, seed=3)).documents
+    less = replace(documents[7], annotations=dict(list(documents[7].annotations.items())[:2]))
+    start = Corpus([*documents[:7], less, *documents[8:50]])
+    whole, parts = BSC("cm").fit(start), BSC("cm").fit(start)
+    whole.update(Corpus(documents))
+    parts.update(Corpus([documents[7], *documents[50:]]))
+    assert whole.updated_ == (10, 1, 49)
+    assert parts.updated_ == (10, 1, 0)
+    assert_same(whole, parts, atol=0.0)
+    assert whole.meta_["documents"] == 60
+
+
+def test_what_is_newly_known_of_an_old_document_is_a_change() -> None:
+    documents = people_on(sentences(30, seed=8)).documents
+    model = BSC("cm").fit(Corpus(documents))
+    gold = ("O",) * len(documents[0].tokens)
+    assert model.update(Corpus(documents), known={documents[0].id: gold}).updated_ == (0, 1, 29)
+    assert tuple(model.result_[0].tags) == gold
+    assert model.update(Corpus(documents)).updated_ == (0, 0, 30)
+    assert tuple(model.result_[0].tags) == gold
+
+
+def test_gold_that_came_later_is_there_to_score_against() -> None:
+    documents = people_on(sentences(30, seed=8)).documents
+    model = BSC("cm").fit(Corpus([replace(one, gold=None) for one in documents]))
+    assert model.update(Corpus(documents)).updated_ == (0, 0, 30)
+    assert model.result_.corpus[0].gold == documents[0].gold
 
 
 @pytest.mark.parametrize("annotator", MODELS)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import zipfile
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -276,3 +277,52 @@ def test_model_files_that_are_not(tmp_path: Path, model: BSC) -> None:
             new.writestr(name, body)
     with pytest.raises(ModelFileError, match="a model file of version 99, where 1 is read"):
         quorate.load(tmp_path / "future")
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        *(
+            (lambda c, n=name: BSC(**{n: "1"}).fit(c))  # type: ignore[arg-type,misc]
+            for name in (
+                *("alpha0", "epsilon0", "gamma0", "kappa0", "habit0", "temper", "tolerance"),
+                *("max_passes", "seed", "restarts", "threads"),
+            )
+        ),
+        lambda c: BSC(alpha0=None).fit(c),  # type: ignore[arg-type]
+        lambda c: BSC(alpha0=True).fit(c),
+        lambda c: BSC(max_passes=2.5).fit(c),  # type: ignore[arg-type]
+        lambda c: quorate.aggregate(c, "auto", gamma0=[1]),
+        lambda c: quorate.aggregate(c, "mv", seed="1"),
+        lambda c: quorate.aggregate(c, "mv", threads="1"),
+        *(
+            (lambda c, n=name: quorate.aggregate(c, "crf-ma", **{n: "1"}))
+            for name in ("max_passes", "l2", "iterations")
+        ),  # type: ignore[misc]
+        lambda c: BSC(max_passes=1).fit(c).update(c, passes="1"),  # type: ignore[arg-type]
+        lambda c: quorate.aggregate(c, "mv").accept("0.9"),  # type: ignore[arg-type]
+        lambda c: quorate.next_labels(c, n="5"),  # type: ignore[arg-type]
+        lambda c: quorate.next_labels(c, diversity="0.5"),  # type: ignore[arg-type]
+        lambda c: quorate.next_labels(c, BSC(max_passes=1).fit(c), cost={"ana": "1"}),  # type: ignore[dict-item]
+    ],
+)
+def test_a_number_of_a_wrong_type_is_one_clear_error(sample: Corpus, make: Callable[[Corpus], object]) -> None:
+    with pytest.raises(SettingsError, match=r"must be a (whole )?number, not"):
+        make(sample)
+
+
+def test_numbers_of_numpy_are_numbers(sample: Corpus, tmp_path: Path) -> None:
+    few = Corpus(sample.documents[:20])
+    model = BSC(alpha0=np.float32(1), epsilon0=np.int64(3), max_passes=np.int64(2), threads=np.int32(1)).fit(few)  # type: ignore[arg-type]
+    assert model.trace_.passes == 2
+    model.save(tmp_path / "m")
+    assert quorate.load(tmp_path / "m").get_params()["epsilon0"] == 3
+
+
+def test_a_table_of_annotators_has_no_private_columns(sample: Corpus) -> None:
+    pandas = pytest.importorskip("pandas", reason="pandas is not installed")
+    result = quorate.aggregate(sample, "bsc-cm", max_passes=2)
+    table = pandas.DataFrame(result.annotators)
+    assert list(table.columns) == ["name", "labels", "accuracy", "informativeness"]
+    assert table["informativeness"].tolist() == result.annotators.informativeness.tolist()
+    assert result.annotators["ana"].matrix.shape == (1, 9, 9)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -113,6 +114,66 @@ def test_known_labels() -> None:
         encode_known(corpus, BIO, {"1": ("O",)}, Invalid.REPAIR)
     with pytest.raises(InputError, match="document '9', which is not in the input"):
         encode_known(corpus, BIO, {"9": ("O",)}, Invalid.REPAIR)
+
+
+@pytest.mark.parametrize(
+    ("scheme", "given", "clamped"),
+    [
+        (Scheme.BIO, (None, "I-X"), (None, "I-X")),
+        (Scheme.BIO, ("O", None, "I-X", "O"), ("O", None, "I-X", "O")),
+        (Scheme.BIO, ("I-X", None), ("B-X", None)),
+        (Scheme.BIO, ("O", "I-X", None), ("O", "B-X", None)),
+        (Scheme.BIOES, (None, "E-X"), (None, "E-X")),
+        (Scheme.BIOES, ("B-X", None), ("B-X", None)),
+        (Scheme.BIOES, (None, "I-X", None), (None, "I-X", None)),
+        (Scheme.BIOES, (None, "I-X"), (None, "E-X")),
+        (Scheme.BIOES, (None, "I-X", "O"), (None, "E-X", "O")),
+        (Scheme.BIOES, ("O", "I-X", "I-X", None), ("O", "B-X", "I-X", None)),
+        (Scheme.BIOES, ("B-X", None, "I-Y", None), ("B-X", None, "B-Y", None)),
+        (Scheme.BIOES, ("B-X", None, None, "I-Y", None), ("B-X", None, None, "I-Y", None)),
+    ],
+)
+def test_null_among_known_labels_means_unknown(
+    scheme: Scheme, given: tuple[str | None, ...], clamped: tuple[str | None, ...]
+) -> None:
+    """What stands beside an unknown label stays as it is; only what cannot stand so goes through the rule."""
+    tagset = TagSet.of_types(scheme, ["X", "Y"])
+    words = tuple("abcdefg"[: len(given)])
+    corpus = Corpus([Document("0", ("z",)), Document("1", words), Document("2", ("z",))])
+    codes = encode_known(corpus, tagset, {"0": ("B-X" if scheme is Scheme.BIO else "S-X",), "1": given}, Invalid.REPAIR)
+    assert tuple(None if code < 0 else tagset.labels[code] for code in codes[1:-1]) == clamped
+    if given != clamped:
+        with pytest.raises(InputError, match=r"document '1', token \d: .*(follows|fits between|cannot end)"):
+            encode_known(corpus, tagset, {"1": given}, Invalid.ERROR)
+    else:
+        assert encode_known(corpus, tagset, {"1": given}, Invalid.ERROR).tolist()[1:-1] == codes.tolist()[1:-1]
+
+
+@pytest.mark.parametrize("scheme", [Scheme.BIO, Scheme.BIOES])
+def test_known_labels_stay_wherever_a_valid_sequence_agrees_with_them(scheme: Scheme) -> None:
+    """Against every valid sequence enumerated: what one agrees with is clamped as it is, and the rest is made so."""
+    tagset, length = TagSet.of_types(scheme, ["X", "Y"]), 4
+    valid = np.array(
+        [path for path in product(range(len(tagset.labels)), repeat=length) if _is_valid(tagset, path)], np.int32
+    )
+    given = list(product([None, *tagset.labels], repeat=length))
+    corpus = Corpus([Document(str(n), tuple("abcd")) for n in range(len(given))])
+    codes = encode_known(corpus, tagset, {str(n): tags for n, tags in enumerate(given)}, Invalid.REPAIR)
+    for tags, clamped in zip(given, codes.reshape(-1, length), strict=True):
+        wanted = np.array([-1 if tag is None else tagset.index[tag] for tag in tags])
+        if _agrees(valid, wanted):
+            assert clamped.tolist() == wanted.tolist(), tags
+        else:
+            assert _agrees(valid, clamped), (tags, clamped)
+            assert ((clamped < 0) == (wanted < 0)).all(), tags
+
+
+def _is_valid(tagset: TagSet, path: tuple[int, ...]) -> bool:
+    return tagset.is_valid([tagset.labels[code] for code in path])
+
+
+def _agrees(valid: np.ndarray, codes: np.ndarray) -> bool:
+    return bool(((valid == codes) | (codes < 0)).all(axis=1).any())
 
 
 def test_huge_key_space_takes_the_other_route() -> None:

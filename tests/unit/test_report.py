@@ -21,6 +21,8 @@ from quorate.report.data import collect
 from quorate.report.documents import chosen_documents
 from quorate.report.findings import find, next_steps, percent
 from quorate.report.page import embedded_json, render
+from quorate.summaries import AnnotatorSummaries
+from quorate.tags import TagSet, find_spans
 
 
 @pytest.fixture(scope="module")
@@ -48,6 +50,67 @@ def test_findings_say_what_the_sample_was_made_with(data: dict[str, Any]) -> Non
     assert re.search("(kit and lou|lou and kit) hardly ever mark ORG.", text)
     assert re.search(r"strict F1 of \d\d\.\d, \d+\.\d points more than a majority vote \(320 documents\)", text)
     assert any("fay and gil" in step for step in data["next"])
+
+
+@pytest.fixture(scope="module")
+def with_rules(sample: Corpus) -> BSC:
+    """The sample with two rules: one marks every eighth true span and says ``O`` of the rest, one only says persons."""
+    tagset, documents = TagSet.infer(["O", "B-PER"]), []
+    for number, one in enumerate(sample):
+        spans, length = find_spans(one.gold or ()), len(one.tokens)
+        few = tagset.tags([span for n, span in enumerate(spans) if (n + number) % 8 == 0], length)
+        persons = tagset.tags([span for span in spans if span.label == "PER"], length)
+        rules = {"regex": tuple(few), "list": tuple(None if tag == "O" else tag for tag in persons)}
+        documents.append(replace(one, annotations={**one.annotations, **rules}))
+    return BSC(max_passes=8).fit(Corpus(documents))
+
+
+def test_rules_that_are_right_where_they_mark_are_no_noise(with_rules: BSC) -> None:
+    found = collect(with_rules, with_rules.result_, title="", documents=1)
+    kinds = {row["name"]: row["kind"] for row in found["annotators"]["rows"]}
+    assert (kinds["regex"], kinds["list"]) == ("right where they mark", "right where they mark")
+    assert (kinds["fay"], kinds["gil"]) == ("noise", "noise")
+    text = " ".join(finding["text"] for finding in found["findings"])
+    for name in ("regex", "list"):
+        assert re.search(
+            rf"{name} marks \d\d% of what there is to mark, and is right in (9\d|over 99|100)% of it\.", text
+        )
+    advice = " ".join(found["next"])
+    assert "Ask fay and gil how they worked" in advice
+    assert "regex" not in advice
+    assert "list" not in advice
+
+
+def test_a_rule_on_plain_labels_is_no_noise_and_a_constant_is() -> None:
+    rng = np.random.default_rng(0)
+    documents = []
+    for n in range(40):
+        truth = rng.choice(["A", "B", "C"], 10, p=[0.8, 0.1, 0.1])
+        said = {f"p{k}": tuple(np.where(rng.random(10) < 0.1, "C", truth).tolist()) for k in range(4)}
+        said |= {"constant": ("A",) * 10, "rule": tuple("B" if tag == "B" else None for tag in truth)}
+        documents.append(Document(str(n), tuple("abcdefghij"), said))
+    model = BSC("cm", truth="independent", text=False).fit(Corpus(documents))
+    kinds = {
+        row["name"]: row["kind"] for row in collect(model, model.result_, title="", documents=1)["annotators"]["rows"]
+    }
+    assert (kinds["rule"], kinds["constant"]) == ("right where they mark", "noise")
+
+
+def test_nobody_tells_less_than_nothing(with_rules: BSC, tmp_path: Path) -> None:
+    """No minus zero bits: in the table, in JSON, in a loaded model, after a vote, in what to ask for."""
+    with_rules.save(tmp_path / "m")
+    for told in (
+        with_rules.annotators_,
+        quorate.load(tmp_path / "m").annotators_,
+        quorate.aggregate(with_rules.result_.corpus, "mv").annotators,
+    ):
+        assert not any("-" in f"{row.informativeness:.3f}" for row in told)
+        assert not np.signbit(told.informativeness).any()
+    rounded = np.array([[9.0, 9.0], [0.5, 0.5], [-1e-17, -0.0]])
+    told = AnnotatorSummaries(["a", "b"], rounded, with_rules._model.annotators)
+    assert [f"{row.informativeness:.3f}" for row in told] == ["0.000", "0.000"]
+    advice = quorate.next_labels(with_rules.result_.corpus, with_rules, n=50, annotators=["list", "regex"])
+    assert not any("-" in f"{one.gain:.2f}" for one in advice.suggestions)
 
 
 def test_everything_in_a_report_is_json(data: dict[str, Any]) -> None:
@@ -265,6 +328,94 @@ def test_nothing_found_in_nothing() -> None:
     }
     assert [finding.about for finding in find(nothing)] == ["documents"]
     assert next_steps(nothing) == ["Nothing needs to be done: use the consensus as it is."]
+
+
+NOTHING = "Nothing needs to be done: use the consensus as it is."
+
+
+def test_a_consensus_that_gold_contradicts_is_not_to_be_used_as_it_is() -> None:
+    """Everybody agrees and is sure, and nothing is right: gold has other names for the labels."""
+    said = ("B-PER", "I-PER", "O", "O")
+    documents = [
+        Document(str(n), ("Ada", "Ng", "sang", "again"), {f"a{k}": said for k in range(5)}, ("B-P", "I-P", "O", "O"))
+        for n in range(40)
+    ]
+    model = BSC("cm", max_passes=5).fit(Corpus(documents))
+    found = collect(model, model.result_, title="", documents=5)
+    assert "Against gold, the consensus has a strict F1 of 0.0" in found["findings"][0]["text"]
+    assert found["next"][0].startswith("Do not use the consensus as it is: against gold its strict F1 is 0.0.")
+    assert NOTHING not in found["next"]
+    right = Corpus([replace(document, gold=said) for document in documents])
+    model = BSC("cm", max_passes=5).fit(right)
+    assert collect(model, model.result_, title="", documents=5)["next"] == [NOTHING]
+
+
+GOOD = {
+    "documents": {"doubtful": 0, "total": 100, "once": 0},
+    "annotators": {"rows": [], "crowd": {}},
+    "labels": {"rows": []},
+    "summary": {"review": 0},
+}
+
+
+@pytest.mark.parametrize(
+    ("found", "step"),
+    [
+        ({"gold": {"method": {"strict": [0.8, 0.8, 0.8], "accuracy": 0.9}, "calibration": {}}}, "Look at the errors"),
+        (
+            {"gold": {"method": {"strict": None, "accuracy": 0.4}, "calibration": {}}},
+            "Do not use the consensus as it is",
+        ),
+        (
+            {
+                "gold": {
+                    "method": {"strict": [0.92, 0.92, 0.92], "accuracy": 0.9},
+                    "vote": {"strict": [0.95, 0.95, 0.95], "accuracy": 0.9},
+                    "calibration": {},
+                }
+            },
+            "A majority vote does better against gold (95.0)",
+        ),
+        (
+            {
+                "gold": {
+                    "method": {"strict": [0.95, 0.95, 0.95], "accuracy": 0.9},
+                    "calibration": {"spans": {"count": 10, "bins": [[0.9, 1.0, 10, 0.99, 0.8]]}},
+                }
+            },
+            "Choose what to accept by gold",
+        ),
+        ({"worse_than_vote": True}, "A plain vote agrees better with annotators who were hidden"),
+        ({"agreement": {"alpha": 0.1}}, "Annotators hardly agree"),
+        ({"fit": {"bounds": [-200.0, -100.0], "reason": "passes"}}, "Fit again with more passes"),
+        (
+            {
+                "labels": {
+                    "rows": [{"label": "A", "spans": 50, "mixed_with": "B", "mixed_share": 0.2, "confidence": 0.9}]
+                }
+            },
+            "Say in the guidelines how to tell A from B",
+        ),
+        ({"annotators": {"rows": [{"name": "ann", "kind": "misses many", "blind": []}]}}, "ann, who misses many spans"),
+        ({"annotators": {"rows": [{"name": "ann", "kind": "misses A", "blind": ["A"]}]}}, "Ask ann about A"),
+    ],
+)
+def test_advice_reads_every_finding(found: dict[str, Any], step: str) -> None:
+    steps = next_steps(GOOD | found)
+    assert len(steps) == 1
+    assert step in steps[0]
+
+
+def test_chosen_settings_are_not_called_given(sample: Corpus, tmp_path: Path) -> None:
+    model = quorate.api.estimator("auto", epsilon0=7.0, gamma0=2.0).fit(sample)
+    model.save(tmp_path / "m")
+    loaded = quorate.load(tmp_path / "m")
+    for made, result in ((model, model.result_), (loaded, loaded.combine(sample))):
+        found = collect(made, result, title="", documents=1)
+        why = {row["name"]: row["why"] for row in found["settings"]}
+        assert {name for name, reason in why.items() if reason == "chosen"} == {"annotator", "temper", "max_passes"}
+        assert (why["epsilon0"], why["gamma0"], why["alpha0"]) == ("given", "given", "default")
+        assert found["chosen"]
 
 
 def test_a_result_shows_itself_in_a_notebook(model: BSC) -> None:

@@ -12,6 +12,7 @@ import typer
 
 import quorate
 from quorate.cli.common import Inputs, Quiet, Reading, Threads, app, bar, cell, console, reads, say, say_notes, tell
+from quorate.cli.known import KnownLabels, KnownOption
 from quorate.cli.tables import print_table
 from quorate.errors import InputError, SettingsError
 
@@ -61,6 +62,7 @@ def next_(
     exclude: Annotated[
         str | None, typer.Option(metavar="FILE", help="Documents not to ask for: their ids, one a line.")
     ] = None,
+    known: KnownOption = None,
     diversity: Annotated[
         float, typer.Option(help="How far a document like one already chosen is passed over, 0 to 1.")
     ] = 0.5,
@@ -100,6 +102,7 @@ def next_(
         fitted = loaded.set_params(threads=threads)
     if annotators is not None and Path(annotators).is_file():
         reading.options["annotators"], annotators = annotators, None
+    certain = KnownLabels(known, inputs)
     corpus = reading.corpus(inputs)
     if not quiet:
         say_notes(corpus)
@@ -112,6 +115,7 @@ def next_(
         cost=None if cost is None else _read_costs(cost),
         per_document_max=per_document_max,
         exclude=() if exclude is None else _read_ids(exclude),
+        known=certain.of(corpus),
         diversity=diversity,
         enough=enough / 100,
         seed=seed,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -27,6 +28,7 @@ from quorate.cli.common import (
     say,
     write_json,
 )
+from quorate.cli.known import KnownLabels, KnownOption
 from quorate.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -82,14 +84,7 @@ def aggregate(
             rich_help_panel=_DATA,
         ),
     ] = None,
-    known: Annotated[
-        str,
-        typer.Option(
-            metavar="none|inline|FILE",
-            help="Labels taken as certain: none, the gold in the input, or the gold in another file.",
-            rich_help_panel=_DATA,
-        ),
-    ] = "none",
+    known: KnownOption = None,
     history: Annotated[
         str | None,
         typer.Option(
@@ -223,7 +218,7 @@ def aggregate(
 ) -> None:
     """Combine annotations into one sequence per document, with confidence."""
     from quorate.api import BSC, CRFMA, DEFAULT_METHOD, estimator
-    from quorate.formats import digest_of, named, output_format
+    from quorate.formats import named, output_format
 
     chosen: dict[str, Any] = {
         "scheme": scheme,
@@ -264,28 +259,28 @@ def aggregate(
         raise SettingsError(f"method {method!r} has nothing to save (leave out --save)")
     if (accept is None) != (review is None):
         raise SettingsError("--accept and --review go together: a precision, and a file for the documents below it")
-    check_outputs(inputs, [output, review, save, meta, report], to)
+    certain = KnownLabels(known, inputs)
+    check_outputs([*inputs, *certain.files], [output, review, save, meta, report], to)
     past = None if history is None else _history(history, model, method)
     if layers not in ("none", "auto"):
         raise SettingsError(f"--layers {layers!r} is not known (one of: none, auto)")
     if layers == "auto":
         found = reading.layers(inputs)
         if len(found) > 1:
-            if any(each is not None for each in (save, accept, report, history)) or known not in ("none", "inline"):
+            if any(each is not None for each in (save, accept, report, history)) or certain.files:
                 raise SettingsError(
                     f"{len(found)} layers are not saved, accepted, reported, known from files or given a history "
                     "(take one by one)"
                 )
-            _aggregate_layers(found, method, {**tuned, **given}, known, output, to, probabilities, meta, quiet)
+            _aggregate_layers(found, method, {**tuned, **given}, certain, output, to, probabilities, meta, quiet)
             return
         corpus = next(iter(found.values()))
     else:
         corpus = reading.corpus(inputs)
-    labels_known = known_labels(known, corpus)
+    labels_known = certain.of(corpus)
     with fit_progress(quiet) as after_pass:
         model.fit(corpus, known=labels_known, progress=after_pass, **past or {})
-    if known not in ("none", "inline"):
-        model.meta_["inputs"] |= {known: digest_of(known)}
+    model.meta_["inputs"] |= certain.digests
     if save is not None and isinstance(model, BSC | CRFMA):
         model.save(save)
     result = model.result_
@@ -310,7 +305,7 @@ def _aggregate_layers(
     layers: dict[str, Corpus],
     method: str,
     settings: dict[str, Any],
-    known: str,
+    known: KnownLabels,
     output: str,
     to: str | None,
     probabilities: bool,
@@ -324,7 +319,7 @@ def _aggregate_layers(
     models = {name: estimator(method, **settings) for name in layers}
     for name, corpus in layers.items():
         with fit_progress(quiet) as report:
-            models[name].fit(corpus, known=known_labels(known, corpus), progress=report)
+            models[name].fit(corpus, known=known.of(corpus), progress=report)
     result = LayeredResult({name: model.result_ for name, model in models.items()})
     result.write(output, to, probabilities=probabilities)
     if meta is not None:
@@ -425,15 +420,6 @@ def settings_from_file(path: str | None, method: str | None) -> tuple[str | None
     return tuned_method, settings
 
 
-def known_labels(known: str, corpus: Corpus) -> Known:
-    """What --known stands for."""
-    from quorate.formats import read_known
-
-    if known == "none":
-        return None
-    return "inline" if known == "inline" else read_known(known, corpus)
-
-
 def _history(path: str, model: Any, method: str) -> dict[str, Any]:
     """The option of a fit for an earlier project's model."""
     from quorate.api import BSC
@@ -467,18 +453,18 @@ def make_report(
 
 def check_outputs(inputs: list[str], outputs: list[str | None], to: str | None = None) -> None:
     """Refuse, before any work, outputs that cannot be written, or that would take the place of something else."""
-    from quorate.files import check_can_write
+    from quorate.files import check_can_write, place_of
     from quorate.formats.registry import named
 
     if to is not None:
         named(to, to_write=True)
 
-    taken = {Path(name).resolve(): "an input" for name in inputs if name != "-"}
+    taken = {Path(os.path.realpath(name)): "an input" for name in inputs if name != "-"}
     for name in outputs:
         if name is None or name == "-":
             continue
         check_can_write(name)
-        place = Path(name).resolve()
+        place = place_of(name)
         if place in taken:
             raise SettingsError(f"{name}: this is {taken[place]}, which would be lost (give another name)")
         taken[place] = "another output"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -28,9 +29,10 @@ def convert(
 ) -> None:
     """Convert annotations, or a consensus, from one format to another."""
     from quorate import formats
+    from quorate.files import place_of
     from quorate.formats.consensus_book import consensus_book, is_consensus
 
-    if Path(output).resolve() in {Path(name).resolve() for name in inputs if name != "-"}:
+    if output != "-" and place_of(output) in {Path(os.path.realpath(name)) for name in inputs if name != "-"}:
         raise SettingsError(f"{output}: this is an input, which would be lost (give another name)")
     formats.named(to or formats.output_format(output), to_write=True)
     if len(inputs) == 1 and Path(inputs[0]).is_file() and is_consensus(inputs[0]):

@@ -8,8 +8,9 @@ from typing import Annotated, Any
 import typer
 
 import quorate
-from quorate.cli.combine import check_outputs, known_labels, make_report, settings_from_file
+from quorate.cli.combine import check_outputs, make_report, settings_from_file
 from quorate.cli.common import Inputs, Quiet, Reading, Threads, app, fit_progress, reads, say, say_notes
+from quorate.cli.known import KnownLabels, KnownOption
 from quorate.errors import SettingsError
 
 plot = typer.Typer(no_args_is_help=True, help="Draw figures for papers, as PDF, PNG or SVG.")
@@ -33,13 +34,7 @@ def report(
     model: Annotated[
         str | None, typer.Option(metavar="MODEL", help="Apply a saved model in place of a fit ('aggregate --save').")
     ] = None,
-    known: Annotated[
-        str,
-        typer.Option(
-            metavar="none|inline|FILE",
-            help="Labels taken as certain: none, the gold in the input, or those in a file (an exported review, say).",
-        ),
-    ] = "none",
+    known: KnownOption = None,
     documents: Annotated[
         str, typer.Option(metavar="N|all", help="How many documents to show, the least certain first (default 300).")
     ] = "300",
@@ -68,10 +63,11 @@ def report(
     shown = _how_many(documents)
     if groups is not None and groups < 1:
         raise SettingsError(f"--groups must be 1 or more, not {groups}")
-    if model is not None and (method or settings or scheme or known != "none"):
+    certain = KnownLabels(known, inputs)
+    if model is not None and (method or settings or scheme or certain.inline or certain.files):
         raise SettingsError("--model brings its own method, settings, scheme and known labels (leave those out)")
-    others = [name for name in (model, known, settings) if name not in (None, "none", "inline")]
-    check_outputs([*inputs, *others], [output])
+    others = [name for name in (model, settings) if name is not None]
+    check_outputs([*inputs, *others, *certain.files], [output])
     options: dict[str, Any] = {"documents": shown, "groups": groups, "split": split, "title": title}
     if model is not None:
         fitted = quorate.load(model).set_params(threads=threads)
@@ -84,7 +80,7 @@ def report(
         given = {name: value for name, value in chosen.items() if value is not None}
         made = estimator(method or DEFAULT_METHOD, **{**tuned, **given})
         corpus = reading.corpus(inputs)
-        labels = known_labels(known, corpus)
+        labels = certain.of(corpus)
         with fit_progress(quiet) as after_pass:
             made.fit(corpus, known=labels, progress=after_pass)
         make_report(made, made.result_, output, inputs=inputs, known=labels, quiet=quiet, **options)

@@ -12,10 +12,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from quorate.corpus import Corpus, Document, Tag
+from quorate.corpus import Corpus, Document
 from quorate.errors import InputError, SettingsError
 from quorate.formats import jsonl, table
 from quorate.formats.assemble import Assembly, Options
+from quorate.formats.known import read_known
 from quorate.formats.notes import Notes
 from quorate.formats.opened import Input, files_of, opened
 from quorate.formats.pages import Book, book_of
@@ -152,7 +153,8 @@ def documents(*paths: Given, format: str | None = None, notes: Notes, digests: d
     """
     given = [path for each in paths for path in (each if isinstance(each, list | tuple) else [each])]
     names = [name for path in given if isinstance(path, str | Path) for name in files_of(str(path))]
-    if not names or "-" in names or not all(_streams(name, format) for name in names):
+    # Of a pipe, as of standard input, nothing may be read ahead that is not kept.
+    if not names or not all(Path(name).is_file() and _streams(name, format) for name in names):
         corpus = read(*paths, format=format)
         digests.update(corpus.digests)
         for sentence in corpus.notes:
@@ -208,35 +210,6 @@ def write(book: Book | Corpus, path: str | Path, format: str | None = None) -> N
     """
     kind = named(format or output_format(str(path)), to_write=True)
     kind.load().write(book_of(book) if isinstance(book, Corpus) else book, str(path))
-
-
-def read_known(path: str | Path, corpus: Corpus) -> dict[str, tuple[Tag, ...]]:
-    """Known tags for documents of a corpus, by id, from a file with ``gold``, or with corrected ``tags``."""
-    known: dict[str, tuple[Tag, ...]] = {}
-    ids = {document.id for document in corpus}
-    for record in _known_records(path):
-        where = f"{record.source.at()}: document {record.id!r}"
-        if record.id not in ids:
-            raise InputError("this document is not in the input (leave it out)", where=where)
-        tokens = corpus[record.id].tokens
-        if record.tokens is not None and record.tokens != tokens:
-            raise InputError("other tokens than in the input (known labels must be of the same text)", where=where)
-        if len(record.tags) != len(tokens):
-            raise InputError(
-                f"{len(record.tags)} known tags for {len(tokens)} tokens (null where not known)", where=where
-            )
-        known[record.id] = record.tags
-    if not known:
-        raise InputError("no document in it has 'gold' or 'tags'", where=str(path))
-    return known
-
-
-def _known_records(path: str | Path) -> Iterator[jsonl.KnownRecord]:
-    for name in files_of(str(path)):
-        with opened(name) as (stream, _):
-            if sniff(stream, name) != "jsonl":
-                raise InputError("known labels are read from JSONL only", where=name)
-            yield from jsonl.read_known(stream, name)
 
 
 def read_consensus(path: str | Path) -> list[jsonl.ConsensusRecord]:

@@ -19,11 +19,13 @@ from numpy.typing import NDArray
 from quorate.corpus import Corpus, Document, SoftTag, Source, Tag
 from quorate.errors import InputError
 from quorate.files import written_whole
+from quorate.formats.corrected import refuse_contradiction, tags_of_spans
 from quorate.formats.json_records import decoded, lines, reason
 from quorate.formats.marked import Mark, Marked, Words, find_units_of, placed, tagged
 from quorate.formats.notes import Notes
 from quorate.formats.opened import Input
 from quorate.formats.pages import Book, OutSpan, Page, Reading, outward_spans
+from quorate.tags import Span
 from quorate.units import Unit
 
 __all__ = ["ConsensusRecord", "KnownRecord", "read", "read_consensus", "read_known", "write", "write_corpus"]
@@ -147,37 +149,73 @@ class KnownRecord(msgspec.Struct):
     source: Source
 
 
-class _GoldLine(msgspec.Struct):
+class _KnownSpan(_JsonSpan, kw_only=True):
+    token_start: int | None = None
+    token_end: int | None = None
+
+    def in_tokens(self) -> Span | None:
+        """Its place in tokens, if it says so."""
+        if self.token_start is None or self.token_end is None:
+            return None
+        return Span(self.token_start, self.token_end, self.label)
+
+
+class _KnownLine(msgspec.Struct):
     id: str | int
     gold: list[Any] | None = None
     tags: list[Any] | None = None
+    spans: list[_KnownSpan] | None = None
     tokens: list[str] | None = None
     text: str | None = None
+    offsets: list[tuple[int, int]] | None = None
+    offset_unit: str | None = None
+    layers: Any = None
 
 
 def read_known(stream: IO[bytes], name: str) -> Iterator[KnownRecord]:
-    """The known tags in a JSONL file: ``gold``, or the ``tags`` of a consensus that someone has corrected."""
-    line_decoder, decoder = msgspec.json.Decoder(_GoldLine), msgspec.json.Decoder(_Record)
-    reader, words = _DocumentReader(), Words()
+    """The known tags in a JSONL file: ``gold``, or ``tags`` or ``spans`` of a consensus that someone has corrected."""
+    line_decoder, decoder = msgspec.json.Decoder(_KnownLine), msgspec.json.Decoder(_Record)
+    reader = _DocumentReader()
     for number, (source, line) in enumerate(_documents(stream, name), 1):
         given = decoded(line_decoder, line, source, "a document with known labels")
-        if given.gold is None and given.tags is None:
-            continue
         try:
             if given.gold is not None and (given.tokens is not None or given.text is not None):
                 document = reader.document(decoder.decode(line), source, number)
                 if isinstance(document, Marked):
                     unit = find_units_of(document)[0]
-                    laid = placed(document, unit, words, Notes())
+                    laid = placed(document, unit, reader.words, Notes())
                     gold = tagged(laid.gold or [], len(laid.document.tokens), Notes())
                     document = replace(laid.document, gold=gold)  # type: ignore[arg-type]
                 yield KnownRecord(document.id, document.gold or (), document.tokens, source)
-            else:
-                tags = given.gold if given.tags is None else given.tags
-                tokens = None if given.tokens is None else tuple(given.tokens)
-                yield KnownRecord(str(given.id), tuple([reader._tag(tag) for tag in tags or ()]), tokens, source)
+            elif given.gold is not None or given.tags is not None or given.spans is not None:
+                yield _known_record(given, reader, source)
         except (msgspec.DecodeError, ValueError) as error:
             raise InputError(reason(error, "a document"), where=source.at()) from None
+
+
+def _known_record(given: _KnownLine, reader: _DocumentReader, source: Source) -> KnownRecord:
+    """The gold of a line, else its tags, which its spans must not contradict, else its spans."""
+    name = str(given.id)
+    if given.layers is not None:
+        where = f"{source.at()}: document {name!r}"
+        raise InputError("a consensus in layers cannot be known labels (give the 'tags' of one layer)", where=where)
+    tokens = None if given.tokens is None else tuple(given.tokens)
+    said = given.tags if given.gold is None else given.gold
+    tags = None if said is None else tuple([reader._tag(tag) for tag in said])
+    if given.gold is None and given.spans is not None:
+        words = given.tokens
+        if words is None and given.text is None:
+            if tags is None:
+                raise ValueError("spans need 'tokens' or 'text' to lie on (give one of them)")
+            words = [""] * len(tags)
+        marks = [Mark(span.start, span.end, span.label) for span in given.spans]
+        unit = _unit(given.offset_unit or Unit.CODE_POINTS)
+        marked = Marked(name, given.text, {}, source, marks, None, words, given.offsets, unit)
+        if tags is None:
+            tokens, tags = tags_of_spans(marked, reader.words)
+        else:
+            refuse_contradiction(tags, marked, reader.words, [span.in_tokens() for span in given.spans])
+    return KnownRecord(name, tags or (), tokens, source)
 
 
 class _DocumentReader:

@@ -65,12 +65,22 @@ def files_of(path: str) -> list[str]:
     return files
 
 
+def _seekable(name: str) -> IO[bytes]:
+    """The file's bytes; those of a pipe are taken in whole, as it is read once and readers look twice."""
+    if name == "-":
+        return io.BytesIO(sys.stdin.buffer.read())
+    file = open(name, "rb")  # noqa: SIM115
+    if file.seekable():
+        return file
+    with file:
+        return io.BytesIO(file.read())
+
+
 @contextmanager
 def opened(name: str) -> Iterator[tuple[io.BufferedReader, Callable[[], str]]]:
     """The file's content as a buffered stream of bytes, unzipped; and a function for the SHA-256 of the file."""
     try:
-        raw: IO[bytes] = io.BytesIO(sys.stdin.buffer.read()) if name == "-" else open(name, "rb")  # noqa: SIM115
-        with raw:
+        with _seekable(name) as raw:
 
             def digest() -> str:
                 raw.seek(0)

@@ -74,6 +74,7 @@ def collect(
     gold = against_gold(result, votes, codes, known=known, split=split)
     tell(4, steps, "documents")
     names = [person.name for person in crowd]
+    about = getattr(model, "meta_", {})
     data: dict[str, Any] = {
         "title": title,
         "version": quorate.__version__,
@@ -90,8 +91,9 @@ def collect(
         "labels": _labels(result, crowd, gold, agreement),
         "agreement": agreement,
         "fit": _fit(result),
-        "settings": _settings(result),
-        "chosen": choice_of(result),
+        "settings": _settings(result, about.get("chosen", ())),
+        "chosen": choice_of(result) or list(about.get("why", ())),
+        "worse_than_vote": result.choice is not None and result.choice.worse_than_vote,
         "certificate": certificate_of(result),
         "gold": gold,
         "vote": None if votes is None else against_vote(result, votes),
@@ -152,6 +154,8 @@ def _annotators(crowd: Sequence[Person], grouped: Groups | None) -> dict[str, An
             "low": person.low,
             "high": person.high,
             "informativeness": person.informativeness,
+            "precision": person.precision,
+            "coverage": person.coverage,
             "kind": person.kind,
             "group": of_group.get(k),
             "consensus_spans": person.shares.consensus,
@@ -340,10 +344,10 @@ def _fit(result: Result) -> dict[str, Any] | None:
     }
 
 
-def _settings(result: Result) -> list[dict[str, Any]]:
-    """Every setting, its value, and why it has it."""
+def _settings(result: Result, chosen: Collection[str]) -> list[dict[str, Any]]:
+    """Every setting, its value, and why it has it; ``chosen`` are those that nobody gave."""
     defaults = Settings().plain()
-    reasons = reasons_of(result)
+    reasons = dict.fromkeys(chosen, "chosen") | reasons_of(result)
     rows = []
     for name, value in result.settings.items():
         if name == "method":

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from quorate.formats.notes import some
-from quorate.report.people import HABITS, wilson
+from quorate.report.people import HABITS, RIGHT_WHERE_MARKED, wilson
 
 __all__ = ["Finding", "find", "next_steps"]
 
@@ -25,6 +25,13 @@ _SENTENCES = {
 _VERBS = {"start": "starts", "end": "ends", "split": "splits", "give": "gives", "miss": "misses", "mark": "marks"}
 _LEAST_SHARE = 0.10
 _LEAST_SPANS = 10
+_LEAST_MIXED = 0.03
+_GOOD, _POOR = (
+    0.9,
+    0.5,
+)  # F1 (or accuracy) against gold: below the first look at the errors, below the second do not use
+_MUCH_BETTER = 0.02
+_POOR_ALPHA = 0.4
 _HABITS_SHOWN = 5
 _TELLING = 1.5  # a habit in spans that were found says more about someone than yet another miss
 DOUBTFUL = 0.5
@@ -161,7 +168,14 @@ def _people(data: Data) -> Iterator[Finding]:
             f"({max(row['informativeness'] for row in noise):.2f} bits a label at most; the median is {typical:.2f}).",
             noise[0]["name"] if len(noise) == 1 else None,
         )
-    yield from _habits(data, [row for row in told if row["kind"] != "noise"])
+    for row in [row for row in told if row["kind"] == RIGHT_WHERE_MARKED][:_HABITS_SHOWN]:
+        yield Finding(
+            "annotators",
+            f"{row['name']} marks {percent(row['coverage'] or 0.0)} of what there is to mark, and is right in "
+            f"{percent(row['precision'])} of it.",
+            row["name"],
+        )
+    yield from _habits(data, [row for row in told if row["kind"] not in ("noise", RIGHT_WHERE_MARKED)])
     best = [row for row in sorted(told, key=lambda row: -row["informativeness"]) if row["kind"] == "careful"][:3]
     if best and len(told) > 3:
         yield Finding("annotators", f"Most can be learned from {listed([row['name'] for row in best], 3)}.")
@@ -222,13 +236,20 @@ def _labels(data: Data) -> Iterator[Finding]:
                 f"{hardest['label']} is the hardest label: {percent(_confidence(hardest))} certain on average, "
                 f"where {easiest['label']} is {percent(_confidence(easiest))}.",
             )
-    mixed = max((row for row in rows if row["mixed_with"]), key=lambda row: row["mixed_share"], default=None)
-    if mixed and mixed["mixed_share"] >= 0.03:
+    mixed = _mixed_up(data)
+    if mixed:
         yield Finding(
             "labels",
             f"{mixed['label']} is taken for {mixed['mixed_with']} more often than any other mix-up: "
             f"in {percent(mixed['mixed_share'])} of its spans that somebody marked.",
         )
+
+
+def _mixed_up(data: Data) -> Data | None:
+    """The label that is most often taken for another, if it is so often enough to matter."""
+    rows = [row for row in data.get("labels", {}).get("rows", ()) if row["spans"] >= _LEAST_SPANS and row["mixed_with"]]
+    worst: Data | None = max(rows, key=lambda row: row["mixed_share"], default=None)
+    return worst if worst and worst["mixed_share"] >= _LEAST_MIXED else None
 
 
 def _confidence(row: Data) -> float:
@@ -241,7 +262,9 @@ def _agreement(data: Data) -> Iterator[Finding]:
         return
     alpha = found["alpha"]
     word = next(
-        word for least, word in ((0.8, "good"), (0.667, "tolerable"), (0.4, "low"), (-2, "poor")) if alpha >= least
+        word
+        for least, word in ((0.8, "good"), (0.667, "tolerable"), (_POOR_ALPHA, "low"), (-2, "poor"))
+        if alpha >= least
     )
     yield Finding("agreement", f"Before any model, annotators' agreement is {word} (Krippendorff's alpha {alpha:.2f}).")
 
@@ -262,32 +285,89 @@ def next_steps(data: Data) -> list[str]:
     >>> next_steps({"documents": {"doubtful": 0, "once": 0}, "annotators": {"rows": []}, "summary": {"review": 0}})
     ['Nothing needs to be done: use the consensus as it is.']
     """
-    steps = []
+    steps = [*_steps_of_gold(data), *_steps_of_documents(data), *_steps_of_people(data), *_steps_of_labels(data)]
+    return steps or ["Nothing needs to be done: use the consensus as it is."]
+
+
+def _steps_of_gold(data: Data) -> Iterator[str]:
+    gold = data.get("gold")
+    if data.get("worse_than_vote"):
+        yield (
+            "A plain vote agrees better with annotators who were hidden: look at the documents where the two differ, "
+            "or use --method mv."
+        )
+    if not gold:
+        return
+    good, what = gold["method"]["accuracy"], "token accuracy"
+    if gold["method"]["strict"]:
+        good, what = gold["method"]["strict"][2], "strict F1"
+    if good < _POOR:
+        yield (
+            f"Do not use the consensus as it is: against gold its {what} is {100 * good:.1f}. See whether gold and "
+            "annotators have the same labels and follow the same guidelines (Against gold shows examples)."
+        )
+    elif good < _GOOD:
+        yield f"Look at the errors under Against gold before you use the consensus: its {what} is {100 * good:.1f}."
+    vote = gold.get("vote")
+    if vote and vote["strict" if gold["method"]["strict"] else "accuracy"]:
+        voted = vote["strict"][2] if gold["method"]["strict"] else vote["accuracy"]
+        if voted - good >= _MUCH_BETTER:
+            yield f"A majority vote does better against gold ({100 * voted:.1f}): see what 'quorate compare' says."
+    if list(_overconfidence(gold)):
+        yield "Choose what to accept by gold, or by rank: the confidence promises too much here."
+
+
+def _steps_of_documents(data: Data) -> Iterator[str]:
     review, doubtful = data["summary"]["review"], data["documents"]["doubtful"]
     if review:
-        steps.append(
+        yield (
             f"Check the {count(review, 'least certain document')} under Documents, correct what is wrong, export the "
             "review, and fit again with --known: every checked document also teaches the model about its annotators."
         )
     once = data["documents"]["once"]
     if once:
-        steps.append(
+        yield (
             f"{count(once, 'document')} {'was' if once == 1 else 'were'} seen by one annotator or none: have "
             f"{'it' if once == 1 else 'them'} annotated again."
         )
+    alpha = (data.get("agreement") or {}).get("alpha")
+    if doubtful > 0.2 * data["documents"].get("total", 0) > 0:
+        yield "One document in five is doubtful: the guidelines may leave room for more than one reading."
+    elif alpha is not None and alpha < _POOR_ALPHA:
+        yield "Annotators hardly agree: the guidelines may leave room for more than one reading."
+    if list(_fit(data)):
+        yield "Fit again with more passes (--max-passes): the bound was still rising."
+
+
+def _steps_of_people(data: Data) -> Iterator[str]:
     rows: Sequence[Data] = data["annotators"]["rows"]
     noise = [row["name"] for row in rows if row["kind"] in ("noise", "marks nothing")]
     if noise:
-        steps.append(
-            f"Ask {listed(noise, 4)} how they worked before giving them more: so far their labels add next to nothing."
-        )
+        names = listed(noise, 4)
+        yield f"Ask {names} how they worked before giving them more: so far their labels add next to nothing."
     for kind, habit in HABITS.items():
         who = [row["name"] for row in rows if row["kind"] == habit]
         if who:
-            steps.append(f"Show {listed(who, 4)} an example: {_LESSONS[kind]}")
-    if doubtful > 0.2 * data["documents"].get("total", 0) > 0:
-        steps.append("One document in five is doubtful: the guidelines may leave room for more than one reading.")
-    return steps or ["Nothing needs to be done: use the consensus as it is."]
+            yield f"Show {listed(who, 4)} an example: {_LESSONS[kind]}"
+    for kind, lesson in (("misses many", "miss many spans"), ("marks too much", "mark much that nobody else sees")):
+        who = [row["name"] for row in rows if row["kind"] == kind]
+        if who:
+            yield f"Go through the guidelines with {listed(who, 4)}, who {lesson if len(who) > 1 else _alone(lesson)}."
+    blind = [row for row in rows if row["kind"].startswith("misses ") and row["blind"]]
+    for row in blind[:_HABITS_SHOWN]:
+        yield f"Ask {row['name']} about {listed(row['blind'])}, which they hardly ever mark."
+
+
+def _alone(what: str) -> str:
+    """What several do, said of one."""
+    verb, rest = what.split(" ", 1)
+    return f"{verb}{'es' if verb.endswith('s') else 's'} {rest}"
+
+
+def _steps_of_labels(data: Data) -> Iterator[str]:
+    mixed = _mixed_up(data)
+    if mixed:
+        yield f"Say in the guidelines how to tell {mixed['label']} from {mixed['mixed_with']}: they are often mixed up."
 
 
 _LESSONS = {

@@ -15,7 +15,7 @@ from quorate.encode import Encoded, encode
 from quorate.score.span_errors import kinds_of_gold, kinds_of_predicted
 from quorate.tags import Invalid, Scheme, Span
 
-__all__ = ["HABITS", "Person", "Shares", "blind_types", "people", "wilson"]
+__all__ = ["HABITS", "RIGHT_WHERE_MARKED", "Person", "Shares", "blind_types", "people", "wilson"]
 
 Floats = NDArray[np.float64]
 ByType = Mapping[str, tuple[int, int, Mapping[str, int]]]
@@ -30,6 +30,10 @@ HABITS: dict[str, str] = {
 }
 """Kinds of error in a span that someone did find, and the habit that each is a sign of."""
 
+RIGHT_WHERE_MARKED = "right where they mark"
+"""Whose labels tell few bits on average, as they mark little, but who are right where they do: a rule, say."""
+
+_RIGHT = 0.8
 _FEW_SPANS = 5
 _FEW_LABELS = 20
 _Z = 1.959964
@@ -52,6 +56,17 @@ class Shares:
         """How many spans a kind of error is counted over: all for misses, own for inventions, else those found."""
         return {"missed": self.consensus, "false_positive": self.own, "fused": self.own}.get(kind, self.found)
 
+    @property
+    def precision(self) -> float | None:
+        """The share of their own spans that the consensus has, just so; ``None`` if they marked none."""
+        return self.counts.get("exact", 0) / self.own if self.own else None
+
+    @property
+    def coverage(self) -> float | None:
+        """The share of all spans of the consensus, in the documents they saw, that they marked just so."""
+        agreed = self.counts.get("agreed", 0)
+        return self.counts.get("exact", 0) / agreed if agreed else None
+
     def share(self, kind: str) -> float | None:
         """The share of spans with this kind of error; ``None`` if there was none to get wrong."""
         whole = self.of(kind)
@@ -65,7 +80,8 @@ class Person:
     ``low`` and ``high`` bound the accuracy (95%, documents as the units; ``None`` with fewer than two). ``by_type``
     has, for each type, how many spans the consensus has where they looked, how many of those they marked with any
     overlap, and how many they marked as another type, by that type. ``confusion[j, i]`` is the expected number of
-    labels i on truth j.
+    labels i on truth j. ``precision`` is how often they are right where they speak, ``coverage`` how much of what there
+    is to say they say: of spans, or of tokens in the plain scheme.
     """
 
     name: str
@@ -78,6 +94,8 @@ class Person:
     shares: Shares
     by_type: ByType
     confusion: Floats
+    precision: float | None
+    coverage: float | None
     kind: str
 
 
@@ -113,6 +131,10 @@ def people(result: Result) -> list[Person]:
     events = _Events(result, encoded)
     shares, by_type = _span_shares(result)
     typical = float(np.quantile(result.annotators.informativeness, 0.75)) if len(result.annotators) else 0.0
+    marks_spans = result.tagset.scheme is not Scheme.PLAIN
+    tokens: Counter[str] = Counter()
+    for document in result.corpus:
+        tokens.update(dict.fromkeys(document.annotations, len(document.tokens)))
     rows = []
     number = {name: k for k, name in enumerate(encoded.annotators)}
     for name in result.corpus.annotators:
@@ -122,6 +144,9 @@ def people(result: Result) -> list[Person]:
         kinds = by_type.get(name, {})
         told = result.annotators[name].informativeness if name in result.annotators.names else None
         labels = float(events.labels[k])
+        precision, coverage = of_spans.precision, of_spans.coverage
+        if not marks_spans:
+            precision, coverage = accuracy, labels / max(tokens[name], 1)
         rows.append(
             Person(
                 name,
@@ -134,7 +159,9 @@ def people(result: Result) -> list[Person]:
                 of_spans,
                 kinds,
                 events.confusion[k],
-                _kind(labels, told, typical, of_spans, kinds, marks_spans=result.tagset.scheme is not Scheme.PLAIN),
+                precision,
+                coverage,
+                _kind(labels, told, typical, of_spans, kinds, precision, coverage, marks_spans=marks_spans),
             )
         )
     return rows
@@ -197,10 +224,12 @@ def _span_shares(result: Result) -> tuple[dict[str, Shares], dict[str, ByType]]:
             wanted = agreed if None not in tags else [span for span in agreed if None not in tags[slice(*span[:2])]]
             counts = kinds.setdefault(name, Counter())
             if not own and not wanted:
+                counts["agreed"] += len(agreed)
                 continue
             counts.update(kinds_of_gold(own, wanted))
             counts.update(kinds_of_predicted(own, wanted))
             counts["consensus"] += len(wanted)
+            counts["agreed"] += len(agreed)
             counts["own"] += len(own)
             for span in wanted:
                 row, others = types.setdefault(name, {}).setdefault(span.label, ([0, 0], Counter()))
@@ -227,6 +256,8 @@ def _kind(
     typical: float,
     shares: Shares,
     by_type: ByType,
+    precision: float | None,
+    coverage: float | None,
     *,
     marks_spans: bool,
 ) -> str:
@@ -236,6 +267,11 @@ def _kind(
     if labels < _FEW_LABELS or (marks_spans and shares.consensus < _FEW_SPANS):
         return "too few labels"
     if told < 0.15 * typical:
+        # Bits count what silence tells too: of someone who mostly says O, or nothing, they see little. In the plain
+        # scheme whoever gives every token the commonest label is often right as well, and tells nothing.
+        spoke = shares.own >= _FEW_SPANS if marks_spans else coverage is not None and coverage < 0.5
+        if spoke and precision is not None and precision >= _RIGHT:
+            return RIGHT_WHERE_MARKED
         return "noise" if shares.own or not marks_spans else "marks nothing"
     if not marks_spans:
         return "careful" if told >= 0.6 * typical else "mixed"

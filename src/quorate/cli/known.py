@@ -1,0 +1,47 @@
+"""The option --known, which means the same in every command that has it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from quorate.errors import SettingsError
+
+if TYPE_CHECKING:
+    from quorate.corpus import Corpus
+    from quorate.estimators import Known
+
+__all__ = ["KnownLabels", "KnownOption"]
+
+KnownOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--known",
+        metavar="none|inline|FILE",
+        help="Labels taken as certain: the gold in the input, or that of a file (a review, say); may be repeated.",
+        rich_help_panel="What is read",
+    ),
+]
+
+
+class KnownLabels:
+    """What --known was given: the gold in the input, files, or both; ``digests`` are those of files that were read."""
+
+    def __init__(self, given: list[str] | None, inputs: list[str]) -> None:
+        named = dict.fromkeys(given or ())
+        self.inline = "inline" in named
+        self.files = [name for name in named if name not in ("none", "inline")]
+        self.digests: dict[str, str] = {}
+        if "none" in named and len(named) > 1:
+            raise SettingsError("--known none goes with no other --known (leave it out)")
+        if "-" in self.files and "-" in inputs:
+            raise SettingsError("standard input can be read once: - is an input and --known (give one as a file)")
+
+    def of(self, corpus: Corpus) -> Known:
+        """The known labels of a corpus."""
+        from quorate.formats import read_known
+
+        if self.files:
+            return read_known(self.files, corpus, inline=self.inline, digests=self.digests)
+        return "inline" if self.inline else None

@@ -1,0 +1,62 @@
+"""The line of a consensus that someone has corrected: its tags and its spans must still say the same."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from quorate.corpus import Tag
+from quorate.errors import InputError
+from quorate.formats.marked import Marked, Words, placed, tagged
+from quorate.formats.notes import Notes, some
+from quorate.tags import OUTSIDE, Span, find_spans
+from quorate.units import Unit
+
+__all__ = ["refuse_contradiction", "tags_of_spans"]
+
+_PREFIXES = ("B-", "I-", "E-", "S-")
+
+
+def tags_of_spans(marked: Marked, words: Words) -> tuple[tuple[str, ...], tuple[Tag, ...]]:
+    """Tokens and tags of a document whose spans are its gold; spans that overlap are refused."""
+    laid, notes = placed(marked, marked.unit or Unit.CODE_POINTS, words, Notes()), Notes()
+    tags = tagged([mark._replace(score=None) for mark in laid.gold or ()], len(laid.document.tokens), notes)
+    if notes.sentences():
+        raise InputError("spans that overlap cannot be known labels (keep one of them)", where=marked.where())
+    return laid.document.tokens, tags  # type: ignore[return-value]
+
+
+def refuse_contradiction(tags: Sequence[Tag], marked: Marked, words: Words, own: Sequence[Span | None]) -> None:
+    """Raise :class:`InputError` if a document's spans, its gold, are not those of its tags.
+
+    ``own`` are the places in tokens that the spans give themselves, where they do. Where a tag is ``None``, spans
+    may say anything; plain labels mark no spans.
+
+    >>> from quorate.corpus import Source
+    >>> from quorate.formats.marked import Mark
+    >>> marked = Marked("1", None, {}, Source("a.jsonl", 3), [Mark(0, 1, "PER")], tokens=["Ada", "sang"])
+    >>> refuse_contradiction(["B-PER", "O"], marked, Words(), [None])
+    >>> refuse_contradiction(["O", "O"], marked, Words(), [None])
+    Traceback (most recent call last):
+    quorate.errors.InputError: a.jsonl:3: document '1': 'tags' and 'spans' contradict each other: ...
+    """
+    if any(tag is not None and tag != OUTSIDE and tag[:2] not in _PREFIXES for tag in tags):
+        return
+    laid = placed(marked, marked.unit or Unit.CODE_POINTS, words, Notes())
+    by_tags = {span for span in find_spans(tags) if not _beside_unknown(span, tags)}
+    by_spans = {Span(*mark[:3]) for mark in laid.gold or ()} | {span for span in own if span is not None}
+    by_spans = {span for span in by_spans if not _beside_unknown(span, tags)}
+    told = [
+        f"{span.label}, token {span.start + 1} to {span.end}, in '{'tags' if span in by_tags else 'spans'}' alone"
+        for span in sorted(by_tags ^ by_spans)
+    ]
+    if told:
+        raise InputError(
+            f"'tags' and 'spans' contradict each other: {some(told)} "
+            "(correct both, or leave out the one that does not hold)",
+            where=marked.where(),
+        )
+
+
+def _beside_unknown(span: Span, tags: Sequence[Tag]) -> bool:
+    """Whether a span holds, or touches, a tag that is not known."""
+    return None in tags[max(span.start - 1, 0) : span.end + 1]
