@@ -320,7 +320,8 @@ class _Raw:
         try:
             return array("h", [known[tag] for tag in tags])
         except KeyError:
-            known.update({tag: self._tags[tag] for tag in set(tags) if tag is not None})
+            # In the order of the document, not that of a set, which another process would have otherwise.
+            known.update({tag: self._tags[tag] for tag in dict.fromkeys(tags) if tag is not None})
             return array("h", [known[tag] for tag in tags])
 
     def _blob(self, name: str, text: str) -> None:

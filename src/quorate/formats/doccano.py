@@ -88,7 +88,9 @@ def write(book: Book, path: str) -> None:
             files.setdefault(reading.name, []).append(encoder.encode(_line(page, reading)) + b"\n")
     with written_whole(path) as stream, zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, written in files.items():
-            archive.writestr(f"{name.replace('/', '_')}.jsonl", b"".join(written))
+            inner = zipfile.ZipInfo(f"{name.replace('/', '_')}.jsonl")  # without a date: the same bytes tomorrow
+            inner.external_attr = 0o644 << 16  # what whoever unpacks it may do with it
+            archive.writestr(inner, b"".join(written), zipfile.ZIP_DEFLATED)
 
 
 def _line(page: Page, reading: Reading) -> dict[str, Any]:
