@@ -10,7 +10,7 @@ import json
 import math
 import mmap
 import os
-import shutil
+from contextlib import ExitStack
 from pathlib import Path
 from typing import IO, Any, Self
 
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from quorate.errors import InputError, OutputError
 from quorate.files import written_whole
+from quorate.unfinished import beside
 
 __all__ = ["ArrayFile", "Arrays", "Workspace", "is_container", "mapped", "write"]
 
@@ -42,22 +43,21 @@ class Workspace:
     """
 
     def __init__(self, path: str | Path) -> None:
-        target = Path(path).resolve()
-        self._folder = target.parent / f".{target.name}.{os.getpid()}.parts"
+        self._target = Path(path).resolve()
         self._files: list[ArrayFile] = []
+        self._open = ExitStack()
 
     def __enter__(self) -> Self:
         try:
-            shutil.rmtree(self._folder, ignore_errors=True)
-            self._folder.mkdir()
+            self._folder = self._open.enter_context(beside(self._target, folder=True))
         except OSError as error:
-            raise OutputError(f"{self._folder.parent}: cannot be written: {error.strerror or error}") from None
+            raise OutputError(f"{self._target.parent}: cannot be written: {error.strerror or error}") from None
         return self
 
     def __exit__(self, *error: object) -> None:
         for file in self._files:
             file.close()
-        shutil.rmtree(self._folder, ignore_errors=True)
+        self._open.close()
 
     def array_file(self, name: str, kind: Any) -> ArrayFile:
         """An empty array that will grow."""

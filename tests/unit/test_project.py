@@ -18,7 +18,7 @@ SOURCE = ROOT / "src" / "quorate"
 
 # read → encode → infer → decode → score / report / write: a module imports only from lines above its own.
 LAYERS = [
-    ["errors"],
+    ["errors", "unfinished"],
     ["tags", "units", "files"],
     ["people", "tokens", "features"],
     ["corpus", "container", "resumable"],
