@@ -19,6 +19,7 @@ SOURCE = ROOT / "src" / "quorate"
 # read → encode → infer → decode → score / report / write: a module imports only from lines above its own.
 LAYERS = [
     ["errors", "unfinished"],
+    ["limits"],
     ["tags", "units", "files"],
     ["people", "tokens", "features"],
     ["corpus", "container", "resumable"],
@@ -40,7 +41,7 @@ LAYERS = [
     ],
     ["formats.registry", "formats.consensus_book"],
     ["formats"],
-    ["encode"],
+    ["encode", "stored_checks"],
     ["infer.cores", "infer.simd", "infer.single", "infer.distinct", "infer.gain", "infer.compiled"],
     ["infer.special"],
     ["infer.dirichlet", "infer.layout", "infer.condense", "infer.gamma_kernels"],
