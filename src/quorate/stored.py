@@ -183,7 +183,7 @@ def read(*paths: Any, **options: Any) -> Corpus:
     encoded = [path for path in given if isinstance(path, str | Path) and is_container(path)]
     if not encoded:
         return formats.read(*paths, **options)
-    if any(options.values()):
+    if any(value for name, value in options.items() if name != "max_size"):
         raise SettingsError(f"{encoded[0]}: an encoded corpus is used as it is (change names as files are encoded)")
     if len(given) > 1:
         raise SettingsError(f"{encoded[0]}: an encoded corpus is used by itself (encode all files together)")
@@ -202,11 +202,13 @@ def encode_files(
 
     ``options`` are those of :func:`quorate.formats.read`.
     """
-    if any(value for name, value in options.items() if name != "format"):  # what changes names needs all at once
+    streamed = ("format", "max_size")  # what changes names needs all at once
+    if any(value for name, value in options.items() if name not in streamed):
         store(formats.read(*paths, **options), output, scheme=scheme, invalid=invalid)
         return
     notes, digests = Notes(), dict[str, str]()
-    documents = formats.documents(*paths, format=options.get("format"), notes=notes, digests=digests)
+    given = {name: options.get(name) for name in streamed}
+    documents = formats.documents(*paths, **given, notes=notes, digests=digests)
     _store(documents, output, scheme, invalid, notes.sentences, digests, {}, progress)
 
 

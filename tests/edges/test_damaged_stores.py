@@ -11,6 +11,7 @@ import pickle
 import random
 import zipfile
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -25,9 +26,10 @@ from quorate.stored import store
 FLIPS = int(os.environ.get("QUORATE_DAMAGED_INPUTS", "1000")) // 5
 
 
+@cache
 def small_corpus() -> quorate.Corpus:
     """Some of everything: probabilities, gold, text, an empty document."""
-    some = [quorate.sample()[n] for n in range(12)]
+    some = quorate.sample().documents[:12]
     odd = [
         quorate.Document("ä", ("Ada", "sang"), {"b": ("B-PER", {"O": 0.7, "B-PER": 0.3}), "a": ("O", None)}),
         quorate.Document("empty", (), {"a": ()}),

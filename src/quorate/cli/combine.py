@@ -416,7 +416,7 @@ def settings_from_file(path: str | None, method: str | None) -> tuple[str | None
         tuned_method, settings = content["method"], dict(content["settings"])
     except OSError as error:
         raise SettingsError(f"{path}: cannot be read: {error.strerror or error}") from None
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         raise SettingsError(f"{path}: not a settings file (make one with: quorate tune … -o FILE)") from None
     if method is not None and method != tuned_method:
         raise SettingsError(f"{path}: these settings are for method {tuned_method!r}, not {method!r}")

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 import quorate
-from quorate.cli.common import Inputs, Quiet, Reading, app, bar, console, reads, write_json
+from quorate.cli.common import Inputs, MaxSize, Quiet, Reading, app, bar, console, reads, write_json
 from quorate.cli.tables import (
     comparison_table,
     error_table,
@@ -102,13 +102,15 @@ def evaluate(
     scheme: Scheme = None,
     errors: Annotated[bool, typer.Option("--errors", help="Also count the kinds of error.")] = False,
     cee: Annotated[bool, typer.Option("--cee", help="Insist on the cross entropy.")] = False,
+    max_size: MaxSize = None,
     as_json: Json = False,
 ) -> None:
     """Score a consensus against gold."""
     from quorate.comparison import read_answers, score_answers
     from quorate.settings import scheme_named
 
-    answers, missing = read_answers(consensus, quorate.read(gold), split=split, scheme=scheme_named(scheme))
+    truth, tags = quorate.read(gold, max_size=max_size), scheme_named(scheme)
+    answers, missing = read_answers(consensus, truth, split=split, scheme=tags, max_size=max_size)
     if cee and answers.probabilities is None:
         raise InputError(
             "no probabilities in it, which the cross entropy needs (run aggregate with --probabilities)",

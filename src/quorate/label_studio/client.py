@@ -12,12 +12,14 @@ from collections.abc import Callable
 from typing import IO, Any
 
 from quorate.errors import ServerError, SettingsError
+from quorate.limits import shown, size_named
 
 __all__ = ["Client", "FaultError"]
 
 _AGAIN = (408, 425, 429, 500, 502, 503, 504)
 _LONGEST_WAIT = 30.0
 _CHUNK = 1 << 20
+_LONGEST_TOKEN = 100_000
 
 
 class FaultError(Exception):
@@ -41,7 +43,8 @@ class Client:
     """Requests to one server with one key: a personal access token, or a legacy token.
 
     What fails in a way that may pass (no connection, a timeout, an overloaded server) is tried ``attempts`` times, with
-    longer and longer pauses; then one :class:`~quorate.errors.ServerError` says so.
+    longer and longer pauses; then one :class:`~quorate.errors.ServerError` says so. An answer may be no longer than
+    ``max_size``: bytes, or ``"4G"`` (``"1G"`` unless given).
 
     >>> Client("ftp://example.com", "key")
     Traceback (most recent call last):
@@ -55,6 +58,7 @@ class Client:
         *,
         attempts: int = 5,
         timeout: float = 120.0,
+        max_size: int | str | None = None,
         pause: Callable[[float], None] = time.sleep,
     ) -> None:
         parts = urllib.parse.urlsplit(url)
@@ -70,6 +74,7 @@ class Client:
         self._key = key.strip()
         self._access = ""
         self._attempts, self._timeout, self._pause = attempts, timeout, pause
+        self._most = size_named(max_size)
         self._opener = urllib.request.build_opener(_SameHost)
 
     def __repr__(self) -> str:
@@ -90,6 +95,7 @@ class Client:
                     wanted, got = response.headers.get("Content-Length"), 0
                     while chunk := response.read(_CHUNK):
                         got += target.write(chunk)
+                        self._check_size(got, path)
             except (http.client.HTTPException, OSError) as error:
                 raise FaultError(str(error) or type(error).__name__) from None
             if wanted is not None and got != int(wanted):
@@ -129,7 +135,8 @@ class Client:
     def _json(self, method: str, path: str, content: Any = None, *, gone_is_fine: bool = False) -> Any:
         try:
             with self._open(method, path, content) as response:
-                body = response.read()
+                body = response.read(self._most + 1)
+                self._check_size(len(body), path)
         except _MissingError:
             if gone_is_fine:
                 return None
@@ -138,8 +145,15 @@ class Client:
             raise FaultError(str(error) or type(error).__name__) from None
         try:
             return json.loads(body) if body.strip() else None
-        except ValueError:
+        except (ValueError, RecursionError):
             raise ServerError(f"{self.url}{_bare(path)}: not JSON (is it a Label Studio server?)") from None
+
+    def _check_size(self, size: int, path: str) -> None:
+        if size > self._most:
+            raise ServerError(
+                f"{self.url}{_bare(path)}: an answer of more than {shown(self._most)} "
+                "(if that is right, raise --max-size)"
+            )
 
     def _open(self, method: str, path: str, content: Any) -> Any:
         """An open response; the errors of HTTP as faults, or as what the user can do."""
@@ -172,12 +186,12 @@ class Client:
         request = urllib.request.Request(f"{self.url}/api/token/refresh", data, headers, method="POST")
         try:
             with self._opener.open(request, timeout=self._timeout) as response:
-                return f"Bearer {json.loads(response.read())['access']}"
+                return f"Bearer {json.loads(response.read(_LONGEST_TOKEN))['access']}"
         except urllib.error.HTTPError as error:
             raise self._refused(error, "/api/token/refresh") from None
         except (urllib.error.URLError, http.client.HTTPException, OSError) as error:
             raise FaultError(str(getattr(error, "reason", error)) or type(error).__name__) from None
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, RecursionError):
             raise ServerError(f"{self.url}: no access for this key (is it a Label Studio server?)") from None
 
     def _refused(self, error: urllib.error.HTTPError, path: str) -> Exception:
@@ -207,6 +221,6 @@ def _detail(error: urllib.error.HTTPError) -> str:
     try:
         content = json.loads(error.read(100_000))
         said = content.get("validation_errors") or content.get("detail") or error.reason
-    except (ValueError, AttributeError, OSError, http.client.HTTPException):
+    except (ValueError, RecursionError, AttributeError, OSError, http.client.HTTPException):
         said = error.reason
     return " ".join(str(said).split())[:200]
