@@ -16,7 +16,7 @@ lint: $(VENV)/.ready-dev
 	$(BIN)/mypy
 
 fuzz: $(VENV)/.ready-dev
-	QUORATE_DAMAGED_INPUTS=10000 $(BIN)/python -m pytest tests/edges/test_damaged_files.py
+	QUORATE_DAMAGED_INPUTS=10000 $(BIN)/python -m pytest tests/edges/test_damaged_files.py tests/edges/test_damaged_stores.py
 
 bench: $(VENV)/.ready-dev
 	$(BIN)/python benchmarks/speed.py

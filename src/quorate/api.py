@@ -37,13 +37,13 @@ from quorate.infer.condense import condense
 from quorate.infer.engine import Decoded, Engine, Tables, ThreadsEngine
 from quorate.infer.engines import EngineName, engine_named
 from quorate.infer.truth import Chain
-from quorate.models import model_of, parts_of
+from quorate.models import model_of, restored
 from quorate.people import Profile, trust_of
 from quorate.rivals import majority, one_worker_a_document
 from quorate.settings import AnnotatorModel, Decode, Settings, Ties, TruthModel, check_number, choice, scheme_named
 from quorate.summaries import AnnotatorSummaries, summarise
 from quorate.taggers import TaggerChoice, make_tagger, tagger_name
-from quorate.tags import Invalid, Scheme, TagSet
+from quorate.tags import Invalid, TagSet
 from quorate.teaching import TAGGER, Lesson, in_rounds, teach
 from quorate.trust import AS_STATED, Calibration
 from quorate.updating import Kept, Updatable, as_one
@@ -283,28 +283,22 @@ class BSC(Updatable):
 
     @classmethod
     def _loaded(cls, stored: modelfile.Stored) -> Self:
-        meta, arrays = stored
+        meta, arrays = modelfile.combination_head(stored.meta), stored.arrays
         model = cls(**meta["fit"]["settings"])
         model.settings_ = settings = model.checked_settings()
         model.calibration_, model.choice_ = Calibration(**meta["calibration"]), None
-        model._group = list(meta["group"])
+        model._group = meta["group"]
         model.meta_ = meta["fit"]
         model.method = meta["fit"].get("method")
         reason = vb.StopReason(meta["fit"]["stopped"])
         model.trace_ = vb.Trace(tuple(meta["bounds"]), reason, tuple(meta["starts"]), meta["seconds"])
-        model.tagset_ = TagSet(Scheme(meta["tags"]["scheme"]), tuple(meta["tags"]["labels"]))
+        model.tagset_ = TagSet(meta["tags"]["scheme"], tuple(meta["tags"]["labels"]))
         model._names, model._words = tuple(meta["annotators"]), tuple(meta["words"])
-        model.profiles_ = {name: Profile.of(**fields) for name, fields in meta.get("profiles", {}).items()}
+        model.profiles_ = {name: Profile.of(**fields) for name, fields in meta["profiles"].items()}
         trust = trust_of(model._names, model.profiles_)
-        blank = parts_of(settings, model.tagset_, len(model._names), len(model._words), trust)
-        model._model = vb.Model(
-            blank.truth.restored(arrays),
-            blank.annotators.restored(arrays),
-            None if blank.text is None else blank.text.restored(arrays),
-            settings.temper,
-        )
+        model._model = restored(settings, model.tagset_, model._names, len(model._words), trust, arrays)
         model.annotators_ = AnnotatorSummaries(model._names, arrays["summary"], model._model.annotators)
-        decided = frozenset(map(str, meta.get("decided", ())))
+        decided = frozenset(meta.get("decided", ()))
         model._kept = Kept(group=model._group, whole=False, earlier=arrays["summary"], decided=decided)
         return model
 
@@ -579,8 +573,10 @@ def aggregate(
     return estimator(method, **settings).fit(corpus, known=known, progress=progress).result_
 
 
-def load(path: str | Path) -> BSC | CRFMA:
+def load(path: str | Path, *, max_size: int | str | None = None) -> BSC | CRFMA:
     """A fitted model from a file that :meth:`BSC.save` or :meth:`CRFMA.save` wrote.
+
+    A small file that unpacks to more than ``max_size`` (``"1G"`` unless given) is refused.
 
     >>> import quorate, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -588,8 +584,8 @@ def load(path: str | Path) -> BSC | CRFMA:
     ...     load(f"{folder}/model.quorate").trace_.passes
     2
     """
-    stored = modelfile.load(path)
+    stored = modelfile.load(path, max_size=max_size)
     try:
         return (CRFMA.loaded if stored.meta["estimator"] == "CRFMA" else BSC._loaded)(stored)
-    except (KeyError, TypeError, ValueError, IndexError) as error:
-        raise ModelFileError(f"{path}: a damaged model file: {error!r} (fit and save it again)") from None
+    except (KeyError, TypeError, ValueError, IndexError, SettingsError, InputError) as error:
+        raise ModelFileError(f"{path}: a damaged model file: {error} (fit and save it again)") from None

@@ -84,11 +84,16 @@ class Answers(NamedTuple):
 
 
 def read_answers(
-    consensus: str | Path, gold: Corpus, *, split: str | None = None, scheme: Scheme | None = None
+    consensus: str | Path,
+    gold: Corpus,
+    *,
+    split: str | None = None,
+    scheme: Scheme | None = None,
+    max_size: int | str | None = None,
 ) -> tuple[Answers, int]:
     """A consensus file beside gold: the documents of the split that have gold; and how many of those it lacks."""
     wanted = {gold[position].id: gold[position] for position in scored_positions(gold, split)}
-    records = [record for record in read_consensus(consensus) if record.id in wanted]
+    records = [record for record in read_consensus(consensus, max_size=max_size) if record.id in wanted]
     if not records:
         raise InputError("no document of it has gold (ids must be the same in both files)", where=str(consensus))
     for record in records:

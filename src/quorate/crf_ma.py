@@ -35,7 +35,7 @@ from quorate.infer.engine import Decoded, Tables, ThreadsEngine
 from quorate.infer.truth import Chain, log_mask
 from quorate.settings import Decode, check_number, choice, scheme_named
 from quorate.summaries import AnnotatorSummaries, summarise
-from quorate.tags import MISSING, Invalid, Scheme, TagSet
+from quorate.tags import MISSING, Invalid, TagSet
 
 __all__ = ["CRFMA"]
 
@@ -322,18 +322,23 @@ class CRFMA(Estimator):
     @classmethod
     def loaded(cls, stored: modelfile.Stored) -> Self:
         """From what :meth:`save` wrote."""
-        meta, arrays = stored
+        meta, arrays = modelfile.tagger_head(stored.meta), stored.arrays
         model = cls(**meta["fit"]["settings"])
         model.meta_ = meta["fit"]
-        model.tagset_ = TagSet(Scheme(meta["tags"]["scheme"]), tuple(meta["tags"]["labels"]))
+        model.tagset_ = TagSet(meta["tags"]["scheme"], tuple(meta["tags"]["labels"]))
         model._names = tuple(meta["annotators"])
         bounds = tuple(meta["bounds"])
         model.trace_ = vb.Trace(bounds, vb.StopReason(meta["fit"]["stopped"]), bounds[-1:], meta["seconds"])
+        J, K = len(model.tagset_.labels), len(model._names)
+        blank = ConfusionMatrix.of(AnnotatorPrior(model.tagset_, 1.0, 1.0), K)
+        counts = {name: array.shape for name, array in blank.arrays().items()}
+        modelfile.check_arrays(arrays, counts | {"reliability": (K,)}, counts=True)
+        scores = {"weights": (len(meta["features"]), J), "start": (J,), "transitions": (J, J)}
+        modelfile.check_arrays(arrays, scores | {"summary": (3, K)})
         crf = Crf(*(arrays[name] for name in Crf._fields))
         model._fitted = _Fitted(crf, tuple(meta["features"]), arrays["reliability"], model.trace_)
         model.reliability_ = dict(zip(model._names, arrays["reliability"].tolist(), strict=True))
-        prior = AnnotatorPrior(model.tagset_, 1.0, 1.0)
-        model._annotators = ConfusionMatrix.of(prior, len(model._names)).restored(arrays)
+        model._annotators = blank.restored(arrays)
         model.annotators_ = AnnotatorSummaries(model._names, arrays["summary"], model._annotators)
         return model
 

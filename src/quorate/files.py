@@ -1,18 +1,17 @@
-"""Output that is there whole or not at all: written beside its place, then renamed."""
+"""Output that is there whole or not at all: written beside its place, then renamed. Killed runs leave no litter."""
 
 from __future__ import annotations
 
 import gzip
 import os
-import shutil
 import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
 from quorate.errors import OutputError
+from quorate.unfinished import beside
 
 __all__ = ["check_can_write", "folder_written_whole", "place_of", "written_whole"]
 
@@ -52,6 +51,7 @@ def written_whole(path: str | Path, *, pack: bool = True) -> Iterator[IO[bytes]]
 def folder_written_whole(path: str | Path) -> Iterator[Path]:
     """A folder to write into, which takes its place when it is whole. What is there already must be an empty folder.
 
+    >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as place:
     ...     with folder_written_whole(f"{place}/out") as folder:
     ...         _ = (folder / "a.txt").write_text("all of it")
@@ -64,16 +64,12 @@ def folder_written_whole(path: str | Path) -> Iterator[Path]:
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise OutputError(f"{path}: there already, and not an empty folder (give another name)")
     try:
-        made = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent))
-        try:
+        with beside(target, folder=True) as made:
             yield made
             mask = os.umask(0)
             os.umask(mask)
             os.chmod(made, 0o777 & ~mask)
             os.replace(made, target)
-        except BaseException:
-            shutil.rmtree(made, ignore_errors=True)
-            raise
     except OSError as error:
         raise OutputError(
             f"{path}: cannot be written: {error.strerror or error} (check the folder and the disk)"
@@ -123,16 +119,11 @@ def check_can_write(path: str | Path) -> None:
 @contextmanager
 def _renamed(path: Path) -> Iterator[IO[bytes]]:
     target = place_of(path)
-    descriptor, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent)
-    try:
-        with open(descriptor, "wb", buffering=1 << 20) as stream:
+    with beside(target) as made:
+        with open(made, "wb", buffering=1 << 20) as stream:
             yield stream
-        os.chmod(name, _mode_for(target))
-        os.replace(name, target)
-    except BaseException:
-        with suppress(OSError):
-            os.unlink(name)
-        raise
+        os.chmod(made, _mode_for(target))
+        os.replace(made, target)
 
 
 def _mode_for(target: Path) -> int:

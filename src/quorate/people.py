@@ -147,6 +147,8 @@ def _json_object(path: str) -> dict[str, Any]:
         raise InputError(f"cannot be read: {error.strerror or error}", where=path) from None
     except ValueError as error:
         raise InputError(f"not JSON: {error}", where=path) from None
+    except RecursionError:
+        raise InputError("not JSON that is read: nested too deeply", where=path) from None
     if not isinstance(content, dict):
         raise InputError("not a JSON object ({name: …})", where=path)
     return content

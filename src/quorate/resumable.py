@@ -37,7 +37,7 @@ class Store:
             lines.pop()
         try:
             records = [json.loads(line) for line in lines]
-        except ValueError:
+        except (ValueError, RecursionError):
             raise self.damaged() from None
         if not all(isinstance(record, dict) for record in records):
             raise self.damaged()

@@ -18,52 +18,35 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate import formats
-from quorate.container import Arrays, Workspace, is_container, mapped, write
+from quorate.container import Arrays, MappedArrays, Workspace, damaged, is_container, mapped, write
 from quorate.corpus import Corpus, Document, SoftTag, Source, Tag
 from quorate.encode import Cells, Encoded, Events, encode, events_of_codes, n_previous
 from quorate.errors import InputError, SettingsError
 from quorate.formats.notes import Notes
 from quorate.infer.engine import slice_bounds
 from quorate.people import Profile
+from quorate.stored_checks import LAYOUT_KINDS, RAW_KINDS, check_slice, checked_text, rules
 from quorate.tags import MISSING, Invalid, Scheme, TagSet
 
 __all__ = ["StoredCorpus", "StoredSlices", "encode_files", "read", "store"]
 
-VERSION = 1
+VERSION = 2
 _KIND = "quorate corpus"
 _SOFT = -2  # in ``codes``: probabilities, which stand elsewhere
 _AT_ONCE = 1 << 20
-_KINDS: dict[str, Any] = {
-    "length": np.int64,
-    "word": np.int32,
-    "id_bytes": np.uint8,
-    "id_end": np.int64,
-    "sequences": np.int32,
-    "annotator": np.int32,
-    "codes": np.int16,
-    "gold": np.int16,
-    "has_gold": np.uint8,
-    "split": np.int16,
-    "text_bytes": np.uint8,
-    "text_end": np.int64,
-    "has_text": np.uint8,
-    "offsets": np.int32,
-    "source": np.int64,
-    "soft_place": np.int64,
-    "soft_tag": np.int16,
-    "soft_probability": np.float64,
-}
-_LAYOUT = ("token_word", "token_set", "set_start", "set_cell", "set_weight", "slice_words", "slice_cells")
-_LAYOUT_KINDS: tuple[Any, ...] = (np.int32, np.int32, np.int64, np.int32, np.float64, np.int32, np.int32)
+_LAYOUT = tuple(LAYOUT_KINDS)
+_CHECKED_AT_ONCE = 256 << 20  # bytes; of larger corpora each array is checked when it is first used
 
 
 class StoredSlices:
     """The slices of a corpus on disk: see :class:`quorate.infer.layout.Slice`."""
 
-    def __init__(self, arrays: Arrays) -> None:
+    def __init__(self, arrays: MappedArrays, n_words: int) -> None:
         self._arrays = arrays
         self.bounds: list[int] = arrays["slice_docs"].tolist()
         self._starts = arrays["slice_starts"]
+        self._n_words, self._n_cells = n_words, len(arrays["cell_label"])
+        self._checked: set[int] = set()
 
     def fits(self, encoded: Encoded) -> bool:
         """Whether this is a layout of these very arrays."""
@@ -74,7 +57,12 @@ class StoredSlices:
 
     def __getitem__(self, s: int) -> tuple[NDArray[Any], ...]:
         first, last = self._starts[s], self._starts[s + 1]
-        return tuple(self._arrays[name][first[n] : last[n]] for n, name in enumerate(_LAYOUT))
+        laid_out = tuple(self._arrays[name][first[n] : last[n]] for n, name in enumerate(_LAYOUT))
+        if s not in self._checked:  # once: every pass comes by here
+            tokens = np.diff(self._arrays["doc_start"][self.bounds[s : s + 2]])[0]
+            check_slice(self._arrays.path, laid_out, tokens, self._n_words, self._n_cells)
+            self._checked.add(s)
+        return laid_out
 
 
 class StoredCorpus(Corpus):
@@ -88,22 +76,31 @@ class StoredCorpus(Corpus):
     """
 
     def __init__(self, path: str | Path) -> None:
-        arrays, text = mapped(path)
-        if text.get("kind") != _KIND or text.get("version") != VERSION:
+        arrays, given = mapped(path)
+        version = given.get("version") if isinstance(given, dict) and given.get("kind") == _KIND else None
+        if version != VERSION:
             raise InputError(
-                f"an encoded corpus of version {text.get('version')}, where {VERSION} is read (encode it again)",
-                where=str(path),
+                f"an encoded corpus of version {version}, where {VERSION} is read (encode it again)", where=str(path)
             )
-        missing = {*_KINDS, *_LAYOUT, "event_start", "event_cell", "doc_start"} - {*arrays, "length"}
-        if missing:
-            raise InputError(f"a damaged encoded corpus, without {min(missing)!r} (encode it again)", where=str(path))
+        text = checked_text(given, str(path))
+        self._path = str(Path(path).resolve())
+        arrays.check = rules(arrays, text)
+        if arrays.nbytes <= _CHECKED_AT_ONCE:
+            arrays.check_all()
         self._arrays, self._text = arrays, text
         self.notes, self.digests = tuple(text["notes"]), dict(text["digests"])
         self._words, self._names = tuple(text["words"]), tuple(text["annotators"])
         self._tags: list[str] = text["tags"]
         self._tag_of: list[Tag] = [*self._tags, None]  # MISSING is −1
         self._doc_start = arrays["doc_start"]
-        self.profiles = {name: Profile.of(**fields) for name, fields in text["profiles"].items()}
+        try:
+            self.profiles = {name: Profile.of(**fields) for name, fields in text["profiles"].items()}
+        except (TypeError, SettingsError) as error:
+            raise damaged(str(path), str(error)) from None
+
+    def __reduce__(self) -> tuple[type[StoredCorpus], tuple[str]]:
+        """Another process opens the file itself."""
+        return StoredCorpus, (self._path,)
 
     @cached_property
     def documents(self) -> tuple[Document, ...]:  # type: ignore[override]
@@ -161,7 +158,7 @@ class StoredCorpus(Corpus):
             weight,
             cells,
             text["repaired"],
-            StoredSlices(own),
+            StoredSlices(own, len(self._words)),
         )
 
     def _id(self, d: int) -> str:
@@ -186,7 +183,7 @@ def read(*paths: Any, **options: Any) -> Corpus:
     encoded = [path for path in given if isinstance(path, str | Path) and is_container(path)]
     if not encoded:
         return formats.read(*paths, **options)
-    if any(options.values()):
+    if any(value for name, value in options.items() if name != "max_size"):
         raise SettingsError(f"{encoded[0]}: an encoded corpus is used as it is (change names as files are encoded)")
     if len(given) > 1:
         raise SettingsError(f"{encoded[0]}: an encoded corpus is used by itself (encode all files together)")
@@ -205,11 +202,13 @@ def encode_files(
 
     ``options`` are those of :func:`quorate.formats.read`.
     """
-    if any(value for name, value in options.items() if name != "format"):  # what changes names needs all at once
+    streamed = ("format", "max_size")  # what changes names needs all at once
+    if any(value for name, value in options.items() if name not in streamed):
         store(formats.read(*paths, **options), output, scheme=scheme, invalid=invalid)
         return
     notes, digests = Notes(), dict[str, str]()
-    documents = formats.documents(*paths, format=options.get("format"), notes=notes, digests=digests)
+    given = {name: options.get(name) for name in streamed}
+    documents = formats.documents(*paths, **given, notes=notes, digests=digests)
     _store(documents, output, scheme, invalid, notes.sentences, digests, {}, progress)
 
 
@@ -261,7 +260,7 @@ class _Raw:
     """The documents as they come, in arrays that grow on disk."""
 
     def __init__(self, space: Workspace) -> None:
-        self._files = {name: space.array_file(name, kind) for name, kind in _KINDS.items()}
+        self._files = {name: space.array_file(name, kind) for name, kind in RAW_KINDS.items()}
         self._words, self._names, self._tags = _Numbers(), _Numbers(), _Numbers()
         self._splits, self._sources = _Numbers(), _Numbers()
         self._tags_or_missing: dict[Any, int] = {None: MISSING}
@@ -320,7 +319,8 @@ class _Raw:
         try:
             return array("h", [known[tag] for tag in tags])
         except KeyError:
-            known.update({tag: self._tags[tag] for tag in set(tags) if tag is not None})
+            # In the order of the document, not that of a set, which another process would have otherwise.
+            known.update({tag: self._tags[tag] for tag in dict.fromkeys(tags) if tag is not None})
             return array("h", [known[tag] for tag in tags])
 
     def _blob(self, name: str, text: str) -> None:
@@ -356,7 +356,11 @@ class _Raw:
 def _piece(arrays: Arrays, name: str, d: int) -> str:
     """The d-th text of those that lie end to end."""
     ends = arrays[f"{name}_end"]
-    return bytes(arrays[f"{name}_bytes"][int(ends[d - 1]) if d else 0 : int(ends[d])]).decode()
+    content = bytes(arrays[f"{name}_bytes"][int(ends[d - 1]) if d else 0 : int(ends[d])])
+    try:
+        return content.decode()
+    except UnicodeDecodeError:
+        raise InputError(f"document {d + 1}: its {name} is not UTF-8 text (encode the corpus again)") from None
 
 
 class _Starts(NamedTuple):
@@ -375,7 +379,7 @@ def _starts(arrays: Arrays) -> _Starts:
 
 
 def _document(
-    arrays: Arrays, d: int, words: tuple[str, ...], names: tuple[str, ...], tag_of: list[Tag], text: dict[str, Any]
+    arrays: Arrays, d: int, words: tuple[str, ...], names: tuple[str, ...], tag_of: list[Tag], text: Mapping[str, Any]
 ) -> Document:
     """Document d, as it was given."""
     tokens = slice(int(arrays["doc_start"][d]), int(arrays["doc_start"][d + 1]))
@@ -465,7 +469,7 @@ def _add_layout(arrays: Arrays, text: dict[str, Any], space: Workspace) -> None:
 
     doc_start, event_start, weight = arrays["doc_start"], arrays["event_start"], arrays["event_weight"]
     bounds = slice_bounds(doc_start)
-    files = [space.array_file(name, kind) for name, kind in zip(_LAYOUT, _LAYOUT_KINDS, strict=True)]
+    files = [space.array_file(name, kind) for name, kind in LAYOUT_KINDS.items()]
     starts = [[0] * len(files)]
     for first, last in zip(doc_start[bounds[:-1]].tolist(), doc_start[bounds[1:]].tolist(), strict=True):
         events = slice(int(event_start[first]), int(event_start[last]))

@@ -95,7 +95,7 @@ def test_an_unknown_tag_contradicts_no_span_and_plain_labels_mark_none(run: Run,
 
 def test_a_layered_consensus_is_no_known_label(crowd: Path, tmp_path: Path) -> None:
     line = {"id": "0", "tokens": ADA, "layers": {"PER": {}}, "spans": []}
-    with pytest.raises(InputError, match="document '0': a consensus in layers cannot be known labels"):
+    with pytest.raises(InputError, match="layers.jsonl:1: a consensus in layers"):
         read_known(written(tmp_path / "layers.jsonl", line), quorate.read(crowd))
 
 

@@ -18,11 +18,13 @@ SOURCE = ROOT / "src" / "quorate"
 
 # read → encode → infer → decode → score / report / write: a module imports only from lines above its own.
 LAYERS = [
-    ["errors", "terminal"],
+    ["errors", "terminal", "unfinished"],
+    ["limits"],
     ["tags", "units", "files"],
     ["people", "tokens", "features"],
     ["corpus", "container", "resumable"],
-    ["formats.notes", "formats.opened", "formats.zipped", "formats.json_records"],
+    ["formats.notes", "formats.opened"],
+    ["formats.zipped", "formats.json_records"],
     ["formats.marked", "formats.pages"],
     ["formats.changes", "formats.layering", "formats.corrected"],
     ["formats.assemble", "formats.jsonl", "formats.conll", "formats.table", "formats.spans_csv"],
@@ -41,7 +43,7 @@ LAYERS = [
     ["formats.registry", "formats.consensus_book"],
     ["formats.known"],
     ["formats"],
-    ["encode"],
+    ["encode", "stored_checks"],
     ["pairs"],
     ["lots"],
     ["infer.cores", "infer.simd", "infer.single", "infer.distinct", "infer.gain", "infer.compiled"],

@@ -27,11 +27,18 @@ def main() -> None:
 
 
 def answer() -> None:
-    """Run the command line; every error of this package becomes one line and exit code 2."""
+    """Run the command line; what goes wrong becomes one line and exit code 2."""
     try:
         app()
     except QuorateError as error:
         say([str(error)])
+        sys.exit(2)
+    except MemoryError as error:
+        what = f": {str(error)[:200]}" if str(error) else ""
+        print(f"quorate: not enough memory{what} (give less at once, or see docs/speed.md)", file=sys.stderr)
+        sys.exit(2)
+    except RecursionError:
+        print("quorate: something in the input is nested too deeply (look for brackets without end)", file=sys.stderr)
         sys.exit(2)
     except OSError as error:  # standard output on a full disk, say
         say([f"cannot be written: {error.strerror or error}"])

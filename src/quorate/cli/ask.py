@@ -102,7 +102,7 @@ def next_(
         fitted = loaded.set_params(threads=threads)
     if annotators is not None and Path(annotators).is_file():
         reading.options["annotators"], annotators = annotators, None
-    certain = KnownLabels(known, inputs)
+    certain = KnownLabels(known, inputs, reading.options["max_size"])
     corpus = reading.corpus(inputs)
     if not quiet:
         say_notes(corpus)

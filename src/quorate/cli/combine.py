@@ -259,7 +259,7 @@ def aggregate(
         raise SettingsError(f"method {method!r} has nothing to save (leave out --save)")
     if (accept is None) != (review is None):
         raise SettingsError("--accept and --review go together: a precision, and a file for the documents below it")
-    certain = KnownLabels(known, inputs)
+    certain = KnownLabels(known, inputs, reading.options["max_size"])
     check_outputs([*inputs, *certain.files], [output, review, save, meta, report], to)
     past = None if history is None else _history(history, model, method)
     if layers not in ("none", "auto"):
@@ -413,7 +413,7 @@ def settings_from_file(path: str | None, method: str | None) -> tuple[str | None
         tuned_method, settings = content["method"], dict(content["settings"])
     except OSError as error:
         raise SettingsError(f"{path}: cannot be read: {error.strerror or error}") from None
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         raise SettingsError(f"{path}: not a settings file (make one with: quorate tune … -o FILE)") from None
     if method is not None and method != tuned_method:
         raise SettingsError(f"{path}: these settings are for method {tuned_method!r}, not {method!r}")

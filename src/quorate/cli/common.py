@@ -24,6 +24,7 @@ __all__ = [
     "Cluster",
     "Engine",
     "Inputs",
+    "MaxSize",
     "Output",
     "Probabilities",
     "Quiet",
@@ -88,6 +89,8 @@ def _option(name: str, metavar: str, help: str) -> Any:
     return Annotated[str | None, typer.Option(name, metavar=metavar, help=help, rich_help_panel=_READ)]
 
 
+MaxSize = _option("--max-size", "SIZE", "Most that a line may hold, or a small compressed file unpack to (default 1G).")
+
 _READING: dict[str, Any] = {
     "format": _option("--from", "FORMAT", "See 'quorate formats'; seen from the content if not given."),
     "annotator_from": _option(
@@ -104,6 +107,7 @@ _READING: dict[str, Any] = {
         "--pseudonymise", "FILE", "Hide annotators' names; FILE keeps who is who, and stays at home."
     ),
     "offsets": _option("--offsets", "UNIT", "code-points or utf-16, where the file's own words cannot tell."),
+    "max_size": MaxSize,
     "predictions": Annotated[
         bool,
         typer.Option("--with-predictions", help="Models' predictions in it are annotators too.", rich_help_panel=_READ),

@@ -36,9 +36,9 @@ def convert(
         raise SettingsError(f"{output}: this is an input, which would be lost (give another name)")
     formats.named(to or formats.output_format(output), to_write=True)
     if len(inputs) == 1 and Path(inputs[0]).is_file() and is_consensus(inputs[0]):
-        if any(reading.options.values()):
+        if any(value for name, value in reading.options.items() if name != "max_size"):
             raise SettingsError(f"{inputs[0]}: a consensus is taken as it is (leave out what changes it)")
-        records = formats.read_consensus(inputs[0])
+        records = formats.read_consensus(inputs[0], max_size=reading.options["max_size"])
         formats.write(consensus_book(records), output, to)
         if not quiet:
             say([f"{len(records):,} documents of a consensus"])

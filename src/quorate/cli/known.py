@@ -28,11 +28,12 @@ KnownOption = Annotated[
 class KnownLabels:
     """What --known was given: the gold in the input, files, or both; ``digests`` are those of files that were read."""
 
-    def __init__(self, given: list[str] | None, inputs: list[str]) -> None:
+    def __init__(self, given: list[str] | None, inputs: list[str], max_size: str | None = None) -> None:
         named = dict.fromkeys(given or ())
         self.inline = "inline" in named
         self.files = [name for name in named if name not in ("none", "inline")]
         self.digests: dict[str, str] = {}
+        self._max_size = max_size
         if "none" in named and len(named) > 1:
             raise SettingsError("--known none goes with no other --known (leave it out)")
         if "-" in self.files and "-" in inputs:
@@ -43,5 +44,5 @@ class KnownLabels:
         from quorate.formats import read_known
 
         if self.files:
-            return read_known(self.files, corpus, inline=self.inline, digests=self.digests)
+            return read_known(self.files, corpus, inline=self.inline, digests=self.digests, max_size=self._max_size)
         return "inline" if self.inline else None

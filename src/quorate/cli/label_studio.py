@@ -63,6 +63,9 @@ def sync(
         float | None, typer.Option(metavar="SECONDS", help="Sync again whenever this time has passed; Ctrl-C ends it.")
     ] = None,
     attempts: Annotated[int, typer.Option(help="How often to try a request that fails.")] = 5,
+    max_size: Annotated[
+        str | None, typer.Option(metavar="SIZE", help="Most that an answer or a task may hold (default 1G).")
+    ] = None,
     quiet: Quiet = False,
 ) -> None:
     """Pull a project's annotations, combine them, and write the consensus back as predictions with scores.
@@ -79,9 +82,9 @@ def sync(
         raise SettingsError(f"no key (export {_KEY}=… with the access token from Account & Settings in Label Studio)")
     if watch is not None and not 0 < watch <= _LONGEST_WATCH:
         raise SettingsError(f"--watch must be a positive number of seconds, not {watch:g}")
-    client = Client(url, key, attempts=attempts)
+    client = Client(url, key, attempts=attempts, max_size=max_size)
     reading: dict[str, Any] = {"predictions": with_predictions, "map_labels": map_labels}
-    reading |= {"map_annotators": map_annotators, "annotators": annotators, "offsets": offsets}
+    reading |= {"map_annotators": map_annotators, "annotators": annotators, "offsets": offsets, "max_size": max_size}
     seen = ""
 
     def once() -> None:

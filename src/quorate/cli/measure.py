@@ -8,7 +8,21 @@ from typing import Annotated, Any
 import typer
 
 import quorate
-from quorate.cli.common import Inputs, Quiet, Reading, app, bar, cell, console, reads, say, say_notes, tell, write_json
+from quorate.cli.common import (
+    Inputs,
+    MaxSize,
+    Quiet,
+    Reading,
+    app,
+    bar,
+    cell,
+    console,
+    reads,
+    say,
+    say_notes,
+    tell,
+    write_json,
+)
 from quorate.cli.tables import (
     comparison_table,
     error_table,
@@ -103,15 +117,16 @@ def evaluate(
     scheme: Scheme = None,
     errors: Annotated[bool, typer.Option("--errors", help="Also count the kinds of error.")] = False,
     cee: Annotated[bool, typer.Option("--cee", help="Insist on the cross entropy.")] = False,
+    max_size: MaxSize = None,
     as_json: Json = False,
 ) -> None:
     """Score a consensus against gold."""
     from quorate.comparison import read_answers, score_answers
     from quorate.settings import scheme_named
 
-    truth = quorate.read(gold)
+    truth, tags = quorate.read(gold, max_size=max_size), scheme_named(scheme)
     say_notes(truth)
-    answers, missing = read_answers(consensus, truth, split=split, scheme=scheme_named(scheme))
+    answers, missing = read_answers(consensus, truth, split=split, scheme=tags, max_size=max_size)
     if cee and answers.probabilities is None:
         raise InputError(
             "no probabilities in it, which the cross entropy needs (run aggregate with --probabilities)",

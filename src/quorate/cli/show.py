@@ -63,7 +63,7 @@ def report(
     shown = _how_many(documents)
     if groups is not None and groups < 1:
         raise SettingsError(f"--groups must be 1 or more, not {groups}")
-    certain = KnownLabels(known, inputs)
+    certain = KnownLabels(known, inputs, reading.options["max_size"])
     if model is not None and (method or settings or scheme or certain.inline or certain.files):
         raise SettingsError("--model brings its own method, settings, scheme and known labels (leave those out)")
     others = [name for name in (model, settings) if name is not None]

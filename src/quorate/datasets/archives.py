@@ -11,6 +11,8 @@ from pathlib import Path
 
 from quorate import formats
 from quorate.errors import InputError
+from quorate.formats.opened import check_unpacked
+from quorate.limits import MAX_SIZE
 
 __all__ = ["digest_of", "tar_files", "text_of", "zip_files"]
 
@@ -18,7 +20,9 @@ __all__ = ["digest_of", "tar_files", "text_of", "zip_files"]
 def zip_files(archive: str | Path, wanted: Callable[[str], bool]) -> dict[str, bytes]:
     """The content of every file in a zip archive whose name is wanted."""
     with _errors_in_one_line(archive, "a zip archive"), zipfile.ZipFile(archive) as opened:
-        return {name: opened.read(name) for name in opened.namelist() if wanted(name)}
+        found = [info for info in opened.infolist() if wanted(info.filename)]
+        check_unpacked(sum(info.file_size for info in found), _size(archive), str(archive), MAX_SIZE)
+        return {info.filename: opened.read(info) for info in found}
 
 
 def tar_files(archive: str | Path, wanted: Callable[[str], bool]) -> dict[str, bytes]:
@@ -27,9 +31,14 @@ def tar_files(archive: str | Path, wanted: Callable[[str], bool]) -> dict[str, b
     with _errors_in_one_line(archive, "a tar archive"), tarfile.open(archive, "r:*") as opened:
         for member in opened:
             content = opened.extractfile(member) if member.isfile() and wanted(member.name) else None
+            check_unpacked(opened.offset, _size(archive), str(archive), MAX_SIZE)
             if content is not None:
                 files[member.name] = content.read()
     return files
+
+
+def _size(archive: str | Path) -> int:
+    return Path(archive).stat().st_size
 
 
 def text_of(content: bytes, where: str) -> str:

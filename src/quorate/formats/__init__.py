@@ -18,9 +18,10 @@ from quorate.formats import jsonl, table
 from quorate.formats.assemble import Assembly, Options
 from quorate.formats.known import read_known
 from quorate.formats.notes import Notes
-from quorate.formats.opened import Input, files_of, opened
+from quorate.formats.opened import Content, Input, files_of, opened
 from quorate.formats.pages import Book, book_of
 from quorate.formats.registry import FORMATS, folder_format, named, output_format, sniff
+from quorate.limits import size_named
 from quorate.people import Profile, read_map, read_profiles
 from quorate.units import Unit
 
@@ -51,6 +52,7 @@ def read(
     pseudonymise: str | Path | None = None,
     predictions: bool = False,
     offsets: str | None = None,
+    max_size: int | str | None = None,
 ) -> Corpus:
     """Read annotations from files into one :class:`Corpus`.
 
@@ -61,7 +63,8 @@ def read(
     ``annotator_from="filename"`` (or ``"folder"``) takes each file for one annotator's. ``map_labels`` and
     ``map_annotators`` rename, merge, or (``None``) drop. ``annotators`` gives profiles: kind, trust, abstains.
     ``pseudonymise`` is the file that keeps names and pseudonyms. ``predictions`` takes models' predictions in as
-    annotators. ``offsets`` says what offsets count, where the file's own words cannot tell.
+    annotators. ``offsets`` says what offsets count, where the file's own words cannot tell. ``max_size`` is how long a
+    line or record may be, and what a small compressed file may unpack to: bytes, or ``"4G"`` (``"1G"`` unless given).
 
     >>> import tempfile
     >>> line = '{"id": "1", "tokens": ["Ada", "sang"], "annotations": {"ann": ["B-PER", "O"]}}'
@@ -71,7 +74,7 @@ def read(
     {'ann': ('B-PERSON', 'O')}
     """
     options = _options(annotator_from, map_labels, map_annotators, annotators, pseudonymise, offsets)
-    return _assembled(paths, format, options, predictions).corpus()
+    return _assembled(paths, format, options, predictions, size_named(max_size)).corpus()
 
 
 def read_layers(
@@ -84,6 +87,7 @@ def read_layers(
     pseudonymise: str | Path | None = None,
     predictions: bool = False,
     offsets: str | None = None,
+    max_size: int | str | None = None,
 ) -> dict[str, Corpus]:
     """Read annotations whose spans overlap: a corpus for each layer, by its name; options are those of :func:`read`.
 
@@ -98,7 +102,7 @@ def read_layers(
     ['LOC', 'ORG']
     """
     options = _options(annotator_from, map_labels, map_annotators, annotators, pseudonymise, offsets, layers=True)
-    return _assembled(paths, format, options, predictions).layers()
+    return _assembled(paths, format, options, predictions, size_named(max_size)).layers()
 
 
 def _options(
@@ -126,7 +130,7 @@ def _options(
     )
 
 
-def _assembled(paths: Sequence[Given], format: str | None, options: Options, predictions: bool) -> Assembly:
+def _assembled(paths: Sequence[Given], format: str | None, options: Options, predictions: bool, most: int) -> Assembly:
     """Everything that the paths hold, read."""
     if format is not None:
         named(format)
@@ -140,13 +144,19 @@ def _assembled(paths: Sequence[Given], format: str | None, options: Options, pre
         elif hasattr(path, "columns"):
             assembly.add(table.frame_documents(path), "DataFrame", merge=False)
         else:
-            _add(assembly, str(path), format, predictions)
+            _add(assembly, str(path), format, predictions, most)
     if not len(assembly):
         raise InputError("no document in it (see docs/formats.md for what is read)", where=str(given[0]))
     return assembly
 
 
-def documents(*paths: Given, format: str | None = None, notes: Notes, digests: dict[str, str]) -> Iterator[Document]:
+def documents(
+    *paths: Given,
+    format: str | None = None,
+    max_size: int | str | None = None,
+    notes: Notes,
+    digests: dict[str, str],
+) -> Iterator[Document]:
     """The documents of files, one after the other; adds to ``notes``, and the SHA-256 of each file to ``digests``.
 
     Files whose records are whole documents are streamed; others are in memory first.
@@ -155,7 +165,7 @@ def documents(*paths: Given, format: str | None = None, notes: Notes, digests: d
     names = [name for path in given if isinstance(path, str | Path) for name in files_of(str(path))]
     # Of a pipe, as of standard input, nothing may be read ahead that is not kept.
     if not names or not all(Path(name).is_file() and _streams(name, format) for name in names):
-        corpus = read(*paths, format=format)
+        corpus = read(*paths, format=format, max_size=max_size)
         digests.update(corpus.digests)
         for sentence in corpus.notes:
             notes.add(sentence)
@@ -165,7 +175,7 @@ def documents(*paths: Given, format: str | None = None, notes: Notes, digests: d
     assembly = Assembly(Options())
     assembly.notes = notes
     for name in names:
-        with opened(name) as (stream, digest):
+        with opened(name, size_named(max_size)) as (stream, digest):
             kind = named(format or sniff(stream, name))
             for item in kind.load().read(Input(stream, name, number + 1, False), notes):
                 number += 1
@@ -182,16 +192,16 @@ def _streams(name: str, format: str | None) -> bool:
     return kind in ("jsonl", "conll")
 
 
-def _add(assembly: Assembly, path: str, format: str | None, predictions: bool) -> None:
+def _add(assembly: Assembly, path: str, format: str | None, predictions: bool, most: int) -> None:
     folder = Path(path)
     whole = folder_format(folder) if path != "-" and folder.is_dir() else None
     if whole is not None and format in (None, whole):
-        given = Input(io.BufferedReader(io.BytesIO()), path, len(assembly) + 1, predictions)
+        given = Input(Content(io.BytesIO(), path, most), path, len(assembly) + 1, predictions)
         assembly.add(FORMATS[whole].load().read(given, assembly.notes), path, merge=FORMATS[whole].merges)
         assembly.digests[path] = _folder_digest(folder)
         return
     for name in files_of(path):
-        with opened(name) as (stream, digest):
+        with opened(name, most) as (stream, digest):
             kind = named(format or sniff(stream, name))
             first_number = 1 if assembly.options.annotator_from is not None else len(assembly) + 1
             documents = kind.load().read(Input(stream, name, first_number, predictions), assembly.notes)
@@ -212,11 +222,11 @@ def write(book: Book | Corpus, path: str | Path, format: str | None = None) -> N
     kind.load().write(book_of(book) if isinstance(book, Corpus) else book, str(path))
 
 
-def read_consensus(path: str | Path) -> list[jsonl.ConsensusRecord]:
-    """Read back a consensus that was written as JSONL."""
+def read_consensus(path: str | Path, *, max_size: int | str | None = None) -> list[jsonl.ConsensusRecord]:
+    """Read back a consensus that was written as JSONL; ``max_size`` is that of :func:`read`."""
     records: list[jsonl.ConsensusRecord] = []
     for name in files_of(str(path)):
-        with opened(name) as (stream, _):
+        with opened(name, size_named(max_size)) as (stream, _):
             records.extend(jsonl.read_consensus(stream, name))
     if not records:
         raise InputError("no document in it", where=str(path))

@@ -17,7 +17,7 @@ from quorate.corpus import Source
 from quorate.errors import InputError
 from quorate.formats.marked import Mark, Marked
 from quorate.formats.notes import Notes
-from quorate.formats.opened import Input, stem
+from quorate.formats.opened import Content, Input, most_of, stem
 from quorate.formats.zipped import members
 from quorate.tokens import Offsets, Places
 from quorate.units import Unit, ruler
@@ -67,13 +67,13 @@ def _archive(given: Input, notes: Notes) -> Iterator[Marked]:
             continue
         types = files.get(str(place.parent / _TYPES), files.get(_TYPES))
         if place.suffix == ".zip":
-            content, types = _inner(content, where)
+            content, types = _inner(content, where, most_of(given.stream))
         yield _document(content, types, where, document, user, notes)
 
 
-def _inner(content: bytes, where: str) -> tuple[bytes, bytes | None]:
+def _inner(content: bytes, where: str, most: int) -> tuple[bytes, bytes | None]:
     """The CAS and the type system in an archive inside the archive."""
-    inner = dict(members(Input(io.BytesIO(content), where), (".xmi", ".json", ".xml")))  # type: ignore[arg-type]
+    inner = dict(members(Input(Content(io.BytesIO(content), where, most), where), (".xmi", ".json", ".xml")))
     found = [name for name in inner if name.endswith((".xmi", ".json"))]
     if len(found) != 1:
         raise InputError(

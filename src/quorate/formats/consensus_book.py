@@ -31,7 +31,7 @@ def consensus_book(records: Sequence[ConsensusRecord]) -> Book:
     used = sorted({tag for record in records for tag in record.tags})
     labels = next((tuple(record.labels) for record in records if record.labels is not None), None)
     if labels is None:
-        labels = TagSet.infer(used).labels if len(used) > 1 else tuple({OUTSIDE, *used})
+        labels = TagSet.infer(used).labels if len(used) > 1 else tuple(dict.fromkeys((OUTSIDE, *used)))
     prefixed = any(label[1:2] == "-" for label in labels)
     scheme = TagSet.infer(labels).scheme if prefixed or len(labels) > 1 else Scheme.BIO
     return Book(lambda: map(_page, records), labels, scheme)

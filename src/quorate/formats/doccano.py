@@ -19,7 +19,7 @@ from quorate.files import written_whole
 from quorate.formats.json_records import decoded, records
 from quorate.formats.marked import Mark, Marked
 from quorate.formats.notes import Notes
-from quorate.formats.opened import Input, stem
+from quorate.formats.opened import Content, Input, most_of, stem
 from quorate.formats.pages import Book, Page, Reading, outward_spans, unit_for
 from quorate.formats.zipped import members
 
@@ -46,7 +46,8 @@ def read(given: Input, notes: Notes) -> Iterator[Marked]:
         yield from _file(given, "")
         return
     for name, content in members(given, (".jsonl", ".json")):
-        inner = Input(io.BufferedReader(io.BytesIO(content)), f"{given.name}/{name}")
+        where = f"{given.name}/{name}"
+        inner = Input(Content(io.BytesIO(content), where, most_of(given.stream)), where)
         yield from _file(inner, stem(name))
 
 
@@ -88,7 +89,9 @@ def write(book: Book, path: str) -> None:
             files.setdefault(reading.name, []).append(encoder.encode(_line(page, reading)) + b"\n")
     with written_whole(path) as stream, zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, written in files.items():
-            archive.writestr(f"{name.replace('/', '_')}.jsonl", b"".join(written))
+            inner = zipfile.ZipInfo(f"{name.replace('/', '_')}.jsonl")  # without a date: the same bytes tomorrow
+            inner.external_attr = 0o644 << 16  # what whoever unpacks it may do with it
+            archive.writestr(inner, b"".join(written), zipfile.ZIP_DEFLATED)
 
 
 def _line(page: Page, reading: Reading) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from quorate.corpus import Document, SoftTag, Source, Tag
 from quorate.errors import InputError, OutputError
 from quorate.files import written_whole
 from quorate.formats.notes import Notes
-from quorate.formats.opened import Input
+from quorate.formats.opened import Input, check_unpacked, most_of
 from quorate.formats.pages import Book, Page
 from quorate.formats.table import rows_to_documents
 
@@ -31,19 +31,21 @@ _MISSING = "Parquet and Arrow need pyarrow (pip install 'quorate[table]')"
 Names = Mapping[str, list[str]]
 """The names of the numbers in each column of tags."""
 
+_ROWS_AT_ONCE = 1024  # of a packed table, to look how much it is by now
+
 
 def read(given: Input, notes: Notes) -> Iterator[Document]:
     """The rows of a Parquet or Arrow file, or of a saved dataset."""
     folder = Path(given.name)
     if given.name != "-" and folder.is_dir():
-        yield from _folder(folder)
+        yield from _folder(folder, most_of(given.stream))
         return
     content = given.stream.read()
-    table = _table(content, given.name)
+    table = _table(content, given.name, most_of(given.stream))
     yield from _table_documents(table, given.name, None)
 
 
-def _table(content: bytes, name: str) -> Any:
+def _table(content: bytes, name: str, most: int) -> Any:
     try:
         import pyarrow
         from pyarrow import ipc, parquet
@@ -51,11 +53,20 @@ def _table(content: bytes, name: str) -> Any:
         raise InputError(_MISSING, where=name) from None
     try:
         if content.startswith(b"PAR1"):
-            table = parquet.read_table(io.BytesIO(content))
+            source = parquet.ParquetFile(io.BytesIO(content))
+            schema, batches = source.schema_arrow, source.iter_batches(_ROWS_AT_ONCE)
         elif content.startswith(b"ARROW1"):
-            table = ipc.open_file(io.BytesIO(content)).read_all()
+            source = ipc.open_file(io.BytesIO(content))
+            schema, batches = source.schema, map(source.get_batch, range(source.num_record_batches))
         else:
-            table = ipc.open_stream(io.BytesIO(content)).read_all()
+            source = ipc.open_stream(io.BytesIO(content))
+            schema, batches = source.schema, source
+        kept, total = [], 0
+        for batch in batches:
+            total += batch.get_total_buffer_size()
+            check_unpacked(total, len(content), name, most)
+            kept.append(batch)
+        table = pyarrow.Table.from_batches(kept, schema)
         table.validate(full=True)  # Arrow trusts the offsets in a file, and would follow damaged ones anywhere
         return table
     except (pyarrow.ArrowException, OSError, ValueError) as error:
@@ -63,7 +74,7 @@ def _table(content: bytes, name: str) -> Any:
         raise InputError(f"not a Parquet or Arrow file: {line} (write it again)", where=name) from None
 
 
-def _folder(folder: Path) -> Iterator[Document]:
+def _folder(folder: Path, most: int) -> Iterator[Document]:
     """A saved ``Dataset``, or each split of a saved ``DatasetDict``."""
     splits = sorted(path for path in folder.iterdir() if (path / "state.json").is_file())
     for place in splits or [folder]:
@@ -71,7 +82,7 @@ def _folder(folder: Path) -> Iterator[Document]:
         features = _features_of_folder(place)
         for file in sorted(place.glob("*.arrow")):
             try:
-                table = _table(file.read_bytes(), str(file))
+                table = _table(file.read_bytes(), str(file), most)
             except OSError as error:
                 raise InputError(f"cannot be read: {error.strerror or error}", where=str(file)) from None
             yield from _table_documents(table, str(file), split, features)
@@ -80,7 +91,7 @@ def _folder(folder: Path) -> Iterator[Document]:
 def _features_of_folder(place: Path) -> Any:
     try:
         return json.loads((place / "dataset_info.json").read_text(encoding="utf-8")).get("features")
-    except (OSError, ValueError, AttributeError):
+    except (OSError, ValueError, AttributeError, RecursionError):
         return None
 
 
@@ -98,7 +109,7 @@ def _table_documents(table: Any, name: str, split: str | None, features: Any = N
 def _features_in(table: Any) -> Any:
     try:
         return json.loads((table.schema.metadata or {})[b"huggingface"])["info"]["features"]
-    except (KeyError, ValueError, TypeError):
+    except (KeyError, ValueError, TypeError, RecursionError):
         return None
 
 

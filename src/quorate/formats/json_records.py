@@ -10,6 +10,8 @@ import msgspec
 
 from quorate.corpus import Source
 from quorate.errors import InputError
+from quorate.formats.opened import most_of
+from quorate.limits import shown
 
 __all__ = ["Decoder", "array_items", "decoded", "first_keys", "lines", "records"]
 
@@ -60,6 +62,7 @@ def array_items(stream: IO[bytes], name: str, record: str) -> Iterator[tuple[Sou
     def broken(what: str) -> NoReturn:
         raise InputError(what, where=Source(name, number + 1, record=record).at())
 
+    most = most_of(stream)
     while chunk := stream.read(max(_CHUNK, len(buffer))):
         buffer = buffer[consumed:] + chunk
         scanned, start, consumed = scanned - consumed, start - consumed, 0
@@ -82,6 +85,8 @@ def array_items(stream: IO[bytes], name: str, record: str) -> Iterator[tuple[Sou
                     yield Source(name, number + 1, record=record), buffer[start:scanned]
                     number += 1
                     consumed = scanned
+        if len(buffer) - consumed > most:
+            broken(f"a {record} of more than {shown(most)} (if that is right, raise --max-size)")
     if depth:
         broken("the file ends in the middle (export or copy it again)")
     rest = buffer[consumed:].removeprefix(_BYTE_ORDER_MARK).strip()

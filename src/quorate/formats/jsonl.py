@@ -169,7 +169,6 @@ class _KnownLine(msgspec.Struct):
     text: str | None = None
     offsets: list[tuple[int, int]] | None = None
     offset_unit: str | None = None
-    layers: Any = None
 
 
 def read_known(stream: IO[bytes], name: str) -> Iterator[KnownRecord]:
@@ -196,9 +195,6 @@ def read_known(stream: IO[bytes], name: str) -> Iterator[KnownRecord]:
 def _known_record(given: _KnownLine, reader: _DocumentReader, source: Source) -> KnownRecord:
     """The gold of a line, else its tags, which its spans must not contradict, else its spans."""
     name = str(given.id)
-    if given.layers is not None:
-        where = f"{source.at()}: document {name!r}"
-        raise InputError("a consensus in layers cannot be known labels (give the 'tags' of one layer)", where=where)
     tokens = None if given.tokens is None else tuple(given.tokens)
     said = given.tags if given.gold is None else given.gold
     tags = None if said is None else tuple([reader._tag(tag) for tag in said])

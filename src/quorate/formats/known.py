@@ -11,6 +11,7 @@ from quorate.errors import InputError
 from quorate.formats import jsonl
 from quorate.formats.opened import files_of, opened
 from quorate.formats.registry import sniff
+from quorate.limits import size_named
 
 __all__ = ["read_known"]
 
@@ -30,11 +31,12 @@ def read_known(
     *,
     inline: bool = False,
     digests: dict[str, str] | None = None,
+    max_size: int | str | None = None,
 ) -> dict[str, tuple[Tag, ...]]:
     """Known tags for documents of a corpus, by id, from files with ``gold``, or with corrected ``tags`` or ``spans``.
 
     All files count, and with ``inline`` the corpus's own gold too: where they contradict one another, all is refused.
-    The SHA-256 of each file is added to ``digests``.
+    The SHA-256 of each file is added to ``digests``; ``max_size`` is that of :func:`quorate.read`.
 
     >>> import tempfile
     >>> from quorate import Document
@@ -53,7 +55,7 @@ def read_known(
     digests = {} if digests is None else digests
     for path in [paths] if isinstance(paths, str | Path) else paths:
         found = False
-        for record in _records(str(path), digests):
+        for record in _records(str(path), digests, size_named(max_size)):
             found = True
             claims.setdefault(record.id, []).append(_checked(record, corpus, ids))
         if not found:
@@ -61,9 +63,9 @@ def read_known(
     return _together(claims)
 
 
-def _records(path: str, digests: dict[str, str]) -> Iterator[jsonl.KnownRecord]:
+def _records(path: str, digests: dict[str, str], max_size: int) -> Iterator[jsonl.KnownRecord]:
     for name in files_of(path):
-        with opened(name) as (stream, digest):
+        with opened(name, max_size) as (stream, digest):
             if sniff(stream, name) != "jsonl":
                 raise InputError("known labels are read from JSONL only", where=name)
             yield from jsonl.read_known(stream, name)

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from quorate.corpus import Document, Source
 from quorate.errors import InputError
 from quorate.formats.notes import Notes
-from quorate.formats.opened import Input
+from quorate.formats.opened import Input, text_lines
 from quorate.formats.table import NO_WORD
 
 __all__ = ["read"]
@@ -23,7 +23,7 @@ def read(given: Input, notes: Notes) -> Iterator[Document]:
     rows: list[list[str]] = []
     number, width, first = given.first_number, 0, 1
     try:
-        for row in (reader := csv.reader(text)):
+        for row in (reader := csv.reader(text_lines(text, given))):
             line = reader.line_num
             if not row:
                 if rows:

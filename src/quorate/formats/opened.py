@@ -11,16 +11,81 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 from quorate.errors import InputError
+from quorate.limits import MAX_SIZE, shown, too_much, unpacks_to_too_much
 
-__all__ = ["Input", "files_of", "opened", "stem"]
+__all__ = ["Content", "Input", "check_unpacked", "files_of", "length_of", "most_of", "opened", "stem", "text_lines"]
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
+
+Line = TypeVar("Line", bytes, str)
 
 _SUFFIXES = (
     ".jsonl", ".json", ".ndjson", ".conll", ".bio", ".iob", ".tsv", ".txt", ".csv", ".parquet", ".zip", ".spacy",
     ".xmi", ".manifest", ".arrow",
 )  # fmt: skip
+
+
+class Content(io.BufferedReader):
+    """What is in a file, as bytes; no line of it may be longer than ``max_size``."""
+
+    def __init__(self, raw: IO[bytes], name: str, max_size: int = MAX_SIZE) -> None:
+        super().__init__(raw, 1 << 20)  # type: ignore[arg-type]
+        self.file, self.max_size = name, max_size
+
+    def __iter__(self) -> Iterator[bytes]:
+        return _limited(self.readline, self.file, self.max_size)
+
+
+def most_of(stream: IO[bytes]) -> int:
+    """How long a record in a stream may be."""
+    return stream.max_size if isinstance(stream, Content) else MAX_SIZE
+
+
+def text_lines(text: io.TextIOWrapper, given: Input) -> Iterator[str]:
+    """The lines of a text, none of which may be longer than a line of the input may be."""
+    return _limited(text.readline, given.name, most_of(given.stream))
+
+
+def _limited(readline: Callable[[int], Line], name: str, most: int) -> Iterator[Line]:
+    number = 0
+    while line := readline(most + 1):
+        number += 1
+        if len(line) > most:
+            raise InputError(
+                f"a line of more than {shown(most)} (if that is right, raise --max-size)", where=f"{name}:{number}"
+            )
+        yield line
+
+
+class _Unpacking(gzip.GzipFile):
+    """A packed file, which may not unpack to far more than it is."""
+
+    def __init__(self, raw: IO[bytes], name: str, max_size: int) -> None:
+        super().__init__(fileobj=raw)
+        self._packed, self._where, self._most = length_of(raw), name, max_size
+
+    def readinto(self, buffer: WriteableBuffer) -> int:
+        """Read some more, and look how much it is by now."""
+        n = super().readinto(buffer)
+        check_unpacked(self.tell(), self._packed, self._where, self._most)
+        return n
+
+
+def length_of(stream: IO[bytes]) -> int:
+    """How long a file is; it is at its beginning then."""
+    length = stream.seek(0, io.SEEK_END)
+    stream.seek(0)
+    return length
+
+
+def check_unpacked(unpacked: int, packed: int, name: str, most: int) -> None:
+    """:class:`InputError` if a small file unpacks to too much."""
+    if unpacks_to_too_much(unpacked, packed, most):
+        raise InputError(f"{too_much(most)} (if that is right, raise --max-size)", where=name)
 
 
 @dataclass(frozen=True)
@@ -77,7 +142,7 @@ def _seekable(name: str) -> IO[bytes]:
 
 
 @contextmanager
-def opened(name: str) -> Iterator[tuple[io.BufferedReader, Callable[[], str]]]:
+def opened(name: str, max_size: int = MAX_SIZE) -> Iterator[tuple[Content, Callable[[], str]]]:
     """The file's content as a buffered stream of bytes, unzipped; and a function for the SHA-256 of the file."""
     try:
         with _seekable(name) as raw:
@@ -88,8 +153,8 @@ def opened(name: str) -> Iterator[tuple[io.BufferedReader, Callable[[], str]]]:
 
             zipped = raw.read(2) == b"\x1f\x8b"
             raw.seek(0)
-            stream = gzip.GzipFile(fileobj=raw) if zipped else raw
-            yield io.BufferedReader(stream, 1 << 20), digest  # type: ignore[arg-type]
+            unpacked: Any = _Unpacking(raw, name, max_size) if zipped else raw
+            yield Content(unpacked, name, max_size), digest
     except FileNotFoundError:
         raise InputError("no such file", where=name) from None
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:

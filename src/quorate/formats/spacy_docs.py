@@ -6,6 +6,7 @@ Where there are span groups, ``doc.ents`` is gold. Tokens are spaCy's own, blank
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -14,7 +15,7 @@ from quorate.errors import InputError, OutputError
 from quorate.files import written_whole
 from quorate.formats.marked import Mark, Marked
 from quorate.formats.notes import Notes
-from quorate.formats.opened import Input
+from quorate.formats.opened import Input, check_unpacked, most_of
 from quorate.formats.pages import Book, OutSpan, Page, Reading, outward_spans
 from quorate.tokens import Places
 from quorate.units import Unit
@@ -33,13 +34,24 @@ def read(given: Input, notes: Notes) -> Iterator[Marked]:
     except ImportError:
         raise InputError(_MISSING, where=given.name) from None
     try:
-        docs = list(DocBin().from_bytes(given.stream.read()).get_docs(Vocab()))
+        content = given.stream.read()
+        _check_size(content, given)
+        docs = list(DocBin().from_bytes(content).get_docs(Vocab()))
         documents = [_document(doc, given.name, number) for number, doc in enumerate(docs, given.first_number)]
     except InputError:
         raise
     except Exception as error:  # spaCy checks nothing: a damaged file may raise anything
         raise InputError(f"not a DocBin: {type(error).__name__} {error} (write it again)", where=given.name) from None
     yield from documents
+
+
+def _check_size(content: bytes, given: Input) -> None:
+    """Unpack piece by piece first, and keep nothing: spaCy would unpack all at once, whatever it is."""
+    unpacking, total, rest = zlib.decompressobj(), 0, content
+    while rest and not unpacking.eof:
+        total += len(unpacking.decompress(rest, 1 << 20))
+        rest = unpacking.unconsumed_tail
+        check_unpacked(total, len(content), given.name, most_of(given.stream))
 
 
 def _document(doc: Any, name: str, number: int) -> Marked:

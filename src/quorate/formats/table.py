@@ -17,7 +17,7 @@ from quorate.corpus import Document, Source, Tag
 from quorate.errors import InputError, OutputError
 from quorate.files import written_whole
 from quorate.formats.notes import Notes
-from quorate.formats.opened import Input
+from quorate.formats.opened import Input, text_lines
 from quorate.formats.pages import Book
 
 __all__ = ["NO_WORD", "frame_documents", "is_header", "read", "rows_to_documents", "write"]
@@ -42,10 +42,11 @@ def read(given: Input, notes: Notes) -> Iterator[Document]:
     """The documents of a CSV or TSV table."""
     name = given.name
     text = io.TextIOWrapper(given.stream, encoding="utf-8-sig", newline="")
+    lines = text_lines(text, given)
     try:
-        head = text.readline()
+        head = next(lines, "")
         columns = [column.strip().lower() for column in next(csv.reader([head], delimiter=_delimiter(head)))]
-        rows = csv.DictReader(text, fieldnames=columns, delimiter=_delimiter(head), restval="")
+        rows = csv.DictReader(lines, fieldnames=columns, delimiter=_delimiter(head), restval="")
         yield from rows_to_documents(rows, name, first_line=2)
     except UnicodeDecodeError:
         raise InputError("not UTF-8 text (save the file as UTF-8)", where=name) from None

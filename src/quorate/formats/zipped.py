@@ -8,13 +8,12 @@ from collections.abc import Iterator
 from typing import IO, TYPE_CHECKING, Any
 
 from quorate.errors import InputError
+from quorate.formats.opened import check_unpacked, length_of, most_of
 
 if TYPE_CHECKING:
     from quorate.formats.opened import Input
 
 __all__ = ["member_names", "members"]
-
-_MOST_BYTES = 4 << 30
 
 
 def member_names(stream: IO[bytes], name: str) -> list[str]:
@@ -28,16 +27,13 @@ def member_names(stream: IO[bytes], name: str) -> list[str]:
 
 def members(given: Input, suffixes: tuple[str, ...]) -> Iterator[tuple[str, bytes]]:
     """Name and content of each file in an archive that has one of the endings, in the order of their names."""
-    total = 0
+    total, packed, most = 0, length_of(given.stream), most_of(given.stream)
     try:
         with zipfile.ZipFile(given.stream) as archive:
             chosen = [info for info in archive.infolist() if info.filename.endswith(suffixes) and not _hidden(info)]
             for info in sorted(chosen, key=lambda info: info.filename):
                 total += info.file_size
-                if total > _MOST_BYTES:
-                    raise InputError(
-                        f"more than {_MOST_BYTES >> 30} GiB when unpacked (give it in parts)", where=given.name
-                    )
+                check_unpacked(total, packed, given.name, most)
                 yield info.filename, archive.read(info)
     except (
         zipfile.BadZipFile, zlib.error, NotImplementedError, ValueError, OSError, EOFError, RuntimeError,

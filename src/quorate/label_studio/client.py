@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import IO, Any
 
 from quorate.errors import ServerError, SettingsError
+from quorate.limits import shown, size_named
 
 __all__ = ["Client", "FaultError", "NoAnswerError"]
 
@@ -19,6 +20,7 @@ _AGAIN = (408, 425, 429, 500, 502, 503, 504)
 _LONGEST_WAIT = 30.0
 _CHUNK = 1 << 20
 _MASK = "***"
+_LONGEST_TOKEN = 100_000
 
 
 class FaultError(Exception):
@@ -48,7 +50,8 @@ class Client:
     """Requests to one server with one key: a personal access token, or a legacy token.
 
     What fails in a way that may pass (no connection, a timeout, an overloaded server) is tried ``attempts`` times, with
-    longer and longer pauses; then one :class:`NoAnswerError` says so.
+    longer and longer pauses; then one :class:`NoAnswerError` says so. An answer may be no longer than ``max_size``:
+    bytes, or ``"4G"`` (``"1G"`` unless given).
 
     >>> Client("ftp://example.com", "key")
     Traceback (most recent call last):
@@ -62,6 +65,7 @@ class Client:
         *,
         attempts: int = 5,
         timeout: float = 120.0,
+        max_size: int | str | None = None,
         pause: Callable[[float], None] = time.sleep,
     ) -> None:
         parts = urllib.parse.urlsplit(url)
@@ -77,6 +81,7 @@ class Client:
         self._key = key.strip()
         self._access = ""
         self._attempts, self._timeout, self._pause = attempts, timeout, pause
+        self._most = size_named(max_size)
         self._opener = urllib.request.build_opener(_SameHost(self.masked))
 
     def __repr__(self) -> str:
@@ -107,6 +112,7 @@ class Client:
                     wanted, got = response.headers.get("Content-Length"), 0
                     while chunk := response.read(_CHUNK):
                         got += target.write(chunk)
+                        self._check_size(got, path)
             except (http.client.HTTPException, OSError) as error:
                 raise self._fault(error) from None
             if wanted is not None and got != int(wanted):
@@ -146,7 +152,8 @@ class Client:
     def _json(self, method: str, path: str, content: Any = None, *, gone_is_fine: bool = False) -> Any:
         try:
             with self._open(method, path, content) as response:
-                body = response.read()
+                body = response.read(self._most + 1)
+                self._check_size(len(body), path)
         except _MissingError:
             if gone_is_fine:
                 return None
@@ -155,8 +162,15 @@ class Client:
             raise self._fault(error) from None
         try:
             return json.loads(body) if body.strip() else None
-        except ValueError:
+        except (ValueError, RecursionError):
             raise ServerError(f"{self.url}{_bare(path)}: not JSON (is it a Label Studio server?)") from None
+
+    def _check_size(self, size: int, path: str) -> None:
+        if size > self._most:
+            raise ServerError(
+                f"{self.url}{_bare(path)}: an answer of more than {shown(self._most)} "
+                "(if that is right, raise --max-size)"
+            )
 
     def _open(self, method: str, path: str, content: Any) -> Any:
         """An open response; the errors of HTTP as faults, or as what the user can do."""
@@ -189,12 +203,12 @@ class Client:
         request = urllib.request.Request(f"{self.url}/api/token/refresh", data, headers, method="POST")
         try:
             with self._opener.open(request, timeout=self._timeout) as response:
-                return f"Bearer {json.loads(response.read())['access']}"
+                return f"Bearer {json.loads(response.read(_LONGEST_TOKEN))['access']}"
         except urllib.error.HTTPError as error:
             raise self._refused(error, "/api/token/refresh") from None
         except (urllib.error.URLError, http.client.HTTPException, OSError) as error:
             raise self._fault(error) from None
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, RecursionError):
             raise ServerError(f"{self.url}: no access for this key (is it a Label Studio server?)") from None
 
     def _fault(self, error: Exception) -> FaultError:
@@ -229,7 +243,7 @@ def _detail(error: urllib.error.HTTPError) -> str:
     try:
         content = json.loads(error.read(100_000))
         said = content.get("validation_errors") or content.get("detail") or error.reason
-    except (ValueError, AttributeError, OSError, http.client.HTTPException):
+    except (ValueError, RecursionError, AttributeError, OSError, http.client.HTTPException):
         said = error.reason
     return str(said)
 

@@ -340,7 +340,6 @@ def _fit(result: Result) -> dict[str, Any] | None:
         "bounds": list(trace.bounds),
         "reason": trace.reason.value,
         "starts": list(trace.starts),
-        "seconds": trace.seconds,
     }
 
 

@@ -148,7 +148,7 @@ function fitSection() {
     ],
   });
   return [
-    F ? [h("p", { class: "intro" }, `${many(F.bounds.length, "pass", "passes")} in ${F.seconds.toFixed(2)} s; it stopped because ${F.reason === "converged" ? "the bound had settled" : "the number of passes was used up"}.`,
+    F ? [h("p", { class: "intro" }, `${many(F.bounds.length, "pass", "passes")}; it stopped because ${F.reason === "converged" ? "the bound had settled" : "the number of passes was used up"}.`,
       F.starts.length > 1 ? ` Of ${F.starts.length} starts the best was kept.` : ""),
       h("div", { class: "two even" }, h("figure", { style: { margin: 0 } }, h("figcaption", {}, "The bound, pass by pass"), traceChart(F.bounds)),
         h("div", {}, h("p", { class: "small soft" }, "The bound says how well the model explains what the annotators did. It never falls. A higher one does not always mean a better consensus: compare methods by gold, not by their bounds.")))]

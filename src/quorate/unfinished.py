@@ -1,0 +1,124 @@
+"""Files and folders on their way to a place, written beside it under a name of their own.
+
+While one is written its process holds a lock on it. The lock goes when the process goes, however it ends, and belongs
+to no number that another process may get: so what nobody holds is litter of a run that was killed, and the next run to
+the same place removes it. What other machines left on a shared disk stays, as their locks may not be seen here.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import shutil
+import sys
+import tempfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+if sys.platform != "win32":
+    import fcntl
+
+__all__ = ["beside"]
+
+_SUFFIX = ".part"
+
+
+@contextmanager
+def beside(target: Path, *, folder: bool = False) -> Iterator[Path]:
+    """An empty file or folder beside a place, to be renamed when it is whole; gone at the end if it was not.
+
+    >>> with tempfile.TemporaryDirectory() as place:
+    ...     with beside(Path(place, "out.txt")) as path:
+    ...         _ = path.write_text("all of it")
+    ...         _ = path.rename(Path(place, "out.txt"))
+    ...     os.listdir(place)
+    ['out.txt']
+    """
+    _sweep(target)
+    path, lock = _held(target, folder)
+    try:
+        yield path
+    finally:
+        _remove(path)
+        os.close(lock)
+
+
+def _held(target: Path, folder: bool) -> tuple[Path, int]:
+    """A new file or folder, and the descriptor that holds it."""
+    prefix, make = _prefix(target), _make_folder if folder else _make_file
+    while True:
+        path = make(prefix, target.parent)
+        lock = _opened(path)
+        _lock(lock, wait=True)
+        if _is_at(lock, path):
+            return path, lock
+        os.close(lock)  # another run swept it away before it was held
+
+
+def _make_file(prefix: str, place: Path) -> Path:
+    descriptor, name = tempfile.mkstemp(_SUFFIX, prefix, place)
+    os.close(descriptor)
+    return Path(name)
+
+
+def _make_folder(prefix: str, place: Path) -> Path:
+    return Path(tempfile.mkdtemp(_SUFFIX, prefix, place))
+
+
+def _prefix(target: Path) -> str:
+    """How names of this machine's unfinished files for a place begin."""
+    return f".{target.name}.{zlib.crc32(platform.node().encode()):08x}-"
+
+
+def _sweep(target: Path) -> None:
+    """Remove what killed runs left at this place."""
+    litter = re.compile(re.escape(_prefix(target)) + r"\w{8}" + re.escape(_SUFFIX))
+    with suppress(OSError):
+        for name in os.listdir(target.parent):
+            if litter.fullmatch(name):
+                _remove_if_free(target.parent / name)
+
+
+def _remove_if_free(path: Path) -> None:
+    with suppress(OSError):
+        lock = _opened(path)
+        try:
+            if _lock(lock, wait=False) and _is_at(lock, path):
+                _remove(path)
+        finally:
+            os.close(lock)
+
+
+def _opened(path: Path) -> int:
+    """A descriptor to hold a file or a folder by; not of what a link points to."""
+    flags = getattr(os, "O_NOFOLLOW", 0)
+    return os.open(path, flags | (os.O_RDONLY if path.is_dir() else os.O_RDWR))
+
+
+def _lock(descriptor: int, *, wait: bool) -> bool:
+    """Whether this process holds it now; never where a disk has no locks, so that nothing is removed there."""
+    if sys.platform == "win32":
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+    except OSError:
+        return False
+    return True
+
+
+def _is_at(descriptor: int, path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(descriptor), os.stat(path, follow_symlinks=False))
+    except FileNotFoundError:
+        return False
+
+
+def _remove(path: Path) -> None:
+    with suppress(OSError):
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink()
