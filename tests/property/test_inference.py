@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from dataclasses import replace
 
 import numpy as np
@@ -199,6 +200,24 @@ def test_seeds_repeat_and_restarts_differ(sample: Corpus, start: str) -> None:
     assert len(set(one.trace_.starts)) == 3
     assert one.trace_.bound == max(one.trace_.starts)
     assert set(one.trace_.starts).isdisjoint(other.trace_.starts)
+
+
+def test_a_million_restarts_make_no_million_generators(sample: Corpus) -> None:
+    class EnoughError(Exception):
+        pass
+
+    def stop(progress: object) -> None:
+        raise EnoughError
+
+    for seed in (None, 3):
+        model = BSC("acc", text=False, seed=seed, restarts=100_000)
+        tracemalloc.start()
+        try:
+            with pytest.raises(EnoughError):
+                model.fit(sample, progress=stop)
+            assert tracemalloc.get_traced_memory()[1] < 30e6  # 100,000 generators take twice that
+        finally:
+            tracemalloc.stop()
 
 
 def test_folder_of_shards_reads_as_one_file(tmp_path: object, sample: Corpus) -> None:
