@@ -14,10 +14,12 @@ import quorate
 from problems import random_corpus, tagset
 from quorate import BSC, Corpus, Document, Result
 from quorate.encode import encode
+from quorate.errors import FitError
 from quorate.infer.annotators import AnnotatorPrior, ConfusionMatrix
 from quorate.infer.condense import condense
 from quorate.infer.engine import Tables, ThreadsEngine
-from quorate.infer.truth import Independent, Markov
+from quorate.infer.text import Words
+from quorate.infer.truth import Independent, LabelCounts, Markov
 from quorate.tags import Scheme
 
 FEW = settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
@@ -72,6 +74,52 @@ def test_no_output_breaks_the_scheme(case: dict) -> None:
     assert all(result.tagset.is_valid(tags) for tags in result.tags)
     for consensus in result:
         assert [span[:3] for span in consensus.spans] == [tuple(s) for s in result.tagset.spans(consensus.tags)]
+
+
+_ANY_STRENGTH = st.sampled_from([1e-6, 0.1, 30.0, 1e5, 5e5, 1e6])
+
+
+@FEW
+@given(problem, *(_ANY_STRENGTH for _ in range(5)))
+def test_no_prior_however_strong_makes_the_bound_seem_to_fall(
+    case: dict, alpha0: float, epsilon0: float, gamma0: float, kappa0: float, habit0: float
+) -> None:
+    """A fall raises: rounding must stay below what is taken for one, however large the numbers that cancel."""
+    corpus = corpus_of(case["seed"], case["scheme"])
+    priors = {"alpha0": alpha0, "epsilon0": epsilon0, "gamma0": gamma0, "kappa0": kappa0, "habit0": habit0}
+    model = fit(case, corpus, tolerance=0.0, max_passes=30, **priors)
+    bounds = np.array(model.trace_.bounds)
+    assert np.all(np.diff(bounds) >= -1e-9 * np.abs(bounds[1:]))
+
+
+@pytest.mark.parametrize("annotator", ["acc", "spam", "cv", "cm", "seq"])
+@pytest.mark.parametrize("priors", [{"gamma0": 5e5}, {"alpha0": 1e5}, {"alpha0": 1e6, "epsilon0": 1e6, "gamma0": 1e6}])
+def test_strong_priors_fit_a_crowd(sample: Corpus, annotator: str, priors: dict[str, float]) -> None:
+    bounds = np.array(BSC(annotator, max_passes=60, tolerance=0.0, **priors).fit(sample).trace_.bounds)
+    assert np.all(np.diff(bounds) >= -1e-9 * np.abs(bounds[1:]))
+
+
+@pytest.mark.parametrize("strength", [1.0, 1e6])
+@pytest.mark.parametrize("part", ["truth", "annotators", "text"])
+def test_a_part_that_is_updated_wrongly_is_found_by_the_falling_bound(
+    sample: Corpus, part: str, strength: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kind = {"truth": Markov, "annotators": ConfusionMatrix, "text": Words}[part]
+    updated, calls = kind.updated, 0
+
+    def wrongly(self: object, *given: object) -> object:
+        nonlocal calls
+        calls += 1
+        *rest, counts = given
+        if calls > 3:
+            few = LabelCounts(*(0.5 * c for c in counts)) if isinstance(counts, LabelCounts) else 0.5 * counts  # type: ignore[operator]
+            return updated(self, *rest, few)
+        return updated(self, *rest, counts)
+
+    monkeypatch.setattr(kind, "updated", wrongly)
+    priors = {"alpha0": strength, "epsilon0": strength, "gamma0": strength, "kappa0": min(strength, 100.0)}
+    with pytest.raises(FitError, match="the bound fell"):
+        BSC("cm", max_passes=40, tolerance=0.0, **priors).fit(sample)
 
 
 def same(one: Result, other: Result, labels: list[int] | None = None) -> None:

@@ -452,11 +452,11 @@ class Sequential:
         total = 0.0
         for block in blocks(len(self._rows), J):
             row_prior = self._row_priors(*np.divmod(self._rows[block], len(self._prior)))
-            total += kl_sparse(nothing, nothing, nothing, row_prior + self._row_counts[block], row_prior)
+            total += kl_sparse(nothing, nothing, row_prior, self._row_counts[block])
         for block in blocks(len(self.keys), J):
             cells = _part(self._cells, block)
             prior = self._priors(cells.annotator, cells.previous, cells.label)
-            total += kl_sparse(prior + self.counts[block], prior, self._expected[block], nothing, nothing)
+            total += kl_sparse(prior, self.counts[block], nothing, nothing)
         return total
 
     def matrix(self, annotator: int) -> Floats:

@@ -213,8 +213,10 @@ def _loop(
     bounds: list[float] = []
     while True:
         counts = engine.run(model.tables(cells), model.truth.chain())
-        bound = counts.log_z - model.kl()
-        if not np.isfinite(bound) or (bounds and bound < bounds[-1] - engine.rounding * abs(bound)):
+        kl = model.kl()
+        bound = counts.log_z - kl
+        rounding = engine.rounding * (abs(counts.log_z) + abs(kl))  # of points (EM) the two may cancel
+        if not np.isfinite(bound) or (bounds and bound < bounds[-1] - rounding):
             before = f"{bounds[-1]:.6f}" if bounds else "nothing"
             raise FitError(
                 f"the bound fell from {before} to {bound:.6f} in pass {len(bounds) + 1} "
