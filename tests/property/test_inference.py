@@ -339,4 +339,5 @@ def test_distinct_tokens_without_previous_labels_give_the_same_annotators(case: 
     counts = distinct.run(Tables(model.log_lik(cells), no_words), chain)
     np.testing.assert_allclose(counts.log_z, whole.log_z, rtol=1e-9)
     one, other = model.updated(encoded.cells, whole.cells), model.updated(cells, counts.cells)
+    np.testing.assert_array_equal(one.keys, other.keys)
     np.testing.assert_allclose(one.counts, other.counts, rtol=1e-9, atol=1e-12)

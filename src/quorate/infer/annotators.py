@@ -7,6 +7,7 @@ label given each truth, takes rows of expected counts back, and knows its KL. An
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple, Protocol, Self
@@ -15,10 +16,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate.encode import Cells
-from quorate.infer.dirichlet import View, divergence, expected_log, kl_sparse, log_mean, view_of
+from quorate.infer.dirichlet import View, divergence, expected_log, kl_sparse, log_mean, point_sparse, view_of
 from quorate.tags import Scheme, TagSet
 
-__all__ = ["Accuracy", "AnnotatorPrior", "Annotators", "ClassVector", "ConfusionMatrix", "Sequential", "Spammer"]
+__all__ = [
+    "Accuracy",
+    "AnnotatorPrior",
+    "Annotators",
+    "ClassVector",
+    "ConfusionMatrix",
+    "Sequential",
+    "Spammer",
+    "blocks",
+    "prior_holders",
+    "without_previous",
+]
 
 Floats = NDArray[np.float64]
 
@@ -82,6 +94,9 @@ class Annotators(Protocol):
     def updated(self, cells: Cells, counts: Floats) -> Self:
         """The same model with the posterior that the counts ``[G, J]`` give."""
 
+    def mixed(self, other: Self, own: float, others: float) -> Self:
+        """With ``own`` times these counts and ``others`` times those of another model of its kind, none below 0."""
+
     def kl(self) -> float:
         """Σ over annotators of KL(posterior ‖ prior)."""
 
@@ -108,6 +123,11 @@ def _with_stranger(counts: Floats) -> Floats:
 
 def _known(cells: Cells, n_annotators: int) -> NDArray[np.int64]:
     return np.minimum(cells.annotator, n_annotators)
+
+
+def _mixed(counts: Floats, others_counts: Floats, own: float, others: float) -> Floats:
+    """A sum of counts; where something was taken out, rounding may leave less than nothing."""
+    return np.maximum(own * counts + others * others_counts, 0.0)
 
 
 def _by_annotator(cells: Cells, values: Floats) -> Floats:
@@ -143,6 +163,10 @@ class Accuracy:
         """Right where the truth is the own label."""
         right = counts[_own_label(cells)]
         return replace(self, counts=_by_annotator(cells, np.stack([right, counts.sum(axis=1) - right], axis=1)))
+
+    def mixed(self, other: Self, own: float, others: float) -> Self:
+        """With counts of both."""
+        return replace(self, counts=_mixed(self.counts, other.counts, own, others))
 
     def kl(self) -> float:
         """Σ of Betas."""
@@ -206,6 +230,14 @@ class Spammer:
         np.add.at(habits, (cells.annotator, cells.label), guessed)
         return replace(self, knew=_by_annotator(cells, np.stack([known, guessed], axis=1)), habits=habits)
 
+    def mixed(self, other: Self, own: float, others: float) -> Self:
+        """With counts of both, of either kind."""
+        return replace(
+            self,
+            knew=_mixed(self.knew, other.knew, own, others),
+            habits=_mixed(self.habits, other.habits, own, others),
+        )
+
     def kl(self) -> float:
         """Betas and Dirichlets."""
         prior = self.prior.right_wrong_of(len(self.knew))
@@ -254,6 +286,10 @@ class ClassVector:
         right[_own_label(cells)] = counts[_own_label(cells)]
         return replace(self, counts=_by_annotator(cells, np.stack([right, counts - right], axis=2)))
 
+    def mixed(self, other: Self, own: float, others: float) -> Self:
+        """With counts of both."""
+        return replace(self, counts=_mixed(self.counts, other.counts, own, others))
+
     def kl(self) -> float:
         """Σ of Betas."""
         prior = self.prior.right_wrong_of(len(self.counts))[:, None]
@@ -272,199 +308,199 @@ class ClassVector:
         return replace(self, counts=arrays["annotators"])
 
 
-@dataclass(frozen=True)
-class ConfusionMatrix:
-    """*CM*: p(label i | truth j), a Dirichlet a row. ``counts`` is ``[K, j, i]``."""
+class _PriorMass(NamedTuple):
+    """Where α0, and ε0 for the right label, lie in the rows of an annotator.
 
-    prior: AnnotatorPrior
-    counts: Floats
+    ``holder [P, i]`` is the label in whose cell the mass of label i lies after ι: itself, the one it stands for, or −1
+    where it is left out. ``held [P, i]`` is for how many labels a cell holds mass; for none, it is a structural zero.
+    """
+
+    holder: NDArray[np.int64]
+    held: NDArray[np.int64]
 
     @classmethod
-    def of(cls, prior: AnnotatorPrior, n_annotators: int) -> Self:
-        """The model before any data."""
-        J = len(prior.tagset.labels)
-        return cls(prior, np.zeros((n_annotators, J, J)))
+    def of(cls, holder: NDArray[np.int64]) -> Self:
+        """From the holders."""
+        held = np.zeros_like(holder)
+        previous, label = np.nonzero(holder >= 0)
+        np.add.at(held, (previous, holder[previous, label]), 1)
+        return cls(holder, held)
 
-    def _prior(self, n: int) -> Floats:
-        """``[n, j, i]`` Concentrations of each of n annotators."""
-        right = np.eye(len(self.prior.tagset.labels))
-        return self.prior.alpha0 + self.prior.epsilon0 * right + self.prior.extra(n)[:, None, None] * right
+    def cells(
+        self, previous: NDArray[np.int64], label: NDArray[np.int64], alpha0: float, epsilon0: Floats | float
+    ) -> Floats:
+        """``[G, J]`` Concentration, for each truth, of cells; ``epsilon0`` is the same for all or ``[G, 1]``."""
+        right = np.where(self.holder[previous] == label[:, None], epsilon0, 0.0)
+        right += alpha0 * self.held[previous, label][:, None]
+        return right
 
-    def log_lik(self, cells: Cells, view: View | None = None) -> Floats:
-        """The column of the label, over truths."""
-        counts = _with_stranger(self.counts)
-        logs = (view or self.prior.view)(self._prior(len(counts)) + counts)
-        return logs[_known(cells, len(self.counts)), :, cells.label]
+    def rows(self, previous: NDArray[np.int64], alpha0: float, epsilon0: Floats | float) -> Floats:
+        """``[G, J]`` Σ over the labels of whole rows."""
+        there = self.holder >= 0
+        return np.asarray(alpha0 * there.sum(axis=1)[previous][:, None] + epsilon0 * there[previous])
 
-    def updated(self, cells: Cells, counts: Floats) -> Self:
-        """Counts by truth and label, whatever the label before."""
-        by_label = np.zeros_like(self.counts)  # [K, i, j]
-        np.add.at(by_label, (cells.annotator, cells.label), counts)
-        return replace(self, counts=by_label.transpose(0, 2, 1))
 
-    def kl(self) -> float:
-        """Σ of the rows' Dirichlets."""
-        prior = self._prior(len(self.counts))
-        return divergence(prior + self.counts, prior, point=self.prior.point)
+class _Counted(NamedTuple):
+    """Counts ``[G, J]`` of cells by their ascending keys, and of the rows ``[R, J]`` that these cells are of."""
 
-    def matrix(self, annotator: int) -> Floats:
-        """The rows' means."""
-        counts = _with_stranger(self.counts)
-        return np.exp(log_mean((self._prior(len(counts)) + counts)[annotator]))[None]
+    keys: NDArray[np.int64]
+    counts: Floats
+    rows: NDArray[np.int64]
+    row_counts: Floats
 
-    def arrays(self) -> dict[str, Floats]:
-        """The counts."""
-        return {"annotators": self.counts}
+    @classmethod
+    def of(cls, keys: NDArray[np.int64], counts: Floats) -> Self:
+        """From counts by key, of which every key occurs once."""
+        rows, row_counts = _summed(keys // counts.shape[1], counts)
+        return cls(keys, counts, rows, row_counts)
 
-    def restored(self, arrays: dict[str, Floats]) -> Self:
-        """With counts from a file."""
-        return replace(self, counts=arrays["annotators"])
+    def found(self, keys: NDArray[np.int64]) -> tuple[Floats, Floats]:
+        """``[G, J]`` Counts of any cells, and of their rows; 0 where there are none."""
+        return (
+            _looked_up(keys, self.keys, self.counts),
+            _looked_up(keys // self.counts.shape[1], self.rows, self.row_counts),
+        )
 
 
 @dataclass(frozen=True)
-class Sequential:
-    """*seq*: p(label i | truth j, own previous label ι), a Dirichlet for each (j, ι).
+class _ByCells:
+    """Dirichlets over labels, of which only the cells that occur are stored: the others keep their prior.
 
-    It is always a distribution: a point for each of so many rows would be all noise. Only cells that occur are stored:
-    ``counts`` is ``[G, J]`` for the cells ``keys`` (see :class:`Cells`), with a row (k, ι) of cells side by side. The
-    others keep their prior and cancel in the KL.
+    ``counts`` is ``[G, J]`` for the cells ``keys`` (see :class:`Cells`), with a row (k, ι) of cells side by side. What
+    keeps its prior cancels in the KL, so that memory and time grow with the labels that were given and not with K·J³.
     """
 
     prior: AnnotatorPrior
     n_annotators: int
     keys: NDArray[np.int64]
     counts: Floats
+    mass: _PriorMass
 
     @classmethod
     def of(cls, prior: AnnotatorPrior, n_annotators: int) -> Self:
         """The model before any data."""
-        return cls(prior, n_annotators, np.zeros(0, np.int64), np.zeros((0, len(prior.tagset.labels))))
+        nothing = np.zeros((0, len(prior.tagset.labels)))
+        return cls(prior, n_annotators, np.zeros(0, np.int64), nothing, _PriorMass.of(cls._holders(prior)))
 
-    @cached_property
-    def _prior(self) -> Floats:
-        """``[P, i, j]``: label before truth, so that a cell's row is contiguous."""
-        return np.ascontiguousarray(sequential_prior(self.prior).transpose(0, 2, 1))
+    @staticmethod
+    def _holders(prior: AnnotatorPrior) -> NDArray[np.int64]:
+        """``[P, J]`` Where the prior mass of each label lies."""
+        raise NotImplementedError
 
-    @cached_property
-    def _row_prior(self) -> Floats:
-        """``[P, j]`` Σ over the labels of a row."""
-        return np.asarray(self._prior.sum(axis=1))
+    @staticmethod
+    def _own(cells: Cells) -> tuple[Cells, NDArray[np.int64] | None]:
+        """The cells as this model tells them apart, and which of these each cell is (``None``: they are the same)."""
+        raise NotImplementedError
 
-    @cached_property
-    def _bonus(self) -> Floats:
-        """``[P, i, j]`` What one more count of ε0 adds to the prior, which is linear in it."""
-        one = self.prior._replace(alpha0=0.0, epsilon0=1.0)
-        return np.ascontiguousarray(sequential_prior(one).transpose(0, 2, 1))
+    @property
+    def _view(self) -> View:
+        """How a pass looks at the rows."""
+        return self.prior.view
 
-    def _priors(self, annotator: NDArray[np.int64], previous: NDArray[np.int64], label: NDArray[np.int64]) -> Floats:
-        """``[G, J]`` The prior of cells: everybody's, and what each one's trust adds."""
-        common = self._prior[previous, label]
-        if self.prior.trust is None:
-            return common
-        return np.asarray(common + self._extra(annotator) * self._bonus[previous, label])
+    @property
+    def _shape(self) -> tuple[int, int]:
+        """P and J."""
+        P, J = self.mass.holder.shape
+        return P, J
+
+    def _priors(self, cells: Cells) -> Floats:
+        """``[G, J]`` The prior of cells, by each one's trust."""
+        return self.mass.cells(cells.previous, cells.label, self.prior.alpha0, self._epsilon0(cells.annotator))
 
     def _row_priors(self, annotator: NDArray[np.int64], previous: NDArray[np.int64]) -> Floats:
         """``[G, J]`` The same for whole rows."""
-        common = self._row_prior[previous]
-        if self.prior.trust is None:
-            return common
-        return np.asarray(common + self._extra(annotator) * self._bonus.sum(axis=1)[previous])
+        return self.mass.rows(previous, self.prior.alpha0, self._epsilon0(annotator))
 
-    def _extra(self, annotator: NDArray[np.int64]) -> Floats:
-        return self.prior.extra(self.n_annotators + 1)[np.minimum(annotator, self.n_annotators), None]
+    def _epsilon0(self, annotator: NDArray[np.int64]) -> Floats | float:
+        if self.prior.trust is None:
+            return self.prior.epsilon0
+        extra = self.prior.extra(self.n_annotators + 1)[np.minimum(annotator, self.n_annotators), None]
+        return np.asarray(self.prior.epsilon0 + extra)
 
     @cached_property
     def _cells(self) -> Cells:
-        P, J = len(self._prior), len(self.prior.tagset.labels)
+        P, J = self._shape
         row, label = np.divmod(self.keys, J)
         return Cells(row // P, row % P, label, self.n_annotators, J, P)
 
     @cached_property
-    def _rows(self) -> NDArray[np.int64]:
-        """Number k·P + ι of every row that occurs, ascending."""
-        return np.unique(self.keys // len(self.prior.tagset.labels))
+    def _counted(self) -> _Counted:
+        return _Counted.of(self.keys, self.counts)
 
     @cached_property
-    def _row_of_cell(self) -> NDArray[np.int64]:
-        return np.searchsorted(self._rows, self.keys // len(self.prior.tagset.labels))
-
-    @cached_property
-    def _row_counts(self) -> Floats:
-        """``[rows, J]`` Σ over the labels of a row, by truth."""
-        if not len(self.keys):
-            return np.zeros((0, self.counts.shape[1]))
-        first = np.searchsorted(self._row_of_cell, np.arange(len(self._rows)))
-        return np.add.reduceat(self.counts, first)
+    def _mean(self) -> _Counted:
+        """What the annotators have on average, as one annotator's cells."""
+        P, J = self._shape
+        keys, totals = _summed(self.keys % (P * J), self.counts)
+        return _Counted.of(keys, totals / max(self.n_annotators, 1))
 
     def log_lik(self, cells: Cells, view: View | None = None) -> Floats:
-        """ln p(label | truth, previous label): the cell's count and prior over its row's."""
-        own = np.array_equal(cells.keys, self.keys)
-        if own and view in (None, expected_log):
-            return self._expected
-        return self._viewed(view or expected_log, cells, own=own)
+        """ln p(label | truth): the cell's count and prior over its row's."""
+        own, place = self._own(cells)
+        view = view or self._view
+        if np.array_equal(own.keys, self.keys):
+            rows = self._looked_at if view is self._view else self._viewed(view, self._cells)
+        else:
+            rows = self._viewed(view, own)
+        return rows if place is None else rows[place]
 
     @cached_property
-    def _expected(self) -> Floats:
-        """``[G, J]`` E ln p of the own cells: the likelihood of a pass, and in its KL."""
-        return self._viewed(expected_log, self._cells, own=True)
+    def _looked_at(self) -> Floats:
+        """``[G, J]`` The rows of the own cells as a pass looks at them."""
+        return self._viewed(self._view, self._cells)
 
-    def _viewed(self, view: View, cells: Cells, *, own: bool) -> Floats:
-        """``[G, J]`` The rows of the own cells, or of any others."""
-        out = np.empty((len(cells.label), cells.n_labels))
+    def _viewed(self, view: View, cells: Cells) -> Floats:
+        """``[G, J]`` The rows of any cells; a stranger has the crowd's mean counts."""
+        P, J = self._shape
+        out = np.empty((len(cells.label), J))
         for block in blocks(*out.shape):
             part = _part(cells, block)
-            if own:
-                counts, row_counts = self.counts[block], self._row_counts[self._row_of_cell[block]]
-            else:
-                counts, row_counts = self._found(part)
-            out[block] = view(
-                self._priors(part.annotator, part.previous, part.label) + counts,
-                self._row_priors(part.annotator, part.previous) + row_counts,
-            )
+            counts, row_counts = self._counted.found(part.keys)
+            stranger = np.flatnonzero(part.annotator >= self.n_annotators)
+            if len(stranger):
+                counts[stranger], row_counts[stranger] = self._mean.found(part.keys[stranger] % (P * J))
+            prior = self._priors(part)
+            out[block] = view(prior + counts, self._row_priors(part.annotator, part.previous) + row_counts)
         return out
-
-    def _found(self, cells: Cells) -> tuple[Floats, Floats]:
-        """``[G, J]`` Counts of the given cells, and of their rows; a stranger has the crowd's means."""
-        counts = _looked_up(cells.keys, self.keys, self.counts)
-        row_counts = _looked_up(cells.keys // cells.n_labels, self._rows, self._row_counts)
-        stranger = np.flatnonzero(cells.annotator >= self.n_annotators)
-        if len(stranger):
-            mean = self._mean_counts
-            counts[stranger] = mean[cells.previous[stranger], cells.label[stranger]]
-            row_counts[stranger] = mean.sum(axis=1)[cells.previous[stranger]]
-        return counts, row_counts
-
-    @cached_property
-    def _mean_counts(self) -> Floats:
-        """``[P, i, j]`` What the annotators have on average."""
-        total = np.zeros_like(self._prior)
-        np.add.at(total, (self._cells.previous, self._cells.label), self.counts)
-        return total / max(self.n_annotators, 1)
 
     def updated(self, cells: Cells, counts: Floats) -> Self:
         """With these counts of cells by truth."""
-        return replace(self, n_annotators=cells.n_annotators, keys=cells.keys, counts=counts)
+        own, place = self._own(cells)
+        if place is not None:
+            _, counts = _summed(place, counts)
+        return replace(self, n_annotators=cells.n_annotators, keys=own.keys, counts=counts)
+
+    def mixed(self, other: Self, own: float, others: float) -> Self:
+        """With the cells of both."""
+        keys = np.union1d(self.keys, other.keys)
+        counts = np.zeros((len(keys), self.counts.shape[1]))
+        counts[np.searchsorted(keys, self.keys)] += own * self.counts
+        counts[np.searchsorted(keys, other.keys)] += others * other.counts
+        return replace(self, keys=keys, counts=np.maximum(counts, 0.0))
 
     def kl(self) -> float:
         """Σ over the rows that occur."""
+        return self._sum_over(kl_sparse)
+
+    def _sum_over(self, term: Callable[[Floats, Floats, Floats, Floats], float]) -> float:
+        """Σ of what cells and rows that occur give, each from its prior and its counts."""
         nothing = np.zeros(0)
-        J = len(self.prior.tagset.labels)
+        counted, (P, J) = self._counted, self._shape
         total = 0.0
-        for block in blocks(len(self._rows), J):
-            row_prior = self._row_priors(*np.divmod(self._rows[block], len(self._prior)))
-            total += kl_sparse(nothing, nothing, row_prior, self._row_counts[block])
+        for block in blocks(len(counted.rows), J):
+            total += term(
+                nothing, nothing, self._row_priors(*np.divmod(counted.rows[block], P)), counted.row_counts[block]
+            )
         for block in blocks(len(self.keys), J):
-            cells = _part(self._cells, block)
-            prior = self._priors(cells.annotator, cells.previous, cells.label)
-            total += kl_sparse(prior, self.counts[block], nothing, nothing)
+            total += term(self._priors(_part(self._cells, block)), self.counts[block], nothing, nothing)
         return total
 
     def matrix(self, annotator: int) -> Floats:
         """The rows' means, for every previous label."""
-        P, J = len(self._prior), len(self.prior.tagset.labels)
+        P, J = self._shape
         previous, label = np.divmod(np.arange(P * J), J)
         cells = Cells(np.full(P * J, annotator), previous, label, self.n_annotators, J, P)
-        return np.exp(self.log_lik(cells, log_mean)).reshape(P, J, J).transpose(0, 2, 1)
+        return np.exp(self._viewed(log_mean, cells)).reshape(P, J, J).transpose(0, 2, 1)
 
     def arrays(self) -> dict[str, Floats]:
         """Keys and counts."""
@@ -473,6 +509,66 @@ class Sequential:
     def restored(self, arrays: dict[str, Floats]) -> Self:
         """With counts from a file."""
         return replace(self, keys=arrays["annotator_cells"].astype(np.int64), counts=arrays["annotators"])
+
+
+@dataclass(frozen=True)
+class ConfusionMatrix(_ByCells):
+    """*CM*: p(label i | truth j), a Dirichlet a row. What an annotator said before makes no difference."""
+
+    @staticmethod
+    def _holders(prior: AnnotatorPrior) -> NDArray[np.int64]:
+        return np.arange(len(prior.tagset.labels))[None]
+
+    @staticmethod
+    def _own(cells: Cells) -> tuple[Cells, NDArray[np.int64] | None]:
+        return without_previous(cells)
+
+    def kl(self) -> float:
+        """Σ of the rows' Dirichlets; of points, the prior density of those rows too that nothing is known of."""
+        if not self.prior.point:
+            return super().kl()
+        J = self._shape[1]
+        row = np.full((self.n_annotators, J), self.prior.alpha0)  # of any truth, but for the order
+        row[:, 0] += self.prior.epsilon0 + self.prior.extra(self.n_annotators)
+        return J * divergence(row, row, point=True) + self._sum_over(point_sparse)
+
+    def restored(self, arrays: dict[str, Floats]) -> Self:
+        """With counts from a file; those of older files are ``[K, j, i]``, with every cell in them."""
+        if "annotator_cells" in arrays:
+            return super().restored(arrays)
+        table = arrays["annotators"].transpose(0, 2, 1).reshape(-1, self._shape[1])
+        keys = np.flatnonzero(table.any(axis=1))
+        return replace(self, keys=keys, counts=table[keys])
+
+
+@dataclass(frozen=True)
+class Sequential(_ByCells):
+    """*seq*: p(label i | truth j, own previous label ι), a Dirichlet for each (j, ι).
+
+    It is always a distribution: a point for each of so many rows would be all noise.
+    """
+
+    @staticmethod
+    def _holders(prior: AnnotatorPrior) -> NDArray[np.int64]:
+        return prior_holders(prior)
+
+    @staticmethod
+    def _own(cells: Cells) -> tuple[Cells, NDArray[np.int64] | None]:
+        return cells, None
+
+    @property
+    def _view(self) -> View:
+        return expected_log
+
+
+def without_previous(cells: Cells) -> tuple[Cells, NDArray[np.int64] | None]:
+    """The cells with the previous label left out, each once, and which of them each is (``None``: each is another)."""
+    keys = cells.annotator * cells.n_labels + cells.label
+    place = None
+    if not np.all(keys[1:] > keys[:-1]):
+        keys, place = np.unique(keys, return_inverse=True)
+    annotator, label = np.divmod(keys, cells.n_labels)
+    return cells._replace(annotator=annotator, previous=np.zeros_like(label), label=label, n_previous=1), place
 
 
 _BLOCK = 1 << 18
@@ -486,6 +582,17 @@ def blocks(n_rows: int, width: int) -> list[slice]:
 
 def _part(cells: Cells, block: slice) -> Cells:
     return cells._replace(annotator=cells.annotator[block], previous=cells.previous[block], label=cells.label[block])
+
+
+def _summed(keys: NDArray[np.int64], values: Floats) -> tuple[NDArray[np.int64], Floats]:
+    """The keys that occur, ascending, and the sum of the rows of ``values`` that each has."""
+    if not len(keys):
+        return keys, values
+    if not np.all(keys[1:] >= keys[:-1]):
+        order = np.argsort(keys, kind="stable")
+        keys, values = keys[order], values[order]
+    first = np.flatnonzero(np.r_[True, keys[1:] != keys[:-1]])
+    return keys[first], np.add.reduceat(values, first) if len(first) < len(keys) else values
 
 
 def _looked_up(wanted: NDArray[np.int64], keys: NDArray[np.int64], values: Floats) -> Floats:
@@ -505,26 +612,22 @@ def _matrix_from_rows(model: Annotators, annotator: int) -> Floats:
     return np.exp(model.log_lik(cells, log_mean)).T[None]
 
 
-def sequential_prior(prior: AnnotatorPrior) -> Floats:
-    """``[ι, j, i]`` Concentration of label i when the truth is j and the annotator's own previous label ι.
+def prior_holders(prior: AnnotatorPrior) -> NDArray[np.int64]:
+    """``[P, J]`` For *seq*, the label in whose cell the prior mass of each label lies after ι; −1: it is left out.
 
     >>> tagset = TagSet.of_types(Scheme.BIO, ["X"])
-    >>> sequential_prior(AnnotatorPrior(tagset, 1, 10, moved=True))[0]
-    array([[11.,  2.,  0.],
-           [ 1., 12.,  0.],
-           [ 1., 12.,  0.]])
+    >>> prior_holders(AnnotatorPrior(tagset, 1, 10, moved=True))
+    array([[0, 1, 1],
+           [0, 1, 2],
+           [0, 1, 2]])
     """
     tagset = prior.tagset
     J = len(tagset.labels)
-    P = J + (tagset.outside is None)
-    table = np.broadcast_to(prior.alpha0 + prior.epsilon0 * np.eye(J), (P, J, J)).copy()
+    table = np.tile(np.arange(J), (J + (tagset.outside is None), 1))
     if not prior.forbid or tagset.outside is None:
         return table
-    for before in range(J):
-        for label in np.flatnonzero(~tagset.allowed[before]):
-            if prior.moved:
-                table[before, :, _stands_for(tagset, before, int(label))] += table[before, :, label]
-            table[before, :, label] = 0.0
+    for before, label in np.argwhere(~tagset.allowed):
+        table[before, label] = _stands_for(tagset, before, label) if prior.moved else -1
     return table
 
 

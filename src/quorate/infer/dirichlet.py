@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from quorate.infer.special import gammaln, gammaln_bend, psi
 
-__all__ = ["View", "divergence", "expected_log", "kl", "kl_sparse", "log_mean", "view_of"]
+__all__ = ["View", "divergence", "expected_log", "kl", "kl_sparse", "log_mean", "point_sparse", "view_of"]
 
 Floats = NDArray[np.float64]
 View = Callable[..., Floats]
@@ -56,11 +56,18 @@ def divergence(posterior: Floats, prior: Floats, *, point: bool) -> float:
     if not point:
         return kl(posterior, prior)
     a, p = np.broadcast_arrays(posterior, prior)
-    live, row_prior = p > 0, p.sum(axis=-1)
+    live, counts = p > 0, a - p
     at_prior = gammaln((p + live).sum(axis=-1)).sum() + (p[live] * log_mean(p)[live]).sum() - gammaln(p[live] + 1).sum()
-    cells = p[live] * np.log1p((a - p)[live] / p[live])  # not p·ln a: of large priors it is nearly the same every time
-    rows = row_prior * np.log1p((a - p).sum(axis=-1) / row_prior)
-    return -float(at_prior + (cells.sum() - rows.sum()))
+    return point_sparse(p[live], counts[live], p.sum(axis=-1), counts.sum(axis=-1)) - float(at_prior)
+
+
+def point_sparse(prior: Floats, counts: Floats, row_prior: Floats, row_counts: Floats) -> float:
+    """By how much −ln p(θ̂) is above that of the prior's own mean, from cells and rows as :func:`kl_sparse` has them.
+
+    Not by p·ln θ̂: under a large prior that is nearly the same number every time.
+    """
+    cells, rows = prior * np.log1p(counts / prior), row_prior * np.log1p(row_counts / row_prior)
+    return float(rows.sum() - cells.sum())
 
 
 def kl(posterior: Floats, prior: Floats) -> float:

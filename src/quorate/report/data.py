@@ -282,7 +282,9 @@ def _span_labels(result: Result, crowd: Sequence[Person]) -> list[dict[str, Any]
 
 def _plain_labels(result: Result, crowd: Sequence[Person]) -> list[dict[str, Any]]:
     J = len(result.labels)
-    confusion = sum((person.confusion for person in crowd), np.zeros((J, J)))
+    confusion = np.zeros((J, J))
+    for person in crowd:
+        confusion[:, person.given] += person.truths.T
     tags = np.array([result.tagset.index[tag] for tags in result.tags for tag in tags], np.int64)
     sure = np.concatenate([one.token_confidence for one in result]) if len(tags) else np.zeros(0)
     rows = []
