@@ -24,7 +24,7 @@ from quorate.formats.notes import some
 from quorate.heldout import Agreement, Hidden, hide, joined, only_documents
 from quorate.infer import vb
 from quorate.infer.engine import ThreadsEngine
-from quorate.models import model_of
+from quorate.models import model_of, those_that_fit
 from quorate.people import Trust, trust_of
 from quorate.rivals import majority
 from quorate.settings import AnnotatorModel, Inference, Settings
@@ -63,7 +63,8 @@ class Choice(NamedTuple):
 
     ``group [K]`` numbers the annotators: those who say the same share a number, and count as one (:mod:`alike`).
     ``vote`` is the score of a plain vote against the same hidden annotators; ``gain`` how much better the chosen model
-    is, with its standard ``error``. Without enough to compare, all are ``None``.
+    is, with its standard ``error``. Without enough to compare, all are ``None``. ``left_out`` says of models that were
+    not tried why not.
     """
 
     settings: Settings
@@ -74,6 +75,7 @@ class Choice(NamedTuple):
     vote: float | None
     gain: float | None
     error: float | None
+    left_out: tuple[str, ...] = ()
 
     @property
     def worse_than_vote(self) -> bool:
@@ -91,7 +93,8 @@ class Choice(NamedTuple):
     @property
     def reasons(self) -> list[str]:
         """In plain words."""
-        return [*self._why(), *(f"note: {some(names)} say the same, and count as one" for names in self.same)]
+        alike = [f"note: {some(names)} say the same, and count as one" for names in self.same]
+        return [*self._why(), *(f"note: {why}" for why in self.left_out), *alike]
 
     def _why(self) -> list[str]:
         chosen = self.settings
@@ -172,19 +175,22 @@ def choose(
     if tagger and "temper" in free:
         usual = replace(usual, temper=_TRUST_BESIDE_TAGGER)
     less_trust = _LESS_TRUST_BESIDE_TAGGER if tagger else _LESS_TRUST
+    open_models = _MODELS if "annotator" in free else (usual.annotator,)
+    models, left_out = those_that_fit(open_models, usual, prepared.encoded)
+    usual = replace(usual, annotator=usual.annotator if usual.annotator in models else models[0])
     names = prepared.encoded.annotators
     group, trust = groups_alike(prepared.encoded), trust_of(names, prepared.corpus.profiles)
     hidden = _hidden(prepared, group, settings)
     if hidden is None and "temper" in free:  # nobody shares a document, so nobody shares its mistakes
         usual = replace(usual, temper=1.0)
     if hidden is None or len(hidden.spans.start) < _ENOUGH_SPANS:
-        return Choice(usual, AS_STATED, names, group, (), None, None, None)
+        return Choice(usual, AS_STATED, names, group, (), None, None, None, left_out)
     engines = _Engines(
         ThreadsEngine(hidden.rest, known=prepared.known, text=settings.text, threads=threads),
         ThreadsEngine(hidden.sample, text=settings.text, threads=threads),
     )
     checks = _CHECKS if "max_passes" in free else (settings.max_passes,)
-    candidates = list(_candidates(usual, free))
+    candidates = list(_candidates(usual, models, free))
     steps = len(candidates) + 2 * _FINALISTS
     runs: list[_Run] = []
 
@@ -222,6 +228,7 @@ def choose(
         vote.f1,
         gain,
         error,
+        left_out,
     )
 
 
@@ -250,9 +257,8 @@ def _usual_within_chance(runs: Sequence[_Run], usual_settings: Settings, *, much
     return min((run for run in runs if run is best or within_chance(run)), key=strangeness)
 
 
-def _candidates(usual: Settings, free: tuple[str, ...]) -> Iterator[Settings]:
+def _candidates(usual: Settings, models: Sequence[AnnotatorModel], free: tuple[str, ...]) -> Iterator[Settings]:
     """Every annotator model at every strength that is left open."""
-    models = _MODELS if "annotator" in free else (usual.annotator,)
     strengths = _STRENGTHS if "epsilon0" in free else (usual.epsilon0,)
     for model, strength in product(models, strengths):
         if model is AnnotatorModel.SPAM and len(models) > 1 and strength != _USUAL["epsilon0"] and len(strengths) > 1:

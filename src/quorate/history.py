@@ -67,6 +67,11 @@ class WithHistory:
         start = cls(inner.updated(cells, counts), cells, counts)
         return replace(start, constant=start.kl())
 
+    @classmethod
+    def size(cls, cells: Cells) -> int:
+        """Of every cell a row of the earlier counts, beside what the model within keeps."""
+        return len(cells.label) * cells.n_labels
+
     @property
     def prior(self) -> AnnotatorPrior:
         """What was believed before either project."""
@@ -93,6 +98,15 @@ class WithHistory:
         logs = self.inner.log_lik(self.cells)
         said = float((self.counts[self.counts > 0] * logs[self.counts > 0]).sum())
         return self.inner.kl() - said - self.constant
+
+    @property
+    def matrix_shape(self) -> tuple[int, int, int]:
+        """As the model within."""
+        return self.inner.matrix_shape
+
+    def collapsed(self) -> Annotators:
+        """As the model within."""
+        return self.inner.collapsed()
 
     def matrix(self, annotator: int) -> Floats:
         """As the model within."""

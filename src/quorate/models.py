@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -14,17 +15,17 @@ from quorate.infer.annotators import (
     AnnotatorPrior,
     Annotators,
     ClassVector,
-    ConfusionMatrix,
-    Sequential,
     Spammer,
 )
+from quorate.infer.confusions import ConfusionMatrix, Sequential
 from quorate.infer.text import Words
 from quorate.infer.truth import Independent, Markov, Truth, Uniform
+from quorate.memory import check_room, free_memory, gigabytes, too_large
 from quorate.people import Trust
 from quorate.settings import AnnotatorModel, Inference, Settings, TruthModel, Zeros
 from quorate.tags import Invalid, TagSet
 
-__all__ = ["Parts", "model_of", "parts_of", "with_more_words"]
+__all__ = ["Parts", "bytes_needed", "check_fits", "model_of", "parts_of", "those_that_fit", "with_more_words"]
 
 _TRUTHS: dict[TruthModel, type[Truth]] = {
     TruthModel.MARKOV: Markov,
@@ -38,6 +39,11 @@ _ANNOTATORS: dict[AnnotatorModel, type[Annotators]] = {
     AnnotatorModel.CM: ConfusionMatrix,
     AnnotatorModel.SEQ: Sequential,
 }
+
+
+# How often numbers of a kind are in memory at once, at the height of a fit: as counts, as logarithms, on the way.
+_TIMES_CELLS, _TIMES_PART, _TIMES_WORDS, _TIMES_STEPS = 4, 2, 4, 20
+_SMALLER = "fit fewer documents at once, or fewer labels: see docs/speed.md"
 
 
 class Parts(NamedTuple):
@@ -71,6 +77,61 @@ def parts_of(settings: Settings, tagset: TagSet, n_annotators: int, n_words: int
 def model_of(settings: Settings, tagset: TagSet, encoded: Encoded, trust: Trust) -> vb.Model:
     """The model before any data, for a corpus."""
     return vb.Model(*parts_of(settings, tagset, len(encoded.annotators), len(encoded.words), trust), settings.temper)
+
+
+def bytes_needed(settings: Settings, encoded: Encoded, *, posteriors: bool = False) -> int:
+    """About how much memory a fit to a corpus takes at its height, beside the corpus; ``posteriors``: they are kept.
+
+    >>> import quorate
+    >>> corpus = quorate.sample()
+    >>> from quorate.encode import encode
+    >>> bytes_needed(Settings(), encode(corpus, corpus.tagset())) < 10_000_000
+    True
+    """
+    J, cells = len(encoded.tagset.labels), encoded.cells
+    numbers = (
+        _TIMES_CELLS * len(cells.label) * J
+        + _TIMES_PART * _ANNOTATORS[settings.annotator].size(cells)
+        + _TIMES_WORDS * (len(encoded.words) if settings.text else 0) * J
+        + (encoded.n_tokens if posteriors else 0) * J
+        + _TIMES_STEPS * J * J
+    )
+    return numbers * np.dtype(np.float64).itemsize
+
+
+def check_fits(settings: Settings, encoded: Encoded, *, posteriors: bool = False) -> None:
+    """:class:`SettingsError` if a fit to a corpus needs more memory than is free."""
+    check_room(bytes_needed(settings, encoded, posteriors=posteriors), _name_of(settings.annotator, encoded), _SMALLER)
+
+
+def _name_of(model: AnnotatorModel, encoded: Encoded) -> str:
+    n_labels, n_annotators = len(encoded.tagset.labels), len(encoded.annotators)
+    return f"the annotator model {model.value!r} with {n_labels:,} labels and {n_annotators:,} annotators"
+
+
+def those_that_fit(
+    models: Sequence[AnnotatorModel], settings: Settings, encoded: Encoded
+) -> tuple[tuple[AnnotatorModel, ...], tuple[str, ...]]:
+    """The annotator models for which there is enough memory, and what to say of the others.
+
+    :class:`SettingsError` if there is not enough for any.
+    """
+    free = free_memory()
+    needed = {
+        model: bytes_needed(replace(settings, annotator=model, inference=Inference.VB), encoded) for model in models
+    }
+    fit = tuple(model for model in models if free is None or needed[model] <= free)
+    if free is None or len(fit) == len(models):
+        return fit, ()
+    if not fit:
+        least = min(models, key=lambda model: needed[model])
+        raise too_large(needed[least], free, _name_of(least, encoded), _SMALLER)
+    room = f"and {gigabytes(free)} are free"
+    return fit, tuple(
+        f"{model.value} was left out: it would need {gigabytes(needed[model])} of memory, {room}"
+        for model in models
+        if model not in fit
+    )
 
 
 def with_more_words(model: vb.Model, n_words: int) -> vb.Model:

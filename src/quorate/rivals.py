@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate.encode import Encoded
-from quorate.infer.annotators import AnnotatorPrior, ConfusionMatrix
+from quorate.infer.annotators import AnnotatorPrior
+from quorate.infer.confusions import ConfusionMatrix
 from quorate.infer.engine import Decoded, ThreadsEngine
 from quorate.settings import Decode, Ties
 from quorate.tags import TagSet

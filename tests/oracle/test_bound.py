@@ -18,10 +18,9 @@ from quorate.infer.annotators import (
     AnnotatorPrior,
     Annotators,
     ClassVector,
-    ConfusionMatrix,
-    Sequential,
     Spammer,
 )
+from quorate.infer.confusions import ConfusionMatrix, Sequential
 from quorate.infer.engine import Counts, ThreadsEngine
 from quorate.infer.text import Words
 from quorate.infer.truth import Independent, LabelCounts, Markov, Truth, Uniform

@@ -8,7 +8,8 @@ from numpy.typing import NDArray
 
 from problems import dense_sequential_prior, tagset
 from quorate.encode import Cells, n_previous
-from quorate.infer.annotators import AnnotatorPrior, ConfusionMatrix, Sequential
+from quorate.infer.annotators import AnnotatorPrior
+from quorate.infer.confusions import ConfusionMatrix, Sequential
 from quorate.infer.dirichlet import View, divergence, expected_log, log_mean
 from quorate.tags import Scheme, TagSet
 
@@ -73,6 +74,19 @@ def test_cells_that_occur_tell_all_there_is(
     np.testing.assert_allclose(model.log_lik(cells), dense.log_lik(cells, log_mean if point else expected_log))
     for k in range(K + 1):
         np.testing.assert_allclose(model.matrix(k), np.exp(log_mean(dense.prior + dense.counts))[k], rtol=1e-12)
+
+
+@pytest.mark.parametrize("scheme", list(Scheme))
+def test_a_collapsed_model_has_the_counts_of_all_previous_labels(scheme: Scheme) -> None:
+    tags, rng = tagset(scheme, 2), np.random.default_rng(8)
+    cells = random_cells(tags, K, rng)
+    counts = rng.gamma(1.0, 2.0, (len(cells.label), cells.n_labels))
+    dense = Dense(ConfusionMatrix, tags, (1.0,) * K)
+    dense.add(cells, counts)
+    small = Sequential.of(AnnotatorPrior(tags, ALPHA0, EPSILON0), K).updated(cells, counts).collapsed()
+    assert small.matrix_shape == (1, len(tags.labels), len(tags.labels))
+    for k in range(K + 1):
+        np.testing.assert_allclose(small.matrix(k), np.exp(log_mean(dense.prior + dense.counts))[k], rtol=1e-12)
 
 
 @pytest.mark.parametrize("scheme", list(Scheme))

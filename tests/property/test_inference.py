@@ -15,8 +15,9 @@ from problems import random_corpus, tagset
 from quorate import BSC, Corpus, Document, Result
 from quorate.encode import encode
 from quorate.errors import FitError
-from quorate.infer.annotators import AnnotatorPrior, ConfusionMatrix
+from quorate.infer.annotators import AnnotatorPrior
 from quorate.infer.condense import condense
+from quorate.infer.confusions import ConfusionMatrix
 from quorate.infer.engine import Tables, ThreadsEngine
 from quorate.infer.text import Words
 from quorate.infer.truth import Independent, LabelCounts, Markov

@@ -9,7 +9,8 @@ import pytest
 
 from problems import dense_sequential_prior
 from quorate.encode import Cells, n_previous
-from quorate.infer.annotators import AnnotatorPrior, ConfusionMatrix, Sequential
+from quorate.infer.annotators import AnnotatorPrior
+from quorate.infer.confusions import ConfusionMatrix, Sequential
 from quorate.tags import Scheme, TagSet
 
 SCHEMES = [Scheme.BIO, Scheme.BIOES]

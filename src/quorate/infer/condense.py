@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate.encode import Encoded
-from quorate.infer.annotators import without_previous
 
 __all__ = ["Condensed", "condense"]
 
@@ -36,7 +35,7 @@ def condense(encoded: Encoded, known: NDArray[np.int32] | None, *, by_previous: 
 
     cells, event_cell = encoded.cells, encoded.event_cell
     if not by_previous:
-        alike, merged = without_previous(cells)
+        alike, merged = cells.without_previous()
         cells = alike._replace(n_previous=cells.n_previous)
         if merged is not None:
             event_cell = merged.astype(np.int32)[event_cell]
