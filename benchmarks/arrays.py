@@ -6,7 +6,8 @@ import numpy as np
 
 from quorate.encode import Cells, Encoded
 from quorate.infer import vb
-from quorate.infer.annotators import AnnotatorPrior, Sequential
+from quorate.infer.annotators import AnnotatorPrior
+from quorate.infer.confusions import Sequential
 from quorate.infer.text import Words
 from quorate.infer.truth import Markov
 from quorate.tags import Scheme, TagSet

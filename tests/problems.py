@@ -58,6 +58,27 @@ def valid_paths(tags: TagSet, length: int) -> Iterator[tuple[int, ...]]:
             yield path
 
 
+def dense_sequential_prior(
+    tags: TagSet, alpha0: float, epsilon0: float, *, moved: bool = True, forbid: bool = True
+) -> Floats:
+    """``[ι, j, i]`` Every concentration of *seq*, written out."""
+    J = len(tags.labels)
+    table = np.tile(alpha0 + epsilon0 * np.eye(J), (J + (tags.outside is None), 1, 1))
+    if tags.outside is None or not forbid:
+        return table
+    for before, label in itertools.product(range(J), repeat=2):
+        if not tags.allowed[before, label]:
+            (prefix, kind), (inside, own) = tags.parts[label], tags.parts[before]
+            if inside in ("B", "I"):
+                heir = f"I-{own}" if tags.scheme is Scheme.BIO or prefix in ("B", "I") else f"E-{own}"
+            else:
+                heir = f"B-{kind}" if prefix == "I" else f"S-{kind}"
+            if moved:
+                table[before, :, tags.index[heir]] += table[before, :, label]
+            table[before, :, label] = 0.0
+    return table
+
+
 @dataclass
 class Enumerated:
     """Answers for one document, from the weight of every path."""

@@ -37,7 +37,7 @@ from quorate.infer.condense import condense
 from quorate.infer.engine import Decoded, Engine, Tables, ThreadsEngine
 from quorate.infer.engines import EngineName, engine_named
 from quorate.infer.truth import Chain
-from quorate.models import model_of, restored
+from quorate.models import check_fits, model_of, restored
 from quorate.people import Profile, trust_of
 from quorate.rivals import majority, one_worker_a_document
 from quorate.settings import AnnotatorModel, Decode, Settings, Ties, TruthModel, check_number, choice, scheme_named
@@ -205,6 +205,7 @@ class BSC(Updatable):
     ) -> Self:
         """One fit to what was said, as weighed in ``encoded``."""
         corpus, tagset, _, clamped = prepared
+        check_fits(settings, encoded, posteriors=self.probabilities)
         blank = model_of(settings, tagset, encoded, trust_of(encoded.annotators, corpus.profiles))
         if past is not None:
             seen = past_cells(past, settings.annotator, tagset, encoded.annotators, encoded.cells.n_previous)

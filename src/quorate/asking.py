@@ -8,6 +8,7 @@ H / Σ_τ H(t_τ), which is 1 where tokens stand alone, and keeps what can be le
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from enum import StrEnum
 from itertools import chain
@@ -20,6 +21,7 @@ from quorate.corpus import Document
 from quorate.encode import Encoded
 from quorate.infer.annotators import Annotators
 from quorate.infer.engine import Decoded
+from quorate.summaries import check_matrix
 from quorate.tags import TagSet
 
 __all__ = [
@@ -37,6 +39,7 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 _STEP = 1e-4  # of the power at which ln Z is taken, for its slope
+_MOST_NUMBERS = 50_000_000  # of matrices: beyond, one for all previous labels must do
 _SHORTLIST = 20  # candidates looked at for each one chosen, when those chosen should differ
 
 
@@ -116,7 +119,13 @@ def sequence_entropy(log_z: Callable[[float], Floats], power: float = 1.0) -> Fl
 
 
 def matrices_of(annotators: Annotators, numbers: Sequence[int]) -> Floats:
-    """``[K, P, J, J]`` Posterior means of p(label i | own previous label ι, truth j), of some annotators."""
+    """``[K, P, J, J]`` Posterior means of p(label i | own previous label ι, truth j), of some annotators.
+
+    Where those would be too many numbers, ``[K, 1, J, J]``: of the label whatever the one before.
+    """
+    if len(numbers) * math.prod(annotators.matrix_shape) > _MOST_NUMBERS:
+        annotators = annotators.collapsed()
+    check_matrix(annotators.matrix_shape, len(numbers))
     return np.stack([annotators.matrix(int(number)) for number in numbers])
 
 

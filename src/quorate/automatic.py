@@ -24,7 +24,7 @@ from quorate.formats.notes import some
 from quorate.heldout import Agreement, Hidden, agreement_over, draws, joined, only_documents
 from quorate.infer import vb
 from quorate.infer.engine import Decoded, ThreadsEngine
-from quorate.models import model_of
+from quorate.models import model_of, those_that_fit
 from quorate.people import Trust, trust_of
 from quorate.rivals import majority
 from quorate.settings import AnnotatorModel, Inference, Settings
@@ -63,7 +63,8 @@ class Choice(NamedTuple):
 
     ``group [K]`` numbers the annotators: those who say the same share a number, and count as one (:mod:`alike`).
     ``vote`` is the score of a plain vote against the same hidden annotators; ``gain`` how much better the chosen model
-    is, with its standard ``error``. Without enough to compare, all are ``None``.
+    is, with its standard ``error``. Without enough to compare, all are ``None``. ``left_out`` says of models that were
+    not tried why not.
     """
 
     settings: Settings
@@ -74,6 +75,7 @@ class Choice(NamedTuple):
     vote: float | None
     gain: float | None
     error: float | None
+    left_out: tuple[str, ...] = ()
 
     @property
     def worse_than_vote(self) -> bool:
@@ -91,7 +93,8 @@ class Choice(NamedTuple):
     @property
     def reasons(self) -> list[str]:
         """In plain words."""
-        return [*self._why(), *(f"note: {some(names)} say the same, and count as one" for names in self.same)]
+        alike = [f"note: {some(names)} say the same, and count as one" for names in self.same]
+        return [*self._why(), *(f"note: {why}" for why in self.left_out), *alike]
 
     def _why(self) -> list[str]:
         chosen = self.settings
@@ -200,16 +203,19 @@ def choose(
     if tagger and "temper" in free:
         usual = replace(usual, temper=_TRUST_BESIDE_TAGGER)
     less_trust = _LESS_TRUST_BESIDE_TAGGER if tagger else _LESS_TRUST
+    open_models = _MODELS if "annotator" in free else (usual.annotator,)
+    models, left_out = those_that_fit(open_models, usual, prepared.encoded)
+    usual = replace(usual, annotator=usual.annotator if usual.annotator in models else models[0])
     names = prepared.encoded.annotators
     group, trust = groups_alike(prepared.encoded), trust_of(names, prepared.corpus.profiles)
     hidden = _hidden(prepared, group, settings)
     if not hidden and "temper" in free:  # nobody shares a document, so nobody shares its mistakes
         usual = replace(usual, temper=1.0)
     if sum(len(one.spans.start) for one in hidden) < _ENOUGH_SPANS:
-        return Choice(usual, AS_STATED, names, group, (), None, None, None)
+        return Choice(usual, AS_STATED, names, group, (), None, None, None, left_out)
     benches = [_Bench.of(one, prepared, settings, threads) for one in hidden]
     checks = _CHECKS if "max_passes" in free else (settings.max_passes,)
-    candidates = list(_candidates(usual, free))
+    candidates = list(_candidates(usual, models, free))
     much_hidden = hidden[0].share >= _MUCH_HIDDEN
     n_done = 0
 
@@ -239,20 +245,21 @@ def choose(
         for until in checks[1:]:
             advanced(run, until)
     winner = _usual_within_chance(runs, usual, much_hidden=much_hidden)
-    agreement, passes, models = winner.best
+    agreement, passes, fitted = winner.best
     vote = agreement_over(hidden, [majority(one.sample, threads=threads).decoded for one in hidden])
     gain, error = agreement.gain_over(vote)
     judged = [*runs, *(run for run in tried if run not in runs)]
     trials = tuple(Trial(run.settings, after, one.f1) for run in judged for one, after, _ in run.judged)
     return Choice(
         replace(winner.settings, max_passes=passes),
-        _calibrated(benches, models),
+        _calibrated(benches, fitted),
         names,
         group,
         tuple(sorted(trials, key=lambda trial: -trial.f1)),
         vote.f1,
         gain,
         error,
+        left_out,
     )
 
 
@@ -288,9 +295,8 @@ def _usual_within_chance(runs: Sequence[_Run], usual_settings: Settings, *, much
     return min((run for run in runs if run is best or within_chance(run)), key=strangeness)
 
 
-def _candidates(usual: Settings, free: tuple[str, ...]) -> Iterator[Settings]:
+def _candidates(usual: Settings, models: Sequence[AnnotatorModel], free: tuple[str, ...]) -> Iterator[Settings]:
     """Every annotator model at every strength that is left open."""
-    models = _MODELS if "annotator" in free else (usual.annotator,)
     strengths = _STRENGTHS if "epsilon0" in free else (usual.epsilon0,)
     for model, strength in product(models, strengths):
         if model is AnnotatorModel.SPAM and len(models) > 1 and strength != _USUAL["epsilon0"] and len(strengths) > 1:

@@ -30,7 +30,8 @@ from quorate.errors import SettingsError
 from quorate.estimators import Estimator, Known, Prepared, ProgressCallback, checked_threads, meta_of, prepare
 from quorate.features import FeatureTable
 from quorate.infer import vb
-from quorate.infer.annotators import AnnotatorPrior, ConfusionMatrix
+from quorate.infer.annotators import AnnotatorPrior
+from quorate.infer.confusions import ConfusionMatrix
 from quorate.infer.engine import Decoded, Tables, ThreadsEngine
 from quorate.infer.truth import Chain, log_mask
 from quorate.settings import Decode, check_number, choice, scheme_named

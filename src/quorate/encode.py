@@ -49,6 +49,14 @@ class Cells(NamedTuple):
         """``[G]`` One integer for each (k, ι, i), ascending."""
         return (self.annotator * self.n_previous + self.previous) * self.n_labels + self.label
 
+    def without_previous(self) -> tuple[Cells, NDArray[np.int64] | None]:
+        """Cells with the previous label left out, each once, and which of them each is (``None``: each is another)."""
+        keys, place = self.annotator * self.n_labels + self.label, None
+        if not np.all(keys[1:] > keys[:-1]):
+            keys, place = np.unique(keys, return_inverse=True)
+        annotator, label = np.divmod(keys, self.n_labels)
+        return Cells(annotator, np.zeros_like(label), label, self.n_annotators, self.n_labels, 1), place
+
 
 class SlicesOnDisk(Protocol):
     """A corpus as an engine cuts it up, done before: see :class:`quorate.stored.StoredSlices`."""

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
 from quorate.errors import SettingsError
-from quorate.summaries import AnnotatorSummaries
+from quorate.summaries import AnnotatorSummaries, check_matrix
 
 __all__ = ["Clusters", "Groups", "choose_clusters", "group_annotators", "k_means", "silhouette"]
 
@@ -149,6 +149,7 @@ def group_annotators(annotators: AnnotatorSummaries, n: int | None = None, *, se
     """Group annotators by the posterior means of their matrices, as in Figure 1 of Simpson and Gurevych (2019)."""
     if not len(annotators):
         raise SettingsError("there is no annotator to group")
+    check_matrix(annotators.matrix_shape, len(annotators))
     matrices = np.stack([one.matrix for one in annotators])
     points = matrices.reshape(len(matrices), -1)
     clusters, silhouettes = choose_clusters(points, seed=seed) if n is None else (k_means(points, n, seed=seed), {})

@@ -67,6 +67,11 @@ class WithHistory:
         start = cls(inner.updated(cells, counts), cells, counts)
         return replace(start, constant=start.kl())
 
+    @classmethod
+    def size(cls, cells: Cells) -> int:
+        """Of every cell a row of the earlier counts, beside what the model within keeps."""
+        return len(cells.label) * cells.n_labels
+
     @property
     def prior(self) -> AnnotatorPrior:
         """What was believed before either project."""
@@ -84,11 +89,24 @@ class WithHistory:
         total[past] += self.counts
         return replace(self, inner=self.inner.updated(both, total))
 
+    def mixed(self, other: Self, own: float, others: float) -> Self:
+        """As the models within."""
+        return replace(self, inner=self.inner.mixed(other.inner, own, others))
+
     def kl(self) -> float:
         """KL to the prior that holds the earlier counts."""
         logs = self.inner.log_lik(self.cells)
         said = float((self.counts[self.counts > 0] * logs[self.counts > 0]).sum())
         return self.inner.kl() - said - self.constant
+
+    @property
+    def matrix_shape(self) -> tuple[int, int, int]:
+        """As the model within."""
+        return self.inner.matrix_shape
+
+    def collapsed(self) -> Annotators:
+        """As the model within."""
+        return self.inner.collapsed()
 
     def matrix(self, annotator: int) -> Floats:
         """As the model within."""
@@ -143,18 +161,16 @@ def _cells_of(past: Past) -> tuple[Integers, Integers, Integers, Floats]:
     counts, J, K = past.arrays["annotators"], len(past.tagset.labels), len(past.names)
     if past.model is AnnotatorModel.SPAM:
         raise SettingsError("an annotator model 'spam' cannot be a history (fit it with acc, cv, cm or seq)")
-    if past.model is AnnotatorModel.SEQ:
+    if past.model in (AnnotatorModel.SEQ, AnnotatorModel.CM):
+        P = J + (past.tagset.outside is None) if past.model is AnnotatorModel.SEQ else 1
         row, label = np.divmod(past.arrays["annotator_cells"].astype(np.int64), J)
-        P = J + (past.tagset.outside is None)
         return row // P, row % P, label, counts
-    table = np.zeros((K, J, J))  # [k, label, truth]
-    if past.model is AnnotatorModel.CM:
-        table = counts.transpose(0, 2, 1)
-    elif past.model is AnnotatorModel.CV:  # all wrong labels are alike to it, so that any of them will do
-        each = np.arange(J)
-        table[:, each, each] = counts[:, :, 0]
-        table[:, (each + 1) % J, each] = counts[:, :, 1]
-    else:
-        table[:, 0, 0], table[:, 1, 0] = counts[:, 0], counts[:, 1]
-    annotator, label = np.divmod(np.arange(K * J), J)
-    return annotator, np.zeros(K * J, np.int64), label, table.reshape(K * J, J)
+    # All wrong labels are alike to these, so that any of them will do.
+    each = np.arange(J) if past.model is AnnotatorModel.CV else np.zeros(1, np.int64)
+    right_wrong = counts.reshape(K, len(each), 2)
+    annotator, truth, wrong = np.nonzero(right_wrong)
+    label = (each[truth] + wrong) % J
+    keys, place = np.unique(annotator * J + label, return_inverse=True)
+    rows = np.zeros((len(keys), J))
+    rows[place, each[truth]] = right_wrong[annotator, truth, wrong]
+    return keys // J, np.zeros(len(keys), np.int64), keys % J, rows

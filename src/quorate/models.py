@@ -2,31 +2,41 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.encode import Encoded, n_previous
+from quorate.encode import Encoded
 from quorate.infer import vb
 from quorate.infer.annotators import (
     Accuracy,
     AnnotatorPrior,
     Annotators,
     ClassVector,
-    ConfusionMatrix,
-    Sequential,
     Spammer,
 )
+from quorate.infer.confusions import ConfusionMatrix, Sequential
 from quorate.infer.text import Words
 from quorate.infer.truth import Independent, Markov, Truth, Uniform
+from quorate.memory import check_room, free_memory, gigabytes, too_large
 from quorate.modelfile import check_arrays
 from quorate.people import Trust
 from quorate.settings import AnnotatorModel, Inference, Settings, TruthModel, Zeros
 from quorate.tags import Invalid, TagSet
 
-__all__ = ["Parts", "model_of", "parts_of", "restored", "with_more_words"]
+__all__ = [
+    "Parts",
+    "bytes_needed",
+    "check_fits",
+    "model_of",
+    "parts_of",
+    "restored",
+    "those_that_fit",
+    "with_more_words",
+]
 
 _TRUTHS: dict[TruthModel, type[Truth]] = {
     TruthModel.MARKOV: Markov,
@@ -43,6 +53,11 @@ _ANNOTATORS: dict[AnnotatorModel, type[Annotators]] = {
 
 Arrays = dict[str, NDArray[np.float64]]
 _CELLS = "annotator_cells"
+
+
+# How often numbers of a kind are in memory at once, at the height of a fit: as counts, as logarithms, on the way.
+_TIMES_CELLS, _TIMES_PART, _TIMES_WORDS, _TIMES_STEPS = 4, 2, 4, 20
+_SMALLER = "fit fewer documents at once, or fewer labels: see docs/speed.md"
 
 
 class Parts(NamedTuple):
@@ -85,16 +100,74 @@ def restored(
     J, blank = len(tagset.labels), parts_of(settings, tagset, len(names), n_words, trust)
     wanted = blank.truth.arrays() | blank.annotators.arrays() | ({} if blank.text is None else blank.text.arrays())
     shapes = {name: array.shape for name, array in wanted.items()}
-    if _CELLS in shapes:  # only cells that occur have a row
+    if _CELLS in shapes and settings.annotator is AnnotatorModel.CM and _CELLS not in arrays:  # of an earlier version
+        shapes["annotators"] = (len(names), J, J)
+        del shapes[_CELLS]
+    elif _CELLS in shapes:  # only cells that occur have a row
         cells = arrays.get(_CELLS, np.zeros(0))
         shapes |= {_CELLS: (cells.size,), "annotators": (cells.size, J)}
-        most = len(names) * n_previous(tagset) * J
+        most = len(names) * blank.annotators.matrix_shape[0] * J
         if cells.size and not (cells[0] >= 0 and cells[-1] < most and (np.diff(cells) >= 1).all()):
             raise ValueError(f"array {_CELLS!r} holds what is no cell of these annotators and labels")
     check_arrays(arrays, shapes, counts=True)
     check_arrays(arrays, {"summary": (3, len(names))})
     text = None if blank.text is None else blank.text.restored(arrays)
     return vb.Model(blank.truth.restored(arrays), blank.annotators.restored(arrays), text, settings.temper)
+
+
+def bytes_needed(settings: Settings, encoded: Encoded, *, posteriors: bool = False) -> int:
+    """About how much memory a fit to a corpus takes at its height, beside the corpus; ``posteriors``: they are kept.
+
+    >>> import quorate
+    >>> corpus = quorate.sample()
+    >>> from quorate.encode import encode
+    >>> bytes_needed(Settings(), encode(corpus, corpus.tagset())) < 10_000_000
+    True
+    """
+    J, cells = len(encoded.tagset.labels), encoded.cells
+    numbers = (
+        _TIMES_CELLS * len(cells.label) * J
+        + _TIMES_PART * _ANNOTATORS[settings.annotator].size(cells)
+        + _TIMES_WORDS * (len(encoded.words) if settings.text else 0) * J
+        + (encoded.n_tokens if posteriors else 0) * J
+        + _TIMES_STEPS * J * J
+    )
+    return numbers * np.dtype(np.float64).itemsize
+
+
+def check_fits(settings: Settings, encoded: Encoded, *, posteriors: bool = False) -> None:
+    """:class:`SettingsError` if a fit to a corpus needs more memory than is free."""
+    check_room(bytes_needed(settings, encoded, posteriors=posteriors), _name_of(settings.annotator, encoded), _SMALLER)
+
+
+def _name_of(model: AnnotatorModel, encoded: Encoded) -> str:
+    n_labels, n_annotators = len(encoded.tagset.labels), len(encoded.annotators)
+    return f"the annotator model {model.value!r} with {n_labels:,} labels and {n_annotators:,} annotators"
+
+
+def those_that_fit(
+    models: Sequence[AnnotatorModel], settings: Settings, encoded: Encoded
+) -> tuple[tuple[AnnotatorModel, ...], tuple[str, ...]]:
+    """The annotator models for which there is enough memory, and what to say of the others.
+
+    :class:`SettingsError` if there is not enough for any.
+    """
+    free = free_memory()
+    needed = {
+        model: bytes_needed(replace(settings, annotator=model, inference=Inference.VB), encoded) for model in models
+    }
+    fit = tuple(model for model in models if free is None or needed[model] <= free)
+    if free is None or len(fit) == len(models):
+        return fit, ()
+    if not fit:
+        least = min(models, key=lambda model: needed[model])
+        raise too_large(needed[least], free, _name_of(least, encoded), _SMALLER)
+    room = f"and {gigabytes(free)} are free"
+    return fit, tuple(
+        f"{model.value} was left out: it would need {gigabytes(needed[model])} of memory, {room}"
+        for model in models
+        if model not in fit
+    )
 
 
 def with_more_words(model: vb.Model, n_words: int) -> vb.Model:

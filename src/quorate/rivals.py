@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate.encode import Encoded
-from quorate.infer.annotators import AnnotatorPrior, ConfusionMatrix
+from quorate.infer.annotators import AnnotatorPrior
+from quorate.infer.confusions import ConfusionMatrix
 from quorate.infer.engine import Decoded, ThreadsEngine
 from quorate.settings import Decode, Ties
 from quorate.tags import TagSet
@@ -88,9 +89,7 @@ def one_worker_a_document(encoded: Encoded, gold: NDArray[np.int32], *, best: bo
     doc = np.searchsorted(encoded.doc_start, token, side="right") - 1
     who, label = encoded.cells.annotator[encoded.event_cell], encoded.cells.label[encoded.event_cell]
     scored = gold[token] >= 0
-    key = (who * J + gold[token]) * J + label
-    confusion = np.bincount(key[scored], minlength=K * J * J).reshape(K, J, J)
-    f1 = _mean_f1(confusion)
+    f1 = _mean_f1(who[scored], gold[token[scored]], label[scored], K, J)
     can_be_ranked = np.zeros((encoded.n_docs, K), dtype=np.bool_)
     can_be_ranked[doc[scored], who[scored]] = True
     merit = np.where(can_be_ranked, f1 if best else -f1, -np.inf)
@@ -100,9 +99,15 @@ def one_worker_a_document(encoded: Encoded, gold: NDArray[np.int32], *, best: bo
     return replace(encoded, event_weight=weight * counts)
 
 
-def _mean_f1(confusion: NDArray[np.int64]) -> Floats:
-    """``[K]`` The mean over labels in use of the F1 of each, from counts ``[K, truth, label]``."""
-    right = np.diagonal(confusion, axis1=1, axis2=2).astype(np.float64)
-    used = confusion.sum(axis=1) + confusion.sum(axis=2)
+def _mean_f1(
+    who: NDArray[np.int64], gold: NDArray[np.int32], label: NDArray[np.int64], n_annotators: int, n_labels: int
+) -> Floats:
+    """``[K]`` The mean over labels in use of the F1 of each, from what everybody said of tokens with gold."""
+
+    def times(codes: NDArray[np.integer], those: NDArray[np.bool_] | slice = slice(None)) -> Floats:
+        counts = np.bincount((who * n_labels + codes)[those], minlength=n_annotators * n_labels)
+        return counts.reshape(n_annotators, n_labels).astype(np.float64)
+
+    right, used = times(label, gold == label), times(label) + times(gold)
     f1 = np.divide(2 * right, used, out=np.zeros_like(right), where=used > 0)
     return np.asarray(f1.sum(axis=1) / np.maximum((used > 0).sum(axis=1), 1))

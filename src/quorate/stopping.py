@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
+from quorate.asking import matrices_of
 from quorate.corpus import Corpus, Document
 from quorate.decode import Result
 from quorate.encode import Encoded
@@ -162,7 +163,7 @@ def expected_change(
     before = len(tagset.labels) if tagset.outside is None else tagset.outside
     drawn: list[Document] = []
     for d, k in asked:
-        document, matrix = result.corpus[d], model.annotators.matrix(k)
+        document, matrix = result.corpus[d], matrices_of(model.annotators, [k])[0]
         evidence = evidence_of(model, encoded, d, sharpness)
         for number in range(draws):
             labels = draw_labels(matrix, draw_path(evidence, chain, rng), before, rng)

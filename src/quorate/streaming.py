@@ -28,7 +28,6 @@ from quorate.updating import Going, Kept, Passes
 __all__ = ["batches", "fit_stream"]
 
 Floats = NDArray[np.float64]
-_CELLS = "annotator_cells"
 _LOCAL_PASSES = 2
 
 
@@ -112,11 +111,10 @@ def _stepped(going: Going, corpus: Corpus, step: float, seen: int, weights: Kept
     for _ in range(_LOCAL_PASSES):
         counts = passes.counts(model)
         batch = model.annotators.updated(passes.encoded.cells, counts.cells)  # of the batch alone
-        annotators = _mixed(going.model.annotators.arrays(), batch.arrays(), old, new)
         model = replace(
             model,
             truth=_mixed_truth(going.model.truth, counts.labels, old, new),
-            annotators=model.annotators.restored(annotators),
+            annotators=going.model.annotators.mixed(batch, old, new),
             text=None if going.model.text is None else _mixed_text(going.model.text, counts.words, passes, old, new),
         )
     said = passes.engine.cell_counts(passes.engine.posterior)
@@ -136,14 +134,3 @@ def _mixed_text(text: Words, counts: Floats, passes: Passes, old: float, new: fl
     by_word = old * text.counts
     by_word[passes.words] += new * counts
     return text.updated(by_word)
-
-
-def _mixed(one: dict[str, Floats], other: dict[str, Floats], old: float, new: float) -> dict[str, Floats]:
-    """Counts of annotators; of those that are kept by cells, the cells of both."""
-    if _CELLS not in one:
-        return {name: old * one[name] + new * other[name] for name in one}
-    keys = np.union1d(one[_CELLS], other[_CELLS])
-    counts = np.zeros((len(keys), one["annotators"].shape[1]))
-    counts[np.searchsorted(keys, one[_CELLS])] += old * one["annotators"]
-    counts[np.searchsorted(keys, other[_CELLS])] += new * other["annotators"]
-    return {_CELLS: keys, "annotators": counts}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import InitVar, dataclass
 
@@ -9,11 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate.encode import Cells, Encoded
-from quorate.infer.annotators import Annotators, blocks
+from quorate.infer.annotators import Annotators
+from quorate.infer.confusions import blocks
+from quorate.memory import check_room
 
-__all__ = ["AnnotatorSummaries", "AnnotatorSummary", "summarise"]
+__all__ = ["AnnotatorSummaries", "AnnotatorSummary", "check_matrix", "summarise"]
 
 Floats = NDArray[np.float64]
+
+_TIMES = 3  # that a matrix is in memory while it is made
 
 
 @dataclass(frozen=True)
@@ -40,7 +45,20 @@ class AnnotatorSummary:
     def matrix(self) -> Floats:
         """``[P, J, J]`` or ``[1, J, J]`` Posterior mean of p(label i | previous label ι, truth j)."""
         model, number = self.__dict__["_of"]
+        check_matrix(model.matrix_shape)
         return np.asarray(model.matrix(number))
+
+    @property
+    def matrix_shape(self) -> tuple[int, int, int]:
+        """That of ``matrix``, which is large where there are many labels."""
+        shape: tuple[int, int, int] = self.__dict__["_of"][0].matrix_shape
+        return shape
+
+    @property
+    def collapsed_matrix(self) -> Floats:
+        """``[1, J, J]`` Posterior mean of p(label i | truth j), whatever the previous label."""
+        model, number = self.__dict__["_of"]
+        return np.asarray(model.collapsed().matrix(number))
 
 
 class AnnotatorSummaries(Sequence[AnnotatorSummary]):
@@ -72,6 +90,11 @@ class AnnotatorSummaries(Sequence[AnnotatorSummary]):
             (self._model, number),
         )
 
+    @property
+    def matrix_shape(self) -> tuple[int, int, int]:
+        """That of everybody's ``matrix``."""
+        return self._model.matrix_shape
+
     def with_earlier(self, table: Floats) -> AnnotatorSummaries:
         """Together with an earlier table ``[3, K']`` of the first K' of them: means, weighed by labels."""
         before = np.zeros_like(self.table)
@@ -90,6 +113,15 @@ class AnnotatorSummaries(Sequence[AnnotatorSummary]):
 
     def __repr__(self) -> str:
         return f"<{len(self)} annotators>"
+
+
+def check_matrix(shape: tuple[int, int, int], n_annotators: int = 1) -> None:
+    """:class:`SettingsError` if matrices of that shape, of so many annotators, need more memory than is free.
+
+    >>> check_matrix((9, 9, 9), 100)
+    """
+    needed = _TIMES * np.dtype(np.float64).itemsize * n_annotators * math.prod(shape)
+    check_room(needed, f"matrices of {shape[1]:,} labels, for {n_annotators:,} annotators", "use fewer labels")
 
 
 def summarise(encoded: Encoded, counts: Floats, model: Annotators) -> AnnotatorSummaries:

@@ -22,7 +22,7 @@ from quorate.decode import Result
 from quorate.encode import Cells, Encoded, encode, encode_known
 from quorate.errors import InputError, SettingsError
 from quorate.estimators import Estimator, Known, checked_threads, known_tags
-from quorate.history import Past, WithHistory, merged_cells
+from quorate.history import Past, WithHistory
 from quorate.infer import vb
 from quorate.infer.annotators import Annotators
 from quorate.infer.dirichlet import view_of
@@ -87,15 +87,9 @@ def changed_by(model: vb.Model, cells: Cells, counts: Counts, words: Integers, s
 
 
 def _changed_annotators(annotators: Annotators, cells: Cells, counts: Floats, sign: float) -> Annotators:
-    now = annotators.arrays()
-    if "annotator_cells" in now:
-        both, mine, theirs = merged_cells(cells, now["annotator_cells"].astype(np.int64))
-        total = np.zeros((len(both.label), cells.n_labels))
-        total[theirs] += now["annotators"]
-        total[mine] += sign * counts
-        return annotators.restored({"annotator_cells": both.keys.astype(np.float64), "annotators": _positive(total)})
-    zero, one = annotators.updated(cells, np.zeros_like(counts)).arrays(), annotators.updated(cells, counts).arrays()
-    return annotators.restored({name: _positive(now[name] + sign * (one[name] - zero[name])) for name in now})
+    if isinstance(annotators, WithHistory):  # the history stays in it, whatever is added or taken out
+        return replace(annotators, inner=_changed_annotators(annotators.inner, cells, counts, sign))
+    return annotators.mixed(annotators.updated(cells, counts), 1.0, sign)
 
 
 def _positive(counts: Floats) -> Floats:

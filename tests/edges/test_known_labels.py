@@ -95,7 +95,7 @@ def test_an_unknown_tag_contradicts_no_span_and_plain_labels_mark_none(run: Run,
 
 def test_a_layered_consensus_is_no_known_label(crowd: Path, tmp_path: Path) -> None:
     line = {"id": "0", "tokens": ADA, "layers": {"PER": {}}, "spans": []}
-    with pytest.raises(InputError, match="layers.jsonl:1: a consensus in layers"):
+    with pytest.raises(InputError, match="a consensus in layers, which no command takes"):
         read_known(written(tmp_path / "layers.jsonl", line), quorate.read(crowd))
 
 

@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy.special import gammaln, logsumexp
 
-from problems import random_corpus, tagset, valid_paths
+from problems import dense_sequential_prior, random_corpus, tagset, valid_paths
 from quorate.corpus import Corpus
 from quorate.encode import Cells, Encoded, encode, encode_known
 from quorate.infer import vb
@@ -18,11 +18,9 @@ from quorate.infer.annotators import (
     AnnotatorPrior,
     Annotators,
     ClassVector,
-    ConfusionMatrix,
-    Sequential,
     Spammer,
-    sequential_prior,
 )
+from quorate.infer.confusions import ConfusionMatrix, Sequential
 from quorate.infer.engine import Counts, ThreadsEngine
 from quorate.infer.text import Words
 from quorate.infer.truth import Independent, LabelCounts, Markov, Truth, Uniform
@@ -83,7 +81,7 @@ def annotator_evidence(kind: type[Annotators], tags: TagSet, encoded: Encoded, t
             matrix[k, truth[t], i] += 1
         return polya(np.broadcast_to(ALPHA0 + EPSILON0 * np.eye(J), matrix.shape), matrix)
     if kind is Sequential:
-        prior = sequential_prior(AnnotatorPrior(tags, ALPHA0, EPSILON0))
+        prior = dense_sequential_prior(tags, ALPHA0, EPSILON0)
         table = np.zeros((K, *prior.shape))
         for t, k, previous, i in said:
             table[k, previous, truth[t], i] += 1

@@ -48,9 +48,10 @@ def test_structural_zeros_are_left_out() -> None:
 
 @pytest.fixture(params=[False, True], ids=["numpy", "compiled"])
 def fast(request: pytest.FixtureRequest) -> Iterator[bool]:
-    special.use(gamma_kernels.fill_psi, gamma_kernels.fill_gammaln) if request.param else special.use(None, None)
+    compiled = (gamma_kernels.fill_psi, gamma_kernels.fill_gammaln, gamma_kernels.fill_bend)
+    special.use(*compiled) if request.param else special.use(None, None, None)
     yield request.param
-    special.use(gamma_kernels.fill_psi, gamma_kernels.fill_gammaln)
+    special.use(*compiled)
 
 
 @pytest.mark.parametrize("size", [8, 9, 15, 1000])
@@ -70,6 +71,53 @@ def test_psi_and_gammaln_equal_scipys_from_tiny_to_huge(size: int, fast: bool) -
     x = np.append(10.0 ** np.random.default_rng(0).uniform(-6, 9, size), [0.0, 1.4616321449683623, 2.0])
     for ours, theirs in ((special.psi, scipy.special.psi), (special.gammaln, scipy.special.gammaln)):
         np.testing.assert_allclose(ours(x), theirs(x), rtol=2e-14, atol=1e-14)
+
+
+@pytest.mark.parametrize("size", [5, 3_000, 20_001])
+def test_bend_of_gammaln_is_right_to_the_size_of_the_step_however_large_the_number(size: int, fast: bool) -> None:
+    """Against ∫ (t − x)·ψ′(t) dt from x to x + step, in which nothing cancels."""
+    rng = np.random.default_rng(size)
+    x, step = 10.0 ** rng.uniform(-3, 7, size), 10.0 ** rng.uniform(-6, 6, size)
+    nodes, weights = np.polynomial.legendre.leggauss(200)
+    far = np.log1p(step / x)  # in ln t, as ψ′ is steep near 0
+    t = x[:, None] * np.exp(far[:, None] * (nodes + 1) / 2)
+    integral = ((t - x[:, None]) * scipy.special.polygamma(1, t) * t * weights).sum(axis=1) * far / 2
+    error = np.abs(special.gammaln_bend(x, step) - integral)
+    assert np.all(error <= 1e-15 * (step + 20) + 1e-12 * integral)
+
+
+def test_bend_of_gammaln_is_that_of_scipys_where_numbers_are_small(fast: bool) -> None:
+    x, step = np.meshgrid(np.geomspace(1e-6, 50.0, 150), np.geomspace(1e-3, 50.0, 150))
+    far = x + step
+    theirs = scipy.special.gammaln(x) - scipy.special.gammaln(far) + step * scipy.special.psi(far)
+    np.testing.assert_allclose(special.gammaln_bend(x, step), theirs, rtol=1e-12, atol=2e-13)
+    x = far - step  # a posterior below the prior, as in no fit, but in a comparison of two
+    back = scipy.special.gammaln(far) - scipy.special.gammaln(x) - step * scipy.special.psi(x)
+    np.testing.assert_allclose(special.gammaln_bend(far, -step), back, rtol=1e-12, atol=2e-13)
+
+
+def test_nothing_bends_at_a_structural_zero(fast: bool) -> None:
+    x, step = np.zeros(20_000), np.zeros(20_000)
+    step[1] = 2.0
+    bent = special.gammaln_bend(x, step)
+    assert bent[1] == np.inf
+    assert not bent[[0, *range(2, 20_000)]].any()
+
+
+@pytest.mark.parametrize("point", [False, True])
+def test_divergence_keeps_its_digits_under_a_prior_that_drowns_the_data(point: bool) -> None:
+    """Twice the same counts, one a little further: the difference is known, and must not be lost in rounding."""
+    prior = np.full((400, 50), 1e6)
+    counts = np.random.default_rng(0).integers(0, 5, prior.shape).astype(float)
+    more = counts.copy()
+    more[0, 0] += 1e-4
+    step = dirichlet.divergence(prior + more, prior, point=point) - dirichlet.divergence(
+        prior + counts, prior, point=point
+    )
+    a, total = prior[0, 0] + counts[0, 0], (prior + counts)[0].sum()
+    n, n_row = counts[0, 0], counts[0].sum()
+    slope = (n / a - n_row / total) if not point else (-prior[0, 0] / a + prior[0].sum() / total)
+    assert step == pytest.approx(slope * 1e-4, abs=1e-11)
 
 
 def test_exponentials_and_logarithms_of_vectors_equal_numpys() -> None:

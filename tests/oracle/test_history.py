@@ -32,17 +32,18 @@ def test_kl_is_that_of_dirichlets_with_the_counts_in_their_prior() -> None:
     model = BSC("cm", temper=1.0).fit(second)
     tagset = model.tagset_
     encoded = encode(second, tagset)
-    blank = model._model.annotators.restored(
-        {"annotators": np.zeros_like(model._model.annotators.arrays()["annotators"])}
-    )
+    blank = parts_of(model.settings_, tagset, len(encoded.annotators), 0, None).annotators
     cells, counts = past_cells(past, model.settings_.annotator, tagset, encoded.annotators, encoded.cells.n_previous)
     part = WithHistory.around(blank, cells, counts)
     assert part.kl() == pytest.approx(0.0, abs=1e-9)
     rng = np.random.default_rng(0)
     said = rng.gamma(1.0, 2.0, (len(encoded.cells.label), len(tagset.labels)))
     updated = part.updated(encoded.cells, said)
-    prior = blank.prior.alpha0 + blank.prior.epsilon0 * np.eye(len(tagset.labels)) + part.inner.arrays()["annotators"]
-    posterior = prior + blank.updated(encoded.cells, said).arrays()["annotators"]
+    everybody = (len(encoded.annotators), len(tagset.labels), len(tagset.labels))
+    prior = np.tile(blank.prior.alpha0 + blank.prior.epsilon0 * np.eye(everybody[1]), (everybody[0], 1, 1))
+    np.add.at(prior, (cells.annotator, slice(None), cells.label), counts)
+    posterior = prior.copy()
+    np.add.at(posterior, (encoded.cells.annotator, slice(None), encoded.cells.label), said)
     assert updated.kl() == pytest.approx(kl(posterior, prior), rel=1e-9)
 
 

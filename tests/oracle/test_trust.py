@@ -17,10 +17,9 @@ from quorate.infer.annotators import (
     AnnotatorPrior,
     Annotators,
     ClassVector,
-    ConfusionMatrix,
-    Sequential,
     Spammer,
 )
+from quorate.infer.confusions import ConfusionMatrix, Sequential
 from quorate.infer.engine import ThreadsEngine
 from quorate.infer.truth import Markov
 from quorate.people import Profile, Trust

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from dataclasses import replace
 
 import numpy as np
@@ -13,10 +14,13 @@ import quorate
 from problems import random_corpus, tagset
 from quorate import BSC, Corpus, Document, Result
 from quorate.encode import encode
-from quorate.infer.annotators import AnnotatorPrior, ConfusionMatrix
+from quorate.errors import FitError
+from quorate.infer.annotators import AnnotatorPrior
 from quorate.infer.condense import condense
+from quorate.infer.confusions import ConfusionMatrix
 from quorate.infer.engine import Tables, ThreadsEngine
-from quorate.infer.truth import Independent, Markov
+from quorate.infer.text import Words
+from quorate.infer.truth import Independent, LabelCounts, Markov
 from quorate.tags import Scheme
 
 FEW = settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
@@ -71,6 +75,52 @@ def test_no_output_breaks_the_scheme(case: dict) -> None:
     assert all(result.tagset.is_valid(tags) for tags in result.tags)
     for consensus in result:
         assert [span[:3] for span in consensus.spans] == [tuple(s) for s in result.tagset.spans(consensus.tags)]
+
+
+_ANY_STRENGTH = st.sampled_from([1e-6, 0.1, 30.0, 1e5, 5e5, 1e6])
+
+
+@FEW
+@given(problem, *(_ANY_STRENGTH for _ in range(5)))
+def test_no_prior_however_strong_makes_the_bound_seem_to_fall(
+    case: dict, alpha0: float, epsilon0: float, gamma0: float, kappa0: float, habit0: float
+) -> None:
+    """A fall raises: rounding must stay below what is taken for one, however large the numbers that cancel."""
+    corpus = corpus_of(case["seed"], case["scheme"])
+    priors = {"alpha0": alpha0, "epsilon0": epsilon0, "gamma0": gamma0, "kappa0": kappa0, "habit0": habit0}
+    model = fit(case, corpus, tolerance=0.0, max_passes=30, **priors)
+    bounds = np.array(model.trace_.bounds)
+    assert np.all(np.diff(bounds) >= -1e-9 * np.abs(bounds[1:]))
+
+
+@pytest.mark.parametrize("annotator", ["acc", "spam", "cv", "cm", "seq"])
+@pytest.mark.parametrize("priors", [{"gamma0": 5e5}, {"alpha0": 1e5}, {"alpha0": 1e6, "epsilon0": 1e6, "gamma0": 1e6}])
+def test_strong_priors_fit_a_crowd(sample: Corpus, annotator: str, priors: dict[str, float]) -> None:
+    bounds = np.array(BSC(annotator, max_passes=60, tolerance=0.0, **priors).fit(sample).trace_.bounds)
+    assert np.all(np.diff(bounds) >= -1e-9 * np.abs(bounds[1:]))
+
+
+@pytest.mark.parametrize("strength", [1.0, 1e6])
+@pytest.mark.parametrize("part", ["truth", "annotators", "text"])
+def test_a_part_that_is_updated_wrongly_is_found_by_the_falling_bound(
+    sample: Corpus, part: str, strength: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kind = {"truth": Markov, "annotators": ConfusionMatrix, "text": Words}[part]
+    updated, calls = kind.updated, 0
+
+    def wrongly(self: object, *given: object) -> object:
+        nonlocal calls
+        calls += 1
+        *rest, counts = given
+        if calls > 3:
+            few = LabelCounts(*(0.5 * c for c in counts)) if isinstance(counts, LabelCounts) else 0.5 * counts  # type: ignore[operator]
+            return updated(self, *rest, few)
+        return updated(self, *rest, counts)
+
+    monkeypatch.setattr(kind, "updated", wrongly)
+    priors = {"alpha0": strength, "epsilon0": strength, "gamma0": strength, "kappa0": min(strength, 100.0)}
+    with pytest.raises(FitError, match="the bound fell"):
+        BSC("cm", max_passes=40, tolerance=0.0, **priors).fit(sample)
 
 
 def same(one: Result, other: Result, labels: list[int] | None = None) -> None:
@@ -201,6 +251,24 @@ def test_seeds_repeat_and_restarts_differ(sample: Corpus, start: str) -> None:
     assert set(one.trace_.starts).isdisjoint(other.trace_.starts)
 
 
+def test_a_million_restarts_make_no_million_generators(sample: Corpus) -> None:
+    class EnoughError(Exception):
+        pass
+
+    def stop(progress: object) -> None:
+        raise EnoughError
+
+    for seed in (None, 3):
+        model = BSC("acc", text=False, seed=seed, restarts=100_000)
+        tracemalloc.start()
+        try:
+            with pytest.raises(EnoughError):
+                model.fit(sample, progress=stop)
+            assert tracemalloc.get_traced_memory()[1] < 30e6  # 100,000 generators take twice that
+        finally:
+            tracemalloc.stop()
+
+
 def test_folder_of_shards_reads_as_one_file(tmp_path: object, sample: Corpus) -> None:
     from pathlib import Path
 
@@ -272,4 +340,5 @@ def test_distinct_tokens_without_previous_labels_give_the_same_annotators(case: 
     counts = distinct.run(Tables(model.log_lik(cells), no_words), chain)
     np.testing.assert_allclose(counts.log_z, whole.log_z, rtol=1e-9)
     one, other = model.updated(encoded.cells, whole.cells), model.updated(cells, counts.cells)
+    np.testing.assert_array_equal(one.keys, other.keys)
     np.testing.assert_allclose(one.counts, other.counts, rtol=1e-9, atol=1e-12)

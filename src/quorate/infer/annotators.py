@@ -1,4 +1,4 @@
-"""Models of an annotator's mistakes, from one number to a confusion matrix for each previous label.
+"""Models of an annotator's mistakes: what each must offer, and those with a few numbers an annotator.
 
 Each is an immutable part of the loop. It gives every cell (k, ι, i) of a corpus a row of J log-likelihoods of that
 label given each truth, takes rows of expected counts back, and knows its KL. An annotator who was not there in fitting
@@ -8,17 +8,16 @@ label given each truth, takes rows of expected counts back, and knows its KL. An
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import NamedTuple, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from quorate.encode import Cells
-from quorate.infer.dirichlet import View, divergence, expected_log, kl_sparse, log_mean, view_of
-from quorate.tags import Scheme, TagSet
+from quorate.infer.dirichlet import View, divergence, log_mean, view_of
+from quorate.tags import TagSet
 
-__all__ = ["Accuracy", "AnnotatorPrior", "Annotators", "ClassVector", "ConfusionMatrix", "Sequential", "Spammer"]
+__all__ = ["Accuracy", "AnnotatorPrior", "Annotators", "ClassVector", "Spammer", "summed_by"]
 
 Floats = NDArray[np.float64]
 
@@ -76,14 +75,28 @@ class Annotators(Protocol):
     def of(cls, prior: AnnotatorPrior, n_annotators: int) -> Self:
         """The model before any data."""
 
+    @classmethod
+    def size(cls, cells: Cells) -> int:
+        """How many numbers the model keeps of annotators who said this, at most."""
+
     def log_lik(self, cells: Cells, view: View | None = None) -> Floats:
         """``[G, J]`` ln p(label of the cell | truth j), as ``view`` looks at it (``None``: as a pass does)."""
 
     def updated(self, cells: Cells, counts: Floats) -> Self:
         """The same model with the posterior that the counts ``[G, J]`` give."""
 
+    def mixed(self, other: Self, own: float, others: float) -> Self:
+        """With ``own`` times these counts and ``others`` times those of another model of its kind, none below 0."""
+
     def kl(self) -> float:
         """Σ over annotators of KL(posterior ‖ prior)."""
+
+    @property
+    def matrix_shape(self) -> tuple[int, int, int]:
+        """That of :meth:`matrix`."""
+
+    def collapsed(self) -> Annotators:
+        """A model that does not look at the previous label, of the same counts: its matrix is small."""
 
     def matrix(self, annotator: int) -> Floats:
         """``[P, J, J]`` (seq) or ``[1, J, J]``: posterior mean of p(label i | previous ι, truth j) at ``[ι, j, i]``."""
@@ -110,10 +123,16 @@ def _known(cells: Cells, n_annotators: int) -> NDArray[np.int64]:
     return np.minimum(cells.annotator, n_annotators)
 
 
+def _mixed(counts: Floats, others_counts: Floats, own: float, others: float) -> Floats:
+    """A sum of counts; where something was taken out, rounding may leave less than nothing."""
+    return np.maximum(own * counts + others * others_counts, 0.0)
+
+
 def _by_annotator(cells: Cells, values: Floats) -> Floats:
     """Σ of the values ``[G, …]`` of each annotator's cells."""
     out = np.zeros((cells.n_annotators, *values.shape[1:]))
-    np.add.at(out, cells.annotator, values)
+    who, sums = summed_by(cells.annotator, values)
+    out[who] = sums
     return out
 
 
@@ -128,6 +147,11 @@ class Accuracy:
     def of(cls, prior: AnnotatorPrior, n_annotators: int) -> Self:
         """The model before any data."""
         return cls(prior, np.zeros((n_annotators, 2)))
+
+    @classmethod
+    def size(cls, cells: Cells) -> int:
+        """Of every annotator."""
+        return 2 * cells.n_annotators
 
     def log_lik(self, cells: Cells, view: View | None = None) -> Floats:
         """ln π, or ln (1−π)/(J−1)."""
@@ -144,10 +168,23 @@ class Accuracy:
         right = counts[_own_label(cells)]
         return replace(self, counts=_by_annotator(cells, np.stack([right, counts.sum(axis=1) - right], axis=1)))
 
+    def mixed(self, other: Self, own: float, others: float) -> Self:
+        """With counts of both."""
+        return replace(self, counts=_mixed(self.counts, other.counts, own, others))
+
     def kl(self) -> float:
         """Σ of Betas."""
         prior = self.prior.right_wrong_of(len(self.counts))
         return divergence(prior + self.counts, prior, point=self.prior.point)
+
+    @property
+    def matrix_shape(self) -> tuple[int, int, int]:
+        """One for all previous labels."""
+        return _one_matrix(self.prior)
+
+    def collapsed(self) -> Annotators:
+        """It does not look at them."""
+        return self
 
     def matrix(self, annotator: int) -> Floats:
         """π on the diagonal, the rest spread evenly."""
@@ -185,6 +222,11 @@ class Spammer:
         knew = _with_stranger(self.knew)
         return view(self.prior.right_wrong_of(len(knew)) + knew), view(self._habit0 + _with_stranger(self.habits))
 
+    @classmethod
+    def size(cls, cells: Cells) -> int:
+        """Of every annotator."""
+        return (cells.n_labels + 2) * cells.n_annotators
+
     def log_lik(self, cells: Cells, view: View | None = None) -> Floats:
         """ln (π·[i=j] + (1−π)·ξ_i), the hidden bit summed out."""
         knew, habit = self._logs(view)
@@ -206,6 +248,14 @@ class Spammer:
         np.add.at(habits, (cells.annotator, cells.label), guessed)
         return replace(self, knew=_by_annotator(cells, np.stack([known, guessed], axis=1)), habits=habits)
 
+    def mixed(self, other: Self, own: float, others: float) -> Self:
+        """With counts of both, of either kind."""
+        return replace(
+            self,
+            knew=_mixed(self.knew, other.knew, own, others),
+            habits=_mixed(self.habits, other.habits, own, others),
+        )
+
     def kl(self) -> float:
         """Betas and Dirichlets."""
         prior = self.prior.right_wrong_of(len(self.knew))
@@ -213,6 +263,15 @@ class Spammer:
         return divergence(prior + self.knew, prior, point=self.prior.point) + divergence(
             habit0 + self.habits, habit0, point=self.prior.point
         )
+
+    @property
+    def matrix_shape(self) -> tuple[int, int, int]:
+        """One for all previous labels."""
+        return _one_matrix(self.prior)
+
+    def collapsed(self) -> Annotators:
+        """It does not look at them."""
+        return self
 
     def matrix(self, annotator: int) -> Floats:
         """E[π]·[i=j] + E[1−π]·E[ξ_i]."""
@@ -239,6 +298,11 @@ class ClassVector:
         """The model before any data."""
         return cls(prior, np.zeros((n_annotators, len(prior.tagset.labels), 2)))
 
+    @classmethod
+    def size(cls, cells: Cells) -> int:
+        """Of every annotator."""
+        return 2 * cells.n_labels * cells.n_annotators
+
     def log_lik(self, cells: Cells, view: View | None = None) -> Floats:
         """ln π_j, or ln (1−π_j)/(J−1)."""
         counts = _with_stranger(self.counts)
@@ -250,14 +314,29 @@ class ClassVector:
 
     def updated(self, cells: Cells, counts: Floats) -> Self:
         """Right and wrong for each truth."""
-        right = np.zeros_like(counts)
-        right[_own_label(cells)] = counts[_own_label(cells)]
-        return replace(self, counts=_by_annotator(cells, np.stack([right, counts - right], axis=2)))
+        right = np.zeros((cells.n_annotators, cells.n_labels))
+        np.add.at(right, (cells.annotator, cells.label), counts[_own_label(cells)])
+        wrong = counts.copy()
+        wrong[_own_label(cells)] = 0.0
+        return replace(self, counts=np.stack([right, _by_annotator(cells, wrong)], axis=2))
+
+    def mixed(self, other: Self, own: float, others: float) -> Self:
+        """With counts of both."""
+        return replace(self, counts=_mixed(self.counts, other.counts, own, others))
 
     def kl(self) -> float:
         """Σ of Betas."""
         prior = self.prior.right_wrong_of(len(self.counts))[:, None]
         return divergence(prior + self.counts, prior, point=self.prior.point)
+
+    @property
+    def matrix_shape(self) -> tuple[int, int, int]:
+        """One for all previous labels."""
+        return _one_matrix(self.prior)
+
+    def collapsed(self) -> Annotators:
+        """It does not look at them."""
+        return self
 
     def matrix(self, annotator: int) -> Floats:
         """π_j on the diagonal, the rest of each row spread evenly."""
@@ -272,230 +351,20 @@ class ClassVector:
         return replace(self, counts=arrays["annotators"])
 
 
-@dataclass(frozen=True)
-class ConfusionMatrix:
-    """*CM*: p(label i | truth j), a Dirichlet a row. ``counts`` is ``[K, j, i]``."""
-
-    prior: AnnotatorPrior
-    counts: Floats
-
-    @classmethod
-    def of(cls, prior: AnnotatorPrior, n_annotators: int) -> Self:
-        """The model before any data."""
-        J = len(prior.tagset.labels)
-        return cls(prior, np.zeros((n_annotators, J, J)))
-
-    def _prior(self, n: int) -> Floats:
-        """``[n, j, i]`` Concentrations of each of n annotators."""
-        right = np.eye(len(self.prior.tagset.labels))
-        return self.prior.alpha0 + self.prior.epsilon0 * right + self.prior.extra(n)[:, None, None] * right
-
-    def log_lik(self, cells: Cells, view: View | None = None) -> Floats:
-        """The column of the label, over truths."""
-        counts = _with_stranger(self.counts)
-        logs = (view or self.prior.view)(self._prior(len(counts)) + counts)
-        return logs[_known(cells, len(self.counts)), :, cells.label]
-
-    def updated(self, cells: Cells, counts: Floats) -> Self:
-        """Counts by truth and label, whatever the label before."""
-        by_label = np.zeros_like(self.counts)  # [K, i, j]
-        np.add.at(by_label, (cells.annotator, cells.label), counts)
-        return replace(self, counts=by_label.transpose(0, 2, 1))
-
-    def kl(self) -> float:
-        """Σ of the rows' Dirichlets."""
-        prior = self._prior(len(self.counts))
-        return divergence(prior + self.counts, prior, point=self.prior.point)
-
-    def matrix(self, annotator: int) -> Floats:
-        """The rows' means."""
-        counts = _with_stranger(self.counts)
-        return np.exp(log_mean((self._prior(len(counts)) + counts)[annotator]))[None]
-
-    def arrays(self) -> dict[str, Floats]:
-        """The counts."""
-        return {"annotators": self.counts}
-
-    def restored(self, arrays: dict[str, Floats]) -> Self:
-        """With counts from a file."""
-        return replace(self, counts=arrays["annotators"])
+def summed_by(keys: NDArray[np.int64], values: Floats) -> tuple[NDArray[np.int64], Floats]:
+    """The keys that occur, ascending, and the sum of the rows of ``values`` that each has."""
+    if not len(keys):
+        return keys, values
+    if not np.all(keys[1:] >= keys[:-1]):
+        order = np.argsort(keys, kind="stable")
+        keys, values = keys[order], values[order]
+    first = np.flatnonzero(np.r_[True, keys[1:] != keys[:-1]])
+    return keys[first], np.add.reduceat(values, first) if len(first) < len(keys) else values
 
 
-@dataclass(frozen=True)
-class Sequential:
-    """*seq*: p(label i | truth j, own previous label ι), a Dirichlet for each (j, ι).
-
-    It is always a distribution: a point for each of so many rows would be all noise. Only cells that occur are stored:
-    ``counts`` is ``[G, J]`` for the cells ``keys`` (see :class:`Cells`), with a row (k, ι) of cells side by side. The
-    others keep their prior and cancel in the KL.
-    """
-
-    prior: AnnotatorPrior
-    n_annotators: int
-    keys: NDArray[np.int64]
-    counts: Floats
-
-    @classmethod
-    def of(cls, prior: AnnotatorPrior, n_annotators: int) -> Self:
-        """The model before any data."""
-        return cls(prior, n_annotators, np.zeros(0, np.int64), np.zeros((0, len(prior.tagset.labels))))
-
-    @cached_property
-    def _prior(self) -> Floats:
-        """``[P, i, j]``: label before truth, so that a cell's row is contiguous."""
-        return np.ascontiguousarray(sequential_prior(self.prior).transpose(0, 2, 1))
-
-    @cached_property
-    def _row_prior(self) -> Floats:
-        """``[P, j]`` Σ over the labels of a row."""
-        return np.asarray(self._prior.sum(axis=1))
-
-    @cached_property
-    def _bonus(self) -> Floats:
-        """``[P, i, j]`` What one more count of ε0 adds to the prior, which is linear in it."""
-        one = self.prior._replace(alpha0=0.0, epsilon0=1.0)
-        return np.ascontiguousarray(sequential_prior(one).transpose(0, 2, 1))
-
-    def _priors(self, annotator: NDArray[np.int64], previous: NDArray[np.int64], label: NDArray[np.int64]) -> Floats:
-        """``[G, J]`` The prior of cells: everybody's, and what each one's trust adds."""
-        common = self._prior[previous, label]
-        if self.prior.trust is None:
-            return common
-        return np.asarray(common + self._extra(annotator) * self._bonus[previous, label])
-
-    def _row_priors(self, annotator: NDArray[np.int64], previous: NDArray[np.int64]) -> Floats:
-        """``[G, J]`` The same for whole rows."""
-        common = self._row_prior[previous]
-        if self.prior.trust is None:
-            return common
-        return np.asarray(common + self._extra(annotator) * self._bonus.sum(axis=1)[previous])
-
-    def _extra(self, annotator: NDArray[np.int64]) -> Floats:
-        return self.prior.extra(self.n_annotators + 1)[np.minimum(annotator, self.n_annotators), None]
-
-    @cached_property
-    def _cells(self) -> Cells:
-        P, J = len(self._prior), len(self.prior.tagset.labels)
-        row, label = np.divmod(self.keys, J)
-        return Cells(row // P, row % P, label, self.n_annotators, J, P)
-
-    @cached_property
-    def _rows(self) -> NDArray[np.int64]:
-        """Number k·P + ι of every row that occurs, ascending."""
-        return np.unique(self.keys // len(self.prior.tagset.labels))
-
-    @cached_property
-    def _row_of_cell(self) -> NDArray[np.int64]:
-        return np.searchsorted(self._rows, self.keys // len(self.prior.tagset.labels))
-
-    @cached_property
-    def _row_counts(self) -> Floats:
-        """``[rows, J]`` Σ over the labels of a row, by truth."""
-        if not len(self.keys):
-            return np.zeros((0, self.counts.shape[1]))
-        first = np.searchsorted(self._row_of_cell, np.arange(len(self._rows)))
-        return np.add.reduceat(self.counts, first)
-
-    def log_lik(self, cells: Cells, view: View | None = None) -> Floats:
-        """ln p(label | truth, previous label): the cell's count and prior over its row's."""
-        own = np.array_equal(cells.keys, self.keys)
-        if own and view in (None, expected_log):
-            return self._expected
-        return self._viewed(view or expected_log, cells, own=own)
-
-    @cached_property
-    def _expected(self) -> Floats:
-        """``[G, J]`` E ln p of the own cells: the likelihood of a pass, and in its KL."""
-        return self._viewed(expected_log, self._cells, own=True)
-
-    def _viewed(self, view: View, cells: Cells, *, own: bool) -> Floats:
-        """``[G, J]`` The rows of the own cells, or of any others."""
-        out = np.empty((len(cells.label), cells.n_labels))
-        for block in blocks(*out.shape):
-            part = _part(cells, block)
-            if own:
-                counts, row_counts = self.counts[block], self._row_counts[self._row_of_cell[block]]
-            else:
-                counts, row_counts = self._found(part)
-            out[block] = view(
-                self._priors(part.annotator, part.previous, part.label) + counts,
-                self._row_priors(part.annotator, part.previous) + row_counts,
-            )
-        return out
-
-    def _found(self, cells: Cells) -> tuple[Floats, Floats]:
-        """``[G, J]`` Counts of the given cells, and of their rows; a stranger has the crowd's means."""
-        counts = _looked_up(cells.keys, self.keys, self.counts)
-        row_counts = _looked_up(cells.keys // cells.n_labels, self._rows, self._row_counts)
-        stranger = np.flatnonzero(cells.annotator >= self.n_annotators)
-        if len(stranger):
-            mean = self._mean_counts
-            counts[stranger] = mean[cells.previous[stranger], cells.label[stranger]]
-            row_counts[stranger] = mean.sum(axis=1)[cells.previous[stranger]]
-        return counts, row_counts
-
-    @cached_property
-    def _mean_counts(self) -> Floats:
-        """``[P, i, j]`` What the annotators have on average."""
-        total = np.zeros_like(self._prior)
-        np.add.at(total, (self._cells.previous, self._cells.label), self.counts)
-        return total / max(self.n_annotators, 1)
-
-    def updated(self, cells: Cells, counts: Floats) -> Self:
-        """With these counts of cells by truth."""
-        return replace(self, n_annotators=cells.n_annotators, keys=cells.keys, counts=counts)
-
-    def kl(self) -> float:
-        """Σ over the rows that occur."""
-        nothing = np.zeros(0)
-        J = len(self.prior.tagset.labels)
-        total = 0.0
-        for block in blocks(len(self._rows), J):
-            row_prior = self._row_priors(*np.divmod(self._rows[block], len(self._prior)))
-            total += kl_sparse(nothing, nothing, nothing, row_prior + self._row_counts[block], row_prior)
-        for block in blocks(len(self.keys), J):
-            cells = _part(self._cells, block)
-            prior = self._priors(cells.annotator, cells.previous, cells.label)
-            total += kl_sparse(prior + self.counts[block], prior, self._expected[block], nothing, nothing)
-        return total
-
-    def matrix(self, annotator: int) -> Floats:
-        """The rows' means, for every previous label."""
-        P, J = len(self._prior), len(self.prior.tagset.labels)
-        previous, label = np.divmod(np.arange(P * J), J)
-        cells = Cells(np.full(P * J, annotator), previous, label, self.n_annotators, J, P)
-        return np.exp(self.log_lik(cells, log_mean)).reshape(P, J, J).transpose(0, 2, 1)
-
-    def arrays(self) -> dict[str, Floats]:
-        """Keys and counts."""
-        return {"annotator_cells": self.keys.astype(np.float64), "annotators": self.counts}
-
-    def restored(self, arrays: dict[str, Floats]) -> Self:
-        """With counts from a file."""
-        return replace(self, keys=arrays["annotator_cells"].astype(np.int64), counts=arrays["annotators"])
-
-
-_BLOCK = 1 << 18
-
-
-def blocks(n_rows: int, width: int) -> list[slice]:
-    """Rows in blocks, so that what is computed on the way takes little memory beside the counts themselves."""
-    size = max(1, _BLOCK // width)
-    return [slice(first, first + size) for first in range(0, n_rows, size)]
-
-
-def _part(cells: Cells, block: slice) -> Cells:
-    return cells._replace(annotator=cells.annotator[block], previous=cells.previous[block], label=cells.label[block])
-
-
-def _looked_up(wanted: NDArray[np.int64], keys: NDArray[np.int64], values: Floats) -> Floats:
-    """Rows of ``values`` for the wanted keys (``keys`` ascend), zeros where there is none."""
-    out = np.zeros((len(wanted), values.shape[1]))
-    if len(keys):
-        place = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
-        found = keys[place] == wanted
-        out[found] = values[place[found]]
-    return out
+def _one_matrix(prior: AnnotatorPrior) -> tuple[int, int, int]:
+    J = len(prior.tagset.labels)
+    return 1, J, J
 
 
 def _matrix_from_rows(model: Annotators, annotator: int) -> Floats:
@@ -503,40 +372,3 @@ def _matrix_from_rows(model: Annotators, annotator: int) -> Floats:
     J = len(model.prior.tagset.labels)
     cells = Cells(np.full(J, annotator), np.zeros(J, np.int64), np.arange(J), annotator + 1, J, J)
     return np.exp(model.log_lik(cells, log_mean)).T[None]
-
-
-def sequential_prior(prior: AnnotatorPrior) -> Floats:
-    """``[ι, j, i]`` Concentration of label i when the truth is j and the annotator's own previous label ι.
-
-    >>> tagset = TagSet.of_types(Scheme.BIO, ["X"])
-    >>> sequential_prior(AnnotatorPrior(tagset, 1, 10, moved=True))[0]
-    array([[11.,  2.,  0.],
-           [ 1., 12.,  0.],
-           [ 1., 12.,  0.]])
-    """
-    tagset = prior.tagset
-    J = len(tagset.labels)
-    P = J + (tagset.outside is None)
-    table = np.broadcast_to(prior.alpha0 + prior.epsilon0 * np.eye(J), (P, J, J)).copy()
-    if not prior.forbid or tagset.outside is None:
-        return table
-    for before in range(J):
-        for label in np.flatnonzero(~tagset.allowed[before]):
-            if prior.moved:
-                table[before, :, _stands_for(tagset, before, int(label))] += table[before, :, label]
-            table[before, :, label] = 0.0
-    return table
-
-
-def _stands_for(tagset: TagSet, before: int, label: int) -> int:
-    """The allowed label that comes nearest to a forbidden one after ``before``.
-
-    Outside a span, a continuation stands for an opening (``I-x`` for ``B-x``; in BIOES ``E-x`` for ``S-x``). Inside a
-    span of type y the span goes on (``I-x`` stands for ``I-y``); in BIOES what ends or is outside stands for ``E-y``.
-    """
-    prefix, kind = tagset.parts[label]
-    before_prefix, before_kind = tagset.parts[before]
-    if before_prefix in ("B", "I"):
-        goes_on = tagset.scheme is Scheme.BIO or prefix in ("B", "I")
-        return tagset.index[f"I-{before_kind}" if goes_on else f"E-{before_kind}"]
-    return tagset.index[f"B-{kind}" if prefix == "I" else f"S-{kind}"]

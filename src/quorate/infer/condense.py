@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.encode import Cells, Encoded
+from quorate.encode import Encoded
 
 __all__ = ["Condensed", "condense"]
 
@@ -35,8 +35,10 @@ def condense(encoded: Encoded, known: NDArray[np.int32] | None, *, by_previous: 
 
     cells, event_cell = encoded.cells, encoded.event_cell
     if not by_previous:
-        cells, merged = _without_previous(cells)
-        event_cell = merged[event_cell]
+        alike, merged = cells.without_previous()
+        cells = alike._replace(n_previous=cells.n_previous)
+        if merged is not None:
+            event_cell = merged.astype(np.int32)[event_cell]
     none_known = np.zeros(0, np.int32)
     first, times = distinct_tokens(encoded.event_start, event_cell, none_known if known is None else known)
     lengths = np.diff(encoded.event_start)[first]
@@ -51,10 +53,3 @@ def condense(encoded: Encoded, known: NDArray[np.int32] | None, *, by_previous: 
         cells=cells,
     )
     return Condensed(distinct, None if known is None else known[first], times.astype(np.float64))
-
-
-def _without_previous(cells: Cells) -> tuple[Cells, NDArray[np.int32]]:
-    """The cells with the previous label left out, each once, and which of them each cell becomes."""
-    keys, merged = np.unique(cells.annotator * cells.n_labels + cells.label, return_inverse=True)
-    annotator, label = np.divmod(keys, cells.n_labels)
-    return cells._replace(annotator=annotator, previous=np.zeros_like(label), label=label), merged.astype(np.int32)

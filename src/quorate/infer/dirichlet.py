@@ -7,9 +7,9 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.infer.special import gammaln, psi
+from quorate.infer.special import gammaln, gammaln_bend, psi
 
-__all__ = ["View", "divergence", "expected_log", "kl", "kl_sparse", "log_mean", "view_of"]
+__all__ = ["View", "divergence", "expected_log", "kl", "kl_sparse", "log_mean", "point_sparse", "view_of"]
 
 Floats = NDArray[np.float64]
 View = Callable[..., Floats]
@@ -56,10 +56,18 @@ def divergence(posterior: Floats, prior: Floats, *, point: bool) -> float:
     if not point:
         return kl(posterior, prior)
     a, p = np.broadcast_arrays(posterior, prior)
-    live = p > 0
-    rows = gammaln((p + live).sum(axis=-1))
-    cells = p[live] * log_mean(a)[live] - gammaln(p[live] + 1)
-    return -float(rows.sum() + cells.sum())
+    live, counts = p > 0, a - p
+    at_prior = gammaln((p + live).sum(axis=-1)).sum() + (p[live] * log_mean(p)[live]).sum() - gammaln(p[live] + 1).sum()
+    return point_sparse(p[live], counts[live], p.sum(axis=-1), counts.sum(axis=-1)) - float(at_prior)
+
+
+def point_sparse(prior: Floats, counts: Floats, row_prior: Floats, row_counts: Floats) -> float:
+    """By how much −ln p(θ̂) is above that of the prior's own mean, from cells and rows as :func:`kl_sparse` has them.
+
+    Not by p·ln θ̂: under a large prior that is nearly the same number every time.
+    """
+    cells, rows = prior * np.log1p(counts / prior), row_prior * np.log1p(row_counts / row_prior)
+    return float(rows.sum() - cells.sum())
 
 
 def kl(posterior: Floats, prior: Floats) -> float:
@@ -69,17 +77,17 @@ def kl(posterior: Floats, prior: Floats) -> float:
     0.0
     """
     a, p = np.broadcast_arrays(posterior, prior)
-    live = a > 0
-    return kl_sparse(a[live], p[live], expected_log(a)[live], a.sum(axis=-1), p.sum(axis=-1))
+    live, counts = a > 0, a - p
+    return kl_sparse(p[live], counts[live], p.sum(axis=-1), counts.sum(axis=-1))
 
 
-def kl_sparse(cells: Floats, prior_cells: Floats, expected: Floats, totals: Floats, prior_totals: Floats) -> float:
-    """The same from the cells that differ from their prior (with their E ln π) and the totals of whole rows.
+def kl_sparse(prior: Floats, counts: Floats, row_prior: Floats, row_counts: Floats) -> float:
+    """The same from the cells that differ from their prior, by ``counts``, and the totals of whole rows.
+
+    A sum of how far ln Γ bends: every term is as small as the counts are beside the prior, and none cancels another.
 
     >>> a, p = np.array([2.0, 1.0]), np.array([1.0, 1.0])
-    >>> bool(np.isclose(kl_sparse(a[:1], p[:1], expected_log(a)[:1], a.sum(), p.sum()), kl(a, p)))
+    >>> bool(np.isclose(kl_sparse(p[:1], (a - p)[:1], p.sum(), (a - p).sum()), kl(a, p)))
     True
     """
-    rows = gammaln(totals) - gammaln(prior_totals)
-    changed = gammaln(prior_cells) - gammaln(cells) + (cells - prior_cells) * expected
-    return float(rows.sum() + changed.sum())
+    return float(gammaln_bend(prior, counts).sum() - gammaln_bend(row_prior, row_counts).sum())

@@ -82,7 +82,10 @@ class Decoded(NamedTuple):
 
 
 class Engine(Protocol):
-    """One corpus, ready for passes over it. ``rounding`` is the share of a bound by which it may fall unnoticed."""
+    """One corpus, ready for passes over it.
+
+    ``rounding`` is the share of a bound's terms by which it may fall unnoticed.
+    """
 
     rounding: float
 
@@ -129,7 +132,7 @@ class ThreadsEngine:
         load_numba()
         from quorate.infer import chain, gamma_kernels, layout, output, single, special
 
-        special.use(gamma_kernels.fill_psi, gamma_kernels.fill_gammaln)
+        special.use(gamma_kernels.fill_psi, gamma_kernels.fill_gammaln, gamma_kernels.fill_bend)
 
         self._kernels, self._layout, self._output, self._single = chain, layout, output, single
         self._encoded, self._known, self._times, self._text = encoded, known, times, text

@@ -56,8 +56,7 @@ class Words:
         V, J = self.counts.shape
         if self.point:
             return divergence((self.kappa0 + self.counts).T, np.full((J, V), self.kappa0), point=True)
-        prior = np.array(self.kappa0)
-        return kl_sparse(self.kappa0 + self.counts, prior, self._expected, self._totals, np.full(J, self.kappa0 * V))
+        return kl_sparse(np.array(self.kappa0), self.counts, np.array(self.kappa0 * V), self.counts.sum(axis=0))
 
     def arrays(self) -> dict[str, Floats]:
         """The counts."""

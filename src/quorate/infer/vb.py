@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import NamedTuple, Self
@@ -154,10 +154,9 @@ def fit(
     ``tolerance`` is the relative gain of the bound below which the loop stops.
     """
     began = time.perf_counter()
-    children = np.random.default_rng(seed).spawn(restarts) if seed is not None else _unseeded(restarts)
     best: tuple[Model, list[float], StopReason] | None = None
     finals: list[float] = []
-    for number, rng in enumerate(children):
+    for number, rng in enumerate(_generators(seed, restarts)):
 
         def report(passes: int, bound: float, number: int = number) -> None:
             if progress is not None:
@@ -174,8 +173,11 @@ def fit(
     return Fit(best[0], Trace(tuple(best[1]), best[2], tuple(finals), time.perf_counter() - began))
 
 
-def _unseeded(restarts: int) -> list[np.random.Generator | None]:
-    return [None, *np.random.default_rng(0).spawn(restarts - 1)]
+def _generators(seed: int | None, restarts: int) -> Iterator[np.random.Generator | None]:
+    """One for every start, made when its turn comes; ``None``: the start is exact."""
+    parent = np.random.default_rng(seed or 0)
+    for number in range(restarts):
+        yield None if seed is None and number == 0 else parent.spawn(1)[0]
 
 
 def more_passes(engine: Engine, model: Model, cells: Cells, passes: int, *, tolerance: float = 0.0) -> Fit:
@@ -211,8 +213,10 @@ def _loop(
     bounds: list[float] = []
     while True:
         counts = engine.run(model.tables(cells), model.truth.chain())
-        bound = counts.log_z - model.kl()
-        if not np.isfinite(bound) or (bounds and bound < bounds[-1] - engine.rounding * abs(bound)):
+        kl = model.kl()
+        bound = counts.log_z - kl
+        rounding = engine.rounding * (abs(counts.log_z) + abs(kl))  # of points (EM) the two may cancel
+        if not np.isfinite(bound) or (bounds and bound < bounds[-1] - rounding):
             before = f"{bounds[-1]:.6f}" if bounds else "nothing"
             raise FitError(
                 f"the bound fell from {before} to {bound:.6f} in pass {len(bounds) + 1} "

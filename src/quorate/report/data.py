@@ -22,6 +22,7 @@ from quorate.report.people import HABITS, Person, blind_types, people
 from quorate.report.promises import certificate_of, choice_of, guard_of, reasons_of
 from quorate.score import measure_agreement
 from quorate.settings import Settings
+from quorate.summaries import AnnotatorSummary
 from quorate.tags import Scheme
 
 __all__ = ["collect"]
@@ -31,7 +32,7 @@ Progress = Callable[[int, int, str], None]
 
 _MOST_MATRIX = 10_000  # cells of one annotator: beyond, the matrices are averaged over the previous label
 _MOST_CELLS = 400_000  # cells of all annotators whose matrices are in the page
-_MOST_GROUPED = 30_000_000
+_MOST_GROUPED = 30_000_000  # numbers in matrices that are looked at together
 _MOST_PAIRS = 200
 _BINS = 20
 _SHARES = ("missed", "false_positive", *HABITS)
@@ -177,7 +178,7 @@ def _grouped(result: Result, n: int | None) -> Groups | None:
     annotators = result.annotators
     if not len(annotators) or set(annotators.names) != set(result.corpus.annotators):
         return None
-    if len(annotators) * annotators[0].matrix.size > _MOST_GROUPED:
+    if len(annotators) * math.prod(annotators.matrix_shape) > _MOST_GROUPED:
         return None
     return group_annotators(annotators, n)
 
@@ -185,18 +186,18 @@ def _grouped(result: Result, n: int | None) -> Groups | None:
 def _matrices(result: Result, crowd: Sequence[Person], grouped: Groups | None) -> dict[str, Any]:
     """Posterior mean matrices in thousandths: of the groups, and of the annotators who gave most labels."""
     J = len(result.labels)
-    one = result.annotators[0].matrix if len(result.annotators) else np.zeros((1, J, J))
-    whole = one.size <= _MOST_MATRIX
-    cells = (one.shape[0] if whole else 1) * J * J
+    P = result.annotators.matrix_shape[0]
+    whole = P * J * J <= _MOST_MATRIX
+    cells = (P if whole else 1) * J * J
     met = [k for k, person in enumerate(crowd) if person.informativeness is not None]
-    most = sorted(met, key=lambda k: -crowd[k].labels)[: max(_MOST_CELLS // cells, 1)]
+    most = sorted(met, key=lambda k: -crowd[k].labels)[: _MOST_CELLS // cells]
     previous: list[str] = []
-    if whole and one.shape[0] > 1:
-        previous = [*result.labels, *(["start"] if one.shape[0] > J else [])]
+    if whole and P > 1:
+        previous = [*result.labels, *(["start"] if P > J else [])]
     found: dict[str, Any] = {
         "previous": previous,
         "averaged": not whole,
-        "of": {str(k): _thousandths(result.annotators[crowd[k].name].matrix, whole) for k in sorted(most)},
+        "of": {str(k): _thousandths(_matrix(result.annotators[crowd[k].name]), whole) for k in sorted(most)},
     }
     if grouped is not None:
         members = [np.flatnonzero(grouped.member == group).tolist() for group in range(len(grouped.matrices))]
@@ -212,6 +213,10 @@ def _matrices(result: Result, crowd: Sequence[Person], grouped: Groups | None) -
         ]
         found["silhouettes"] = sorted(grouped.silhouettes.items())
     return found
+
+
+def _matrix(one: AnnotatorSummary) -> Floats:
+    return one.matrix if math.prod(one.matrix_shape) <= _MOST_GROUPED else one.collapsed_matrix
 
 
 def _thousandths(matrix: Floats, whole: bool) -> list[int]:
@@ -286,7 +291,9 @@ def _span_labels(result: Result, crowd: Sequence[Person]) -> list[dict[str, Any]
 
 def _plain_labels(result: Result, crowd: Sequence[Person]) -> list[dict[str, Any]]:
     J = len(result.labels)
-    confusion = sum((person.confusion for person in crowd), np.zeros((J, J)))
+    confusion = np.zeros((J, J))
+    for person in crowd:
+        confusion[:, person.given] += person.truths.T
     tags = np.array([result.tagset.index[tag] for tags in result.tags for tag in tags], np.int64)
     sure = np.concatenate([one.token_confidence for one in result]) if len(tags) else np.zeros(0)
     rows = []

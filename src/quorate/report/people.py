@@ -79,9 +79,9 @@ class Person:
 
     ``low`` and ``high`` bound the accuracy (95%, documents as the units; ``None`` with fewer than two). ``by_type``
     has, for each type, how many spans the consensus has where they looked, how many of those they marked with any
-    overlap, and how many they marked as another type, by that type. ``confusion[j, i]`` is the expected number of
-    labels i on truth j. ``precision`` is how often they are right where they speak, ``coverage`` how much of what there
-    is to say they say: of spans, or of tokens in the plain scheme.
+    overlap, and how many they marked as another type, by that type. ``given [G]`` are the labels that they gave, and
+    ``truths [G, J]`` the expected number of each on every truth. ``precision`` is how often they are right where they
+    speak, ``coverage`` how much of what there is to say they say: of spans, or of tokens in the plain scheme.
     """
 
     name: str
@@ -93,7 +93,8 @@ class Person:
     informativeness: float | None
     shares: Shares
     by_type: ByType
-    confusion: Floats
+    given: NDArray[np.int64]
+    truths: Floats
     precision: float | None
     coverage: float | None
     kind: str
@@ -158,7 +159,7 @@ def people(result: Result) -> list[Person]:
                 told,
                 of_spans,
                 kinds,
-                events.confusion[k],
+                *events.truths(k),
                 precision,
                 coverage,
                 _kind(labels, told, typical, of_spans, kinds, precision, coverage, marks_spans=marks_spans),
@@ -186,10 +187,16 @@ class _Events:
         self._doubt = np.bincount(place, right * (1 - right), minlength=len(pair))
         self.labels = np.bincount(who, weight, minlength=K)
         self.documents = np.bincount(self._who, minlength=K)
-        by_label = np.zeros((K * J, J))
+        pair, place = np.unique(who * J + label, return_inverse=True)
+        self._speaker, self._label = np.divmod(pair, J)
+        self._truths = np.zeros((len(pair), J))
         for j in range(J):
-            by_label[:, j] = np.bincount(who * J + label, posterior[token, j] * weight, minlength=K * J)
-        self.confusion = by_label.reshape(K, J, J).transpose(0, 2, 1)
+            self._truths[:, j] = np.bincount(place, posterior[token, j] * weight, minlength=len(pair))
+
+    def truths(self, k: int) -> tuple[NDArray[np.int64], Floats]:
+        """The labels that an annotator gave ``[G]``, and the expected truths of each ``[G, J]``."""
+        mine = slice(*np.searchsorted(self._speaker, [k, k + 1]))
+        return self._label[mine], self._truths[mine]
 
     def accuracy(self, k: int) -> tuple[float | None, float | None, float | None]:
         """The share of right labels, and its interval: documents differ, and the truth is not certain."""

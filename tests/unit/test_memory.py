@@ -1,0 +1,153 @@
+"""Memory: what a fit needs is known before it is taken, and what does not fit is left out or refused by its size."""
+
+from __future__ import annotations
+
+import tracemalloc
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from quorate import BSC, Corpus, Document, asking, memory, models
+from quorate.api import estimator
+from quorate.encode import Encoded, encode
+from quorate.errors import SettingsError
+from quorate.models import bytes_needed
+from quorate.report.data import collect
+from quorate.rivals import one_worker_a_document
+from quorate.settings import AnnotatorModel, Settings
+
+
+def encoded(corpus: Corpus) -> Encoded:
+    return encode(corpus, corpus.tagset())
+
+
+def many_labels(n_labels: int, n_annotators: int, n_documents: int, length: int = 10) -> Corpus:
+    """Plain labels that are as often one as another."""
+    rng = np.random.default_rng(0)
+    documents = []
+    for d in range(n_documents):
+        truth = rng.integers(n_labels, size=length)
+        annotations = {}
+        for k in rng.choice(n_annotators, size=3, replace=False):
+            said = np.where(rng.random(length) < 0.8, truth, rng.integers(n_labels, size=length))
+            annotations[f"a{k}"] = tuple(f"L{label}" for label in said)
+        documents.append(Document(str(d), tuple(f"w{w}" for w in rng.integers(50, size=length)), annotations))
+    return Corpus(documents)
+
+
+def only(monkeypatch: pytest.MonkeyPatch, free: int | None) -> None:
+    """As if so many bytes were free."""
+    for module in (memory, models):
+        monkeypatch.setattr(module, "free_memory", lambda: free)
+
+
+def test_free_memory_is_that_of_the_machine_within_the_limit_of_its_container(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(memory, "_MEMINFO", tmp_path / "meminfo")
+    monkeypatch.setattr(memory, "_CONTAINER", tmp_path)
+    (tmp_path / "meminfo").write_text("MemTotal: 9000 kB\nMemAvailable:    8000 kB\n")
+    assert memory.free_memory() == 8000 * 1024
+    (tmp_path / "memory.max").write_text("max\n")
+    (tmp_path / "memory.stat").write_text("anon 1000\nfile 50000\n")
+    assert memory.free_memory() == 8000 * 1024
+    (tmp_path / "memory.max").write_text("51000\n")
+    assert memory.free_memory() == 50_000
+    (tmp_path / "meminfo").unlink()
+    (tmp_path / "memory.max").unlink()
+    assert (memory.free_memory() or 1) > 0  # what the system says of itself, or nothing
+
+
+@pytest.mark.parametrize("annotator", ["acc", "spam", "cv", "cm", "seq"])
+def test_a_model_that_cannot_fit_is_refused_with_its_size(
+    annotator: str, sample: Corpus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    only(monkeypatch, 1000)
+    with pytest.raises(SettingsError, match=rf"annotator model '{annotator}' .* would need [\d.]+ GB of memory"):
+        BSC(annotator).fit(sample)
+    only(monkeypatch, None)  # where it cannot be known, everything is tried
+    assert BSC(annotator, max_passes=1).fit(sample).trace_.passes == 1
+
+
+def test_auto_leaves_out_what_cannot_fit_and_says_so(sample: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert not estimator("auto").fit(sample).choice_.left_out
+    needed = {kind: bytes_needed(Settings(annotator=kind), encoded(sample)) for kind in AnnotatorModel}
+    assert needed[AnnotatorModel.CV] < needed[AnnotatorModel.SEQ]
+    monkeypatch.setattr(models, "free_memory", lambda: needed[AnnotatorModel.CV])
+    model = estimator("auto").fit(sample)
+    assert model.settings_.annotator in (AnnotatorModel.CV, AnnotatorModel.SPAM)
+    assert {trial.settings.annotator for trial in model.choice_.trials} == {AnnotatorModel.CV, AnnotatorModel.SPAM}
+    said = [reason for reason in model.meta_["why"] if "left out" in reason]
+    assert [reason.split()[:2] for reason in said] == [["note:", "cm"], ["note:", "seq"]]
+    assert all("would need" in reason and "GB" in reason for reason in said)
+    few = Corpus(sample.documents[:3])  # too little to compare anything
+    little = bytes_needed(Settings(annotator=AnnotatorModel.CV), encoded(few))
+    monkeypatch.setattr(models, "free_memory", lambda: little)
+    assert estimator("auto").fit(few).settings_.annotator is AnnotatorModel.CV
+    only(monkeypatch, 1000)
+    with pytest.raises(SettingsError, match="would need"):
+        estimator("auto").fit(sample)
+
+
+@pytest.mark.parametrize("annotator", ["spam", "cv", "cm", "seq"])
+@pytest.mark.parametrize(("n_labels", "n_annotators"), [(300, 5), (40, 3_000)])
+def test_what_a_fit_is_said_to_need_is_about_what_it_takes(annotator: str, n_labels: int, n_annotators: int) -> None:
+    corpus = many_labels(n_labels, n_annotators, 200 if n_labels == 300 else 1500)
+    BSC(annotator, max_passes=1).fit(Corpus(corpus.documents[:5]))  # what is loaded once does not count
+    tracemalloc.start()
+    try:
+        arrays = encoded(corpus)
+        before = tracemalloc.get_traced_memory()[0]
+        BSC(annotator, max_passes=3).fit(corpus)
+        taken = tracemalloc.get_traced_memory()[1] - before
+    finally:
+        tracemalloc.stop()
+    said = bytes_needed(Settings(annotator=AnnotatorModel(annotator)), arrays, posteriors=True)
+    assert 0.6 * taken < said < 2.5 * taken
+
+
+def test_many_annotators_take_memory_by_what_they_said() -> None:
+    """A table of every annotator, truth and label would take 1.1 GB."""
+    rng = np.random.default_rng(0)
+    labels = [f"L{label}" for label in range(41)]
+    documents = [
+        Document(str(d), ("w",) * 2, {f"a{3 * d + k}": tuple(rng.choice(labels, 2)) for k in range(3)})
+        for d in range(27_000)
+    ]
+    corpus = Corpus(documents)
+    gold = np.zeros(54_000, np.int32)
+    arrays = encoded(corpus)
+    tracemalloc.start()
+    try:
+        BSC("cm", max_passes=2).fit(corpus)
+        one_worker_a_document(encoded(Corpus(documents[:200])), gold[:400], best=True)
+        assert tracemalloc.get_traced_memory()[1] < 5 * 8 * 41 * len(arrays.cells.label) + 100e6
+    finally:
+        tracemalloc.stop()
+
+
+def test_many_labels_are_fitted_reported_and_asked_about_in_little_memory() -> None:
+    """A table of label after label on every truth would take 1.0 GB of each annotator."""
+    corpus = many_labels(500, 4, 60, 12)
+    tracemalloc.start()
+    try:
+        model = BSC("seq", max_passes=2).fit(corpus)
+        page = collect(model, model.result_, title="many", documents=5)
+        told = asking.matrices_of(model._model.annotators, range(4))
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    J = len(model.tagset_.labels)
+    assert J > 400
+    assert peak < 8 * J**3 / 4
+    assert told.shape == (4, 1, J, J)
+    np.testing.assert_allclose(told.sum(axis=-1), 1.0, rtol=1e-9)
+    assert [len(matrix) for matrix in page["matrices"]["of"].values()] == [J * J]
+
+
+def test_a_matrix_that_cannot_fit_is_refused(sample: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = BSC("seq", max_passes=1).fit(sample)
+    only(monkeypatch, 1000)
+    with pytest.raises(SettingsError, match="matrices of 9 labels, for 1 annotators would need"):
+        _ = model.annotators_[0].matrix
