@@ -45,6 +45,8 @@ _LESS_TRUST = 0.6
 _TRUST_BESIDE_TAGGER, _LESS_TRUST_BESIDE_TAGGER = 0.7, 0.5  # it learns the crowd's mistakes, and repeats them
 _CHECKS = (4, 8, 16)  # passes after which a candidate is judged
 _FINALISTS = 2
+_FEW_DRAWS = 2  # enough to tell which candidates are out of the question
+_FITS_AT_ONCE = 2  # about what the models of all finalists take, beside the fit that runs
 _MUCH_HIDDEN = 0.3  # share of what was said, from which on another model must be clearly better
 _CLEARLY = 2.5  # standard errors
 _ENOUGH_SPANS = 50  # hidden spans below which nothing can be told
@@ -63,8 +65,8 @@ class Choice(NamedTuple):
 
     ``group [K]`` numbers the annotators: those who say the same share a number, and count as one (:mod:`alike`).
     ``vote`` is the score of a plain vote against the same hidden annotators; ``gain`` how much better the chosen model
-    is, with its standard ``error``. Without enough to compare, all are ``None``. ``left_out`` says of models that were
-    not tried why not.
+    is, with its standard ``error``. Without enough to compare, all are ``None``. ``trials`` are the finalists', best
+    first, then the others', ``left_out`` says of models that were not tried why not.
     """
 
     settings: Settings
@@ -141,16 +143,26 @@ class _Bench(NamedTuple):
         )
 
 
-def _decoded(benches: Sequence[_Bench], models: Sequence[vb.Model], sharpness: float = 1.0) -> list[Decoded]:
+def _decoded(
+    benches: Sequence[_Bench], models: Sequence[vb.Model], sharpness: float = 1.0, *, posteriors: bool = True
+) -> list[Decoded]:
     """The consensus of each draw's model where someone was hidden."""
     return [
-        vb.decode(bench.judges, model, bench.hidden.sample.cells, sharpness=sharpness)
+        vb.decode(bench.judges, model, bench.hidden.sample.cells, sharpness=sharpness, posteriors=posteriors)
         for bench, model in zip(benches, models, strict=True)
     ]
 
 
 class _Run:
-    """A candidate being fitted on what was not hidden, once for each draw."""
+    """A candidate being fitted on what was not hidden, once for each draw.
+
+    ``agreement`` is the best judgement so far, ``best_passes`` after how many passes that was, and ``best_models`` what
+    was judged, draw by draw.
+    """
+
+    agreement: Agreement
+    best_passes: int
+    best_models: list[vb.Model]
 
     def __init__(self, settings: Settings, benches: Sequence[_Bench], trust: Trust) -> None:
         self.settings, self._benches = settings, benches
@@ -159,26 +171,25 @@ class _Run:
             blank = model_of(settings, hidden.rest.tagset, hidden.rest, trust)
             self.models.append(vb.started(engine, blank, hidden.rest.cells, settings.start))
         self.passes = 0
-        self.judged: list[tuple[Agreement, int, list[vb.Model]]] = []
+        self.trials: list[Trial] = []
 
     def go_on(self, until: int) -> None:
-        """Run until so many passes, and be judged."""
+        """Run until so many passes, and be judged; fewer passes win a tie."""
         more = until - self.passes
         self.models = [
             vb.more_passes(bench.fits, model, bench.hidden.rest.cells, more).model
             for bench, model in zip(self._benches, self.models, strict=True)
         ]
         self.passes = until
-        decoded = [
-            vb.decode(bench.judges, model, bench.hidden.rest.cells, posteriors=False)
-            for bench, model in zip(self._benches, self.models, strict=True)
-        ]
-        self.judged.append((agreement_over([bench.hidden for bench in self._benches], decoded), until, self.models))
+        decoded = _decoded(self._benches, self.models, posteriors=False)
+        agreement = agreement_over([bench.hidden for bench in self._benches], decoded)
+        if not self.trials or agreement.f1 > self.agreement.f1:
+            self.agreement, self.best_passes, self.best_models = agreement, until, self.models
+        self.trials.append(Trial(self.settings, until, agreement.f1))
 
-    @property
-    def best(self) -> tuple[Agreement, int, list[vb.Model]]:
-        """The best judgement so far; fewer passes win a tie."""
-        return max(self.judged, key=lambda one: (one[0].f1, -one[1]))
+    def forget_models(self) -> None:
+        """Keep only how it was judged: models are large."""
+        self.models = self.best_models = []
 
 
 def choose(
@@ -204,7 +215,7 @@ def choose(
         usual = replace(usual, temper=_TRUST_BESIDE_TAGGER)
     less_trust = _LESS_TRUST_BESIDE_TAGGER if tagger else _LESS_TRUST
     open_models = _MODELS if "annotator" in free else (usual.annotator,)
-    models, left_out = those_that_fit(open_models, usual, prepared.encoded)
+    models, left_out = those_that_fit(open_models, usual, prepared.encoded, at_once=_FITS_AT_ONCE)
     usual = replace(usual, annotator=usual.annotator if usual.annotator in models else models[0])
     names = prepared.encoded.annotators
     group, trust = groups_alike(prepared.encoded), trust_of(names, prepared.corpus.profiles)
@@ -219,43 +230,38 @@ def choose(
     much_hidden = hidden[0].share >= _MUCH_HIDDEN
     n_done = 0
 
-    def advanced(run: _Run, until: int) -> _Run:
+    def judged(run: _Run, *passes: int) -> _Run:
         nonlocal n_done
-        run.go_on(until)
-        n_done += 1
-        if progress is not None:
-            name = run.settings.annotator.value
-            note = f"choosing: {name}, {run.passes} passes, {100 * run.best[0].f1:.1f}"
-            progress(n_done, max(n_done, len(candidates) + 3 * _FINALISTS), note)
+        for until in passes:
+            run.go_on(until)
+            n_done += 1
+            if progress is not None:
+                note = f"choosing: {run.settings.annotator.value}, {until} passes, {100 * run.agreement.f1:.1f}"
+                progress(n_done, max(n_done, len(candidates) + (1 + len(checks)) * _FINALISTS), note)
         return run
 
-    some_benches = benches[:2]  # enough to tell which are out of the question
-    tried = [advanced(_Run(candidate, some_benches, trust), checks[0]) for candidate in candidates]
-    runs = _finalists(tried, usual, much_hidden=much_hidden)
-    if len(benches) > len(some_benches):
-        runs = [advanced(_Run(run.settings, benches, trust), checks[0]) for run in runs]
-    for run in list(runs):
-        if "temper" in free and run.settings.temper > less_trust:
-            milder = advanced(_Run(replace(run.settings, temper=less_trust), benches, trust), checks[0])
-            if milder.best[0].f1 > run.best[0].f1:
-                runs.append(milder)
-            else:
-                tried.append(milder)
-    for run in runs:
-        for until in checks[1:]:
-            advanced(run, until)
+    tried = []
+    for candidate in candidates:
+        tried.append(judged(_Run(candidate, benches[:_FEW_DRAWS], trust), checks[0]))
+        tried[-1].forget_models()
+    runs = []
+    for finalist in _finalists(tried, usual, much_hidden=much_hidden):
+        runs.append(judged(_Run(finalist.settings, benches, trust), *checks))
+        if "temper" in free and finalist.settings.temper > less_trust:
+            milder = judged(_Run(replace(finalist.settings, temper=less_trust), benches, trust), checks[0])
+            if milder.agreement.f1 > runs[-1].trials[0].f1:
+                runs.append(judged(milder, *checks[1:]))
     winner = _usual_within_chance(runs, usual, much_hidden=much_hidden)
-    agreement, passes, fitted = winner.best
     vote = agreement_over(hidden, [majority(one.sample, threads=threads).decoded for one in hidden])
-    gain, error = agreement.gain_over(vote)
-    judged = [*runs, *(run for run in tried if run not in runs)]
-    trials = tuple(Trial(run.settings, after, one.f1) for run in judged for one, after, _ in run.judged)
+    gain, error = winner.agreement.gain_over(vote)
+    among = {run.settings for run in runs}
+    others = [run for run in tried if run.settings not in among]  # judged by fewer draws, so not side by side
     return Choice(
-        replace(winner.settings, max_passes=passes),
-        _calibrated(benches, fitted),
+        replace(winner.settings, max_passes=winner.best_passes),
+        _calibrated(benches, winner.best_models),
         names,
         group,
-        tuple(sorted(trials, key=lambda trial: -trial.f1)),
+        (*_best_first(runs), *_best_first(others)),
         vote.f1,
         gain,
         error,
@@ -263,9 +269,13 @@ def choose(
     )
 
 
+def _best_first(runs: Sequence[_Run]) -> list[Trial]:
+    return sorted((trial for run in runs for trial in run.trials), key=lambda trial: -trial.f1)
+
+
 def _finalists(runs: Sequence[_Run], usual: Settings, *, much_hidden: bool) -> list[_Run]:
     """The best runs, and the one that would be chosen if it ended here."""
-    best = sorted(runs, key=lambda run: -run.best[0].f1)[:_FINALISTS]
+    best = sorted(runs, key=lambda run: -run.agreement.f1)[:_FINALISTS]
     safest = _usual_within_chance(runs, usual, much_hidden=much_hidden)
     return best if safest in best else [*best, safest]
 
@@ -275,21 +285,21 @@ def _usual_within_chance(runs: Sequence[_Run], usual_settings: Settings, *, much
 
     Where much was hidden, a run of the usual model counts as the best unless another is clearly better.
     """
-    best = max(runs, key=lambda run: run.best[0].f1)
+    best = max(runs, key=lambda run: run.agreement.f1)
     usual = [run for run in runs if run.settings.annotator is _USUAL["annotator"]]
     if much_hidden and usual and best not in usual:
-        best_usual = max(usual, key=lambda run: run.best[0].f1)
-        gain, error = best.best[0].gain_over(best_usual.best[0])
+        best_usual = max(usual, key=lambda run: run.agreement.f1)
+        gain, error = best.agreement.gain_over(best_usual.agreement)
         if gain <= _CLEARLY * error:
             best = best_usual
 
     def strangeness(run: _Run) -> tuple[int, float]:
         chosen = run.settings
         unusual = (chosen.epsilon0 != _USUAL["epsilon0"]) + (chosen.temper != usual_settings.temper)
-        return unusual, -run.best[0].f1
+        return unusual, -run.agreement.f1
 
     def within_chance(run: _Run) -> bool:
-        gain, error = best.best[0].gain_over(run.best[0])
+        gain, error = best.agreement.gain_over(run.agreement)
         return run.settings.annotator is best.settings.annotator and gain <= error
 
     return min((run for run in runs if run is best or within_chance(run)), key=strangeness)

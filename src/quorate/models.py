@@ -146,15 +146,16 @@ def _name_of(model: AnnotatorModel, encoded: Encoded) -> str:
 
 
 def those_that_fit(
-    models: Sequence[AnnotatorModel], settings: Settings, encoded: Encoded
+    models: Sequence[AnnotatorModel], settings: Settings, encoded: Encoded, *, at_once: int = 1
 ) -> tuple[tuple[AnnotatorModel, ...], tuple[str, ...]]:
-    """The annotator models for which there is enough memory, and what to say of the others.
+    """The annotator models for which there is enough memory, ``at_once`` times, and what to say of the others.
 
     :class:`SettingsError` if there is not enough for any.
     """
     free = free_memory()
     needed = {
-        model: bytes_needed(replace(settings, annotator=model, inference=Inference.VB), encoded) for model in models
+        model: at_once * bytes_needed(replace(settings, annotator=model, inference=Inference.VB), encoded)
+        for model in models
     }
     fit = tuple(model for model in models if free is None or needed[model] <= free)
     if free is None or len(fit) == len(models):

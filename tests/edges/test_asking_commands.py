@@ -230,7 +230,7 @@ def test_a_simulation_that_is_ended_leaves_no_process_behind(
     start: Start, run: Run, crowd: str, sign: signal.Signals
 ) -> None:
     # Runs of many batches, so that the processes are in the middle of one.
-    many = ("--repeats", "100", "--initial", "20", "--batch", "1", "--methods", "bsc-cm", "--jobs", "2")
+    many = ("--repeats", "100", "--initial", "20", "--batch", "5", "--methods", "bsc-cm", "--jobs", "2")
     command = [sys.executable, "-m", "quorate", "simulate-active", crowd, *many, "--results", "runs.jsonl"]
     process = start(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     until = time.monotonic() + 120
