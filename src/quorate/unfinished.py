@@ -51,11 +51,14 @@ def _held(target: Path, folder: bool) -> tuple[Path, int]:
     prefix, make = _prefix(target), _make_folder if folder else _make_file
     while True:
         path = make(prefix, target.parent)
-        lock = _opened(path)
+        try:
+            lock = _opened(path)
+        except FileNotFoundError:  # another run swept it away before it was open
+            continue
         _lock(lock, wait=True)
         if _is_at(lock, path):
             return path, lock
-        os.close(lock)  # another run swept it away before it was held
+        os.close(lock)  # or before it was held
 
 
 def _make_file(prefix: str, place: Path) -> Path:
