@@ -147,3 +147,20 @@ def test_a_run_that_another_sweeps_as_it_begins_begins_again(
     WRITERS[kind](tmp_path / "out")
     assert len(swept) == 1
     assert os.listdir(tmp_path) == ["out"]
+
+
+@pytest.mark.parametrize("kind", WRITERS)
+def test_where_there_are_no_locks_nothing_is_kept_open_or_removed(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on Windows, where a folder cannot be opened, nor what is open be renamed."""
+
+    def refused(path: object, *_: object) -> int:
+        raise PermissionError(f"{path} cannot be opened")
+
+    left = tmp_path / f"{unfinished._prefix(tmp_path / 'out')}abcdefgh.part"
+    left.write_text("perhaps of a run that goes on")
+    monkeypatch.setattr(unfinished, "_LOCKS", False)
+    monkeypatch.setattr(unfinished, "_opened", refused)
+    WRITERS[kind](tmp_path / "out")
+    assert sorted(os.listdir(tmp_path)) == [left.name, "out"]
