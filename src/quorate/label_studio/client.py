@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import IO, Any
 
 from quorate.errors import ServerError, SettingsError
-from quorate.limits import shown, size_named
+from quorate.limits import size_in_words, size_named
 
 __all__ = ["Client", "FaultError", "NoAnswerError"]
 
@@ -173,7 +173,7 @@ class Client:
     def _check_size(self, size: int, path: str) -> None:
         if size > self._most:
             raise ServerError(
-                f"{self.url}{_bare(path)}: an answer of more than {shown(self._most)} "
+                f"{self.url}{_bare(path)}: an answer of more than {size_in_words(self._most)} "
                 "(if that is right, raise --max-size)"
             )
 
