@@ -350,7 +350,7 @@ def _steps_of_people(data: Data) -> Iterator[str]:
         if who:
             yield f"Show {listed(who, 4)} an example: {_LESSONS[kind]}"
     for kind, lesson in (("misses many", "miss many spans"), ("marks too much", "mark much that nobody else sees")):
-        who = [row["name"] for row in rows if row["kind"] == kind]
+        who = [row["name"] for row in rows if row["kind"] == kind and not row["blind"]]  # a type may be called "many"
         if who:
             yield f"Go through the guidelines with {listed(who, 4)}, who {lesson if len(who) > 1 else _alone(lesson)}."
     blind = [row for row in rows if row["kind"].startswith("misses ") and row["blind"]]
