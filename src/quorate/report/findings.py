@@ -26,10 +26,9 @@ _VERBS = {"start": "starts", "end": "ends", "split": "splits", "give": "gives", 
 _LEAST_SHARE = 0.10
 _LEAST_SPANS = 10
 _LEAST_MIXED = 0.03
-_GOOD, _POOR = (
-    0.9,
-    0.5,
-)  # F1 (or accuracy) against gold: below the first look at the errors, below the second do not use
+# F1 (or accuracy) against gold: below the first look at the errors, below the second do not use.
+_GOOD = 0.9
+_POOR = 0.5
 _MUCH_BETTER = 0.02
 _POOR_ALPHA = 0.4
 _HABITS_SHOWN = 5
