@@ -15,7 +15,7 @@ from quorate.decode import ConsensusSpan, Result
 from quorate.samples import SAMPLE_CROWD
 from quorate.summaries import AnnotatorSummary
 from quorate.tags import Span, find_spans
-from quorate.terminal import shown
+from quorate.terminal import escaped
 
 __all__ = ["annotator_table", "show"]
 
@@ -31,7 +31,7 @@ def annotator_table(rows: Iterable[AnnotatorSummary], made_as: Mapping[str, str]
     for row in rows:
         accuracy = f"{row.accuracy:.3f}" if row.labels > 0 else "–"
         kind = [made_as[row.name]] if made_as else []
-        table.add_row(Text(shown(row.name)), *kind, f"{row.labels:,.0f}", accuracy, f"{row.informativeness:.3f}")
+        table.add_row(Text(escaped(row.name)), *kind, f"{row.labels:,.0f}", accuracy, f"{row.informativeness:.3f}")
     return table
 
 
@@ -65,7 +65,7 @@ def show(corpus: Corpus, console: Console, *, written: str | None = None) -> Non
     if written is None:
         console.print("\nTo try it on a file: quorate demo --write crowd.jsonl")
     else:
-        name = shown(written)
+        name = escaped(written)
         console.print(
             f"\nThe sample crowd is in {name}. Next:\n  quorate aggregate {name} -o consensus.jsonl", markup=False
         )

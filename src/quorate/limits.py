@@ -10,7 +10,7 @@ import re
 
 from quorate.errors import SettingsError
 
-__all__ = ["MAX_SIZE", "shown", "size_named", "too_much", "unpacks_to_too_much"]
+__all__ = ["MAX_SIZE", "size_in_words", "size_named", "too_much", "unpacks_to_too_much"]
 
 MAX_SIZE = 1 << 30
 _UNPACKED = 100  # times its size is what annotations pack to at best; a bomb reaches ten times that
@@ -42,16 +42,16 @@ def unpacks_to_too_much(unpacked: int, packed: int, most: int) -> bool:
 
 def too_much(most: int) -> str:
     """What to say of it."""
-    return f"unpacks to more than {shown(most)}, and to over {_UNPACKED} times its size"
+    return f"unpacks to more than {size_in_words(most)}, and to over {_UNPACKED} times its size"
 
 
-def shown(size: int) -> str:
-    """A number of bytes as people write it.
+def size_in_words(size: int) -> str:
+    """A number of bytes as people write it, in the units of :func:`size_named`.
 
-    >>> shown(1 << 30), shown(1500)
-    ('1 GB', '1,500 bytes')
+    >>> size_in_words(1 << 30), size_in_words(3_720_000_000), size_in_words(500)
+    ('1 GB', '3.5 GB', '500 bytes')
     """
     for unit in "TGMK":
-        if size % _UNITS[unit] == 0:
-            return f"{size // _UNITS[unit]:,} {unit}B"
+        if size >= _UNITS[unit]:
+            return f"{f'{size / _UNITS[unit]:,.1f}'.removesuffix('.0')} {unit}B"
     return f"{size:,} bytes"

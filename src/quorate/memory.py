@@ -6,8 +6,9 @@ import os
 from pathlib import Path
 
 from quorate.errors import SettingsError
+from quorate.limits import size_in_words
 
-__all__ = ["check_room", "free_memory", "gigabytes", "too_large"]
+__all__ = ["check_room", "free_memory", "too_large"]
 
 _MEMINFO = Path("/proc/meminfo")
 _CONTAINER = Path("/sys/fs/cgroup")
@@ -36,19 +37,12 @@ def check_room(needed: int, what: str, instead: str) -> None:
 def too_large(needed: int, free: int, what: str, instead: str) -> SettingsError:
     """The error for something that needs more bytes than are free.
 
-    >>> str(too_large(10**12, 10**9, "a matrix of everything", "look at less"))
-    'a matrix of everything would need 1,000.0 GB of memory, and 1.0 GB are free (look at less)'
+    >>> str(too_large(1 << 40, 1 << 30, "a matrix of everything", "look at less"))
+    'a matrix of everything would need 1 TB of memory, and 1 GB are free (look at less)'
     """
-    return SettingsError(f"{what} would need {gigabytes(needed)} of memory, and {gigabytes(free)} are free ({instead})")
-
-
-def gigabytes(size: int) -> str:
-    """A size for people.
-
-    >>> gigabytes(3_720_000_000)
-    '3.7 GB'
-    """
-    return f"{size / 1e9:,.1f} GB"
+    return SettingsError(
+        f"{what} would need {size_in_words(needed)} of memory, and {size_in_words(free)} are free ({instead})"
+    )
 
 
 def _free_in_machine() -> int | None:

@@ -21,7 +21,8 @@ from quorate.infer.annotators import (
 from quorate.infer.confusions import ConfusionMatrix, Sequential
 from quorate.infer.text import Words
 from quorate.infer.truth import Independent, Markov, Truth, Uniform
-from quorate.memory import check_room, free_memory, gigabytes, too_large
+from quorate.limits import size_in_words
+from quorate.memory import check_room, free_memory, too_large
 from quorate.modelfile import check_arrays
 from quorate.people import Trust
 from quorate.settings import AnnotatorModel, Inference, Settings, TruthModel, Zeros
@@ -163,9 +164,9 @@ def those_that_fit(
     if not fit:
         least = min(models, key=lambda model: needed[model])
         raise too_large(needed[least], free, _name_of(least, encoded), _SMALLER)
-    room = f"and {gigabytes(free)} are free"
+    room = f"and {size_in_words(free)} are free"
     return fit, tuple(
-        f"{model.value} was left out: it would need {gigabytes(needed[model])} of memory, {room}"
+        f"{model.value} was left out: it would need {size_in_words(needed[model])} of memory, {room}"
         for model in models
         if model not in fit
     )

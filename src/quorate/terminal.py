@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["shown"]
+__all__ = ["escaped"]
 
 # Control characters, what ends a line, what turns the direction of writing around, and halves of characters, which
 # cannot be written at all.
 _UNSHOWN = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
-def shown(text: str) -> str:
+def escaped(text: str) -> str:
     r"""The text in one line, with its control characters escaped as Python escapes them.
 
-    >>> shown("ann\nquorate: all is well"), shown("\x1b[2J"), shown("Zoë 👋")
+    >>> escaped("ann\nquorate: all is well"), escaped("\x1b[2J"), escaped("Zoë 👋")
     ('ann\\nquorate: all is well', '\\x1b[2J', 'Zoë 👋')
     """
     return _UNSHOWN.sub(lambda found: found[0].encode("unicode_escape").decode(), text)

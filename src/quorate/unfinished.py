@@ -2,7 +2,8 @@
 
 While one is written its process holds a lock on it. The lock goes when the process goes, however it ends, and belongs
 to no number that another process may get: so what nobody holds is litter of a run that was killed, and the next run to
-the same place removes it. What other machines left on a shared disk stays, as their locks may not be seen here.
+the same place removes it. What other machines left on a shared disk stays, as their locks may not be seen here; on
+Windows, which has no such locks, everything stays.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ if sys.platform != "win32":
 __all__ = ["beside"]
 
 _SUFFIX = ".part"
+_LOCKS = sys.platform != "win32"  # which opens no folder, and renames nothing that is open
 
 
 @contextmanager
@@ -37,35 +39,41 @@ def beside(target: Path, *, folder: bool = False) -> Iterator[Path]:
     ...     os.listdir(place)
     ['out.txt']
     """
-    _sweep(target)
-    path, lock = _held(target, folder)
+    if _LOCKS:
+        _sweep(target)
+        path, lock = _held(target, folder)
+    else:
+        path, lock = _made(target, folder), None
     try:
         yield path
     finally:
         _remove(path)
-        os.close(lock)
+        if lock is not None:
+            os.close(lock)
 
 
 def _held(target: Path, folder: bool) -> tuple[Path, int]:
     """A new file or folder, and the descriptor that holds it."""
-    prefix, make = _prefix(target), _make_folder if folder else _make_file
     while True:
-        path = make(prefix, target.parent)
-        lock = _opened(path)
+        path = _made(target, folder)
+        try:
+            lock = _opened(path)
+        except FileNotFoundError:  # another run swept it away before it was open
+            continue
         _lock(lock, wait=True)
         if _is_at(lock, path):
             return path, lock
-        os.close(lock)  # another run swept it away before it was held
+        os.close(lock)  # or before it was held
 
 
-def _make_file(prefix: str, place: Path) -> Path:
+def _made(target: Path, folder: bool) -> Path:
+    """A new file or folder beside a place."""
+    prefix, place = _prefix(target), target.parent
+    if folder:
+        return Path(tempfile.mkdtemp(_SUFFIX, prefix, place))
     descriptor, name = tempfile.mkstemp(_SUFFIX, prefix, place)
     os.close(descriptor)
     return Path(name)
-
-
-def _make_folder(prefix: str, place: Path) -> Path:
-    return Path(tempfile.mkdtemp(_SUFFIX, prefix, place))
 
 
 def _prefix(target: Path) -> str:
@@ -94,14 +102,11 @@ def _remove_if_free(path: Path) -> None:
 
 def _opened(path: Path) -> int:
     """A descriptor to hold a file or a folder by; not of what a link points to."""
-    flags = getattr(os, "O_NOFOLLOW", 0)
-    return os.open(path, flags | (os.O_RDONLY if path.is_dir() else os.O_RDWR))
+    return os.open(path, os.O_NOFOLLOW | (os.O_RDONLY if path.is_dir() else os.O_RDWR))
 
 
 def _lock(descriptor: int, *, wait: bool) -> bool:
     """Whether this process holds it now; never where a disk has no locks, so that nothing is removed there."""
-    if sys.platform == "win32":
-        return False
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
     except OSError:

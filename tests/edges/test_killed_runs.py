@@ -6,13 +6,16 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import quorate
+from quorate import unfinished
 from quorate.files import folder_written_whole, written_whole
 from quorate.stored import store
 
@@ -118,3 +121,46 @@ def test_an_error_while_writing_leaves_the_old_file_alone(tmp_path: Path) -> Non
 
     fail(half_a_file)
     assert (tmp_path / "out").read_bytes() == b"whole"
+
+
+@pytest.mark.parametrize("kind", WRITERS)
+def test_a_run_that_another_sweeps_as_it_begins_begins_again(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    swept: list[str] = []
+
+    def swept_at_once(make: Callable[..., Any]) -> Callable[..., Any]:
+        """What makes a file or folder, which the first time is gone before it can be held."""
+
+        def made(*given: Any) -> Any:
+            new = make(*given)
+            if not swept:
+                swept.extend(os.listdir(tmp_path))
+                unfinished._sweep(tmp_path / "out")
+                assert not os.listdir(tmp_path)
+            return new
+
+        return made
+
+    monkeypatch.setattr(tempfile, "mkstemp", swept_at_once(tempfile.mkstemp))
+    monkeypatch.setattr(tempfile, "mkdtemp", swept_at_once(tempfile.mkdtemp))
+    WRITERS[kind](tmp_path / "out")
+    assert len(swept) == 1
+    assert os.listdir(tmp_path) == ["out"]
+
+
+@pytest.mark.parametrize("kind", WRITERS)
+def test_where_there_are_no_locks_nothing_is_kept_open_or_removed(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on Windows, where a folder cannot be opened, nor what is open be renamed."""
+
+    def refused(path: object, *_: object) -> int:
+        raise PermissionError(f"{path} cannot be opened")
+
+    left = tmp_path / f"{unfinished._prefix(tmp_path / 'out')}abcdefgh.part"
+    left.write_text("perhaps of a run that goes on")
+    monkeypatch.setattr(unfinished, "_LOCKS", False)
+    monkeypatch.setattr(unfinished, "_opened", refused)
+    WRITERS[kind](tmp_path / "out")
+    assert sorted(os.listdir(tmp_path)) == [left.name, "out"]

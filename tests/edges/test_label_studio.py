@@ -642,6 +642,33 @@ def test_watching_goes_on_through_a_restart_of_the_server(start: Start, tmp_path
     assert process.returncode == 130
 
 
+@pytest.mark.parametrize("key", ["secret-key", "a.b.c"])
+def test_watching_goes_on_through_a_page_in_place_of_an_answer(key: str, start: Start, tmp_path: Path) -> None:
+    """A proxy shows its own page, as if all were well, while the server behind it starts."""
+    environment = os.environ | {"LABEL_STUDIO_API_KEY": key}
+    world, log, pages = World(), tmp_path / "log", [b"<html>Starting up", b" ", b"<html>Starting up"]
+
+    def answer(method: str, path: str, body: Any) -> tuple[int, Any]:
+        if pages:
+            return 200, pages.pop()
+        return (200, {"access": "bought"}) if path == "/api/token/refresh" else world.answer(method, path, body)
+
+    with Pretence(answer) as server, log.open("wb") as stream:
+        command = [sys.executable, "-m", "quorate", "label-studio", "sync", "--url", server.url, "--project", "1"]
+        process = start([*command, "--watch", "0.2"], env=environment, stderr=stream)
+        deadline = time.monotonic() + 120
+        while "the server answers again" not in log.read_text() and process.poll() is None:
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        process.send_signal(2)
+        process.wait(60)
+    lines = log.read_text().splitlines()
+    assert process.returncode == 130
+    assert [line.rpartition("; ")[2] for line in lines[:3]] == [f"trying again in {wait} s" for wait in (0.2, 0.4, 0.8)]
+    assert all("not JSON (is it a Label Studio server?)" in line for line in lines[:3])
+    assert "2 predictions created" in lines[3]
+
+
 def test_watching_ends_where_the_key_is_refused(start: Start) -> None:
     world = World({("GET", "export"): [200, 401]})
     with Pretence(world.answer) as server:

@@ -12,7 +12,7 @@ from tests.edges.running import Run
 
 import quorate
 from quorate import Corpus, Document, InputError, formats
-from quorate.terminal import shown
+from quorate.terminal import escaped
 
 FORGED = "quorate: nothing odd was found"
 EVIL = f"\x1b[2J\x1b]0;title\x07\r\n{FORGED}\n[/bold]\x9b1m\u202e"
@@ -98,12 +98,12 @@ def test_no_file_name_writes_to_the_terminal(run: Run) -> None:
     code, _, err = run("check", f"no{EVIL}.jsonl")
     assert code == 2
     assert err.count("\n") == 1
-    assert shown(f"no{EVIL}.jsonl") in err
+    assert escaped(f"no{EVIL}.jsonl") in err
     safe(err)
 
 
 def test_halves_of_characters_can_be_shown() -> None:
-    assert shown("\udcff").encode() == b"\\udcff"
+    assert escaped("\udcff").encode() == b"\\udcff"
 
 
 # Spreadsheets -------------------------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from quorate import BSC, Corpus, Document, asking, memory, models
 from quorate.api import estimator
 from quorate.encode import Encoded, encode
 from quorate.errors import SettingsError
+from quorate.limits import size_in_words, size_named
 from quorate.models import bytes_needed
 from quorate.report.data import collect
 from quorate.rivals import one_worker_a_document
@@ -34,6 +35,14 @@ def many_labels(n_labels: int, n_annotators: int, n_documents: int, length: int 
             annotations[f"a{k}"] = tuple(f"L{label}" for label in said)
         documents.append(Document(str(d), tuple(f"w{w}" for w in rng.integers(50, size=length)), annotations))
     return Corpus(documents)
+
+
+@pytest.mark.parametrize("given", ["1,000 bytes", "64 KB", "1.5 MB", "2 GB", "3 TB"])
+def test_sizes_are_said_in_the_units_in_which_they_are_given(given: str) -> None:
+    number, unit = given.replace(",", "").removesuffix("bytes").split(" ")
+    size = int(float(number) * size_named(f"1{unit}"))
+    assert size_in_words(size) == given
+    assert f"would need {given} of memory, and {given} are free" in str(memory.too_large(size, size, "it", "no"))
 
 
 def only(monkeypatch: pytest.MonkeyPatch, free: int | None) -> None:
@@ -64,7 +73,8 @@ def test_a_model_that_cannot_fit_is_refused_with_its_size(
     annotator: str, sample: Corpus, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     only(monkeypatch, 1000)
-    with pytest.raises(SettingsError, match=rf"annotator model '{annotator}' .* would need [\d.]+ GB of memory"):
+    said = rf"annotator model '{annotator}' .* would need [\d.,]+ [KM]B of memory, and 1,000 bytes are free"
+    with pytest.raises(SettingsError, match=said):
         BSC(annotator).fit(sample)
     only(monkeypatch, None)  # where it cannot be known, everything is tried
     assert BSC(annotator, max_passes=1).fit(sample).trace_.passes == 1
@@ -80,7 +90,8 @@ def test_auto_leaves_out_what_cannot_fit_and_says_so(sample: Corpus, monkeypatch
     assert {trial.settings.annotator for trial in model.choice_.trials} == {AnnotatorModel.CV, AnnotatorModel.SPAM}
     said = [reason for reason in model.meta_["why"] if "left out" in reason]
     assert [reason.split()[:2] for reason in said] == [["note:", "cm"], ["note:", "seq"]]
-    assert all("would need" in reason and "GB" in reason for reason in said)
+    free = size_in_words(needed[AnnotatorModel.CV])
+    assert all(f" of memory, and {free} are free" in reason for reason in said)
     few = Corpus(sample.documents[:3])  # too little to compare anything
     little = bytes_needed(Settings(annotator=AnnotatorModel.CV), encoded(few))
     monkeypatch.setattr(models, "free_memory", lambda: 2 * little)

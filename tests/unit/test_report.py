@@ -398,6 +398,7 @@ GOOD = {
         ),
         ({"annotators": {"rows": [{"name": "ann", "kind": "misses many", "blind": []}]}}, "ann, who misses many spans"),
         ({"annotators": {"rows": [{"name": "ann", "kind": "misses A", "blind": ["A"]}]}}, "Ask ann about A"),
+        ({"annotators": {"rows": [{"name": "ann", "kind": "misses many", "blind": ["many"]}]}}, "Ask ann about many"),
     ],
 )
 def test_advice_reads_every_finding(found: dict[str, Any], step: str) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from quorate.terminal import shown
+from quorate.terminal import escaped
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -160,19 +160,19 @@ def reads(command: Callable[..., None]) -> Callable[..., None]:
 def say(lines: Iterable[str]) -> None:
     """Lines on standard error, whatever the names in them hold."""
     for line in lines:
-        print(f"quorate: {shown(line)}", file=sys.stderr)
+        print(f"quorate: {escaped(line)}", file=sys.stderr)
 
 
 def tell(line: str) -> None:
     """A line on standard output, whatever the names in it hold."""
-    print(shown(line))
+    print(escaped(line))
 
 
 def cell(text: str) -> Text:
     """A name or a label in a table, as it stands: neither control characters nor rich's markup have their way."""
     from rich.text import Text
 
-    return Text(shown(text))
+    return Text(escaped(text))
 
 
 def say_notes(corpus: Corpus) -> None:

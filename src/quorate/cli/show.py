@@ -12,6 +12,7 @@ from quorate.cli.combine import check_outputs, make_report, settings_from_file
 from quorate.cli.common import Inputs, Quiet, Reading, Threads, app, fit_progress, reads, say, say_notes
 from quorate.cli.known import KnownLabels, KnownOption
 from quorate.errors import SettingsError
+from quorate.limits import size_in_words
 
 plot = typer.Typer(no_args_is_help=True, help="Draw figures for papers, as PDF, PNG or SVG.")
 app.add_typer(plot, name="plot")
@@ -87,8 +88,7 @@ def report(
     if not quiet:
         say_notes(corpus)
     if not quiet and output != "-":
-        size = Path(output).stat().st_size / 1e6
-        say([f"{output} ({size:.1f} MB): open it in a browser"])
+        say([f"{output} ({size_in_words(Path(output).stat().st_size)}): open it in a browser"])
 
 
 def _how_many(documents: str) -> int | None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import quorate
 from quorate.cli.common import cell, console, tell
 from quorate.errors import SettingsError
-from quorate.terminal import shown
+from quorate.terminal import escaped
 
 if TYPE_CHECKING:
     from quorate.comparison import Comparison, Scores
@@ -152,5 +152,7 @@ def print_table(columns: list[str], rows: list[list[str]], *, markdown: bool) ->
     for number, name in enumerate(columns):
         table.add_column(name, justify="left" if number == 0 else "right", no_wrap=number == 0)
     for row in rows:
-        table.add_row(*(Text(shown(value.strip("*")), style="bold" if value.startswith("**") else "") for value in row))
+        table.add_row(
+            *(Text(escaped(value.strip("*")), style="bold" if value.startswith("**") else "") for value in row)
+        )
     console().print(table)

@@ -11,7 +11,7 @@ import msgspec
 from quorate.corpus import Source
 from quorate.errors import InputError
 from quorate.formats.opened import most_of
-from quorate.limits import shown
+from quorate.limits import size_in_words
 
 __all__ = ["Decoder", "array_items", "decoded", "first_keys", "lines", "records"]
 
@@ -86,7 +86,7 @@ def array_items(stream: IO[bytes], name: str, record: str) -> Iterator[tuple[Sou
                     number += 1
                     consumed = scanned
         if len(buffer) - consumed > most:
-            broken(f"a {record} of more than {shown(most)} (if that is right, raise --max-size)")
+            broken(f"a {record} of more than {size_in_words(most)} (if that is right, raise --max-size)")
     if depth:
         broken("the file ends in the middle (export or copy it again)")
     rest = buffer[consumed:].removeprefix(_BYTE_ORDER_MARK).strip()

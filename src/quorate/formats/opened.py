@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 from quorate.errors import InputError
-from quorate.limits import MAX_SIZE, shown, too_much, unpacks_to_too_much
+from quorate.limits import MAX_SIZE, size_in_words, too_much, unpacks_to_too_much
 
 __all__ = ["Content", "Input", "check_unpacked", "files_of", "length_of", "most_of", "opened", "stem", "text_lines"]
 
@@ -56,7 +56,8 @@ def _limited(readline: Callable[[int], Line], name: str, most: int) -> Iterator[
         number += 1
         if len(line) > most:
             raise InputError(
-                f"a line of more than {shown(most)} (if that is right, raise --max-size)", where=f"{name}:{number}"
+                f"a line of more than {size_in_words(most)} (if that is right, raise --max-size)",
+                where=f"{name}:{number}",
             )
         yield line
 

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import IO, Any
 
 from quorate.errors import ServerError, SettingsError
-from quorate.limits import shown, size_named
+from quorate.limits import size_in_words, size_named
 
 __all__ = ["Client", "FaultError", "NoAnswerError"]
 
@@ -20,6 +20,7 @@ _AGAIN = (408, 425, 429, 500, 502, 503, 504)
 _LONGEST_WAIT = 30.0
 _CHUNK = 1 << 20
 _MASK = "***"
+_REFRESH = "/api/token/refresh"
 _LONGEST_TOKEN = 100_000
 
 
@@ -28,7 +29,7 @@ class FaultError(Exception):
 
 
 class NoAnswerError(ServerError):
-    """A server that has not answered as often as it was asked; it may be there again later."""
+    """A server that has not answered as often as it was asked, or not in JSON; it may be there again later."""
 
 
 class _SameHost(urllib.request.HTTPRedirectHandler):
@@ -160,15 +161,19 @@ class Client:
             raise
         except (http.client.HTTPException, OSError) as error:
             raise self._fault(error) from None
+        return self._parsed(body, path) if body.strip() or method == "GET" else None
+
+    def _parsed(self, body: bytes, path: str) -> Any:
+        """The JSON of an answer; a proxy may show a page of its own, as if all were well, while the server starts."""
         try:
-            return json.loads(body) if body.strip() else None
+            return json.loads(body)
         except (ValueError, RecursionError):
-            raise ServerError(f"{self.url}{_bare(path)}: not JSON (is it a Label Studio server?)") from None
+            raise NoAnswerError(f"{self.url}{_bare(path)}: not JSON (is it a Label Studio server?)") from None
 
     def _check_size(self, size: int, path: str) -> None:
         if size > self._most:
             raise ServerError(
-                f"{self.url}{_bare(path)}: an answer of more than {shown(self._most)} "
+                f"{self.url}{_bare(path)}: an answer of more than {size_in_words(self._most)} "
                 "(if that is right, raise --max-size)"
             )
 
@@ -200,15 +205,15 @@ class Client:
             return f"Token {self._key}"
         data = json.dumps({"refresh": self._key}).encode()
         headers = {"Content-Type": "application/json"}
-        request = urllib.request.Request(f"{self.url}/api/token/refresh", data, headers, method="POST")
+        request = urllib.request.Request(self.url + _REFRESH, data, headers, method="POST")
         try:
             with self._opener.open(request, timeout=self._timeout) as response:
-                return f"Bearer {json.loads(response.read(_LONGEST_TOKEN))['access']}"
+                return f"Bearer {self._parsed(response.read(_LONGEST_TOKEN), _REFRESH)['access']}"
         except urllib.error.HTTPError as error:
-            raise self._refused(error, "/api/token/refresh") from None
+            raise self._refused(error, _REFRESH) from None
         except (urllib.error.URLError, http.client.HTTPException, OSError) as error:
             raise self._fault(error) from None
-        except (ValueError, KeyError, TypeError, RecursionError):
+        except (KeyError, TypeError):
             raise ServerError(f"{self.url}: no access for this key (is it a Label Studio server?)") from None
 
     def _fault(self, error: Exception) -> FaultError:
