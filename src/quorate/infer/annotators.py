@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from quorate.encode import Cells
 from quorate.infer.dirichlet import View, divergence, log_mean, view_of
+from quorate.modelfile import check_arrays
 from quorate.tags import TagSet
 
 __all__ = ["Accuracy", "AnnotatorPrior", "Annotators", "ClassVector", "Spammer", "summed_by"]
@@ -105,7 +106,7 @@ class Annotators(Protocol):
         """The posterior, for a file."""
 
     def restored(self, arrays: dict[str, Floats]) -> Self:
-        """The same model with a posterior from a file."""
+        """The same model with a posterior from a file; ``ValueError`` if it is none of these annotators and labels."""
 
 
 def _own_label(cells: Cells) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -126,6 +127,11 @@ def _known(cells: Cells, n_annotators: int) -> NDArray[np.int64]:
 def _mixed(counts: Floats, others_counts: Floats, own: float, others: float) -> Floats:
     """A sum of counts; where something was taken out, rounding may leave less than nothing."""
     return np.maximum(own * counts + others * others_counts, 0.0)
+
+
+def _check_shapes(model: Annotators, arrays: dict[str, Floats]) -> None:
+    """``ValueError`` unless the arrays of a file are counts, as many as the model has."""
+    check_arrays(arrays, {name: array.shape for name, array in model.arrays().items()}, counts=True)
 
 
 def _by_annotator(cells: Cells, values: Floats) -> Floats:
@@ -196,6 +202,7 @@ class Accuracy:
 
     def restored(self, arrays: dict[str, Floats]) -> Self:
         """With counts from a file."""
+        _check_shapes(self, arrays)
         return replace(self, counts=arrays["annotators"])
 
 
@@ -283,6 +290,7 @@ class Spammer:
 
     def restored(self, arrays: dict[str, Floats]) -> Self:
         """With counts from a file."""
+        _check_shapes(self, arrays)
         return replace(self, knew=arrays["annotators"], habits=arrays["habits"])
 
 
@@ -348,6 +356,7 @@ class ClassVector:
 
     def restored(self, arrays: dict[str, Floats]) -> Self:
         """With counts from a file."""
+        _check_shapes(self, arrays)
         return replace(self, counts=arrays["annotators"])
 
 

@@ -13,11 +13,14 @@ from numpy.typing import NDArray
 from quorate.encode import Cells
 from quorate.infer.annotators import AnnotatorPrior, Annotators, summed_by
 from quorate.infer.dirichlet import View, divergence, expected_log, kl_sparse, log_mean, point_sparse
+from quorate.modelfile import check_arrays
 from quorate.tags import Scheme, TagSet
 
 __all__ = ["ConfusionMatrix", "Sequential", "blocks", "prior_holders"]
 
 Floats = NDArray[np.float64]
+
+_CELLS = "annotator_cells"  # the array, in files, of the cells that occur
 
 
 class _PriorMass(NamedTuple):
@@ -231,11 +234,16 @@ class _ByCells:
 
     def arrays(self) -> dict[str, Floats]:
         """Keys and counts."""
-        return {"annotator_cells": self.keys.astype(np.float64), "annotators": self.counts}
+        return {_CELLS: self.keys.astype(np.float64), "annotators": self.counts}
 
     def restored(self, arrays: dict[str, Floats]) -> Self:
-        """With counts from a file."""
-        return replace(self, keys=arrays["annotator_cells"].astype(np.int64), counts=arrays["annotators"])
+        """With counts from a file, in which only cells that occur have a row."""
+        P, J = self._shape
+        cells = arrays.get(_CELLS, np.zeros(0))
+        check_arrays(arrays, {_CELLS: (cells.size,), "annotators": (cells.size, J)}, counts=True)
+        if cells.size and not (cells[-1] < self.n_annotators * P * J and (np.diff(cells) >= 1).all()):
+            raise ValueError(f"array {_CELLS!r} holds what is no cell of these annotators and labels")
+        return replace(self, keys=cells.astype(np.int64), counts=arrays["annotators"])
 
 
 @dataclass(frozen=True)
@@ -261,9 +269,11 @@ class ConfusionMatrix(_ByCells):
 
     def restored(self, arrays: dict[str, Floats]) -> Self:
         """With counts from a file; those of older files are ``[K, j, i]``, with every cell in them."""
-        if "annotator_cells" in arrays:
+        if _CELLS in arrays:
             return super().restored(arrays)
-        table = arrays["annotators"].transpose(0, 2, 1).reshape(-1, self._shape[1])
+        J = self._shape[1]
+        check_arrays(arrays, {"annotators": (self.n_annotators, J, J)}, counts=True)
+        table = arrays["annotators"].transpose(0, 2, 1).reshape(-1, J)
         keys = np.flatnonzero(table.any(axis=1))
         return replace(self, keys=keys, counts=table[keys])
 
