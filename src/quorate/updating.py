@@ -437,7 +437,7 @@ class Updatable(Estimator):
     def past(self) -> Past:
         """What was learned of the annotators, as prior for another fit."""
         self._check_fitted()
-        return Past(self.settings_.annotator, self.tagset_, self._names, self._model.annotators.arrays())
+        return Past(self.settings_.annotator, self.tagset_, self._names, self._model.annotators)
 
     def _conclude_again(self) -> None:
         """The consensus and the annotators after an update."""

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate.encode import Cells
+from quorate.errors import SettingsError
 from quorate.infer.dirichlet import View, divergence, log_mean, view_of
 from quorate.modelfile import check_arrays
 from quorate.tags import TagSet
@@ -21,6 +22,7 @@ from quorate.tags import TagSet
 __all__ = ["Accuracy", "AnnotatorPrior", "Annotators", "ClassVector", "Spammer", "summed_by"]
 
 Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
 
 
 class AnnotatorPrior(NamedTuple):
@@ -101,6 +103,13 @@ class Annotators(Protocol):
 
     def matrix(self, annotator: int) -> Floats:
         """``[P, J, J]`` (seq) or ``[1, J, J]``: posterior mean of p(label i | previous ι, truth j) at ``[ι, j, i]``."""
+
+    def cells_and_counts(self, labels: Integers) -> tuple[Cells, Floats]:
+        """Cells and their counts ``[G, J']`` from which a model of J' of the labels learns what this one did of them.
+
+        ``labels`` are their numbers here, in the order of their numbers there. :class:`SettingsError` if a model of
+        this kind does not learn from counts alone.
+        """
 
     def arrays(self) -> dict[str, Floats]:
         """The posterior, for a file."""
@@ -196,6 +205,10 @@ class Accuracy:
         """π on the diagonal, the rest spread evenly."""
         return _matrix_from_rows(self, annotator)
 
+    def cells_and_counts(self, labels: Integers) -> tuple[Cells, Floats]:
+        """Right and wrong, whatever the truth."""
+        return _right_wrong_cells(self.counts[:, None], len(labels))
+
     def arrays(self) -> dict[str, Floats]:
         """The counts."""
         return {"annotators": self.counts}
@@ -284,6 +297,10 @@ class Spammer:
         """E[π]·[i=j] + E[1−π]·E[ξ_i]."""
         return _matrix_from_rows(self, annotator)
 
+    def cells_and_counts(self, labels: Integers) -> tuple[Cells, Floats]:
+        """What was known and what was guessed is no longer told apart in counts."""
+        raise SettingsError("an annotator model 'spam' cannot be a history (fit it with acc, cv, cm or seq)")
+
     def arrays(self) -> dict[str, Floats]:
         """Both sets of counts."""
         return {"annotators": self.knew, "habits": self.habits}
@@ -350,6 +367,10 @@ class ClassVector:
         """π_j on the diagonal, the rest of each row spread evenly."""
         return _matrix_from_rows(self, annotator)
 
+    def cells_and_counts(self, labels: Integers) -> tuple[Cells, Floats]:
+        """Right and wrong for each truth."""
+        return _right_wrong_cells(self.counts[:, labels], len(labels))
+
     def arrays(self) -> dict[str, Floats]:
         """The counts."""
         return {"annotators": self.counts}
@@ -369,6 +390,19 @@ def summed_by(keys: NDArray[np.int64], values: Floats) -> tuple[NDArray[np.int64
         keys, values = keys[order], values[order]
     first = np.flatnonzero(np.r_[True, keys[1:] != keys[:-1]])
     return keys[first], np.add.reduceat(values, first) if len(first) < len(keys) else values
+
+
+def _right_wrong_cells(right_wrong: Floats, n_labels: int) -> tuple[Cells, Floats]:
+    """Cells with the counts ``[K, T, 2]`` of right and wrong labels of truths 0 to T − 1.
+
+    All wrong labels are alike, so that any of them will do: it is the one after the truth.
+    """
+    annotator, truth, wrong = np.nonzero(right_wrong)
+    keys, place = np.unique(annotator * n_labels + (truth + wrong) % n_labels, return_inverse=True)
+    counts = np.zeros((len(keys), n_labels))
+    np.add.at(counts, (place, truth), right_wrong[annotator, truth, wrong])
+    who, label = np.divmod(keys, n_labels)
+    return Cells(who, np.zeros_like(label), label, len(right_wrong), n_labels, 1), counts
 
 
 def _one_matrix(prior: AnnotatorPrior) -> tuple[int, int, int]:

@@ -232,6 +232,19 @@ class _ByCells:
         cells = Cells(np.full(P * J, annotator), previous, label, self.n_annotators, J, P)
         return np.exp(self._viewed(log_mean, cells)).reshape(P, J, J).transpose(0, 2, 1)
 
+    def cells_and_counts(self, labels: NDArray[np.int64]) -> tuple[Cells, Floats]:
+        """The own cells, but for those after, or of, another label."""
+        (P, J), left = self._shape, len(labels)
+        number = np.full(J + 1, -1)
+        number[labels] = np.arange(left)
+        number[J] = left  # in the plain scheme the row after the last label is the start's
+        previous, label = self._cells.previous if P == 1 else number[self._cells.previous], number[self._cells.label]
+        kept = np.flatnonzero((previous >= 0) & (label >= 0))
+        kept = kept[np.lexsort((label[kept], previous[kept], self._cells.annotator[kept]))]
+        who, n_previous = self._cells.annotator[kept], 1 if P == 1 else P - J + left
+        cells = Cells(who, previous[kept], label[kept], self.n_annotators, left, n_previous)
+        return cells, self.counts[np.ix_(kept, labels)]
+
     def arrays(self) -> dict[str, Floats]:
         """Keys and counts."""
         return {_CELLS: self.keys.astype(np.float64), "annotators": self.counts}
