@@ -73,16 +73,11 @@ def changed_by(model: vb.Model, cells: Cells, counts: Counts, words: Integers, s
     nothing = LabelCounts(*(np.zeros_like(column) for column in counts.labels))
     zero, one = model.truth.updated(nothing).arrays(), model.truth.updated(counts.labels).arrays()
     now = model.truth.arrays()
-    text = model.text
-    if text is not None:
-        by_word = text.counts.copy()
-        by_word[words] = _positive(by_word[words] + sign * counts.words)
-        text = text.updated(by_word)
     return replace(
         model,
         truth=model.truth.restored({name: now[name] + sign * (one[name] - zero[name]) for name in now}),
         annotators=_changed_annotators(model.annotators, cells, counts.cells, sign),
-        text=text,
+        text=None if model.text is None else model.text.mixed(words, counts.words, 1.0, sign),
     )
 
 
@@ -90,11 +85,6 @@ def _changed_annotators(annotators: Annotators, cells: Cells, counts: Floats, si
     if isinstance(annotators, WithHistory):  # the history stays in it, whatever is added or taken out
         return replace(annotators, inner=_changed_annotators(annotators.inner, cells, counts, sign))
     return annotators.mixed(annotators.updated(cells, counts), 1.0, sign)
-
-
-def _positive(counts: Floats) -> Floats:
-    """Without the negative zeros that rounding leaves where something was taken out."""
-    return np.maximum(counts, 0.0)
 
 
 @dataclass

@@ -13,6 +13,7 @@ from quorate.encode import Cells, n_previous
 from quorate.infer.annotators import AnnotatorPrior
 from quorate.infer.confusions import ConfusionMatrix, Sequential
 from quorate.infer.dirichlet import View, divergence, expected_log, log_mean
+from quorate.infer.text import Words
 from quorate.tags import Scheme, TagSet
 
 Floats = NDArray[np.float64]
@@ -108,6 +109,19 @@ def test_mixing_is_that_of_whole_tables(kind: type[Model], scheme: Scheme) -> No
     gone = mixed.mixed(mixed, 1.0, -1.0)
     np.testing.assert_array_equal(gone.counts, 0.0)
     assert gone.kl() == 0.0
+
+
+def test_words_mix_as_whole_tables_do_and_are_never_below_nothing() -> None:
+    rng = np.random.default_rng(4)
+    table, some = rng.gamma(1.0, 2.0, (6, 3)), np.array([1, 4])
+    counts = rng.gamma(1.0, 2.0, (2, 3))
+    words = Words.of(6, 3, 0.1).updated(table)
+    expected = 0.5 * table
+    expected[some] += 3.0 * counts
+    np.testing.assert_allclose(words.mixed(some, counts, 0.5, 3.0).counts, expected, rtol=1e-15)
+    gone = words.mixed(some, table[some] + 1e-12, 1.0, -1.0)
+    np.testing.assert_array_equal(gone.counts[some], 0.0)
+    np.testing.assert_array_equal(np.delete(gone.counts, some, axis=0), np.delete(table, some, axis=0))
 
 
 def test_confusion_matrices_of_older_files_are_read() -> None:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from quorate.encode import Cells
 from quorate.errors import SettingsError
-from quorate.infer.dirichlet import View, divergence, log_mean, view_of
+from quorate.infer.dirichlet import View, divergence, log_mean, not_below_zero, view_of
 from quorate.modelfile import check_arrays
 from quorate.tags import TagSet
 
@@ -133,11 +133,6 @@ def _known(cells: Cells, n_annotators: int) -> NDArray[np.int64]:
     return np.minimum(cells.annotator, n_annotators)
 
 
-def _mixed(counts: Floats, others_counts: Floats, own: float, others: float) -> Floats:
-    """A sum of counts; where something was taken out, rounding may leave less than nothing."""
-    return np.maximum(own * counts + others * others_counts, 0.0)
-
-
 def _check_shapes(model: Annotators, arrays: dict[str, Floats]) -> None:
     """``ValueError`` unless the arrays of a file are counts, as many as the model has."""
     check_arrays(arrays, {name: array.shape for name, array in model.arrays().items()}, counts=True)
@@ -185,7 +180,7 @@ class Accuracy:
 
     def mixed(self, other: Self, own: float, others: float) -> Self:
         """With counts of both."""
-        return replace(self, counts=_mixed(self.counts, other.counts, own, others))
+        return replace(self, counts=not_below_zero(own * self.counts + others * other.counts))
 
     def kl(self) -> float:
         """Σ of Betas."""
@@ -272,8 +267,8 @@ class Spammer:
         """With counts of both, of either kind."""
         return replace(
             self,
-            knew=_mixed(self.knew, other.knew, own, others),
-            habits=_mixed(self.habits, other.habits, own, others),
+            knew=not_below_zero(own * self.knew + others * other.knew),
+            habits=not_below_zero(own * self.habits + others * other.habits),
         )
 
     def kl(self) -> float:
@@ -347,7 +342,7 @@ class ClassVector:
 
     def mixed(self, other: Self, own: float, others: float) -> Self:
         """With counts of both."""
-        return replace(self, counts=_mixed(self.counts, other.counts, own, others))
+        return replace(self, counts=not_below_zero(own * self.counts + others * other.counts))
 
     def kl(self) -> float:
         """Σ of Betas."""

@@ -12,7 +12,15 @@ from numpy.typing import NDArray
 
 from quorate.encode import Cells
 from quorate.infer.annotators import AnnotatorPrior, Annotators, summed_by
-from quorate.infer.dirichlet import View, divergence, expected_log, kl_sparse, log_mean, point_sparse
+from quorate.infer.dirichlet import (
+    View,
+    divergence,
+    expected_log,
+    kl_sparse,
+    log_mean,
+    not_below_zero,
+    point_sparse,
+)
 from quorate.modelfile import check_arrays
 from quorate.tags import Scheme, TagSet
 
@@ -196,7 +204,7 @@ class _ByCells:
         counts = np.zeros((len(keys), self.counts.shape[1]))
         counts[np.searchsorted(keys, self.keys)] += own * self.counts
         counts[np.searchsorted(keys, other.keys)] += others * other.counts
-        return replace(self, keys=keys, counts=np.maximum(counts, 0.0))
+        return replace(self, keys=keys, counts=not_below_zero(counts))
 
     def kl(self) -> float:
         """Σ over the rows that occur."""
