@@ -19,6 +19,7 @@ from quorate.errors import SettingsError
 from quorate.formats.notes import some
 from quorate.infer.annotators import AnnotatorPrior, Annotators
 from quorate.infer.dirichlet import View
+from quorate.people import Trust
 from quorate.settings import AnnotatorModel
 from quorate.tags import TagSet
 
@@ -92,6 +93,11 @@ class WithHistory:
     def mixed(self, other: Self, own: float, others: float) -> Self:
         """As the models within."""
         return replace(self, inner=self.inner.mixed(other.inner, own, others))
+
+    def grown(self, n_annotators: int, trust: Trust) -> Self:
+        """The model within; nothing is known yet of new ones."""
+        cells = self.cells._replace(n_annotators=n_annotators)
+        return replace(self, inner=self.inner.grown(n_annotators, trust), cells=cells)
 
     def kl(self) -> float:
         """KL to the prior that holds the earlier counts."""

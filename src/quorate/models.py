@@ -163,5 +163,4 @@ def with_more_words(model: vb.Model, n_words: int) -> vb.Model:
     """The same model, in which words that it has not met come after those that it has."""
     if model.text is None:
         return model
-    more = np.zeros((n_words - len(model.text.counts), model.text.counts.shape[1]))
-    return replace(model, text=model.text.updated(np.concatenate([model.text.counts, more])))
+    return replace(model, text=model.text.grown(n_words))

@@ -28,7 +28,7 @@ from quorate.infer.annotators import Annotators
 from quorate.infer.dirichlet import view_of
 from quorate.infer.engine import Counts, Decoded, Engine, Tables, ThreadsEngine, cell_counts_of
 from quorate.infer.truth import LabelCounts
-from quorate.models import parts_of, with_more_words
+from quorate.models import with_more_words
 from quorate.people import Profile, Trust, trust_of
 from quorate.settings import Settings, check_number
 from quorate.summaries import AnnotatorSummaries, summarise
@@ -52,20 +52,9 @@ def as_one(encoded: Encoded, group: list[int]) -> Encoded:
     return count_as_one(encoded, np.array([*group, *range(top, top + strangers)]))
 
 
-def grown(
-    model: vb.Model, settings: Settings, tagset: TagSet, n_annotators: int, n_words: int, trust: Trust
-) -> vb.Model:
+def grown(model: vb.Model, n_annotators: int, n_words: int, trust: Trust) -> vb.Model:
     """The same model with room for annotators and words that come after those it has met."""
-    annotators = model.annotators
-    blank = parts_of(settings, tagset, n_annotators, 0, trust).annotators
-    arrays = annotators.arrays()
-    if "annotator_cells" not in arrays:  # one row an annotator
-        for name, array in arrays.items():
-            arrays[name] = np.concatenate([array, np.zeros((n_annotators - len(array), *array.shape[1:]))])
-    larger = blank.restored(arrays)
-    if isinstance(annotators, WithHistory):
-        larger = replace(annotators, inner=larger, cells=annotators.cells._replace(n_annotators=n_annotators))
-    return replace(with_more_words(model, n_words), annotators=larger)
+    return replace(with_more_words(model, n_words), annotators=model.annotators.grown(n_annotators, trust))
 
 
 def changed_by(model: vb.Model, cells: Cells, counts: Counts, words: Integers, sign: float) -> vb.Model:
@@ -200,8 +189,7 @@ class Going(NamedTuple):
     def of(self, model: vb.Model) -> Going:
         """With another model, in which there is room for everybody."""
         trust = trust_of(self.names, self.profiles)
-        larger = grown(model, self.settings, self.tagset, len(self.names), len(self.words), trust)
-        return self._replace(model=larger)
+        return self._replace(model=grown(model, len(self.names), len(self.words), trust))
 
     def passes_over(self, kept: Kept, documents: Corpus) -> Passes:
         """For passes over documents, laid out with the numbers that names have here and with their own words."""

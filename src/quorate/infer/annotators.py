@@ -17,6 +17,7 @@ from quorate.encode import Cells
 from quorate.errors import SettingsError
 from quorate.infer.dirichlet import View, divergence, log_mean, not_below_zero, view_of
 from quorate.modelfile import check_arrays
+from quorate.people import Trust
 from quorate.tags import TagSet
 
 __all__ = ["Accuracy", "AnnotatorPrior", "Annotators", "ClassVector", "Spammer", "summed_by"]
@@ -40,7 +41,7 @@ class AnnotatorPrior(NamedTuple):
     forbid: bool = True
     habit0: float | None = None
     point: bool = False
-    trust: tuple[float, ...] | None = None
+    trust: Trust = None
 
     @property
     def view(self) -> View:
@@ -91,6 +92,9 @@ class Annotators(Protocol):
     def mixed(self, other: Self, own: float, others: float) -> Self:
         """With ``own`` times these counts and ``others`` times those of another model of its kind, none below 0."""
 
+    def grown(self, n_annotators: int, trust: Trust) -> Self:
+        """With room for annotators who come after those it has met, and everybody's ``trust``."""
+
     def kl(self) -> float:
         """Σ over annotators of KL(posterior ‖ prior)."""
 
@@ -127,6 +131,11 @@ def _with_stranger(counts: Floats) -> Floats:
     """One more annotator, who behaves as the others do on average."""
     mean = counts.mean(axis=0, keepdims=True) if len(counts) else np.zeros((1, *counts.shape[1:]))
     return np.concatenate([counts, mean])
+
+
+def _with_room(counts: Floats, n_annotators: int) -> Floats:
+    """With rows of zeros for those who come after the others."""
+    return np.concatenate([counts, np.zeros((n_annotators - len(counts), *counts.shape[1:]))])
 
 
 def _known(cells: Cells, n_annotators: int) -> NDArray[np.int64]:
@@ -181,6 +190,10 @@ class Accuracy:
     def mixed(self, other: Self, own: float, others: float) -> Self:
         """With counts of both."""
         return replace(self, counts=not_below_zero(own * self.counts + others * other.counts))
+
+    def grown(self, n_annotators: int, trust: Trust) -> Self:
+        """New ones have no counts."""
+        return replace(self, prior=self.prior._replace(trust=trust), counts=_with_room(self.counts, n_annotators))
 
     def kl(self) -> float:
         """Σ of Betas."""
@@ -271,6 +284,11 @@ class Spammer:
             habits=not_below_zero(own * self.habits + others * other.habits),
         )
 
+    def grown(self, n_annotators: int, trust: Trust) -> Self:
+        """New ones have no counts of either kind."""
+        knew, habits = _with_room(self.knew, n_annotators), _with_room(self.habits, n_annotators)
+        return replace(self, prior=self.prior._replace(trust=trust), knew=knew, habits=habits)
+
     def kl(self) -> float:
         """Betas and Dirichlets."""
         prior = self.prior.right_wrong_of(len(self.knew))
@@ -343,6 +361,10 @@ class ClassVector:
     def mixed(self, other: Self, own: float, others: float) -> Self:
         """With counts of both."""
         return replace(self, counts=not_below_zero(own * self.counts + others * other.counts))
+
+    def grown(self, n_annotators: int, trust: Trust) -> Self:
+        """New ones have no counts."""
+        return replace(self, prior=self.prior._replace(trust=trust), counts=_with_room(self.counts, n_annotators))
 
     def kl(self) -> float:
         """Σ of Betas."""

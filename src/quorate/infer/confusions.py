@@ -22,6 +22,7 @@ from quorate.infer.dirichlet import (
     point_sparse,
 )
 from quorate.modelfile import check_arrays
+from quorate.people import Trust
 from quorate.tags import Scheme, TagSet
 
 __all__ = ["ConfusionMatrix", "Sequential", "blocks", "prior_holders"]
@@ -205,6 +206,10 @@ class _ByCells:
         counts[np.searchsorted(keys, self.keys)] += own * self.counts
         counts[np.searchsorted(keys, other.keys)] += others * other.counts
         return replace(self, keys=keys, counts=not_below_zero(counts))
+
+    def grown(self, n_annotators: int, trust: Trust) -> Self:
+        """New ones have no cells."""
+        return replace(self, prior=self.prior._replace(trust=trust), n_annotators=n_annotators)
 
     def kl(self) -> float:
         """Σ over the rows that occur."""

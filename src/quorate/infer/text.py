@@ -51,6 +51,11 @@ class Words:
         """With these counts of words by label."""
         return replace(self, counts=counts)
 
+    def grown(self, n_words: int) -> Self:
+        """With room for words that come after those it has met."""
+        more = np.zeros((n_words - len(self.counts), self.counts.shape[1]))
+        return replace(self, counts=np.concatenate([self.counts, more]))
+
     def mixed(self, words: NDArray[np.int64], counts: Floats, own: float, others: float) -> Self:
         """With ``own`` times these counts and ``others`` times those of some ``words``, none below 0."""
         by_word = own * self.counts
