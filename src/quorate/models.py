@@ -99,7 +99,6 @@ def restored(
     blank = parts_of(settings, tagset, len(names), n_words, trust)
     wanted = blank.truth.arrays() | ({} if blank.text is None else blank.text.arrays())
     check_arrays(arrays, {name: array.shape for name, array in wanted.items()}, counts=True)
-    check_arrays(arrays, {"summary": (3, len(names))})
     text = None if blank.text is None else blank.text.restored(arrays)
     return vb.Model(blank.truth.restored(arrays), blank.annotators.restored(arrays), text, settings.temper)
 
