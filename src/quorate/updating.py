@@ -362,7 +362,7 @@ class Updatable(Estimator):
         their earlier ones. Only documents in which something is new are gone through, so that a whole export can be
         given again and again; then everything for ``passes`` more passes. ``updated_`` says how many documents were
         new, changed and unchanged. Settings stay as they are. A model from a file no longer has its documents:
-        everything is new to it, so give it each label once.
+        everything is new to it, so give it each label once. ``known="inline"`` takes the gold that is there, if any.
 
         >>> import quorate
         >>> documents = quorate.sample().documents
@@ -386,7 +386,8 @@ class Updatable(Estimator):
         threads = checked_threads(self.threads)
         profiles = {**self.profiles_, **corpus.profiles}
         going = Going(self._model, self._names, self._words, self.settings_, self.tagset_, profiles, threads)
-        going, self._kept, self.updated_ = update(going, kept, corpus, known_tags(corpus, known), passes)
+        certain = known_tags(corpus, known, none_yet=True)  # a day's documents may be without gold
+        going, self._kept, self.updated_ = update(going, kept, corpus, certain, passes)
         self._model, self._names, self._words, self.profiles_ = going.model, going.names, going.words, profiles
         for name in ("result_", "annotators_"):  # worked out again when they are asked for
             self.__dict__.pop(name, None)

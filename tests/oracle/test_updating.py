@@ -219,6 +219,19 @@ def test_known_labels_are_clamped_in_an_update() -> None:
     assert tuple(model.result_[0].tags) == gold
 
 
+def test_documents_of_an_update_may_be_without_gold() -> None:
+    """``known="inline"`` can be said every day, whether or not gold came that day."""
+    documents = people_on(sentences(30, seed=8)).documents
+    bare = [replace(one, gold=None) for one in documents[20:25]]
+    bare += [replace(one, gold=(None,) * len(one.tokens)) for one in documents[25:]]
+    model, other = (BSC("cm").fit(Corpus(documents[:20]), known="inline") for _ in range(2))
+    model.update(Corpus(bare), known="inline")
+    assert model.updated_ == (10, 0, 0)
+    assert_same(model, other.update(Corpus(bare)), atol=0.0)
+    assert model.update(Corpus(documents[20:]), known="inline").updated_ == (0, 10, 0)
+    assert [tuple(tags) for tags in model.result_.tags] == [one.gold for one in documents]
+
+
 def test_a_model_from_a_file_goes_on(tmp_path: Path) -> None:
     documents = people_on(sentences(60, seed=9)).documents
     BSC("seq").fit(Corpus(documents[:50])).save(tmp_path / "m")
