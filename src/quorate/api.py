@@ -298,7 +298,7 @@ class BSC(Updatable):
         model.profiles_ = {name: Profile.of(**fields) for name, fields in meta["profiles"].items()}
         trust = trust_of(model._names, model.profiles_)
         model._model = restored(settings, model.tagset_, model._names, len(model._words), trust, arrays)
-        model.annotators_ = AnnotatorSummaries(model._names, arrays["summary"], model._model.annotators)
+        model.annotators_ = AnnotatorSummaries.restored(model._names, arrays, model._model.annotators)
         decided = frozenset(meta.get("decided", ()))
         model._kept = Kept(group=model._group, whole=False, earlier=arrays["summary"], decided=decided)
         return model

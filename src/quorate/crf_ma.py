@@ -331,16 +331,14 @@ class CRFMA(Estimator):
         bounds = tuple(meta["bounds"])
         model.trace_ = vb.Trace(bounds, vb.StopReason(meta["fit"]["stopped"]), bounds[-1:], meta["seconds"])
         J, K = len(model.tagset_.labels), len(model._names)
-        blank = ConfusionMatrix.of(AnnotatorPrior(model.tagset_, 1.0, 1.0), K)
-        counts = {name: array.shape for name, array in blank.arrays().items()}
-        modelfile.check_arrays(arrays, counts | {"reliability": (K,)}, counts=True)
+        modelfile.check_arrays(arrays, {"reliability": (K,)}, counts=True)
         scores = {"weights": (len(meta["features"]), J), "start": (J,), "transitions": (J, J)}
-        modelfile.check_arrays(arrays, scores | {"summary": (3, K)})
+        modelfile.check_arrays(arrays, scores)
         crf = Crf(*(arrays[name] for name in Crf._fields))
         model._fitted = _Fitted(crf, tuple(meta["features"]), arrays["reliability"], model.trace_)
         model.reliability_ = dict(zip(model._names, arrays["reliability"].tolist(), strict=True))
-        model._annotators = blank.restored(arrays)
-        model.annotators_ = AnnotatorSummaries(model._names, arrays["summary"], model._annotators)
+        model._annotators = ConfusionMatrix.of(AnnotatorPrior(model.tagset_, 1.0, 1.0), K).restored(arrays)
+        model.annotators_ = AnnotatorSummaries.restored(model._names, arrays, model._annotators)
         return model
 
     def _em(self, crowd: _Crowd, features: FeatureTable, progress: ProgressCallback | None) -> _Fitted:

@@ -124,15 +124,15 @@ def meta_of(
     }
 
 
-def known_tags(corpus: Corpus, known: Known) -> Mapping[str, Sequence[Tag]]:
-    """Known labels by document id, whichever way they were given."""
+def known_tags(corpus: Corpus, known: Known, *, none_yet: bool = False) -> Mapping[str, Sequence[Tag]]:
+    """Known labels by document id, whichever way they were given; with ``none_yet``, there may be no gold."""
     if known is None:
         return {}
     if isinstance(known, str):
         if known != "inline":
             raise SettingsError(f"known must be None, 'inline' or tags by document id, not {known!r}")
         gold = {document.id: document.gold for document in corpus if document.gold is not None}
-        if not any(tag is not None for tags in gold.values() for tag in tags):
+        if not none_yet and not any(tag is not None for tags in gold.values() for tag in tags):
             raise InputError(
                 "no document has gold, so that 'inline' gives no known labels (leave it out, or give a file with gold)"
             )

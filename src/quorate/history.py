@@ -19,6 +19,7 @@ from quorate.errors import SettingsError
 from quorate.formats.notes import some
 from quorate.infer.annotators import AnnotatorPrior, Annotators
 from quorate.infer.dirichlet import View
+from quorate.people import Trust
 from quorate.settings import AnnotatorModel
 from quorate.tags import TagSet
 
@@ -30,12 +31,12 @@ Integers = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Past:
-    """The annotators of an earlier fit: their model, names, and posterior arrays, and the tags that it knew."""
+    """The annotators of an earlier fit: the kind of their model, the tags that it knew, their names, the model."""
 
     model: AnnotatorModel
     tagset: TagSet
     names: tuple[str, ...]
-    arrays: dict[str, Floats]
+    annotators: Annotators
 
 
 def merged_cells(one: Cells, keys: Integers) -> tuple[Cells, Integers, Integers]:
@@ -93,6 +94,11 @@ class WithHistory:
         """As the models within."""
         return replace(self, inner=self.inner.mixed(other.inner, own, others))
 
+    def grown(self, n_annotators: int, trust: Trust) -> Self:
+        """The model within; nothing is known yet of new ones."""
+        cells = self.cells._replace(n_annotators=n_annotators)
+        return replace(self, inner=self.inner.grown(n_annotators, trust), cells=cells)
+
     def kl(self) -> float:
         """KL to the prior that holds the earlier counts."""
         logs = self.inner.log_lik(self.cells)
@@ -111,6 +117,10 @@ class WithHistory:
     def matrix(self, annotator: int) -> Floats:
         """As the model within."""
         return self.inner.matrix(annotator)
+
+    def cells_and_counts(self, labels: Integers) -> tuple[Cells, Floats]:
+        """Of the model within: what is learned in both projects."""
+        return self.inner.cells_and_counts(labels)
 
     def arrays(self) -> dict[str, Floats]:
         """Of the model within: what is learned in both projects."""
@@ -142,35 +152,10 @@ def past_cells(
         )
     if not set(names) & set(past.names):
         raise SettingsError("nobody in the input is in the history (annotators are matched by name)")
-    J, P = len(tagset.labels), n_previous
-    annotator, previous, label, counts = _cells_of(past)
+    cells, counts = past.annotators.cells_and_counts(np.array([past.tagset.index[name] for name in tagset.labels]))
     place = {name: number for number, name in enumerate(names)}
-    who = np.array([place.get(name, -1) for name in past.names])[annotator]
-    code = np.array([tagset.index.get(name, -1) for name in past.tagset.labels])
-    before = np.append(code, J)[previous]  # in the plain scheme the row after the last label is the start's
-    kept = (who >= 0) & (before >= 0) & (code[label] >= 0)
-    rows = counts[:, [past.tagset.index[name] for name in tagset.labels]][kept]
-    key = (who[kept] * P + before[kept]) * J + code[label[kept]]
-    order = np.argsort(key)
-    row, here = np.divmod(key[order], J)
-    return Cells(row // P, row % P, here, len(names), J, P), rows[order]
-
-
-def _cells_of(past: Past) -> tuple[Integers, Integers, Integers, Floats]:
-    """Annotator, previous label and label of every cell ``[G]`` that has counts, and those counts ``[G, J]``."""
-    counts, J, K = past.arrays["annotators"], len(past.tagset.labels), len(past.names)
-    if past.model is AnnotatorModel.SPAM:
-        raise SettingsError("an annotator model 'spam' cannot be a history (fit it with acc, cv, cm or seq)")
-    if past.model in (AnnotatorModel.SEQ, AnnotatorModel.CM):
-        P = J + (past.tagset.outside is None) if past.model is AnnotatorModel.SEQ else 1
-        row, label = np.divmod(past.arrays["annotator_cells"].astype(np.int64), J)
-        return row // P, row % P, label, counts
-    # All wrong labels are alike to these, so that any of them will do.
-    each = np.arange(J) if past.model is AnnotatorModel.CV else np.zeros(1, np.int64)
-    right_wrong = counts.reshape(K, len(each), 2)
-    annotator, truth, wrong = np.nonzero(right_wrong)
-    label = (each[truth] + wrong) % J
-    keys, place = np.unique(annotator * J + label, return_inverse=True)
-    rows = np.zeros((len(keys), J))
-    rows[place, each[truth]] = right_wrong[annotator, truth, wrong]
-    return keys // J, np.zeros(len(keys), np.int64), keys % J, rows
+    who = np.array([place.get(name, -1) for name in past.names])[cells.annotator]
+    kept = np.flatnonzero(who >= 0)
+    kept = kept[np.argsort(who[kept], kind="stable")]  # within each they are in order
+    here = Cells(who[kept], cells.previous[kept], cells.label[kept], len(names), cells.n_labels, n_previous)
+    return here, counts[kept]

@@ -53,7 +53,6 @@ _ANNOTATORS: dict[AnnotatorModel, type[Annotators]] = {
 }
 
 Arrays = dict[str, NDArray[np.float64]]
-_CELLS = "annotator_cells"
 
 
 # How often numbers of a kind are in memory at once, at the height of a fit: as counts, as logarithms, on the way.
@@ -98,20 +97,9 @@ def restored(
     settings: Settings, tagset: TagSet, names: tuple[str, ...], n_words: int, trust: Trust, arrays: Arrays
 ) -> vb.Model:
     """The model in a file; ``ValueError`` if an array is not of the size that names, labels and words call for."""
-    J, blank = len(tagset.labels), parts_of(settings, tagset, len(names), n_words, trust)
-    wanted = blank.truth.arrays() | blank.annotators.arrays() | ({} if blank.text is None else blank.text.arrays())
-    shapes = {name: array.shape for name, array in wanted.items()}
-    if _CELLS in shapes and settings.annotator is AnnotatorModel.CM and _CELLS not in arrays:  # of an earlier version
-        shapes["annotators"] = (len(names), J, J)
-        del shapes[_CELLS]
-    elif _CELLS in shapes:  # only cells that occur have a row
-        cells = arrays.get(_CELLS, np.zeros(0))
-        shapes |= {_CELLS: (cells.size,), "annotators": (cells.size, J)}
-        most = len(names) * blank.annotators.matrix_shape[0] * J
-        if cells.size and not (cells[0] >= 0 and cells[-1] < most and (np.diff(cells) >= 1).all()):
-            raise ValueError(f"array {_CELLS!r} holds what is no cell of these annotators and labels")
-    check_arrays(arrays, shapes, counts=True)
-    check_arrays(arrays, {"summary": (3, len(names))})
+    blank = parts_of(settings, tagset, len(names), n_words, trust)
+    wanted = blank.truth.arrays() | ({} if blank.text is None else blank.text.arrays())
+    check_arrays(arrays, {name: array.shape for name, array in wanted.items()}, counts=True)
     text = None if blank.text is None else blank.text.restored(arrays)
     return vb.Model(blank.truth.restored(arrays), blank.annotators.restored(arrays), text, settings.temper)
 
@@ -176,5 +164,4 @@ def with_more_words(model: vb.Model, n_words: int) -> vb.Model:
     """The same model, in which words that it has not met come after those that it has."""
     if model.text is None:
         return model
-    more = np.zeros((n_words - len(model.text.counts), model.text.counts.shape[1]))
-    return replace(model, text=model.text.updated(np.concatenate([model.text.counts, more])))
+    return replace(model, text=model.text.grown(n_words))

@@ -14,20 +14,17 @@ from itertools import islice
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from quorate.api import BSC, estimator
 from quorate.corpus import Corpus, Document
 from quorate.errors import InputError, SettingsError
-from quorate.infer.text import Words
 from quorate.infer.truth import LabelCounts, Truth
 from quorate.settings import check_number
 from quorate.summaries import AnnotatorSummaries, summarise
-from quorate.updating import Going, Kept, Passes
+from quorate.updating import Going, Kept
 
 __all__ = ["batches", "fit_stream"]
 
-Floats = NDArray[np.float64]
 _LOCAL_PASSES = 2
 
 
@@ -107,7 +104,7 @@ def _stepped(going: Going, corpus: Corpus, step: float, seen: int, weights: Kept
     passes = going.passes_over(weights, corpus)
     now = seen + len(corpus)
     old, new = (1 - step) * now / seen, step * now / len(corpus)
-    model = going.model
+    model, text = going.model, going.model.text
     for _ in range(_LOCAL_PASSES):
         counts = passes.counts(model)
         batch = model.annotators.updated(passes.encoded.cells, counts.cells)  # of the batch alone
@@ -115,7 +112,7 @@ def _stepped(going: Going, corpus: Corpus, step: float, seen: int, weights: Kept
             model,
             truth=_mixed_truth(going.model.truth, counts.labels, old, new),
             annotators=going.model.annotators.mixed(batch, old, new),
-            text=None if going.model.text is None else _mixed_text(going.model.text, counts.words, passes, old, new),
+            text=None if text is None else text.mixed(passes.words, counts.words, old, new),
         )
     said = passes.engine.cell_counts(passes.engine.posterior)
     summaries = summarise(passes.encoded, said, model.annotators)
@@ -128,9 +125,3 @@ def _mixed_truth(truth: Truth, labels: LabelCounts, old: float, new: float) -> T
     prior = truth.updated(LabelCounts(*(np.zeros_like(column) for column in labels))).arrays()
     batch, now = truth.updated(labels).arrays(), truth.arrays()
     return truth.restored({name: p + old * (now[name] - p) + new * (batch[name] - p) for name, p in prior.items()})
-
-
-def _mixed_text(text: Words, counts: Floats, passes: Passes, old: float, new: float) -> Words:
-    by_word = old * text.counts
-    by_word[passes.words] += new * counts
-    return text.updated(by_word)

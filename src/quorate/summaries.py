@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import InitVar, dataclass
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,12 +14,14 @@ from quorate.encode import Cells, Encoded
 from quorate.infer.annotators import Annotators
 from quorate.infer.confusions import blocks
 from quorate.memory import check_room
+from quorate.modelfile import check_arrays
 
 __all__ = ["AnnotatorSummaries", "AnnotatorSummary", "check_matrix", "summarise"]
 
 Floats = NDArray[np.float64]
 
 _TIMES = 3  # that a matrix is in memory while it is made
+_LEAST = np.finfo(np.float64).tiny  # that is divided by where labels weigh nothing
 
 
 @dataclass(frozen=True)
@@ -68,11 +71,20 @@ class AnnotatorSummaries(Sequence[AnnotatorSummary]):
         """``table`` is ``[3, K]``: labels given, accuracy, informativeness."""
         self.names = tuple(names)
         # Rounding leaves less than nothing, or minus zero, where someone tells nothing.
-        told = np.where(table[2] > 0, table[2], 0.0)
+        told = np.where(table[2] <= 0, 0.0, table[2])
         self.table = np.stack([table[0], table[1], told])
         self.labels, self.accuracy, self.informativeness = self.table
         self._model = model
         self._numbers = {name: number for number, name in enumerate(self.names)}
+
+    @classmethod
+    def restored(cls, names: Sequence[str], arrays: Mapping[str, Floats], model: Annotators) -> Self:
+        """From a file; ``ValueError`` unless all are numbers, but for the accuracy of someone without a label."""
+        check_arrays(arrays, {"summary": (3, len(names))})
+        table = arrays["summary"]
+        if not np.isfinite(table[[0, 2]]).all() or np.isinf(table[1]).any():
+            raise ValueError("array 'summary' holds what is no number")
+        return cls(names, table, model)
 
     def __len__(self) -> int:
         return len(self.names)
@@ -150,7 +162,7 @@ def _informativeness(cells: Cells, counts: Floats, labels: Floats) -> Floats:
     share = 1.0 + cells.n_labels / np.maximum(labels[cells.annotator[first]], 1.0)  # [rows], more labels by this
     bits = np.zeros(len(counts))
     for block in blocks(*counts.shape):
-        here, n = row[block], totals[row[block]][:, None]
+        here, n = row[block], np.maximum(totals[row[block]][:, None], _LEAST)
         alone = truths[here] / n * counts[block].sum(axis=1, keepdims=True) / n
         more = n * (share[here][:, None] - 1.0)
         joint = (counts[block] + more * alone) / (n + more)

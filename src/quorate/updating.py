@@ -28,7 +28,7 @@ from quorate.infer.annotators import Annotators
 from quorate.infer.dirichlet import view_of
 from quorate.infer.engine import Counts, Decoded, Engine, Tables, ThreadsEngine, cell_counts_of
 from quorate.infer.truth import LabelCounts
-from quorate.models import parts_of, with_more_words
+from quorate.models import with_more_words
 from quorate.people import Profile, Trust, trust_of
 from quorate.settings import Settings, check_number
 from quorate.summaries import AnnotatorSummaries, summarise
@@ -52,20 +52,9 @@ def as_one(encoded: Encoded, group: list[int]) -> Encoded:
     return count_as_one(encoded, np.array([*group, *range(top, top + strangers)]))
 
 
-def grown(
-    model: vb.Model, settings: Settings, tagset: TagSet, n_annotators: int, n_words: int, trust: Trust
-) -> vb.Model:
+def grown(model: vb.Model, n_annotators: int, n_words: int, trust: Trust) -> vb.Model:
     """The same model with room for annotators and words that come after those it has met."""
-    annotators = model.annotators
-    blank = parts_of(settings, tagset, n_annotators, 0, trust).annotators
-    arrays = annotators.arrays()
-    if "annotator_cells" not in arrays:  # one row an annotator
-        for name, array in arrays.items():
-            arrays[name] = np.concatenate([array, np.zeros((n_annotators - len(array), *array.shape[1:]))])
-    larger = blank.restored(arrays)
-    if isinstance(annotators, WithHistory):
-        larger = replace(annotators, inner=larger, cells=annotators.cells._replace(n_annotators=n_annotators))
-    return replace(with_more_words(model, n_words), annotators=larger)
+    return replace(with_more_words(model, n_words), annotators=model.annotators.grown(n_annotators, trust))
 
 
 def changed_by(model: vb.Model, cells: Cells, counts: Counts, words: Integers, sign: float) -> vb.Model:
@@ -73,16 +62,11 @@ def changed_by(model: vb.Model, cells: Cells, counts: Counts, words: Integers, s
     nothing = LabelCounts(*(np.zeros_like(column) for column in counts.labels))
     zero, one = model.truth.updated(nothing).arrays(), model.truth.updated(counts.labels).arrays()
     now = model.truth.arrays()
-    text = model.text
-    if text is not None:
-        by_word = text.counts.copy()
-        by_word[words] = _positive(by_word[words] + sign * counts.words)
-        text = text.updated(by_word)
     return replace(
         model,
         truth=model.truth.restored({name: now[name] + sign * (one[name] - zero[name]) for name in now}),
         annotators=_changed_annotators(model.annotators, cells, counts.cells, sign),
-        text=text,
+        text=None if model.text is None else model.text.mixed(words, counts.words, 1.0, sign),
     )
 
 
@@ -90,11 +74,6 @@ def _changed_annotators(annotators: Annotators, cells: Cells, counts: Floats, si
     if isinstance(annotators, WithHistory):  # the history stays in it, whatever is added or taken out
         return replace(annotators, inner=_changed_annotators(annotators.inner, cells, counts, sign))
     return annotators.mixed(annotators.updated(cells, counts), 1.0, sign)
-
-
-def _positive(counts: Floats) -> Floats:
-    """Without the negative zeros that rounding leaves where something was taken out."""
-    return np.maximum(counts, 0.0)
 
 
 @dataclass
@@ -210,8 +189,7 @@ class Going(NamedTuple):
     def of(self, model: vb.Model) -> Going:
         """With another model, in which there is room for everybody."""
         trust = trust_of(self.names, self.profiles)
-        larger = grown(model, self.settings, self.tagset, len(self.names), len(self.words), trust)
-        return self._replace(model=larger)
+        return self._replace(model=grown(model, len(self.names), len(self.words), trust))
 
     def passes_over(self, kept: Kept, documents: Corpus) -> Passes:
         """For passes over documents, laid out with the numbers that names have here and with their own words."""
@@ -384,7 +362,7 @@ class Updatable(Estimator):
         their earlier ones. Only documents in which something is new are gone through, so that a whole export can be
         given again and again; then everything for ``passes`` more passes. ``updated_`` says how many documents were
         new, changed and unchanged. Settings stay as they are. A model from a file no longer has its documents:
-        everything is new to it, so give it each label once.
+        everything is new to it, so give it each label once. ``known="inline"`` takes the gold that is there, if any.
 
         >>> import quorate
         >>> documents = quorate.sample().documents
@@ -408,7 +386,8 @@ class Updatable(Estimator):
         threads = checked_threads(self.threads)
         profiles = {**self.profiles_, **corpus.profiles}
         going = Going(self._model, self._names, self._words, self.settings_, self.tagset_, profiles, threads)
-        going, self._kept, self.updated_ = update(going, kept, corpus, known_tags(corpus, known), passes)
+        certain = known_tags(corpus, known, none_yet=True)  # a day's documents may be without gold
+        going, self._kept, self.updated_ = update(going, kept, corpus, certain, passes)
         self._model, self._names, self._words, self.profiles_ = going.model, going.names, going.words, profiles
         for name in ("result_", "annotators_"):  # worked out again when they are asked for
             self.__dict__.pop(name, None)
@@ -437,7 +416,7 @@ class Updatable(Estimator):
     def past(self) -> Past:
         """What was learned of the annotators, as prior for another fit."""
         self._check_fitted()
-        return Past(self.settings_.annotator, self.tagset_, self._names, self._model.annotators.arrays())
+        return Past(self.settings_.annotator, self.tagset_, self._names, self._model.annotators)
 
     def _conclude_again(self) -> None:
         """The consensus and the annotators after an update."""

@@ -155,8 +155,6 @@ def test_inline_without_gold_says_so(run: Run, crowd: Path) -> None:
     for method in METHODS:
         with pytest.raises(InputError, match="no document has gold"):
             quorate.aggregate(corpus, method, known="inline")
-    with pytest.raises(InputError, match="no document has gold"):
-        quorate.BSC(max_passes=1).fit(corpus).update(corpus, known="inline")
 
 
 def test_known_labels_from_standard_input(run: Run, crowd: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,8 +14,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import quorate
-from quorate import Corpus, Document, SettingsError, score
+from quorate import Corpus, Document, SettingsError, modelfile, score
 from quorate.crf import Crf, CrfTrainer, apportioned
+from quorate.errors import ModelFileError
 from quorate.estimators import prepare
 from quorate.features import FeatureTable, shape, token_features
 from quorate.tags import Invalid
@@ -195,6 +197,24 @@ def test_what_was_learned_is_applied_kept_and_read_back(fitted: CRFMA, sample: C
     assert loaded.predict(bare) == fitted.predict(bare)
     assert loaded.reliability_ == fitted.reliability_
     np.testing.assert_array_equal(loaded.annotators_["ana"].matrix, fitted.annotators_["ana"].matrix)
+
+
+@pytest.mark.parametrize(
+    ("name", "place", "value"),
+    [
+        ("summary", (2, 0), np.nan),
+        ("annotator_cells", 0, 1e6),
+        ("annotators", (0, 0), -1.0),
+        ("reliability", 0, np.inf),
+    ],
+)
+def test_a_damaged_file_is_refused(fitted: CRFMA, name: str, place: Any, value: float, tmp_path: Path) -> None:
+    fitted.save(tmp_path / "m")
+    stored = modelfile.load(tmp_path / "m")
+    stored.arrays[name][place] = value
+    modelfile.save(stored, tmp_path / "m")
+    with pytest.raises(ModelFileError, match=f"a damaged model file: array '{name}' holds"):
+        quorate.load(tmp_path / "m")
 
 
 def test_known_labels_stay_and_teach(sample: Corpus) -> None:

@@ -8,13 +8,14 @@ import numpy as np
 import pytest
 
 from crowds import sentences
-from quorate import BSC, Corpus, score
+from quorate import BSC, Corpus, Document, score
 from quorate.encode import encode
 from quorate.errors import SettingsError
 from quorate.history import WithHistory, past_cells
 from quorate.infer.dirichlet import kl
 from quorate.models import parts_of
 from quorate.simulate import Behaviour, crowd
+from quorate.tags import Scheme, TagSet
 
 GOOD = Behaviour(miss=0.05, confuse=0.02)
 POOR = Behaviour(miss=0.5, confuse=0.3, start_late=0.3, invent=0.03)
@@ -70,7 +71,45 @@ def test_counts_of_the_past_are_all_there(annotator: str) -> None:
     )
     blank = parts_of(model.settings_, model.tagset_, len(encoded.annotators), 0, None).annotators
     for name, array in blank.updated(*seen).arrays().items():
-        np.testing.assert_allclose(array, model.past.arrays[name], rtol=0, atol=1e-12)
+        np.testing.assert_allclose(array, model.past.annotators.arrays()[name], rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("annotator", ["acc", "cv", "cm", "seq"])
+@pytest.mark.parametrize("left_out", ["a", "b", "d"])
+def test_counts_of_the_labels_that_are_left_stay(annotator: str, left_out: str) -> None:
+    """An input without one of the past's labels, whichever it is, still has all that was learned of the others."""
+    rng = np.random.default_rng(3)
+    tags, names = ["a", "b", "c", "d"], ("ana", "bob")
+    documents = [
+        Document(str(n), ("x",) * 8, {name: tuple(rng.choice(tags, 8).tolist()) for name in names}) for n in range(30)
+    ]
+    model = BSC(annotator, scheme="plain", max_passes=2).fit(Corpus(documents))
+    old, new = model.tagset_, TagSet(Scheme.PLAIN, tuple(label for label in tags if label != left_out))
+    kept = [old.index[label] for label in new.labels]
+    P = len(new.labels) + 1
+    seen, counts = past_cells(model.past, model.settings_.annotator, new, names, P)
+    assert (np.diff(seen.keys) > 0).all()
+    found = parts_of(model.settings_, new, len(names), 0, None).annotators.updated(seen, counts)
+    learned = model._model.annotators.arrays()
+    if annotator in ("acc", "cv"):  # right and wrong, of all labels or of each
+        expected = learned["annotators"] if annotator == "acc" else learned["annotators"][:, kept]
+        np.testing.assert_allclose(found.arrays()["annotators"], expected, rtol=1e-12)
+        return
+    before = [*kept, len(old.labels)] if annotator == "seq" else [0]
+    np.testing.assert_allclose(
+        every_cell(found.arrays(), len(names), len(before), len(kept)),
+        every_cell(learned, len(names), 5 if annotator == "seq" else 1, 4)[
+            np.ix_(range(len(names)), before, kept, kept)
+        ],
+        rtol=1e-12,
+    )
+
+
+def every_cell(arrays: dict[str, np.ndarray], n_annotators: int, n_previous: int, n_labels: int) -> np.ndarray:
+    """``[K, ι, i, j]`` The counts of all cells, whether they occur or not."""
+    table = np.zeros((n_annotators * n_previous * n_labels, n_labels))
+    table[arrays["annotator_cells"].astype(int)] = arrays["annotators"]
+    return table.reshape(n_annotators, n_previous, n_labels, n_labels)
 
 
 def test_a_history_goes_on_in_updates() -> None:

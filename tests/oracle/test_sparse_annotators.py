@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -11,6 +13,7 @@ from quorate.encode import Cells, n_previous
 from quorate.infer.annotators import AnnotatorPrior
 from quorate.infer.confusions import ConfusionMatrix, Sequential
 from quorate.infer.dirichlet import View, divergence, expected_log, log_mean
+from quorate.infer.text import Words
 from quorate.tags import Scheme, TagSet
 
 Floats = NDArray[np.float64]
@@ -108,6 +111,19 @@ def test_mixing_is_that_of_whole_tables(kind: type[Model], scheme: Scheme) -> No
     assert gone.kl() == 0.0
 
 
+def test_words_mix_as_whole_tables_do_and_are_never_below_nothing() -> None:
+    rng = np.random.default_rng(4)
+    table, some = rng.gamma(1.0, 2.0, (6, 3)), np.array([1, 4])
+    counts = rng.gamma(1.0, 2.0, (2, 3))
+    words = Words.of(6, 3, 0.1).updated(table)
+    expected = 0.5 * table
+    expected[some] += 3.0 * counts
+    np.testing.assert_allclose(words.mixed(some, counts, 0.5, 3.0).counts, expected, rtol=1e-15)
+    gone = words.mixed(some, table[some] + 1e-12, 1.0, -1.0)
+    np.testing.assert_array_equal(gone.counts[some], 0.0)
+    np.testing.assert_array_equal(np.delete(gone.counts, some, axis=0), np.delete(table, some, axis=0))
+
+
 def test_confusion_matrices_of_older_files_are_read() -> None:
     tags, rng = tagset(Scheme.BIO, 2), np.random.default_rng(7)
     table = rng.gamma(1.0, 2.0, (K, len(tags.labels), len(tags.labels)))
@@ -119,3 +135,28 @@ def test_confusion_matrices_of_older_files_are_read() -> None:
         np.testing.assert_allclose(model.matrix(k)[0], np.exp(log_mean(expected[k])), rtol=1e-12)
     again = ConfusionMatrix.of(prior, K).restored(model.arrays())
     np.testing.assert_array_equal(again.matrix(3), model.matrix(3))
+
+
+@pytest.mark.parametrize("kind", [ConfusionMatrix, Sequential])
+@pytest.mark.parametrize(
+    ("broken", "says"),
+    [
+        (lambda cells, counts: (cells[:-1], counts), "'annotators' is"),
+        (lambda cells, counts: (cells[::-1].copy(), counts), "no cell of these annotators and labels"),
+        (lambda cells, counts: (cells + 10_000, counts), "no cell of these annotators and labels"),
+        (lambda cells, counts: (cells - cells[0] - 1, counts), "'annotator_cells' holds what is not a count"),
+        (lambda cells, counts: (cells, counts - 1e6), "'annotators' holds what is not a count"),
+        (lambda cells, counts: (cells[:, None], counts), "'annotator_cells' is"),
+    ],
+)
+def test_cells_of_a_file_that_cannot_be_are_refused(
+    kind: type[Model], broken: Callable[[Floats, Floats], tuple[Floats, Floats]], says: str
+) -> None:
+    tags, rng = tagset(Scheme.BIO, 2), np.random.default_rng(9)
+    cells = random_cells(tags, K, rng)
+    counts = rng.gamma(1.0, 2.0, (len(cells.label), cells.n_labels))
+    blank = kind.of(AnnotatorPrior(tags, ALPHA0, EPSILON0), K)
+    arrays = blank.updated(cells, counts).arrays()
+    wrong = broken(arrays["annotator_cells"], arrays["annotators"])
+    with pytest.raises(ValueError, match=says):
+        blank.restored(dict(zip(("annotator_cells", "annotators"), wrong, strict=True)))

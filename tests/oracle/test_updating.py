@@ -20,6 +20,7 @@ from quorate.errors import InputError, SettingsError
 from quorate.formats.jsonl import write_corpus
 from quorate.infer import vb
 from quorate.infer.engine import ThreadsEngine
+from quorate.models import parts_of
 from quorate.simulate import Behaviour, crowd
 from quorate.tags import Scheme
 from quorate.updating import Going, _without
@@ -73,6 +74,29 @@ def test_what_a_document_put_in_is_what_is_taken_out(annotator: str, truth: str)
             np.testing.assert_allclose(array, other.arrays()[name], rtol=0, atol=1e-9)
     for k in range(len(model._names)):
         np.testing.assert_allclose(left.annotators.matrix(k), expected.annotators.matrix(k), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("annotator", MODELS)
+def test_room_for_more_annotators_leaves_the_others_as_they_were(annotator: str) -> None:
+    """Who is new has their prior, by their own trust; so has the model with a history in it."""
+    corpus = people_on(sentences(40, seed=3))
+    model = BSC(annotator, max_passes=3).fit(corpus)
+    K, J = len(model._names), len(model.tagset_.labels)
+    parts = [model._model.annotators]
+    if annotator != "spam":
+        parts.append(BSC(annotator, max_passes=3).fit(corpus, history=model)._model.annotators)
+    for part in parts:
+        trust = (1.0,) * K + (1.0, 50.0)
+        larger = part.grown(K + 2, trust)
+        blank = parts_of(model.settings_, model.tagset_, K + 2, 0, trust).annotators
+        for k in range(K + 2):
+            expected = part.matrix(k) if k < K else blank.matrix(k)
+            np.testing.assert_allclose(larger.matrix(k), expected, rtol=1e-12)
+        right = [larger.matrix(k)[:, range(J), range(J)].mean() for k in (K, K + 1)]
+        assert right[0] < right[1]
+        encoded = encode(corpus, model.tagset_, annotators=[*model._names, "x", "y"])
+        counts = np.ones((len(encoded.cells.label), J))
+        assert np.isfinite(larger.updated(encoded.cells, counts).kl())
 
 
 @pytest.mark.parametrize("annotator", MODELS)
@@ -193,6 +217,19 @@ def test_known_labels_are_clamped_in_an_update() -> None:
     assert tuple(model.result_[0].tags) == gold
     model.update(Corpus(documents[1:2]), passes=2)
     assert tuple(model.result_[0].tags) == gold
+
+
+def test_documents_of_an_update_may_be_without_gold() -> None:
+    """``known="inline"`` can be said every day, whether or not gold came that day."""
+    documents = people_on(sentences(30, seed=8)).documents
+    bare = [replace(one, gold=None) for one in documents[20:25]]
+    bare += [replace(one, gold=(None,) * len(one.tokens)) for one in documents[25:]]
+    model, other = (BSC("cm").fit(Corpus(documents[:20]), known="inline") for _ in range(2))
+    model.update(Corpus(bare), known="inline")
+    assert model.updated_ == (10, 0, 0)
+    assert_same(model, other.update(Corpus(bare)), atol=0.0)
+    assert model.update(Corpus(documents[20:]), known="inline").updated_ == (0, 10, 0)
+    assert [tuple(tags) for tags in model.result_.tags] == [one.gold for one in documents]
 
 
 def test_a_model_from_a_file_goes_on(tmp_path: Path) -> None:

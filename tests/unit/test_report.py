@@ -14,14 +14,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import quorate
-from quorate import BSC, Corpus, Document, InputError, SettingsError
+from quorate import BSC, Corpus, Document, InputError, SettingsError, modelfile
+from quorate.errors import ModelFileError
 from quorate.figures import annotators_figure, save
 from quorate.report import write_report
 from quorate.report.data import collect
 from quorate.report.documents import chosen_documents
 from quorate.report.findings import find, next_steps, percent
 from quorate.report.page import embedded_json, render
-from quorate.summaries import AnnotatorSummaries
+from quorate.summaries import AnnotatorSummaries, summarise
 from quorate.tags import TagSet, find_spans
 
 
@@ -111,6 +112,34 @@ def test_nobody_tells_less_than_nothing(with_rules: BSC, tmp_path: Path) -> None
     assert [f"{row.informativeness:.3f}" for row in told] == ["0.000", "0.000"]
     advice = quorate.next_labels(with_rules.result_.corpus, with_rules, n=50, annotators=["list", "regex"])
     assert not any("-" in f"{one.gain:.2f}" for one in advice.suggestions)
+
+
+@pytest.mark.parametrize("row", [0, 1, 2])
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_a_summary_that_cannot_be_is_refused(with_rules: BSC, row: int, value: float, tmp_path: Path) -> None:
+    """In a model file only the accuracy may be no number: that of someone who gave no label."""
+    with_rules.save(tmp_path / "m")
+    stored = modelfile.load(tmp_path / "m")
+    stored.arrays["summary"][row, 1] = value
+    modelfile.save(stored, tmp_path / "m")
+    if row == 1 and np.isnan(value):
+        assert np.isnan(quorate.load(tmp_path / "m").annotators_.accuracy[1])
+        return
+    with pytest.raises(ModelFileError, match="a damaged model file: array 'summary' holds what is no number"):
+        quorate.load(tmp_path / "m")
+
+
+def test_what_is_no_number_is_not_taken_for_nothing(with_rules: BSC) -> None:
+    table = np.array([[9.0, 9.0], [0.5, 0.5], [np.nan, -0.0]])
+    told = AnnotatorSummaries(["a", "b"], table, with_rules._model.annotators).informativeness
+    assert np.isnan(told[0])
+    assert not np.signbit(told[1])
+
+
+def test_labels_that_weigh_nothing_tell_nothing(with_rules: BSC) -> None:
+    encoded = with_rules.encoded(with_rules.result_.corpus)
+    counts = np.zeros((len(encoded.cells.label), len(with_rules.tagset_.labels)))
+    assert (summarise(encoded, counts, with_rules._model.annotators).informativeness == 0).all()
 
 
 def test_everything_in_a_report_is_json(data: dict[str, Any]) -> None:

@@ -14,12 +14,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate.encode import Cells
-from quorate.infer.dirichlet import View, divergence, log_mean, view_of
+from quorate.errors import SettingsError
+from quorate.infer.dirichlet import View, divergence, log_mean, not_below_zero, view_of
+from quorate.modelfile import check_arrays
+from quorate.people import Trust
 from quorate.tags import TagSet
 
 __all__ = ["Accuracy", "AnnotatorPrior", "Annotators", "ClassVector", "Spammer", "summed_by"]
 
 Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
 
 
 class AnnotatorPrior(NamedTuple):
@@ -37,7 +41,7 @@ class AnnotatorPrior(NamedTuple):
     forbid: bool = True
     habit0: float | None = None
     point: bool = False
-    trust: tuple[float, ...] | None = None
+    trust: Trust = None
 
     @property
     def view(self) -> View:
@@ -88,6 +92,9 @@ class Annotators(Protocol):
     def mixed(self, other: Self, own: float, others: float) -> Self:
         """With ``own`` times these counts and ``others`` times those of another model of its kind, none below 0."""
 
+    def grown(self, n_annotators: int, trust: Trust) -> Self:
+        """With room for annotators who come after those it has met, and everybody's ``trust``."""
+
     def kl(self) -> float:
         """Σ over annotators of KL(posterior ‖ prior)."""
 
@@ -101,11 +108,18 @@ class Annotators(Protocol):
     def matrix(self, annotator: int) -> Floats:
         """``[P, J, J]`` (seq) or ``[1, J, J]``: posterior mean of p(label i | previous ι, truth j) at ``[ι, j, i]``."""
 
+    def cells_and_counts(self, labels: Integers) -> tuple[Cells, Floats]:
+        """Cells and their counts ``[G, J']`` from which a model of J' of the labels learns what this one did of them.
+
+        ``labels`` are their numbers here, in the order of their numbers there. :class:`SettingsError` if a model of
+        this kind does not learn from counts alone.
+        """
+
     def arrays(self) -> dict[str, Floats]:
         """The posterior, for a file."""
 
     def restored(self, arrays: dict[str, Floats]) -> Self:
-        """The same model with a posterior from a file."""
+        """The same model with a posterior from a file; ``ValueError`` if it is none of these annotators and labels."""
 
 
 def _own_label(cells: Cells) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -119,13 +133,18 @@ def _with_stranger(counts: Floats) -> Floats:
     return np.concatenate([counts, mean])
 
 
+def _with_room(counts: Floats, n_annotators: int) -> Floats:
+    """With rows of zeros for those who come after the others."""
+    return np.concatenate([counts, np.zeros((n_annotators - len(counts), *counts.shape[1:]))])
+
+
 def _known(cells: Cells, n_annotators: int) -> NDArray[np.int64]:
     return np.minimum(cells.annotator, n_annotators)
 
 
-def _mixed(counts: Floats, others_counts: Floats, own: float, others: float) -> Floats:
-    """A sum of counts; where something was taken out, rounding may leave less than nothing."""
-    return np.maximum(own * counts + others * others_counts, 0.0)
+def _check_shapes(model: Annotators, arrays: dict[str, Floats]) -> None:
+    """``ValueError`` unless the arrays of a file are counts, as many as the model has."""
+    check_arrays(arrays, {name: array.shape for name, array in model.arrays().items()}, counts=True)
 
 
 def _by_annotator(cells: Cells, values: Floats) -> Floats:
@@ -170,7 +189,11 @@ class Accuracy:
 
     def mixed(self, other: Self, own: float, others: float) -> Self:
         """With counts of both."""
-        return replace(self, counts=_mixed(self.counts, other.counts, own, others))
+        return replace(self, counts=not_below_zero(own * self.counts + others * other.counts))
+
+    def grown(self, n_annotators: int, trust: Trust) -> Self:
+        """New ones have no counts."""
+        return replace(self, prior=self.prior._replace(trust=trust), counts=_with_room(self.counts, n_annotators))
 
     def kl(self) -> float:
         """Σ of Betas."""
@@ -190,12 +213,17 @@ class Accuracy:
         """π on the diagonal, the rest spread evenly."""
         return _matrix_from_rows(self, annotator)
 
+    def cells_and_counts(self, labels: Integers) -> tuple[Cells, Floats]:
+        """Right and wrong, whatever the truth."""
+        return _right_wrong_cells(self.counts[:, None], len(labels))
+
     def arrays(self) -> dict[str, Floats]:
         """The counts."""
         return {"annotators": self.counts}
 
     def restored(self, arrays: dict[str, Floats]) -> Self:
         """With counts from a file."""
+        _check_shapes(self, arrays)
         return replace(self, counts=arrays["annotators"])
 
 
@@ -252,9 +280,14 @@ class Spammer:
         """With counts of both, of either kind."""
         return replace(
             self,
-            knew=_mixed(self.knew, other.knew, own, others),
-            habits=_mixed(self.habits, other.habits, own, others),
+            knew=not_below_zero(own * self.knew + others * other.knew),
+            habits=not_below_zero(own * self.habits + others * other.habits),
         )
+
+    def grown(self, n_annotators: int, trust: Trust) -> Self:
+        """New ones have no counts of either kind."""
+        knew, habits = _with_room(self.knew, n_annotators), _with_room(self.habits, n_annotators)
+        return replace(self, prior=self.prior._replace(trust=trust), knew=knew, habits=habits)
 
     def kl(self) -> float:
         """Betas and Dirichlets."""
@@ -277,12 +310,17 @@ class Spammer:
         """E[π]·[i=j] + E[1−π]·E[ξ_i]."""
         return _matrix_from_rows(self, annotator)
 
+    def cells_and_counts(self, labels: Integers) -> tuple[Cells, Floats]:
+        """What was known and what was guessed is no longer told apart in counts."""
+        raise SettingsError("an annotator model 'spam' cannot be a history (fit it with acc, cv, cm or seq)")
+
     def arrays(self) -> dict[str, Floats]:
         """Both sets of counts."""
         return {"annotators": self.knew, "habits": self.habits}
 
     def restored(self, arrays: dict[str, Floats]) -> Self:
         """With counts from a file."""
+        _check_shapes(self, arrays)
         return replace(self, knew=arrays["annotators"], habits=arrays["habits"])
 
 
@@ -322,7 +360,11 @@ class ClassVector:
 
     def mixed(self, other: Self, own: float, others: float) -> Self:
         """With counts of both."""
-        return replace(self, counts=_mixed(self.counts, other.counts, own, others))
+        return replace(self, counts=not_below_zero(own * self.counts + others * other.counts))
+
+    def grown(self, n_annotators: int, trust: Trust) -> Self:
+        """New ones have no counts."""
+        return replace(self, prior=self.prior._replace(trust=trust), counts=_with_room(self.counts, n_annotators))
 
     def kl(self) -> float:
         """Σ of Betas."""
@@ -342,12 +384,17 @@ class ClassVector:
         """π_j on the diagonal, the rest of each row spread evenly."""
         return _matrix_from_rows(self, annotator)
 
+    def cells_and_counts(self, labels: Integers) -> tuple[Cells, Floats]:
+        """Right and wrong for each truth."""
+        return _right_wrong_cells(self.counts[:, labels], len(labels))
+
     def arrays(self) -> dict[str, Floats]:
         """The counts."""
         return {"annotators": self.counts}
 
     def restored(self, arrays: dict[str, Floats]) -> Self:
         """With counts from a file."""
+        _check_shapes(self, arrays)
         return replace(self, counts=arrays["annotators"])
 
 
@@ -360,6 +407,19 @@ def summed_by(keys: NDArray[np.int64], values: Floats) -> tuple[NDArray[np.int64
         keys, values = keys[order], values[order]
     first = np.flatnonzero(np.r_[True, keys[1:] != keys[:-1]])
     return keys[first], np.add.reduceat(values, first) if len(first) < len(keys) else values
+
+
+def _right_wrong_cells(right_wrong: Floats, n_labels: int) -> tuple[Cells, Floats]:
+    """Cells with the counts ``[K, T, 2]`` of right and wrong labels of truths 0 to T − 1.
+
+    All wrong labels are alike, so that any of them will do: it is the one after the truth.
+    """
+    annotator, truth, wrong = np.nonzero(right_wrong)
+    keys, place = np.unique(annotator * n_labels + (truth + wrong) % n_labels, return_inverse=True)
+    counts = np.zeros((len(keys), n_labels))
+    np.add.at(counts, (place, truth), right_wrong[annotator, truth, wrong])
+    who, label = np.divmod(keys, n_labels)
+    return Cells(who, np.zeros_like(label), label, len(right_wrong), n_labels, 1), counts
 
 
 def _one_matrix(prior: AnnotatorPrior) -> tuple[int, int, int]:

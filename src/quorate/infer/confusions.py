@@ -12,12 +12,24 @@ from numpy.typing import NDArray
 
 from quorate.encode import Cells
 from quorate.infer.annotators import AnnotatorPrior, Annotators, summed_by
-from quorate.infer.dirichlet import View, divergence, expected_log, kl_sparse, log_mean, point_sparse
+from quorate.infer.dirichlet import (
+    View,
+    divergence,
+    expected_log,
+    kl_sparse,
+    log_mean,
+    not_below_zero,
+    point_sparse,
+)
+from quorate.modelfile import check_arrays
+from quorate.people import Trust
 from quorate.tags import Scheme, TagSet
 
 __all__ = ["ConfusionMatrix", "Sequential", "blocks", "prior_holders"]
 
 Floats = NDArray[np.float64]
+
+_CELLS = "annotator_cells"  # the array, in files, of the cells that occur
 
 
 class _PriorMass(NamedTuple):
@@ -193,7 +205,11 @@ class _ByCells:
         counts = np.zeros((len(keys), self.counts.shape[1]))
         counts[np.searchsorted(keys, self.keys)] += own * self.counts
         counts[np.searchsorted(keys, other.keys)] += others * other.counts
-        return replace(self, keys=keys, counts=np.maximum(counts, 0.0))
+        return replace(self, keys=keys, counts=not_below_zero(counts))
+
+    def grown(self, n_annotators: int, trust: Trust) -> Self:
+        """New ones have no cells."""
+        return replace(self, prior=self.prior._replace(trust=trust), n_annotators=n_annotators)
 
     def kl(self) -> float:
         """Σ over the rows that occur."""
@@ -229,13 +245,31 @@ class _ByCells:
         cells = Cells(np.full(P * J, annotator), previous, label, self.n_annotators, J, P)
         return np.exp(self._viewed(log_mean, cells)).reshape(P, J, J).transpose(0, 2, 1)
 
+    def cells_and_counts(self, labels: NDArray[np.int64]) -> tuple[Cells, Floats]:
+        """The own cells, but for those after, or of, another label."""
+        (P, J), left = self._shape, len(labels)
+        number = np.full(J + 1, -1)
+        number[labels] = np.arange(left)
+        number[J] = left  # in the plain scheme the row after the last label is the start's
+        previous, label = self._cells.previous if P == 1 else number[self._cells.previous], number[self._cells.label]
+        kept = np.flatnonzero((previous >= 0) & (label >= 0))
+        kept = kept[np.lexsort((label[kept], previous[kept], self._cells.annotator[kept]))]
+        who, n_previous = self._cells.annotator[kept], 1 if P == 1 else P - J + left
+        cells = Cells(who, previous[kept], label[kept], self.n_annotators, left, n_previous)
+        return cells, self.counts[np.ix_(kept, labels)]
+
     def arrays(self) -> dict[str, Floats]:
         """Keys and counts."""
-        return {"annotator_cells": self.keys.astype(np.float64), "annotators": self.counts}
+        return {_CELLS: self.keys.astype(np.float64), "annotators": self.counts}
 
     def restored(self, arrays: dict[str, Floats]) -> Self:
-        """With counts from a file."""
-        return replace(self, keys=arrays["annotator_cells"].astype(np.int64), counts=arrays["annotators"])
+        """With counts from a file, in which only cells that occur have a row."""
+        P, J = self._shape
+        cells = arrays.get(_CELLS, np.zeros(0))
+        check_arrays(arrays, {_CELLS: (cells.size,), "annotators": (cells.size, J)}, counts=True)
+        if cells.size and not (cells[-1] < self.n_annotators * P * J and (np.diff(cells) >= 1).all()):
+            raise ValueError(f"array {_CELLS!r} holds what is no cell of these annotators and labels")
+        return replace(self, keys=cells.astype(np.int64), counts=arrays["annotators"])
 
 
 @dataclass(frozen=True)
@@ -261,9 +295,11 @@ class ConfusionMatrix(_ByCells):
 
     def restored(self, arrays: dict[str, Floats]) -> Self:
         """With counts from a file; those of older files are ``[K, j, i]``, with every cell in them."""
-        if "annotator_cells" in arrays:
+        if _CELLS in arrays:
             return super().restored(arrays)
-        table = arrays["annotators"].transpose(0, 2, 1).reshape(-1, self._shape[1])
+        J = self._shape[1]
+        check_arrays(arrays, {"annotators": (self.n_annotators, J, J)}, counts=True)
+        table = arrays["annotators"].transpose(0, 2, 1).reshape(-1, J)
         keys = np.flatnonzero(table.any(axis=1))
         return replace(self, keys=keys, counts=table[keys])
 

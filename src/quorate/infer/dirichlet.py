@@ -9,7 +9,17 @@ from numpy.typing import NDArray
 
 from quorate.infer.special import gammaln, gammaln_bend, psi
 
-__all__ = ["View", "divergence", "expected_log", "kl", "kl_sparse", "log_mean", "point_sparse", "view_of"]
+__all__ = [
+    "View",
+    "divergence",
+    "expected_log",
+    "kl",
+    "kl_sparse",
+    "log_mean",
+    "not_below_zero",
+    "point_sparse",
+    "view_of",
+]
 
 Floats = NDArray[np.float64]
 View = Callable[..., Floats]
@@ -42,6 +52,15 @@ def log_mean(concentration: Floats, total: Floats | None = None) -> Floats:
 def view_of(point: bool) -> View:
     """How a pass looks at a part: at its mean where a point is estimated (EM), in expectation where not (VB)."""
     return log_mean if point else expected_log
+
+
+def not_below_zero(counts: Floats) -> Floats:
+    """Counts from which some were taken out: rounding may leave less than nothing of them.
+
+    >>> not_below_zero(np.array([1.0, 0.3 - (0.1 + 0.2)]))
+    array([1., 0.])
+    """
+    return np.maximum(counts, 0.0)
 
 
 def divergence(posterior: Floats, prior: Floats, *, point: bool) -> float:

@@ -9,7 +9,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.infer.dirichlet import View, divergence, expected_log, kl_sparse, view_of
+from quorate.infer.dirichlet import View, divergence, expected_log, kl_sparse, not_below_zero, view_of
 
 __all__ = ["Words"]
 
@@ -50,6 +50,17 @@ class Words:
     def updated(self, counts: Floats) -> Self:
         """With these counts of words by label."""
         return replace(self, counts=counts)
+
+    def grown(self, n_words: int) -> Self:
+        """With room for words that come after those it has met."""
+        more = np.zeros((n_words - len(self.counts), self.counts.shape[1]))
+        return replace(self, counts=np.concatenate([self.counts, more]))
+
+    def mixed(self, words: NDArray[np.int64], counts: Floats, own: float, others: float) -> Self:
+        """With ``own`` times these counts and ``others`` times those of some ``words``, none below 0."""
+        by_word = own * self.counts
+        by_word[words] = not_below_zero(by_word[words] + others * counts)
+        return replace(self, counts=by_word)
 
     def kl(self) -> float:
         """Σ over labels."""
