@@ -93,6 +93,12 @@ def test_an_unknown_tag_contradicts_no_span_and_plain_labels_mark_none(run: Run,
     assert read_known(written(tmp_path / "verbs.jsonl", tagged), quorate.read(source))["1"] == ("VERB", "VERB")
 
 
+def test_a_prefix_without_a_type_is_a_plain_label_and_contradicts_no_spans(tmp_path: Path) -> None:
+    corpus = Corpus([Document("1", ("a", "b"), {"ann": ("B-", "O")})])
+    line = {"id": "1", "tokens": ["a", "b"], "tags": ["B-", "O"], "spans": []}
+    assert read_known(written(tmp_path / "plain.jsonl", line), corpus)["1"] == ("B-", "O")
+
+
 def test_a_layered_consensus_is_no_known_label(crowd: Path, tmp_path: Path) -> None:
     line = {"id": "0", "tokens": ADA, "layers": {"PER": {}}, "spans": []}
     with pytest.raises(InputError, match="a consensus in layers, which no command takes"):

@@ -24,7 +24,7 @@ from quorate.formats.marked import (
 from quorate.formats.notes import Notes, some
 from quorate.formats.opened import stem
 from quorate.people import Kind, Profile, gold_like, pseudonyms
-from quorate.tags import OUTSIDE, find_spans
+from quorate.tags import OUTSIDE, find_spans, marks_span
 from quorate.units import Unit
 
 __all__ = ["Assembly", "Options"]
@@ -215,7 +215,7 @@ def _spans_of(document: Document) -> Placed:
 
     def marks(tags: Sequence[Tag | SoftTag]) -> list[TokenMark]:
         hard = [max(tag, key=lambda name: tag[name]) if isinstance(tag, Mapping) else tag for tag in tags]
-        return [TokenMark(*span) for span in find_spans([tag if tag and tag[1:2] == "-" else None for tag in hard])]
+        return [TokenMark(*span) for span in find_spans([tag if tag and marks_span(tag) else None for tag in hard])]
 
     annotations = {name: marks(tags) for name, tags in document.annotations.items()}
     return Placed(document, annotations, None if document.gold is None else marks(document.gold))

@@ -17,12 +17,11 @@ from quorate.formats.marked import (
     tagged,
 )
 from quorate.formats.notes import Notes, some
-from quorate.tags import OUTSIDE, Span, find_spans
+from quorate.tags import OUTSIDE, Span, find_spans, marks_span
 from quorate.units import Unit
 
 __all__ = ["refuse_contradiction", "tags_of_spans"]
 
-_PREFIXES = ("B-", "I-", "E-", "S-")
 _DOUBTFUL = {  # what would do for one voice among many, and is refused where it would be certain
     SPANS_OVERLAPPING: ("overlap", "keep one of them"),
     SPANS_DROPPED: ("hold no token", "correct their offsets, or leave them out"),
@@ -56,7 +55,7 @@ def refuse_contradiction(tags: Sequence[Tag], marked: Marked, words: Words, own:
     Traceback (most recent call last):
     quorate.errors.InputError: a.jsonl:3: document '1': 'tags' and 'spans' contradict each other: ...
     """
-    if any(tag is not None and tag != OUTSIDE and tag[:2] not in _PREFIXES for tag in tags):
+    if any(tag is not None and tag != OUTSIDE and not marks_span(tag) for tag in tags):
         return
     laid = placed(marked, marked.unit or Unit.CODE_POINTS, words, Notes())
     by_tags = {span for span in find_spans(tags) if not _beside_unknown(span, tags)}
