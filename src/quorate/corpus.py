@@ -15,7 +15,7 @@ from quorate.people import Profile
 from quorate.tags import Invalid, Scheme, TagSet, UnknownTagError
 from quorate.units import Unit
 
-__all__ = ["Corpus", "Document", "SoftTag", "Source", "Tag", "hard_tags"]
+__all__ = ["Corpus", "Document", "SoftTag", "Source", "Tag", "hard_tags", "known_gold"]
 
 Tag = str | None
 """A tag, or ``None``: not seen."""
@@ -228,3 +228,17 @@ class Corpus:
                     if given == tag or (isinstance(given, Mapping) and tag in given):
                         return document.where(position)
         return ""
+
+
+def known_gold(corpus: Corpus) -> dict[str, tuple[Tag, ...]]:
+    """The corpus's own gold, by document id; :class:`InputError` if no token has any.
+
+    >>> known_gold(Corpus([Document("1", ("Ada", "sang"), gold=("B-PER", None)), Document("2", ("a",))]))
+    {'1': ('B-PER', None)}
+    """
+    gold = {document.id: document.gold for document in corpus if document.gold is not None}
+    if not any(tag is not None for tags in gold.values() for tag in tags):
+        raise InputError(
+            "no document has gold, so that 'inline' gives no known labels (leave it out, or give a file with gold)"
+        )
+    return gold

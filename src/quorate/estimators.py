@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import quorate
-from quorate.corpus import Corpus, Tag
+from quorate.corpus import Corpus, Tag, known_gold
 from quorate.decode import Result
 from quorate.encode import Encoded, encode, encode_known
 from quorate.errors import InputError, SettingsError
@@ -131,12 +131,9 @@ def known_tags(corpus: Corpus, known: Known, *, none_yet: bool = False) -> Mappi
     if isinstance(known, str):
         if known != "inline":
             raise SettingsError(f"known must be None, 'inline' or tags by document id, not {known!r}")
-        gold = {document.id: document.gold for document in corpus if document.gold is not None}
-        if not none_yet and not any(tag is not None for tags in gold.values() for tag in tags):
-            raise InputError(
-                "no document has gold, so that 'inline' gives no known labels (leave it out, or give a file with gold)"
-            )
-        return gold
+        if none_yet:
+            return {document.id: document.gold for document in corpus if document.gold is not None}
+        return known_gold(corpus)
     return known
 
 

@@ -61,8 +61,7 @@ def folder_written_whole(path: str | Path) -> Iterator[Path]:
     if str(path) == "-":
         raise OutputError("a folder cannot go to standard output (give a name)")
     target = place_of(path)
-    if target.exists() and (not target.is_dir() or any(target.iterdir())):
-        raise OutputError(f"{path}: there already, and not an empty folder (give another name)")
+    _check_vacant(path)
     try:
         with beside(target, folder=True) as made:
             yield made
@@ -98,8 +97,15 @@ def place_of(path: str | Path) -> Path:
     return place
 
 
-def check_can_write(path: str | Path) -> None:
-    """Raise :class:`OutputError` now rather than after a long fit, if the place for a file is not there.
+def _check_vacant(path: str | Path) -> None:
+    """:class:`OutputError` if a folder cannot take this place."""
+    target = place_of(path)
+    if target.exists() and (not target.is_dir() or any(target.iterdir())):
+        raise OutputError(f"{path}: there already, and not an empty folder (give another name)")
+
+
+def check_can_write(path: str | Path, *, folder: bool = False) -> None:
+    """Raise :class:`OutputError` now rather than after a long fit, if the place for a file (or folder) is not there.
 
     >>> check_can_write("no/such/folder/out.jsonl")
     Traceback (most recent call last):
@@ -107,12 +113,14 @@ def check_can_write(path: str | Path) -> None:
     """
     if str(path) == "-":
         return
-    folder = place_of(path).parent
-    if not folder.is_dir():
+    parent = place_of(path).parent
+    if not parent.is_dir():
         raise OutputError(f"{path}: cannot be written: no such folder")
-    if Path(path).is_dir():
+    if folder:
+        _check_vacant(path)
+    elif Path(path).is_dir():
         raise OutputError(f"{path}: cannot be written: it is a folder")
-    if not os.access(folder, os.W_OK):
+    if not os.access(parent, os.W_OK):
         raise OutputError(f"{path}: cannot be written: the folder is read-only for you")
 
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from quorate.errors import InputError
 
-__all__ = ["OUTSIDE", "Invalid", "Scheme", "Span", "TagSet", "find_spans"]
+__all__ = ["OUTSIDE", "Invalid", "Scheme", "Span", "TagSet", "find_spans", "marks_span"]
 
 OUTSIDE = "O"
 MISSING = -1
@@ -68,11 +68,18 @@ _PREFIXES = {
 }
 
 
+def marks_span(tag: str) -> bool:
+    """Whether a tag is of a span scheme, by its form: a prefix, and a type.
+
+    >>> marks_span("B-PER"), marks_span("O"), marks_span("NOUN"), marks_span("B-")
+    (True, False, False, False)
+    """
+    return len(tag) > 2 and tag[1] == "-" and tag[0] in _PREFIXES[Scheme.BIOES]
+
+
 def _split(tag: str) -> tuple[str, str]:
     """``"B-PER"`` → ``("B", "PER")``; anything that is not of this form, ``("", tag)``."""
-    if len(tag) > 2 and tag[1] == "-" and tag[0] in "BIES":
-        return tag[0], tag[2:]
-    return "", tag
+    return (tag[0], tag[2:]) if marks_span(tag) else ("", tag)
 
 
 def find_spans(tags: Sequence[str | None], *, orphans: bool = True) -> list[Span]:

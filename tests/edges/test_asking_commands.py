@@ -82,6 +82,34 @@ def test_documents_whose_labels_are_known_are_not_offered(run: Run, crowd: str, 
     assert offered(run, crowd, "--model", model, "--known", "inline") == {"bare0", "bare1", "bare2"}
 
 
+def test_nothing_that_next_reads_is_written_over(run: Run, crowd: str, model: str) -> None:
+    Path("review.jsonl").write_text(json.dumps({"id": "s001", "tags": [None] * 3}) + "\n")
+    Path("done.csv").write_text("s001\n")
+    Path("prices.csv").write_text("annotator,cost\n")
+    Path("who.json").write_text("{}")
+    Path("link.csv").symlink_to(crowd)
+    for name, *arguments in (
+        ("review.jsonl", "--known", "review.jsonl"),
+        (crowd,),
+        ("link.csv",),
+        (model, "--model", model, "--as", "csv"),
+        ("done.csv", "--exclude", "done.csv"),
+        ("prices.csv", "--cost", "prices.csv"),
+        ("who.json", "--annotators", "who.json"),
+    ):
+        before = Path(name).read_bytes()
+        message = f"quorate: {name}: this is an input, which would be lost (give another name)\n"
+        assert run("next", crowd, *arguments, "-o", name) == (2, "", message)
+        assert Path(name).read_bytes() == before
+
+
+@pytest.mark.parametrize("option", ["--results", "--table", "--figure"])
+def test_a_simulation_writes_over_nothing_that_it_reads(run: Run, crowd: str, option: str) -> None:
+    Path("link.svg").symlink_to(crowd)
+    message = "quorate: link.svg: this is an input, which would be lost (give another name)\n"
+    assert run("simulate-active", crowd, option, "link.svg") == (2, "", message)
+
+
 def test_documents_that_an_expert_has_labelled_are_not_offered(run: Run, crowd: str, sample: Corpus) -> None:
     Path("who.json").write_text(json.dumps({"ana": {"kind": "expert"}}))
     found = offered(run, crowd, "--annotators", "who.json")

@@ -173,3 +173,18 @@ def test_a_format_that_is_only_read_is_refused_before_any_work(
     assert code == 2
     assert err.startswith(f"quorate: a format that is not written: {name!r}")
     assert not Path("out").exists()
+
+
+@pytest.mark.parametrize("command", [("aggregate", "--method", "mv", "-o"), ("convert",)])
+def test_a_format_that_is_a_folder_goes_into_an_empty_one_and_takes_the_place_of_nothing(
+    command: tuple[str, ...], run: Run, tmp_path: Path
+) -> None:
+    (tmp_path / "one.jsonl").write_text(
+        '{"text": "Ada sang", "annotations": {"ann": [{"start": 0, "end": 3, "label": "X"}]}}'
+    )
+    (tmp_path / "out").mkdir()
+    first, *options = command
+    assert run(first, "one.jsonl", *options, "out", "--to", "brat")[0] == 0
+    assert list((tmp_path / "out").rglob("*.ann"))
+    message = "quorate: out: there already, and not an empty folder (give another name)\n"
+    assert run(first, "one.jsonl", *options, "out", "--to", "brat") == (2, "", message)

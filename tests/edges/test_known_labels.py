@@ -93,6 +93,12 @@ def test_an_unknown_tag_contradicts_no_span_and_plain_labels_mark_none(run: Run,
     assert read_known(written(tmp_path / "verbs.jsonl", tagged), quorate.read(source))["1"] == ("VERB", "VERB")
 
 
+def test_a_prefix_without_a_type_is_a_plain_label_and_contradicts_no_spans(tmp_path: Path) -> None:
+    corpus = Corpus([Document("1", ("a", "b"), {"ann": ("B-", "O")})])
+    line = {"id": "1", "tokens": ["a", "b"], "tags": ["B-", "O"], "spans": []}
+    assert read_known(written(tmp_path / "plain.jsonl", line), corpus)["1"] == ("B-", "O")
+
+
 def test_a_layered_consensus_is_no_known_label(crowd: Path, tmp_path: Path) -> None:
     line = {"id": "0", "tokens": ADA, "layers": {"PER": {}}, "spans": []}
     with pytest.raises(InputError, match="a consensus in layers, which no command takes"):
@@ -155,6 +161,84 @@ def test_inline_without_gold_says_so(run: Run, crowd: Path) -> None:
     for method in METHODS:
         with pytest.raises(InputError, match="no document has gold"):
             quorate.aggregate(corpus, method, known="inline")
+
+
+def test_inline_without_gold_says_so_beside_files_too(run: Run, crowd: Path, tmp_path: Path) -> None:
+    written(tmp_path / "a.jsonl", {"id": "1", "tags": ["O"] * 5})
+    message = "no document has gold, so that 'inline' gives no known labels (leave it out, or give a file with gold)"
+    files = ("--known", "inline", "--known", "a.jsonl")
+    for command in (("aggregate",), ("report", "-o", "out.html"), ("next",)):
+        assert run(*command, crowd, *files) == (2, "", f"quorate: {message}\n")
+    open_gold = Corpus([Document(str(n), ADA, CROWD, (None,) * 5) for n in range(3)])
+    with pytest.raises(InputError, match="no document has gold"):
+        read_known(tmp_path / "a.jsonl", open_gold, inline=True)
+
+
+TEXT = {"id": "0", "text": "Ada Ng sang in Bath"}
+
+
+def span(start: int, end: int, label: str, **more: object) -> dict[str, object]:
+    return {"start": start, "end": end, "label": label, **more}
+
+
+@pytest.fixture
+def texts() -> Corpus:
+    return Corpus([Document("0", ADA)])
+
+
+def test_gold_spans_that_overlap_are_refused_as_known_labels(texts: Corpus, tmp_path: Path) -> None:
+    """They were left out without a word, and what remained was taken as certain."""
+    in_tokens = {"id": "0", "tokens": ADA, "gold": [span(0, 2, "PER"), span(1, 4, "LOC")]}
+    for line in (in_tokens, TEXT | {"gold": [span(0, 6, "PER"), span(4, 11, "LOC")]}):
+        with pytest.raises(InputError, match=r"1: document '0': spans that overlap cannot be known labels"):
+            read_known(written(tmp_path / "known.jsonl", line), texts)
+
+
+@pytest.mark.parametrize(
+    ("mark", "message"),
+    [
+        (span(6, 7, "PER"), "hold no token"),
+        (span(0, 6, "PER", text="Bath"), "do not hold the words"),
+    ],
+)
+def test_gold_spans_that_cannot_be_what_was_meant_are_refused_as_known_labels(
+    texts: Corpus, tmp_path: Path, mark: dict[str, object], message: str
+) -> None:
+    with pytest.raises(InputError, match=f"1: document '0': spans that {message} .*cannot be known labels"):
+        read_known(written(tmp_path / "known.jsonl", TEXT | {"gold": [mark]}), texts)
+
+
+def test_the_score_of_a_gold_span_makes_no_probability_of_a_known_label(texts: Corpus, tmp_path: Path) -> None:
+    gold = [span(0, 6, "PER", score=0.7), span(0, 6, "PER", score=0.9)]
+    known = read_known(written(tmp_path / "known.jsonl", TEXT | {"gold": gold}), texts)
+    assert known["0"] == ("B-PER", "I-PER", "O", "O", "O")
+
+
+def test_other_documents_tell_what_the_offsets_of_known_labels_count(tmp_path: Path) -> None:
+    """As where annotations are read: the first unit that suits a document was taken, and the wrong words were known."""
+    corpus = Corpus([Document("0", ("👋", "a", "-", "b")), Document("1", ("👋", "Ada"))])
+    unsure = {"id": "0", "text": "👋 a-b", "gold": [span(4, 5, "X")]}
+    sure = {"id": "1", "text": "👋 Ada", "gold": [span(3, 6, "X", text="Ada")]}
+    for lines in ((unsure, sure), (sure, unsure)):
+        known = read_known(written(tmp_path / "known.jsonl", *lines), corpus)
+        assert known == {"0": ("O", "O", "B-X", "O"), "1": ("O", "B-X")}
+    named = unsure | {"offset_unit": "code-points"}
+    assert read_known(written(tmp_path / "named.jsonl", named, sure), corpus)["0"] == ("O", "O", "O", "B-X")
+    with pytest.raises(InputError, match=r"1: document '0': nothing tells what its offsets count.*offset_unit"):
+        read_known(written(tmp_path / "alone.jsonl", unsure), corpus)
+    before = {"id": "0", "text": "a b c 👋", "gold": [span(0, 1, "X")]}
+    other = Corpus([Document("0", ("a", "b", "c", "👋"))])
+    assert read_known(written(tmp_path / "before.jsonl", before), other)["0"] == ("B-X", "O", "O", "O")
+
+
+@pytest.mark.parametrize("field", ["spans", "tags"])
+@pytest.mark.parametrize("foreign", ["many", 3, {"a": 1}, [["a", 1]], [{"from": 0}]])
+def test_a_foreign_field_beside_gold_is_passed_over(texts: Corpus, tmp_path: Path, field: str, foreign: object) -> None:
+    for line in (TEXT | {"gold": [span(0, 6, "PER")]}, {"id": "0", "gold": ["B-PER", "I-PER", "O", "O", "O"]}):
+        known = read_known(written(tmp_path / "known.jsonl", line | {field: foreign}), texts)
+        assert known["0"] == ("B-PER", "I-PER", "O", "O", "O")
+    with pytest.raises(InputError, match=r"known.jsonl:1: "):
+        read_known(written(tmp_path / "known.jsonl", {"id": "0", "tokens": ADA, field: foreign}), texts)
 
 
 def test_known_labels_from_standard_input(run: Run, crowd: Path, monkeypatch: pytest.MonkeyPatch) -> None:

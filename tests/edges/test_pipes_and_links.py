@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -86,6 +87,33 @@ def test_a_consensus_and_its_gold_come_through_pipes(run: Run, crowd: Path, tmp_
         code, out, err = run("evaluate", consensus, "--gold", gold)
     assert code == 0, err
     assert "60 documents" in out
+
+
+@pytest.mark.parametrize("command", [("encode", "-", "-o", "c.qr"), ("convert", "-", "out.conll"), ("check", "-")])
+def test_a_file_named_like_standard_input_does_not_stand_in_its_way(
+    run: Run, crowd: Path, tmp_path: Path, command: tuple[object, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "-").write_text("no annotations")
+    with crowd.open() as stream:
+        monkeypatch.setattr(sys, "stdin", stream)
+        code, _, err = run(*command)
+    assert code in ((0, 1) if command[0] == "check" else (0,)), err
+    assert "60 documents" in err or command[0] == "check"
+
+
+def test_no_command_writes_over_what_it_reads(run: Run, crowd: Path, tmp_path: Path) -> None:
+    (tmp_path / "link.jsonl").symlink_to(crowd)
+    before = crowd.read_bytes()
+    message = "quorate: link.jsonl: this is an input, which would be lost (give another name)\n"
+    for command in (
+        ("convert", crowd, "link.jsonl"),
+        ("encode", crowd, "-o", "link.jsonl"),
+        ("tune", crowd, "-o", "link.jsonl"),
+        ("tune", crowd, "--results", "link.jsonl"),
+        ("datasets", "convert", "ner", crowd, "-o", "link.jsonl"),
+    ):
+        assert run(*command) == (2, "", message), command
+    assert crowd.read_bytes() == before
 
 
 def test_a_circle_of_links_as_output_is_one_line(run: Run, crowd: Path, tmp_path: Path) -> None:

@@ -6,7 +6,9 @@ import gzip
 import http.server
 import io
 import json
+import random
 import threading
+import tracemalloc
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -17,6 +19,8 @@ from tests.edges.running import Run
 
 import quorate
 from quorate.cli import combine
+from quorate.formats import spacy_docs
+from quorate.formats.opened import Input, opened
 from quorate.label_studio import Client
 
 LINE = {"id": "1", "tokens": ["Ada", "sang"], "annotations": {"ann": ["B-PER", "O"]}}
@@ -49,6 +53,11 @@ def bomb(name: str, content: bytes) -> bytes:
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("ann.jsonl", content + b"\n" * 3_000_000)
     return packed.getvalue()
+
+
+def written(path: Path, content: bytes) -> Path:
+    path.write_bytes(content)
+    return path
 
 
 DOCCANO = {"id": 1, "text": "Ada sang", "label": [[0, 3, "PER"]]}
@@ -109,6 +118,48 @@ def test_a_docbin_and_a_table_that_unpack_to_much_are_refused(run: Run, tmp_path
         code, _, err = run("check", name, "--max-size", "1M")
         assert (code, err.count("\n")) == (2, 1)
         assert "unpacks to more than 1 MB" in err
+
+
+@pytest.mark.parametrize(
+    ("name", "begins", "needs"),
+    [
+        ("a.spacy.gz", b"\x78\x9c", "spacy"),
+        ("a.parquet.gz", b"PAR1", "pyarrow"),
+        ("a.arrow.gz", b"ARROW1", "pyarrow"),
+        ("a.xmi.gz", b"<xmi>", "cassis"),
+        ("a.json.gz", b'{"%TYPES": {}}', "cassis"),
+    ],
+)
+def test_a_format_that_is_read_whole_is_unpacked_no_further_than_it_may_be(
+    name: str, begins: bytes, needs: str, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip(needs, reason=f"{needs} is not installed")
+    (tmp_path / name).write_bytes(gzip.compress(begins + b" " * 20_000_000))
+    unpacked = []
+    read = gzip.GzipFile.read
+
+    def counted(self: gzip.GzipFile, size: int | None = -1) -> bytes:
+        piece = read(self, size)
+        unpacked.append(len(piece))
+        return piece
+
+    monkeypatch.setattr(gzip.GzipFile, "read", counted)
+    code, _, err = run("check", name, "--max-size", "1M")
+    assert (code, err.count("\n")) == (2, 1)
+    assert f"{name}: unpacks to more than 1 MB, and to over 100 times its size" in err
+    assert sum(unpacked) < 5_000_000
+
+
+def test_a_docbin_is_looked_through_without_copying_it_for_every_piece(tmp_path: Path) -> None:
+    """What is left of it was once copied for each MiB that it unpacks to: a GB of copies for 40 MB of content."""
+    content = zlib.compress(random.Random(0).randbytes(40_000_000), 0)
+    with opened(str(written(tmp_path / "a.spacy", content))) as (stream, _):
+        given = Input(stream, "a.spacy")
+        tracemalloc.start()
+        spacy_docs._check_size(content, given)
+        most = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+    assert most < 10_000_000
 
 
 @pytest.mark.parametrize("size", ["0", "-1", "1.5G", "many", ""])

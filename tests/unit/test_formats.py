@@ -121,6 +121,48 @@ def test_a_conll_header_is_seen_however_it_is_parted(tmp_path: Path, header: str
     assert corpus.notes == ()
 
 
+@pytest.mark.parametrize("row", ["#token\tB-X", "#token\tB-X\tO", "#token O", "#tokens\tB-X", "#\tO", "#token\t?"])
+def test_a_first_row_of_tags_is_no_conll_header(tmp_path: Path, row: str) -> None:
+    fields = row.split("\t") if "\t" in row else row.split()
+    corpus = quorate.read(write(tmp_path / "a.conll", row, "\t".join(["Ada", *["B-X"] * (len(fields) - 1)])))
+    assert corpus[0].tokens == (fields[0], "Ada")
+    assert corpus[0].annotations["A1"] == (None if fields[1] == "?" else fields[1], "B-X")
+
+
+@pytest.mark.parametrize(
+    "comment", ["# Token counts of the pilot", "# token\tper\tline\tas\tin\tbefore", "#token a a a a"]
+)
+@pytest.mark.parametrize("comes_first", [True, False])
+def test_a_comment_that_begins_like_a_conll_header_hides_no_header(
+    tmp_path: Path, comment: str, comes_first: bool
+) -> None:
+    header = "# token\tann\tgold"
+    lines = [comment, header] if comes_first else [header, comment]
+    corpus = quorate.read(write(tmp_path / "a.conll", *lines, "# id = 7", "Ada\tB-PER\tO"))
+    assert corpus.annotators == ("ann",)
+    assert (corpus["7"].tokens, corpus["7"].gold) == (("Ada",), ("O",))
+
+
+@pytest.mark.parametrize("header", ["# token\tS-1\tO", "#\ttoken\tS-1\tO", "# token S-1 O"])
+def test_annotators_in_a_conll_header_may_be_called_like_tags(tmp_path: Path, header: str) -> None:
+    corpus = quorate.read(write(tmp_path / "a.conll", header, "Ada\tB-PER\tO"))
+    assert (corpus.annotators, corpus[0].tokens) == (("O", "S-1"), ("Ada",))
+
+
+def test_of_two_conll_headers_that_fit_the_later_counts(tmp_path: Path) -> None:
+    lines = ["# Token counts follow", "# token ann gold", "# O O", "Ada B-PER O"]
+    corpus = quorate.read(write(tmp_path / "a.conll", *lines))
+    assert (corpus.annotators, corpus[0].tokens) == (("ann",), ("#", "Ada"))
+
+
+def test_a_conll_header_that_fits_no_row_is_refused(tmp_path: Path) -> None:
+    """Taken for a comment, it would make an annotator of the gold."""
+    with pytest.raises(InputError, match=r"a.conll:2: 2 columns where 3 were expected .* ann, gold;"):
+        quorate.read(write(tmp_path / "a.conll", "# token ann gold", "Ada B-PER"))
+    with pytest.raises(InputError, match=r"a.conll:1: two columns have the same name"):
+        quorate.read(write(tmp_path / "a.conll", "# token ann ann", "Ada B-PER O"))
+
+
 def test_names_in_a_conll_header_may_hold_blanks_between_tabs(tmp_path: Path) -> None:
     corpus = quorate.read(write(tmp_path / "a.conll", "# token\tAnn Lee\tgold", "Ada\tB-PER\tO"))
     assert corpus.annotators == ("Ann Lee",)

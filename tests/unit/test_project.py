@@ -214,3 +214,10 @@ def test_docs_explain_every_setting() -> None:
     text = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
     missing = [field.name for field in fields(Settings) if f"`{field.name}`" not in text]
     assert not missing
+
+
+def test_only_the_module_of_schemes_lists_their_prefixes() -> None:
+    listed = re.compile(r'"BIES"|"B-", "I-"')
+    assert [
+        path.name for path in SOURCE.rglob("*.py") if path.name != "tags.py" and listed.search(path.read_text())
+    ] == []

@@ -11,7 +11,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import quorate
-from quorate.cli.common import Inputs, Quiet, Reading, Threads, app, bar, cell, console, reads, say, say_notes, tell
+from quorate.cli.common import (
+    Inputs,
+    Quiet,
+    Reading,
+    Threads,
+    app,
+    bar,
+    cell,
+    check_outputs,
+    console,
+    reads,
+    say,
+    say_notes,
+    tell,
+)
 from quorate.cli.known import KnownLabels, KnownOption
 from quorate.cli.tables import print_table
 from quorate.errors import InputError, SettingsError
@@ -85,7 +99,6 @@ def next_(
     """Say which documents to have labelled next, and by whom; or that it is time to stop."""
     from quorate.advice import next_labels
     from quorate.api import BSC
-    from quorate.files import check_can_write
 
     if shape is None:
         shape = "table" if output == "-" else "jsonl" if ".jsonl" in output else "csv"
@@ -93,7 +106,9 @@ def next_(
         raise SettingsError(f"--as {shape!r} is not known (one of: table, jsonl, csv)")
     if shape == "table" and output != "-":
         raise SettingsError("a table is for the terminal (give --as csv or --as jsonl for a file)")
-    check_can_write(output)
+    certain = KnownLabels(known, inputs, reading.options["max_size"])
+    others = [name for name in (model, annotators, cost, exclude) if name is not None]
+    check_outputs([*inputs, *certain.files, *others], [output])
     fitted = None
     if model is not None:
         loaded = quorate.load(model)
@@ -102,7 +117,6 @@ def next_(
         fitted = loaded.set_params(threads=threads)
     if annotators is not None and Path(annotators).is_file():
         reading.options["annotators"], annotators = annotators, None
-    certain = KnownLabels(known, inputs, reading.options["max_size"])
     corpus = reading.corpus(inputs)
     if not quiet:
         say_notes(corpus)
@@ -163,11 +177,9 @@ def simulate_active(
     """Replay a crowd with all labels known: how good is each method when labels are asked for one batch at a time?"""
     from quorate.active import Plan
     from quorate.active import simulate_active as run_all
-    from quorate.files import check_can_write, written_whole
+    from quorate.files import written_whole
 
-    for place in (figure, table, results):
-        if place is not None:
-            check_can_write(place)
+    check_outputs(inputs, [figure, table, results])
     if figure is not None:
         from quorate.figures import empty_figure, kind_of
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -22,6 +21,7 @@ from quorate.cli.common import (
     To,
     app,
     bar,
+    check_outputs,
     console,
     fit_progress,
     reads,
@@ -449,25 +449,6 @@ def make_report(
     title = options.pop("title", None) or some([Path(name).name for name in inputs])
     with bar("reporting", quiet) as progress:
         write_report(model, path, result=result, title=title, known=set(given or ()), progress=progress, **options)
-
-
-def check_outputs(inputs: list[str], outputs: list[str | None], to: str | None = None) -> None:
-    """Refuse, before any work, outputs that cannot be written, or that would take the place of something else."""
-    from quorate.files import check_can_write, place_of
-    from quorate.formats.registry import named
-
-    if to is not None:
-        named(to, to_write=True)
-
-    taken = {Path(os.path.realpath(name)): "an input" for name in inputs if name != "-"}
-    for name in outputs:
-        if name is None or name == "-":
-            continue
-        check_can_write(name)
-        place = place_of(name)
-        if place in taken:
-            raise SettingsError(f"{name}: this is {taken[place]}, which would be lost (give another name)")
-        taken[place] = "another output"
 
 
 def _counts(result: Result, what: str) -> str:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import inspect
 import json
+import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from quorate.errors import SettingsError
 from quorate.terminal import escaped
 
 if TYPE_CHECKING:
@@ -34,6 +37,7 @@ __all__ = [
     "app",
     "bar",
     "cell",
+    "check_outputs",
     "console",
     "fit_progress",
     "reads",
@@ -226,3 +230,23 @@ def write_json(value: Any, path: str) -> None:
 
     with written_whole(path) as stream:
         stream.write(json.dumps(value, indent=2, ensure_ascii=False).encode() + b"\n")
+
+
+def check_outputs(inputs: list[str], outputs: list[str | None], to: str | None = None) -> None:
+    """Refuse, before any work, outputs that cannot be written, or that would take the place of something else.
+
+    The first of them is what is written in the format ``to``.
+    """
+    from quorate.files import check_can_write, place_of
+    from quorate.formats.registry import named
+
+    folder = to is not None and named(to, to_write=True).folder
+    taken = {Path(os.path.realpath(name)): "an input" for name in inputs if name != "-"}
+    for number, name in enumerate(outputs):
+        if name is None or name == "-":
+            continue
+        check_can_write(name, folder=folder and number == 0)
+        place = place_of(name)
+        if place in taken:
+            raise SettingsError(f"{name}: this is {taken[place]}, which would be lost (give another name)")
+        taken[place] = "another output"

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from quorate.cli.common import Quiet, Reading, To, app, reads, say, say_notes
+from quorate.cli.common import Quiet, Reading, To, app, check_outputs, reads, say, say_notes
 from quorate.errors import SettingsError
 
 
@@ -29,13 +28,10 @@ def convert(
 ) -> None:
     """Convert annotations, or a consensus, from one format to another."""
     from quorate import formats
-    from quorate.files import place_of
     from quorate.formats.consensus_book import consensus_book, is_consensus
 
-    if output != "-" and place_of(output) in {Path(os.path.realpath(name)) for name in inputs if name != "-"}:
-        raise SettingsError(f"{output}: this is an input, which would be lost (give another name)")
-    formats.named(to or formats.output_format(output), to_write=True)
-    if len(inputs) == 1 and Path(inputs[0]).is_file() and is_consensus(inputs[0]):
+    check_outputs(inputs, [output], to or formats.output_format(output))
+    if len(inputs) == 1 and inputs[0] != "-" and Path(inputs[0]).is_file() and is_consensus(inputs[0]):
         if any(value for name, value in reading.options.items() if name != "max_size"):
             raise SettingsError(f"{inputs[0]}: a consensus is taken as it is (leave out what changes it)")
         records = formats.read_consensus(inputs[0], max_size=reading.options["max_size"])

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from quorate.cli.common import Inputs, Output, Quiet, Reading, app, bar, reads, say, say_notes
+from quorate.cli.common import Inputs, Output, Quiet, Reading, app, bar, check_outputs, reads, say, say_notes
 from quorate.errors import SettingsError
 
 datasets = typer.Typer(no_args_is_help=True, help="The paper's data, from the archives that their makers publish.")
@@ -29,14 +29,13 @@ def encode(
     reading: Reading,
 ) -> None:
     """Encode a corpus once, for many fits, or for one that does not fit into memory."""
-    from quorate.files import check_can_write
     from quorate.settings import choice, scheme_named
     from quorate.stored import StoredCorpus, encode_files
     from quorate.tags import Invalid
 
-    check_can_write(output)
-    if output == "-" or output in inputs:
+    if output == "-":
         raise SettingsError("an encoded corpus needs a file of its own (give one with -o)")
+    check_outputs(inputs, [output])
     rule, tags = choice(Invalid, "invalid", invalid), scheme_named(scheme)
     with bar("encoding", quiet) as report:
         told = None if report is None else lambda number: report(number, None, "documents")
@@ -67,6 +66,7 @@ def convert(
     from quorate.files import written_whole
     from quorate.formats.jsonl import write_corpus
 
+    check_outputs([archive], [output])
     corpus = read_archive(name, archive)
     with written_whole(output) as stream:
         write_corpus(corpus, stream)

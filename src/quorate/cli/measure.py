@@ -16,6 +16,7 @@ from quorate.cli.common import (
     app,
     bar,
     cell,
+    check_outputs,
     console,
     reads,
     say,
@@ -214,6 +215,7 @@ def tune(
 
     from quorate.tuning import tune as search
 
+    check_outputs(inputs, [output, results])
     chosen_split = None if split == "all" else split
     corpus = reading.corpus(inputs)
     if not quiet:

@@ -8,8 +8,8 @@ from typing import Annotated, Any
 import typer
 
 import quorate
-from quorate.cli.combine import check_outputs, make_report, settings_from_file
-from quorate.cli.common import Inputs, Quiet, Reading, Threads, app, fit_progress, reads, say, say_notes
+from quorate.cli.combine import make_report, settings_from_file
+from quorate.cli.common import Inputs, Quiet, Reading, Threads, app, check_outputs, fit_progress, reads, say, say_notes
 from quorate.cli.known import KnownLabels, KnownOption
 from quorate.errors import SettingsError
 from quorate.limits import size_in_words

@@ -164,7 +164,7 @@ def documents(
     given = [path for each in paths for path in (each if isinstance(each, list | tuple) else [each])]
     names = [name for path in given if isinstance(path, str | Path) for name in files_of(str(path))]
     # Of a pipe, as of standard input, nothing may be read ahead that is not kept.
-    if not names or not all(Path(name).is_file() and _streams(name, format) for name in names):
+    if not names or not all(name != "-" and Path(name).is_file() and _streams(name, format) for name in names):
         corpus = read(*paths, format=format, max_size=max_size)
         digests.update(corpus.digests)
         for sentence in corpus.notes:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -16,17 +15,17 @@ from quorate.formats.marked import (
     Marked,
     Placed,
     TokenMark,
+    UnitVotes,
     Words,
     find_units_of,
     placed,
     tagged,
-    units_matter,
 )
 from quorate.formats.notes import Notes, some
 from quorate.formats.opened import stem
 from quorate.people import Kind, Profile, gold_like, pseudonyms
-from quorate.tags import OUTSIDE, find_spans
-from quorate.units import Unit, are_alike, needs_unit
+from quorate.tags import OUTSIDE, find_spans, marks_span
+from quorate.units import Unit
 
 __all__ = ["Assembly", "Options"]
 
@@ -71,7 +70,7 @@ class Assembly:
     def add(self, given: Iterable[Document | Marked], file: str, *, merge: bool) -> None:
         """Take in the documents of one file. ``merge``: a document met before is the same one, of other annotators."""
         laid: list[tuple[bool, Document | Placed | Marked, list[Unit]]] = []
-        told: Counter[Unit] = Counter()
+        votes = UnitVotes()
         for position, item in enumerate(given, 1):
             alone = self.options.annotator_from is not None or "" in item.annotations
             same = merge or alone
@@ -84,7 +83,7 @@ class Assembly:
                 if len(units) > 1:
                     laid.append((same, changed, units))
                     continue
-                told[units[0]] += changed.text is not None and needs_unit(changed.text)
+                votes.count(changed, units[0])
                 laid.append((same, self._laid(changed, units[0]), []))
             else:
                 laid.append((same, changed, []))
@@ -92,9 +91,9 @@ class Assembly:
             # where a document's own spans do not tell what offsets count, the file's other documents choose among
             # the units that suit it
             if isinstance(made, Marked):
-                votes = [_votes(made.text or "", unit, told) for unit in units]
-                self.notes.count(_UNIT_UNKNOWN, not any(votes) and units_matter(made, units))
-                self._put(self._laid(made, units[votes.index(max(votes))]), same)
+                unit, told = votes.choose(made, units)
+                self.notes.count(_UNIT_UNKNOWN, not told)
+                self._put(self._laid(made, unit), same)
             else:
                 self._put(made, same)
 
@@ -206,11 +205,6 @@ class Assembly:
         return Corpus(documents, notes=notes, digests=digests, profiles=profiles)
 
 
-def _votes(text: str, unit: Unit, told: Counter[Unit]) -> int:
-    """How many documents were told to count as this unit does in this text."""
-    return sum(times for other, times in told.items() if are_alike(text, unit, other))
-
-
 def folder_of(file: str) -> str:
     """The name of the folder that a file is in."""
     return Path(file).resolve().parent.name
@@ -221,7 +215,7 @@ def _spans_of(document: Document) -> Placed:
 
     def marks(tags: Sequence[Tag | SoftTag]) -> list[TokenMark]:
         hard = [max(tag, key=lambda name: tag[name]) if isinstance(tag, Mapping) else tag for tag in tags]
-        return [TokenMark(*span) for span in find_spans([tag if tag and tag[1:2] == "-" else None for tag in hard])]
+        return [TokenMark(*span) for span in find_spans([tag if tag and marks_span(tag) else None for tag in hard])]
 
     annotations = {name: marks(tags) for name, tags in document.annotations.items()}
     return Placed(document, annotations, None if document.gold is None else marks(document.gold))

@@ -8,7 +8,7 @@ from dataclasses import replace
 from quorate.corpus import Document, SoftTag, Tag
 from quorate.formats.marked import Marked
 from quorate.formats.notes import Notes
-from quorate.tags import OUTSIDE
+from quorate.tags import OUTSIDE, marks_span
 
 __all__ = ["TWICE", "LabelChanges", "rename_annotators"]
 
@@ -42,7 +42,7 @@ class LabelChanges:
         return new
 
     def _new_tag(self, tag: str) -> Tag:
-        prefixed = len(tag) > 2 and tag[1] == "-" and tag[0] in "BIES"
+        prefixed = marks_span(tag)
         label = self.label(tag[2:] if prefixed else tag)
         if label is None:
             return OUTSIDE

@@ -8,8 +8,9 @@
 
 The first column is the token, ``?`` means not annotated. An optional first line ``# token NAME NAME …`` names the
 columns (the name ``gold`` is the gold); without it they are ``A1``, ``A2``, …. Columns are parted by tabs if the line
-has one, else by blanks; so are their names. Other lines that begin with ``#``, before a document, are comments;
-``# id = NAME`` (or ``# sent_id = NAME``) names the document, which is otherwise numbered. Lines ``-DOCSTART-`` are
+has one, else by blanks; so are their names. Of several such lines before the first row, the last that has as many
+columns counts. Other lines that begin with ``#``, before a document, are comments, unless they have the columns of a
+row; ``# id = NAME`` (or ``# sent_id = NAME``) names the document, which is otherwise numbered. Lines ``-DOCSTART-`` are
 passed over.
 """
 
@@ -17,7 +18,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from quorate.corpus import Document, Source
 from quorate.errors import InputError
@@ -25,6 +26,7 @@ from quorate.files import written_whole
 from quorate.formats.notes import Notes
 from quorate.formats.opened import Input
 from quorate.formats.pages import Book, Page
+from quorate.tags import OUTSIDE, marks_span
 
 __all__ = ["read", "write"]
 
@@ -38,6 +40,7 @@ def read(given: Input, notes: Notes) -> Iterator[Document]:
     """The documents of a file in CoNLL columns."""
     name = given.name
     columns: list[str] | None = None
+    headers: list[_Header] = []
     rows: list[list[str]] = []
     interned: dict[str, str] = {}
     number = given.first_number
@@ -50,13 +53,11 @@ def read(given: Input, notes: Notes) -> Iterator[Document]:
         except UnicodeDecodeError:
             raise InputError("not UTF-8 text (save the file as UTF-8)", where=where) from None
         fields = line.split("\t") if "\t" in line else line.split()
-        if columns is None and (header := _header(line)):
-            columns = header[1:]
-            if len(set(columns)) < len(columns):
-                raise InputError("two columns have the same name (name each annotator once)", where=where)
+        if columns is None and (names := _header(line)):
+            headers.append(_Header(names[1:], where))
         elif not rows and (own_id := _ID.fullmatch(line)):
             name_of_next = own_id[1]
-        elif not rows and line.startswith("#") and (columns is None or len(fields) != len(columns) + 1):
+        elif not rows and line.startswith("#") and not _is_row(fields, columns, headers):
             continue  # a comment
         elif not line.strip() or fields[0] == "-DOCSTART-":
             if rows:
@@ -66,7 +67,7 @@ def read(given: Input, notes: Notes) -> Iterator[Document]:
                 rows, name_of_next = [], ""
         else:
             if columns is None:
-                columns = [f"A{column}" for column in range(1, len(fields))]
+                columns = _named_columns(headers, len(fields) - 1)
             if len(fields) != len(columns) + 1 or "" in fields:
                 raise InputError(
                     f"{len(fields)} columns where {len(columns) + 1} were expected (a token and a tag for each of "
@@ -79,14 +80,45 @@ def read(given: Input, notes: Notes) -> Iterator[Document]:
         yield _document(rows, columns or [], source, name_of_next or str(number))
 
 
+class _Header(NamedTuple):
+    """A line that names the columns after the token's, or a comment that begins like one."""
+
+    columns: list[str]
+    where: str
+
+
 def _header(line: str) -> list[str]:
     """The names of the columns, the token's first, if a line names them: parted by tabs, or else by blanks."""
     if not line.startswith("#"):
         return []
     for names in ([name.strip() for name in line[1:].lstrip().split("\t")], line[1:].split()):
         if [name.casefold() for name in names[:1]] == [_TOKEN]:
+            if not line[1].isspace() and _are_tags(names[1:]):
+                return []  # the hashtag #token and its tags
             return [_GOLD if name.casefold() == _GOLD else name for name in names]
     return []
+
+
+def _are_tags(fields: Sequence[str]) -> bool:
+    return bool(fields) and all(field in (OUTSIDE, _NOT_SEEN) or marks_span(field) for field in fields)
+
+
+def _is_row(fields: Sequence[str], columns: Sequence[str] | None, headers: Sequence[_Header]) -> bool:
+    """Whether a line that begins with # and comes before a document is its first row: it has the columns for that."""
+    if columns is None and not headers:
+        return _are_tags(fields[1:])
+    expected = [header.columns for header in headers] if columns is None else [columns]
+    return any(len(fields) == len(names) + 1 for names in expected)
+
+
+def _named_columns(headers: Sequence[_Header], n: int) -> list[str]:
+    """The names of n columns: those of the last header that has as many, if any has; a wrong one is not passed over."""
+    if not headers:
+        return [f"A{column}" for column in range(1, n + 1)]
+    chosen = next((header for header in reversed(headers) if len(header.columns) == n), headers[-1])
+    if len(set(chosen.columns)) < len(chosen.columns):
+        raise InputError("two columns have the same name (name each annotator once)", where=chosen.where)
+    return chosen.columns
 
 
 def _document(rows: list[list[str]], columns: list[str], source: Source, name: str) -> Document:

@@ -3,25 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from quorate.corpus import Tag
 from quorate.errors import InputError
-from quorate.formats.marked import Marked, Words, placed, tagged
+from quorate.formats.marked import (
+    SPANS_DROPPED,
+    SPANS_OTHER_WORDS,
+    SPANS_OVERLAPPING,
+    Marked,
+    Words,
+    placed,
+    tagged,
+)
 from quorate.formats.notes import Notes, some
-from quorate.tags import OUTSIDE, Span, find_spans
+from quorate.tags import OUTSIDE, Span, find_spans, marks_span
 from quorate.units import Unit
 
 __all__ = ["refuse_contradiction", "tags_of_spans"]
 
-_PREFIXES = ("B-", "I-", "E-", "S-")
+_DOUBTFUL = {  # what would do for one voice among many, and is refused where it would be certain
+    SPANS_OVERLAPPING: ("overlap", "keep one of them"),
+    SPANS_DROPPED: ("hold no token", "correct their offsets, or leave them out"),
+    SPANS_OTHER_WORDS: ("do not hold the words given with them", "correct their offsets, or their text"),
+}
 
 
 def tags_of_spans(marked: Marked, words: Words) -> tuple[tuple[str, ...], tuple[Tag, ...]]:
-    """Tokens and tags of a document whose spans are its gold; spans that overlap are refused."""
-    laid, notes = placed(marked, marked.unit or Unit.CODE_POINTS, words, Notes()), Notes()
-    tags = tagged([mark._replace(score=None) for mark in laid.gold or ()], len(laid.document.tokens), notes)
-    if notes.sentences():
-        raise InputError("spans that overlap cannot be known labels (keep one of them)", where=marked.where())
+    """Tokens and tags of a document whose spans are its gold; those that cannot all be right are refused."""
+    certain = replace(marked, annotations={}, gold=[mark._replace(score=None) for mark in marked.gold or ()])
+    notes = Notes()
+    laid = placed(certain, marked.unit or Unit.CODE_POINTS, words, notes)
+    tags = tagged(laid.gold or (), len(laid.document.tokens), notes)
+    for sentence, (what, remedy) in _DOUBTFUL.items():
+        if sentence in notes:
+            raise InputError(f"spans that {what} cannot be known labels ({remedy})", where=marked.where())
     return laid.document.tokens, tags  # type: ignore[return-value]
 
 
@@ -39,7 +55,7 @@ def refuse_contradiction(tags: Sequence[Tag], marked: Marked, words: Words, own:
     Traceback (most recent call last):
     quorate.errors.InputError: a.jsonl:3: document '1': 'tags' and 'spans' contradict each other: ...
     """
-    if any(tag is not None and tag != OUTSIDE and tag[:2] not in _PREFIXES for tag in tags):
+    if any(tag is not None and tag != OUTSIDE and not marks_span(tag) for tag in tags):
         return
     laid = placed(marked, marked.unit or Unit.CODE_POINTS, words, Notes())
     by_tags = {span for span in find_spans(tags) if not _beside_unknown(span, tags)}

@@ -21,7 +21,7 @@ from quorate.errors import InputError
 from quorate.files import written_whole
 from quorate.formats.corrected import refuse_contradiction, tags_of_spans
 from quorate.formats.json_records import decoded, lines, reason
-from quorate.formats.marked import Mark, Marked, Words, find_units_of, placed, tagged
+from quorate.formats.marked import Mark, Marked, UnitVotes, Words, find_units_of, placed
 from quorate.formats.notes import Notes
 from quorate.formats.opened import Input
 from quorate.formats.pages import Book, OutSpan, Page, Reading, outward_spans
@@ -163,8 +163,8 @@ class _KnownSpan(_JsonSpan, kw_only=True):
 class _KnownLine(msgspec.Struct):
     id: str | int
     gold: list[Any] | None = None
-    tags: list[Any] | None = None
-    spans: list[_KnownSpan] | None = None
+    tags: Any = None  # this and spans may be another tool's, beside gold
+    spans: Any = None
     tokens: list[str] | None = None
     text: str | None = None
     offsets: list[tuple[int, int]] | None = None
@@ -174,43 +174,68 @@ class _KnownLine(msgspec.Struct):
 def read_known(stream: IO[bytes], name: str) -> Iterator[KnownRecord]:
     """The known tags in a JSONL file: ``gold``, or ``tags`` or ``spans`` of a consensus that someone has corrected."""
     line_decoder, decoder = msgspec.json.Decoder(_KnownLine), msgspec.json.Decoder(_Record)
-    reader = _DocumentReader()
+    reader, votes = _DocumentReader(), UnitVotes()
+    found: list[KnownRecord | Marked] = []
     for number, (source, line) in enumerate(_documents(stream, name), 1):
         given = decoded(line_decoder, line, source, "a document with known labels")
         try:
             if given.gold is not None and (given.tokens is not None or given.text is not None):
                 document = reader.document(decoder.decode(line), source, number)
                 if isinstance(document, Marked):
-                    unit = find_units_of(document)[0]
-                    laid = placed(document, unit, reader.words, Notes())
-                    gold = tagged(laid.gold or [], len(laid.document.tokens), Notes())
-                    document = replace(laid.document, gold=gold)  # type: ignore[arg-type]
-                yield KnownRecord(document.id, document.gold or (), document.tokens, source)
+                    found.append(_with_unit(document, votes))
+                else:
+                    found.append(KnownRecord(document.id, document.gold or (), document.tokens, source))
             elif given.gold is not None or given.tags is not None or given.spans is not None:
-                yield _known_record(given, reader, source)
+                found.append(_known_record(given, reader, source))
         except (msgspec.DecodeError, ValueError) as error:
             raise InputError(reason(error, "a document"), where=source.at()) from None
+    for record in found:
+        yield _known_of_spans(record, votes, reader.words) if isinstance(record, Marked) else record
+
+
+def _with_unit(marked: Marked, votes: UnitVotes) -> Marked:
+    """The document with its unit, if its spans tell it."""
+    units = find_units_of(marked)
+    if len(units) > 1:
+        return marked
+    votes.count(marked, units[0])
+    return replace(marked, unit=units[0])
+
+
+def _known_of_spans(marked: Marked, votes: UnitVotes, words: Words) -> KnownRecord:
+    """What a document's gold spans say, in the unit that the file's documents tell."""
+    unit, told = votes.choose(replace(marked, annotations={}), find_units_of(marked))
+    if not told:
+        raise InputError(
+            "nothing tells what its offsets count, and it holds emoji or Windows line ends before a span (say it with "
+            f"'offset_unit', one of: {', '.join(Unit)})",
+            where=marked.where(),
+        )
+    tokens, tags = tags_of_spans(replace(marked, unit=unit), words)
+    return KnownRecord(marked.id, tags, tokens, marked.source)
 
 
 def _known_record(given: _KnownLine, reader: _DocumentReader, source: Source) -> KnownRecord:
     """The gold of a line, else its tags, which its spans must not contradict, else its spans."""
     name = str(given.id)
     tokens = None if given.tokens is None else tuple(given.tokens)
-    said = given.tags if given.gold is None else given.gold
-    tags = None if said is None else tuple([reader._tag(tag) for tag in said])
-    if given.gold is None and given.spans is not None:
+    if given.gold is not None:
+        return KnownRecord(name, reader.gold(given.gold), tokens, source)
+    tags = None if given.tags is None else reader.gold(msgspec.convert(given.tags, list[Any]))
+    if given.spans is not None:
+        spans = msgspec.convert(given.spans, list[_KnownSpan])
         words = given.tokens
         if words is None and given.text is None:
             if tags is None:
                 raise ValueError("spans need 'tokens' or 'text' to lie on (give one of them)")
             words = [""] * len(tags)
-        marks = [Mark(span.start, span.end, span.label) for span in given.spans]
+        marks = [Mark(span.start, span.end, span.label) for span in spans]
         unit = _unit(given.offset_unit or Unit.CODE_POINTS)
         marked = Marked(name, given.text, {}, source, marks, None, words, given.offsets, unit)
         if tags is None:
             tokens, tags = tags_of_spans(marked, reader.words)
         else:
-            refuse_contradiction(tags, marked, reader.words, [span.in_tokens() for span in given.spans])
+            refuse_contradiction(tags, marked, reader.words, [span.in_tokens() for span in spans])
     return KnownRecord(name, tags or (), tokens, source)
 
 
@@ -244,7 +269,7 @@ class _DocumentReader:
                 record.offsets,
                 unit,
             )
-        gold = None if record.gold is None else self._gold(record.gold)
+        gold = None if record.gold is None else self.gold(record.gold)
         annotations = {who: self._tags(tags) for who, tags in record.annotations.items()}
         unit = unit or Unit.CODE_POINTS
         if record.text is None:
@@ -253,7 +278,8 @@ class _DocumentReader:
         bare = Marked(name, record.text, {}, source, None, record.split, record.tokens, record.offsets, unit)
         return replace(placed(bare, unit, self.words, Notes()).document, annotations=annotations, gold=gold)
 
-    def _gold(self, tags: Sequence[Any]) -> tuple[Tag, ...]:
+    def gold(self, tags: Sequence[Any]) -> tuple[Tag, ...]:
+        """Tags that are right, or ``None`` where nobody knows."""
         return tags if isinstance(tags, tuple) else tuple([self._tag(tag) for tag in tags])
 
     def _tags(self, tags: Sequence[Any]) -> tuple[Tag | SoftTag, ...]:

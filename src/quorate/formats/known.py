@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from quorate.corpus import Corpus, Tag
+from quorate.corpus import Corpus, Tag, known_gold
 from quorate.errors import InputError
 from quorate.formats import jsonl
 from quorate.formats.opened import files_of, opened
@@ -35,7 +35,8 @@ def read_known(
 ) -> dict[str, tuple[Tag, ...]]:
     """Known tags for documents of a corpus, by id, from files with ``gold``, or with corrected ``tags`` or ``spans``.
 
-    All files count, and with ``inline`` the corpus's own gold too: where they contradict one another, all is refused.
+    All files count, and with ``inline`` the corpus's own gold too, which it must have then: where they contradict one
+    another, all is refused.
     The SHA-256 of each file is added to ``digests``; ``max_size`` is that of :func:`quorate.read`.
 
     >>> import tempfile
@@ -50,7 +51,7 @@ def read_known(
     """
     claims: dict[str, list[_Claim]] = {}
     if inline:
-        claims = {one.id: [_Claim(one.gold, one.where())] for one in corpus if one.gold is not None}
+        claims = {name: [_Claim(tags, corpus[name].where())] for name, tags in known_gold(corpus).items()}
     ids = {document.id for document in corpus}
     digests = {} if digests is None else digests
     for path in [paths] if isinstance(paths, str | Path) else paths:

@@ -9,6 +9,7 @@ overlapping spans go to layers of their own.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from sys import intern
@@ -19,19 +20,22 @@ from quorate.errors import InputError
 from quorate.formats.notes import Notes
 from quorate.tags import OUTSIDE
 from quorate.tokens import Offsets, Places, locate, place_span, tokenize
-from quorate.units import Claim, Unit, find_units, holds, ruler
+from quorate.units import Claim, Unit, are_alike, find_units, holds, needs_unit, ruler
 
 __all__ = [
     "GOLD_OVERLAPPING",
+    "SPANS_DROPPED",
+    "SPANS_OTHER_WORDS",
+    "SPANS_OVERLAPPING",
     "Mark",
     "Marked",
     "Placed",
     "TokenMark",
+    "UnitVotes",
     "Words",
     "find_units_of",
     "placed",
     "tagged",
-    "units_matter",
 ]
 
 
@@ -122,13 +126,13 @@ class Words(dict[str, str]):
 
 _SPANS_TRIMMED = "{} spans began or ended in blanks, which were trimmed off"
 _SPANS_WIDENED = "{} spans were widened to whole tokens"
-_SPANS_DROPPED = "{} spans that held no token were left out"
-_SPANS_OVERLAPPING = (
+SPANS_DROPPED = "{} spans that held no token were left out"
+SPANS_OVERLAPPING = (
     "{} spans overlapped a longer one of the same annotator and were left out (aggregate --layers auto keeps them)"
 )
 GOLD_OVERLAPPING = "{} gold spans overlapped a longer one and were left out (a token has one tag)"
 _SPANS_TWICE = "{} spans were given twice by the same annotator"
-_SPANS_OTHER_WORDS = "{} spans do not hold the words that the file gives with them, and were taken by their offsets"
+SPANS_OTHER_WORDS = "{} spans do not hold the words that the file gives with them, and were taken by their offsets"
 _UNIT_FOUND = {
     Unit.UTF16: "{} documents count offsets in UTF-16 units, and are answered in them",
     Unit.CODE_POINTS_LF: "{} documents count a Windows line end as one character, and are answered so",
@@ -145,7 +149,32 @@ def find_units_of(marked: Marked) -> list[Unit]:
     return find_units(marked.text, (Claim(mark.start, mark.end, mark.text) for mark in marked.marks()))
 
 
-def units_matter(marked: Marked, units: Sequence[Unit]) -> bool:
+class UnitVotes:
+    """What offsets count in a file's documents that tell it, for those that do not.
+
+    >>> votes = UnitVotes()
+    >>> votes.count(Marked("1", "👋 Ada", {}, Source("a.jsonl", 1)), Unit.UTF16)
+    >>> votes.choose(Marked("2", "👋 a b", {"ann": [Mark(3, 4, "X")]}, Source("a.jsonl", 2)), list(Unit)[:2])
+    (<Unit.UTF16: 'utf-16'>, True)
+    """
+
+    def __init__(self) -> None:
+        self._told: Counter[Unit] = Counter()
+
+    def count(self, marked: Marked, unit: Unit) -> None:
+        """Take in a document whose unit is told, if its text depends on it."""
+        self._told[unit] += marked.text is not None and needs_unit(marked.text)
+
+    def choose(self, marked: Marked, units: Sequence[Unit]) -> tuple[Unit, bool]:
+        """Of the units that suit a document the one that most others count like; and whether anything tells it."""
+        votes = [
+            sum(times for other, times in self._told.items() if are_alike(marked.text or "", unit, other))
+            for unit in units
+        ]
+        return units[votes.index(max(votes))], any(votes) or not _units_matter(marked, units)
+
+
+def _units_matter(marked: Marked, units: Sequence[Unit]) -> bool:
     """Whether some span lies elsewhere in another of these units."""
     text = marked.text or ""
     return any(
@@ -232,7 +261,7 @@ class _Layer:
             start, end = self._inward(mark)
             place = place_span(start, end, self.starts, self.ends)
             if place is None:
-                self.notes.count(_SPANS_DROPPED, 1)
+                self.notes.count(SPANS_DROPPED, 1)
                 continue
             self.notes.count(_SPANS_TRIMMED, place.trimmed)
             self.notes.count(_SPANS_WIDENED, place.widened)
@@ -254,7 +283,7 @@ class _Layer:
         if self.ruler is None or self.text is None:
             return start, end
         if mark.text is not None:
-            self.notes.count(_SPANS_OTHER_WORDS, not holds(self.text, Claim(start, end, mark.text), self.unit))
+            self.notes.count(SPANS_OTHER_WORDS, not holds(self.text, Claim(start, end, mark.text), self.unit))
         inner_start, inner_end = self.ruler.inward(start), self.ruler.inward(end)
         if inner_start is None or inner_end is None:
             raise self._error(f"span {start}–{end} {label!r} cuts a character in two (check what offsets count)")
@@ -265,7 +294,7 @@ class _Layer:
 
 
 def tagged(
-    marks: Sequence[TokenMark], length: int, notes: Notes, left_out: str = _SPANS_OVERLAPPING
+    marks: Sequence[TokenMark], length: int, notes: Notes, left_out: str = SPANS_OVERLAPPING
 ) -> tuple[Tag | SoftTag, ...]:
     """Token spans as BIO tags; of two that overlap the longer stays (of equals, the first), and the other is counted.
 

@@ -46,6 +46,14 @@ class Notes:
         """
         self._counts[sentence.replace("{", "{{").replace("}", "}}")] = 1
 
+    def __contains__(self, sentence: object) -> bool:
+        """Whether this has happened.
+
+        >>> "{} spans were widened" in Notes()
+        False
+        """
+        return sentence in self._counts
+
     def sentences(self) -> list[str]:
         """Everything that happened, in the order of its first time."""
         return [sentence.format(times) for sentence, times in self._counts.items()]

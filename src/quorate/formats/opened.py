@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 Line = TypeVar("Line", bytes, str)
 
+_PIECE = 1 << 20
+
 _SUFFIXES = (
     ".jsonl", ".json", ".ndjson", ".conll", ".bio", ".iob", ".tsv", ".txt", ".csv", ".parquet", ".zip", ".spacy",
     ".xmi", ".manifest", ".arrow",
@@ -33,7 +35,7 @@ class Content(io.BufferedReader):
     """What is in a file, as bytes; no line of it may be longer than ``max_size``."""
 
     def __init__(self, raw: IO[bytes], name: str, max_size: int = MAX_SIZE) -> None:
-        super().__init__(raw, 1 << 20)  # type: ignore[arg-type]
+        super().__init__(raw, _PIECE)  # type: ignore[arg-type]
         self.file, self.max_size = name, max_size
 
     def __iter__(self) -> Iterator[bytes]:
@@ -72,8 +74,19 @@ class _Unpacking(gzip.GzipFile):
     def readinto(self, buffer: WriteableBuffer) -> int:
         """Read some more, and look how much it is by now."""
         n = super().readinto(buffer)
-        check_unpacked(self.tell(), self._packed, self._where, self._most)
+        self._check()
         return n
+
+    def read(self, size: int | None = -1) -> bytes:
+        """Read so much, or all, piece by piece, and look after each how much it is by now."""
+        if size is None or size < 0:
+            return b"".join(iter(lambda: self.read(_PIECE), b""))
+        piece = super().read(size)
+        self._check()
+        return piece
+
+    def _check(self) -> None:
+        check_unpacked(self.tell(), self._packed, self._where, self._most)
 
 
 def length_of(stream: IO[bytes]) -> int:

@@ -21,6 +21,7 @@ class Format(NamedTuple):
 
     ``merges``: records with the same id are one document, of several annotators. ``endings`` are those of files that
     are written in this format unless another is named. ``soft``: the probabilities of all labels are always written.
+    ``folder``: what is written is a folder.
     """
 
     title: str
@@ -31,6 +32,7 @@ class Format(NamedTuple):
     endings: tuple[str, ...] = ()
     extra: str = ""
     soft: bool = False
+    folder: bool = False
 
     def load(self) -> ModuleType:
         """The module, loaded on first use."""
@@ -43,7 +45,7 @@ FORMATS: dict[str, Format] = {
     "doccano": Format("doccano: zip or JSONL of each user", "doccano", merges=True, endings=(".zip",)),
     "prodigy": Format("Prodigy: JSONL of answers", "prodigy", merges=True),
     "argilla": Format("Argilla 2: JSON records", "argilla", writes=False),
-    "brat": Format("brat: folders of .txt and .ann", "brat", merges=True),
+    "brat": Format("brat: folders of .txt and .ann", "brat", merges=True, folder=True),
     "cas": Format("INCEpTION, UIMA: XMI, CAS JSON, project export", "cas", writes=False, merges=True, extra="cas"),
     "spacy": Format("spaCy: DocBin", "spacy_docs", endings=(".spacy",), extra="spacy"),
     "huggingface": Format("Hugging Face: saved dataset, Arrow", "huggingface", writes=False, extra="table"),

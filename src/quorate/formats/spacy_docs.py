@@ -23,6 +23,7 @@ from quorate.units import Unit
 __all__ = ["read", "write"]
 
 _ID = "quorate_id"
+_PIECE = 1 << 16  # zlib copies what it has not come to yet, each time
 _MISSING = "the DocBin format needs spaCy (pip install 'quorate[spacy]')"
 
 
@@ -47,11 +48,13 @@ def read(given: Input, notes: Notes) -> Iterator[Marked]:
 
 def _check_size(content: bytes, given: Input) -> None:
     """Unpack piece by piece first, and keep nothing: spaCy would unpack all at once, whatever it is."""
-    unpacking, total, rest = zlib.decompressobj(), 0, content
-    while rest and not unpacking.eof:
-        total += len(unpacking.decompress(rest, 1 << 20))
-        rest = unpacking.unconsumed_tail
-        check_unpacked(total, len(content), given.name, most_of(given.stream))
+    unpacking, total = zlib.decompressobj(), 0
+    for start in range(0, len(content), _PIECE):
+        rest: bytes | memoryview = memoryview(content)[start : start + _PIECE]
+        while rest and not unpacking.eof:
+            total += len(unpacking.decompress(rest, 1 << 20))
+            rest = unpacking.unconsumed_tail
+            check_unpacked(total, len(content), given.name, most_of(given.stream))
 
 
 def _document(doc: Any, name: str, number: int) -> Marked:

@@ -13,7 +13,7 @@ from quorate.errors import InputError
 from quorate.score.kappa import fleiss_kappa, kappa_of, krippendorff_alpha, observed_agreement
 from quorate.score.reading import opens_at_orphans
 from quorate.score.unitizing import Continuum, unitizing_alpha
-from quorate.tags import MISSING, Scheme, Span, find_spans
+from quorate.tags import MISSING, Scheme, Span, find_spans, marks_span
 
 __all__ = ["Agreement", "PairAgreement", "measure_agreement"]
 
@@ -231,7 +231,7 @@ def _partly_seen(said: _Sequences) -> NDArray[np.bool_]:
 
 
 def _spans(said: _Sequences, *, orphans: bool, scheme: Scheme | None) -> list[list[Span]]:
-    if not any(label[1:2] == "-" and label[0] in "BIES" for label in said.labels):
+    if not any(map(marks_span, said.labels)):
         return [[] for _ in said.tags]
     opens = opens_at_orphans(said.labels, orphans=orphans, scheme=scheme)
     return [find_spans(tags, orphans=opens) for tags in said.tags]

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from quorate.corpus import Tag
 from quorate.errors import InputError
-from quorate.tags import OUTSIDE, Scheme, Span, find_spans
+from quorate.tags import OUTSIDE, Scheme, Span, find_spans, marks_span
 
 __all__ = ["SpanPair", "TagPair", "opens_at_orphans", "span_pairs", "tag_pairs"]
 
@@ -110,12 +110,8 @@ def opens_at_orphans(used: Iterable[Tag], *, orphans: bool, scheme: Scheme | Non
     quorate.errors.InputError: tag 'NOUN' marks no span (spans are B-x, I-x, E-x, S-x; score other tags by token)
     """
     marks = {tag for tag in used if tag is not None and tag != OUTSIDE}
-    stray = [tag for tag in marks if not _marks_span(tag)]
+    stray = [tag for tag in marks if not marks_span(tag)]
     if stray:
         raise InputError(f"tag {min(stray)!r} marks no span (spans are B-x, I-x, E-x, S-x; score other tags by token)")
     only_inside = bool(marks) and all(tag[0] == "I" for tag in marks)
     return orphans or scheme is Scheme.IO or (scheme is None and only_inside)
-
-
-def _marks_span(tag: str) -> bool:
-    return len(tag) > 2 and tag[0] in "BIES" and tag[1] == "-"
