@@ -90,7 +90,7 @@ def test_auto_leaves_out_what_cannot_fit_and_says_so(sample: Corpus, monkeypatch
     assert {trial.settings.annotator for trial in model.choice_.trials} == {AnnotatorModel.CV, AnnotatorModel.SPAM}
     said = [reason for reason in model.meta_["why"] if "left out" in reason]
     assert [reason.split()[:2] for reason in said] == [["note:", "cm"], ["note:", "seq"]]
-    free = size_in_words(needed[AnnotatorModel.CV])
+    free = size_in_words(2 * needed[AnnotatorModel.CV])
     assert all(f" of memory, and {free} are free" in reason for reason in said)
     few = Corpus(sample.documents[:3])  # too little to compare anything
     little = bytes_needed(Settings(annotator=AnnotatorModel.CV), encoded(few))
