@@ -14,12 +14,13 @@ from numpy.typing import NDArray
 
 import arrays
 import options
-from quorate.encode import Encoded
-from quorate.infer import plain, vb
-from quorate.infer.dirichlet import log_mean
-from quorate.infer.engine import Counts, Decoded, Engine, Tables
-from quorate.infer.jax_engine import JaxEngine
-from quorate.infer.truth import Chain, LabelCounts
+from quorate.encode.encoded import Encoded
+from quorate.infer import loop
+from quorate.infer.engines import plain
+from quorate.infer.engines.jax import JaxEngine
+from quorate.infer.engines.protocol import Counts, Decoded, Engine, Tables
+from quorate.infer.parts.dirichlet import log_mean
+from quorate.infer.parts.truth import Chain, LabelCounts
 
 Ints = NDArray[np.int64]
 
@@ -62,7 +63,7 @@ class PlainEngine:
 
 
 def paths(
-    encoded: Encoded, model: vb.Model, documents: NDArray[np.int64]
+    encoded: Encoded, model: loop.Model, documents: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Tokens of some documents, and their tags by NumPy."""
     tables, chain = model.tables(encoded.cells, log_mean), model.truth.chain(log_mean)
@@ -89,9 +90,9 @@ def main() -> None:
     small = arrays.simulated(20_000, per_document, seed=1)
     engine: Engine = JaxEngine(small)
     engines: list[Engine] = [engine, PlainEngine(small, engine)]
-    fits = [vb.fit(each, arrays.model_of(small), small.cells, max_passes=20) for each in engines]
+    fits = [loop.fit(each, arrays.model_of(small), small.cells, max_passes=20) for each in engines]
     _, theirs = paths(small, fits[1].model, np.arange(small.n_docs))
-    decoded = vb.decode(engine, fits[0].model, small.cells).path
+    decoded = loop.decode(engine, fits[0].model, small.cells).path
     print(
         f"accelerator: {small.n_tokens:,} tokens, 20 passes here against 20 in float64: tags alike on "
         f"{100 * np.mean(decoded == theirs):.4f} % of tokens, "
@@ -111,10 +112,10 @@ def main() -> None:
     engine = JaxEngine(encoded)
     print(f"accelerator: loaded in {time.perf_counter() - began:.1f} s", flush=True)
     began = time.perf_counter()
-    vb.fit(engine, arrays.model_of(encoded), encoded.cells, max_passes=1)
+    loop.fit(engine, arrays.model_of(encoded), encoded.cells, max_passes=1)
     print(f"accelerator: first pass, with compiling, {time.perf_counter() - began:.1f} s", flush=True)
     for _ in range(3):
-        fit = vb.fit(engine, arrays.model_of(encoded), encoded.cells, max_passes=20, tolerance=0.0)
+        fit = loop.fit(engine, arrays.model_of(encoded), encoded.cells, max_passes=20, tolerance=0.0)
         rate = 20 * encoded.n_tokens / fit.trace.seconds / 1e6
         print(f"accelerator: 20 passes of bsc-seq {fit.trace.seconds:.2f} s, {rate:.0f} M tokens/s", flush=True)
     began = time.perf_counter()
@@ -127,7 +128,7 @@ def main() -> None:
     engine.run(tables, chain)
     print(f"one pass alone {time.perf_counter() - began:.3f} s", flush=True)
     began = time.perf_counter()
-    decoded = vb.decode(engine, fit.model, encoded.cells).path
+    decoded = loop.decode(engine, fit.model, encoded.cells).path
     print(f"accelerator: decoding {time.perf_counter() - began:.1f} s, with compiling", flush=True)
     some = np.random.default_rng(0).choice(encoded.n_docs, min(8000, encoded.n_docs), replace=False)
     tokens, tags = paths(encoded, fit.model, some)

@@ -24,10 +24,10 @@ from scipy.stats import spearmanr
 import options
 import quorate
 from quorate import Corpus, Result, score
-from quorate.automatic import CHOSEN, choose
-from quorate.estimators import prepare
-from quorate.settings import Settings
-from quorate.tags import Invalid, find_spans
+from quorate.choose.choice import CHOSEN, choose
+from quorate.corpus.tags import Invalid, find_spans
+from quorate.models.prepared import prepare
+from quorate.models.settings import Settings
 
 ROOT = Path(__file__).resolve().parents[1]
 DATA = ROOT.parent / "shared" / "data"

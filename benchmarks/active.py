@@ -11,7 +11,7 @@ from pathlib import Path
 
 import options
 import quorate
-from quorate.active import Plan, simulate_active
+from quorate.active.simulation import Plan, simulate_active
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data" / "ner.jsonl.gz"
 PLAN = Plan(initial=500, batch=500, max_labels=10_000)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from quorate.encode import Cells, Encoded
-from quorate.infer import vb
-from quorate.infer.annotators import AnnotatorPrior
-from quorate.infer.confusions import Sequential
-from quorate.infer.text import Words
-from quorate.infer.truth import Markov
-from quorate.tags import Scheme, TagSet
+from quorate.corpus.tags import Scheme, TagSet
+from quorate.encode.encoded import Cells, Encoded
+from quorate.infer import loop
+from quorate.infer.parts.annotators import AnnotatorPrior
+from quorate.infer.parts.confusions import Sequential
+from quorate.infer.parts.text import Words
+from quorate.infer.parts.truth import Markov
 
 TAGS = TagSet.of_types(Scheme.BIO, ["LOC", "MISC", "ORG", "PER"])
 N_WORDS = 50_000
@@ -74,8 +74,8 @@ def simulated(
     )
 
 
-def model_of(encoded: Encoded) -> vb.Model:
+def model_of(encoded: Encoded) -> loop.Model:
     """bsc-seq with its default settings."""
     prior = AnnotatorPrior(encoded.tagset, 1.0, 30.0)
     words = Words.of(len(encoded.words), len(encoded.tagset.labels), 0.3)
-    return vb.Model(Markov.of(encoded.tagset, 1.0), Sequential.of(prior, len(encoded.annotators)), words, 0.6)
+    return loop.Model(Markov.of(encoded.tagset, 1.0), Sequential.of(prior, len(encoded.annotators)), words, 0.6)

@@ -18,8 +18,8 @@ import numpy as np
 
 import options
 import quorate
-from quorate.api import BSC
-from quorate.encode import encode
+from quorate.encode.from_corpus import encode
+from quorate.estimators.bsc import BSC
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 CROWDS = ("ner", "pico", "sparse")

@@ -19,9 +19,9 @@ import numpy as np
 import options
 import quorate
 from quorate import score
-from quorate.comparison import Answers, Scores, score_answers, scored_positions
-from quorate.files import written_whole
-from quorate.tags import find_spans
+from quorate.corpus.tags import find_spans
+from quorate.evaluate.compare import Answers, Scores, score_answers, scored_positions
+from quorate.storage.files.atomic import written_whole
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 BY_TOKEN = {"decode": "token"}

@@ -16,10 +16,12 @@ from typing import Any
 
 import options
 import quorate
-from quorate.api import BSC, estimator, prepare
-from quorate.rivals import majority
-from quorate.settings import Decode
-from quorate.tags import Invalid
+from quorate.corpus.tags import Invalid
+from quorate.estimators.bsc import BSC
+from quorate.estimators.methods import estimator
+from quorate.models.prepared import prepare
+from quorate.models.settings import Decode
+from quorate.models.votes import majority
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data" / "ner.jsonl.gz"
 

@@ -27,13 +27,14 @@ import arrays
 import core
 import options
 import rivals
-from quorate.corpus import Document
-from quorate.encode import Encoded
-from quorate.infer import chain as kernels
-from quorate.infer import lanes, layout, vb
-from quorate.infer.engine import ThreadsEngine
-from quorate.infer.simd import LANES, WIDTH
-from quorate.tags import Scheme, TagSet
+from quorate.corpus.records import Document
+from quorate.corpus.tags import Scheme, TagSet
+from quorate.encode.encoded import Encoded
+from quorate.infer import loop
+from quorate.infer.engines.threads import ThreadsEngine
+from quorate.infer.kernels import chain as kernels
+from quorate.infer.kernels import lanes, layout
+from quorate.infer.kernels.simd import LANES, WIDTH
 
 C_LOOP = r"""
 #include <string.h>
@@ -109,7 +110,7 @@ def recursion() -> None:
     for J in (3, 9, 19, 41):
         encoded = arrays.simulated(60_000, tags=tags_of(J))
         engine = ThreadsEngine(encoded, threads=1)
-        model = vb.fit(engine, arrays.model_of(encoded), encoded.cells, max_passes=3).model
+        model = loop.fit(engine, arrays.model_of(encoded), encoded.cells, max_passes=3).model
         tables, chain = model.tables(encoded.cells), model.truth.chain()
         rows, steps = kernels.Rows(*tables, chain.end), engine._steps(chain.start, chain.trans)
         width = WIDTH * -(-J // WIDTH)
@@ -193,7 +194,7 @@ def fit_seconds(encoded: Encoded, passes: int = 5) -> float:
     seconds = []
     for _ in range(3):
         began = time.process_time()
-        vb.fit(engine, arrays.model_of(encoded), encoded.cells, max_passes=passes, tolerance=0.0)
+        loop.fit(engine, arrays.model_of(encoded), encoded.cells, max_passes=passes, tolerance=0.0)
         seconds.append(time.process_time() - began)
     engine.close()
     return min(seconds) / passes
@@ -266,7 +267,7 @@ def commands() -> None:
 
 def disk(n_tokens: int = 20_000_000) -> None:
     """An encoded corpus of 20 million tokens, 5 annotators each, 3 labels: 10 passes, and the memory they take."""
-    from quorate.stored import store
+    from quorate.storage.corpora import store
 
     with tempfile.TemporaryDirectory(dir=".", prefix=".speed-") as folder:
         path = f"{folder}/large.qr"
@@ -288,7 +289,7 @@ def disk_fit(path: str) -> None:
     corpus = quorate.read(path)
     most = 0.0
 
-    def watch(_: vb.Progress) -> None:
+    def watch(_: loop.Progress) -> None:
         nonlocal most
         most = max(most, anonymous_megabytes())
 

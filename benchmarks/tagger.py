@@ -18,20 +18,23 @@ import accuracy
 import options
 import quorate
 from quorate import score
-from quorate.api import BSC, DEFAULT_METHOD, METHODS
-from quorate.automatic import CHOSEN, choose
-from quorate.decode import Result
-from quorate.encode import Encoded
-from quorate.estimators import prepare
-from quorate.heldout import hide, joined, only_documents
-from quorate.infer import vb
-from quorate.infer.engine import Decoded, ThreadsEngine
-from quorate.models import model_of
-from quorate.people import trust_of
-from quorate.settings import Settings
+from quorate.choose.choice import CHOSEN, choose
+from quorate.choose.hidden import hide
+from quorate.corpus.profiles import trust_of
+from quorate.corpus.tags import Invalid
+from quorate.encode.algebra import joined, only_documents
+from quorate.encode.encoded import Encoded
+from quorate.estimators.bsc import BSC
+from quorate.estimators.methods import DEFAULT_METHOD, METHODS
+from quorate.infer import loop
+from quorate.infer.engines.protocol import Decoded
+from quorate.infer.engines.threads import ThreadsEngine
+from quorate.models.build import model_of
+from quorate.models.prepared import prepare
+from quorate.models.settings import Settings
+from quorate.result.result import Result
 from quorate.taggers import make_tagger
-from quorate.tags import Invalid
-from quorate.teaching import ROUNDS, TAGGER, best_path, cross_fitted
+from quorate.taggers.loop import ROUNDS, TAGGER, best_path, cross_fitted
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 
@@ -86,14 +89,14 @@ def judged_by_hidden(name: str) -> None:
         for _ in range(2):
             engine = ThreadsEngine(said)
             blank = model_of(settings, said.tagset, said, trust_of(said.annotators, corpus.profiles))
-            model = vb.fit(engine, blank, said.cells, start=settings.start, max_passes=settings.max_passes).model
+            model = loop.fit(engine, blank, said.cells, start=settings.start, max_passes=settings.max_passes).model
             sample = only_documents(said, numbers)
-            decoded = vb.decode(ThreadsEngine(sample), model, sample.cells)
+            decoded = loop.decode(ThreadsEngine(sample), model, sample.cells)
             if encoded is hidden.rest:
                 agreements.append(hidden.agreement(decoded))
             else:
                 scores.append(strict_of(decoded, sample, corpus))
-            posterior = vb.decode(engine, model, said.cells).posterior
+            posterior = loop.decode(engine, model, said.cells).posterior
             tagger = make_tagger("crf", said.tagset)
             rng = np.random.default_rng(0)
             tagged = cross_fitted(corpus, encoded, tagger, posterior, folds=3, rng=rng, progress=lambda _: None)

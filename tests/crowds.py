@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from quorate.corpus import Corpus, Document
-from quorate.simulate import Behaviour, crowd
+from quorate.corpus.records import Corpus, Document
+from quorate.corpus.simulate import Behaviour, crowd
 
 TYPES = ("LOC", "ORG", "PER")
 

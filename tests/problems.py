@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.corpus import Corpus, Document
-from quorate.tags import Scheme, TagSet
+from quorate.corpus.records import Corpus, Document
+from quorate.corpus.tags import Scheme, TagSet
 
 Floats = NDArray[np.float64]
 

@@ -13,12 +13,15 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from quorate import report, score, simulate
-    from quorate.active import simulate_active
-    from quorate.advice import next_labels
-    from quorate.api import BSC, CRFMA, METHODS, BestWorker, MajorityVote, WorstWorker, aggregate, load
-    from quorate.corpus import Corpus, Document
-    from quorate.decode import Consensus, ConsensusSpan, Result
+    from quorate import report
+    from quorate.active.simulation import simulate_active
+    from quorate.active.suggest import next_labels
+    from quorate.api import aggregate, aggregate_layers, load
+    from quorate.corpus import simulate
+    from quorate.corpus.profiles import Profile
+    from quorate.corpus.records import Corpus, Document
+    from quorate.corpus.sample import sample
+    from quorate.corpus.tags import Scheme, Span, TagSet
     from quorate.errors import (
         FitError,
         InputError,
@@ -28,13 +31,17 @@ if TYPE_CHECKING:
         ServerError,
         SettingsError,
     )
+    from quorate.estimators.bsc import BSC
+    from quorate.estimators.crf_ma import CRFMA
+    from quorate.estimators.methods import METHODS
+    from quorate.estimators.streaming import batches, fit_stream
+    from quorate.estimators.voting import BestWorker, MajorityVote, WorstWorker
+    from quorate.evaluate import metrics as score
     from quorate.formats import read_layers
-    from quorate.layers import LayeredResult, aggregate_layers
-    from quorate.people import Profile
-    from quorate.samples import sample
-    from quorate.stored import read
-    from quorate.streaming import batches, fit_stream
-    from quorate.tags import Scheme, Span, TagSet
+    from quorate.result.consensus import Consensus, ConsensusSpan
+    from quorate.result.layers import LayeredResult
+    from quorate.result.result import Result
+    from quorate.storage.corpora import read
 
 __version__ = "0.1.0"
 
@@ -79,11 +86,13 @@ __all__ = [
 
 # Names are loaded on first use: ``import quorate`` costs nothing that is not asked for.
 _HOMES = {
-    "quorate.active": ("simulate_active",),
-    "quorate.advice": ("next_labels",),
-    "quorate.api": ("BSC", "CRFMA", "METHODS", "BestWorker", "MajorityVote", "WorstWorker", "aggregate", "load"),
-    "quorate.corpus": ("Corpus", "Document"),
-    "quorate.decode": ("Consensus", "ConsensusSpan", "Result"),
+    "quorate.active.simulation": ("simulate_active",),
+    "quorate.active.suggest": ("next_labels",),
+    "quorate.api": ("aggregate", "aggregate_layers", "load"),
+    "quorate.corpus.profiles": ("Profile",),
+    "quorate.corpus.records": ("Corpus", "Document"),
+    "quorate.corpus.sample": ("sample",),
+    "quorate.corpus.tags": ("Scheme", "Span", "TagSet"),
     "quorate.errors": (
         "FitError",
         "InputError",
@@ -93,15 +102,26 @@ _HOMES = {
         "ServerError",
         "SettingsError",
     ),
+    "quorate.estimators.bsc": ("BSC",),
+    "quorate.estimators.crf_ma": ("CRFMA",),
+    "quorate.estimators.methods": ("METHODS",),
+    "quorate.estimators.streaming": ("batches", "fit_stream"),
+    "quorate.estimators.voting": ("BestWorker", "MajorityVote", "WorstWorker"),
     "quorate.formats": ("read_layers",),
-    "quorate.layers": ("LayeredResult", "aggregate_layers"),
-    "quorate.people": ("Profile",),
-    "quorate.samples": ("sample",),
-    "quorate.stored": ("read",),
-    "quorate.streaming": ("batches", "fit_stream"),
-    "quorate.tags": ("Scheme", "Span", "TagSet"),
+    "quorate.result.consensus": ("Consensus", "ConsensusSpan"),
+    "quorate.result.layers": ("LayeredResult",),
+    "quorate.result.result": ("Result",),
+    "quorate.storage.corpora": ("read",),
 }
-_MODULES = ("api", "errors", "formats", "label_studio", "report", "score", "simulate")
+_MODULES = {
+    "api": "quorate.api",
+    "errors": "quorate.errors",
+    "formats": "quorate.formats",
+    "label_studio": "quorate.label_studio",
+    "report": "quorate.report",
+    "score": "quorate.evaluate.metrics",
+    "simulate": "quorate.corpus.simulate",
+}
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 
@@ -109,7 +129,7 @@ def __getattr__(name: str) -> Any:
     if name in _HOME_OF:
         return getattr(import_module(_HOME_OF[name]), name)
     if name in _MODULES:
-        return import_module(f"quorate.{name}")
+        return import_module(_MODULES[name])
     raise AttributeError(f"module 'quorate' has no attribute {name!r}")
 
 

@@ -1,52 +1,22 @@
-"""What people import: the estimators and :func:`aggregate`. Names become types here; the maths is elsewhere."""
+"""What people call: :func:`aggregate`, :func:`aggregate_layers` and :func:`load`. The work is done elsewhere."""
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Mapping
-from contextlib import closing
-from dataclasses import replace
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from quorate import modelfile
-from quorate.alike import count_as_one
-from quorate.automatic import AUTO, CHOSEN, calibrated_with, choose, settings_left_open
-from quorate.corpus import Corpus
-from quorate.crf_ma import CRFMA
-from quorate.decode import Result
-from quorate.encode import Cells, Encoded, encode, encode_known
+from quorate.corpus.records import Corpus
 from quorate.errors import InputError, ModelFileError, SettingsError
-from quorate.estimators import (
-    Estimator,
-    Known,
-    Prepared,
-    ProgressCallback,
-    checked_threads,
-    choice_progress,
-    meta_of,
-    prepare,
-)
-from quorate.heldout import joined
-from quorate.history import Past, WithHistory, past_cells
-from quorate.infer import vb
-from quorate.infer.condense import condense
-from quorate.infer.engine import Decoded, Engine, Tables, ThreadsEngine
-from quorate.infer.engines import EngineName, engine_named
-from quorate.infer.truth import Chain
-from quorate.models import check_fits, model_of, restored
-from quorate.people import Profile, trust_of
-from quorate.rivals import majority, one_worker_a_document
-from quorate.settings import AnnotatorModel, Decode, Settings, Ties, TruthModel, check_number, choice, scheme_named
-from quorate.summaries import AnnotatorSummaries, summarise
-from quorate.taggers import TaggerChoice, make_tagger, tagger_name
-from quorate.tags import Invalid, TagSet
-from quorate.teaching import TAGGER, Lesson, in_rounds, teach
-from quorate.trust import AS_STATED, Calibration
-from quorate.updating import Kept, Updatable, as_one
+from quorate.estimators.base import ProgressCallback
+from quorate.estimators.bsc import BSC
+from quorate.estimators.crf_ma import CRFMA
+from quorate.estimators.methods import DEFAULT_METHOD, METHODS, Method, estimator
+from quorate.estimators.voting import BestWorker, MajorityVote, WorstWorker
+from quorate.models.prepared import Known, Prepared, prepare
+from quorate.result.layers import LayeredResult
+from quorate.result.result import Result
+from quorate.storage import model_files
 
 __all__ = [
     "BSC",
@@ -59,498 +29,11 @@ __all__ = [
     "Prepared",
     "WorstWorker",
     "aggregate",
+    "aggregate_layers",
     "estimator",
     "load",
     "prepare",
 ]
-
-
-_NOT_THE_MODELS = (
-    "tagger",
-    "threads",
-    "engine",
-    "cluster",
-    "probabilities",
-)  # parameters that decide nothing of the outcome
-
-
-class BSC(Updatable):
-    """Bayesian sequence combination: a hidden Markov model of the truth and a model of each annotator, in one fit.
-
-    ``annotator`` is ``acc``, ``spam``, ``cv``, ``cm`` or ``seq``; ``truth`` is ``markov``, ``independent`` or
-    ``uniform``; ``text`` says whether words count. ``alpha0``, ``epsilon0``, ``gamma0`` and ``kappa0`` are the priors,
-    ``temper`` how far annotators' evidence is trusted. The others are explained in ``docs/settings.md``. ``tagger`` is
-    ``"crf"``, ``"context"`` or one of your own: it learns from the consensus, and joins it (``docs/tagger.md``).
-    Those of ``annotator``, ``epsilon0``, ``temper`` and ``max_passes`` that are ``"auto"`` are chosen by what they
-    predict of annotators who were hidden, and confidence is calibrated in the same way.
-
-    After ``fit``: ``result_`` (the consensus), ``trace_`` (bound per pass, reason for stopping), ``annotators_``,
-    ``tagset_``, ``settings_``, ``calibration_``, ``choice_`` (what was chosen and why, or ``None``), ``lessons_`` (the
-    rounds of the tagger) and ``meta_`` (version, settings, hash of the input).
-
-    >>> import quorate
-    >>> model = BSC(annotator="cm", max_passes=5).fit(quorate.sample())
-    >>> model.trace_.passes
-    5
-    """
-
-    def __init__(
-        self,
-        annotator: str = "seq",
-        *,
-        truth: str = "markov",
-        text: bool = True,
-        alpha0: float = Settings.alpha0,
-        epsilon0: float | Literal["auto"] = Settings.epsilon0,
-        gamma0: float = Settings.gamma0,
-        kappa0: float = Settings.kappa0,
-        habit0: float | None = None,
-        zeros: str = Settings.zeros.value,
-        inference: str = Settings.inference.value,
-        temper: float | Literal["auto"] = Settings.temper,
-        start: str = Settings.start.value,
-        max_passes: int | Literal["auto"] = Settings.max_passes,
-        tolerance: float = Settings.tolerance,
-        seed: int | None = None,
-        restarts: int = 1,
-        decode: str = Settings.decode.value,
-        invalid: str = Settings.invalid.value,
-        scheme: str | None = None,
-        tagger: TaggerChoice = None,
-        threads: int | None = None,
-        engine: str = EngineName.THREADS.value,
-        cluster: Any = None,
-        probabilities: bool = True,
-    ) -> None:
-        self.annotator, self.truth, self.text, self.tagger = annotator, truth, text, tagger
-        self.alpha0, self.epsilon0, self.gamma0, self.kappa0 = alpha0, epsilon0, gamma0, kappa0
-        self.habit0, self.zeros, self.inference, self.temper, self.start = habit0, zeros, inference, temper, start
-        self.max_passes, self.tolerance, self.seed, self.restarts = max_passes, tolerance, seed, restarts
-        self.decode, self.invalid, self.scheme = decode, invalid, scheme
-        self.threads, self.engine, self.cluster, self.probabilities = threads, engine, cluster, probabilities
-
-    def fit(
-        self,
-        corpus: Corpus,
-        *,
-        known: Known = None,
-        progress: ProgressCallback | None = None,
-        history: BSC | None = None,
-    ) -> Self:
-        """Learn annotators, truth and text from a corpus, with ``known`` labels clamped; returns self.
-
-        ``progress`` is called after every pass with a :class:`quorate.infer.vb.Progress`. What another model,
-        ``history``, learned of the annotators is their prior here; they are matched by name.
-        """
-        settings = self.checked_settings()
-        return self.fit_prepared(prepare(corpus, settings.scheme, settings.invalid, known), progress, history)
-
-    def fit_prepared(
-        self, prepared: Prepared, progress: ProgressCallback | None = None, history: BSC | None = None
-    ) -> Self:
-        """Like ``fit``, on a corpus that was prepared once for several fits."""
-        settings, self.calibration_, self.choice_ = self.checked_settings(), AS_STATED, None
-        self.lessons_: tuple[Lesson, ...] = ()
-        self._group: list[int] = []  # of annotators who say the same; empty if nobody does
-        encoded = prepared.encoded
-        free = settings_left_open(self.get_params())
-        past = None if history is None else history.past
-        if past is not None and "annotator" in free:
-            free = tuple(name for name in free if name != "annotator")
-            settings = replace(settings, annotator=past.model)
-        self._chosen = list(free)
-        if free:
-            told = None if progress is None else choice_progress(progress)
-            threads = checked_threads(self.threads)
-            with_tagger = self.tagger is not None
-            self.choice_ = choose(prepared, settings, free, tagger=with_tagger, threads=threads, progress=told)
-            settings, self.calibration_ = self.choice_.settings, self.choice_.calibration
-            if self.choice_.same:
-                self._group = self.choice_.group.tolist()
-                encoded = count_as_one(encoded, self.choice_.group)
-        if self.tagger is None:
-            return self._fit_once(prepared, encoded, settings, progress, past)
-        tagger, shown = make_tagger(self.tagger, prepared.tagset), in_rounds(progress)
-
-        latest: NDArray[np.int32] | None = None
-
-        def consensus(path: NDArray[np.int32] | None) -> NDArray[np.float64]:
-            nonlocal latest
-            latest = path
-            said, weighed = prepared.encoded, encoded
-            if path is not None:
-                said = weighed = joined(said, TAGGER, path)
-                if encoded is not prepared.encoded:
-                    weighed = joined(encoded, TAGGER, path)
-            after_pass = shown.fit if shown else None
-            fitted = self._fit_once(prepared._replace(encoded=said), weighed, settings, after_pass, past)
-            return fitted.result_.posterior
-
-        report = shown.teach if shown else None
-        self.lessons_ = teach(prepared.corpus, encoded, tagger, consensus, seed=self.seed or 0, progress=report)
-        if self.choice_ is not None and latest is not None:
-            threads = checked_threads(self.threads)
-            self.calibration_ = calibrated_with(prepared, self.choice_, TAGGER, latest, threads=threads)
-            consensus(latest)
-        self.meta_ |= {"tagger": tagger_name(self.tagger), "rounds": len(self.lessons_)}
-        return self
-
-    def _fit_once(
-        self,
-        prepared: Prepared,
-        encoded: Encoded,
-        settings: Settings,
-        progress: ProgressCallback | None,
-        past: Past | None,
-    ) -> Self:
-        """One fit to what was said, as weighed in ``encoded``."""
-        corpus, tagset, _, clamped = prepared
-        check_fits(settings, encoded, posteriors=self.probabilities)
-        blank = model_of(settings, tagset, encoded, trust_of(encoded.annotators, corpus.profiles))
-        if past is not None:
-            seen = past_cells(past, settings.annotator, tagset, encoded.annotators, encoded.cells.n_previous)
-            blank = replace(blank, annotators=WithHistory.around(blank.annotators, *seen))
-        with closing(self._engine(corpus, encoded, clamped)) as engine:
-            fit_engine, cells = self._condensed(settings, encoded, clamped) or (engine, encoded.cells)
-            fitted = vb.fit(
-                fit_engine,
-                blank,
-                cells,
-                start=settings.start,
-                max_passes=settings.max_passes,
-                tolerance=settings.tolerance,
-                seed=settings.seed,
-                restarts=settings.restarts,
-                progress=progress,
-            )
-            self.settings_, self.tagset_, self.trace_, self.profiles_ = settings, tagset, fitted.trace, corpus.profiles
-            self._model, self._names, self._words = fitted.model, encoded.annotators, encoded.words
-            self._kept = Kept(fitted_to=(corpus, encoded.doc_start, clamped), group=self._group)
-            self._conclude(corpus, prepared.encoded, encoded, engine)
-        self.meta_ = {"method": self.method or f"bsc-{settings.annotator.value}"} | {
-            **meta_of(corpus, encoded, clamped, settings.plain()),
-            "calibration": self.calibration_._asdict(),
-            "why": [] if self.choice_ is None else self.choice_.reasons,
-            "chosen": self._chosen,
-            "passes": fitted.trace.passes,
-            "bound": fitted.trace.bound,
-            "stopped": fitted.trace.reason.value,
-        }
-        return self
-
-    def combine(self, corpus: Corpus) -> Result:
-        """The consensus on other documents, with the annotators, words and transitions that were learned.
-
-        An annotator who was not there in fitting is taken to behave as the crowd did on average.
-        """
-        encoded = self.encoded(corpus)
-        with closing(self._engine(corpus, encoded, None)) as engine:
-            return self._result(corpus, encoded, self._decoded(engine, encoded), trace=None)
-
-    def encoded(self, corpus: Corpus) -> Encoded:
-        """A corpus as arrays, in which names have the numbers that they had in the fit."""
-        self._check_fitted()
-        encoded = encode(
-            corpus, self.tagset_, invalid=self.settings_.invalid, annotators=self._names, words=self._words
-        )
-        return as_one(encoded, self._group)
-
-    def sharpened(self, encoded: Encoded) -> tuple[Tables, Chain]:
-        """What the output pass reads, for a corpus that ``encoded`` gave."""
-        return vb.sharpened(self._model, encoded.cells, self.calibration_.sharpness)
-
-    def save(self, path: str | Path) -> None:
-        """Write what was learned to a file, for :func:`load`."""
-        self._check_fitted()
-        arrays = self._model.truth.arrays() | self._model.annotators.arrays()
-        if self._model.text is not None:
-            arrays |= self._model.text.arrays()
-        arrays["summary"] = self.annotators_.table
-        meta = {
-            "estimator": "BSC",
-            "fit": self.meta_,
-            "bounds": self.trace_.bounds,
-            "starts": self.trace_.starts,
-            "seconds": self.trace_.seconds,
-            "tags": {"scheme": self.tagset_.scheme.value, "labels": self.tagset_.labels},
-            "annotators": self._names,
-            "profiles": {name: profile.plain() for name, profile in self.profiles_.items()},
-            "words": self._words,
-            "calibration": self.calibration_._asdict(),
-            "group": self._group,
-            "decided": sorted(self._kept.decided_documents()),
-        }
-        modelfile.save(modelfile.Stored(meta, arrays), path)
-
-    @classmethod
-    def _loaded(cls, stored: modelfile.Stored) -> Self:
-        meta, arrays = modelfile.combination_head(stored.meta), stored.arrays
-        model = cls(**meta["fit"]["settings"])
-        model.settings_ = settings = model.checked_settings()
-        model.calibration_, model.choice_ = Calibration(**meta["calibration"]), None
-        model._group = meta["group"]
-        model.meta_ = meta["fit"]
-        model.method = meta["fit"].get("method")
-        reason = vb.StopReason(meta["fit"]["stopped"])
-        model.trace_ = vb.Trace(tuple(meta["bounds"]), reason, tuple(meta["starts"]), meta["seconds"])
-        model.tagset_ = TagSet(meta["tags"]["scheme"], tuple(meta["tags"]["labels"]))
-        model._names, model._words = tuple(meta["annotators"]), tuple(meta["words"])
-        model.profiles_ = {name: Profile.of(**fields) for name, fields in meta["profiles"].items()}
-        trust = trust_of(model._names, model.profiles_)
-        model._model = restored(settings, model.tagset_, model._names, len(model._words), trust, arrays)
-        model.annotators_ = AnnotatorSummaries.restored(model._names, arrays, model._model.annotators)
-        decided = frozenset(meta.get("decided", ()))
-        model._kept = Kept(group=model._group, whole=False, earlier=arrays["summary"], decided=decided)
-        return model
-
-    def checked_settings(self) -> Settings:
-        """The parameters as types, with defaults for what is to be chosen; :class:`SettingsError` if one cannot be."""
-        params = self.get_params()
-        left_open = {*_NOT_THE_MODELS, *settings_left_open(params)}
-        return Settings.of(**{name: value for name, value in params.items() if name not in left_open})
-
-    def _decoded(self, engine: Engine, encoded: Encoded, *, as_one: bool = False) -> Decoded:
-        return vb.decode(
-            engine,
-            self._model,
-            encoded.cells,
-            by_token=self.settings_.decode is Decode.TOKEN,
-            sharpness=self.calibration_.sharpness,
-            posteriors=self.probabilities or as_one,
-        )
-
-    def _engine(self, corpus: Corpus, encoded: Encoded, known: NDArray[np.int32] | None) -> Engine:
-        kind = engine_named(choice(EngineName, "engine", self.engine), self.cluster)
-        threads = checked_threads(self.threads)
-        return kind(encoded, known=known, text=self.text, threads=threads, names=lambda d: corpus[d].where())
-
-    def _condensed(
-        self, settings: Settings, encoded: Encoded, known: NDArray[np.int32] | None
-    ) -> tuple[ThreadsEngine, Cells] | None:
-        """An engine over distinct tokens, and its cells, where neither neighbours nor words count."""
-        elsewhere = (self.engine, self.cluster) != (EngineName.THREADS, None)
-        if settings.text or settings.truth is TruthModel.MARKOV or elsewhere:
-            return None
-        condensed = condense(encoded, known, by_previous=settings.annotator is AnnotatorModel.SEQ)
-        if condensed is None:
-            return None
-        engine = ThreadsEngine(
-            condensed.encoded,
-            known=condensed.known,
-            text=False,
-            times=condensed.times,
-            threads=checked_threads(self.threads),
-        )
-        return engine, condensed.encoded.cells
-
-    def _result(self, corpus: Corpus, encoded: Encoded, decoded: Decoded, *, trace: vb.Trace | None) -> Result:
-        settings = {"method": self.method or f"bsc-{self.settings_.annotator.value}", **self.settings_.plain()}
-        annotators = self.annotators_
-        return Result(
-            corpus,
-            self.tagset_,
-            encoded.doc_start,
-            decoded,
-            annotators,
-            trace,
-            settings,
-            encoded.repaired,
-            self.calibration_,
-            self.choice_,
-        )
-
-
-class MajorityVote(Estimator):
-    """A vote on every token. ``ties`` is ``entity-first``, ``outside-first``, or ``random`` by ``seed``.
-
-    >>> import quorate
-    >>> MajorityVote().fit(quorate.sample()).result_[0].tags[:4]
-    ['O', 'O', 'O', 'O']
-    """
-
-    method = "mv"
-
-    def __init__(
-        self,
-        ties: str = Ties.ENTITY_FIRST.value,
-        *,
-        seed: int = 0,
-        decode: str = Decode.SEQUENCE.value,
-        invalid: str = Invalid.REPAIR.value,
-        scheme: str | None = None,
-        threads: int | None = None,
-    ) -> None:
-        self.ties, self.seed, self.decode, self.invalid = ties, seed, decode, invalid
-        self.scheme, self.threads = scheme, threads
-
-    def fit(self, corpus: Corpus, *, known: Known = None, progress: ProgressCallback | None = None) -> Self:
-        """Count the votes; returns self."""
-        check_number("seed", self.seed, whole=True)
-        ties, decode = choice(Ties, "ties", self.ties), choice(Decode, "decode", self.decode)
-        invalid = choice(Invalid, "invalid", self.invalid)
-        prepared = prepare(corpus, scheme_named(self.scheme), invalid, known)
-        encoded = prepared.encoded
-        votes = majority(
-            encoded,
-            voters=self._voters(prepared),
-            known=prepared.known,
-            ties=ties,
-            seed=self.seed,
-            decode=decode,
-            threads=checked_threads(self.threads),
-        )
-        self.tagset_ = prepared.tagset
-        self.annotators_ = summarise(encoded, votes.decoded.cells, votes.annotators)
-        settings = {name: value for name, value in self.get_params().items() if name != "threads"}
-        self.result_ = Result(
-            corpus,
-            self.tagset_,
-            encoded.doc_start,
-            votes.decoded,
-            self.annotators_,
-            None,
-            {"method": self.method, **settings},
-            encoded.repaired,
-        )
-        self.meta_ = {"method": self.method, **meta_of(corpus, encoded, prepared.known, settings)}
-        return self
-
-    def combine(self, corpus: Corpus) -> Result:
-        """The vote on other documents: nothing carries over."""
-        return type(self)(**self.get_params()).fit(corpus).result_
-
-    def _voters(self, prepared: Prepared) -> Encoded | None:
-        """The corpus with weights for those whose votes count; ``None``: everybody's do."""
-        return None
-
-
-class BestWorker(MajorityVote):
-    """An oracle: in each document, of those who saw it, the annotator with the highest token F1 against all gold.
-
-    >>> import quorate
-    >>> best = BestWorker().fit(quorate.sample()).result_
-    >>> quorate.score.strict(best.tags, [d.gold for d in quorate.sample()]).f1 > 0.8
-    True
-    """
-
-    method = "best-worker"
-    _best = True
-
-    def _voters(self, prepared: Prepared) -> Encoded | None:
-        """One annotator's votes count in each document with gold."""
-        gold = {d.id: d.gold for d in prepared.corpus if d.gold is not None}
-        if not gold:
-            raise InputError(f"method {self.method!r} needs gold to know whom to follow, and no document has any")
-        index = prepared.tagset.index
-        known = {name: tuple(tag if tag in index else None for tag in tags) for name, tags in gold.items()}
-        codes = encode_known(prepared.corpus, prepared.tagset, known, Invalid.REPAIR)
-        return one_worker_a_document(prepared.encoded, codes, best=self._best)
-
-
-class WorstWorker(BestWorker):
-    """An oracle: in each document, of those who saw it, the annotator with the lowest token F1 against all gold.
-
-    >>> import quorate
-    >>> worst = WorstWorker().fit(quorate.sample()).result_
-    >>> quorate.score.strict(worst.tags, [d.gold for d in quorate.sample()]).f1 < 0.3
-    True
-    """
-
-    method = "worst-worker"
-    _best = False
-
-
-class Method(NamedTuple):
-    """A name for an estimator with some of its parameters set."""
-
-    description: str
-    kind: type[BSC] | type[CRFMA] | type[MajorityVote]
-    settings: Mapping[str, Any]
-
-
-# These look at no neighbour, so that a tag that cannot follow the one before is as good as any other.
-_ALONE = {"truth": "independent", "text": False, "temper": 1.0, "invalid": "keep"}
-
-
-METHODS: dict[str, Method] = {
-    "auto": Method(
-        "annotator model, priors, trust and passes chosen by predicting hidden annotators (default)",
-        BSC,
-        dict.fromkeys(CHOSEN, AUTO),
-    ),
-    "mv": Method("majority vote on every token", MajorityVote, {}),
-    "best-worker": Method("in each document its best annotator (an oracle: needs gold)", BestWorker, {}),
-    "worst-worker": Method("in each document its worst annotator (an oracle: needs gold)", WorstWorker, {}),
-    "ds": Method(
-        "Dawid and Skene: confusion matrices by EM, every token alone",
-        BSC,
-        {"annotator": "cm", "inference": "em", "alpha0": 0.01, "epsilon0": 0.0, "gamma0": 0.01, **_ALONE},
-    ),
-    "ibcc": Method(
-        "independent Bayesian classifier combination: the same by VB",
-        BSC,
-        {"annotator": "cm", "alpha0": 1.0, "epsilon0": 1.0, **_ALONE},
-    ),
-    "mace": Method(
-        "MACE: annotators know or guess, all labels alike, best of ten starts",
-        BSC,
-        {
-            "annotator": "spam",
-            "alpha0": 0.5,
-            "epsilon0": 0.0,
-            "habit0": 0.1,
-            "restarts": 10,
-            "seed": 0,
-            **_ALONE,
-            "truth": "uniform",
-        },
-    ),
-    "hmm-crowd": Method(
-        "a hidden Markov model with an accuracy for each label",
-        BSC,
-        {
-            "annotator": "cv",
-            "inference": "em-annotators",
-            "alpha0": 0.1,
-            "epsilon0": 0.0,
-            "gamma0": 0.1,
-            "kappa0": 0.01,
-            "temper": 1.0,
-        },
-    ),
-    "crf-ma": Method("a CRF over the text, annotators right or wrong by document (needs the extra crf)", CRFMA, {}),
-    "bsc-acc": Method("one accuracy for each annotator", BSC, {"annotator": "acc"}),
-    "bsc-spam": Method("knows, or guesses from a habit (as in MACE)", BSC, {"annotator": "spam"}),
-    "bsc-cv": Method("an accuracy for each true label", BSC, {"annotator": "cv"}),
-    "bsc-cm": Method("a confusion matrix", BSC, {"annotator": "cm"}),
-    "bsc-seq": Method("a confusion matrix for each previous label", BSC, {"annotator": "seq"}),
-    "bsc-cm-notext": Method("bsc-cm without words", BSC, {"annotator": "cm", "text": False}),
-    "bsc-seq-notext": Method("bsc-seq without words", BSC, {"annotator": "seq", "text": False}),
-    "bsc-cm-notrans": Method("bsc-cm without transitions", BSC, {"annotator": "cm", "truth": "independent"}),
-    "bsc-seq-notrans": Method("bsc-seq without transitions", BSC, {"annotator": "seq", "truth": "independent"}),
-}
-"""The methods by name, as the command line has them."""
-
-DEFAULT_METHOD = "auto"
-"""The method that is used unless another is named."""
-
-
-def estimator(method: str = DEFAULT_METHOD, **settings: Any) -> BSC | CRFMA | MajorityVote:
-    """The estimator that a method's name stands for, with some settings changed.
-
-    >>> estimator("bsc-cm", max_passes=5)
-    BSC(annotator='cm', max_passes=5)
-    """
-    if method not in METHODS:
-        raise SettingsError(f"unknown method {method!r} (one of: {', '.join(METHODS)})")
-    _, kind, fixed = METHODS[method]
-    known = inspect.signature(kind).parameters
-    for name in settings:
-        if name not in known:
-            raise SettingsError(f"method {method!r} has no setting {name!r} (it has: {', '.join(known)})")
-    model = kind(**{**fixed, **settings})
-    model.method = method
-    return model
 
 
 def aggregate(
@@ -585,8 +68,32 @@ def load(path: str | Path, *, max_size: int | str | None = None) -> BSC | CRFMA:
     ...     load(f"{folder}/model.quorate").trace_.passes
     2
     """
-    stored = modelfile.load(path, max_size=max_size)
+    stored = model_files.load(path, max_size=max_size)
     try:
         return (CRFMA.loaded if stored.meta["estimator"] == "CRFMA" else BSC._loaded)(stored)
     except (KeyError, TypeError, ValueError, IndexError, SettingsError, InputError) as error:
         raise ModelFileError(f"{path}: a damaged model file: {error} (fit and save it again)") from None
+
+
+def aggregate_layers(
+    layers: Mapping[str, Corpus],
+    method: str = DEFAULT_METHOD,
+    *,
+    progress: Callable[[Any], None] | None = None,
+    **options: Any,
+) -> LayeredResult:
+    """The consensus in each layer that :func:`quorate.read_layers` found; options are those of :func:`aggregate`.
+
+    >>> from quorate import Corpus, Document
+    >>> corpus = Corpus([Document("1", ("Bath", "Spa"), {"ann": ("B-LOC", "O")})])
+    >>> aggregate_layers({"LOC": corpus}, "mv").layers["LOC"].tags
+    [['B-LOC', 'O']]
+    """
+    if not layers:
+        raise SettingsError("no layer was given (quorate.read_layers gives them)")
+    ids = [[document.id for document in corpus] for corpus in layers.values()]
+    if any(other != ids[0] for other in ids):
+        raise InputError("the layers are not of the same documents in the same order")
+    return LayeredResult(
+        {name: aggregate(corpus, method, progress=progress, **options) for name, corpus in layers.items()}
+    )

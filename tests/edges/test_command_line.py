@@ -17,8 +17,8 @@ from tests.edges.running import Run
 import quorate
 from processes import Start
 from quorate import Corpus
-from quorate.files import written_whole
 from quorate.formats.jsonl import write_corpus
+from quorate.storage.files.atomic import written_whole
 
 
 @pytest.fixture
@@ -134,7 +134,7 @@ def test_defaults_in_the_help_are_the_defaults(run: Run) -> None:
     import typer.main
 
     from quorate.cli import app
-    from quorate.settings import Settings
+    from quorate.models.settings import Settings
 
     options = typer.main.get_command(app).commands["aggregate"].params  # type: ignore[attr-defined]
     checked = 0

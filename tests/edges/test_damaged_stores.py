@@ -20,8 +20,9 @@ import pytest
 from tests.edges.test_damaged_files import damaged_bytes, damaged_json, limit
 
 import quorate
-from quorate import container, stored
-from quorate.stored import store
+from quorate.storage import arrays as container
+from quorate.storage import corpora
+from quorate.storage.corpora import store
 
 FLIPS = int(os.environ.get("QUORATE_DAMAGED_INPUTS", "1000")) // 5
 
@@ -41,7 +42,7 @@ def small_corpus() -> quorate.Corpus:
 def corpus_answer(path: Path) -> Any:
     """All that is in a corpus, and what a fit makes of it."""
     corpus = quorate.read(path)
-    if not isinstance(corpus, stored.StoredCorpus):
+    if not isinstance(corpus, corpora.StoredCorpus):
         return "read as something else"
     fitted = quorate.BSC(max_passes=2, threads=1).fit(corpus)
     return list(corpus), fitted.result_.tags, fitted.trace_.bounds
@@ -234,7 +235,7 @@ def test_a_huge_corpus_is_checked_as_it_is_used(tmp_path: Path, monkeypatch: pyt
     given, _ = container.mapped(path)
     place = content.index(given["codes"].tobytes())
     path.write_bytes(content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :])
-    monkeypatch.setattr(stored, "_CHECKED_AT_ONCE", 0)
+    monkeypatch.setattr(corpora, "_CHECKED_AT_ONCE", 0)
     opened = quorate.read(path)
     assert len(opened) == len(corpus)
     with pytest.raises(quorate.InputError, match="'codes' is not what was written"):

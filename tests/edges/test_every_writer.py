@@ -48,7 +48,7 @@ def _docbin(path: Path) -> int:
 
 def _parquet(path: Path) -> int:
     tags = [tags for document in quorate.read(path) for tags in document.annotations.values()]
-    return sum(len(quorate.tags.find_spans(quorate.corpus.hard_tags(each))) for each in tags)
+    return sum(len(quorate.corpus.tags.find_spans(quorate.corpus.records.hard_tags(each))) for each in tags)
 
 
 def _label_studio(path: Path) -> int:

@@ -15,18 +15,20 @@ from typing import Any
 import pytest
 
 import quorate
-from quorate import unfinished
-from quorate.files import folder_written_whole, written_whole
-from quorate.stored import store
+from quorate.storage.corpora import store
+from quorate.storage.files import unfinished
+from quorate.storage.files.atomic import folder_written_whole, written_whole
 
 BEGINNINGS = {
-    "file": 'with quorate.files.written_whole("out") as stream: stream.write(b"half"); stream.flush(); wait()',
-    "folder": 'with quorate.files.folder_written_whole("out") as made: (made / "a").write_text("half"); wait()',
-    "corpus": "quorate.stored.store(documents(), 'out')",
+    "file": 'with atomic.written_whole("out") as stream: stream.write(b"half"); stream.flush(); wait()',
+    "folder": 'with atomic.folder_written_whole("out") as made: (made / "a").write_text("half"); wait()',
+    "corpus": "corpora.store(documents(), 'out')",
 }
 SCRIPT = """
 import sys
-import quorate.files, quorate.stored
+import quorate
+from quorate.storage import corpora
+from quorate.storage.files import atomic
 
 def wait():
     print("writing", flush=True)

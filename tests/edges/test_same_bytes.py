@@ -14,7 +14,7 @@ SCRIPT = """
 import importlib.util
 import quorate
 from quorate.formats import FORMATS
-from quorate.stored import store
+from quorate.storage.corpora import store
 
 corpus = quorate.read("crowd.jsonl")
 store(corpus, "crowd.qr")

@@ -7,8 +7,8 @@ import pytest
 
 import quorate
 from quorate import BSC, Corpus, Document
-from quorate.simulate import from_matrices
-from quorate.tags import Scheme, TagSet
+from quorate.corpus.simulate import from_matrices
+from quorate.corpus.tags import Scheme, TagSet
 
 NEED_NO_GOLD = [name for name in quorate.METHODS if not name.endswith("-worker")]
 

@@ -12,7 +12,7 @@ from tests.edges.running import Run
 
 import quorate
 from quorate import Corpus, Document, InputError, formats
-from quorate.terminal import escaped
+from quorate.cli.terminal import escaped
 
 FORGED = "quorate: nothing odd was found"
 EVIL = f"\x1b[2J\x1b]0;title\x07\r\n{FORGED}\n[/bold]\x9b1m\u202e"

@@ -9,7 +9,7 @@ from tests import crowds
 
 import quorate
 from quorate import Corpus, Result, score
-from quorate.simulate import Behaviour, crowd
+from quorate.corpus.simulate import Behaviour, crowd
 
 
 def f1(result: Result) -> float:

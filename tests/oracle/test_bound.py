@@ -10,21 +10,17 @@ from numpy.typing import NDArray
 from scipy.special import gammaln, logsumexp
 
 from problems import dense_sequential_prior, random_corpus, tagset, valid_paths
-from quorate.corpus import Corpus
-from quorate.encode import Cells, Encoded, encode, encode_known
-from quorate.infer import vb
-from quorate.infer.annotators import (
-    Accuracy,
-    AnnotatorPrior,
-    Annotators,
-    ClassVector,
-    Spammer,
-)
-from quorate.infer.confusions import ConfusionMatrix, Sequential
-from quorate.infer.engine import Counts, ThreadsEngine
-from quorate.infer.text import Words
-from quorate.infer.truth import Independent, LabelCounts, Markov, Truth, Uniform
-from quorate.tags import Invalid, Scheme, TagSet
+from quorate.corpus.records import Corpus
+from quorate.corpus.tags import Invalid, Scheme, TagSet
+from quorate.encode.encoded import Cells, Encoded
+from quorate.encode.from_corpus import encode, encode_known
+from quorate.infer import loop
+from quorate.infer.engines.protocol import Counts
+from quorate.infer.engines.threads import ThreadsEngine
+from quorate.infer.parts.annotators import Accuracy, AnnotatorPrior, Annotators, ClassVector, Spammer
+from quorate.infer.parts.confusions import ConfusionMatrix, Sequential
+from quorate.infer.parts.text import Words
+from quorate.infer.parts.truth import Independent, LabelCounts, Markov, Truth, Uniform
 
 Floats = NDArray[np.float64]
 ANNOTATORS = [Accuracy, Spammer, ClassVector, ConfusionMatrix, Sequential]
@@ -137,13 +133,13 @@ def problem(seed: int, tags: TagSet) -> tuple[Corpus, Encoded]:
 
 def fitted(
     kind: type[Annotators], truth_kind: type[Truth], tags: TagSet, encoded: Encoded, known: NDArray[np.int32]
-) -> tuple[vb.Fit, Truth]:
+) -> tuple[loop.Fit, Truth]:
     truth = truth_kind.of(tags, GAMMA0)
     prior = AnnotatorPrior(tags, ALPHA0, EPSILON0)
     words = Words.of(len(encoded.words), len(tags.labels), KAPPA0)
-    model = vb.Model(truth, kind.of(prior, len(encoded.annotators)), words)
+    model = loop.Model(truth, kind.of(prior, len(encoded.annotators)), words)
     engine = ThreadsEngine(encoded, known=known, threads=1)
-    return vb.fit(engine, model, encoded.cells, max_passes=200, tolerance=1e-13), truth
+    return loop.fit(engine, model, encoded.cells, max_passes=200, tolerance=1e-13), truth
 
 
 @pytest.mark.parametrize("truth_kind", [Markov, Independent, Uniform])
@@ -196,11 +192,11 @@ def test_point_estimates_are_stationary_points_of_the_penalised_likelihood(
     truth = truth_kind.of(tags, GAMMA0, point=True)
     prior = AnnotatorPrior(tags, ALPHA0, EPSILON0, point=True)
     words = Words.of(len(encoded.words), len(tags.labels), KAPPA0, point=True)
-    start = vb.Model(truth, kind.of(prior, len(encoded.annotators)), words)
+    start = loop.Model(truth, kind.of(prior, len(encoded.annotators)), words)
     engine = ThreadsEngine(encoded, threads=1)
-    fit = vb.fit(engine, start, encoded.cells, max_passes=3000, tolerance=1e-14)
+    fit = loop.fit(engine, start, encoded.cells, max_passes=3000, tolerance=1e-14)
 
-    def objective(model: vb.Model) -> float:
+    def objective(model: loop.Model) -> float:
         return engine.run(model.tables(encoded.cells), model.truth.chain()).log_z - model.kl()
 
     best = objective(fit.model)

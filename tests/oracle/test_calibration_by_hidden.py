@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 from scipy.special import expit, logit
 
-from quorate.heldout import Agreement, Spans
-from quorate.trust import AS_STATED, Calibration, certify, fit_span_map
+from quorate.choose.calibrate import fit_span_map
+from quorate.choose.hidden import Agreement
+from quorate.encode.algebra import Spans
+from quorate.result.calibration import AS_STATED, Calibration, certify
 
 
 def test_the_span_map_is_found_from_confirmations() -> None:

@@ -10,14 +10,16 @@ from hmmlearn.hmm import CategoricalHMM
 from numpy.typing import NDArray
 
 from problems import Enumerated, enumerate_paths, random_corpus, tagset
-from quorate.corpus import Corpus, Document
-from quorate.encode import encode, encode_known
+from quorate.corpus.records import Corpus, Document
+from quorate.corpus.tags import Invalid, Scheme, TagSet, find_spans
+from quorate.encode.from_corpus import encode, encode_known
 from quorate.errors import FitError
-from quorate.infer import chain as kernels
-from quorate.infer import lanes, plain
-from quorate.infer.engine import Tables, ThreadsEngine, cell_counts_of
-from quorate.infer.truth import Chain
-from quorate.tags import Invalid, Scheme, TagSet, find_spans
+from quorate.infer.engines import plain
+from quorate.infer.engines.protocol import Tables
+from quorate.infer.engines.threads import ThreadsEngine, cell_counts_of
+from quorate.infer.kernels import chain as kernels
+from quorate.infer.kernels import lanes
+from quorate.infer.parts.truth import Chain
 
 Floats = NDArray[np.float64]
 CLOSE = {"rtol": 1e-9, "atol": 1e-12}

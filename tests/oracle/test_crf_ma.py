@@ -14,15 +14,16 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import quorate
-from quorate import Corpus, Document, SettingsError, modelfile, score
-from quorate.crf import Crf, CrfTrainer, apportioned
+from quorate import Corpus, Document, SettingsError, score
+from quorate.corpus.tags import Invalid
 from quorate.errors import ModelFileError
-from quorate.estimators import prepare
-from quorate.features import FeatureTable, shape, token_features
-from quorate.tags import Invalid
+from quorate.models.prepared import prepare
+from quorate.storage import model_files
+from quorate.taggers.crfsuite import Crf, CrfTrainer, apportioned
+from quorate.taggers.crfsuite_features import FeatureTable, shape, token_features
 
 pycrfsuite = pytest.importorskip("pycrfsuite", reason="the extra crf is not installed")
-from quorate.crf_ma import CRFMA, _Crowd  # noqa: E402
+from quorate.estimators.crf_ma import CRFMA, _Crowd  # noqa: E402
 
 Floats = NDArray[np.float64]
 WORDS = ("Ada", "Ng", "sang", "in", "Oslo", ".")
@@ -210,9 +211,9 @@ def test_what_was_learned_is_applied_kept_and_read_back(fitted: CRFMA, sample: C
 )
 def test_a_damaged_file_is_refused(fitted: CRFMA, name: str, place: Any, value: float, tmp_path: Path) -> None:
     fitted.save(tmp_path / "m")
-    stored = modelfile.load(tmp_path / "m")
+    stored = model_files.load(tmp_path / "m")
     stored.arrays[name][place] = value
-    modelfile.save(stored, tmp_path / "m")
+    model_files.save(stored, tmp_path / "m")
     with pytest.raises(ModelFileError, match=f"a damaged model file: array '{name}' holds"):
         quorate.load(tmp_path / "m")
 

@@ -10,7 +10,8 @@ import scipy.special
 from numba import njit
 from scipy.stats import dirichlet as dirichlet_density
 
-from quorate.infer import dirichlet, gamma_kernels, simd, special
+from quorate.infer.kernels import gamma, simd, special
+from quorate.infer.parts import dirichlet
 
 A = np.array([0.7, 3.0, 12.0])
 P = np.array([1.0, 1.0, 2.0])
@@ -48,7 +49,7 @@ def test_structural_zeros_are_left_out() -> None:
 
 @pytest.fixture(params=[False, True], ids=["numpy", "compiled"])
 def fast(request: pytest.FixtureRequest) -> Iterator[bool]:
-    compiled = (gamma_kernels.fill_psi, gamma_kernels.fill_gammaln, gamma_kernels.fill_bend)
+    compiled = (gamma.fill_psi, gamma.fill_gammaln, gamma.fill_bend)
     special.use(*compiled) if request.param else special.use(None, None, None)
     yield request.param
     special.use(*compiled)
@@ -58,8 +59,8 @@ def fast(request: pytest.FixtureRequest) -> Iterator[bool]:
 def test_vectors_of_any_length(size: int) -> None:
     x = 10.0 ** np.random.default_rng(size).uniform(-6, 9, size)
     for fill, theirs in (
-        (gamma_kernels.fill_psi, scipy.special.psi),
-        (gamma_kernels.fill_gammaln, scipy.special.gammaln),
+        (gamma.fill_psi, scipy.special.psi),
+        (gamma.fill_gammaln, scipy.special.gammaln),
     ):
         out = np.empty_like(x)
         fill(x, out)

@@ -9,13 +9,13 @@ import pytest
 
 from crowds import sentences
 from quorate import BSC, Corpus, Document, score
-from quorate.encode import encode
+from quorate.corpus.simulate import Behaviour, crowd
+from quorate.corpus.tags import Scheme, TagSet
+from quorate.encode.from_corpus import encode
 from quorate.errors import SettingsError
-from quorate.history import WithHistory, past_cells
-from quorate.infer.dirichlet import kl
-from quorate.models import parts_of
-from quorate.simulate import Behaviour, crowd
-from quorate.tags import Scheme, TagSet
+from quorate.infer.parts.dirichlet import kl
+from quorate.models.build import parts_of
+from quorate.models.history import WithHistory, past_cells
 
 GOOD = Behaviour(miss=0.05, confuse=0.02)
 POOR = Behaviour(miss=0.5, confuse=0.3, start_late=0.3, invent=0.03)

@@ -10,15 +10,16 @@ import pytest
 from numpy.typing import NDArray
 
 from problems import random_corpus, tagset
-from quorate.encode import encode, encode_known
-from quorate.infer import plain
-from quorate.infer.engine import Decoded, Tables, ThreadsEngine
-from quorate.infer.truth import Chain
-from quorate.tags import Invalid, Scheme, TagSet
+from quorate.corpus.tags import Invalid, Scheme, TagSet
+from quorate.encode.from_corpus import encode, encode_known
+from quorate.infer.engines import plain
+from quorate.infer.engines.protocol import Decoded, Tables
+from quorate.infer.engines.threads import ThreadsEngine
+from quorate.infer.parts.truth import Chain
 
 pytest.importorskip("jax", reason="the extra 'jax' is not installed")
 
-from quorate.infer.jax_engine import JaxEngine, _batches_of, _tree
+from quorate.infer.engines.jax import JaxEngine, _batches_of, _tree
 
 Floats = NDArray[np.float64]
 SINGLE = {"rtol": 2e-5, "atol": 2e-5}
@@ -142,6 +143,7 @@ def test_needs_neither_numba_nor_a_file_format() -> None:
         "    def find_spec(self, name, path=None, target=None):\n"
         "        if name.split('.')[0] in ('numba', 'msgspec', 'typer', 'rich', 'dask'): raise ImportError(name)\n"
         "sys.meta_path.insert(0, Refuse())\n"
-        "import quorate.infer.vb, quorate.infer.annotators, quorate.infer.text, quorate.infer.jax_engine\n"
+        "import quorate.infer.loop, quorate.infer.parts.annotators, quorate.infer.parts.text\n"
+        "import quorate.infer.engines.jax\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -7,9 +7,9 @@ import pytest
 from numpy.typing import NDArray
 
 from quorate import BSC, Corpus
-from quorate.infer.dirichlet import log_mean
-from quorate.simulate import KINDS, Behaviour, crowd, from_matrices
-from quorate.tags import Scheme, TagSet
+from quorate.corpus.simulate import KINDS, Behaviour, crowd, from_matrices
+from quorate.corpus.tags import Scheme, TagSet
+from quorate.infer.parts.dirichlet import log_mean
 
 Floats = NDArray[np.float64]
 TAGS = TagSet.of_types(Scheme.BIO, ["X"])

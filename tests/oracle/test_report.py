@@ -13,13 +13,13 @@ from sklearn.metrics import adjusted_rand_score, silhouette_score
 
 from problems import random_corpus, tagset, valid_paths
 from quorate import BSC, Corpus
-from quorate.corpus import Tag
+from quorate.corpus.records import Tag
+from quorate.corpus.tags import Scheme, Span, TagSet
 from quorate.errors import SettingsError
-from quorate.groups import choose_clusters, group_annotators, k_means, silhouette
-from quorate.infer.dirichlet import log_mean
+from quorate.infer.parts.dirichlet import log_mean
 from quorate.report.influence import influences
 from quorate.report.people import people, wilson
-from quorate.tags import Scheme, Span, TagSet
+from quorate.result.clusters import choose_clusters, group_annotators, k_means, silhouette
 
 Floats = NDArray[np.float64]
 Weights = dict[tuple[int, ...], float]
@@ -82,7 +82,7 @@ def test_more_groups_than_annotators_are_refused(sample: Corpus) -> None:
 
 
 def test_groups_of_the_sample_are_the_kinds_it_was_made_of(sample: Corpus) -> None:
-    from quorate.samples import SAMPLE_CROWD
+    from quorate.corpus.sample import SAMPLE_CROWD
 
     model = BSC().fit(sample)
     groups = group_annotators(model.annotators_, 6)
@@ -209,7 +209,7 @@ def test_leaving_someone_out_is_combining_without_them(sample: Corpus) -> None:
 
 
 def test_kinds_of_the_sample_are_those_it_was_made_of(sample: Corpus) -> None:
-    from quorate.samples import SAMPLE_CROWD
+    from quorate.corpus.sample import SAMPLE_CROWD
 
     said = {
         "careful": "careful",

@@ -9,12 +9,13 @@ import pytest
 from numpy.typing import NDArray
 
 from problems import dense_sequential_prior, tagset
-from quorate.encode import Cells, n_previous
-from quorate.infer.annotators import AnnotatorPrior
-from quorate.infer.confusions import ConfusionMatrix, Sequential
-from quorate.infer.dirichlet import View, divergence, expected_log, log_mean
-from quorate.infer.text import Words
-from quorate.tags import Scheme, TagSet
+from quorate.corpus.tags import Scheme, TagSet
+from quorate.encode.encoded import Cells
+from quorate.encode.from_corpus import n_previous
+from quorate.infer.parts.annotators import AnnotatorPrior
+from quorate.infer.parts.confusions import ConfusionMatrix, Sequential
+from quorate.infer.parts.dirichlet import View, divergence, expected_log, log_mean
+from quorate.infer.parts.text import Words
 
 Floats = NDArray[np.float64]
 Model = ConfusionMatrix | Sequential

@@ -10,12 +10,12 @@ import pytest
 from crowds import sentences
 from problems import enumerate_paths
 from quorate import BSC, Corpus, Document, aggregate, score
-from quorate.advice import next_labels
-from quorate.encode import encode
-from quorate.infer.dirichlet import log_mean
-from quorate.infer.truth import Chain
-from quorate.simulate import Behaviour, crowd
-from quorate.stopping import Change, draw_path, evidence_of, span_tallies
+from quorate.active.stopping import Change, draw_path, evidence_of, span_tallies
+from quorate.active.suggest import next_labels
+from quorate.corpus.simulate import Behaviour, crowd
+from quorate.encode.from_corpus import encode
+from quorate.infer.parts.dirichlet import log_mean
+from quorate.infer.parts.truth import Chain
 
 
 def test_paths_are_drawn_as_often_as_they_are_probable() -> None:

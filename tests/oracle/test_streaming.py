@@ -10,8 +10,8 @@ import pytest
 import quorate
 from crowds import sentences
 from quorate import BSC, Corpus, InputError, SettingsError, score
-from quorate.simulate import Behaviour, crowd
-from quorate.streaming import batches, fit_stream
+from quorate.corpus.simulate import Behaviour, crowd
+from quorate.estimators.streaming import batches, fit_stream
 
 
 @pytest.fixture(scope="module")

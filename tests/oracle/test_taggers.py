@@ -7,9 +7,9 @@ from itertools import pairwise, product
 import numpy as np
 import pytest
 
-from quorate.infer.truth import log_mask
+from quorate.corpus.tags import Scheme, TagSet
+from quorate.infer.parts.truth import log_mask
 from quorate.taggers import kernels
-from quorate.tags import Scheme, TagSet
 
 TAGSETS = [
     TagSet.of_types(Scheme.BIO, ["A"]),

@@ -15,15 +15,15 @@ import quorate
 from crowds import sentences
 from problems import random_corpus, tagset
 from quorate import BSC, Corpus, Document, Result
-from quorate.encode import encode
+from quorate.corpus.simulate import Behaviour, crowd
+from quorate.corpus.tags import Scheme
+from quorate.encode.from_corpus import encode
 from quorate.errors import InputError, SettingsError
+from quorate.estimators.updating import Going, _without
 from quorate.formats.jsonl import write_corpus
-from quorate.infer import vb
-from quorate.infer.engine import ThreadsEngine
-from quorate.models import parts_of
-from quorate.simulate import Behaviour, crowd
-from quorate.tags import Scheme
-from quorate.updating import Going, _without
+from quorate.infer import loop
+from quorate.infer.engines.threads import ThreadsEngine
+from quorate.models.build import parts_of
 
 MODELS = ["acc", "spam", "cv", "cm", "seq"]
 
@@ -165,7 +165,7 @@ def test_passes_over_everything_are_those_of_the_loop(annotator: str) -> None:
     local = BSC(**few).fit(Corpus(documents[:50])).update(Corpus(documents[50:]))
     whole = BSC(**few).fit(Corpus(documents[:50])).update(Corpus(documents[50:]), passes=4)
     encoded = encode(Corpus(documents), local.tagset_, annotators=local._names, words=local._words)
-    local._model = vb.more_passes(ThreadsEngine(encoded), local._model, encoded.cells, 4).model
+    local._model = loop.more_passes(ThreadsEngine(encoded), local._model, encoded.cells, 4).model
     assert_same(whole, local, atol=1e-9)
 
 

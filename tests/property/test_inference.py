@@ -13,15 +13,16 @@ from hypothesis import strategies as st
 import quorate
 from problems import random_corpus, tagset
 from quorate import BSC, Corpus, Document, Result
-from quorate.encode import encode
+from quorate.corpus.tags import Scheme
+from quorate.encode.from_corpus import encode
 from quorate.errors import FitError
-from quorate.infer.annotators import AnnotatorPrior
 from quorate.infer.condense import condense
-from quorate.infer.confusions import ConfusionMatrix
-from quorate.infer.engine import Tables, ThreadsEngine
-from quorate.infer.text import Words
-from quorate.infer.truth import Independent, LabelCounts, Markov
-from quorate.tags import Scheme
+from quorate.infer.engines.protocol import Tables
+from quorate.infer.engines.threads import ThreadsEngine
+from quorate.infer.parts.annotators import AnnotatorPrior
+from quorate.infer.parts.confusions import ConfusionMatrix
+from quorate.infer.parts.text import Words
+from quorate.infer.parts.truth import Independent, LabelCounts, Markov
 
 FEW = settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
 
@@ -272,8 +273,8 @@ def test_a_million_restarts_make_no_million_generators(sample: Corpus) -> None:
 def test_folder_of_shards_reads_as_one_file(tmp_path: object, sample: Corpus) -> None:
     from pathlib import Path
 
-    from quorate.files import written_whole
     from quorate.formats.jsonl import write_corpus
+    from quorate.storage.files.atomic import written_whole
 
     folder = Path(str(tmp_path))
     (folder / "shards").mkdir()

@@ -13,9 +13,9 @@ from tests import crowds
 
 import quorate
 from quorate import Corpus, Result
-from quorate.encode import encode
-from quorate.heldout import draws
-from quorate.lots import lots_of
+from quorate.choose.hidden import draws
+from quorate.choose.lots import lots_of
+from quorate.encode.from_corpus import encode
 
 CROWDS = {
     "a few documents": lambda: Corpus(list(quorate.sample())[:48]),

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from sklearn.metrics import cohen_kappa_score
 
 from quorate import score
-from quorate.corpus import Corpus, Document
-from quorate.tags import Scheme, Span, find_spans
+from quorate.corpus.records import Corpus, Document
+from quorate.corpus.tags import Scheme, Span, find_spans
 
 TAGS = ["O", "B-X", "I-X", "B-Y"]
 RTOL = 1e-9

@@ -13,7 +13,7 @@ from sklearn.metrics import accuracy_score
 from sklearn.metrics import precision_recall_fscore_support as by_token
 
 from quorate import score
-from quorate.tags import Scheme, Span, TagSet
+from quorate.corpus.tags import Scheme, Span, TagSet
 
 TYPES = ["LOC", "PER"]
 TAGS = TagSet.of_types(Scheme.BIO, TYPES).labels

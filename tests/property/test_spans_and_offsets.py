@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 
 import quorate
 from quorate import formats
-from quorate.corpus import Document, Source
+from quorate.corpus.offsets import Claim, Ruler, Unit, find_units
+from quorate.corpus.records import Document, Source
+from quorate.corpus.tags import find_spans
+from quorate.corpus.tokens import Places, tokenize
+from quorate.formats.exports import Page, Reading, ReadingSpan, outward_spans
 from quorate.formats.layering import deal
 from quorate.formats.marked import Mark, Marked, Placed, TokenMark, Words, find_units_of, placed, tagged
 from quorate.formats.notes import Notes
-from quorate.formats.pages import Page, Reading, ReadingSpan, outward_spans
-from quorate.tags import find_spans
-from quorate.tokens import Places, tokenize
-from quorate.units import Claim, Ruler, Unit, find_units
 
 # Emoji alone and joined, marks that combine, right-to-left letters, Windows line ends, blanks of several kinds.
 PIECES = [

@@ -13,11 +13,11 @@ import pytest
 import quorate
 from crowds import sentences
 from quorate import BSC, Corpus, Document, score
-from quorate.active import Plan, _Labels, _Pool, simulate_active
+from quorate.active.simulation import Plan, _Labels, _Pool, simulate_active
+from quorate.corpus.simulate import Behaviour, crowd
+from quorate.corpus.tags import Invalid
 from quorate.errors import FitError, InputError, SettingsError
-from quorate.estimators import prepare
-from quorate.simulate import Behaviour, crowd
-from quorate.tags import Invalid
+from quorate.models.prepared import prepare
 
 PLAN = Plan(initial=60, batch=40, max_labels=180)
 
@@ -129,8 +129,8 @@ def test_a_process_that_is_lost_is_said_in_one_line(small: Corpus) -> None:
 
 def test_a_figure_is_drawn(small: Corpus, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib", reason="the extra plot is not installed")
-    from quorate.curves import curves_figure
-    from quorate.figures import save
+    from quorate.active.curves import curves_figure
+    from quorate.result.figures import save
 
     found = simulate_active(small, ["mv"], ["random"], repeats=2, plan=PLAN, jobs=1)
     for name in ("curves.png", "curves.svg"):

@@ -14,12 +14,13 @@ import pytest
 
 import quorate
 from quorate import BSC, Corpus, Document, FitError, InputError, MajorityVote, ModelFileError, SettingsError
-from quorate.encode import encode
-from quorate.infer import vb
-from quorate.infer.annotators import Accuracy, AnnotatorPrior
-from quorate.infer.engine import Counts, Tables, ThreadsEngine
-from quorate.infer.truth import Chain, Markov
-from quorate.infer.vb import Progress
+from quorate.encode.from_corpus import encode
+from quorate.infer import loop
+from quorate.infer.engines.protocol import Counts, Tables
+from quorate.infer.engines.threads import ThreadsEngine
+from quorate.infer.loop import Progress
+from quorate.infer.parts.annotators import Accuracy, AnnotatorPrior
+from quorate.infer.parts.truth import Chain, Markov
 
 
 @pytest.fixture(scope="module")
@@ -207,9 +208,9 @@ def test_a_bound_that_falls_raises(sample: Corpus) -> None:
             counts = super().run(tables, chain)
             return counts._replace(log_z=counts.log_z - 1e6 * self.passes)
 
-    model = vb.Model(Markov.of(tags, 1.0), Accuracy.of(AnnotatorPrior(tags, 1.0, 1.0), len(encoded.annotators)), None)
+    model = loop.Model(Markov.of(tags, 1.0), Accuracy.of(AnnotatorPrior(tags, 1.0, 1.0), len(encoded.annotators)), None)
     with pytest.raises(FitError, match=r"the bound fell from .* in pass 2"):
-        vb.fit(Worsening(encoded, text=False), model, encoded.cells)
+        loop.fit(Worsening(encoded, text=False), model, encoded.cells)
 
 
 def test_what_is_given_out_comes_from_posterior_means(sample: Corpus) -> None:

@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 
 from quorate import Corpus, Document
-from quorate.check import check
-from quorate.people import gold_like
-from quorate.simulate import KINDS, crowd
+from quorate.corpus.profiles import gold_like
+from quorate.corpus.simulate import KINDS, crowd
+from quorate.evaluate.check import check
 
 
 def warnings(*documents: Document) -> str:

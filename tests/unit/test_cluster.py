@@ -15,12 +15,13 @@ import pytest
 import quorate
 from problems import random_corpus, tagset
 from processes import Start
-from quorate.encode import encode, encode_known
-from quorate.infer.cluster import shard_of
-from quorate.infer.engine import Tables, ThreadsEngine
-from quorate.infer.truth import Markov
-from quorate.infer.vb import Progress
-from quorate.tags import Invalid, Scheme
+from quorate.corpus.tags import Invalid, Scheme
+from quorate.encode.from_corpus import encode, encode_known
+from quorate.infer.engines.cluster import shard_of
+from quorate.infer.engines.protocol import Tables
+from quorate.infer.engines.threads import ThreadsEngine
+from quorate.infer.loop import Progress
+from quorate.infer.parts.truth import Markov
 
 distributed = pytest.importorskip("distributed", reason="the extra 'cluster' is not installed")
 

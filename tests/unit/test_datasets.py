@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from quorate.corpus import Corpus
+from quorate.corpus.records import Corpus
 from quorate.datasets import DATASETS, convert, read_ner, read_pico
 from quorate.datasets.pico_tokens import PicoTokenizer
 from quorate.errors import InputError, SettingsError

@@ -12,7 +12,7 @@ import pytest
 import quorate
 from crowds import sentences
 from quorate import Corpus, score
-from quorate.simulate import Behaviour, crowd
+from quorate.corpus.simulate import Behaviour, crowd
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -10,8 +10,8 @@ import pytest
 
 import quorate
 from quorate import Corpus, Document, InputError
-from quorate.encode import encode, encode_known
-from quorate.tags import Invalid, Scheme, TagSet
+from quorate.corpus.tags import Invalid, Scheme, TagSet
+from quorate.encode.from_corpus import encode, encode_known
 
 BIO = TagSet.of_types(Scheme.BIO, ["X"])
 

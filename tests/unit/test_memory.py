@@ -8,15 +8,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from quorate import BSC, Corpus, Document, asking, memory, models
-from quorate.api import estimator
-from quorate.encode import Encoded, encode
+from quorate import BSC, Corpus, Document, memory
+from quorate.active import strategies
+from quorate.encode.encoded import Encoded
+from quorate.encode.from_corpus import encode
 from quorate.errors import SettingsError
+from quorate.estimators.methods import estimator
 from quorate.limits import size_in_words, size_named
-from quorate.models import bytes_needed
+from quorate.models import build
+from quorate.models.build import bytes_needed
+from quorate.models.settings import AnnotatorModel, Settings
+from quorate.models.votes import one_worker_a_document
 from quorate.report.data import collect
-from quorate.rivals import one_worker_a_document
-from quorate.settings import AnnotatorModel, Settings
 
 
 def encoded(corpus: Corpus) -> Encoded:
@@ -47,7 +50,7 @@ def test_sizes_are_said_in_the_units_in_which_they_are_given(given: str) -> None
 
 def only(monkeypatch: pytest.MonkeyPatch, free: int | None) -> None:
     """As if so many bytes were free."""
-    for module in (memory, models):
+    for module in (memory, build):
         monkeypatch.setattr(module, "free_memory", lambda: free)
 
 
@@ -84,7 +87,7 @@ def test_auto_leaves_out_what_cannot_fit_and_says_so(sample: Corpus, monkeypatch
     assert not estimator("auto").fit(sample).choice_.left_out
     needed = {kind: bytes_needed(Settings(annotator=kind), encoded(sample)) for kind in AnnotatorModel}
     assert needed[AnnotatorModel.CV] < needed[AnnotatorModel.SEQ]
-    monkeypatch.setattr(models, "free_memory", lambda: 2 * needed[AnnotatorModel.CV])  # a choice holds two fits
+    monkeypatch.setattr(build, "free_memory", lambda: 2 * needed[AnnotatorModel.CV])  # a choice holds two fits
     model = estimator("auto").fit(sample)
     assert model.settings_.annotator in (AnnotatorModel.CV, AnnotatorModel.SPAM)
     assert {trial.settings.annotator for trial in model.choice_.trials} == {AnnotatorModel.CV, AnnotatorModel.SPAM}
@@ -94,7 +97,7 @@ def test_auto_leaves_out_what_cannot_fit_and_says_so(sample: Corpus, monkeypatch
     assert all(f" of memory, and {free} are free" in reason for reason in said)
     few = Corpus(sample.documents[:3])  # too little to compare anything
     little = bytes_needed(Settings(annotator=AnnotatorModel.CV), encoded(few))
-    monkeypatch.setattr(models, "free_memory", lambda: 2 * little)
+    monkeypatch.setattr(build, "free_memory", lambda: 2 * little)
     assert estimator("auto").fit(few).settings_.annotator is AnnotatorModel.CV
     only(monkeypatch, 1000)
     with pytest.raises(SettingsError, match="would need"):
@@ -145,7 +148,7 @@ def test_many_labels_are_fitted_reported_and_asked_about_in_little_memory() -> N
     try:
         model = BSC("seq", max_passes=2).fit(corpus)
         page = collect(model, model.result_, title="many", documents=5)
-        told = asking.matrices_of(model._model.annotators, range(4))
+        told = strategies.matrices_of(model._model.annotators, range(4))
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 from problems import dense_sequential_prior
-from quorate.encode import Cells, n_previous
-from quorate.infer.annotators import AnnotatorPrior
-from quorate.infer.confusions import ConfusionMatrix, Sequential
-from quorate.tags import Scheme, TagSet
+from quorate.corpus.tags import Scheme, TagSet
+from quorate.encode.encoded import Cells
+from quorate.encode.from_corpus import n_previous
+from quorate.infer.parts.annotators import AnnotatorPrior
+from quorate.infer.parts.confusions import ConfusionMatrix, Sequential
 
 SCHEMES = [Scheme.BIO, Scheme.BIOES]
 

@@ -14,16 +14,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import quorate
-from quorate import BSC, Corpus, Document, InputError, SettingsError, modelfile
+from quorate import BSC, Corpus, Document, InputError, SettingsError
+from quorate.corpus.tags import TagSet, find_spans
 from quorate.errors import ModelFileError
-from quorate.figures import annotators_figure, save
 from quorate.report import write_report
 from quorate.report.data import collect
 from quorate.report.documents import chosen_documents
 from quorate.report.findings import find, next_steps, percent
 from quorate.report.page import embedded_json, render
-from quorate.summaries import AnnotatorSummaries, summarise
-from quorate.tags import TagSet, find_spans
+from quorate.result.annotators import AnnotatorSummaries, summarise
+from quorate.result.figures import annotators_figure, save
+from quorate.storage import model_files
 
 
 @pytest.fixture(scope="module")
@@ -119,9 +120,9 @@ def test_nobody_tells_less_than_nothing(with_rules: BSC, tmp_path: Path) -> None
 def test_a_summary_that_cannot_be_is_refused(with_rules: BSC, row: int, value: float, tmp_path: Path) -> None:
     """In a model file only the accuracy may be no number: that of someone who gave no label."""
     with_rules.save(tmp_path / "m")
-    stored = modelfile.load(tmp_path / "m")
+    stored = model_files.load(tmp_path / "m")
     stored.arrays["summary"][row, 1] = value
-    modelfile.save(stored, tmp_path / "m")
+    model_files.save(stored, tmp_path / "m")
     if row == 1 and np.isnan(value):
         assert np.isnan(quorate.load(tmp_path / "m").annotators_.accuracy[1])
         return
@@ -185,7 +186,7 @@ def test_vote_counts_add_up(data: dict[str, Any]) -> None:
 
 
 def test_examples_of_errors_show_their_error(data: dict[str, Any]) -> None:
-    from quorate.score import error_kinds
+    from quorate.evaluate.metrics import error_kinds
 
     tags = data["tags"]
     for error in data["gold"]["errors"]:

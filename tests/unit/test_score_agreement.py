@@ -5,9 +5,9 @@ import pytest
 
 import quorate
 from quorate import score
-from quorate.corpus import Corpus, Document
+from quorate.corpus.records import Corpus, Document
+from quorate.corpus.tags import Span
 from quorate.errors import InputError
-from quorate.tags import Span
 
 # K. Krippendorff, "Computing Krippendorff's Alpha-Reliability" (2011), section C: 4 observers, 12 units, dots missing.
 KRIPPENDORFF = ["123321412...", "12332241253.".replace("53.", "5.3"), ".3332342251.", "12332441251."]
@@ -126,7 +126,7 @@ def test_spans_where_the_other_did_not_look_do_not_count():
 
 def test_the_size_of_blocks_changes_nothing(monkeypatch):
     whole = score.measure_agreement(quorate.sample())
-    monkeypatch.setattr("quorate.score.agreement._BLOCK", 50)
+    monkeypatch.setattr("quorate.evaluate.metrics.agreement._BLOCK", 50)
     assert score.measure_agreement(quorate.sample()) == whole
 
 

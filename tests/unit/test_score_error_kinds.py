@@ -2,7 +2,7 @@
 
 import pytest
 
-from quorate.score import ErrorKinds, error_kinds, strict_tallies
+from quorate.evaluate.metrics import ErrorKinds, error_kinds, strict_tallies
 
 NONE = ErrorKinds(*[0] * 12, 0.0)
 

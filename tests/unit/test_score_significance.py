@@ -128,5 +128,5 @@ def test_bootstrap_refuses_what_makes_no_sense():
 def test_the_size_of_blocks_changes_nothing(monkeypatch):
     tallies = score.strict_tallies(PREDICTED, GOLD)
     whole = score.bootstrap_f1(tallies, resamples=100)
-    monkeypatch.setattr("quorate.score.significance._BLOCK", 12)
+    monkeypatch.setattr("quorate.evaluate.metrics.significance._BLOCK", 12)
     assert score.bootstrap_f1(tallies, resamples=100) == whole

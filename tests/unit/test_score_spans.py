@@ -3,8 +3,8 @@
 import pytest
 
 from quorate import score
+from quorate.corpus.tags import Scheme
 from quorate.errors import InputError
-from quorate.tags import Scheme
 
 GOLD = [["B-PER", "I-PER", "O", "B-LOC"], ["O", "B-PER"]]
 PREDICTED = [["B-PER", "I-PER", "O", "B-PER"], ["B-LOC", "O"]]

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from quorate.corpus.tags import Scheme, Span, TagSet, find_spans
 from quorate.errors import InputError
-from quorate.tags import Scheme, Span, TagSet, find_spans
 
 
 @pytest.mark.parametrize(

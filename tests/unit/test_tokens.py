@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from quorate.corpus.tokens import locate, place_span, tokenize
 from quorate.errors import InputError
-from quorate.tokens import locate, place_span, tokenize
 
 
 def words(text: str) -> list[str]:

@@ -264,7 +264,7 @@ def test_the_consensus_holds_the_spans_of_the_result(name: str, tmp_path: Path) 
 
 
 def token_spans(document: Document) -> list[tuple[int, int, str]]:
-    return [tuple(span) for span in quorate.tags.find_spans(next(iter(document.annotations.values())))]  # type: ignore[misc]
+    return [tuple(span) for span in quorate.corpus.tags.find_spans(next(iter(document.annotations.values())))]  # type: ignore[misc]
 
 
 def from_corpus(path: Path, result: quorate.Result) -> Any:

@@ -31,8 +31,8 @@ from quorate.cli.tables import print_table
 from quorate.errors import InputError, SettingsError
 
 if TYPE_CHECKING:
-    from quorate.active import Curve, Simulation
-    from quorate.advice import Advice
+    from quorate.active.simulation import Curve, Simulation
+    from quorate.active.suggest import Advice
 
 _COLUMNS = ("document", "annotator", "gain", "cost", "score", "confidence", "labels")
 
@@ -97,8 +97,8 @@ def next_(
     reading: Reading,
 ) -> None:
     """Say which documents to have labelled next, and by whom; or that it is time to stop."""
-    from quorate.advice import next_labels
-    from quorate.api import BSC
+    from quorate.active.suggest import next_labels
+    from quorate.estimators.bsc import BSC
 
     if shape is None:
         shape = "table" if output == "-" else "jsonl" if ".jsonl" in output else "csv"
@@ -175,13 +175,13 @@ def simulate_active(
     reading: Reading,
 ) -> None:
     """Replay a crowd with all labels known: how good is each method when labels are asked for one batch at a time?"""
-    from quorate.active import Plan
-    from quorate.active import simulate_active as run_all
-    from quorate.files import written_whole
+    from quorate.active.simulation import Plan
+    from quorate.active.simulation import simulate_active as run_all
+    from quorate.storage.files.atomic import written_whole
 
     check_outputs(inputs, [figure, table, results])
     if figure is not None:
-        from quorate.figures import empty_figure, kind_of
+        from quorate.result.figures import empty_figure, kind_of
 
         kind_of(figure)
         empty_figure(1, 1)  # says now, not after a long run, if matplotlib is missing
@@ -205,8 +205,8 @@ def simulate_active(
         with written_whole(table) as stream:
             stream.write(_points(found).encode())
     if figure is not None:
-        from quorate.curves import curves_figure
-        from quorate.figures import save
+        from quorate.active.curves import curves_figure
+        from quorate.result.figures import save
 
         save(curves_figure(found), figure)
     print_table(*_curve_table(found.curves), markdown=markdown)
@@ -250,8 +250,8 @@ def _read_costs(path: str) -> dict[str, float]:
 
 
 def _write_advice(advice: Advice, shape: str, output: str) -> None:
-    from quorate.files import written_whole
     from quorate.formats.spans_csv import as_text
+    from quorate.storage.files.atomic import written_whole
 
     if shape == "table":
         _print_suggestions(advice)

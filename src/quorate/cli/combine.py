@@ -32,11 +32,13 @@ from quorate.cli.known import KnownLabels, KnownOption
 from quorate.errors import SettingsError
 
 if TYPE_CHECKING:
-    from quorate.api import BSC, CRFMA, MajorityVote
-    from quorate.corpus import Corpus
-    from quorate.decode import Accepted, Result
-    from quorate.estimators import Known
-    from quorate.summaries import AnnotatorSummaries
+    from quorate.corpus.records import Corpus
+    from quorate.estimators.bsc import BSC
+    from quorate.estimators.crf_ma import CRFMA
+    from quorate.estimators.voting import MajorityVote
+    from quorate.models.prepared import Known
+    from quorate.result.annotators import AnnotatorSummaries
+    from quorate.result.result import Accepted, Result
 
 _DATA = "What is read"
 _MODEL = "The model"
@@ -217,7 +219,9 @@ def aggregate(
     reading: Reading,
 ) -> None:
     """Combine annotations into one sequence per document, with confidence."""
-    from quorate.api import BSC, CRFMA, DEFAULT_METHOD, estimator
+    from quorate.estimators.bsc import BSC
+    from quorate.estimators.crf_ma import CRFMA
+    from quorate.estimators.methods import DEFAULT_METHOD, estimator
     from quorate.formats import named, output_format
 
     chosen: dict[str, Any] = {
@@ -313,8 +317,8 @@ def _aggregate_layers(
     quiet: bool,
 ) -> None:
     """Combine each layer, and put the results together."""
-    from quorate.api import estimator
-    from quorate.layers import LayeredResult
+    from quorate.estimators.methods import estimator
+    from quorate.result.layers import LayeredResult
 
     models = {name: estimator(method, **settings) for name in layers}
     for name, corpus in layers.items():
@@ -378,7 +382,7 @@ def annotators(
 @app.command()
 def methods() -> None:
     """List the methods."""
-    from quorate.api import METHODS
+    from quorate.estimators.methods import METHODS
 
     width = max(map(len, METHODS))
     for name, method in METHODS.items():
@@ -392,9 +396,9 @@ def demo(
     ] = None,
 ) -> None:
     """Combine a small sample crowd (simulated) and compare the consensus with gold."""
-    from quorate.demo import show
-    from quorate.files import written_whole
+    from quorate.cli.demo import show
     from quorate.formats import jsonl
+    from quorate.storage.files.atomic import written_whole
 
     corpus = quorate.sample()
     if write is not None:
@@ -422,7 +426,7 @@ def settings_from_file(path: str | None, method: str | None) -> tuple[str | None
 
 def _history(path: str, model: Any, method: str) -> dict[str, Any]:
     """The option of a fit for an earlier project's model."""
-    from quorate.api import BSC
+    from quorate.estimators.bsc import BSC
 
     past = quorate.load(path)
     if not isinstance(model, BSC) or not isinstance(past, BSC):
@@ -488,7 +492,7 @@ def _fit_summary(result: Result, method: str, n_known: int) -> list[str]:
 
 def _tagger_summary(model: BSC | CRFMA | MajorityVote) -> list[str]:
     """How the tagger's rounds went, and how far it is trusted."""
-    from quorate.teaching import TAGGER
+    from quorate.taggers.loop import TAGGER
 
     lessons = getattr(model, "lessons_", ())
     if not lessons:
@@ -559,6 +563,6 @@ def _sorted(summaries: AnnotatorSummaries, column: str) -> list[Any]:
 
 
 def _print_annotators(rows: list[Any]) -> None:
-    from quorate.demo import annotator_table
+    from quorate.cli.demo import annotator_table
 
     console().print(annotator_table(rows))

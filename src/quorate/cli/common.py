@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from quorate.cli.terminal import escaped
 from quorate.errors import SettingsError
-from quorate.terminal import escaped
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
-    from quorate.corpus import Corpus
-    from quorate.estimators import ProgressCallback
+    from quorate.corpus.records import Corpus
+    from quorate.estimators.base import ProgressCallback
 
 __all__ = [
     "Cluster",
@@ -226,7 +226,7 @@ def fit_progress(quiet: bool) -> Iterator[ProgressCallback | None]:
 
 def write_json(value: Any, path: str) -> None:
     """A JSON file, whole or not at all."""
-    from quorate.files import written_whole
+    from quorate.storage.files.atomic import written_whole
 
     with written_whole(path) as stream:
         stream.write(json.dumps(value, indent=2, ensure_ascii=False).encode() + b"\n")
@@ -237,8 +237,8 @@ def check_outputs(inputs: list[str], outputs: list[str | None], to: str | None =
 
     The first of them is what is written in the format ``to``.
     """
-    from quorate.files import check_can_write, place_of
     from quorate.formats.registry import named
+    from quorate.storage.files.atomic import check_can_write, place_of
 
     folder = to is not None and named(to, to_write=True).folder
     taken = {Path(os.path.realpath(name)): "an input" for name in inputs if name != "-"}

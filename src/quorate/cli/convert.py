@@ -28,7 +28,7 @@ def convert(
 ) -> None:
     """Convert annotations, or a consensus, from one format to another."""
     from quorate import formats
-    from quorate.formats.consensus_book import consensus_book, is_consensus
+    from quorate.formats.consensus_export import consensus_book, is_consensus
 
     check_outputs(inputs, [output], to or formats.output_format(output))
     if len(inputs) == 1 and inputs[0] != "-" and Path(inputs[0]).is_file() and is_consensus(inputs[0]):

@@ -29,9 +29,9 @@ def encode(
     reading: Reading,
 ) -> None:
     """Encode a corpus once, for many fits, or for one that does not fit into memory."""
-    from quorate.settings import choice, scheme_named
-    from quorate.stored import StoredCorpus, encode_files
-    from quorate.tags import Invalid
+    from quorate.corpus.tags import Invalid
+    from quorate.models.settings import choice, scheme_named
+    from quorate.storage.corpora import StoredCorpus, encode_files
 
     if output == "-":
         raise SettingsError("an encoded corpus needs a file of its own (give one with -o)")
@@ -63,8 +63,8 @@ def convert(
 ) -> None:
     """Convert an archive to JSONL; what had to be aligned or mended is counted."""
     from quorate.datasets import convert as read_archive
-    from quorate.files import written_whole
     from quorate.formats.jsonl import write_corpus
+    from quorate.storage.files.atomic import written_whole
 
     check_outputs([archive], [output])
     corpus = read_archive(name, archive)

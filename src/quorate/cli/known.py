@@ -9,8 +9,8 @@ import typer
 from quorate.errors import SettingsError
 
 if TYPE_CHECKING:
-    from quorate.corpus import Corpus
-    from quorate.estimators import Known
+    from quorate.corpus.records import Corpus
+    from quorate.models.prepared import Known
 
 __all__ = ["KnownLabels", "KnownOption"]
 

@@ -73,7 +73,7 @@ def sync(
     Sort the Data Manager by prediction score to see which tasks need another label. A second run changes only what
     changed. Annotations marked as ground truth are taken as certain.
     """
-    from quorate.api import DEFAULT_METHOD
+    from quorate.estimators.methods import DEFAULT_METHOD
     from quorate.label_studio import Client
     from quorate.label_studio import sync as run
 

@@ -24,15 +24,7 @@ from quorate.cli.common import (
     tell,
     write_json,
 )
-from quorate.cli.tables import (
-    comparison_table,
-    error_table,
-    number,
-    plain,
-    print_errors,
-    print_scores,
-    print_table,
-)
+from quorate.cli.tables import comparison_table, error_table, number, plain, print_errors, print_scores, print_table
 from quorate.errors import InputError, SettingsError
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON in place of tables.")]
@@ -44,8 +36,8 @@ Scheme = Annotated[str | None, typer.Option(metavar="SCHEME", help="bio, bioes, 
 @reads
 def check(inputs: Inputs, scheme: Scheme = None, *, reading: Reading) -> None:
     """Look at annotations before any fit; exit code 1 if something should be looked at."""
-    from quorate.check import check as look
-    from quorate.settings import scheme_named
+    from quorate.evaluate.check import check as look
+    from quorate.models.settings import scheme_named
 
     found = look(reading.corpus(inputs), scheme=scheme_named(scheme))
     for sentence in found.counts:
@@ -71,7 +63,7 @@ def agreement(
     """Show how far annotators agree, before any model: overall and two by two."""
     from rich.table import Table
 
-    from quorate.score import measure_agreement
+    from quorate.evaluate.metrics import measure_agreement
 
     corpus = reading.corpus(inputs)
     say_notes(corpus)
@@ -122,8 +114,8 @@ def evaluate(
     as_json: Json = False,
 ) -> None:
     """Score a consensus against gold."""
-    from quorate.comparison import read_answers, score_answers
-    from quorate.settings import scheme_named
+    from quorate.evaluate.compare import read_answers, score_answers
+    from quorate.models.settings import scheme_named
 
     truth, tags = quorate.read(gold, max_size=max_size), scheme_named(scheme)
     say_notes(truth)
@@ -163,7 +155,7 @@ def compare(
     reading: Reading,
 ) -> None:
     """Fit several methods and score them against the gold in the input, side by side."""
-    from quorate.comparison import compare as fit_all
+    from quorate.evaluate.compare import compare as fit_all
 
     names = [name.strip() for name in methods.split(",") if name.strip()]
     corpus = reading.corpus(inputs)
@@ -213,7 +205,7 @@ def tune(
     """Choose settings by the gold of a split: fit without gold at every point of a grid, score, rank."""
     from rich.table import Table
 
-    from quorate.tuning import tune as search
+    from quorate.evaluate.tune import tune as search
 
     check_outputs(inputs, [output, results])
     chosen_split = None if split == "all" else split

@@ -59,7 +59,7 @@ def report(
     It holds everything it needs and loads nothing from the network. Corrections made in it can be exported and given
     back with --known.
     """
-    from quorate.api import DEFAULT_METHOD, estimator
+    from quorate.estimators.methods import DEFAULT_METHOD, estimator
 
     shown = _how_many(documents)
     if groups is not None and groups < 1:
@@ -122,7 +122,7 @@ def annotators(
     bars: Annotated[bool, typer.Option("--bars", help="Bars in 3D in place of heat maps.")] = False,
 ) -> None:
     """Draw what annotators say given the truth: a column a group, a row a previous label (the paper's Figure 1)."""
-    from quorate import figures
+    from quorate.result import figures
 
     figures.kind_of(output)
     check_outputs([model], [output])
@@ -142,7 +142,7 @@ def trace(
     ],
 ) -> None:
     """Draw the bound of a fit, pass by pass."""
-    from quorate import figures
+    from quorate.result import figures
 
     figures.kind_of(output)
     check_outputs([model], [output])

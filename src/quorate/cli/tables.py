@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import quorate
 from quorate.cli.common import cell, console, tell
+from quorate.cli.terminal import escaped
 from quorate.errors import SettingsError
-from quorate.terminal import escaped
 
 if TYPE_CHECKING:
-    from quorate.comparison import Comparison, Scores
-    from quorate.score import PRF, ErrorKinds, Interval
+    from quorate.evaluate.compare import Comparison, Scores
+    from quorate.evaluate.metrics import PRF, ErrorKinds, Interval
 
 __all__ = ["comparison_table", "error_table", "number", "plain", "print_errors", "print_scores", "print_table"]
 

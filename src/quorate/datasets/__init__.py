@@ -1,4 +1,4 @@
-"""The paper's data, from the archives that their makers publish to a :class:`~quorate.corpus.Corpus`.
+"""The paper's data, from the archives that their makers publish to a :class:`~quorate.corpus.records.Corpus`.
 
 ``ner``
     ``crf-ma-NER-task1.zip``: news sentences tagged by a crowd (Rodrigues et al., 2014; this cut: Nguyen et al., 2017).
@@ -27,7 +27,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from quorate.corpus import Corpus
+from quorate.corpus.records import Corpus
 from quorate.datasets.ner import read_ner
 from quorate.datasets.pico import read_pico
 from quorate.errors import SettingsError

@@ -15,7 +15,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
-from quorate.corpus import Corpus, Document, Source, Tag
+from quorate.corpus.records import Corpus, Document, Source, Tag
 from quorate.datasets.archives import digest_of, text_of, zip_files
 from quorate.errors import InputError
 from quorate.formats.notes import Notes

@@ -14,13 +14,13 @@ from typing import NamedTuple
 
 import msgspec
 
-from quorate.corpus import Corpus, Document, Source
+from quorate.corpus.records import Corpus, Document, Source
+from quorate.corpus.tags import OUTSIDE
+from quorate.corpus.tokens import Offsets
 from quorate.datasets.archives import digest_of, tar_files, text_of
 from quorate.datasets.pico_tokens import PicoTokenizer
 from quorate.errors import InputError
 from quorate.formats.notes import Notes
-from quorate.tags import OUTSIDE
-from quorate.tokens import Offsets
 
 __all__ = ["read_pico"]
 

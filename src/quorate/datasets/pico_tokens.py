@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from string import ascii_lowercase
 
-from quorate.tokens import Offsets
+from quorate.corpus.tokens import Offsets
 
 __all__ = ["PicoTokenizer"]
 

@@ -1,7 +1,7 @@
 """Files in and out: one module a format, found by name or by content (:mod:`quorate.formats.registry`).
 
 A reader yields documents; :class:`~quorate.formats.assemble.Assembly` makes a corpus of them. A writer is given a
-:class:`~quorate.formats.pages.Book`, which a corpus and a result can both be made into.
+:class:`~quorate.formats.exports.Book`, which a corpus and a result can both be made into.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from quorate.corpus import Corpus, Document
+from quorate.corpus.offsets import Unit
+from quorate.corpus.profiles import Profile, read_map, read_profiles
+from quorate.corpus.records import Corpus, Document
 from quorate.errors import InputError, SettingsError
 from quorate.formats import jsonl, table
 from quorate.formats.assemble import Assembly, Options
+from quorate.formats.exports import Book, book_of
 from quorate.formats.known import read_known
 from quorate.formats.notes import Notes
 from quorate.formats.opened import Content, Input, files_of, opened
-from quorate.formats.pages import Book, book_of
 from quorate.formats.registry import FORMATS, folder_format, named, output_format, sniff
 from quorate.limits import size_named
-from quorate.people import Profile, read_map, read_profiles
-from quorate.units import Unit
 
 __all__ = [
     "FORMATS",

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from quorate.corpus import Source
+from quorate.corpus.records import Source
 from quorate.errors import InputError
 from quorate.formats.json_records import decoded, reason, records
 from quorate.formats.marked import Mark, Marked

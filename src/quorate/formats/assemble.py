@@ -6,7 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from quorate.corpus import Corpus, Document, SoftTag, Tag
+from quorate.corpus.offsets import Unit
+from quorate.corpus.profiles import Kind, Profile, gold_like, pseudonyms
+from quorate.corpus.records import Corpus, Document, SoftTag, Tag
+from quorate.corpus.tags import OUTSIDE, find_spans, marks_span
 from quorate.errors import InputError
 from quorate.formats.changes import TWICE, LabelChanges, rename_annotators
 from quorate.formats.layering import Layer, deal
@@ -23,9 +26,6 @@ from quorate.formats.marked import (
 )
 from quorate.formats.notes import Notes, some
 from quorate.formats.opened import stem
-from quorate.people import Kind, Profile, gold_like, pseudonyms
-from quorate.tags import OUTSIDE, find_spans, marks_span
-from quorate.units import Unit
 
 __all__ = ["Assembly", "Options"]
 

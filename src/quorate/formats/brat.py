@@ -10,14 +10,14 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from quorate.corpus import Source
+from quorate.corpus.offsets import Unit
+from quorate.corpus.records import Source
 from quorate.errors import InputError
-from quorate.files import folder_written_whole
+from quorate.formats.exports import Book, Page, Reading, outward_spans
 from quorate.formats.marked import Mark, Marked
 from quorate.formats.notes import Notes
 from quorate.formats.opened import Input
-from quorate.formats.pages import Book, Page, Reading, outward_spans
-from quorate.units import Unit
+from quorate.storage.files.atomic import folder_written_whole
 
 __all__ = ["read", "write"]
 

@@ -13,14 +13,14 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from quorate.corpus import Source
+from quorate.corpus.offsets import Unit, ruler
+from quorate.corpus.records import Source
+from quorate.corpus.tokens import Offsets, Places
 from quorate.errors import InputError
 from quorate.formats.marked import Mark, Marked
 from quorate.formats.notes import Notes
 from quorate.formats.opened import Content, Input, most_of, stem
 from quorate.formats.zipped import members
-from quorate.tokens import Offsets, Places
-from quorate.units import Unit, ruler
 
 __all__ = ["read"]
 

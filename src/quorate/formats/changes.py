@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from quorate.corpus import Document, SoftTag, Tag
+from quorate.corpus.records import Document, SoftTag, Tag
+from quorate.corpus.tags import OUTSIDE, marks_span
 from quorate.formats.marked import Marked
 from quorate.formats.notes import Notes
-from quorate.tags import OUTSIDE, marks_span
 
 __all__ = ["TWICE", "LabelChanges", "rename_annotators"]
 

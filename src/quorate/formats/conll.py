@@ -20,13 +20,13 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from quorate.corpus import Document, Source
+from quorate.corpus.records import Document, Source
+from quorate.corpus.tags import OUTSIDE, marks_span
 from quorate.errors import InputError
-from quorate.files import written_whole
+from quorate.formats.exports import Book, Page
 from quorate.formats.notes import Notes
 from quorate.formats.opened import Input
-from quorate.formats.pages import Book, Page
-from quorate.tags import OUTSIDE, marks_span
+from quorate.storage.files.atomic import written_whole
 
 __all__ = ["read", "write"]
 

@@ -5,20 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from quorate.corpus import Tag
+from quorate.corpus.offsets import Unit
+from quorate.corpus.records import Tag
+from quorate.corpus.tags import OUTSIDE, Span, find_spans, marks_span
 from quorate.errors import InputError
-from quorate.formats.marked import (
-    SPANS_DROPPED,
-    SPANS_OTHER_WORDS,
-    SPANS_OVERLAPPING,
-    Marked,
-    Words,
-    placed,
-    tagged,
-)
+from quorate.formats.marked import SPANS_DROPPED, SPANS_OTHER_WORDS, SPANS_OVERLAPPING, Marked, Words, placed, tagged
 from quorate.formats.notes import Notes, some
-from quorate.tags import OUTSIDE, Span, find_spans, marks_span
-from quorate.units import Unit
 
 __all__ = ["refuse_contradiction", "tags_of_spans"]
 
@@ -47,7 +39,7 @@ def refuse_contradiction(tags: Sequence[Tag], marked: Marked, words: Words, own:
     ``own`` are the places in tokens that the spans give themselves, where they do. Where a tag is ``None``, spans
     may say anything; plain labels mark no spans.
 
-    >>> from quorate.corpus import Source
+    >>> from quorate.corpus.records import Source
     >>> from quorate.formats.marked import Mark
     >>> marked = Marked("1", None, {}, Source("a.jsonl", 3), [Mark(0, 1, "PER")], tokens=["Ada", "sang"])
     >>> refuse_contradiction(["B-PER", "O"], marked, Words(), [None])

@@ -13,15 +13,15 @@ from typing import Any
 
 import msgspec
 
-from quorate.corpus import Source
+from quorate.corpus.records import Source
 from quorate.errors import InputError
-from quorate.files import written_whole
+from quorate.formats.exports import Book, Page, Reading, outward_spans, unit_for
 from quorate.formats.json_records import decoded, records
 from quorate.formats.marked import Mark, Marked
 from quorate.formats.notes import Notes
 from quorate.formats.opened import Content, Input, most_of, stem
-from quorate.formats.pages import Book, Page, Reading, outward_spans, unit_for
 from quorate.formats.zipped import members
+from quorate.storage.files.atomic import written_whole
 
 __all__ = ["read", "write"]
 

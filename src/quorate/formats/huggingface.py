@@ -13,13 +13,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from quorate.corpus import Document, SoftTag, Source, Tag
+from quorate.corpus.records import Document, SoftTag, Source, Tag
 from quorate.errors import InputError, OutputError
-from quorate.files import written_whole
+from quorate.formats.exports import Book, Page
 from quorate.formats.notes import Notes
 from quorate.formats.opened import Input, check_unpacked, most_of
-from quorate.formats.pages import Book, Page
 from quorate.formats.table import rows_to_documents
+from quorate.storage.files.atomic import written_whole
 
 __all__ = ["dataset_documents", "read", "write"]
 

@@ -8,7 +8,7 @@ from typing import IO, Any, NoReturn, Protocol, TypeVar
 
 import msgspec
 
-from quorate.corpus import Source
+from quorate.corpus.records import Source
 from quorate.errors import InputError
 from quorate.formats.opened import most_of
 from quorate.limits import size_in_words

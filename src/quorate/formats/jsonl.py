@@ -16,17 +16,17 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.corpus import Corpus, Document, SoftTag, Source, Tag
+from quorate.corpus.offsets import Unit
+from quorate.corpus.records import Corpus, Document, SoftTag, Source, Tag
+from quorate.corpus.tags import Span
 from quorate.errors import InputError
-from quorate.files import written_whole
 from quorate.formats.corrected import refuse_contradiction, tags_of_spans
+from quorate.formats.exports import Book, OutSpan, Page, Reading, outward_spans
 from quorate.formats.json_records import decoded, lines, reason
 from quorate.formats.marked import Mark, Marked, UnitVotes, Words, find_units_of, placed
 from quorate.formats.notes import Notes
 from quorate.formats.opened import Input
-from quorate.formats.pages import Book, OutSpan, Page, Reading, outward_spans
-from quorate.tags import Span
-from quorate.units import Unit
+from quorate.storage.files.atomic import written_whole
 
 __all__ = ["ConsensusRecord", "KnownRecord", "read", "read_consensus", "read_known", "write", "write_corpus"]
 

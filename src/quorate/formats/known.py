@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from quorate.corpus import Corpus, Tag, known_gold
+from quorate.corpus.records import Corpus, Tag, known_gold
 from quorate.errors import InputError
 from quorate.formats import jsonl
 from quorate.formats.opened import files_of, opened

@@ -42,7 +42,7 @@ class Layer(NamedTuple):
 def deal(documents: Sequence[Placed]) -> tuple[list[Placed], list[Layer]]:
     """The documents with every span's depth, and the layers that take all their spans.
 
-    >>> from quorate.corpus import Document
+    >>> from quorate.corpus.records import Document
     >>> marks = {"ann": [TokenMark(0, 3, "ORG"), TokenMark(1, 2, "LOC")], "bob": [TokenMark(4, 5, "PER")]}
     >>> [layer.name for layer in deal([Placed(Document("1", ("w",) * 5), marks, None)])[1]]
     ['LOC+PER', 'ORG']

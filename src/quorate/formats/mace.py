@@ -8,7 +8,7 @@ import csv
 import io
 from collections.abc import Iterator
 
-from quorate.corpus import Document, Source
+from quorate.corpus.records import Document, Source
 from quorate.errors import InputError
 from quorate.formats.notes import Notes
 from quorate.formats.opened import Input, text_lines

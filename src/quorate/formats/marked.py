@@ -15,12 +15,12 @@ from dataclasses import dataclass
 from sys import intern
 from typing import Any, NamedTuple
 
-from quorate.corpus import Document, SoftTag, Source, Tag
+from quorate.corpus.offsets import Claim, Unit, are_alike, find_units, holds, needs_unit, ruler
+from quorate.corpus.records import Document, SoftTag, Source, Tag
+from quorate.corpus.tags import OUTSIDE
+from quorate.corpus.tokens import Offsets, Places, locate, place_span, tokenize
 from quorate.errors import InputError
 from quorate.formats.notes import Notes
-from quorate.tags import OUTSIDE
-from quorate.tokens import Offsets, Places, locate, place_span, tokenize
-from quorate.units import Claim, Unit, are_alike, find_units, holds, needs_unit, ruler
 
 __all__ = [
     "GOLD_OVERLAPPING",

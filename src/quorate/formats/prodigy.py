@@ -11,16 +11,16 @@ from typing import Any
 
 import msgspec
 
-from quorate.corpus import Source
+from quorate.corpus.offsets import Unit, ruler
+from quorate.corpus.records import Source
+from quorate.corpus.tokens import Offsets, Places
 from quorate.errors import InputError
-from quorate.files import written_whole
+from quorate.formats.exports import Book, Page, Reading, outward_spans, unit_for
 from quorate.formats.json_records import decoded, lines
 from quorate.formats.marked import Mark, Marked
 from quorate.formats.notes import Notes
 from quorate.formats.opened import Input
-from quorate.formats.pages import Book, Page, Reading, outward_spans, unit_for
-from quorate.tokens import Offsets, Places
-from quorate.units import Unit, ruler
+from quorate.storage.files.atomic import written_whole
 
 __all__ = ["read", "write"]
 

@@ -10,15 +10,15 @@ import zlib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from quorate.corpus import Source
+from quorate.corpus.offsets import Unit
+from quorate.corpus.records import Source
+from quorate.corpus.tokens import Places
 from quorate.errors import InputError, OutputError
-from quorate.files import written_whole
+from quorate.formats.exports import Book, OutSpan, Page, Reading, outward_spans
 from quorate.formats.marked import Mark, Marked
 from quorate.formats.notes import Notes
 from quorate.formats.opened import Input, check_unpacked, most_of
-from quorate.formats.pages import Book, OutSpan, Page, Reading, outward_spans
-from quorate.tokens import Places
-from quorate.units import Unit
+from quorate.storage.files.atomic import written_whole
 
 __all__ = ["read", "write"]
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 import csv
 import io
 
-from quorate.files import written_whole
-from quorate.formats.pages import Book, outward_spans
+from quorate.formats.exports import Book, outward_spans
+from quorate.storage.files.atomic import written_whole
 
 __all__ = ["as_text", "write"]
 

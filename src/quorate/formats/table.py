@@ -13,12 +13,12 @@ import io
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from quorate.corpus import Document, Source, Tag
+from quorate.corpus.records import Document, Source, Tag
 from quorate.errors import InputError, OutputError
-from quorate.files import written_whole
+from quorate.formats.exports import Book
 from quorate.formats.notes import Notes
 from quorate.formats.opened import Input, text_lines
-from quorate.formats.pages import Book
+from quorate.storage.files.atomic import written_whole
 
 __all__ = ["NO_WORD", "frame_documents", "is_header", "read", "rows_to_documents", "write"]
 

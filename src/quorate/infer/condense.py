@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.encode import Encoded
+from quorate.encode.encoded import Encoded
 
 __all__ = ["Condensed", "condense"]
 
@@ -31,7 +31,7 @@ def condense(encoded: Encoded, known: NDArray[np.int32] | None, *, by_previous: 
     """
     if encoded.event_weight is not None or not len(encoded.event_cell):
         return None
-    from quorate.infer.distinct import distinct_tokens  # compiled code is loaded when a fit starts, not before
+    from quorate.infer.kernels.distinct import distinct_tokens  # compiled code is loaded when a fit starts, not before
 
     cells, event_cell = encoded.cells, encoded.event_cell
     if not by_previous:

@@ -9,14 +9,15 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from quorate import formats
-from quorate.api import DEFAULT_METHOD, aggregate
-from quorate.corpus import Corpus, Document
-from quorate.decode import Result
+from quorate.api import aggregate
+from quorate.corpus.records import Corpus, Document
 from quorate.errors import InputError, ServerError, SettingsError
-from quorate.estimators import Known
+from quorate.estimators.methods import DEFAULT_METHOD
+from quorate.formats.exports import Page
 from quorate.formats.label_studio import OWN_PREFIX, Controls, prediction_of
-from quorate.formats.pages import Page
 from quorate.label_studio.client import Client
+from quorate.models.prepared import Known
+from quorate.result.result import Result
 
 __all__ = ["Synced", "sync"]
 

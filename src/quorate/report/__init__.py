@@ -9,14 +9,16 @@ from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from quorate.decode import Result
 from quorate.errors import SettingsError
-from quorate.files import written_whole
 from quorate.report.data import collect
 from quorate.report.page import render
+from quorate.result.result import Result
+from quorate.storage.files.atomic import written_whole
 
 if TYPE_CHECKING:
-    from quorate.api import BSC, CRFMA, MajorityVote
+    from quorate.estimators.bsc import BSC
+    from quorate.estimators.crf_ma import CRFMA
+    from quorate.estimators.voting import MajorityVote
 
 __all__ = ["DOCUMENTS", "write_report"]
 

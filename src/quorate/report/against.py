@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from quorate import score
-from quorate.api import MajorityVote
-from quorate.comparison import Answers, Scores, score_answers, scored_positions
-from quorate.corpus import Tag
-from quorate.decode import Result
+from quorate.corpus.records import Tag
+from quorate.corpus.tags import Scheme, Span
+from quorate.estimators.voting import MajorityVote
+from quorate.evaluate import metrics
+from quorate.evaluate.compare import Answers, Scores, score_answers, scored_positions
+from quorate.evaluate.metrics.span_errors import ErrorKinds, kinds_of_gold, kinds_of_predicted
 from quorate.report.documents import Codes
-from quorate.score.span_errors import ErrorKinds, kinds_of_gold, kinds_of_predicted
-from quorate.tags import Scheme, Span
+from quorate.result.result import Result
 
 __all__ = ["against_gold", "against_vote", "majority_of"]
 
@@ -52,7 +52,7 @@ def against_vote(result: Result, votes: Result) -> dict[str, Any]:
     tokens = sum(a != b for mine, theirs in zip(tags, voted, strict=True) for a, b in zip(mine, theirs, strict=True))
     found: dict[str, Any] = {"documents": int(sum(changed)), "tokens": int(tokens)}
     if result.tagset.scheme is not Scheme.PLAIN:
-        kinds = score.error_kinds(tags, voted, scheme=result.tagset.scheme)
+        kinds = metrics.error_kinds(tags, voted, scheme=result.tagset.scheme)
         found["spans"] = {
             "vote": kinds.gold_spans,
             "kept": kinds.exact,
@@ -116,15 +116,15 @@ def _vote_scores(votes: Result, answers: Answers, positions: Sequence[int]) -> d
     found: dict[str, Any] = {
         "strict": None,
         "relaxed": None,
-        "accuracy": score.token_scores(tags, answers.gold).accuracy,
+        "accuracy": metrics.token_scores(tags, answers.gold).accuracy,
     }
     if answers.scheme is not Scheme.PLAIN:
-        found["strict"] = list(score.strict(tags, answers.gold, scheme=answers.scheme))
-        found["relaxed"] = list(score.relaxed(tags, answers.gold, scheme=answers.scheme))
+        found["strict"] = list(metrics.strict(tags, answers.gold, scheme=answers.scheme))
+        found["relaxed"] = list(metrics.relaxed(tags, answers.gold, scheme=answers.scheme))
     return found
 
 
-def _bins(reliability: score.Reliability | None) -> dict[str, Any] | None:
+def _bins(reliability: metrics.Reliability | None) -> dict[str, Any] | None:
     if reliability is None or not reliability.count:
         return None
     rows = [[one.low, one.high, one.count, one.confidence, one.right] for one in reliability.bins]
@@ -135,10 +135,10 @@ def _calibration(scores: Scores) -> dict[str, Any]:
     return {"tokens": _bins(scores.calibration), "spans": _bins(scores.span_calibration)}
 
 
-def _whole_documents(result: Result, answers: Answers, positions: Sequence[int]) -> score.Reliability:
+def _whole_documents(result: Result, answers: Answers, positions: Sequence[int]) -> metrics.Reliability:
     right = list(map(_is_right, answers.tags, answers.gold))
     sure = np.minimum(result.confidence[list(positions)], 1.0)
-    return score.reliability(sure, right)
+    return metrics.reliability(sure, right)
 
 
 def _errors(result: Result, positions: Sequence[int], kinds: ErrorKinds, codes: Codes) -> list[dict[str, Any]]:

@@ -11,19 +11,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 import quorate
-from quorate.api import BSC, CRFMA, MajorityVote
-from quorate.decode import Result
+from quorate.corpus.tags import Scheme
 from quorate.errors import InputError
-from quorate.groups import Groups, group_annotators
+from quorate.estimators.bsc import BSC
+from quorate.estimators.crf_ma import CRFMA
+from quorate.estimators.voting import MajorityVote
+from quorate.evaluate.metrics import measure_agreement
+from quorate.models.settings import Settings
 from quorate.report.against import against_gold, against_vote, majority_of
 from quorate.report.documents import Codes, chosen_documents, document_records
 from quorate.report.findings import DOUBTFUL, find, next_steps
 from quorate.report.people import HABITS, Person, blind_types, people
 from quorate.report.promises import certificate_of, choice_of, guard_of, reasons_of
-from quorate.score import measure_agreement
-from quorate.settings import Settings
-from quorate.summaries import AnnotatorSummary
-from quorate.tags import Scheme
+from quorate.result.annotators import AnnotatorSummary
+from quorate.result.clusters import Groups, group_annotators
+from quorate.result.result import Result
 
 __all__ = ["collect"]
 

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from quorate.corpus import Document, Tag, hard_tags
-from quorate.decode import Consensus, Result
+from quorate.corpus.records import Document, Tag, hard_tags
+from quorate.corpus.tags import Scheme, Span
 from quorate.report.influence import Influence, influences
-from quorate.tags import Scheme, Span
+from quorate.result.consensus import Consensus
+from quorate.result.result import Result
 
 if TYPE_CHECKING:
-    from quorate.api import BSC
+    from quorate.estimators.bsc import BSC
 
 __all__ = ["Codes", "chosen_documents", "document_records"]
 

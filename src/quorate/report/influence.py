@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.corpus import Corpus, Document
-from quorate.infer.engine import span_shape
-from quorate.infer.truth import log_mask
-from quorate.tags import Scheme, Span
+from quorate.corpus.records import Corpus, Document
+from quorate.corpus.tags import Scheme, Span
+from quorate.infer.engines.threads import span_shape
+from quorate.infer.parts.truth import log_mask
 
 if TYPE_CHECKING:
-    from quorate.api import BSC
+    from quorate.estimators.bsc import BSC
 
 __all__ = ["Influence", "influences"]
 
@@ -79,7 +79,7 @@ class _Reader:
     """A few documents under a fitted model, one evidence at a time."""
 
     def __init__(self, model: BSC, corpus: Corpus) -> None:
-        from quorate.infer import output, single  # compiled code is loaded when it is needed
+        from quorate.infer.kernels import output, single  # compiled code is loaded when it is needed
 
         encoded = model.encoded(corpus)
         tables, chain = model.sharpened(encoded)

@@ -9,11 +9,12 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.corpus import hard_tags
-from quorate.decode import Result
-from quorate.encode import Encoded, encode
-from quorate.score.span_errors import kinds_of_gold, kinds_of_predicted
-from quorate.tags import Invalid, Scheme, Span
+from quorate.corpus.records import hard_tags
+from quorate.corpus.tags import Invalid, Scheme, Span
+from quorate.encode.encoded import Encoded
+from quorate.encode.from_corpus import encode
+from quorate.evaluate.metrics.span_errors import kinds_of_gold, kinds_of_predicted
+from quorate.result.result import Result
 
 __all__ = ["HABITS", "RIGHT_WHERE_MARKED", "Person", "Shares", "blind_types", "people", "wilson"]
 

@@ -13,9 +13,9 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.corpus import Document
+from quorate.corpus.records import Document
+from quorate.corpus.tags import TagSet
 from quorate.errors import SettingsError
-from quorate.tags import TagSet
 
 __all__ = ["Tagger", "TaggerChoice", "TaggerName", "make_tagger", "tagger_name"]
 

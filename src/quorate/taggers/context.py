@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.corpus import Document
+from quorate.corpus.records import Document
+from quorate.corpus.tags import TagSet
 from quorate.errors import SettingsError
 from quorate.taggers.crf import CrfTagger
-from quorate.tags import TagSet
 
 __all__ = ["ContextTagger", "SentenceEncoder"]
 

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.corpus import Document
+from quorate.corpus.records import Document
+from quorate.corpus.tags import TagSet
 from quorate.errors import SettingsError
-from quorate.infer.truth import log_mask
+from quorate.infer.parts.truth import log_mask
 from quorate.taggers.features import BUCKETS, TokenFeatures
-from quorate.tags import TagSet
 
 if TYPE_CHECKING:
     from quorate.taggers.kernels import Hidden, Weights

@@ -16,10 +16,10 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from quorate.infer.layout import longest_of
-from quorate.infer.output import viterbi
-from quorate.infer.single import Steps, steps_of
-from quorate.infer.single import expectations as chain_expectations
+from quorate.infer.kernels.layout import longest_of
+from quorate.infer.kernels.output import viterbi
+from quorate.infer.kernels.single import Steps, steps_of
+from quorate.infer.kernels.single import expectations as chain_expectations
 
 __all__ = [
     "Hidden",
@@ -105,7 +105,7 @@ def score_tokens(features: Ints32, weights: Floats32, out: Floats) -> None:
 def expectations(
     scores: Floats, steps: Steps, end: Floats, posterior: Floats, pairs: Floats, alpha: Floats, beta: Floats
 ) -> float:
-    """:func:`quorate.infer.single.expectations` of one document's labels, which may end with scores of their own."""
+    """As :func:`quorate.infer.kernels.single.expectations`, of labels that may end with scores of their own."""
     L, J = scores.shape
     evidence = scores.copy()
     for j in range(J):

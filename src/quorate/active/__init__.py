@@ -1,0 +1,1 @@
+"""What to have labelled next, by whom, and when to stop."""

@@ -1,0 +1,178 @@
+"""When to stop asking: how much F1 is expected to change by one more batch, drawn from the model itself.
+
+A truth is drawn for every document of the batch, then the labels that the annotator would give it; with them the
+document is decoded again, and what F1 is expected from the probabilities, before and after, is compared. Many such
+draws give a mean and an interval. What every annotator gets wrong alike no draw can show.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import logsumexp
+
+from quorate.active.strategies import matrices_of
+from quorate.corpus.records import Corpus, Document
+from quorate.encode.encoded import Encoded
+from quorate.infer import loop
+from quorate.infer.parts.dirichlet import log_mean
+from quorate.infer.parts.truth import Chain
+from quorate.result.result import Result
+from quorate.result.spans import consensus_spans
+
+__all__ = ["Change", "draw_path", "expected_change", "span_tallies"]
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+_LOW, _HIGH = 0.05, 0.95
+
+
+class Change(NamedTuple):
+    """Expected F1 ``now``, and its change by one more batch of ``labels``: mean, and 90 % interval over draws.
+
+    ``share`` is the part of all that is not known (the entropies of all documents) that is in the batch's documents.
+
+    >>> Change(0.8, 0.001, 0.0005, 0.002, 20, 0.1).all_round
+    0.02
+    """
+
+    now: float
+    mean: float
+    low: float
+    high: float
+    labels: int
+    share: float
+
+    @property
+    def all_round(self) -> float:
+        """The upper end of the change, were every document labelled once more with as much gain for what is unknown."""
+        return min(self.high / self.share, 1.0 - self.now) if self.share > 0 else 0.0
+
+
+def span_tallies(result: Result) -> Floats:
+    """``[3, D]`` Spans expected to be right, spans given, and true spans expected, of every document.
+
+    Their sums give the F1 of the result's certificate.
+    """
+    decoded, tagset, starts, calibration = result._decoded, result.tagset, result._doc_start, result.calibration
+    spans = consensus_spans(decoded, tagset)
+    document = np.searchsorted(starts, spans.start, side="right") - 1
+    plain = tagset.outside is None
+    stated = decoded.posterior[spans.start, decoded.path] if plain else decoded.span_probability[spans.start]
+    found, given = (
+        np.bincount(document, one, minlength=len(result)).astype(np.float64)
+        for one in (calibration.spans(stated), np.ones(len(stated)))
+    )
+    if plain or not tagset.opens.any():  # where no label says that a span begins, those that were missed are not seen
+        return np.stack([found, given, np.diff(starts).astype(np.float64) if plain else given])
+    sharp = decoded.posterior ** (1 / calibration.sharpness)
+    sharp /= sharp.sum(axis=1, keepdims=True)
+    opening = ((sharp + decoded.posterior) / 2)[:, tagset.opens].sum(axis=1)
+    return np.stack([found, given, np.diff(np.concatenate([[0.0], np.cumsum(opening)])[starts])])
+
+
+def _f1(tallies: Floats) -> Floats:
+    found, given, true = tallies
+    return np.asarray(2 * found / np.maximum(given + true, 1e-9))
+
+
+def draw_path(evidence: Floats, chain: Chain, rng: np.random.Generator) -> list[int]:
+    """A sequence of labels, drawn with its posterior probability; ``evidence`` is ``[L, J]``, in logarithms.
+
+    Forward, then backward from the last label to the first.
+
+    >>> chain = Chain(np.log([0.5, 0.5]), np.log([[0.9, 0.1], [0.1, 0.9]]), np.zeros(2), True)
+    >>> draw_path(np.array([[0.0, -50.0], [0.0, -50.0]]), chain, np.random.default_rng(0))
+    [0, 0]
+    """
+    forward = np.empty_like(evidence)
+    for t in range(len(evidence)):
+        if t == 0 or not chain.coupled:
+            before = chain.start
+        else:
+            before = logsumexp(forward[t - 1][:, None] + chain.trans, axis=0)
+        forward[t] = before + evidence[t]
+    path: list[int] = []
+    for t in range(len(evidence) - 1, -1, -1):
+        logs = forward[t]
+        if t == len(evidence) - 1:
+            logs = logs + chain.end
+        elif chain.coupled:
+            logs = logs + chain.trans[:, path[-1]]
+        weights = np.exp(logs - logs.max())
+        path.append(int(rng.choice(len(weights), p=weights / weights.sum())))
+    return path[::-1]
+
+
+def evidence_of(model: loop.Model, encoded: Encoded, d: int, sharpness: float) -> Floats:
+    """``[L, J]`` Log-likelihood of what was observed at each token of a document, under posterior means."""
+    rows = model.annotators.log_lik(encoded.cells, log_mean)
+    words = None if model.text is None else model.text.log_lik(log_mean)
+    first, last = int(encoded.doc_start[d]), int(encoded.doc_start[d + 1])
+    out = np.zeros((last - first, rows.shape[1]))
+    for t in range(first, last):
+        events = slice(encoded.event_start[t], encoded.event_start[t + 1])
+        said = rows[encoded.event_cell[events]]
+        weight = 1.0 if encoded.event_weight is None else encoded.event_weight[events][:, None]
+        out[t - first] = model.temper * (said * weight).sum(axis=0)
+        if words is not None and encoded.word[t] < len(words):
+            out[t - first] += words[encoded.word[t]]
+    return out * sharpness
+
+
+def draw_labels(matrix: Floats, path: Sequence[int], before: int, rng: np.random.Generator) -> list[int]:
+    """Labels that an annotator with this matrix ``[P, J, J]`` gives a true sequence."""
+    labels: list[int] = []
+    own = before
+    for truth in path:
+        row = matrix[own if len(matrix) > 1 else 0, truth]
+        own = int(rng.choice(len(row), p=row / row.sum()))
+        labels.append(own)
+    return labels
+
+
+def expected_change(
+    result: Result,
+    model: loop.Model,
+    encoded: Encoded,
+    asked: Sequence[tuple[int, int]],
+    unknown: Floats,
+    combine: Callable[[Corpus], Result],
+    *,
+    draws: int = 20,
+    seed: int = 0,
+) -> Change:
+    """How F1 is expected to change by labels of some (document, annotator) pairs, which count along ``encoded``.
+
+    ``unknown [D]`` is the entropy of each document. ``combine`` gives the consensus on a corpus with what was learned.
+    """
+    tallies = span_tallies(result)
+    total = tallies.sum(axis=1)
+    now = float(_f1(total))
+    if not asked:
+        return Change(now, 0.0, 0.0, 0.0, 0, 0.0)
+    rng = np.random.default_rng(seed)
+    tagset, sharpness = result.tagset, result.calibration.sharpness
+    chain = model.truth.chain(log_mean)
+    chain = chain._replace(start=chain.start * sharpness, trans=chain.trans * sharpness)
+    before = len(tagset.labels) if tagset.outside is None else tagset.outside
+    drawn: list[Document] = []
+    for d, k in asked:
+        document, matrix = result.corpus[d], matrices_of(model.annotators, [k])[0]
+        evidence = evidence_of(model, encoded, d, sharpness)
+        for number in range(draws):
+            labels = draw_labels(matrix, draw_path(evidence, chain, rng), before, rng)
+            said = tuple(tagset.labels[label] for label in labels)
+            annotations = {**document.annotations, encoded.annotators[k]: said}
+            drawn.append(replace(document, id=f"{number} {document.id}", annotations=annotations, source=None))
+    after = span_tallies(combine(Corpus(drawn))).reshape(3, len(asked), draws).sum(axis=1)
+    rest = total - tallies[:, [d for d, _ in asked]].sum(axis=1)
+    changes = _f1(rest[:, None] + after) - now
+    low, high = np.quantile(changes, [_LOW, _HIGH])
+    share = float(unknown[[d for d, _ in asked]].sum() / max(float(unknown.sum()), 1e-12))
+    return Change(now, float(changes.mean()), float(low), float(high), len(asked), share)

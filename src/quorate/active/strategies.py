@@ -1,0 +1,213 @@
+"""What to ask for next: how unsure each document is, and what an annotator's labels of it are expected to tell.
+
+The entropy of a document's sequence is H = ln Z(1) − Z'(1)/Z(1), where Z(s) sums p(sequence)^s over all sequences: the
+slope of ln Z, which the output pass gives at any power s. Labels by annotator k tell the mutual information of their
+labels and the truth. Token by token that is Σ_τ I(t_τ; c_τ); neighbours tell partly the same, so it is scaled by
+H / Σ_τ H(t_τ), which is 1 where tokens stand alone, and keeps what can be learned below what is unknown.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from enum import StrEnum
+from itertools import chain
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quorate.corpus.records import Document
+from quorate.corpus.tags import TagSet
+from quorate.encode.encoded import Encoded
+from quorate.infer.engines.protocol import Decoded
+from quorate.infer.parts.annotators import Annotators
+from quorate.result.annotators import check_matrix
+
+__all__ = [
+    "Strategy",
+    "Uncertainty",
+    "diverse",
+    "entropies",
+    "expected_information",
+    "sequence_entropy",
+    "text_vectors",
+    "token_entropy",
+]
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+_STEP = 1e-4  # of the power at which ln Z is taken, for its slope
+_MOST_NUMBERS = 50_000_000  # of matrices: beyond, one for all previous labels must do
+_SHORTLIST = 20  # candidates looked at for each one chosen, when those chosen should differ
+
+
+class Strategy(StrEnum):
+    """How documents are ranked.
+
+    >>> Strategy("least-confidence") is Strategy.LEAST_CONFIDENCE
+    True
+    """
+
+    RANDOM = "random"
+    LEAST_CONFIDENCE = "least-confidence"
+    LEAST_CONFIDENCE_PER_TOKEN = "least-confidence-per-token"
+    TOKEN_ENTROPY = "token-entropy"
+    SEQUENCE_ENTROPY = "sequence-entropy"
+    INFORMATION = "information"
+
+
+class Uncertainty(NamedTuple):
+    """What is not known of each document: ``[D]`` ln p(best sequence), its tokens, and entropies in nats.
+
+    ``token`` is the sum of the tokens' entropies, ``sequence`` the entropy of the whole.
+    """
+
+    log_probability: Floats
+    length: Integers
+    token: Floats
+    sequence: Floats
+
+    def rank_by(self, strategy: Strategy, information: Floats, rng: np.random.Generator) -> Floats:
+        """``[D]`` What a strategy ranks by, the greatest first; ``information`` is the best annotator's, by cost.
+
+        >>> unsure = Uncertainty(np.log([0.9, 0.4]), np.array([1, 9]), np.array([0.3, 0.9]), np.array([0.3, 0.8]))
+        >>> unsure.rank_by(Strategy.LEAST_CONFIDENCE, np.zeros(2), np.random.default_rng(0)).round(3)
+        array([0.105, 0.916])
+        """
+        length = np.maximum(self.length, 1)
+        if strategy is Strategy.RANDOM:
+            return rng.random(len(length))
+        if strategy is Strategy.LEAST_CONFIDENCE:  # −ln p ranks as 1 − p does, and does not round off to 1
+            return -self.log_probability
+        if strategy is Strategy.LEAST_CONFIDENCE_PER_TOKEN:
+            return -self.log_probability / length
+        if strategy is Strategy.TOKEN_ENTROPY:
+            return self.token / length
+        return self.sequence if strategy is Strategy.SEQUENCE_ENTROPY else information
+
+
+def entropies(rows: Floats) -> Floats:
+    """The entropy of every row of probabilities, in nats.
+
+    >>> entropies(np.array([[0.5, 0.5], [1.0, 0.0]])).round(4)
+    array([0.6931, 0.    ])
+    """
+    logs = np.log(rows, out=np.zeros_like(rows), where=rows > 0)
+    return np.asarray((rows * -logs).sum(axis=-1))
+
+
+def token_entropy(posterior: Floats, doc_start: Integers) -> Floats:
+    """``[D]`` The sum of the entropies of each document's tokens, in nats.
+
+    >>> token_entropy(np.array([[0.5, 0.5], [0.5, 0.5], [1.0, 0.0]]), np.array([0, 2, 3])).round(4)
+    array([1.3863, 0.    ])
+    """
+    running = np.concatenate([[0.0], np.cumsum(entropies(posterior))])
+    return np.diff(running[doc_start])
+
+
+def sequence_entropy(log_z: Callable[[float], Floats], power: float = 1.0) -> Floats:
+    """``[D]`` The entropy of p(sequence)^power, normalised, from ``log_z`` at any power, in nats.
+
+    >>> sequence_entropy(lambda s: np.log(np.array([0.5**s + 0.5**s]))).round(4)
+    array([0.6931])
+    """
+    above, below = log_z(power * (1 + _STEP)), log_z(power * (1 - _STEP))
+    return np.maximum(log_z(power) - (above - below) / (2 * _STEP), 0.0)
+
+
+def matrices_of(annotators: Annotators, numbers: Sequence[int]) -> Floats:
+    """``[K, P, J, J]`` Posterior means of p(label i | own previous label ι, truth j), of some annotators.
+
+    Where those would be too many numbers, ``[K, 1, J, J]``: of the label whatever the one before.
+    """
+    if len(numbers) * math.prod(annotators.matrix_shape) > _MOST_NUMBERS:
+        annotators = annotators.collapsed()
+    check_matrix(annotators.matrix_shape, len(numbers))
+    return np.stack([annotators.matrix(int(number)) for number in numbers])
+
+
+def expected_information(
+    decoded: Decoded,
+    doc_start: Integers,
+    uncertainty: Uncertainty,
+    matrices: Floats,
+    tagset: TagSet,
+    doc: Integers,
+    who: Integers,
+) -> Floats:
+    """``[U]`` For every pair of document and annotator, the nats that this annotator's labels should tell.
+
+    ``who`` counts along ``matrices`` (see :func:`matrices_of`).
+    """
+    from quorate.infer.kernels.gain import token_information  # compiled code is loaded when it is needed, not before
+
+    before = len(tagset.labels) if tagset.outside is None else tagset.outside
+    matrices = np.ascontiguousarray(matrices)
+    tells = token_information(
+        decoded.posterior, doc_start, matrices, entropies(matrices), before, doc.astype(np.int64), who.astype(np.int64)
+    )
+    unknown, alone = uncertainty.sequence[doc], uncertainty.token[doc]
+    tells = np.where(tells > 0, tells, 0.0)  # rounding leaves less than nothing, or minus zero
+    return np.asarray(tells * np.divide(np.minimum(unknown, alone), alone, out=np.ones_like(tells), where=alone > 0))
+
+
+def labelled_pairs(encoded: Encoded) -> tuple[Integers, Integers]:
+    """Document and annotator of every pair in which something was said, by document."""
+    K = max(len(encoded.annotators), 1)
+    token = np.repeat(np.arange(encoded.n_tokens), np.diff(encoded.event_start))
+    doc = np.searchsorted(encoded.doc_start, token, side="right") - 1
+    pairs = np.unique(doc * K + encoded.cells.annotator[encoded.event_cell])
+    return pairs // K, pairs % K
+
+
+def text_vectors(documents: Sequence[Document]) -> object:
+    """``[D, V]`` Sparse rows of length 1: the words of each document, rare ones weighing more."""
+    from scipy.sparse import csr_array
+
+    number: dict[str, int] = {}
+    words = [[number.setdefault(token.casefold(), len(number)) for token in one.tokens] for one in documents]
+    row = np.repeat(np.arange(len(words)), [len(one) for one in words])
+    column = np.fromiter(chain.from_iterable(words), np.int64, len(row))
+    counts = csr_array((np.ones(len(row)), (row, column)), shape=(len(words), max(len(number), 1)))
+    counts.sum_duplicates()
+    seen = np.bincount(counts.indices, minlength=counts.shape[1])
+    counts.data *= np.log(1 + len(words) / np.maximum(seen[counts.indices], 1))
+    length = np.sqrt(np.bincount(row_of(counts.indptr), counts.data**2, minlength=len(words)))
+    counts.data /= length[row_of(counts.indptr)]
+    return counts
+
+
+def row_of(indptr: NDArray[np.integer]) -> Integers:
+    """The row of each entry of a compressed matrix."""
+    return np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
+
+
+def diverse(ranked: Integers, merit: Floats, documents: Sequence[Document], n: int, diversity: float) -> list[int]:
+    """``n`` of the ranked positions, one after another: the next is the best by merit·(1 − diversity·similarity).
+
+    Similarity is the cosine of a document's words to the nearest one already chosen. ``merit`` goes with ``ranked``.
+
+    >>> one, other = Document("1", ("Ada", "sang")), Document("3", ("rain", "fell"))
+    >>> diverse(np.arange(3), np.array([3.0, 2.9, 1.0]), [one, one, other], 2, 1.0)
+    [0, 2]
+    """
+    if diversity <= 0 or len(ranked) <= 1:
+        return [int(position) for position in ranked[:n]]
+    listed = ranked[: max(_SHORTLIST * n, 200)]
+    worth = merit[: len(listed)] - min(float(merit[: len(listed)].min(initial=0.0)), 0.0)
+    vectors = text_vectors([documents[int(position)] for position in listed])
+    return [int(listed[place]) for place in _chosen_one_by_one(vectors, worth, n, diversity)]
+
+
+def _chosen_one_by_one(vectors: object, worth: Floats, n: int, diversity: float) -> Iterator[int]:
+    nearest = np.zeros(len(worth))
+    left = np.ones(len(worth), dtype=np.bool_)
+    for _ in range(min(n, len(worth))):
+        value = np.where(left, worth * (1 - diversity * np.minimum(nearest, 1.0)), -np.inf)
+        place = int(value.argmax())
+        left[place] = False
+        nearest = np.maximum(nearest, (vectors @ vectors[[place]].T).toarray().ravel())  # type: ignore[index]
+        yield place

@@ -1,0 +1,1 @@
+"""Settings and calibration without gold: annotators are hidden, and a consensus is judged by them."""

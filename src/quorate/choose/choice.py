@@ -1,0 +1,368 @@
+"""Settings without gold: candidates are fitted with some annotators hidden, and judged by those (:mod:`hidden`).
+
+First every annotator model at several strengths of its prior runs a few passes; the best go on, also with less trust in
+the annotators' evidence, and are judged again as they go, which finds when to stop. More trust than usual is never
+tried: annotators share mistakes, so the hidden ones applaud a consensus that repeats them. Where differences are within
+chance the usual settings stay. Where hiding one leaves two or fewer, what is best for those need not be best for all,
+and another model than the usual one must be clearly better. What the hidden annotators say then calibrates the
+confidence (:mod:`calibration`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import product
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quorate.choose.calibrate import fit_sharpness, fit_span_map
+from quorate.choose.duplicates import groups_alike, one_of_each
+from quorate.choose.hidden import Agreement, Hidden, agreement_over, draws
+from quorate.corpus.profiles import Trust, trust_of
+from quorate.encode.algebra import joined, only_documents
+from quorate.formats.notes import some
+from quorate.infer import loop
+from quorate.infer.engines.protocol import Decoded
+from quorate.infer.engines.threads import ThreadsEngine
+from quorate.models.build import model_of, those_that_fit
+from quorate.models.prepared import Prepared
+from quorate.models.settings import AnnotatorModel, Inference, Settings
+from quorate.models.votes import majority
+from quorate.result.calibration import AS_STATED, Calibration
+
+__all__ = ["AUTO", "CHOSEN", "Choice", "Trial", "calibrated_with", "choose", "settings_left_open"]
+
+AUTO = "auto"
+"""The value of a setting that is to be chosen."""
+
+CHOSEN = ("annotator", "epsilon0", "temper", "max_passes")
+"""The settings that can be chosen."""
+
+_USUAL: dict[str, Any] = {"annotator": AnnotatorModel.CM, "epsilon0": 10.0, "temper": 0.9, "max_passes": 5}
+_MODELS = (AnnotatorModel.CM, AnnotatorModel.SEQ, AnnotatorModel.CV, AnnotatorModel.SPAM)
+_STRENGTHS = (1.0, 10.0, 100.0)
+_LESS_TRUST = 0.6
+_TRUST_BESIDE_TAGGER, _LESS_TRUST_BESIDE_TAGGER = 0.7, 0.5  # it learns the crowd's mistakes, and repeats them
+_CHECKS = (4, 8, 16)  # passes after which a candidate is judged
+_FINALISTS = 2
+_FEW_DRAWS = 2  # enough to tell which candidates are out of the question
+_FITS_AT_ONCE = 2  # about what the models of all finalists take, beside the fit that runs
+_MUCH_HIDDEN = 0.3  # share of what was said, from which on another model must be clearly better
+_CLEARLY = 2.5  # standard errors
+_ENOUGH_SPANS = 50  # hidden spans below which nothing can be told
+
+
+class Trial(NamedTuple):
+    """A candidate after some passes, and its score against hidden annotators."""
+
+    settings: Settings
+    passes: int
+    f1: float
+
+
+class Choice(NamedTuple):
+    """What was chosen, why, and how confidence is to be read.
+
+    ``group [K]`` numbers the annotators: those who say the same share a number, and count as one (:mod:`duplicates`).
+    ``vote`` is the score of a plain vote against the same hidden annotators; ``gain`` how much better the chosen model
+    is, with its standard ``error``. Without enough to compare, all are ``None``. ``trials`` are the finalists', best
+    first, then the others', ``left_out`` says of models that were not tried why not.
+    """
+
+    settings: Settings
+    calibration: Calibration
+    annotators: tuple[str, ...]
+    group: NDArray[np.int64]
+    trials: tuple[Trial, ...]
+    vote: float | None
+    gain: float | None
+    error: float | None
+    left_out: tuple[str, ...] = ()
+
+    @property
+    def worse_than_vote(self) -> bool:
+        """Whether a plain vote does better against hidden annotators, by more than chance."""
+        return self.gain is not None and self.error is not None and self.gain < -self.error
+
+    @property
+    def same(self) -> list[list[str]]:
+        """Annotators who say the same, group by group."""
+        members: dict[int, list[str]] = {}
+        for name, number in zip(self.annotators, self.group.tolist(), strict=True):
+            members.setdefault(number, []).append(name)
+        return [names for names in members.values() if len(names) > 1]
+
+    @property
+    def reasons(self) -> list[str]:
+        """In plain words."""
+        alike = [f"note: {some(names)} say the same, and count as one" for names in self.same]
+        return [*self._why(), *(f"note: {why}" for why in self.left_out), *alike]
+
+    def _why(self) -> list[str]:
+        chosen = self.settings
+        what = f"{chosen.annotator.value}, epsilon0 {chosen.epsilon0:g}, temper {chosen.temper:g}"
+        if self.vote is None or self.gain is None or self.error is None:
+            return [
+                f"{what}: the usual settings, with confidence as the model states it (to check both takes documents "
+                f"with several annotators, and {_ENOUGH_SPANS} spans to hide)"
+            ]
+        score = 100 * (self.vote + self.gain)
+        first = self.trials[0].settings
+        is_first = (first.annotator, first.epsilon0, first.temper) == (chosen.annotator, chosen.epsilon0, chosen.temper)
+        how = "best of" if is_first else "within chance of the best of"
+        lines = [
+            f"{what}, {chosen.max_passes} passes: {how} {len({t.settings for t in self.trials})} against hidden "
+            f"annotators ({score:.1f}; a plain vote {100 * self.vote:.1f})",
+            f"confidence to the power {self.calibration.sharpness:.2f}, as hidden annotators bear out",
+        ]
+        if self.worse_than_vote:
+            lines.append(
+                f"warning: a plain vote agrees better with hidden annotators ({100 * self.vote:.1f} against "
+                f"{score:.1f}): look at the documents, or use --method mv"
+            )
+        return lines
+
+
+class _Bench(NamedTuple):
+    """Where candidates are judged by one draw of hidden annotators.
+
+    ``fits`` is for fits on what was not hidden, ``judges`` for the consensus where someone was.
+    """
+
+    hidden: Hidden
+    fits: ThreadsEngine
+    judges: ThreadsEngine
+
+    @classmethod
+    def of(cls, hidden: Hidden, prepared: Prepared, settings: Settings, threads: int | None) -> Self:
+        """With engines for this draw."""
+        return cls(
+            hidden,
+            ThreadsEngine(hidden.rest, known=prepared.known, text=settings.text, threads=threads),
+            ThreadsEngine(hidden.sample, text=settings.text, threads=threads),
+        )
+
+
+def _decoded(
+    benches: Sequence[_Bench], models: Sequence[loop.Model], sharpness: float = 1.0, *, posteriors: bool = True
+) -> list[Decoded]:
+    """The consensus of each draw's model where someone was hidden."""
+    return [
+        loop.decode(bench.judges, model, bench.hidden.sample.cells, sharpness=sharpness, posteriors=posteriors)
+        for bench, model in zip(benches, models, strict=True)
+    ]
+
+
+class _Run:
+    """A candidate being fitted on what was not hidden, once for each draw.
+
+    ``agreement`` is the best judgement so far, ``best_passes`` after how many passes that was, and ``best_models`` what
+    was judged, draw by draw.
+    """
+
+    agreement: Agreement
+    best_passes: int
+    best_models: list[loop.Model]
+
+    def __init__(self, settings: Settings, benches: Sequence[_Bench], trust: Trust) -> None:
+        self.settings, self._benches = settings, benches
+        self.models = []
+        for hidden, engine, _ in benches:
+            blank = model_of(settings, hidden.rest.tagset, hidden.rest, trust)
+            self.models.append(loop.started(engine, blank, hidden.rest.cells, settings.start))
+        self.passes = 0
+        self.trials: list[Trial] = []
+
+    def go_on(self, until: int) -> None:
+        """Run until so many passes, and be judged; fewer passes win a tie."""
+        more = until - self.passes
+        self.models = [
+            loop.more_passes(bench.fits, model, bench.hidden.rest.cells, more).model
+            for bench, model in zip(self._benches, self.models, strict=True)
+        ]
+        self.passes = until
+        decoded = _decoded(self._benches, self.models, posteriors=False)
+        agreement = agreement_over([bench.hidden for bench in self._benches], decoded)
+        if not self.trials or agreement.f1 > self.agreement.f1:
+            self.agreement, self.best_passes, self.best_models = agreement, until, self.models
+        self.trials.append(Trial(self.settings, until, agreement.f1))
+
+    def forget_models(self) -> None:
+        """Keep only how it was judged: models are large."""
+        self.models = self.best_models = []
+
+
+def choose(
+    prepared: Prepared,
+    settings: Settings,
+    free: tuple[str, ...],
+    *,
+    tagger: bool = False,
+    threads: int | None = None,
+    progress: Callable[[int, int, str], None] | None = None,
+) -> Choice:
+    """The settings named in ``free`` are chosen, the others stay as they are; ``tagger``: one will join.
+
+    >>> import quorate
+    >>> from quorate.models.prepared import prepare
+    >>> from quorate.corpus.tags import Invalid
+    >>> prepared = prepare(quorate.sample(), None, Invalid.REPAIR)
+    >>> choose(prepared, Settings(), CHOSEN).settings.temper
+    0.9
+    """
+    usual = replace(settings, **{name: value for name, value in _USUAL.items() if name in free})
+    if tagger and "temper" in free:
+        usual = replace(usual, temper=_TRUST_BESIDE_TAGGER)
+    less_trust = _LESS_TRUST_BESIDE_TAGGER if tagger else _LESS_TRUST
+    open_models = _MODELS if "annotator" in free else (usual.annotator,)
+    models, left_out = those_that_fit(open_models, usual, prepared.encoded, at_once=_FITS_AT_ONCE)
+    usual = replace(usual, annotator=usual.annotator if usual.annotator in models else models[0])
+    names = prepared.encoded.annotators
+    group, trust = groups_alike(prepared.encoded), trust_of(names, prepared.corpus.profiles)
+    hidden = _hidden(prepared, group, settings)
+    if not hidden and "temper" in free:  # nobody shares a document, so nobody shares its mistakes
+        usual = replace(usual, temper=1.0)
+    if sum(len(one.spans.start) for one in hidden) < _ENOUGH_SPANS:
+        return Choice(usual, AS_STATED, names, group, (), None, None, None, left_out)
+    benches = [_Bench.of(one, prepared, settings, threads) for one in hidden]
+    checks = _CHECKS if "max_passes" in free else (settings.max_passes,)
+    candidates = list(_candidates(usual, models, free))
+    much_hidden = hidden[0].share >= _MUCH_HIDDEN
+    n_done = 0
+
+    def judged(run: _Run, *passes: int) -> _Run:
+        nonlocal n_done
+        for until in passes:
+            run.go_on(until)
+            n_done += 1
+            if progress is not None:
+                note = f"choosing: {run.settings.annotator.value}, {until} passes, {100 * run.agreement.f1:.1f}"
+                progress(n_done, max(n_done, len(candidates) + (1 + len(checks)) * _FINALISTS), note)
+        return run
+
+    tried = []
+    for candidate in candidates:
+        tried.append(judged(_Run(candidate, benches[:_FEW_DRAWS], trust), checks[0]))
+        tried[-1].forget_models()
+    runs = []
+    for finalist in _finalists(tried, usual, much_hidden=much_hidden):
+        runs.append(judged(_Run(finalist.settings, benches, trust), *checks))
+        if "temper" in free and finalist.settings.temper > less_trust:
+            milder = judged(_Run(replace(finalist.settings, temper=less_trust), benches, trust), checks[0])
+            if milder.agreement.f1 > runs[-1].trials[0].f1:
+                runs.append(judged(milder, *checks[1:]))
+    winner = _usual_within_chance(runs, usual, much_hidden=much_hidden)
+    vote = agreement_over(hidden, [majority(one.sample, threads=threads).decoded for one in hidden])
+    gain, error = winner.agreement.gain_over(vote)
+    among = {run.settings for run in runs}
+    others = [run for run in tried if run.settings not in among]  # judged by fewer draws, so not side by side
+    return Choice(
+        replace(winner.settings, max_passes=winner.best_passes),
+        _calibrated(benches, winner.best_models),
+        names,
+        group,
+        (*_best_first(runs), *_best_first(others)),
+        vote.f1,
+        gain,
+        error,
+        left_out,
+    )
+
+
+def _best_first(runs: Sequence[_Run]) -> list[Trial]:
+    return sorted((trial for run in runs for trial in run.trials), key=lambda trial: -trial.f1)
+
+
+def _finalists(runs: Sequence[_Run], usual: Settings, *, much_hidden: bool) -> list[_Run]:
+    """The best runs, and the one that would be chosen if it ended here."""
+    best = sorted(runs, key=lambda run: -run.agreement.f1)[:_FINALISTS]
+    safest = _usual_within_chance(runs, usual, much_hidden=much_hidden)
+    return best if safest in best else [*best, safest]
+
+
+def _usual_within_chance(runs: Sequence[_Run], usual_settings: Settings, *, much_hidden: bool) -> _Run:
+    """The best run, or among those of its model that are within a standard error of it, the most usual.
+
+    Where much was hidden, a run of the usual model counts as the best unless another is clearly better.
+    """
+    best = max(runs, key=lambda run: run.agreement.f1)
+    usual = [run for run in runs if run.settings.annotator is _USUAL["annotator"]]
+    if much_hidden and usual and best not in usual:
+        best_usual = max(usual, key=lambda run: run.agreement.f1)
+        gain, error = best.agreement.gain_over(best_usual.agreement)
+        if gain <= _CLEARLY * error:
+            best = best_usual
+
+    def strangeness(run: _Run) -> tuple[int, float]:
+        chosen = run.settings
+        unusual = (chosen.epsilon0 != _USUAL["epsilon0"]) + (chosen.temper != usual_settings.temper)
+        return unusual, -run.agreement.f1
+
+    def within_chance(run: _Run) -> bool:
+        gain, error = best.agreement.gain_over(run.agreement)
+        return run.settings.annotator is best.settings.annotator and gain <= error
+
+    return min((run for run in runs if run is best or within_chance(run)), key=strangeness)
+
+
+def _candidates(usual: Settings, models: Sequence[AnnotatorModel], free: tuple[str, ...]) -> Iterator[Settings]:
+    """Every annotator model at every strength that is left open."""
+    strengths = _STRENGTHS if "epsilon0" in free else (usual.epsilon0,)
+    for model, strength in product(models, strengths):
+        if model is AnnotatorModel.SPAM and len(models) > 1 and strength != _USUAL["epsilon0"] and len(strengths) > 1:
+            continue
+        if model is AnnotatorModel.SEQ and usual.inference is not Inference.VB:
+            continue
+        yield replace(usual, annotator=model, epsilon0=strength)
+
+
+def _hidden(prepared: Prepared, group: NDArray[np.int64], settings: Settings) -> list[Hidden]:
+    """The corpus with some annotators hidden, draw by draw; of those who say the same only one is left."""
+    encoded = prepared.encoded
+    if len(np.unique(group)) < len(group):
+        encoded = one_of_each(encoded, group)
+    return draws(encoded, known=prepared.known, seed=settings.seed or 0)
+
+
+def calibrated_with(
+    prepared: Prepared, choice: Choice, name: str, path: NDArray[np.int32], *, threads: int | None = None
+) -> Calibration:
+    """How confidence is to be read when one more annotator, who gave every token the label in ``path``, joins.
+
+    For a tagger that never tags what it was trained on: of a document's hidden annotators it knows nothing.
+    """
+    if choice.vote is None:
+        return choice.calibration
+    benches = []
+    for hidden in _hidden(prepared, choice.group, choice.settings):
+        rest = joined(hidden.rest, name, path)
+        with_tagger = hidden._replace(rest=rest, sample=only_documents(rest, hidden.documents))
+        benches.append(_Bench.of(with_tagger, prepared, choice.settings, threads))
+    names = (*prepared.encoded.annotators, name)
+    run = _Run(choice.settings, benches, trust_of(names, prepared.corpus.profiles))
+    run.go_on(choice.settings.max_passes)
+    return _calibrated(benches, run.models)
+
+
+def _calibrated(benches: Sequence[_Bench], models: Sequence[loop.Model]) -> Calibration:
+    """What hidden annotators say of the confidence of these models, one for each draw."""
+    hidden = [bench.hidden for bench in benches]
+    sharpness = fit_sharpness(hidden, lambda power: _decoded(benches, models, power))
+    if hidden[0].rest.tagset.outside is None:
+        return Calibration(sharpness)
+    decoded = _decoded(benches, models, sharpness)
+    each = [one.agreement(path) for one, path in zip(hidden, decoded, strict=True)]
+    stated = [path.span_probability[one.found.start] for one, path in zip(each, decoded, strict=True)]
+    return Calibration(sharpness, *fit_span_map(agreement_over(hidden, decoded), np.concatenate(stated)))
+
+
+def settings_left_open(values: Mapping[str, Any]) -> tuple[str, ...]:
+    """The names of the settings whose value is ``"auto"``.
+
+    >>> settings_left_open({"annotator": "auto", "epsilon0": 1.0})
+    ('annotator',)
+    """
+    return tuple(name for name in CHOSEN if values.get(name) == AUTO)

@@ -1,0 +1,327 @@
+"""Judging a consensus without gold: hide one annotator in some documents, combine the rest, compare.
+
+A hidden annotator misses things, and a rule is silent about most, so plain agreement would favour whoever marks little.
+Each annotator's habit of marking a true span is known well enough without gold: it is how often they mark what two
+others marked alike. A consensus that is all right should thus match about Σ habit of the hidden spans, and the score is
+
+    strict = 2·matched / (hidden spans + Σ habit over the consensus's spans),
+
+an F1 in which a span that the hidden annotator would not have marked anyway costs little. The same with shares of spans
+that overlap, and the habit of marking a token, is the relaxed score; a consensus is judged by the mean of the two. In
+the plain scheme every label is a span of one token.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quorate.choose.lots import lots_of
+from quorate.encode.algebra import Spans, marked_spans, only_documents, sure_events, without
+from quorate.encode.encoded import Encoded
+from quorate.encode.pairs import are_among, document_of, pair_of_events, seen_pairs
+from quorate.infer.engines.protocol import Decoded
+from quorate.result.spans import consensus_spans
+
+__all__ = ["Agreement", "Habits", "Hidden", "agreement_over", "draws", "hide"]
+
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+_SHARE = 0.5  # of the documents that can spare an annotator
+_ONE_OF = 5  # of a document's annotators one in so many is hidden, and never fewer than one
+_MOST_DOCUMENTS = 20_000  # beyond this, more hidden documents say nothing new
+_SPANS_WANTED = 2_000  # hidden spans by which a share is known to within a point; draws go on until there are as many
+_MOST_DRAWS = 4
+_HABIT_PRIOR = 3.0  # spans by which an annotator's habit is drawn to everybody's
+_TINY = 1e-9
+_DIGITS = 9  # of a score: what comes after them is rounding
+
+
+class Hidden(NamedTuple):
+    """A corpus without the labels that were hidden, and those labels.
+
+    ``rest`` is what a fit may see, ``sample`` the part of it with the documents where someone was hidden, which are
+    numbered as there in all that follows. In ``document[u]`` annotator ``who[u]`` was hidden, once for each such pair
+    u; ``spans`` is what they had marked, ``unit`` the pair of each; ``token`` and ``label`` are the same label by
+    label, where a label is sure. ``habits`` are the annotators' of marking what two others marked alike, ``n_hidden``
+    is how much was hidden, in labels (or probabilities), ``documents`` the numbers of the sample's in the corpus.
+    """
+
+    rest: Encoded
+    sample: Encoded
+    document: Integers
+    who: Integers
+    spans: Spans
+    unit: Integers
+    token: Integers
+    label: Integers
+    habits: Habits
+    n_hidden: int
+    documents: Integers
+
+    @property
+    def share(self) -> float:
+        """Of what was said in the sample, how much was hidden."""
+        return self.n_hidden / max(self.n_hidden + len(self.sample.event_cell), 1)
+
+    def agreement(self, decoded: Decoded) -> Agreement:
+        """How a consensus on the sample agrees with what was hidden, pair by pair."""
+        found = consensus_spans(decoded, self.sample.tagset)
+        doc = document_of(self.sample, found.start)
+        place, unit = _joined(doc, self.document, self.sample.n_docs)
+        found = found.where(place)._replace(who=self.who[unit])
+        matched, hidden_key = self._matched(found, unit)
+        covering, covered = self._shares(found, unit)
+        expected = self.habits.spans[found.who, found.kind]
+        columns = (
+            (unit, matched),
+            (self.unit, np.ones(len(hidden_key))),
+            (unit, expected),
+            (unit, covering),
+            (self.unit, covered),
+            (unit, self.habits.tokens[found.who, found.kind]),
+        )
+        sums = [
+            np.bincount(self.document[at], value, minlength=self.sample.n_docs).astype(np.float64)
+            for at, value in columns
+        ]
+        return Agreement(np.stack(sums), found, matched, expected)
+
+    def _matched(self, found: Spans, unit: Integers) -> tuple[NDArray[np.bool_], Integers]:
+        """Whether each span was marked just so by the annotator of its pair."""
+        hidden = self._key(self.spans, self.unit)
+        return np.isin(self._key(found, unit), hidden), hidden
+
+    def _key(self, spans: Spans, unit: Integers) -> Integers:
+        """One integer for each different (pair, start, end, type): a start and a pair name the document."""
+        longest = int(np.diff(self.sample.doc_start).max()) + 1
+        within = spans.start - self.sample.doc_start[self.document[unit]]
+        length = spans.end - spans.start
+        return np.asarray(((unit * longest + within) * longest + length) * len(self.sample.tagset.types) + spans.kind)
+
+    def _shares(self, found: Spans, unit: Integers) -> tuple[Floats, Floats]:
+        """Of each consensus span the share that its pair's annotator gave the same type, and the other way round."""
+        lengths = np.diff(self.sample.doc_start)[self.document]
+        base = np.concatenate([[0], np.cumsum(lengths)])  # every pair's document laid out once more, end to end
+        shift = base[:-1] - self.sample.doc_start[self.document]
+        mine, theirs = (
+            spans._replace(start=spans.start + shift[at], end=spans.end + shift[at])
+            for spans, at in ((found, unit), (self.spans, self.unit))
+        )
+        one, other = mine.painted(int(base[-1])), theirs.painted(int(base[-1]))
+        same = np.concatenate([[0], np.cumsum((one == other) & (one >= 0))])
+        return mine.share(same), theirs.share(same)
+
+
+class Habits(NamedTuple):
+    """``[K, types]`` How often each annotator marks a span, and a token, that two others marked alike."""
+
+    spans: Floats
+    tokens: Floats
+
+
+class Agreement(NamedTuple):
+    """What a consensus and hidden annotators have in common.
+
+    ``table [6, D]``: of each document of the sample (over several draws: of the corpus), spans matched, spans hidden,
+    matches expected of a perfect consensus; then the shares of the consensus's spans and of the hidden ones that
+    overlap, and the share expected. ``found`` are the consensus's spans in these documents, whether each ``matched``,
+    and how likely a true one would (``expected``).
+    """
+
+    table: Floats
+    found: Spans
+    matched: NDArray[np.bool_]
+    expected: Floats
+
+    @property
+    def f1(self) -> float:
+        """The mean of the strict and the relaxed score, without the digits that hang on the order of adding up."""
+        return round(float(_f1(self.table.sum(axis=1))), _DIGITS)
+
+    def gain_over(self, other: Agreement) -> tuple[float, float]:
+        """How much more this one scores than another on the same documents, and the standard error of that."""
+        differences = _influence(self.table) - _influence(other.table)
+        error = float(np.sqrt((differences**2).sum()))
+        return round(self.f1 - other.f1, _DIGITS), round(error, _DIGITS)
+
+
+def agreement_over(hidden: Sequence[Hidden], decoded: Sequence[Decoded]) -> Agreement:
+    """The agreement of all draws together; a document that was drawn several times is one document."""
+    n_docs = hidden[0].rest.n_docs
+    table = np.zeros((6, n_docs))
+    each = [one.agreement(path) for one, path in zip(hidden, decoded, strict=True)]
+    for one, agreement in zip(hidden, each, strict=True):
+        table[:, one.documents] += agreement.table
+    found, matched, expected = zip(*((one.found, one.matched, one.expected) for one in each), strict=True)
+    return Agreement(
+        table,
+        Spans(*(np.concatenate(column) for column in zip(*found, strict=True))),
+        np.concatenate(matched),
+        np.concatenate(expected),
+    )
+
+
+def _influence(table: Floats) -> Floats:
+    """``[D]`` How much each document moves the score: to first order its gradient, times what the document has."""
+    sums = table.sum(axis=1)
+    steps = np.diag(1e-4 * np.maximum(sums, 1.0))
+    gradient = (_f1(sums[:, None] + steps) - _f1(sums[:, None] - steps)) / (2 * steps.diagonal())
+    return np.asarray(gradient @ table)
+
+
+def _f1(sums: Floats) -> Floats:
+    matched, hidden, expected, covering, covered, expected_share = sums
+    strict = 2 * matched / np.maximum(hidden + expected, _TINY)
+    precision, recall = covering / np.maximum(expected_share, _TINY), covered / np.maximum(hidden, _TINY)
+    relaxed = 2 * precision * recall / np.maximum(precision + recall, _TINY)
+    return np.asarray((strict + relaxed) / 2)
+
+
+def draws(encoded: Encoded, *, known: NDArray[np.int32] | None = None, seed: int = 0) -> list[Hidden]:
+    """As many draws of hidden annotators as a small corpus needs, one for a large one; empty if none can be spared.
+
+    Each hides others than those before, and none of them hangs on annotators' names or the order of documents.
+
+    >>> import quorate
+    >>> corpus = quorate.sample()
+    >>> len(draws(quorate.encode.from_corpus.encode(corpus, corpus.tagset())))
+    4
+    """
+    first = hide(encoded, known=known, seed=seed)
+    if first is None:
+        return []
+    documents, annotators = np.bincount(seen_pairs(encoded)[0])[first.documents], np.bincount(first.document)
+    different = 2 * int((documents // annotators).max())  # in either half of the documents, each annotator once
+    wanted = -(-_SPANS_WANTED // max(len(first.spans.start), 1))
+    more = range(1, min(wanted, different, _MOST_DRAWS))
+    return [first, *(one for n in more if (one := hide(encoded, known=known, seed=seed, draw=n)) is not None)]
+
+
+def hide(encoded: Encoded, *, known: NDArray[np.int32] | None = None, seed: int = 0, draw: int = 0) -> Hidden | None:
+    """Hide one annotator in five, at least one, in half of the documents that can spare one; ``None``: none can.
+
+    A document can spare an annotator if it has three, or two where hardly any document has three. Documents with known
+    labels stay whole. ``draw`` takes the halves of the documents in turn, and then the next of their annotators.
+
+    >>> import quorate
+    >>> corpus = quorate.sample()
+    >>> encoded = quorate.encode.from_corpus.encode(corpus, corpus.tagset())
+    >>> hidden = hide(encoded)
+    >>> len(hidden.document), len(hidden.rest.event_cell) < len(encoded.event_cell)
+    (160, True)
+    """
+    K = len(encoded.annotators)
+    seen_doc, seen_by = seen_pairs(encoded)
+    per_doc = np.bincount(seen_doc, minlength=encoded.n_docs)
+    can_spare = per_doc >= 3
+    if can_spare.sum() < 0.1 * (per_doc >= 2).sum():
+        can_spare = per_doc >= 2
+    if known is not None:
+        can_spare[document_of(encoded, np.flatnonzero(known >= 0))] = False
+    able = np.flatnonzero(can_spare)
+    if not len(able):
+        return None
+    lots = lots_of(encoded, seed)
+    size = min(max(1, int(_SHARE * len(able))), _MOST_DOCUMENTS)
+    by_lot = able[np.argsort(lots.document[able], kind="stable")]
+    chosen = np.sort(by_lot[-size:] if draw % 2 else by_lot[:size])
+    _, in_chosen = _joined(chosen, seen_doc, encoded.n_docs)
+    order = in_chosen[np.lexsort((lots.pair[in_chosen], seen_doc[in_chosen]))]
+    people = per_doc[chosen]
+    how_many = np.maximum(people // _ONE_OF, 1)
+    rank = np.arange(len(order)) - np.repeat(np.cumsum(people) - people, people)
+    turn = (rank - np.repeat(draw // 2 * how_many, people)) % np.repeat(people, people)
+    drawn = np.sort(order[turn < np.repeat(how_many, people)])
+    document, hidden_who = seen_doc[drawn], seen_by[drawn]
+
+    pair = document * K + hidden_who  # ascending
+    gone = are_among(pair_of_events(encoded), pair, K * encoded.n_docs)
+    spans = marked_spans(encoded)
+    span_pair = document_of(encoded, spans.start) * K + spans.who
+    was_hidden = np.isin(span_pair, pair)
+    sure = np.flatnonzero(gone & sure_events(encoded))
+    token = np.searchsorted(encoded.event_start, sure, side="right") - 1
+    rest = without(encoded, gone)
+    sample = only_documents(rest, chosen)
+    shift = np.zeros(encoded.n_docs, np.int64)  # from tokens of the corpus to those of the sample
+    shift[chosen] = sample.doc_start[:-1] - encoded.doc_start[chosen]
+    hidden_spans = spans.where(was_hidden)
+    moved = shift[span_pair[was_hidden] // K]
+    return Hidden(
+        rest,
+        sample,
+        np.searchsorted(chosen, document),
+        hidden_who,
+        hidden_spans._replace(start=hidden_spans.start + moved, end=hidden_spans.end + moved),
+        np.searchsorted(pair, span_pair[was_hidden]),
+        token + shift[document_of(encoded, token)],
+        encoded.cells.label[encoded.event_cell[sure]],
+        Habits(_span_habits(encoded, spans, seen_doc, seen_by), _token_habits(encoded)),
+        int(gone.sum()),
+        chosen,
+    )
+
+
+def _joined(one: Integers, other: Integers, n: int) -> tuple[Integers, Integers]:
+    """All pairs of positions (in ``one``, in ``other``) that hold the same number below ``n``; ``other`` ascends."""
+    times = np.bincount(other, minlength=n)
+    first = np.cumsum(times) - times
+    place = np.repeat(np.arange(len(one)), times[one])
+    rank = np.arange(len(place)) - np.repeat(np.cumsum(times[one]) - times[one], times[one])
+    return place, first[one[place]] + rank
+
+
+def _span_habits(encoded: Encoded, spans: Spans, seen_doc: Integers, seen_by: Integers) -> Floats:
+    """``[K, types]`` How often each annotator marks a span that two others (or, of two, the other) marked alike."""
+    K, T = len(encoded.annotators), len(encoded.tagset.types)
+    key, place, times = np.unique(spans.key(encoded.n_tokens, T), return_inverse=True, return_counts=True)
+    if not len(key):
+        return np.ones((K, T))
+    first = np.zeros(len(key), np.int64)
+    first[place] = np.arange(len(place))
+    kind, doc = spans.kind[first], document_of(encoded, spans.start[first])
+    marked_by = np.unique(place * K + spans.who)
+    enough = 2 if (np.bincount(seen_doc) >= 3).any() else 1
+
+    # Everyone who saw the document of a span, side by side with the span.
+    span, pair = _joined(doc, seen_doc, encoded.n_docs)
+    who = seen_by[pair]
+    marked = np.isin(span * K + who, marked_by)
+    counts = times[span] - marked >= enough
+    return _shares(who[counts], kind[span[counts]], marked[counts], K, T)
+
+
+def _token_habits(encoded: Encoded) -> Floats:
+    """``[K, types]`` How often each annotator gives a token the type that two others gave it."""
+    K, T = len(encoded.annotators), len(encoded.tagset.types)
+    kind_of = encoded.tagset.type_of[encoded.cells.label]
+    event = np.flatnonzero(sure_events(encoded) & (kind_of >= 0)[encoded.event_cell])
+    token = np.searchsorted(encoded.event_start, event, side="right") - 1
+    marks = np.bincount(token, minlength=encoded.n_tokens)
+    # Where fewer than two marked anything, nothing was marked alike by two.
+    event = np.flatnonzero(sure_events(encoded) & np.repeat(marks >= 2, np.diff(encoded.event_start)))
+    token = np.searchsorted(encoded.event_start, event, side="right") - 1
+    cell = encoded.event_cell[event]
+    who, kind = encoded.cells.annotator[cell], kind_of[cell]
+    rows = []
+    for one in range(T):
+        marked = kind == one
+        others = np.bincount(token[marked], minlength=encoded.n_tokens)[token] - marked
+        counts = others >= 2
+        rows.append((who[counts], np.full(int(counts.sum()), one), marked[counts]))
+    columns = [np.concatenate(column) for column in zip(*rows, strict=True)]
+    return _shares(columns[0], columns[1], columns[2], K, T)
+
+
+def _shares(who: Integers, kind: Integers, marked: NDArray[np.bool_], K: int, T: int) -> Floats:
+    """``[K, T]`` The share marked, drawn towards everybody's."""
+    cell = who * T + kind
+    total = np.bincount(cell, minlength=K * T).reshape(K, T)
+    right = np.bincount(cell, marked, minlength=K * T).reshape(K, T)
+    everybody = (right.sum(axis=0) + 1) / (total.sum(axis=0) + 2)
+    return np.asarray((right + _HABIT_PRIOR * everybody) / (total + _HABIT_PRIOR))

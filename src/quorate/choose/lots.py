@@ -1,0 +1,83 @@
+"""Lots that hang on what was said, not on annotators' names or the order of documents.
+
+Whoever is drawn by them stays drawn when annotators are renamed or lines shuffled. A lot is a hash: of a document's
+words, of what was said in it, and of all that its annotator said elsewhere, so that only those who cannot be told apart
+share one. Sums of hashes stand for sets, as a sum knows no order.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quorate.encode.encoded import Encoded
+from quorate.encode.pairs import document_of, number_pairs
+
+__all__ = ["Lots", "lots_of"]
+
+Hashes = NDArray[np.uint64]
+
+_PIECE = 1 << 22  # events that are hashed at once
+
+
+class Lots(NamedTuple):
+    """A random number for every annotator ``[K]``, document ``[D]``, and pair of them, as ``seen_pairs`` has them."""
+
+    annotator: Hashes
+    document: Hashes
+    pair: Hashes
+
+
+def lots_of(encoded: Encoded, seed: int = 0) -> Lots:
+    """Draw a lot for everyone.
+
+    >>> import quorate
+    >>> corpus = quorate.sample()
+    >>> lots = lots_of(quorate.encode.from_corpus.encode(corpus, corpus.tagset()))
+    >>> shuffled = quorate.Corpus(list(corpus)[::-1])
+    >>> again = lots_of(quorate.encode.from_corpus.encode(shuffled, corpus.tagset()))
+    >>> bool((lots.document == again.document[::-1]).all())
+    True
+    """
+    doc, who, pair_of_event = number_pairs(encoded)
+    position = np.arange(encoded.n_tokens) - np.repeat(encoded.doc_start[:-1], np.diff(encoded.doc_start))
+    token = _mixed(_mixed(encoded.word) + position.astype(np.uint64))
+    words = _sums(document_of(encoded, np.arange(encoded.n_tokens)), token, encoded.n_docs)
+    pair = _mixed(words[doc] + _said(encoded, token, pair_of_event, len(doc)))
+    annotator = _mixed(_sums(who, _mixed(pair), len(encoded.annotators)))
+    pair = _mixed(pair + annotator[who])
+    document = _mixed(words + _sums(doc, pair, encoded.n_docs))
+    pair = _mixed(pair + document[doc])
+    start = _mixed(np.array([seed]))
+    return Lots(*(_mixed(lot + start) for lot in (annotator, document, pair)))
+
+
+def _said(encoded: Encoded, token: Hashes, pair_of_event: NDArray[np.integer], n_pairs: int) -> Hashes:
+    """What each pair's annotator said in its document."""
+    label = _mixed(encoded.cells.label)
+    sums = np.zeros(n_pairs, np.uint64)
+    for first in range(0, len(encoded.event_cell), _PIECE):
+        events = slice(first, min(first + _PIECE, len(encoded.event_cell)))
+        at = np.searchsorted(encoded.event_start, np.arange(events.start, events.stop), side="right") - 1
+        said = token[at] + label[encoded.event_cell[events]]
+        if encoded.event_weight is not None:
+            said += _mixed(np.rint(1e6 * encoded.event_weight[events]))
+        np.add.at(sums, pair_of_event[events], _mixed(said))
+    return sums
+
+
+def _sums(number: NDArray[np.integer], hashes: Hashes, n: int) -> Hashes:
+    """Sums of the hashes that have the same number, below ``n``."""
+    sums = np.zeros(n, np.uint64)
+    np.add.at(sums, number, hashes)
+    return sums
+
+
+def _mixed(values: NDArray[np.generic]) -> Hashes:
+    """Integers scattered over all of 64 bits (the finaliser of SplitMix64); overflow is meant."""
+    x = values.astype(np.uint64) + np.uint64(0x9E3779B97F4A7C15)
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return np.asarray(x ^ (x >> np.uint64(31)))

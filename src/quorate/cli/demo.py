@@ -1,0 +1,103 @@
+"""The demo: the sample crowd combined, beside gold, and who is who. Also the table of annotators."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from quorate.api import aggregate
+from quorate.cli.terminal import escaped
+from quorate.corpus.records import Corpus
+from quorate.corpus.sample import SAMPLE_CROWD
+from quorate.corpus.tags import Span, find_spans
+from quorate.evaluate import metrics
+from quorate.result.annotators import AnnotatorSummary
+from quorate.result.consensus import ConsensusSpan
+from quorate.result.result import Result
+
+__all__ = ["annotator_table", "show"]
+
+
+def annotator_table(rows: Iterable[AnnotatorSummary], made_as: Mapping[str, str] | None = None) -> Table:
+    """Annotators, a line each; ``made_as`` adds the kind that each was simulated as."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("annotator", overflow="fold")
+    if made_as:
+        table.add_column("made as")
+    for name in ("labels", "accuracy", "bits/token"):
+        table.add_column(name, justify="right")
+    for row in rows:
+        accuracy = f"{row.accuracy:.3f}" if row.labels > 0 else "–"
+        kind = [made_as[row.name]] if made_as else []
+        table.add_row(Text(escaped(row.name)), *kind, f"{row.labels:,.0f}", accuracy, f"{row.informativeness:.3f}")
+    return table
+
+
+def show(corpus: Corpus, console: Console, *, written: str | None = None) -> None:
+    """Combine the sample with majority vote and with BSC, and print what came of it."""
+    gold = [document.gold or () for document in corpus]
+    results = {method: aggregate(corpus, method) for method in ("mv", "auto")}
+    best = results["auto"]
+    console.print(
+        f"[bold]A sample crowd[/bold]: {len(corpus)} sentences, {corpus.tokens:,} tokens, "
+        f"{len(corpus.annotators)} annotators, five to a sentence."
+    )
+    console.print("The sentences were written for this package; the annotators are simulated.\n")
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("consensus against gold")
+    for name in ("precision", "recall", "F1", "cross entropy"):
+        table.add_column(name, justify="right")
+    for method, result in results.items():
+        spans = metrics.strict(result.tags, gold)
+        entropy = metrics.cross_entropy(result.probabilities, gold, result.labels)
+        name = {"mv": "majority vote", "auto": "quorate"}[method]
+        table.add_row(name, *(f"{100 * value:.1f}" for value in spans), f"{entropy.mean:.3f}")
+    console.print(table)
+    console.print("\n[bold]Who is who[/bold], as learned without gold:\n")
+    console.print(annotator_table(sorted(best.annotators, key=lambda row: -row.informativeness), SAMPLE_CROWD))
+    console.print(
+        "\naccuracy: expected share of right labels. bits/token: how much a label tells about the truth; a spammer's "
+        "next to nothing, however many O it gets right.\n"
+    )
+    _show_examples(results["mv"], best, console)
+    if written is None:
+        console.print("\nTo try it on a file: quorate demo --write crowd.jsonl")
+    else:
+        name = escaped(written)
+        console.print(
+            f"\nThe sample crowd is in {name}. Next:\n  quorate aggregate {name} -o consensus.jsonl", markup=False
+        )
+
+
+def _show_examples(votes: Result, best: Result, console: Console, how_many: int = 3) -> None:
+    """Sentences that the vote got wrong and the model right."""
+    console.print("[bold]Where the vote fails[/bold]:\n")
+    table = Table.grid(padding=(0, 2))
+    shown = 0
+    for voted, combined in zip(votes, best, strict=True):
+        gold = set(find_spans(combined.document.gold or ()))
+        vote_right, right = (gold == {Span(*span[:3]) for span in each.spans} for each in (voted, combined))
+        if shown < how_many and right and not vote_right and len(gold) > 1:
+            shown += 1
+            tokens = combined.document.tokens
+            table.add_row("vote", _marked(tokens, voted.spans))
+            table.add_row("quorate", _marked(tokens, combined.spans))
+            least = min(span.confidence for span in combined.spans)
+            table.add_row("", f"[dim]least certain span {least:.2f}, whole sentence {combined.confidence:.2f}[/dim]")
+    console.print(table)
+
+
+def _marked(tokens: tuple[str, ...], spans: list[ConsensusSpan]) -> Text:
+    """The sentence with its spans in brackets."""
+    text = Text()
+    cursor = 0
+    for span in spans:
+        text.append(" ".join([*tokens[cursor : span.start], ""]))
+        text.append(f"[{' '.join(tokens[span.start : span.end])}]", style="bold")
+        text.append(f" {span.label} ", style="cyan")
+        cursor = span.end
+    text.append(" ".join(tokens[cursor:]))
+    return text

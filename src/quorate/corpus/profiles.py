@@ -1,0 +1,211 @@
+"""Who the annotators are: people, experts, models or rules; how far each is trusted beforehand; what silence means."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from quorate.errors import InputError, SettingsError
+from quorate.storage.files.atomic import written_whole
+
+__all__ = ["Kind", "Profile", "Trust", "gold_like", "pseudonyms", "read_map", "read_profiles", "trust_of"]
+
+_MOST_TRUST = 1000.0
+_NAMES_OF_GOLD = {
+    "gold", "goldlabel", "goldlabels", "goldtag", "goldtags", "goldstandard",
+    "label", "labels", "tag", "tags", "nertag", "nertags",
+    "truth", "true", "truelabel", "truelabels", "truetag", "truetags", "groundtruth", "ytrue",
+    "reference", "ref", "correct", "target", "targets", "answer", "answers", "adjudicated", "curated",
+}  # fmt: skip
+
+
+class Kind(StrEnum):
+    """What an annotator is.
+
+    >>> Kind("rule") is Kind.RULE
+    True
+    """
+
+    PERSON = "person"
+    EXPERT = "expert"
+    MODEL = "model"
+    RULE = "rule"
+
+
+_TRUST = {Kind.PERSON: 1.0, Kind.EXPERT: 10.0, Kind.MODEL: 1.0, Kind.RULE: 1.0}
+
+
+@dataclass(frozen=True)
+class Profile:
+    """What is known of an annotator before any label is read.
+
+    ``trust`` multiplies the prior count ``epsilon0`` with which everybody is taken to be right: 1 is the crowd's, 0 is
+    none, and an expert has 10 unless told otherwise. ``abstains``: where they mark nothing they have said nothing, not
+    ``O``; so a rule does unless told otherwise.
+
+    >>> Profile.of(kind="expert").trust, Profile.of(kind="rule").abstains, Profile.of(trust=2).kind.value
+    (10.0, True, 'person')
+    """
+
+    kind: Kind = Kind.PERSON
+    trust: float = 1.0
+    abstains: bool = False
+
+    @classmethod
+    def of(cls, kind: str = "person", trust: float | None = None, abstains: bool | None = None) -> Profile:
+        """From plain values; what is not given follows from the kind."""
+        try:
+            what = Kind(kind)
+        except ValueError:
+            known = ", ".join(member.value for member in Kind)
+            raise SettingsError(f"kind {kind!r} is not known (one of: {known})") from None
+        if trust is not None and (isinstance(trust, bool) or not isinstance(trust, int | float)):
+            raise SettingsError(f"trust must be a number, not {trust!r}")
+        if trust is not None and not 0 <= trust <= _MOST_TRUST:
+            raise SettingsError(f"trust must be from 0 to {_MOST_TRUST:g}, not {trust:g}")
+        if not isinstance(abstains, bool | None):
+            raise SettingsError(f"abstains must be true or false, not {abstains!r}")
+        return cls(
+            what,
+            _TRUST[what] if trust is None else float(trust),
+            abstains if abstains is not None else what is Kind.RULE,
+        )
+
+    def plain(self) -> dict[str, Any]:
+        """As plain values, for a file.
+
+        >>> Profile.of(kind="model").plain()
+        {'kind': 'model', 'trust': 1.0, 'abstains': False}
+        """
+        return {"kind": self.kind.value, "trust": self.trust, "abstains": self.abstains}
+
+
+Trust = tuple[float, ...] | None
+"""How far each annotator is trusted beforehand, in order; ``None``: all alike."""
+
+
+def trust_of(names: Iterable[str], profiles: Mapping[str, Profile]) -> Trust:
+    """The trust of everybody, by their profiles.
+
+    >>> trust_of(["ann", "eva"], {"eva": Profile.of(kind="expert")}), trust_of(["ann"], {})
+    ((1.0, 10.0), None)
+    """
+    trust = tuple(profiles[name].trust if name in profiles else 1.0 for name in names)
+    return None if all(value == 1.0 for value in trust) else trust
+
+
+def gold_like(names: Iterable[str], profiles: Mapping[str, Profile]) -> Iterator[str]:
+    """A warning for each annotator who has a name of gold, unless a profile says that they are no person.
+
+    >>> [warning[:24] for warning in gold_like(["ann", "Ground_Truth", "label"], {})]
+    ["annotator 'Ground_Truth'", "annotator 'label' counts"]
+    >>> list(gold_like(["gold"], {"gold": Profile.of(kind="expert")}))
+    []
+    """
+    for name in names:
+        bare = "".join(filter(str.isalnum, name.casefold()))
+        if bare in _NAMES_OF_GOLD and (name not in profiles or profiles[name].kind is Kind.PERSON):
+            yield (
+                f"annotator {name!r} counts as one of the crowd, but has a name of gold: if it is gold, it leaks into "
+                "the consensus (give it as gold, or leave it out with --map-annotators NAME=)"
+            )
+
+
+def read_profiles(given: str | Path | Mapping[str, Any]) -> dict[str, Profile]:
+    """Profiles by annotator, from a JSON file or a dictionary, each a :class:`Profile` or its fields.
+
+    >>> read_profiles({"gazetteer": {"kind": "rule"}})["gazetteer"].abstains
+    True
+    """
+    source = str(given) if isinstance(given, str | Path) else "annotators"
+    content = given if isinstance(given, Mapping) else _json_object(str(given))
+    profiles = {}
+    for name, fields in content.items():
+        if isinstance(fields, Profile):
+            profiles[name] = fields
+            continue
+        try:
+            profiles[name] = Profile.of(**fields)
+        except TypeError:
+            raise SettingsError(
+                f"{source}: annotator {name!r}: not a profile (an object with kind, trust and abstains, all optional)"
+            ) from None
+        except SettingsError as error:
+            raise SettingsError(f"{source}: annotator {name!r}: {error}") from None
+    return profiles
+
+
+def _json_object(path: str) -> dict[str, Any]:
+    try:
+        content = json.loads(Path(path).read_text(encoding="utf-8-sig"))
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror or error}", where=path) from None
+    except ValueError as error:
+        raise InputError(f"not JSON: {error}", where=path) from None
+    except RecursionError:
+        raise InputError("not JSON that is read: nested too deeply", where=path) from None
+    if not isinstance(content, dict):
+        raise InputError("not a JSON object ({name: …})", where=path)
+    return content
+
+
+def read_map(given: str | Path | Mapping[str, str | None]) -> dict[str, str | None]:
+    """New names by old name, ``None`` to drop: a dictionary, a JSON file, or ``old=new,old=new,old=``.
+
+    >>> read_map("PERS=PER,person=PER,MISC=")
+    {'PERS': 'PER', 'person': 'PER', 'MISC': None}
+    """
+    if isinstance(given, Mapping):
+        pairs: dict[str, Any] = dict(given)
+    elif "=" in str(given) and not Path(given).exists():
+        pairs = {}
+        for piece in str(given).split(","):
+            old, equals, new = piece.partition("=")
+            if not equals or not old.strip():
+                raise SettingsError(f"{piece!r} is not of the form OLD=NEW (OLD= drops it; or give a JSON file)")
+            pairs[old.strip()] = new.strip() or None
+    else:
+        pairs = _json_object(str(given))
+    for old, new in pairs.items():
+        if not isinstance(new, str | None) or new == "":
+            raise SettingsError(f"{old!r} cannot become {new!r} (a name, or null to drop it)")
+    return pairs
+
+
+def pseudonyms(path: str | Path, names: Iterable[str]) -> dict[str, str]:
+    """A pseudonym for every name, kept in a JSON file: the same name has the same pseudonym next time.
+
+    Pseudonyms are drawn by lot and say nothing about the names. Whoever has the file can undo them, so keep it.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     first = pseudonyms(f"{folder}/who.json", ["ann", "bob"])
+    ...     pseudonyms(f"{folder}/who.json", ["bob", "cho"])["bob"] == first["bob"]
+    True
+    """
+    table = read_map(_json_object(str(path))) if Path(path).exists() else {}
+    given = {new for new in table.values() if new is not None}
+    if len(given) < len(table):
+        raise InputError(
+            "two names have the same pseudonym, or one has none (correct it, or start a new file)", where=str(path)
+        )
+    missing = sorted(set(names) - set(table))
+    for name in missing:
+        pseudonym = _drawn()
+        while pseudonym in given:
+            pseudonym = _drawn()
+        given.add(pseudonym)
+        table[name] = pseudonym
+    if missing:
+        with written_whole(path) as stream:
+            stream.write(json.dumps(table, indent=2, ensure_ascii=False, sort_keys=True).encode() + b"\n")
+    return {name: new for name, new in table.items() if new is not None}
+
+
+def _drawn() -> str:
+    return f"annotator-{secrets.randbelow(10**6):06}"

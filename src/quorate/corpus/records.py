@@ -1,0 +1,244 @@
+"""Frozen records of strings: what the annotators said, and nothing computed from it.
+
+Three states are kept apart everywhere: a token *tagged as part of a span*, a token *seen and left as* ``O``, and a
+token *not seen* (``None``, or the annotator is absent from the document).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from quorate.corpus.offsets import Unit
+from quorate.corpus.profiles import Profile
+from quorate.corpus.tags import Invalid, Scheme, TagSet, UnknownTagError
+from quorate.errors import InputError
+
+__all__ = ["Corpus", "Document", "SoftTag", "Source", "Tag", "hard_tags", "known_gold"]
+
+Tag = str | None
+"""A tag, or ``None``: not seen."""
+
+SoftTag = Mapping[str, float]
+"""An annotator's probabilities for a token, by tag, in place of one tag."""
+
+
+def hard_tags(tags: Sequence[Tag | SoftTag]) -> tuple[Tag, ...]:
+    """The tags alone: of probabilities the most probable tag, the first by name where several are.
+
+    >>> hard_tags(("O", None, {"O": 0.2, "B-X": 0.8}))
+    ('O', None, 'B-X')
+    """
+    return tuple(
+        [tag if tag is None or isinstance(tag, str) else min(tag, key=lambda t, p=tag: (-p[t], t)) for tag in tags]  # type: ignore[misc]
+    )
+
+
+class Source(NamedTuple):
+    """Where a document was read from: the line of its first token, and whether every token has a line.
+
+    In files that do not go by lines, ``record`` says what ``line`` counts.
+
+    >>> Source("crowd.conll", 12, line_per_token=True).at(3), Source("tasks.json", 7, record="task").at()
+    ('crowd.conll:15', 'tasks.json, task 7')
+    """
+
+    path: str
+    line: int
+    line_per_token: bool = False
+    record: str = ""
+
+    def at(self, token: int | None = None) -> str:
+        """``file:line`` of a token (counted from 0), or of the document."""
+        if self.record:
+            return f"{self.path}, {self.record} {self.line}"
+        return f"{self.path}:{self.line + token if token is not None and self.line_per_token else self.line}"
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """Tokens, and what each annotator said about each of them.
+
+    ``annotations`` maps an annotator to one tag per token; ``offsets`` are the tokens' places in ``text``, in
+    characters, end excluded. ``unit`` is what the file's own offsets counted, for the way back; ``origin`` what else
+    its tool needs to know its document again.
+
+    >>> Document("1", ("Ada", "sang"), {"ann": ("B-PER", "O"), "bob": ("O", None)}).annotations["bob"]
+    ('O', None)
+    """
+
+    id: str
+    tokens: tuple[str, ...]
+    annotations: Mapping[str, tuple[Tag | SoftTag, ...]] = field(default_factory=dict)
+    gold: tuple[Tag, ...] | None = None
+    split: str | None = None
+    text: str | None = None
+    offsets: Sequence[tuple[int, int]] | None = None
+    source: Source | None = None
+    unit: Unit = Unit.CODE_POINTS
+    origin: Mapping[str, Any] | None = None
+
+    def where(self, token: int | None = None) -> str:
+        """Where this document, or one of its tokens, stands: for messages.
+
+        >>> Document("7", ("Ada",), {}).where(0)
+        "document '7', token 1"
+        """
+        place = f"document {self.id!r}" + ("" if token is None else f", token {token + 1}")
+        return place if self.source is None else f"{self.source.at(token)}: {place}"
+
+    def check(self) -> None:
+        """Raise :class:`InputError` unless every sequence has one entry a token."""
+        if not isinstance(self.id, str) or isinstance(self.tokens, str):
+            raise InputError("a document needs a string as id and a sequence of tokens", where=self.where())
+        length = len(self.tokens)
+        sequences = [(f"annotator {name!r}", tags) for name, tags in self.annotations.items()]
+        if self.gold is not None:
+            sequences.append(("gold", self.gold))
+        for owner, tags in sequences:
+            if len(tags) != length:
+                raise InputError(
+                    f"{len(tags)} tags by {owner} for {length} tokens (give one tag a token, null where not seen)",
+                    where=self.where(),
+                )
+        if self.offsets is not None and len(self.offsets) != length:
+            raise InputError(
+                f"{len(self.offsets)} offsets for {length} tokens (give one [start, end] a token)",
+                where=self.where(),
+            )
+
+
+class Corpus:
+    """Documents in their order, each with an id of its own.
+
+    ``notes`` are sentences about what reading changed or found odd, ``digests`` the SHA-256 of each file read,
+    ``profiles`` what is known beforehand of some annotators.
+
+    >>> corpus = Corpus([Document("1", ("Ada", "sang"), {"ann": ("B-PER", "O")})])
+    >>> len(corpus), corpus.annotators, corpus.tokens
+    (1, ('ann',), 2)
+    """
+
+    def __init__(
+        self,
+        documents: Iterable[Document],
+        *,
+        notes: Iterable[str] = (),
+        digests: Mapping[str, str] | None = None,
+        profiles: Mapping[str, Profile] | None = None,
+    ) -> None:
+        self.documents: tuple[Document, ...] = tuple(documents)
+        self.notes: tuple[str, ...] = tuple(notes)
+        self.digests: dict[str, str] = dict(digests or {})
+        self.profiles: dict[str, Profile] = dict(profiles or {})
+        self._positions: dict[str, int] = {}
+        for position, document in enumerate(self.documents):
+            document.check()
+            first = self._positions.setdefault(document.id, position)
+            if first != position:
+                raise InputError(
+                    f"this id was given to an earlier document too, {self.documents[first].where()} "
+                    "(ids must be unique)",
+                    where=document.where(),
+                )
+
+    def __len__(self) -> int:
+        return len(self.documents)
+
+    def __iter__(self) -> Iterator[Document]:
+        return iter(self.documents)
+
+    def __getitem__(self, key: int | str) -> Document:
+        """A document by its position or its id."""
+        return self.documents[self.position(key) if isinstance(key, str) else key]
+
+    def __repr__(self) -> str:
+        return f"<Corpus: {len(self)} documents, {self.tokens} tokens, {len(self.annotators)} annotators>"
+
+    def position(self, document_id: str) -> int:
+        """Where the document with this id stands; ``KeyError`` if there is none."""
+        return self._positions[document_id]
+
+    @property
+    def tokens(self) -> int:
+        """How many tokens there are in all."""
+        return sum(len(document.tokens) for document in self.documents)
+
+    @property
+    def annotators(self) -> tuple[str, ...]:
+        """Everyone who appears in a document, sorted."""
+        return tuple(sorted({name for document in self.documents for name in document.annotations}))
+
+    @property
+    def has_gold(self) -> bool:
+        """Whether any document has gold tags."""
+        return any(document.gold is not None for document in self.documents)
+
+    def select(self, keep: Callable[[Document], bool]) -> Corpus:
+        """The documents for which ``keep`` is true, as a corpus.
+
+        >>> corpus = Corpus([Document("1", ("a",), split="dev"), Document("2", ("b",), split="test")])
+        >>> [document.id for document in corpus.select(lambda document: document.split == "test")]
+        ['2']
+        """
+        return Corpus(filter(keep, self.documents), notes=self.notes, digests=self.digests, profiles=self.profiles)
+
+    def encoded_as(self, tagset: TagSet, invalid: Invalid) -> object | None:
+        """The corpus as arrays, if it was laid out before with these labels and this rule; ``None`` if not."""
+        return None
+
+    def tagset(self, scheme: Scheme | None = None, *, known: Iterable[Tag] = ()) -> TagSet:
+        """The tags that annotators use, and the known ones, with their scheme (inferred unless given).
+
+        Gold does not count: nothing may be learned from it unless it is given as known.
+
+        >>> Corpus([Document("1", ("Ada", "sang"), {"ann": ("B-PER", "O")})]).tagset().labels
+        ('O', 'B-PER', 'I-PER')
+        """
+        used = self.used_tags() | set(known)
+        strange = [tag for tag in used if not isinstance(tag, str | None) or tag == ""]
+        if strange:
+            raise InputError(f"{strange[0]!r} is not a tag (tags are non-empty strings, or None where not seen)")
+        try:
+            return TagSet.infer((tag for tag in used if tag is not None), scheme)
+        except UnknownTagError as error:
+            raise UnknownTagError(error.tag, error.scheme, where=self._place_of(error.tag)) from None
+
+    def used_tags(self) -> set[Tag]:
+        """Every tag that an annotator gave, and ``None`` if one did not see a token.
+
+        >>> Corpus([Document("1", ("Ada",), {"ann": ("B-PER",)})]).used_tags()
+        {'B-PER'}
+        """
+        used: set[Tag] = set()
+        for document in self.documents:
+            for tags in document.annotations.values():
+                try:
+                    used.update(tags)  # type: ignore[arg-type]
+                except TypeError:  # a soft tag is not hashable
+                    for tag in tags:
+                        used.update(tag if isinstance(tag, Mapping) else (tag,))
+        return used
+
+    def _place_of(self, tag: str) -> str:
+        for document in self.documents:
+            for tags in (*document.annotations.values(), document.gold or ()):
+                for position, given in enumerate(tags):
+                    if given == tag or (isinstance(given, Mapping) and tag in given):
+                        return document.where(position)
+        return ""
+
+
+def known_gold(corpus: Corpus) -> dict[str, tuple[Tag, ...]]:
+    """The corpus's own gold, by document id; :class:`InputError` if no token has any.
+
+    >>> known_gold(Corpus([Document("1", ("Ada", "sang"), gold=("B-PER", None)), Document("2", ("a",))]))
+    {'1': ('B-PER', None)}
+    """
+    gold = {document.id: document.gold for document in corpus if document.gold is not None}
+    if not any(tag is not None for tags in gold.values() for tag in tags):
+        raise InputError(
+            "no document has gold, so that 'inline' gives no known labels (leave it out, or give a file with gold)"
+        )
+    return gold

@@ -1,0 +1,184 @@
+"""Crowds with known truth: for tests, benchmarks, the demo, and for trying a design before paying for labels.
+
+Two ways: :func:`crowd` lets annotators of known kinds loose on documents with gold (people miss spans, start them late,
+split them); :func:`from_matrices` samples truth, words and labels from the model itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quorate.corpus.records import Corpus, Document
+from quorate.corpus.tags import Span, TagSet, find_spans
+from quorate.errors import InputError
+
+__all__ = ["KINDS", "Behaviour", "crowd", "from_matrices"]
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Behaviour:
+    """How someone annotates; each number is a probability per gold span unless said.
+
+    ``miss`` leaves a span out, ``confuse`` gives it another type, ``start_late``, ``start_early``, ``end_early`` and
+    ``end_late`` move a boundary by one token, ``split`` cuts a span in two, ``blind_to`` are types never marked,
+    ``invent`` marks a token that is in no span (per token), ``spam`` marks at random without reading (per document).
+
+    >>> Behaviour(miss=0.5).miss
+    0.5
+    """
+
+    miss: float = 0.0
+    confuse: float = 0.0
+    start_late: float = 0.0
+    start_early: float = 0.0
+    end_early: float = 0.0
+    end_late: float = 0.0
+    split: float = 0.0
+    invent: float = 0.0
+    spam: float = 0.0
+    blind_to: frozenset[str] = frozenset()
+
+
+_SLIPS = Behaviour(miss=0.06, confuse=0.05, start_late=0.03, end_early=0.03, invent=0.004)
+
+KINDS: dict[str, Behaviour] = {
+    "careful": _SLIPS,
+    "lazy": replace(_SLIPS, miss=0.55),
+    "spammer": replace(_SLIPS, spam=1.0),
+    "starts late": replace(_SLIPS, start_late=0.7),
+    "splits spans": replace(_SLIPS, split=0.7),
+    "misses a type": replace(_SLIPS, blind_to=frozenset({"ORG"})),
+}
+"""Behaviours that every crowd has, by name."""
+
+
+def crowd(
+    documents: Corpus, annotators: Mapping[str, Behaviour], *, per_document: int | None = None, seed: int = 0
+) -> Corpus:
+    """The same documents with what simulated annotators say about them; gold stays as it is.
+
+    Each document is seen by ``per_document`` of the annotators, drawn anew for each, or by all of them.
+
+    >>> gold = Corpus([Document("1", ("Ada", "Ng", "sang"), gold=("B-PER", "I-PER", "O"))])
+    >>> crowd(gold, {"ann": Behaviour(start_late=1.0)})[0].annotations["ann"]
+    ('O', 'B-PER', 'O')
+    """
+    tagset = TagSet.infer(tag for document in documents for tag in document.gold or () if tag is not None)
+    names = sorted(annotators)
+    annotated = []
+    for document, rng in zip(documents, np.random.default_rng(seed).spawn(len(documents)), strict=True):
+        if document.gold is None:
+            raise InputError("a simulated crowd needs gold tags", where=document.where())
+        seen_by = names if per_document is None else sorted(rng.choice(names, per_document, replace=False))
+        gold = find_spans(document.gold)
+        length = len(document.tokens)
+        annotations = {
+            str(name): tuple(tagset.tags(_marked(gold, length, tagset.types, annotators[name], rng), length))
+            for name in seen_by
+        }
+        annotated.append(replace(document, annotations=annotations))
+    return Corpus(annotated)
+
+
+def _marked(
+    gold: Sequence[Span], length: int, types: Sequence[str], behaviour: Behaviour, rng: np.random.Generator
+) -> list[Span]:
+    """The spans that someone of this behaviour marks."""
+    if rng.random() < behaviour.spam:
+        return _random_spans(length, types, rng)
+    spans: list[Span] = []
+    for start, end, label in gold:
+        if label in behaviour.blind_to or rng.random() < behaviour.miss:
+            continue
+        if rng.random() < behaviour.confuse:
+            label = str(rng.choice([kind for kind in types if kind != label] or [label]))
+        if rng.random() < behaviour.start_late and end - start > 1:
+            start += 1
+        if rng.random() < behaviour.end_early and end - start > 1:
+            end -= 1
+        if rng.random() < behaviour.start_early:
+            start = max(start - 1, 0)
+        if rng.random() < behaviour.end_late:
+            end = min(end + 1, length)
+        if rng.random() < behaviour.split and end - start > 1:
+            cut = int(rng.integers(start + 1, end))
+            spans += [Span(start, cut, label), Span(cut, end, label)]
+        else:
+            spans.append(Span(start, end, label))
+    invented = [
+        Span(position, position + 1, str(rng.choice(types)))
+        for position in np.flatnonzero(rng.random(length) < behaviour.invent).tolist()
+    ]
+    return _without_overlaps([*spans, *invented])
+
+
+def _random_spans(length: int, types: Sequence[str], rng: np.random.Generator) -> list[Span]:
+    starts = np.flatnonzero(rng.random(length) < 0.15).tolist()
+    return _without_overlaps(
+        [Span(s, min(s + int(rng.integers(1, 4)), length), str(rng.choice(types))) for s in starts]
+    )
+
+
+def _without_overlaps(spans: Sequence[Span]) -> list[Span]:
+    """The spans from left to right, without those that begin inside an earlier one."""
+    kept: list[Span] = []
+    for span in sorted(spans):
+        if not kept or span.start >= kept[-1].end:
+            kept.append(span)
+    return kept
+
+
+def from_matrices(
+    tagset: TagSet,
+    matrices: Mapping[str, Floats],
+    *,
+    transitions: Floats,
+    n_documents: int,
+    length: int,
+    words: Floats | None = None,
+    per_document: int | None = None,
+    seed: int = 0,
+) -> Corpus:
+    """A corpus sampled from the model: a Markov chain of truths, words and labels given them; the truth is its gold.
+
+    ``matrices[name][ι, j, i]`` is p(label i | previous label ι, truth j), with one ι for all, or one for each label (in
+    the plain scheme one more, for the start). ``transitions`` is ``[J, J]``; the first label follows ``O`` (plain: the
+    first). ``words`` is ``[J, V]``; without it every token has the same word.
+
+    >>> tagset = TagSet.infer(["O", "B-X"])
+    >>> corpus = from_matrices(tagset, {"ann": np.eye(3)[None]}, transitions=np.full((3, 3), 1 / 3),
+    ...     n_documents=2, length=3)
+    >>> corpus[0].gold == corpus[0].annotations["ann"]
+    True
+    """
+    J = len(tagset.labels)
+    start = J if tagset.outside is None else tagset.outside
+    names = sorted(matrices)
+    documents = []
+    for number, rng in enumerate(np.random.default_rng(seed).spawn(n_documents)):
+        truth = [_draw(rng, transitions[0 if tagset.outside is None else start])]
+        while len(truth) < length:
+            truth.append(_draw(rng, transitions[truth[-1]]))
+        seen_by = names if per_document is None else sorted(rng.choice(names, per_document, replace=False))
+        annotations = {}
+        for name in seen_by:
+            matrix, previous, labels = matrices[name], start, []
+            for label in truth:
+                previous = _draw(rng, matrix[previous if len(matrix) > 1 else 0, label])
+                labels.append(tagset.labels[previous])
+            annotations[str(name)] = tuple(labels)
+        tokens = tuple("w" if words is None else f"w{_draw(rng, words[label])}" for label in truth)
+        gold = tuple(tagset.labels[label] for label in truth)
+        documents.append(Document(str(number + 1), tokens, annotations, gold))
+    return Corpus(documents)
+
+
+def _draw(rng: np.random.Generator, probabilities: Floats) -> int:
+    cumulative = np.cumsum(probabilities)
+    return int(np.searchsorted(cumulative, rng.random() * cumulative[-1], side="right"))

@@ -1,0 +1,1 @@
+"""Estimators in scikit-learn's habits: BSC, votes, CRF-MA; updating, streaming, and methods by name."""

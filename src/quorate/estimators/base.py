@@ -1,0 +1,108 @@
+"""What estimators share: parameters as attributes, and predictions from results."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+import quorate
+from quorate.corpus.records import Corpus
+from quorate.encode.encoded import Encoded
+from quorate.errors import SettingsError
+from quorate.infer import loop
+from quorate.models.prepared import Known
+from quorate.models.settings import check_number
+from quorate.result.result import Result
+
+__all__ = ["Estimator", "ProgressCallback", "checked_threads", "choice_progress", "meta_of"]
+
+
+ProgressCallback = Callable[[loop.Progress], None]
+
+
+class Estimator:
+    """What estimators share: parameters as attributes, and predictions from ``result``."""
+
+    method: str | None = None
+    result_: Result
+    meta_: dict[str, Any]
+
+    def fit(self, corpus: Corpus, *, known: Known = None, progress: ProgressCallback | None = None) -> Self:
+        """Learn from a corpus; returns self."""
+        raise NotImplementedError
+
+    def combine(self, corpus: Corpus) -> Result:
+        """The consensus on other documents, with what was learned."""
+        raise NotImplementedError
+
+    def predict(self, corpus: Corpus) -> list[list[str]]:
+        """Tags for the documents of a corpus, with what was learned."""
+        return self.combine(corpus).tags
+
+    def predict_proba(self, corpus: Corpus) -> list[NDArray[np.float64]]:
+        """For every document ``[L, J]`` the probability of each label, with what was learned."""
+        return self.combine(corpus).probabilities
+
+    def fit_predict(self, corpus: Corpus, **options: Any) -> list[list[str]]:
+        """Learn from a corpus and return its tags."""
+        return self.fit(corpus, **options).result_.tags
+
+    def fit_predict_proba(self, corpus: Corpus, **options: Any) -> list[NDArray[np.float64]]:
+        """Learn from a corpus and return, for every document, ``[L, J]`` the probability of each label."""
+        return self.fit(corpus, **options).result_.probabilities
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The parameters that the estimator was made with."""
+        return {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
+
+    def set_params(self, **values: Any) -> Self:
+        """Change parameters; returns self."""
+        for name, value in values.items():
+            if name not in self.get_params():
+                raise SettingsError(f"unknown setting {name!r} (one of: {', '.join(self.get_params())})")
+            setattr(self, name, value)
+        return self
+
+    def __repr__(self) -> str:
+        defaults = inspect.signature(type(self)).parameters
+        changed = [f"{k}={v!r}" for k, v in self.get_params().items() if v != defaults[k].default]
+        return f"{type(self).__name__}({', '.join(changed)})"
+
+
+def meta_of(
+    corpus: Corpus, encoded: Encoded, known: NDArray[np.int32] | None, settings: dict[str, Any]
+) -> dict[str, Any]:
+    """What is worth keeping with the output: from what, and how, it was made."""
+    return {
+        "version": quorate.__version__,
+        "settings": settings,
+        "labels": list(encoded.tagset.labels),
+        "inputs": corpus.digests,
+        "documents": len(corpus),
+        "tokens": encoded.n_tokens,
+        "annotators": len(encoded.annotators),
+        "known": 0 if known is None else int((known >= 0).sum()),
+        "repaired": encoded.repaired,
+    }
+
+
+def checked_threads(threads: int | None) -> int | None:
+    """How many threads, if that is possible."""
+    if threads is not None:
+        check_number("threads", threads, whole=True)
+    if threads is not None and threads < 1:
+        raise SettingsError(f"threads must be 1 or more, not {threads}")
+    return threads
+
+
+def choice_progress(progress: ProgressCallback) -> Callable[[int, int, str], None]:
+    """The steps of a choice of settings, told as passes are."""
+
+    def report(step: int, steps: int, note: str) -> None:
+        progress(loop.Progress(0, 1, step, steps, note=note))
+
+    return report

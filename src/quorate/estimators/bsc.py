@@ -1,0 +1,334 @@
+"""Bayesian sequence combination as an estimator. The maths is in :mod:`quorate.infer`."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quorate.choose.choice import calibrated_with, choose, settings_left_open
+from quorate.corpus.profiles import Profile, trust_of
+from quorate.corpus.records import Corpus
+from quorate.corpus.tags import TagSet
+from quorate.encode.algebra import as_one, count_as_one, joined
+from quorate.encode.encoded import Cells, Encoded
+from quorate.encode.from_corpus import encode
+from quorate.estimators.base import ProgressCallback, checked_threads, choice_progress, meta_of
+from quorate.estimators.updating import Kept, Updatable
+from quorate.infer import loop
+from quorate.infer.condense import condense
+from quorate.infer.engines.factory import EngineName, engine_named
+from quorate.infer.engines.protocol import Decoded, Engine, Tables
+from quorate.infer.engines.threads import ThreadsEngine
+from quorate.infer.parts.truth import Chain
+from quorate.models.build import check_fits, model_of, restored
+from quorate.models.history import Past, WithHistory, past_cells
+from quorate.models.prepared import Known, Prepared, prepare
+from quorate.models.settings import AnnotatorModel, Decode, Settings, TruthModel, choice
+from quorate.result.annotators import AnnotatorSummaries
+from quorate.result.calibration import AS_STATED, Calibration
+from quorate.result.result import Result
+from quorate.storage import model_files
+from quorate.taggers import TaggerChoice, make_tagger, tagger_name
+from quorate.taggers.loop import TAGGER, Lesson, in_rounds, teach
+
+__all__ = ["BSC"]
+
+
+_NOT_THE_MODELS = (
+    "tagger",
+    "threads",
+    "engine",
+    "cluster",
+    "probabilities",
+)  # parameters that decide nothing of the outcome
+
+
+class BSC(Updatable):
+    """Bayesian sequence combination: a hidden Markov model of the truth and a model of each annotator, in one fit.
+
+    ``annotator`` is ``acc``, ``spam``, ``cv``, ``cm`` or ``seq``; ``truth`` is ``markov``, ``independent`` or
+    ``uniform``; ``text`` says whether words count. ``alpha0``, ``epsilon0``, ``gamma0`` and ``kappa0`` are the priors,
+    ``temper`` how far annotators' evidence is trusted. The others are explained in ``docs/settings.md``. ``tagger`` is
+    ``"crf"``, ``"context"`` or one of your own: it learns from the consensus, and joins it (``docs/tagger.md``).
+    Those of ``annotator``, ``epsilon0``, ``temper`` and ``max_passes`` that are ``"auto"`` are chosen by what they
+    predict of annotators who were hidden, and confidence is calibrated in the same way.
+
+    After ``fit``: ``result_`` (the consensus), ``trace_`` (bound per pass, reason for stopping), ``annotators_``,
+    ``tagset_``, ``settings_``, ``calibration_``, ``choice_`` (what was chosen and why, or ``None``), ``lessons_`` (the
+    rounds of the tagger) and ``meta_`` (version, settings, hash of the input).
+
+    >>> import quorate
+    >>> model = BSC(annotator="cm", max_passes=5).fit(quorate.sample())
+    >>> model.trace_.passes
+    5
+    """
+
+    def __init__(
+        self,
+        annotator: str = "seq",
+        *,
+        truth: str = "markov",
+        text: bool = True,
+        alpha0: float = Settings.alpha0,
+        epsilon0: float | Literal["auto"] = Settings.epsilon0,
+        gamma0: float = Settings.gamma0,
+        kappa0: float = Settings.kappa0,
+        habit0: float | None = None,
+        zeros: str = Settings.zeros.value,
+        inference: str = Settings.inference.value,
+        temper: float | Literal["auto"] = Settings.temper,
+        start: str = Settings.start.value,
+        max_passes: int | Literal["auto"] = Settings.max_passes,
+        tolerance: float = Settings.tolerance,
+        seed: int | None = None,
+        restarts: int = 1,
+        decode: str = Settings.decode.value,
+        invalid: str = Settings.invalid.value,
+        scheme: str | None = None,
+        tagger: TaggerChoice = None,
+        threads: int | None = None,
+        engine: str = EngineName.THREADS.value,
+        cluster: Any = None,
+        probabilities: bool = True,
+    ) -> None:
+        self.annotator, self.truth, self.text, self.tagger = annotator, truth, text, tagger
+        self.alpha0, self.epsilon0, self.gamma0, self.kappa0 = alpha0, epsilon0, gamma0, kappa0
+        self.habit0, self.zeros, self.inference, self.temper, self.start = habit0, zeros, inference, temper, start
+        self.max_passes, self.tolerance, self.seed, self.restarts = max_passes, tolerance, seed, restarts
+        self.decode, self.invalid, self.scheme = decode, invalid, scheme
+        self.threads, self.engine, self.cluster, self.probabilities = threads, engine, cluster, probabilities
+
+    def fit(
+        self,
+        corpus: Corpus,
+        *,
+        known: Known = None,
+        progress: ProgressCallback | None = None,
+        history: BSC | None = None,
+    ) -> Self:
+        """Learn annotators, truth and text from a corpus, with ``known`` labels clamped; returns self.
+
+        ``progress`` is called after every pass with a :class:`quorate.infer.loop.Progress`. What another model,
+        ``history``, learned of the annotators is their prior here; they are matched by name.
+        """
+        settings = self.checked_settings()
+        return self.fit_prepared(prepare(corpus, settings.scheme, settings.invalid, known), progress, history)
+
+    def fit_prepared(
+        self, prepared: Prepared, progress: ProgressCallback | None = None, history: BSC | None = None
+    ) -> Self:
+        """Like ``fit``, on a corpus that was prepared once for several fits."""
+        settings, self.calibration_, self.choice_ = self.checked_settings(), AS_STATED, None
+        self.lessons_: tuple[Lesson, ...] = ()
+        self._group: list[int] = []  # of annotators who say the same; empty if nobody does
+        encoded = prepared.encoded
+        free = settings_left_open(self.get_params())
+        past = None if history is None else history.past
+        if past is not None and "annotator" in free:
+            free = tuple(name for name in free if name != "annotator")
+            settings = replace(settings, annotator=past.model)
+        self._chosen = list(free)
+        if free:
+            told = None if progress is None else choice_progress(progress)
+            threads = checked_threads(self.threads)
+            with_tagger = self.tagger is not None
+            self.choice_ = choose(prepared, settings, free, tagger=with_tagger, threads=threads, progress=told)
+            settings, self.calibration_ = self.choice_.settings, self.choice_.calibration
+            if self.choice_.same:
+                self._group = self.choice_.group.tolist()
+                encoded = count_as_one(encoded, self.choice_.group)
+        if self.tagger is None:
+            return self._fit_once(prepared, encoded, settings, progress, past)
+        tagger, shown = make_tagger(self.tagger, prepared.tagset), in_rounds(progress)
+
+        latest: NDArray[np.int32] | None = None
+
+        def consensus(path: NDArray[np.int32] | None) -> NDArray[np.float64]:
+            nonlocal latest
+            latest = path
+            said, weighed = prepared.encoded, encoded
+            if path is not None:
+                said = weighed = joined(said, TAGGER, path)
+                if encoded is not prepared.encoded:
+                    weighed = joined(encoded, TAGGER, path)
+            after_pass = shown.fit if shown else None
+            fitted = self._fit_once(prepared._replace(encoded=said), weighed, settings, after_pass, past)
+            return fitted.result_.posterior
+
+        report = shown.teach if shown else None
+        self.lessons_ = teach(prepared.corpus, encoded, tagger, consensus, seed=self.seed or 0, progress=report)
+        if self.choice_ is not None and latest is not None:
+            threads = checked_threads(self.threads)
+            self.calibration_ = calibrated_with(prepared, self.choice_, TAGGER, latest, threads=threads)
+            consensus(latest)
+        self.meta_ |= {"tagger": tagger_name(self.tagger), "rounds": len(self.lessons_)}
+        return self
+
+    def _fit_once(
+        self,
+        prepared: Prepared,
+        encoded: Encoded,
+        settings: Settings,
+        progress: ProgressCallback | None,
+        past: Past | None,
+    ) -> Self:
+        """One fit to what was said, as weighed in ``encoded``."""
+        corpus, tagset, _, clamped = prepared
+        check_fits(settings, encoded, posteriors=self.probabilities)
+        blank = model_of(settings, tagset, encoded, trust_of(encoded.annotators, corpus.profiles))
+        if past is not None:
+            seen = past_cells(past, settings.annotator, tagset, encoded.annotators, encoded.cells.n_previous)
+            blank = replace(blank, annotators=WithHistory.around(blank.annotators, *seen))
+        with closing(self._engine(corpus, encoded, clamped)) as engine:
+            fit_engine, cells = self._condensed(settings, encoded, clamped) or (engine, encoded.cells)
+            fitted = loop.fit(
+                fit_engine,
+                blank,
+                cells,
+                start=settings.start,
+                max_passes=settings.max_passes,
+                tolerance=settings.tolerance,
+                seed=settings.seed,
+                restarts=settings.restarts,
+                progress=progress,
+            )
+            self.settings_, self.tagset_, self.trace_, self.profiles_ = settings, tagset, fitted.trace, corpus.profiles
+            self._model, self._names, self._words = fitted.model, encoded.annotators, encoded.words
+            self._kept = Kept(fitted_to=(corpus, encoded.doc_start, clamped), group=self._group)
+            self._conclude(corpus, prepared.encoded, encoded, engine)
+        self.meta_ = {"method": self.method or f"bsc-{settings.annotator.value}"} | {
+            **meta_of(corpus, encoded, clamped, settings.plain()),
+            "calibration": self.calibration_._asdict(),
+            "why": [] if self.choice_ is None else self.choice_.reasons,
+            "chosen": self._chosen,
+            "passes": fitted.trace.passes,
+            "bound": fitted.trace.bound,
+            "stopped": fitted.trace.reason.value,
+        }
+        return self
+
+    def combine(self, corpus: Corpus) -> Result:
+        """The consensus on other documents, with the annotators, words and transitions that were learned.
+
+        An annotator who was not there in fitting is taken to behave as the crowd did on average.
+        """
+        encoded = self.encoded(corpus)
+        with closing(self._engine(corpus, encoded, None)) as engine:
+            return self._result(corpus, encoded, self._decoded(engine, encoded), trace=None)
+
+    def encoded(self, corpus: Corpus) -> Encoded:
+        """A corpus as arrays, in which names have the numbers that they had in the fit."""
+        self._check_fitted()
+        encoded = encode(
+            corpus, self.tagset_, invalid=self.settings_.invalid, annotators=self._names, words=self._words
+        )
+        return as_one(encoded, self._group)
+
+    def sharpened(self, encoded: Encoded) -> tuple[Tables, Chain]:
+        """What the output pass reads, for a corpus that ``encoded`` gave."""
+        return loop.sharpened(self._model, encoded.cells, self.calibration_.sharpness)
+
+    def save(self, path: str | Path) -> None:
+        """Write what was learned to a file, for :func:`load`."""
+        self._check_fitted()
+        arrays = self._model.truth.arrays() | self._model.annotators.arrays()
+        if self._model.text is not None:
+            arrays |= self._model.text.arrays()
+        arrays["summary"] = self.annotators_.table
+        meta = {
+            "estimator": "BSC",
+            "fit": self.meta_,
+            "bounds": self.trace_.bounds,
+            "starts": self.trace_.starts,
+            "seconds": self.trace_.seconds,
+            "tags": {"scheme": self.tagset_.scheme.value, "labels": self.tagset_.labels},
+            "annotators": self._names,
+            "profiles": {name: profile.plain() for name, profile in self.profiles_.items()},
+            "words": self._words,
+            "calibration": self.calibration_._asdict(),
+            "group": self._group,
+            "decided": sorted(self._kept.decided_documents()),
+        }
+        model_files.save(model_files.Stored(meta, arrays), path)
+
+    @classmethod
+    def _loaded(cls, stored: model_files.Stored) -> Self:
+        meta, arrays = model_files.combination_head(stored.meta), stored.arrays
+        model = cls(**meta["fit"]["settings"])
+        model.settings_ = settings = model.checked_settings()
+        model.calibration_, model.choice_ = Calibration(**meta["calibration"]), None
+        model._group = meta["group"]
+        model.meta_ = meta["fit"]
+        model.method = meta["fit"].get("method")
+        reason = loop.StopReason(meta["fit"]["stopped"])
+        model.trace_ = loop.Trace(tuple(meta["bounds"]), reason, tuple(meta["starts"]), meta["seconds"])
+        model.tagset_ = TagSet(meta["tags"]["scheme"], tuple(meta["tags"]["labels"]))
+        model._names, model._words = tuple(meta["annotators"]), tuple(meta["words"])
+        model.profiles_ = {name: Profile.of(**fields) for name, fields in meta["profiles"].items()}
+        trust = trust_of(model._names, model.profiles_)
+        model._model = restored(settings, model.tagset_, model._names, len(model._words), trust, arrays)
+        model.annotators_ = AnnotatorSummaries.restored(model._names, arrays, model._model.annotators)
+        decided = frozenset(meta.get("decided", ()))
+        model._kept = Kept(group=model._group, whole=False, earlier=arrays["summary"], decided=decided)
+        return model
+
+    def checked_settings(self) -> Settings:
+        """The parameters as types, with defaults for what is to be chosen; :class:`SettingsError` if one cannot be."""
+        params = self.get_params()
+        left_open = {*_NOT_THE_MODELS, *settings_left_open(params)}
+        return Settings.of(**{name: value for name, value in params.items() if name not in left_open})
+
+    def _decoded(self, engine: Engine, encoded: Encoded, *, as_one: bool = False) -> Decoded:
+        return loop.decode(
+            engine,
+            self._model,
+            encoded.cells,
+            by_token=self.settings_.decode is Decode.TOKEN,
+            sharpness=self.calibration_.sharpness,
+            posteriors=self.probabilities or as_one,
+        )
+
+    def _engine(self, corpus: Corpus, encoded: Encoded, known: NDArray[np.int32] | None) -> Engine:
+        kind = engine_named(choice(EngineName, "engine", self.engine), self.cluster)
+        threads = checked_threads(self.threads)
+        return kind(encoded, known=known, text=self.text, threads=threads, names=lambda d: corpus[d].where())
+
+    def _condensed(
+        self, settings: Settings, encoded: Encoded, known: NDArray[np.int32] | None
+    ) -> tuple[ThreadsEngine, Cells] | None:
+        """An engine over distinct tokens, and its cells, where neither neighbours nor words count."""
+        elsewhere = (self.engine, self.cluster) != (EngineName.THREADS, None)
+        if settings.text or settings.truth is TruthModel.MARKOV or elsewhere:
+            return None
+        condensed = condense(encoded, known, by_previous=settings.annotator is AnnotatorModel.SEQ)
+        if condensed is None:
+            return None
+        engine = ThreadsEngine(
+            condensed.encoded,
+            known=condensed.known,
+            text=False,
+            times=condensed.times,
+            threads=checked_threads(self.threads),
+        )
+        return engine, condensed.encoded.cells
+
+    def _result(self, corpus: Corpus, encoded: Encoded, decoded: Decoded, *, trace: loop.Trace | None) -> Result:
+        settings = {"method": self.method or f"bsc-{self.settings_.annotator.value}", **self.settings_.plain()}
+        annotators = self.annotators_
+        return Result(
+            corpus,
+            self.tagset_,
+            encoded.doc_start,
+            decoded,
+            annotators,
+            trace,
+            settings,
+            encoded.repaired,
+            self.calibration_,
+            self.choice_,
+        )

@@ -1,0 +1,400 @@
+"""CRF-MA (Rodrigues, Pereira and Ribeiro, 2014): a CRF over the text, and annotators who are right or wrong as a whole.
+
+In each document one annotator r, unknown which, has given the sequence that the CRF stands for; the others answer at
+random, every label alike. EM: annotator r of document n is the right one with probability
+
+    γ_nr ∝ π_r · p_CRF(y_nr | x_n) · J^(tokens that r labelled)
+
+(the last factor, the others' randomness, is the same for all and cancels where everybody labelled every token); π_r is
+the mean of γ over r's documents, drawn a little towards the crowd's; and the CRF is trained on the annotators'
+sequences, each weighted by its γ. What is given out is what the CRF makes of the text.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quorate.corpus.records import Corpus
+from quorate.corpus.tags import MISSING, Invalid, TagSet
+from quorate.encode.encoded import Encoded
+from quorate.encode.from_corpus import encode
+from quorate.errors import SettingsError
+from quorate.estimators.base import Estimator, ProgressCallback, checked_threads, meta_of
+from quorate.infer import loop
+from quorate.infer.engines.protocol import Decoded, Tables
+from quorate.infer.engines.threads import ThreadsEngine
+from quorate.infer.parts.annotators import AnnotatorPrior
+from quorate.infer.parts.confusions import ConfusionMatrix
+from quorate.infer.parts.truth import Chain, log_mask
+from quorate.models.prepared import Known, Prepared, prepare
+from quorate.models.settings import Decode, check_number, choice, scheme_named
+from quorate.result.annotators import AnnotatorSummaries, summarise
+from quorate.result.result import Result
+from quorate.storage import model_files
+from quorate.taggers.crfsuite import Crf, CrfTrainer, apportioned, library
+from quorate.taggers.crfsuite_features import FeatureTable
+
+__all__ = ["CRFMA"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+_RARE = 2  # features that fewer tokens have are left out
+_VOTE_SMOOTHING = 0.1
+_MOST_COPIES = 4
+_TRAINING_TOKENS = 400_000  # beyond this fewer copies are made
+
+
+@dataclass(frozen=True)
+class _Answers:
+    """What was said of each document, each different sequence once: an *answer*. A of them, S by annotators.
+
+    Answer a is about document ``doc[a]`` and gives its tokens the labels ``code[start[a]:start[a + 1]]``, ``MISSING``
+    where not seen; ``token`` is the token that each is about. Annotator ``who[s]`` gave answer ``given[s]``.
+    """
+
+    doc: Ints
+    start: Ints
+    code: NDArray[np.int32]
+    token: NDArray[np.int32]
+    who: Ints
+    given: Ints
+
+    @classmethod
+    def of(cls, encoded: Encoded, known: NDArray[np.int32] | None) -> _Answers:
+        """Those of the annotators; where labels are known, they too are an answer, which nobody gave."""
+        doc, who, start, code = _sequences(encoded)
+        numbers: dict[tuple[int, bytes], int] = {}
+        given = [
+            numbers.setdefault((d, code[start[s] : start[s + 1]].tobytes()), len(numbers))
+            for s, d in enumerate(doc.tolist())
+        ]
+        if known is not None:
+            for d in range(encoded.n_docs):
+                here = known[encoded.doc_start[d] : encoded.doc_start[d + 1]]
+                if (here >= 0).any():
+                    numbers.setdefault((d, here.astype(np.int32).tobytes()), len(numbers))
+        of_doc = np.array([d for d, _ in numbers], np.int64)
+        codes = np.frombuffer(b"".join(labels for _, labels in numbers), np.int32)
+        lengths = np.diff(encoded.doc_start)[of_doc]
+        starts = np.concatenate([[0], np.cumsum(lengths)])
+        token = np.arange(starts[-1]) + np.repeat(encoded.doc_start[:-1][of_doc] - starts[:-1], lengths)
+        return cls(of_doc, starts, codes, token.astype(np.int32), who, np.array(given, np.int64))
+
+
+def _sequences(encoded: Encoded) -> tuple[Ints, Ints, Ints, NDArray[np.int32]]:
+    """Document, annotator, start and labels of every sequence; of a label with probabilities, the most probable."""
+    event_token = np.repeat(np.arange(encoded.n_tokens), np.diff(encoded.event_start))
+    event_doc = np.searchsorted(encoded.doc_start, event_token, side="right") - 1
+    who, label = encoded.cells.annotator[encoded.event_cell], encoded.cells.label[encoded.event_cell]
+    K, J = len(encoded.annotators), len(encoded.tagset.labels)
+    pairs, sequence = np.unique(event_doc * K + who, return_inverse=True)
+    doc, annotator = np.divmod(pairs, K)
+    start = np.concatenate([[0], np.cumsum(np.diff(encoded.doc_start)[doc])])
+    place = start[sequence] + event_token - encoded.doc_start[event_doc]
+    code = np.full(start[-1], MISSING, np.int32)
+    if encoded.event_weight is None:
+        code[place] = label
+    else:
+        said, which = np.unique(place * J + label, return_inverse=True)
+        weight = np.bincount(which, encoded.event_weight)
+        order = np.lexsort((-weight, said // J))
+        first = order[np.unique(said[order] // J, return_index=True)[1]]
+        code[said[first] // J] = said[first] % J
+        code = encoded.tagset.repaired(code.astype(np.int16), start).codes.astype(np.int32)
+    return doc, annotator, start, code
+
+
+class _Weights(NamedTuple):
+    """The E step: γ of every sequence ``[S]``, the weight of every answer ``[A]``, and the log-likelihood."""
+
+    gamma: Floats
+    answers: Floats
+    log_likelihood: float
+
+
+class _Crowd:
+    """One corpus ready for EM: its answers, and engines over the documents and over the answers."""
+
+    def __init__(self, prepared: Prepared, threads: int | None) -> None:
+        self.corpus, self.tagset, self.encoded, self.known = prepared
+        self.answers = _Answers.of(self.encoded, self.known)
+        every = np.arange(self.encoded.n_tokens, dtype=np.int32)
+        self.documents = _text_engine(self.encoded, self.encoded.doc_start, every, self.known, threads)
+        clamps = self.answers.code
+        if self.known is not None:
+            clamps = np.where(clamps == MISSING, self.known[self.answers.token], clamps)
+        self._engine = _text_engine(self.encoded, self.answers.start, self.answers.token, clamps, threads)
+        seen = np.concatenate([[0], np.cumsum(self.answers.code != MISSING)])
+        self._seen = np.diff(seen[self.answers.start])
+        self._possible = self._agree_with_known()
+
+    def vote_scores(self, threads: int | None) -> Floats:
+        """``[N, J]`` Logarithms of shares of votes, to start from."""
+        engine = ThreadsEngine(self.encoded, known=self.known, text=False, threads=threads)
+        engine.vote(np.eye(len(self.tagset.labels))[self.encoded.cells.label], _VOTE_SMOOTHING)
+        return np.log(np.maximum(engine.posterior, 1e-9))
+
+    def expect(self, scores: Floats, chain: Chain, reliability: Floats) -> tuple[_Weights, NDArray[np.int32]]:
+        """γ under the CRF and the annotators' reliability; and the answers, what was not seen filled in."""
+        J = len(self.tagset.labels)
+        tables = Tables(np.zeros((0, J)), scores)
+        clamped = self._engine.decode(tables, chain, by_token=False)
+        free = self.documents.decode(tables, chain, by_token=False)
+        who, given, doc = self.answers.who, self.answers.given, self.answers.doc
+        at_random = -np.log(J) * self._seen
+        log_p = np.where(self._possible, clamped.log_z - free.log_z[doc], -np.inf)
+        log_weight = np.log(reliability[who]) + (log_p - at_random)[given]
+        n_docs = self.encoded.n_docs
+        top = np.full(n_docs, -np.inf)
+        np.maximum.at(top, doc[given], log_weight)
+        answered = np.isfinite(top)
+        weight = np.exp(log_weight - np.where(answered, top, 0.0)[doc[given]])
+        total = np.bincount(doc[given], weight, n_docs)
+        gamma = np.divide(weight, total[doc[given]], out=np.zeros_like(weight), where=answered[doc[given]])
+        share = np.bincount(doc[given], reliability[who], n_docs)
+        log_likelihood = np.sum(np.log(total[answered]) + top[answered] - np.log(share[answered]))
+        log_likelihood += at_random[given][answered[doc[given]]].sum()
+        by_answer = np.bincount(given, gamma, len(doc)).astype(np.float64)
+        # Where nobody agrees with what is known, what is known is learned from.
+        nobody = ~np.isin(np.arange(len(doc)), given)
+        by_answer[nobody & ~answered[doc]] = 1.0
+        filled = np.where(self.answers.code == MISSING, clamped.path, self.answers.code)
+        return _Weights(gamma, by_answer, float(log_likelihood)), filled
+
+    def reliability(self, gamma: Floats) -> Floats:
+        """``[K]`` π: the mean γ of each annotator's documents, and one more document of the crowd's mean."""
+        K, who = len(self.encoded.annotators), self.answers.who
+        mean = gamma.mean() if len(gamma) else 1.0
+        return np.asarray((np.bincount(who, gamma, K) + mean) / (np.bincount(who, minlength=K) + 1.0))
+
+    def training_sequences(
+        self, weights: Floats, filled: NDArray[np.int32], copies: int
+    ) -> Iterator[tuple[int, list[int], int]]:
+        """Document, labels and number of copies of every answer that has any."""
+        start = self.answers.start
+        times = apportioned(weights, self.answers.doc, copies)
+        for a in np.flatnonzero((times > 0) & (np.diff(start) > 0)).tolist():
+            yield int(self.answers.doc[a]), filled[start[a] : start[a + 1]].tolist(), int(times[a])
+
+    def _agree_with_known(self) -> NDArray[np.bool_]:
+        """``[A]`` Which answers contradict no known label."""
+        if self.known is None:
+            return np.ones(len(self.answers.doc), np.bool_)
+        truth, code = self.known[self.answers.token], self.answers.code
+        wrong = np.concatenate([[0], np.cumsum((truth >= 0) & (code != MISSING) & (truth != code))])
+        return np.asarray(np.diff(wrong[self.answers.start]) == 0)
+
+
+def _text_engine(
+    encoded: Encoded,
+    doc_start: Ints,
+    word: NDArray[np.int32],
+    known: NDArray[np.int32] | None,
+    threads: int | None,
+) -> ThreadsEngine:
+    """An engine in which nobody says anything, and a token's row, its ``word``, is what the CRF makes of it."""
+    bare = replace(
+        encoded,
+        doc_start=doc_start,
+        word=word,
+        event_start=np.zeros(len(word) + 1, np.int64),
+        event_cell=np.zeros(0, np.int32),
+        event_weight=None,
+    )
+    return ThreadsEngine(bare, known=known, text=False, threads=threads)
+
+
+def _valid(chain: Chain, tagset: TagSet) -> Chain:
+    """The chain without what the scheme forbids."""
+    return chain._replace(
+        start=chain.start + log_mask(tagset.allowed_first),
+        trans=chain.trans + log_mask(tagset.allowed),
+        end=log_mask(tagset.allowed_last),
+    )
+
+
+class _Fitted(NamedTuple):
+    crf: Crf
+    names: tuple[str, ...]
+    reliability: Floats
+    trace: loop.Trace
+
+
+class CRFMA(Estimator):
+    """CRF-MA: a conditional random field over the text, whose annotators are each right or wrong in a whole document.
+
+    Needs the extra ``crf``. ``max_passes`` rounds of EM, each with at most ``iterations`` steps of L-BFGS; ``l2`` is
+    the weight of the squared norm. A weight of 1 is ``copies`` copies of a sequence (``None``: 4, or fewer where the
+    text is long). ``tolerance`` is the share of a document's weight that still moves between annotators at which to
+    stop.
+
+    After ``fit``: ``result_``, ``trace_`` (the log-likelihood of every round), ``annotators_``, ``reliability_`` (π by
+    name), ``tagset_`` and ``meta_``. The tags are what the CRF makes of the text, for new documents too.
+
+    >>> import quorate
+    >>> model = CRFMA(max_passes=2, iterations=10).fit(quorate.sample())
+    >>> model.reliability_["ana"] > model.reliability_["fay"]
+    True
+    """
+
+    method = "crf-ma"
+
+    def __init__(
+        self,
+        *,
+        max_passes: int = 5,
+        tolerance: float = 0.01,
+        iterations: int = 30,
+        l2: float = 1.0,
+        copies: int | None = None,
+        decode: str = Decode.SEQUENCE.value,
+        invalid: str = Invalid.REPAIR.value,
+        scheme: str | None = None,
+        threads: int | None = None,
+    ) -> None:
+        self.max_passes, self.tolerance, self.iterations, self.l2, self.copies = (
+            max_passes,
+            tolerance,
+            iterations,
+            l2,
+            copies,
+        )
+        self.decode, self.invalid, self.scheme, self.threads = decode, invalid, scheme, threads
+
+    def fit(self, corpus: Corpus, *, known: Known = None, progress: ProgressCallback | None = None) -> Self:
+        """Learn the CRF and the annotators' reliability; returns self. ``progress`` is called after every round."""
+        self._check_settings()
+        library()  # said before any work where it is missing
+        prepared = prepare(corpus, scheme_named(self.scheme), choice(Invalid, "invalid", self.invalid), known)
+        _, self.tagset_, encoded, clamped = prepared
+        crowd = _Crowd(prepared, checked_threads(self.threads))
+        features = FeatureTable.of(document.tokens for document in corpus).without_rare(_RARE)
+        self._fitted = self._em(crowd, features, progress)
+        self._names, self.trace_ = encoded.annotators, self._fitted.trace
+        self.reliability_ = dict(zip(self._names, self._fitted.reliability.tolist(), strict=True))
+        decoded = self._decoded(crowd.documents, features)
+        counts = ThreadsEngine(encoded, text=False, threads=checked_threads(self.threads)).cell_counts(
+            decoded.posterior
+        )
+        prior = AnnotatorPrior(self.tagset_, 1.0, 1.0)
+        self._annotators = ConfusionMatrix.of(prior, len(self._names)).updated(encoded.cells, counts)
+        self.annotators_ = summarise(encoded, counts, self._annotators)
+        self.result_ = self._result(corpus, encoded, decoded, trace=self.trace_)
+        self.meta_ = {"method": self.method, **meta_of(corpus, encoded, clamped, self._plain_settings())} | {
+            "passes": self.trace_.passes,
+            "bound": self.trace_.bound,
+            "stopped": self.trace_.reason.value,
+            "reliability": self.reliability_,
+        }
+        return self
+
+    def combine(self, corpus: Corpus) -> Result:
+        """What the CRF makes of other documents; what annotators say of them does not count."""
+        self._check_fitted()
+        invalid = choice(Invalid, "invalid", self.invalid)
+        encoded = encode(corpus, self.tagset_, invalid=invalid, annotators=self._names, words=())
+        features = FeatureTable.of((document.tokens for document in corpus), self._fitted.names)
+        every = np.arange(encoded.n_tokens, dtype=np.int32)
+        engine = _text_engine(encoded, encoded.doc_start, every, None, checked_threads(self.threads))
+        return self._result(corpus, encoded, self._decoded(engine, features), trace=None)
+
+    def save(self, path: str | Path) -> None:
+        """Write what was learned to a file, for :func:`quorate.load`."""
+        self._check_fitted()
+        crf, names, reliability, trace = self._fitted
+        arrays = self._annotators.arrays() | crf._asdict()
+        arrays |= {"reliability": reliability, "summary": self.annotators_.table}
+        meta = {
+            "estimator": "CRFMA",
+            "fit": self.meta_,
+            "bounds": trace.bounds,
+            "seconds": trace.seconds,
+            "tags": {"scheme": self.tagset_.scheme.value, "labels": self.tagset_.labels},
+            "annotators": self._names,
+            "features": names,
+        }
+        model_files.save(model_files.Stored(meta, arrays), path)
+
+    @classmethod
+    def loaded(cls, stored: model_files.Stored) -> Self:
+        """From what :meth:`save` wrote."""
+        meta, arrays = model_files.tagger_head(stored.meta), stored.arrays
+        model = cls(**meta["fit"]["settings"])
+        model.meta_ = meta["fit"]
+        model.tagset_ = TagSet(meta["tags"]["scheme"], tuple(meta["tags"]["labels"]))
+        model._names = tuple(meta["annotators"])
+        bounds = tuple(meta["bounds"])
+        model.trace_ = loop.Trace(bounds, loop.StopReason(meta["fit"]["stopped"]), bounds[-1:], meta["seconds"])
+        J, K = len(model.tagset_.labels), len(model._names)
+        model_files.check_arrays(arrays, {"reliability": (K,)}, counts=True)
+        scores = {"weights": (len(meta["features"]), J), "start": (J,), "transitions": (J, J)}
+        model_files.check_arrays(arrays, scores)
+        crf = Crf(*(arrays[name] for name in Crf._fields))
+        model._fitted = _Fitted(crf, tuple(meta["features"]), arrays["reliability"], model.trace_)
+        model.reliability_ = dict(zip(model._names, arrays["reliability"].tolist(), strict=True))
+        model._annotators = ConfusionMatrix.of(AnnotatorPrior(model.tagset_, 1.0, 1.0), K).restored(arrays)
+        model.annotators_ = AnnotatorSummaries.restored(model._names, arrays, model._annotators)
+        return model
+
+    def _em(self, crowd: _Crowd, features: FeatureTable, progress: ProgressCallback | None) -> _Fitted:
+        began = time.perf_counter()
+        J, encoded = len(crowd.tagset.labels), crowd.encoded
+        trainer = CrfTrainer(features, encoded.doc_start, J, l2=self.l2, iterations=self.iterations)
+        copies = self.copies or int(np.clip(_TRAINING_TOKENS // max(encoded.n_tokens, 1), 1, _MOST_COPIES))
+        votes = Chain(np.zeros(J), np.zeros((J, J)), np.zeros(J), True)
+        everyone_alike = np.ones(len(encoded.annotators))
+        weights, filled = crowd.expect(crowd.vote_scores(checked_threads(self.threads)), votes, everyone_alike)
+        reliability = crowd.reliability(weights.gamma)
+        likelihoods: list[float] = []
+        reason = loop.StopReason.MAX_PASSES
+        while len(likelihoods) < self.max_passes and reason is not loop.StopReason.CONVERGED:
+            crf = trainer.train(crowd.training_sequences(weights.answers, filled, copies), copies)
+            before = weights.gamma
+            weights, filled = crowd.expect(features.scores(crf.weights), crf.chain(), reliability)
+            reliability = crowd.reliability(weights.gamma)
+            likelihoods.append(weights.log_likelihood)
+            if progress is not None:
+                progress(loop.Progress(0, 1, len(likelihoods), self.max_passes, likelihoods[-1]))
+            if np.abs(weights.gamma - before).sum() / 2 <= self.tolerance * encoded.n_docs:
+                reason = loop.StopReason.CONVERGED
+        trace = loop.Trace(tuple(likelihoods), reason, (likelihoods[-1],), time.perf_counter() - began)
+        return _Fitted(crf, features.names, reliability, trace)
+
+    def _decoded(self, engine: ThreadsEngine, features: FeatureTable) -> Decoded:
+        crf = self._fitted.crf
+        tables = Tables(np.zeros((0, len(self.tagset_.labels))), features.scores(crf.weights))
+        by_token = choice(Decode, "decode", self.decode) is Decode.TOKEN
+        return engine.decode(tables, _valid(crf.chain(), self.tagset_), by_token=by_token)
+
+    def _result(self, corpus: Corpus, encoded: Encoded, decoded: Decoded, *, trace: loop.Trace | None) -> Result:
+        settings = {"method": self.method, **self._plain_settings()}
+        annotators, repaired = self.annotators_, encoded.repaired
+        return Result(corpus, self.tagset_, encoded.doc_start, decoded, annotators, trace, settings, repaired)
+
+    def _plain_settings(self) -> dict[str, Any]:
+        return {name: value for name, value in self.get_params().items() if name != "threads"}
+
+    def _check_settings(self) -> None:
+        for name in ("max_passes", "iterations", "copies"):
+            value = getattr(self, name)
+            if value is not None:
+                check_number(name, value, whole=True)
+            if value is not None and value < 1:
+                raise SettingsError(f"{name} must be 1 or more, not {value}")
+        for name in ("tolerance", "l2"):
+            check_number(name, getattr(self, name))
+            if not 0 <= getattr(self, name) < np.inf:
+                raise SettingsError(f"{name} must be a number, 0 or more, not {getattr(self, name)}")
+        choice(Decode, "decode", self.decode)
+
+    def _check_fitted(self) -> None:
+        if not hasattr(self, "_fitted"):
+            raise SettingsError("this model has not been fitted yet (call fit first)")

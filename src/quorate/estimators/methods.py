@@ -1,0 +1,109 @@
+"""The methods by name: an estimator with some of its parameters set."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from quorate.choose.choice import AUTO, CHOSEN
+from quorate.errors import SettingsError
+from quorate.estimators.bsc import BSC
+from quorate.estimators.crf_ma import CRFMA
+from quorate.estimators.voting import BestWorker, MajorityVote, WorstWorker
+
+__all__ = ["DEFAULT_METHOD", "METHODS", "Method", "estimator"]
+
+
+class Method(NamedTuple):
+    """A name for an estimator with some of its parameters set."""
+
+    description: str
+    kind: type[BSC] | type[CRFMA] | type[MajorityVote]
+    settings: Mapping[str, Any]
+
+
+# These look at no neighbour, so that a tag that cannot follow the one before is as good as any other.
+_ALONE = {"truth": "independent", "text": False, "temper": 1.0, "invalid": "keep"}
+
+
+METHODS: dict[str, Method] = {
+    "auto": Method(
+        "annotator model, priors, trust and passes chosen by predicting hidden annotators (default)",
+        BSC,
+        dict.fromkeys(CHOSEN, AUTO),
+    ),
+    "mv": Method("majority vote on every token", MajorityVote, {}),
+    "best-worker": Method("in each document its best annotator (an oracle: needs gold)", BestWorker, {}),
+    "worst-worker": Method("in each document its worst annotator (an oracle: needs gold)", WorstWorker, {}),
+    "ds": Method(
+        "Dawid and Skene: confusion matrices by EM, every token alone",
+        BSC,
+        {"annotator": "cm", "inference": "em", "alpha0": 0.01, "epsilon0": 0.0, "gamma0": 0.01, **_ALONE},
+    ),
+    "ibcc": Method(
+        "independent Bayesian classifier combination: the same by VB",
+        BSC,
+        {"annotator": "cm", "alpha0": 1.0, "epsilon0": 1.0, **_ALONE},
+    ),
+    "mace": Method(
+        "MACE: annotators know or guess, all labels alike, best of ten starts",
+        BSC,
+        {
+            "annotator": "spam",
+            "alpha0": 0.5,
+            "epsilon0": 0.0,
+            "habit0": 0.1,
+            "restarts": 10,
+            "seed": 0,
+            **_ALONE,
+            "truth": "uniform",
+        },
+    ),
+    "hmm-crowd": Method(
+        "a hidden Markov model with an accuracy for each label",
+        BSC,
+        {
+            "annotator": "cv",
+            "inference": "em-annotators",
+            "alpha0": 0.1,
+            "epsilon0": 0.0,
+            "gamma0": 0.1,
+            "kappa0": 0.01,
+            "temper": 1.0,
+        },
+    ),
+    "crf-ma": Method("a CRF over the text, annotators right or wrong by document (needs the extra crf)", CRFMA, {}),
+    "bsc-acc": Method("one accuracy for each annotator", BSC, {"annotator": "acc"}),
+    "bsc-spam": Method("knows, or guesses from a habit (as in MACE)", BSC, {"annotator": "spam"}),
+    "bsc-cv": Method("an accuracy for each true label", BSC, {"annotator": "cv"}),
+    "bsc-cm": Method("a confusion matrix", BSC, {"annotator": "cm"}),
+    "bsc-seq": Method("a confusion matrix for each previous label", BSC, {"annotator": "seq"}),
+    "bsc-cm-notext": Method("bsc-cm without words", BSC, {"annotator": "cm", "text": False}),
+    "bsc-seq-notext": Method("bsc-seq without words", BSC, {"annotator": "seq", "text": False}),
+    "bsc-cm-notrans": Method("bsc-cm without transitions", BSC, {"annotator": "cm", "truth": "independent"}),
+    "bsc-seq-notrans": Method("bsc-seq without transitions", BSC, {"annotator": "seq", "truth": "independent"}),
+}
+"""The methods by name, as the command line has them."""
+
+
+DEFAULT_METHOD = "auto"
+"""The method that is used unless another is named."""
+
+
+def estimator(method: str = DEFAULT_METHOD, **settings: Any) -> BSC | CRFMA | MajorityVote:
+    """The estimator that a method's name stands for, with some settings changed.
+
+    >>> estimator("bsc-cm", max_passes=5)
+    BSC(annotator='cm', max_passes=5)
+    """
+    if method not in METHODS:
+        raise SettingsError(f"unknown method {method!r} (one of: {', '.join(METHODS)})")
+    _, kind, fixed = METHODS[method]
+    known = inspect.signature(kind).parameters
+    for name in settings:
+        if name not in known:
+            raise SettingsError(f"method {method!r} has no setting {name!r} (it has: {', '.join(known)})")
+    model = kind(**{**fixed, **settings})
+    model.method = method
+    return model

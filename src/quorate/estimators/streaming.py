@@ -1,0 +1,128 @@
+"""A fit to a stream of documents that is larger than memory: stochastic variational Bayes.
+
+Documents come in batches, and each is gone through, counted and forgotten. After t batches the model's counts are those
+of all documents seen, of which the mean per document is estimated: mean ← (1 − ρ)·mean + ρ·(this batch's), with the
+step ρ = (t + delay)^−forgetting. A forgetting of 1 (and a delay of 0) weighs all batches alike; below 1, what the first
+batches said, when little was known, fades. The bound is not followed: with other data each time it may fall.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from itertools import islice
+from typing import Any
+
+import numpy as np
+
+from quorate.corpus.records import Corpus, Document
+from quorate.errors import InputError, SettingsError
+from quorate.estimators.bsc import BSC
+from quorate.estimators.methods import estimator
+from quorate.estimators.updating import Going, Kept
+from quorate.infer.parts.truth import LabelCounts, Truth
+from quorate.models.settings import check_number
+from quorate.result.annotators import AnnotatorSummaries, summarise
+
+__all__ = ["batches", "fit_stream"]
+
+_LOCAL_PASSES = 2
+
+
+def batches(documents: Iterable[Document], size: int) -> Iterator[Corpus]:
+    """Documents in corpora of ``size``, as they come.
+
+    >>> [len(corpus) for corpus in batches([Document(str(n), ("a",)) for n in range(5)], 2)]
+    [2, 2, 1]
+    """
+    check_number("the size of a batch", size, whole=True)
+    if size < 1:
+        raise SettingsError(f"the size of a batch must be 1 or more, not {size}")
+    stream = iter(documents)
+    while part := list(islice(stream, size)):
+        yield Corpus(part)
+
+
+def fit_stream(
+    stream: Iterable[Corpus],
+    method: str = "bsc-seq",
+    *,
+    forgetting: float = 0.8,
+    delay: float = 0.0,
+    progress: Callable[[int, int], None] | None = None,
+    **settings: Any,
+) -> BSC:
+    """A model fitted to a stream of corpora, of which none is kept: use ``combine`` or ``predict`` for a consensus.
+
+    The first batch is fitted as usual, settings that are left open are chosen by it, and it must have every label. New
+    annotators and words may come at any time. ``progress`` is told the batches and the documents so far.
+
+    >>> import quorate
+    >>> model = fit_stream(batches(quorate.sample(), 80), "bsc-cm")
+    >>> len(model.predict(quorate.sample()))
+    320
+    """
+    check_number("forgetting", forgetting)
+    check_number("delay", delay)
+    if not 0.5 < forgetting <= 1:
+        raise SettingsError(f"forgetting must be above 0.5 and at most 1, not {forgetting}")
+    if delay < 0:
+        raise SettingsError(f"delay must be 0 or more, not {delay}")
+    model = estimator(method, **settings)
+    if not isinstance(model, BSC):
+        raise SettingsError(f"method {method!r} cannot be fitted to a stream (use one of those called bsc)")
+    going: Going | None = None
+    seen = tokens = 0
+    weights = Kept(whole=False)
+    for number, corpus in enumerate(stream, 1):
+        if going is None:
+            model.fit(corpus)
+            going = _going(model)
+            weights.group, weights.earlier = model._kept.group, model.annotators_.table
+        elif len(corpus):
+            going = _stepped(going, corpus, (number + delay) ** -forgetting, seen, weights)
+        seen += len(corpus)
+        tokens += corpus.tokens
+        if progress is not None:
+            progress(number, seen)
+    if going is None or weights.earlier is None:
+        raise InputError("the stream has no document")
+    model._model, model._names, model._words, model._kept = going.model, going.names, going.words, weights
+    model.annotators_ = AnnotatorSummaries(going.names, weights.earlier, going.model.annotators)
+    del model.result_
+    model.meta_ |= {"documents": seen, "tokens": tokens, "annotators": len(going.names), "batches": number}
+    return model
+
+
+def _going(model: BSC) -> Going:
+    settings, profiles = model.settings_, model.profiles_
+    return Going(model._model, model._names, model._words, settings, model.tagset_, profiles, model.threads)
+
+
+def _stepped(going: Going, corpus: Corpus, step: float, seen: int, weights: Kept) -> Going:
+    """One batch further: its counts, as if every document seen so far were like it, take their share of the model's."""
+    going = going.with_names_of(corpus)
+    passes = going.passes_over(weights, corpus)
+    now = seen + len(corpus)
+    old, new = (1 - step) * now / seen, step * now / len(corpus)
+    model, text = going.model, going.model.text
+    for _ in range(_LOCAL_PASSES):
+        counts = passes.counts(model)
+        batch = model.annotators.updated(passes.encoded.cells, counts.cells)  # of the batch alone
+        model = replace(
+            model,
+            truth=_mixed_truth(going.model.truth, counts.labels, old, new),
+            annotators=going.model.annotators.mixed(batch, old, new),
+            text=None if text is None else text.mixed(passes.words, counts.words, old, new),
+        )
+    said = passes.engine.cell_counts(passes.engine.posterior)
+    summaries = summarise(passes.encoded, said, model.annotators)
+    if weights.earlier is not None:
+        weights.earlier = summaries.with_earlier(weights.earlier).table
+    return going._replace(model=model)
+
+
+def _mixed_truth(truth: Truth, labels: LabelCounts, old: float, new: float) -> Truth:
+    prior = truth.updated(LabelCounts(*(np.zeros_like(column) for column in labels))).arrays()
+    batch, now = truth.updated(labels).arrays(), truth.arrays()
+    return truth.restored({name: p + old * (now[name] - p) + new * (batch[name] - p) for name, p in prior.items()})

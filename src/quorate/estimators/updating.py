@@ -1,0 +1,444 @@
+"""Going on from a fitted model: new labels, new documents, new annotators, new words, without a fit from scratch.
+
+A model's posteriors are its priors and expected counts, and those are sums over documents. So a document that changes
+takes its old counts out and puts its new ones in, after a few passes over it alone; the rest is not touched. What a
+document's old counts were is found by repeating, for it alone, the pass from which they came.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quorate.corpus.profiles import Profile, Trust, trust_of
+from quorate.corpus.records import Corpus, Document, Tag
+from quorate.corpus.tags import TagSet
+from quorate.encode.algebra import as_one
+from quorate.encode.encoded import Cells, Encoded
+from quorate.encode.from_corpus import encode, encode_known
+from quorate.errors import InputError, SettingsError
+from quorate.estimators.base import Estimator, checked_threads
+from quorate.infer import loop
+from quorate.infer.engines.protocol import Counts, Decoded, Engine, Tables
+from quorate.infer.engines.threads import ThreadsEngine, cell_counts_of
+from quorate.infer.parts.annotators import Annotators
+from quorate.infer.parts.dirichlet import view_of
+from quorate.infer.parts.truth import LabelCounts
+from quorate.models.build import with_more_words
+from quorate.models.history import Past, WithHistory
+from quorate.models.prepared import Known, known_tags
+from quorate.models.settings import Settings, check_number
+from quorate.result.annotators import AnnotatorSummaries, summarise
+from quorate.result.result import Result
+
+__all__ = ["Going", "Kept", "Passes", "Updatable", "Updated", "changed_by", "grown", "update"]
+
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+_LOCAL_PASSES = 3
+_FEW_TOKENS = 5_000  # that are not worth a second thread
+_MOST_SOURCES = 16  # models that are kept for what they put into documents
+
+
+def grown(model: loop.Model, n_annotators: int, n_words: int, trust: Trust) -> loop.Model:
+    """The same model with room for annotators and words that come after those it has met."""
+    return replace(with_more_words(model, n_words), annotators=model.annotators.grown(n_annotators, trust))
+
+
+def changed_by(model: loop.Model, cells: Cells, counts: Counts, words: Integers, sign: float) -> loop.Model:
+    """The model with the counts of some documents added, or taken out; ``words`` are the words that they count."""
+    nothing = LabelCounts(*(np.zeros_like(column) for column in counts.labels))
+    zero, one = model.truth.updated(nothing).arrays(), model.truth.updated(counts.labels).arrays()
+    now = model.truth.arrays()
+    return replace(
+        model,
+        truth=model.truth.restored({name: now[name] + sign * (one[name] - zero[name]) for name in now}),
+        annotators=_changed_annotators(model.annotators, cells, counts.cells, sign),
+        text=None if model.text is None else model.text.mixed(words, counts.words, 1.0, sign),
+    )
+
+
+def _changed_annotators(annotators: Annotators, cells: Cells, counts: Floats, sign: float) -> Annotators:
+    if isinstance(annotators, WithHistory):  # the history stays in it, whatever is added or taken out
+        return replace(annotators, inner=_changed_annotators(annotators.inner, cells, counts, sign))
+    return annotators.mixed(annotators.updated(cells, counts), 1.0, sign)
+
+
+@dataclass
+class Kept:
+    """What a fit was made of, so that it can go on.
+
+    ``fitted_to`` is the corpus of the fit, where its documents begin, and its known labels: they are looked at when an
+    update needs them, and not before, as a corpus may lie on disk.
+
+    ``source`` says from which model's pass the counts of a document came that changed since the last pass over
+    everything, and ``before`` that of all others. Where that is ``None``, it is not known: then one more pass over
+    everything is needed before an old document can be taken out. ``whole`` is false if only the model is left of the
+    fit, and not its documents; then ``earlier`` is what was known of each annotator, and ``decided`` are the documents
+    whose every label was.
+    """
+
+    fitted_to: tuple[Corpus, Integers, NDArray[np.int32] | None] | None = None
+    documents: dict[str, Document] = field(default_factory=dict)
+    known: dict[str, NDArray[np.int32]] = field(default_factory=dict)
+    group: list[int] = field(default_factory=list)
+    whole: bool = True
+    earlier: Floats | None = None
+    decided: frozenset[str] = frozenset()
+    before: loop.Model | None = None
+    source: dict[str, loop.Model] = field(default_factory=dict)
+
+    def opened(self) -> Kept:
+        """The same, to be changed; what was only referred to until now is looked up."""
+        kept = replace(
+            self, documents=dict(self.documents), known=dict(self.known), source=dict(self.source), fitted_to=None
+        )
+        if self.fitted_to is not None:
+            corpus, starts, codes = self.fitted_to
+            kept.documents = {document.id: document for document in corpus}
+            if codes is not None:
+                kept.known = {one.id: codes[starts[d] : starts[d + 1]] for d, one in enumerate(corpus)}
+        return kept
+
+    def decided_documents(self) -> set[str]:
+        """The ids of documents whose every label is known."""
+        found = {name for name, codes in self.known.items() if len(codes) and (codes >= 0).all()}
+        corpus, starts, clamped = self.fitted_to or ((), (), None)
+        if clamped is not None:
+            whole = np.diff(np.concatenate([[0], np.cumsum(clamped >= 0)])[starts]) == np.diff(starts)
+            found |= {corpus[int(d)].id for d in np.flatnonzero(whole & (np.diff(starts) > 0))}
+        return found | self.decided
+
+    def forget_sources(self) -> None:
+        """So many models are kept no longer; one more pass will do in their place."""
+        if self.whole and len({id(model) for model in self.source.values()}) > _MOST_SOURCES:
+            self.before, self.source = None, {}
+
+    def merged(self, document: Document) -> Document:
+        """A document of an update, with all that was said of it before."""
+        before = self.documents.get(document.id)
+        if before is None:
+            return document
+        if before.tokens != document.tokens:
+            raise InputError(
+                "other tokens than when this document was fitted (give it another id)", where=document.where()
+            )
+        return replace(
+            document,
+            annotations={**before.annotations, **document.annotations},
+            gold=document.gold if document.gold is not None else before.gold,
+        )
+
+    def changed_by(self, document: Document, known: NDArray[np.int32] | None) -> bool:
+        """Whether anything is new in a document that was merged, or in what is known of it."""
+        before = self.documents.get(document.id)
+        if before is None or before.annotations.keys() != document.annotations.keys():
+            return True
+        if any(tuple(tags) != tuple(before.annotations[name]) for name, tags in document.annotations.items()):
+            return True
+        clamped = self.known.get(document.id)
+        if known is None or (clamped is None and (known < 0).all()):
+            return False
+        return clamped is None or not np.array_equal(known, clamped)
+
+    def known_codes(self, corpus: Corpus) -> NDArray[np.int32] | None:
+        """The known labels of these documents, end to end; ``None``: there are none."""
+        if not any(document.id in self.known for document in corpus):
+            return None
+        return np.concatenate(
+            [self.known.get(one.id, np.full(len(one.tokens), -1, np.int32)) for one in corpus]
+        ).astype(np.int32)
+
+    def weighed(self, encoded: Encoded) -> Encoded:
+        """With those who say the same counting as one, as in the fit."""
+        return as_one(encoded, self.group)
+
+
+class Going(NamedTuple):
+    """A model on its way: with what names and words, under which settings."""
+
+    model: loop.Model
+    names: tuple[str, ...]
+    words: tuple[str, ...]
+    settings: Settings
+    tagset: TagSet
+    profiles: dict[str, Profile]
+    threads: int | None
+
+    def with_names_of(self, documents: Corpus) -> Going:
+        """With room for the annotators and words of these documents too."""
+        new_names = sorted(set(documents.annotators).difference(self.names))
+        new_words = sorted({token for one in documents for token in one.tokens}.difference(self.words))
+        if not new_names and not new_words:
+            return self
+        names, words = (*self.names, *new_names), (*self.words, *new_words)
+        return self._replace(names=names, words=words).of(self.model)
+
+    def of(self, model: loop.Model) -> Going:
+        """With another model, in which there is room for everybody."""
+        trust = trust_of(self.names, self.profiles)
+        return self._replace(model=grown(model, len(self.names), len(self.words), trust))
+
+    def passes_over(self, kept: Kept, documents: Corpus) -> Passes:
+        """For passes over documents, laid out with the numbers that names have here and with their own words."""
+        words = sorted({token for one in documents for token in one.tokens})
+        number = {word: place for place, word in enumerate(self.words)}
+        encoded = kept.weighed(
+            encode(documents, self.tagset, invalid=self.settings.invalid, annotators=self.names, words=words)
+        )
+        engine = ThreadsEngine(
+            encoded,
+            known=kept.known_codes(documents),
+            text=self.settings.text,
+            threads=1 if encoded.n_tokens < _FEW_TOKENS else self.threads,
+            names=lambda d: documents[d].where(),
+        )
+        return Passes(engine, encoded, np.array([number[word] for word in words], np.int64))
+
+    def passes_over_all(self, kept: Kept) -> tuple[ThreadsEngine, Encoded]:
+        """For passes over all documents, with the numbers that names and words have here."""
+        documents = Corpus(kept.documents.values())
+        encoded = kept.weighed(
+            encode(documents, self.tagset, invalid=self.settings.invalid, annotators=self.names, words=self.words)
+        )
+        engine = ThreadsEngine(
+            encoded,
+            known=kept.known_codes(documents),
+            text=self.settings.text,
+            threads=self.threads,
+            names=lambda d: documents[d].where(),
+        )
+        return engine, encoded
+
+
+class Passes(NamedTuple):
+    """Passes over some documents. ``words`` are the model's numbers of the words that occur in them.
+
+    Only those words' rows are looked at: a vocabulary is long, and an update should not take time with it.
+    """
+
+    engine: ThreadsEngine
+    encoded: Encoded
+    words: Integers
+
+    def counts(self, model: loop.Model) -> Counts:
+        """The documents' counts under a model."""
+        text, cells = model.text, self.encoded.cells
+        rows = np.zeros((0, cells.n_labels))
+        if text is not None:
+            total = text.counts.sum(axis=0) + text.kappa0 * len(text.counts)
+            rows = view_of(text.point)(text.kappa0 + text.counts[self.words], total)
+        return self.engine.run(Tables(model.annotators.log_lik(cells), rows, model.temper), model.truth.chain())
+
+    def changed(self, model: loop.Model, counts: Counts, sign: float) -> loop.Model:
+        """The model with these counts of the documents added, or taken out."""
+        return changed_by(model, self.encoded.cells, counts, self.words, sign)
+
+
+class Updated(NamedTuple):
+    """How many of an update's documents the model had not met, had met otherwise, and had met just so.
+
+    >>> Updated(2, 1, 317).sentence()
+    '2 new documents, 1 changed, 317 unchanged'
+    """
+
+    new: int
+    changed: int
+    unchanged: int
+
+    def sentence(self) -> str:
+        """In words."""
+        return f"{self.new:,} new documents, {self.changed:,} changed, {self.unchanged:,} unchanged"
+
+
+def update(
+    going: Going, kept: Kept, corpus: Corpus, known: Mapping[str, Sequence[Tag]], passes: int
+) -> tuple[Going, Kept, Updated]:
+    """Take in new labels: the changed documents alone, then ``passes`` over everything.
+
+    A document of which everything is known already is passed over: to take it out and put it in again would be one
+    more step of the fit for it, with nothing to learn from.
+    """
+    given = Corpus([kept.merged(document) for document in corpus])
+    codes = _known_codes(given, going, known)
+    documents = Corpus([one for one in given if kept.changed_by(one, codes.get(one.id))])
+    fresh = going.with_names_of(documents)
+    old = [kept.documents[one.id] for one in documents if one.id in kept.documents]
+    if old:
+        fresh = _without(fresh, kept, old)
+    kept.known |= codes
+    if len(documents):
+        fresh, source = _with(fresh, kept, documents)
+        kept.source |= dict.fromkeys((one.id for one in documents), source)
+    kept.documents |= {one.id: one for one in given}
+    kept.forget_sources()
+    if passes:
+        engine, encoded = fresh.passes_over_all(kept)
+        fresh = fresh._replace(model=loop.more_passes(engine, fresh.model, encoded.cells, passes).model)
+        kept.before, kept.source = None, {}
+    return fresh, kept, Updated(len(documents) - len(old), len(old), len(given) - len(documents))
+
+
+def _known_codes(documents: Corpus, going: Going, known: Mapping[str, Sequence[Tag]]) -> dict[str, NDArray[np.int32]]:
+    """The known labels of an update's documents, by id."""
+    if not known:
+        return {}
+    codes = encode_known(documents, going.tagset, known, going.settings.invalid)
+    starts = np.cumsum([0, *(len(one.tokens) for one in documents)])
+    return {one.id: codes[starts[d] : starts[d + 1]] for d, one in enumerate(documents) if one.id in known}
+
+
+def _without(going: Going, kept: Kept, old: Sequence[Document]) -> Going:
+    """The model without what some of its documents put into it."""
+    if kept.before is None and any(one.id not in kept.source for one in old):
+        engine, encoded = going.passes_over_all(kept)
+        counts = engine.run(going.model.tables(encoded.cells), going.model.truth.chain())
+        kept.before, kept.source = going.model, {}
+        going = going._replace(model=going.model.updated(encoded.cells, counts))
+    groups: dict[int, list[Document]] = {}
+    models: dict[int, loop.Model] = {}
+    for one in old:
+        source = kept.source.get(one.id, kept.before)
+        if source is not None:
+            groups.setdefault(id(source), []).append(one)
+            models[id(source)] = source
+    model = going.model
+    for number, documents in groups.items():
+        passes = going.passes_over(kept, Corpus(documents))
+        source = going.of(models[number]).model
+        model = passes.changed(model, passes.counts(source), -1.0)
+    return going._replace(model=model)
+
+
+def _with(going: Going, kept: Kept, documents: Corpus) -> tuple[Going, loop.Model]:
+    """The model with documents added, after a few passes over them alone, and that of their last pass."""
+    passes = going.passes_over(kept, documents)
+    model = source = going.model
+    for _ in range(_LOCAL_PASSES):
+        source = model
+        model = passes.changed(going.model, passes.counts(source), 1.0)
+    return going._replace(model=model), source
+
+
+class Updatable(Estimator):
+    """An estimator that goes on from its fit; what it gives out is worked out again when it is asked for."""
+
+    threads: int | None
+    settings_: Settings
+    tagset_: TagSet
+    trace_: loop.Trace
+    profiles_: dict[str, Profile]
+    updated_: Updated
+    _model: loop.Model
+    _names: tuple[str, ...]
+    _words: tuple[str, ...]
+    _kept: Kept
+
+    def _engine(self, corpus: Corpus, encoded: Encoded, known: NDArray[np.int32] | None) -> Engine:
+        raise NotImplementedError
+
+    def _decoded(self, engine: Engine, encoded: Encoded, *, as_one: bool = False) -> Decoded:
+        raise NotImplementedError
+
+    def _result(self, corpus: Corpus, encoded: Encoded, decoded: Decoded, *, trace: loop.Trace | None) -> Result:
+        raise NotImplementedError
+
+    def update(self, corpus: Corpus, *, known: Known = None, passes: int = 0) -> Self:
+        """Go on from the fit with new labels of old documents, new documents, annotators and words; returns self.
+
+        Documents are matched by id, and new labels are added to old ones; an annotator's labels of a document replace
+        their earlier ones. Only documents in which something is new are gone through, so that a whole export can be
+        given again and again; then everything for ``passes`` more passes. ``updated_`` says how many documents were
+        new, changed and unchanged. Settings stay as they are. A model from a file no longer has its documents:
+        everything is new to it, so give it each label once. ``known="inline"`` takes the gold that is there, if any.
+
+        >>> import quorate
+        >>> documents = quorate.sample().documents
+        >>> model = quorate.BSC(max_passes=5).fit(Corpus(documents[:300])).update(Corpus(documents))
+        >>> len(model.result_), model.updated_.sentence()
+        (320, '20 new documents, 0 changed, 300 unchanged')
+        """
+        self._check_fitted()
+        check_number("passes", passes, whole=True)
+        if passes < 0:
+            raise SettingsError(f"passes must be 0 or more, not {passes}")
+        if passes and not self._kept.whole:
+            raise SettingsError("a model from a file does not have its documents to pass over (fit again instead)")
+        if not len(corpus):
+            self.updated_ = Updated(0, 0, 0)
+            return self
+        if self.meta_.get("tagger"):
+            raise SettingsError("a fit with a tagger cannot go on from where it is (fit again instead)")
+        kept = self._kept.opened()  # an error leaves the fit as it was
+        fresh = [document for document in corpus if document.id not in kept.documents]
+        threads = checked_threads(self.threads)
+        profiles = {**self.profiles_, **corpus.profiles}
+        going = Going(self._model, self._names, self._words, self.settings_, self.tagset_, profiles, threads)
+        certain = known_tags(corpus, known, none_yet=True)  # a day's documents may be without gold
+        going, self._kept, self.updated_ = update(going, kept, corpus, certain, passes)
+        self._model, self._names, self._words, self.profiles_ = going.model, going.names, going.words, profiles
+        for name in ("result_", "annotators_"):  # worked out again when they are asked for
+            self.__dict__.pop(name, None)
+        self.meta_ = self.meta_ | {
+            "inputs": {**self.meta_["inputs"], **corpus.digests},
+            "documents": self.meta_["documents"] + len(fresh),
+            "tokens": self.meta_["tokens"] + sum(len(document.tokens) for document in fresh),
+            "annotators": len(self._names),
+            "updates": self.meta_.get("updates", 0) + 1,
+        }
+        return self
+
+    @cached_property
+    def result_(self) -> Result:  # type: ignore[override]
+        """The consensus."""
+        self._conclude_again()
+        return self.result_
+
+    @cached_property
+    def annotators_(self) -> AnnotatorSummaries:
+        """What is known about each annotator."""
+        self._conclude_again()
+        return self.annotators_
+
+    @property
+    def past(self) -> Past:
+        """What was learned of the annotators, as prior for another fit."""
+        self._check_fitted()
+        return Past(self.settings_.annotator, self.tagset_, self._names, self._model.annotators)
+
+    def _conclude_again(self) -> None:
+        """The consensus and the annotators after an update."""
+        if "_kept" not in self.__dict__:
+            raise AttributeError("this model has not been fitted yet (call fit first)")
+        self._kept = self._kept.opened()
+        if not self._kept.documents:
+            raise AttributeError("this model has kept no documents, and so no consensus (use combine)")
+        corpus = Corpus(self._kept.documents.values(), profiles=self.profiles_)
+        encoded = encode(
+            corpus, self.tagset_, invalid=self.settings_.invalid, annotators=self._names, words=self._words
+        )
+        weighed, known = self._kept.weighed(encoded), self._kept.known_codes(corpus)
+        with closing(self._engine(corpus, weighed, known)) as engine:
+            self._conclude(corpus, encoded, weighed, engine)
+
+    def _conclude(self, corpus: Corpus, encoded: Encoded, weighed: Encoded, engine: Engine) -> None:
+        """The consensus and the annotators; ``weighed`` is the corpus with those who say the same counting as one."""
+        decoded = self._decoded(engine, weighed, as_one=weighed is not encoded)
+        said = decoded.cells
+        if weighed is not encoded:  # whoever counts as one with others is still judged by all they said
+            said = cell_counts_of(encoded, decoded.posterior)
+        self.annotators_ = summarise(encoded, said, self._model.annotators)
+        if self._kept.earlier is not None:
+            self.annotators_ = self.annotators_.with_earlier(self._kept.earlier)
+        self.result_ = self._result(corpus, weighed, decoded, trace=self.trace_)
+
+    def _check_fitted(self) -> None:
+        if not hasattr(self, "_model"):
+            raise SettingsError("this model has not been fitted yet (call fit first)")

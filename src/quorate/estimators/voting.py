@@ -1,0 +1,119 @@
+"""Votes as estimators: the majority, and the oracles that follow one annotator a document."""
+
+from __future__ import annotations
+
+from typing import Self
+
+from quorate.corpus.records import Corpus
+from quorate.corpus.tags import Invalid
+from quorate.encode.encoded import Encoded
+from quorate.encode.from_corpus import encode_known
+from quorate.errors import InputError
+from quorate.estimators.base import Estimator, ProgressCallback, checked_threads, meta_of
+from quorate.models.prepared import Known, Prepared, prepare
+from quorate.models.settings import Decode, Ties, check_number, choice, scheme_named
+from quorate.models.votes import majority, one_worker_a_document
+from quorate.result.annotators import summarise
+from quorate.result.result import Result
+
+__all__ = ["BestWorker", "MajorityVote", "WorstWorker"]
+
+
+class MajorityVote(Estimator):
+    """A vote on every token. ``ties`` is ``entity-first``, ``outside-first``, or ``random`` by ``seed``.
+
+    >>> import quorate
+    >>> MajorityVote().fit(quorate.sample()).result_[0].tags[:4]
+    ['O', 'O', 'O', 'O']
+    """
+
+    method = "mv"
+
+    def __init__(
+        self,
+        ties: str = Ties.ENTITY_FIRST.value,
+        *,
+        seed: int = 0,
+        decode: str = Decode.SEQUENCE.value,
+        invalid: str = Invalid.REPAIR.value,
+        scheme: str | None = None,
+        threads: int | None = None,
+    ) -> None:
+        self.ties, self.seed, self.decode, self.invalid = ties, seed, decode, invalid
+        self.scheme, self.threads = scheme, threads
+
+    def fit(self, corpus: Corpus, *, known: Known = None, progress: ProgressCallback | None = None) -> Self:
+        """Count the votes; returns self."""
+        check_number("seed", self.seed, whole=True)
+        ties, decode = choice(Ties, "ties", self.ties), choice(Decode, "decode", self.decode)
+        invalid = choice(Invalid, "invalid", self.invalid)
+        prepared = prepare(corpus, scheme_named(self.scheme), invalid, known)
+        encoded = prepared.encoded
+        votes = majority(
+            encoded,
+            voters=self._voters(prepared),
+            known=prepared.known,
+            ties=ties,
+            seed=self.seed,
+            decode=decode,
+            threads=checked_threads(self.threads),
+        )
+        self.tagset_ = prepared.tagset
+        self.annotators_ = summarise(encoded, votes.decoded.cells, votes.annotators)
+        settings = {name: value for name, value in self.get_params().items() if name != "threads"}
+        self.result_ = Result(
+            corpus,
+            self.tagset_,
+            encoded.doc_start,
+            votes.decoded,
+            self.annotators_,
+            None,
+            {"method": self.method, **settings},
+            encoded.repaired,
+        )
+        self.meta_ = {"method": self.method, **meta_of(corpus, encoded, prepared.known, settings)}
+        return self
+
+    def combine(self, corpus: Corpus) -> Result:
+        """The vote on other documents: nothing carries over."""
+        return type(self)(**self.get_params()).fit(corpus).result_
+
+    def _voters(self, prepared: Prepared) -> Encoded | None:
+        """The corpus with weights for those whose votes count; ``None``: everybody's do."""
+        return None
+
+
+class BestWorker(MajorityVote):
+    """An oracle: in each document, of those who saw it, the annotator with the highest token F1 against all gold.
+
+    >>> import quorate
+    >>> best = BestWorker().fit(quorate.sample()).result_
+    >>> quorate.score.strict(best.tags, [d.gold for d in quorate.sample()]).f1 > 0.8
+    True
+    """
+
+    method = "best-worker"
+    _best = True
+
+    def _voters(self, prepared: Prepared) -> Encoded | None:
+        """One annotator's votes count in each document with gold."""
+        gold = {d.id: d.gold for d in prepared.corpus if d.gold is not None}
+        if not gold:
+            raise InputError(f"method {self.method!r} needs gold to know whom to follow, and no document has any")
+        index = prepared.tagset.index
+        known = {name: tuple(tag if tag in index else None for tag in tags) for name, tags in gold.items()}
+        codes = encode_known(prepared.corpus, prepared.tagset, known, Invalid.REPAIR)
+        return one_worker_a_document(prepared.encoded, codes, best=self._best)
+
+
+class WorstWorker(BestWorker):
+    """An oracle: in each document, of those who saw it, the annotator with the lowest token F1 against all gold.
+
+    >>> import quorate
+    >>> worst = WorstWorker().fit(quorate.sample()).result_
+    >>> quorate.score.strict(worst.tags, [d.gold for d in quorate.sample()]).f1 < 0.3
+    True
+    """
+
+    method = "worst-worker"
+    _best = False

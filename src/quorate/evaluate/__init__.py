@@ -1,0 +1,1 @@
+"""How good a consensus is: scores, comparisons, settings by gold, and a look at the input."""

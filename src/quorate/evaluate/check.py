@@ -1,0 +1,203 @@
+"""A look at a corpus before any fit: what is thin, what cannot be compared, what looks copied."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+
+from quorate.corpus.profiles import gold_like
+from quorate.corpus.records import Corpus
+from quorate.corpus.tags import Invalid, Scheme
+from quorate.encode.encoded import Encoded
+from quorate.encode.from_corpus import encode
+from quorate.formats.notes import some
+
+__all__ = ["Checked", "check"]
+
+_HANDFUL = 20
+_COPY_TOKENS = 50
+_COPY_MARKED = 10
+_SHINGLE = 3
+_HASHES, _BANDS = 48, 12
+_ALIKE = 0.8
+_PRIME = (1 << 31) - 1
+
+
+@dataclass(frozen=True)
+class Checked:
+    """What was counted, and what should be looked at, each in plain sentences.
+
+    >>> import quorate
+    >>> checked = check(quorate.sample())
+    >>> checked.counts[0]
+    '320 documents, 5,227 tokens, 12 annotators, 26,135 labels given'
+    >>> checked.warnings
+    ()
+    """
+
+    counts: tuple[str, ...]
+    warnings: tuple[str, ...]
+
+
+def check(corpus: Corpus, *, scheme: Scheme | None = None) -> Checked:
+    """Count what is there, and warn of what will make a consensus weak or its annotators incomparable."""
+    tagset = corpus.tagset(scheme)
+    encoded = encode(corpus, tagset, invalid=Invalid.REPAIR)
+    labels = encoded.annotator_weights()
+    seen_by = _seen_by(encoded)
+    counts = [
+        f"{len(corpus):,} documents, {encoded.n_tokens:,} tokens, {len(encoded.annotators):,} annotators, "
+        f"{int(labels.sum()):,} labels given",
+        f"scheme {tagset.scheme.value}, {len(tagset.labels)} labels: {some(tagset.labels, 12)}",
+        f"{seen_by.sum() / max(len(corpus), 1):.1f} annotators a document on average, "
+        f"{int(np.median(labels)) if len(labels) else 0:,} labels an annotator (median)",
+    ]
+    gold = sum(document.gold is not None for document in corpus)
+    if gold:
+        counts.append(f"{gold:,} documents have gold")
+    if encoded.repaired:
+        counts.append(f"{encoded.repaired:,} tags that cannot follow the one before will be repaired")
+    warnings = [
+        *corpus.notes,
+        *(sentence for sentence in gold_like(corpus.annotators, corpus.profiles) if sentence not in corpus.notes),
+        *_thin_documents(corpus, seen_by),
+        *_thin_annotators(encoded.annotators, labels),
+        *_separate_groups(corpus, encoded),
+        *_copies(corpus),
+        *_near_duplicates(corpus, encoded),
+    ]
+    return Checked(tuple(counts), tuple(warnings))
+
+
+def _seen_by(encoded: Encoded) -> NDArray[np.int64]:
+    """``[D]`` How many annotators gave a label in each document."""
+    doc, who = _doc_annotator(encoded)
+    return np.bincount(doc, minlength=encoded.n_docs) if len(who) else np.zeros(encoded.n_docs, np.int64)
+
+
+def _doc_annotator(encoded: Encoded) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Every (document, annotator) with a label, once."""
+    K = max(len(encoded.annotators), 1)
+    token = np.repeat(np.arange(encoded.n_tokens), np.diff(encoded.event_start))
+    doc = np.searchsorted(encoded.doc_start, token, side="right") - 1
+    pairs = np.unique(doc * K + encoded.cells.annotator[encoded.event_cell])
+    return pairs // K, pairs % K
+
+
+def _thin_documents(corpus: Corpus, seen_by: NDArray[np.int64]) -> Iterator[str]:
+    for number, what in ((0, "no annotator"), (1, "only one annotator")):
+        found = [corpus[int(d)].id for d in np.flatnonzero(seen_by == number)]
+        if found:
+            yield f"{len(found):,} documents have {what}: {some(found, 5)}"
+
+
+def _thin_annotators(names: Sequence[str], labels: NDArray[np.float64]) -> Iterator[str]:
+    idle = [names[k] for k in np.flatnonzero(labels == 0).tolist()]
+    if idle:
+        yield f"{len(idle):,} annotators gave no label: {some(idle, 5)}"
+    few = [names[k] for k in np.flatnonzero((labels > 0) & (labels < _HANDFUL)).tolist()]
+    if few:
+        yield f"{len(few):,} annotators gave fewer than {_HANDFUL} labels, too few to know them by: {some(few, 5)}"
+
+
+def _separate_groups(corpus: Corpus, encoded: Encoded) -> Iterator[str]:
+    """Annotators are linked by the documents they share; groups without a link cannot be compared."""
+    doc, who = _doc_annotator(encoded)
+    D, K = len(corpus), len(encoded.annotators)
+    graph = coo_array((np.ones(len(doc), np.int8), (doc, D + who)), shape=(D + K, D + K))
+    _, group = connected_components(graph, directed=False)
+    active = np.unique(who)
+    sizes = np.bincount(group[D + active])
+    groups = np.flatnonzero(sizes)
+    if len(groups) > 1:
+        smallest = groups[np.argmin(sizes[groups])]
+        members = [encoded.annotators[k] for k in active if group[D + k] == smallest]
+        yield (
+            f"annotators fall into {len(groups):,} groups that share no document, so that how good they are cannot be "
+            f"compared between groups; the smallest is {some(members, 5)}"
+        )
+
+
+def _copies(corpus: Corpus) -> Iterator[str]:
+    """Pairs who said the same wherever both saw a document, often enough for it to be no chance."""
+    tokens: dict[tuple[str, str], int] = {}
+    marked: dict[tuple[str, str], int] = {}
+    differ: set[tuple[str, str]] = set()
+    for document in corpus:
+        names = sorted(document.annotations)
+        for n, first in enumerate(names):
+            said = document.annotations[first]
+            for second in names[n + 1 :]:
+                pair = (first, second)
+                if pair in differ:
+                    continue
+                if said == document.annotations[second]:
+                    tokens[pair] = tokens.get(pair, 0) + len(said)
+                    marked[pair] = marked.get(pair, 0) + sum(tag is not None and tag != "O" for tag in said)
+                else:
+                    differ.add(pair)
+    for pair in sorted(tokens):
+        if pair not in differ and tokens[pair] >= _COPY_TOKENS and marked[pair] >= _COPY_MARKED:
+            yield (
+                f"{pair[0]} and {pair[1]} said the same on all {tokens[pair]:,} tokens that both saw: one may be a "
+                "copy of the other, and would count twice"
+            )
+
+
+def _near_duplicates(corpus: Corpus, encoded: Encoded) -> Iterator[str]:
+    """Documents that share four fifths of their word triples (found by min-hashing, then checked)."""
+    lengths = np.diff(encoded.doc_start)
+    enough = np.flatnonzero(lengths >= 2 * _SHINGLE)
+    if len(enough) < 2:
+        return
+    shingles = _shingles(encoded, enough)
+    signatures = _min_hashes(shingles)
+    alike: dict[int, int] = {}
+    for band in np.split(signatures, _BANDS, axis=1):
+        _, place, times = np.unique(band, axis=0, return_inverse=True, return_counts=True)
+        order = np.argsort(place, kind="stable")
+        for bucket in np.split(order, np.cumsum(times)[:-1]):
+            first = int(bucket[0])
+            for other in bucket[1:].tolist():
+                if other not in alike and _jaccard(shingles[first], shingles[other]) >= _ALIKE:
+                    alike[other] = first
+    if alike:
+        other, first = min(alike.items())
+        pair = f"{corpus[int(enough[first])].id} and {corpus[int(enough[other])].id}"
+        yield f"{len(alike):,} documents are all but the same as another, such as {pair}: their labels count twice"
+
+
+def _shingles(encoded: Encoded, docs: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+    """For each document the set of its word triples, as numbers."""
+    V = len(encoded.words) + 1
+    words = encoded.word.astype(np.int64)
+    found = []
+    for d in docs.tolist():
+        w = words[encoded.doc_start[d] : encoded.doc_start[d + 1]]
+        found.append(np.unique((w[:-2] * V + w[1:-1]) % _PRIME * V + w[2:]) % _PRIME)
+    return found
+
+
+def _min_hashes(shingles: list[NDArray[np.int64]]) -> NDArray[np.int64]:
+    """``[D, H]`` The least hash of each document's shingles, under H random hashes: equal with probability Jaccard."""
+    rng = np.random.default_rng(0)
+    flat = np.concatenate(shingles)
+    starts = np.concatenate([[0], np.cumsum([len(s) for s in shingles])[:-1]])
+    factors, shifts = rng.integers(1, _PRIME, (2, _HASHES))
+    return np.stack(
+        [
+            np.minimum.reduceat((flat * factor + shift) % _PRIME, starts)
+            for factor, shift in zip(factors, shifts, strict=True)
+        ],
+        axis=1,
+    )
+
+
+def _jaccard(one: NDArray[np.int64], other: NDArray[np.int64]) -> float:
+    shared = len(np.intersect1d(one, other, assume_unique=False))
+    return shared / (len(one) + len(other) - shared)

@@ -1,0 +1,257 @@
+"""Several methods on one corpus, scored against its gold, side by side."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quorate.corpus.records import Corpus, Tag
+from quorate.corpus.tags import Scheme, TagSet
+from quorate.errors import InputError, SettingsError
+from quorate.estimators.methods import estimator
+from quorate.evaluate import metrics
+from quorate.formats import read_consensus
+from quorate.result.result import Result
+
+__all__ = [
+    "Answers",
+    "Comparison",
+    "MethodScores",
+    "Scores",
+    "compare",
+    "read_answers",
+    "score_answers",
+    "scored_positions",
+]
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Scores:
+    """What one consensus is worth on documents with gold.
+
+    ``relaxed``, ``strict``, ``errors`` and ``span_calibration`` are ``None`` for plain tags, which mark no spans;
+    ``cross_entropy`` and ``brier`` are ``None`` without probabilities, ``calibration`` without confidences.
+    """
+
+    documents: int
+    strict: metrics.PRF | None
+    by_type: dict[str, metrics.TypeScore]
+    relaxed: metrics.PRF | None
+    tokens: metrics.TokenScores
+    cross_entropy: metrics.CrossEntropy | None
+    brier: metrics.Brier | None
+    calibration: metrics.Reliability | None
+    span_calibration: metrics.Reliability | None
+    errors: metrics.ErrorKinds | None
+
+
+class Answers(NamedTuple):
+    """A consensus on some documents beside their gold, from a fit or from a file; the columns run over documents.
+
+    ``probabilities`` (with their ``labels``) and the ``confidence`` of tokens may be missing.
+    """
+
+    tags: list[list[str]]
+    gold: Sequence[Sequence[Tag] | None]
+    scheme: Scheme
+    spans: Sequence[Sequence[tuple[int, int, str, float]]]
+    confidence: list[Floats] | None
+    probabilities: list[Floats] | None
+    labels: Sequence[str]
+
+    @classmethod
+    def of(cls, result: Result, positions: Sequence[int]) -> Answers:
+        """The documents of a result at these positions."""
+        chosen = [result[position] for position in positions]
+        return cls(
+            [one.tags for one in chosen],
+            [one.document.gold for one in chosen],
+            result.tagset.scheme,
+            [one.spans for one in chosen],
+            [one.token_confidence for one in chosen],
+            [one.probabilities for one in chosen],
+            result.labels,
+        )
+
+
+def read_answers(
+    consensus: str | Path,
+    gold: Corpus,
+    *,
+    split: str | None = None,
+    scheme: Scheme | None = None,
+    max_size: int | str | None = None,
+) -> tuple[Answers, int]:
+    """A consensus file beside gold: the documents of the split that have gold; and how many of those it lacks."""
+    wanted = {gold[position].id: gold[position] for position in scored_positions(gold, split)}
+    records = [record for record in read_consensus(consensus, max_size=max_size) if record.id in wanted]
+    if not records:
+        raise InputError("no document of it has gold (ids must be the same in both files)", where=str(consensus))
+    for record in records:
+        if len(record.tags) != len(wanted[record.id].tokens):
+            raise InputError(
+                f"{len(record.tags)} tags for {len(wanted[record.id].tokens)} gold tokens (are they of the same text?)",
+                where=f"{consensus}: document {record.id!r}",
+            )
+    truths = [wanted[record.id].gold for record in records]
+    used = {tag for tags in (*(record.tags for record in records), *truths) for tag in tags or () if tag is not None}
+    answers = Answers(
+        [record.tags for record in records],
+        truths,
+        scheme or TagSet.infer(used).scheme,
+        [record.token_spans() for record in records],
+        _column([record.token_confidence for record in records]),
+        _column([record.probabilities for record in records], len(records[0].labels or ())),
+        records[0].labels or (),
+    )
+    return answers, len(wanted) - len(records)
+
+
+def _column(values: Sequence[Sequence[Any] | None], width: int | None = None) -> list[Floats] | None:
+    """Numbers of every document, or ``None`` if one lacks them."""
+    shape = -1 if width is None else (-1, width)
+    return None if None in values else [np.asarray(value, np.float64).reshape(shape) for value in values]
+
+
+def score_answers(answers: Answers) -> Scores:
+    """Every score that the answers allow.
+
+    >>> import quorate
+    >>> result = quorate.aggregate(quorate.sample(), "mv")
+    >>> round(score_answers(Answers.of(result, range(len(result)))).strict.f1, 2)
+    0.72
+    """
+    tags, gold, scheme, spans, confidence, probabilities, labels = answers
+    marks_spans = scheme is not Scheme.PLAIN
+    return Scores(
+        len(tags),
+        metrics.strict(tags, gold, scheme=scheme) if marks_spans else None,
+        metrics.strict_by_type(tags, gold, scheme=scheme) if marks_spans else {},
+        metrics.relaxed(tags, gold, scheme=scheme) if marks_spans else None,
+        metrics.token_scores(tags, gold),
+        None if probabilities is None else metrics.cross_entropy(probabilities, gold, labels),
+        None if probabilities is None else metrics.brier(probabilities, gold, labels),
+        None if confidence is None else metrics.token_reliability(tags, confidence, gold),
+        metrics.span_reliability(spans, gold, scheme=scheme) if marks_spans else None,
+        metrics.error_kinds(tags, gold, scheme=scheme) if marks_spans else None,
+    )
+
+
+@dataclass(frozen=True)
+class MethodScores:
+    """One method: its scores, what it cost, and how it stands against the reference method."""
+
+    method: str
+    scores: Scores
+    seconds: float
+    peak_megabytes: float | None
+    test: metrics.Wilcoxon | None
+    difference: metrics.Interval | None
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Methods in the order given; ``test`` and ``difference`` compare each with ``reference``."""
+
+    rows: tuple[MethodScores, ...]
+    split: str | None
+    reference: str
+
+
+def compare(
+    corpus: Corpus,
+    methods: Sequence[str],
+    *,
+    split: str | None = None,
+    reference: str | None = None,
+    settings: Mapping[str, Mapping[str, Any]] | None = None,
+    progress: Callable[[int, int, str], None] | None = None,
+) -> Comparison:
+    """Fit every method on all documents, without gold, and score each on those of ``split`` that have gold.
+
+    The first method is the reference unless one is named. Significance is over documents: strict F1, or for plain tags
+    the share of right tokens.
+
+    >>> import quorate
+    >>> found = compare(quorate.sample(), ["mv", "bsc-cm"])
+    >>> [row.method for row in found.rows], found.rows[1].difference.low > 0
+    (['mv', 'bsc-cm'], True)
+    """
+    if not methods:
+        raise SettingsError("no method to compare was given")
+    reference = reference or methods[0]
+    if reference not in methods:
+        raise SettingsError(f"{reference!r} is not among the methods compared ({', '.join(methods)})")
+    models = {method: estimator(method, **(settings or {}).get(method, {})) for method in methods}
+    chosen = scored_positions(corpus, split)
+    fitted: list[tuple[str, Scores, float, float | None, metrics.Tallies]] = []
+    for number, method in enumerate(methods):
+        if progress is not None:
+            progress(number, len(methods), method)
+        with _measured() as cost:
+            result = models[method].fit(corpus).result_
+        answers = Answers.of(result, chosen)
+        fitted.append((method, score_answers(answers), cost["seconds"], cost["megabytes"], _tallies(answers)))
+    tallies = {method: tally for method, _, _, _, tally in fitted}
+    rows = [
+        MethodScores(
+            method,
+            scores,
+            seconds,
+            megabytes,
+            None if method == reference else metrics.wilcoxon(tally.f1(), tallies[reference].f1()),
+            None if method == reference else metrics.bootstrap_difference(tally, tallies[reference]),
+        )
+        for method, scores, seconds, megabytes, tally in fitted
+    ]
+    return Comparison(tuple(rows), split, reference)
+
+
+def scored_positions(corpus: Corpus, split: str | None) -> list[int]:
+    """Where the documents stand that have gold and are of the split."""
+    splits = sorted({document.split for document in corpus if document.split is not None})
+    if split is not None and split not in splits:
+        raise InputError(f"no document is of split {split!r} (splits here: {', '.join(splits) or 'none'})")
+    chosen = [
+        position
+        for position, document in enumerate(corpus)
+        if document.gold is not None and (split is None or document.split == split)
+    ]
+    if not chosen:
+        raise InputError("no document to be scored has gold (give 'gold', or another --split)")
+    return chosen
+
+
+def _tallies(answers: Answers) -> metrics.Tallies:
+    if answers.scheme is not Scheme.PLAIN:
+        return metrics.strict_tallies(answers.tags, answers.gold, scheme=answers.scheme)
+    # A token is a span of its own: then F1 is the share of right tokens.
+    gold = [None if tags is None else _each_a_span(tags) for tags in answers.gold]
+    return metrics.strict_tallies([_each_a_span(tags) for tags in answers.tags], gold)
+
+
+def _each_a_span(tags: Sequence[Tag]) -> list[Tag]:
+    return [None if tag is None else f"S-{tag}" for tag in tags]
+
+
+@contextmanager
+def _measured() -> Iterator[dict[str, Any]]:
+    """Seconds, and the most memory that the process had meanwhile (where the system tells)."""
+    cost: dict[str, Any] = {"megabytes": None}
+    with suppress(OSError):
+        Path("/proc/self/clear_refs").write_text("5")  # begin a new peak
+    began = time.perf_counter()
+    yield cost
+    cost["seconds"] = time.perf_counter() - began
+    with suppress(OSError, StopIteration):
+        lines = Path("/proc/self/status").read_text().splitlines()
+        cost["megabytes"] = int(next(line for line in lines if line.startswith("VmHWM")).split()[1]) / 1e3

@@ -1,0 +1,191 @@
+"""What a writer is given: documents with what annotators, gold and consensus say of each, whatever they came from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import accumulate
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quorate.corpus.offsets import Unit, ruler
+from quorate.corpus.records import Corpus, Document, SoftTag, Tag
+from quorate.corpus.tags import OUTSIDE, Scheme, TagSet, find_spans
+from quorate.corpus.tokens import Offsets, Places
+from quorate.errors import OutputError
+
+__all__ = ["Book", "OutSpan", "Page", "Reading", "ReadingSpan", "book_of", "outward_spans", "unit_for"]
+
+
+class ReadingSpan(NamedTuple):
+    """Tokens ``start`` to ``end`` (excluded) are one span.
+
+    >>> ReadingSpan(0, 2, "PER").confidence is None
+    True
+    """
+
+    start: int
+    end: int
+    label: str
+    confidence: float | None = None
+    layer: str = ""
+
+
+class Reading(NamedTuple):
+    """What one annotator, the gold or the consensus says of a document.
+
+    ``tags`` is ``None`` where several layers were combined: they are in ``layers``, by name.
+    """
+
+    name: str
+    spans: Sequence[ReadingSpan]
+    tags: Sequence[Tag | SoftTag] | None
+    confidence: float | None = None
+    token_confidence: Sequence[float] | NDArray[np.float64] | None = None
+    probabilities: Any = None
+    layers: Mapping[str, Reading] = {}
+
+
+@dataclass(frozen=True)
+class Page:
+    """A document and what is said of it."""
+
+    document: Document
+    annotators: Sequence[Reading] = ()
+    gold: Reading | None = None
+    consensus: Reading | None = None
+
+    def text(self) -> str:
+        """The text, or the tokens with blanks between."""
+        document = self.document
+        return " ".join(document.tokens) if document.text is None else document.text
+
+    def offsets(self) -> Offsets:
+        """Where the tokens stand in :meth:`text`, in code points."""
+        document = self.document
+        if document.text is not None and document.offsets is not None:
+            return document.offsets
+        lengths = list(map(len, document.tokens))
+        starts = accumulate((length + 1 for length in lengths), initial=0)
+        return Places((start, start + length) for start, length in zip(starts, lengths, strict=False))
+
+    def readings(self) -> Iterator[Reading]:
+        """The consensus if there is one, else the annotators."""
+        return iter(self.annotators if self.consensus is None else [self.consensus])
+
+
+@dataclass(frozen=True)
+class Book:
+    """All pages (made anew each time), the labels and scheme of their tags, and what made the consensus."""
+
+    pages: Callable[[], Iterable[Page]]
+    labels: tuple[str, ...]
+    scheme: Scheme
+    model: str = "quorate"
+    probabilities: bool = False
+    layers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    @property
+    def types(self) -> tuple[str, ...]:
+        """The span types, sorted."""
+        every = [self.labels, *self.layers.values()]
+        return tuple(sorted({label[2:] for labels in every for label in labels if label != OUTSIDE}))
+
+    def check_spans(self, format: str) -> None:
+        """Raise :class:`OutputError` if these are plain labels, which mark no spans."""
+        if self.scheme is Scheme.PLAIN:
+            raise OutputError(
+                f"plain labels mark no spans, which is all that {format} holds (use jsonl, conll or table)"
+            )
+
+    def check_layers(self, format: str) -> None:
+        """Raise :class:`OutputError` if there are several layers, where a format holds one tag a token."""
+        if self.layers:
+            raise OutputError(f"{format} holds one tag a token, and there are several layers (use jsonl, csv or brat)")
+
+
+class OutSpan(NamedTuple):
+    """A span on the way out: offsets into :meth:`Page.text`, and tokens ``first`` to ``last`` (excluded)."""
+
+    start: int
+    end: int
+    label: str
+    text: str
+    confidence: float | None
+    first: int
+    last: int
+    layer: str
+
+
+def unit_for(page: Page, tool: str) -> Unit:
+    """What offsets count in a tool's file: what they counted in the file that it came from, if that was the tool's."""
+    origin = page.document.origin or {}
+    return page.document.unit if origin.get("tool") == tool else Unit.CODE_POINTS
+
+
+def outward_spans(page: Page, reading: Reading, unit: Unit | None = None) -> Iterator[OutSpan]:
+    """The spans of a reading, in the document's own unit, unless a format has one of its own.
+
+    >>> page = Page(Document("1", ("👋", "Ada"), text="👋 Ada", offsets=((0, 1), (2, 5)), unit=Unit.UTF16))
+    >>> [(span.start, span.end, span.text) for span in outward_spans(page, Reading("", [ReadingSpan(1, 2, "P")], None))]
+    [(3, 6, 'Ada')]
+    """
+    if not reading.spans:
+        return
+    text, offsets = page.text(), page.offsets()
+    measure = ruler(text, unit or page.document.unit)
+    for first, last, label, confidence, layer in reading.spans:
+        start, end = offsets[first][0], offsets[last - 1][1]
+        yield OutSpan(
+            measure.outward(start), measure.outward(end), label, text[start:end], confidence, first, last, layer
+        )
+
+
+def book_of(corpus: Corpus) -> Book:
+    """The pages of a corpus: what every annotator said, and the gold.
+
+    >>> book = book_of(Corpus([Document("1", ("Ada", "sang"), {"ann": ("B-PER", "O")})]))
+    >>> [reading.spans for page in book.pages() for reading in page.annotators]
+    [[ReadingSpan(start=0, end=1, label='PER', confidence=None, layer='')]]
+    """
+    tagset = _tagset(corpus)
+    return Book(lambda: (_page(document, tagset) for document in corpus), tagset.labels, tagset.scheme)
+
+
+def _tagset(corpus: Corpus) -> TagSet:
+    """The tags in use, be there only one: nothing is to be learned from them."""
+    gold = {tag for document in corpus for tag in document.gold or ()}
+    used = (corpus.used_tags() | gold) - {None}
+    if used <= {OUTSIDE}:
+        return TagSet(Scheme.BIO, (OUTSIDE,))
+    if len(used) == 1 and not any(str(tag)[1:2] == "-" for tag in used):
+        return TagSet.of_types(Scheme.PLAIN, map(str, used))
+    return corpus.tagset(known=gold)
+
+
+def _page(document: Document, tagset: TagSet) -> Page:
+    annotators = [_reading(name, tags, tagset) for name, tags in document.annotations.items()]
+    gold = None if document.gold is None else _reading("gold", document.gold, tagset)
+    return Page(document, annotators, gold)
+
+
+def _reading(name: str, tags: Sequence[Tag | SoftTag], tagset: TagSet) -> Reading:
+    if tagset.scheme is Scheme.PLAIN:
+        return Reading(name, [], tags)
+    best: list[Tag] = []
+    scores: list[float | None] = []
+    for tag in tags:
+        if isinstance(tag, Mapping):
+            total = sum(tag.values())
+            best.append(max(tag, key=lambda name: tag[name]))
+            scores.append(tag[str(best[-1])] / total)
+        else:
+            best.append(tag)
+            scores.append(None)
+    spans = []
+    for start, end, label in find_spans(best):
+        given = [score for score in scores[start:end] if score is not None]
+        spans.append(ReadingSpan(start, end, label, min(given) if given else None))
+    return Reading(name, spans, tags)

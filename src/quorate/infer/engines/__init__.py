@@ -1,0 +1,1 @@
+"""Where a pass runs: on threads, through JAX, on a cluster; one protocol, one factory."""

@@ -1,0 +1,223 @@
+"""Passes on the workers of a Dask cluster: shards of the corpus stay there, only parameters and counts travel.
+
+Each shard is sent with its own short numbers of cells and words, so that a worker gets the rows it needs and no others.
+Sums are added in the order of the shards. A worker that is lost takes its shards with it: they are sent to another one,
+and the pass goes on.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+from concurrent.futures import CancelledError
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quorate.encode.encoded import Encoded
+from quorate.errors import FitError, SettingsError
+from quorate.infer.engines.protocol import Counts, Decoded, Engine, Tables
+from quorate.infer.engines.threads import balanced
+from quorate.infer.parts.truth import Chain, LabelCounts
+
+__all__ = ["ClusterEngine", "Shard", "shard_of"]
+
+Floats = NDArray[np.float64]
+
+_SHARDS_A_WORKER = 2
+_TRIES = 10
+_PATIENCE = 30  # seconds for a scheduler, or a worker, to answer
+
+
+class Shard(NamedTuple):
+    """Some documents with short numbers of their own; which cells and words of the corpus these stand for."""
+
+    encoded: Encoded
+    known: NDArray[np.int32] | None
+    cells: NDArray[np.int64]
+    words: NDArray[np.int64]
+
+
+def shard_of(encoded: Encoded, known: NDArray[np.int32] | None, first: int, last: int) -> Shard:
+    """Documents ``first`` to ``last`` of a corpus."""
+    tokens = slice(int(encoded.doc_start[first]), int(encoded.doc_start[last]))
+    events = slice(int(encoded.event_start[tokens.start]), int(encoded.event_start[tokens.stop]))
+    cells, event_cell = np.unique(encoded.event_cell[events], return_inverse=True)
+    words, word = np.unique(encoded.word[tokens], return_inverse=True)
+    words = words[words < len(encoded.words)]  # a word that is not in the vocabulary keeps a number beyond the end
+    local = replace(
+        encoded,
+        words=("",) * len(words),
+        doc_start=encoded.doc_start[first : last + 1] - tokens.start,
+        word=word.astype(np.int32),
+        event_start=encoded.event_start[tokens.start : tokens.stop + 1] - events.start,
+        event_cell=event_cell.astype(np.int32),
+        event_weight=None if encoded.event_weight is None else encoded.event_weight[events],
+        cells=encoded.cells._replace(
+            annotator=encoded.cells.annotator[cells],
+            previous=encoded.cells.previous[cells],
+            label=encoded.cells.label[cells],
+        ),
+    )
+    return Shard(local, None if known is None else known[tokens], cells.astype(np.int64), words.astype(np.int64))
+
+
+class ClusterEngine:
+    """One corpus on the workers of a cluster: see :class:`quorate.infer.engines.protocol.Engine`.
+
+    ``cluster`` is the address of a scheduler, or a ``distributed.Client``; ``kind`` makes the engine that each worker
+    runs its shards with.
+    """
+
+    def __init__(
+        self,
+        encoded: Encoded,
+        *,
+        cluster: Any,
+        kind: Callable[..., Engine],
+        known: NDArray[np.int32] | None = None,
+        text: bool = True,
+        threads: int | None = None,
+        names: Callable[[int], str] | None = None,
+    ) -> None:
+        self.rounding: float = getattr(kind, "rounding", 1e-9)
+        self._client = _client_of(cluster)
+        self._own_client = isinstance(cluster, str)
+        self._encoded, self._known = encoded, known
+        self._options = {"kind": kind, "text": text, "threads": threads}
+        self._name = names or (lambda d: f"document {d}")
+        self._fit = uuid.uuid4().hex
+        workers = sorted(self._client.nthreads())
+        if not workers:
+            raise FitError("the cluster has no worker (start some with: dask worker ADDRESS)")
+        bounds = balanced(encoded.doc_start, _SHARDS_A_WORKER * len(workers))
+        self._bounds = np.unique(bounds).tolist()
+        self._rows: list[tuple[NDArray[np.int64], NDArray[np.int64]]] = []
+        self._shards: list[Any] = []
+        for number in range(len(self._bounds) - 1):
+            shard = self._shard(number)
+            self._rows.append((shard.cells, shard.words))
+            self._shards.append(self._sent(shard, [workers[number % len(workers)]]))
+
+    def run(self, tables: Tables, chain: Chain) -> Counts:
+        """One pass."""
+        return self._counted(self._each("run", lambda s: (self._local(tables, s), chain)), len(chain.start))
+
+    def vote(self, table: Floats, smoothing: float, temper: float = 1.0) -> Counts:
+        """Shares of votes as posterior."""
+        return self._counted(self._each("vote", lambda s: (table[self._rows[s][0]], smoothing, temper)), table.shape[1])
+
+    def decode(self, tables: Tables, chain: Chain, *, by_token: bool, posteriors: bool = True) -> Decoded:
+        """The output pass."""
+        options = {"by_token": by_token, "posteriors": posteriors}
+        parts: list[Decoded] = self._each("decode", lambda s: (self._local(tables, s), chain), **options)
+        cells = np.zeros((len(self._encoded.cells.label), len(chain.start)))
+        for s, part in enumerate(parts):
+            cells[self._rows[s][0]] += part.cells
+        ends = [
+            np.where(part.span_end > 0, part.span_end + self._encoded.doc_start[first], 0).astype(np.int32)
+            for part, first in zip(parts, self._bounds[:-1], strict=True)
+        ]
+        joined: dict[str, Any] = {
+            name: np.concatenate([getattr(part, name) for part in parts])
+            for name in ("posterior", "path", "log_probability", "log_z", "span_probability", "token_probability")
+        }
+        return Decoded(**joined, span_end=np.concatenate(ends), cells=cells)
+
+    def close(self) -> None:
+        """Let the workers forget the corpus, and leave the cluster if it was joined here."""
+        self._client.run(_forget, self._fit, on_error="ignore")
+        self._shards.clear()
+        if self._own_client:
+            self._client.close()
+
+    def _shard(self, number: int) -> Shard:
+        return shard_of(self._encoded, self._known, self._bounds[number], self._bounds[number + 1])
+
+    def _sent(self, shard: Shard, workers: list[str] | None = None) -> Any:
+        """A shard on one of the workers."""
+        try:
+            return self._client.scatter(shard, workers=workers, hash=False, timeout=_PATIENCE)
+        except (TimeoutError, OSError, KeyError, ValueError):
+            if workers is not None:  # that one is gone: any other will do
+                return self._sent(shard)
+            raise FitError("the cluster has no worker left (start some with: dask worker ADDRESS)") from None
+
+    def _local(self, tables: Tables, s: int) -> Tables:
+        cells, words = self._rows[s]
+        return tables._replace(
+            cells=tables.cells[cells], words=tables.words[words] if len(tables.words) else tables.words
+        )
+
+    def _each(self, method: str, arguments: Callable[[int], tuple[Any, ...]], **options: Any) -> list[Any]:
+        """What a method of every shard's engine gives, in the order of the shards."""
+
+        def submitted(s: int) -> Any:
+            call = (self._shards[s], f"{self._fit}-{s}", self._options, method, arguments(s), options)
+            return self._client.submit(_work, *call, pure=False)
+
+        waiting = [submitted(s) for s in range(len(self._shards))]
+        return [self._result(s, waiting[s], submitted) for s in range(len(waiting))]
+
+    def _result(self, s: int, future: Any, again: Callable[[int], Any]) -> Any:
+        from distributed import KilledWorker
+
+        for _ in range(_TRIES):
+            try:
+                return future.result()
+            except FitError as error:
+                d = getattr(error, "document", None)
+                if d is None:
+                    raise
+                message = str(error).replace(f"document {d}", self._name(self._bounds[s] + d), 1)
+                raise FitError(message) from None
+            except (CancelledError, KilledWorker):  # its shard went with a worker
+                self._shards[s] = self._sent(self._shard(s))
+                future = again(s)
+        raise FitError(f"workers of the cluster were lost {_TRIES} times in one pass (look at their logs)")
+
+    def _counted(self, parts: list[Counts], J: int) -> Counts:
+        cells = np.zeros((len(self._encoded.cells.label), J))
+        words = np.zeros((len(self._encoded.words) if self._options["text"] else 0, J))
+        for (own_cells, own_words), part in zip(self._rows, parts, strict=True):
+            cells[own_cells] += part.cells
+            if len(words):
+                words[own_words] += part.words
+        labels = LabelCounts(*(np.sum(column, axis=0) for column in zip(*(p.labels for p in parts), strict=True)))
+        return Counts(sum(part.log_z for part in parts), cells, words, labels)
+
+
+def _client_of(cluster: Any) -> Any:
+    try:
+        from distributed import Client
+    except ImportError:
+        raise SettingsError("a cluster needs Dask (install it with: pip install 'quorate[cluster]')") from None
+    if isinstance(cluster, Client):
+        return cluster
+    if not isinstance(cluster, str):
+        raise SettingsError(f"cluster must be an address or a distributed.Client, not {type(cluster).__name__}")
+    try:
+        return Client(cluster, timeout=_PATIENCE, set_as_default=False)  # type: ignore[no-untyped-call]
+    except (OSError, TimeoutError, ValueError) as error:
+        raise SettingsError(f"cluster {cluster!r}: no scheduler answers there: {error}") from None
+
+
+_engines: dict[str, Engine] = {}  # on a worker: the engines of the shards it holds
+
+
+def _work(
+    shard: Shard, key: str, options: dict[str, Any], method: str, arguments: tuple[Any, ...], named: dict[str, Any]
+) -> Any:
+    """On a worker: one method of a shard's engine, which is made when it is first asked for."""
+    if key not in _engines:
+        kind, rest = options["kind"], {name: value for name, value in options.items() if name != "kind"}
+        _engines[key] = kind(shard.encoded, known=shard.known, **rest)
+    return getattr(_engines[key], method)(*arguments, **named)
+
+
+def _forget(fit: str) -> None:
+    """On a worker: drop the engines of a fit."""
+    for key in [key for key in _engines if key.startswith(fit)]:
+        del _engines[key]

@@ -1,0 +1,259 @@
+"""The loop: one for every model. Pass, bound, stop rule, update; restarts; the output pass.
+
+The bound of a pass belongs to the parameters that the pass used: ELBO = Σ ln Z − KL(truth) − KL(text) − KL(annotators).
+A part that is estimated by a point (EM, MAP) gives ln p(θ̂) in place of −KL. With fixed data and priors it never falls;
+a fall is a bug and raises.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quorate.encode.encoded import Cells
+from quorate.errors import FitError
+from quorate.infer.engines.protocol import Counts, Decoded, Engine, Tables
+from quorate.infer.parts.annotators import Annotators
+from quorate.infer.parts.dirichlet import View, log_mean
+from quorate.infer.parts.text import Words
+from quorate.infer.parts.truth import Chain, Truth
+
+__all__ = [
+    "Fit",
+    "Model",
+    "Progress",
+    "Start",
+    "StopReason",
+    "Trace",
+    "decode",
+    "fit",
+    "more_passes",
+    "sharpened",
+    "started",
+]
+
+_VOTE_SMOOTHING = 0.1
+
+
+class Start(StrEnum):
+    """What the first pass starts from: the priors, or shares of votes.
+
+    >>> Start("votes") is Start.VOTES
+    True
+    """
+
+    PRIOR = "prior"
+    VOTES = "votes"
+
+
+class StopReason(StrEnum):
+    """Why the loop ended.
+
+    >>> StopReason.CONVERGED.value
+    'converged'
+    """
+
+    CONVERGED = "converged"
+    MAX_PASSES = "max passes"
+
+
+class Trace(NamedTuple):
+    """How a fit went: the bound after every pass, why it stopped, and the best bound of each start.
+
+    >>> Trace((-9.0, -8.5), StopReason.MAX_PASSES, (-8.5,), 0.1).passes
+    2
+    """
+
+    bounds: tuple[float, ...]
+    reason: StopReason
+    starts: tuple[float, ...]
+    seconds: float
+
+    @property
+    def passes(self) -> int:
+        """How many passes the kept start took."""
+        return len(self.bounds)
+
+    @property
+    def bound(self) -> float:
+        """The last bound."""
+        return self.bounds[-1]
+
+
+class Progress(NamedTuple):
+    """What a progress callback is told after every pass; ``note`` is what there is to say instead of a bound."""
+
+    start: int
+    n_starts: int
+    passes: int
+    max_passes: int
+    bound: float = math.nan
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Model:
+    """The three parts, and how far the annotators' evidence is trusted (``temper`` β ≤ 1).
+
+    β weighs the annotators' likelihood and their counts alike; the likelihood alone would make the bound fall.
+    """
+
+    truth: Truth
+    annotators: Annotators
+    text: Words | None
+    temper: float = 1.0
+
+    def tables(self, cells: Cells, view: View | None = None) -> Tables:
+        """Log-likelihood rows for the cells of a corpus, and for words, as ``view`` looks at the parts."""
+        words = np.zeros((0, cells.n_labels)) if self.text is None else self.text.log_lik(view)
+        return Tables(self.annotators.log_lik(cells, view), words, self.temper)
+
+    def kl(self) -> float:
+        """Of all parts."""
+        return self.truth.kl() + self.annotators.kl() + (0.0 if self.text is None else self.text.kl())
+
+    def updated(self, cells: Cells, counts: Counts) -> Self:
+        """With the posteriors that the counts give, which the engine has tempered like the likelihood."""
+        return replace(
+            self,
+            truth=self.truth.updated(counts.labels),
+            annotators=self.annotators.updated(cells, counts.cells),
+            text=None if self.text is None else self.text.updated(counts.words),
+        )
+
+
+class Fit(NamedTuple):
+    """A fitted model and how it got there."""
+
+    model: Model
+    trace: Trace
+
+
+def fit(
+    engine: Engine,
+    model: Model,
+    cells: Cells,
+    *,
+    start: Start = Start.VOTES,
+    max_passes: int = 20,
+    tolerance: float = 0.0,
+    seed: int | None = None,
+    restarts: int = 1,
+    progress: Callable[[Progress], None] | None = None,
+) -> Fit:
+    """Fit from one start or several, and keep the one with the best bound.
+
+    Without a seed the first start is exact; with one, and from the second start on, the start is perturbed.
+    ``tolerance`` is the relative gain of the bound below which the loop stops.
+    """
+    began = time.perf_counter()
+    best: tuple[Model, list[float], StopReason] | None = None
+    finals: list[float] = []
+    for number, rng in enumerate(_generators(seed, restarts)):
+
+        def report(passes: int, bound: float, number: int = number) -> None:
+            if progress is not None:
+                progress(Progress(number, restarts, passes, max_passes, bound))
+
+        fitted, bounds, reason = _loop(
+            engine, started(engine, model, cells, start, rng), cells, max_passes, tolerance, report
+        )
+        finals.append(bounds[-1])
+        if best is None or bounds[-1] > best[1][-1]:
+            best = fitted, bounds, reason
+    if best is None:
+        raise FitError("at least one start is needed")
+    return Fit(best[0], Trace(tuple(best[1]), best[2], tuple(finals), time.perf_counter() - began))
+
+
+def _generators(seed: int | None, restarts: int) -> Iterator[np.random.Generator | None]:
+    """One for every start, made when its turn comes; ``None``: the start is exact."""
+    parent = np.random.default_rng(seed or 0)
+    for number in range(restarts):
+        yield None if seed is None and number == 0 else parent.spawn(1)[0]
+
+
+def more_passes(engine: Engine, model: Model, cells: Cells, passes: int, *, tolerance: float = 0.0) -> Fit:
+    """Go on from where a model is."""
+    began = time.perf_counter()
+    fitted, bounds, reason = _loop(engine, model, cells, passes, tolerance, lambda *_: None)
+    return Fit(fitted, Trace(tuple(bounds), reason, (bounds[-1],), time.perf_counter() - began))
+
+
+def started(
+    engine: Engine, model: Model, cells: Cells, start: Start = Start.VOTES, rng: np.random.Generator | None = None
+) -> Model:
+    """The model that the first pass begins with; ``rng`` perturbs it."""
+    if start is Start.VOTES:
+        votes = np.zeros((len(cells.label), cells.n_labels))
+        votes[np.arange(len(votes)), cells.label] = 1.0 if rng is None else rng.gamma(2.0, 0.5, len(votes))
+        return model.updated(cells, engine.vote(votes, _VOTE_SMOOTHING, model.temper))
+    if rng is None:
+        return model
+    tables = model.tables(cells)
+    noise: NDArray[np.float64] = rng.normal(0.0, 0.5, tables.cells.shape)
+    return model.updated(cells, engine.run(tables._replace(cells=tables.cells + noise), model.truth.chain()))
+
+
+def _loop(
+    engine: Engine,
+    model: Model,
+    cells: Cells,
+    max_passes: int,
+    tolerance: float,
+    report: Callable[[int, float], None],
+) -> tuple[Model, list[float], StopReason]:
+    bounds: list[float] = []
+    while True:
+        counts = engine.run(model.tables(cells), model.truth.chain())
+        kl = model.kl()
+        bound = counts.log_z - kl
+        rounding = engine.rounding * (abs(counts.log_z) + abs(kl))  # of points (EM) the two may cancel
+        if not np.isfinite(bound) or (bounds and bound < bounds[-1] - rounding):
+            before = f"{bounds[-1]:.6f}" if bounds else "nothing"
+            raise FitError(
+                f"the bound fell from {before} to {bound:.6f} in pass {len(bounds) + 1} "
+                "(this is a bug: please report it with your data)"
+            )
+        gain = bound - bounds[-1] if bounds else np.inf
+        bounds.append(bound)
+        report(len(bounds), bound)
+        model = model.updated(cells, counts)
+        if gain <= tolerance * abs(bound):
+            return model, bounds, StopReason.CONVERGED
+        if len(bounds) >= max_passes:
+            return model, bounds, StopReason.MAX_PASSES
+
+
+def sharpened(model: Model, cells: Cells, sharpness: float) -> tuple[Tables, Chain]:
+    """What the output pass reads: posterior means, every sequence with probability ∝ p(sequence)^``sharpness``."""
+    tables, chain = model.tables(cells, log_mean), model.truth.chain(log_mean)
+    if sharpness == 1.0:
+        return tables, chain
+    return (
+        tables._replace(cells=tables.cells * sharpness, words=tables.words * sharpness),
+        chain._replace(start=chain.start * sharpness, trans=chain.trans * sharpness),
+    )
+
+
+def decode(
+    engine: Engine,
+    model: Model,
+    cells: Cells,
+    *,
+    by_token: bool = False,
+    sharpness: float = 1.0,
+    posteriors: bool = True,
+) -> Decoded:
+    """The output pass, with posterior means: everything that is given out comes from it.
+
+    With a ``sharpness`` below 1 the same sequence wins, less surely.
+    """
+    return engine.decode(*sharpened(model, cells, sharpness), by_token=by_token, posteriors=posteriors)

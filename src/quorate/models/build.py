@@ -1,0 +1,161 @@
+"""From settings to a model's parts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quorate.corpus.profiles import Trust
+from quorate.corpus.tags import Invalid, TagSet
+from quorate.encode.encoded import Encoded
+from quorate.infer import loop
+from quorate.infer.parts.annotators import Accuracy, AnnotatorPrior, Annotators, ClassVector, Spammer
+from quorate.infer.parts.confusions import ConfusionMatrix, Sequential
+from quorate.infer.parts.text import Words
+from quorate.infer.parts.truth import Independent, Markov, Truth, Uniform
+from quorate.limits import size_in_words
+from quorate.memory import check_room, free_memory, too_large
+from quorate.models.settings import AnnotatorModel, Inference, Settings, TruthModel, Zeros
+from quorate.storage.model_files import check_arrays
+
+__all__ = [
+    "Parts",
+    "bytes_needed",
+    "check_fits",
+    "model_of",
+    "parts_of",
+    "restored",
+    "those_that_fit",
+    "with_more_words",
+]
+
+_TRUTHS: dict[TruthModel, type[Truth]] = {
+    TruthModel.MARKOV: Markov,
+    TruthModel.INDEPENDENT: Independent,
+    TruthModel.UNIFORM: Uniform,
+}
+_ANNOTATORS: dict[AnnotatorModel, type[Annotators]] = {
+    AnnotatorModel.ACC: Accuracy,
+    AnnotatorModel.SPAM: Spammer,
+    AnnotatorModel.CV: ClassVector,
+    AnnotatorModel.CM: ConfusionMatrix,
+    AnnotatorModel.SEQ: Sequential,
+}
+
+Arrays = dict[str, NDArray[np.float64]]
+
+
+# How often numbers of a kind are in memory at once, at the height of a fit: as counts, as logarithms, on the way.
+_TIMES_CELLS, _TIMES_PART, _TIMES_WORDS, _TIMES_STEPS = 4, 2, 4, 20
+_SMALLER = "fit fewer documents at once, or fewer labels: see docs/speed.md"
+
+
+class Parts(NamedTuple):
+    """Truth, annotators and text."""
+
+    truth: Truth
+    annotators: Annotators
+    text: Words | None
+
+
+def parts_of(settings: Settings, tagset: TagSet, n_annotators: int, n_words: int, trust: Trust) -> Parts:
+    """The model's parts before any data."""
+    prior = AnnotatorPrior(
+        tagset,
+        settings.alpha0,
+        settings.epsilon0,
+        moved=settings.zeros is Zeros.MOVED,
+        forbid=settings.invalid is not Invalid.KEEP,
+        habit0=settings.habit0,
+        point=settings.inference is not Inference.VB,
+        trust=trust,
+    )
+    point = settings.inference is Inference.EM
+    return Parts(
+        _TRUTHS[settings.truth].of(tagset, settings.gamma0, point=point),
+        _ANNOTATORS[settings.annotator].of(prior, n_annotators),
+        Words.of(n_words, len(tagset.labels), settings.kappa0, point=point) if settings.text else None,
+    )
+
+
+def model_of(settings: Settings, tagset: TagSet, encoded: Encoded, trust: Trust) -> loop.Model:
+    """The model before any data, for a corpus."""
+    return loop.Model(*parts_of(settings, tagset, len(encoded.annotators), len(encoded.words), trust), settings.temper)
+
+
+def restored(
+    settings: Settings, tagset: TagSet, names: tuple[str, ...], n_words: int, trust: Trust, arrays: Arrays
+) -> loop.Model:
+    """The model in a file; ``ValueError`` if an array is not of the size that names, labels and words call for."""
+    blank = parts_of(settings, tagset, len(names), n_words, trust)
+    wanted = blank.truth.arrays() | ({} if blank.text is None else blank.text.arrays())
+    check_arrays(arrays, {name: array.shape for name, array in wanted.items()}, counts=True)
+    text = None if blank.text is None else blank.text.restored(arrays)
+    return loop.Model(blank.truth.restored(arrays), blank.annotators.restored(arrays), text, settings.temper)
+
+
+def bytes_needed(settings: Settings, encoded: Encoded, *, posteriors: bool = False) -> int:
+    """About how much memory a fit to a corpus takes at its height, beside the corpus; ``posteriors``: they are kept.
+
+    >>> import quorate
+    >>> corpus = quorate.sample()
+    >>> from quorate.encode.from_corpus import encode
+    >>> bytes_needed(Settings(), encode(corpus, corpus.tagset())) < 10_000_000
+    True
+    """
+    J, cells = len(encoded.tagset.labels), encoded.cells
+    numbers = (
+        _TIMES_CELLS * len(cells.label) * J
+        + _TIMES_PART * _ANNOTATORS[settings.annotator].size(cells)
+        + _TIMES_WORDS * (len(encoded.words) if settings.text else 0) * J
+        + (encoded.n_tokens if posteriors else 0) * J
+        + _TIMES_STEPS * J * J
+    )
+    return numbers * np.dtype(np.float64).itemsize
+
+
+def check_fits(settings: Settings, encoded: Encoded, *, posteriors: bool = False) -> None:
+    """:class:`SettingsError` if a fit to a corpus needs more memory than is free."""
+    check_room(bytes_needed(settings, encoded, posteriors=posteriors), _name_of(settings.annotator, encoded), _SMALLER)
+
+
+def _name_of(model: AnnotatorModel, encoded: Encoded) -> str:
+    n_labels, n_annotators = len(encoded.tagset.labels), len(encoded.annotators)
+    return f"the annotator model {model.value!r} with {n_labels:,} labels and {n_annotators:,} annotators"
+
+
+def those_that_fit(
+    models: Sequence[AnnotatorModel], settings: Settings, encoded: Encoded, *, at_once: int = 1
+) -> tuple[tuple[AnnotatorModel, ...], tuple[str, ...]]:
+    """The annotator models for which there is enough memory, ``at_once`` times, and what to say of the others.
+
+    :class:`SettingsError` if there is not enough for any.
+    """
+    free = free_memory()
+    needed = {
+        model: at_once * bytes_needed(replace(settings, annotator=model, inference=Inference.VB), encoded)
+        for model in models
+    }
+    fit = tuple(model for model in models if free is None or needed[model] <= free)
+    if free is None or len(fit) == len(models):
+        return fit, ()
+    if not fit:
+        least = min(models, key=lambda model: needed[model])
+        raise too_large(needed[least], free, _name_of(least, encoded), _SMALLER)
+    room = f"and {size_in_words(free)} are free"
+    return fit, tuple(
+        f"{model.value} was left out: it would need {size_in_words(needed[model])} of memory, {room}"
+        for model in models
+        if model not in fit
+    )
+
+
+def with_more_words(model: loop.Model, n_words: int) -> loop.Model:
+    """The same model, in which words that it has not met come after those that it has."""
+    if model.text is None:
+        return model
+    return replace(model, text=model.text.grown(n_words))

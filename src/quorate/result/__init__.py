@@ -1,0 +1,1 @@
+"""What is given out: consensus, spans with confidence, calibration, annotators, figures."""

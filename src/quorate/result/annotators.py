@@ -1,0 +1,172 @@
+"""What is known about each annotator after a fit: how much they gave, how right they are, how much they tell."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import InitVar, dataclass
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quorate.encode.encoded import Cells, Encoded
+from quorate.infer.parts.annotators import Annotators
+from quorate.infer.parts.confusions import blocks
+from quorate.memory import check_room
+from quorate.storage.model_files import check_arrays
+
+__all__ = ["AnnotatorSummaries", "AnnotatorSummary", "check_matrix", "summarise"]
+
+Floats = NDArray[np.float64]
+
+_TIMES = 3  # that a matrix is in memory while it is made
+_LEAST = np.finfo(np.float64).tiny  # that is divided by where labels weigh nothing
+
+
+@dataclass(frozen=True)
+class AnnotatorSummary:
+    """One annotator; ``of`` is whose matrix is theirs: the model, and their number in it.
+
+    ``accuracy`` is the expected share of their labels that are the true ones, nan for someone without a label.
+    ``informativeness`` is the mutual information, in bits per token, of their label and the truth given their previous
+    label: a spammer has 0, however often they happen to be right. ``matrix[ι, j, i]`` is the posterior mean of
+    p(label i | previous label ι, truth j), with a single ι for models that do not look at it.
+    """
+
+    name: str
+    labels: float
+    accuracy: float
+    informativeness: float
+    of: InitVar[tuple[Annotators, int]]
+
+    def __post_init__(self, of: tuple[Annotators, int]) -> None:
+        # Not a field: whoever makes a table of these (pandas, say) gets a column for each field.
+        object.__setattr__(self, "_of", of)
+
+    @property
+    def matrix(self) -> Floats:
+        """``[P, J, J]`` or ``[1, J, J]`` Posterior mean of p(label i | previous label ι, truth j)."""
+        model, number = self.__dict__["_of"]
+        check_matrix(model.matrix_shape)
+        return np.asarray(model.matrix(number))
+
+    @property
+    def matrix_shape(self) -> tuple[int, int, int]:
+        """That of ``matrix``, which is large where there are many labels."""
+        shape: tuple[int, int, int] = self.__dict__["_of"][0].matrix_shape
+        return shape
+
+    @property
+    def collapsed_matrix(self) -> Floats:
+        """``[1, J, J]`` Posterior mean of p(label i | truth j), whatever the previous label."""
+        model, number = self.__dict__["_of"]
+        return np.asarray(model.collapsed().matrix(number))
+
+
+class AnnotatorSummaries(Sequence[AnnotatorSummary]):
+    """Everyone, in the order of their names; by position or by name."""
+
+    def __init__(self, names: Sequence[str], table: Floats, model: Annotators) -> None:
+        """``table`` is ``[3, K]``: labels given, accuracy, informativeness."""
+        self.names = tuple(names)
+        # Rounding leaves less than nothing, or minus zero, where someone tells nothing.
+        told = np.where(table[2] <= 0, 0.0, table[2])
+        self.table = np.stack([table[0], table[1], told])
+        self.labels, self.accuracy, self.informativeness = self.table
+        self._model = model
+        self._numbers = {name: number for number, name in enumerate(self.names)}
+
+    @classmethod
+    def restored(cls, names: Sequence[str], arrays: Mapping[str, Floats], model: Annotators) -> Self:
+        """From a file; ``ValueError`` unless all are numbers, but for the accuracy of someone without a label."""
+        check_arrays(arrays, {"summary": (3, len(names))})
+        table = arrays["summary"]
+        if not np.isfinite(table[[0, 2]]).all() or np.isinf(table[1]).any():
+            raise ValueError("array 'summary' holds what is no number")
+        return cls(names, table, model)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def __iter__(self) -> Iterator[AnnotatorSummary]:
+        return (self[number] for number in range(len(self)))
+
+    def __getitem__(self, key: int | str) -> AnnotatorSummary:  # type: ignore[override]
+        number = self._numbers[key] if isinstance(key, str) else range(len(self))[key]
+        return AnnotatorSummary(
+            self.names[number],
+            float(self.labels[number]),
+            float(self.accuracy[number]),
+            float(self.informativeness[number]),
+            (self._model, number),
+        )
+
+    @property
+    def matrix_shape(self) -> tuple[int, int, int]:
+        """That of everybody's ``matrix``."""
+        return self._model.matrix_shape
+
+    def with_earlier(self, table: Floats) -> AnnotatorSummaries:
+        """Together with an earlier table ``[3, K']`` of the first K' of them: means, weighed by labels."""
+        before = np.zeros_like(self.table)
+        before[:, : table.shape[1]] = table
+        labels = before[0] + self.labels
+        means = [
+            np.nan_to_num(old) * before[0] + np.nan_to_num(new) * self.labels
+            for old, new in zip(before[1:], self.table[1:], strict=True)
+        ]
+        share = np.divide(means, labels, out=np.zeros((2, len(labels))), where=labels > 0)
+        share[0, labels == 0] = np.nan
+        return AnnotatorSummaries(self.names, np.vstack([labels, share]), self._model)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._numbers
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} annotators>"
+
+
+def check_matrix(shape: tuple[int, int, int], n_annotators: int = 1) -> None:
+    """:class:`SettingsError` if matrices of that shape, of so many annotators, need more memory than is free.
+
+    >>> check_matrix((9, 9, 9), 100)
+    """
+    needed = _TIMES * np.dtype(np.float64).itemsize * n_annotators * math.prod(shape)
+    check_room(needed, f"matrices of {shape[1]:,} labels, for {n_annotators:,} annotators", "use fewer labels")
+
+
+def summarise(encoded: Encoded, counts: Floats, model: Annotators) -> AnnotatorSummaries:
+    """Summaries from the counts of cells ``[G, J]`` under the final posterior, and the fitted annotator model."""
+    names, cells = encoded.annotators, encoded.cells
+    K = len(names)
+    labels = encoded.annotator_weights()
+    right = np.bincount(cells.annotator, counts[np.arange(len(counts)), cells.label], minlength=K)
+    accuracy = np.divide(right, labels, out=np.full(K, np.nan), where=labels > 0)
+    return AnnotatorSummaries(names, np.stack([labels, accuracy, _informativeness(cells, counts, labels)]), model)
+
+
+def _informativeness(cells: Cells, counts: Floats, labels: Floats) -> Floats:
+    """``[K]`` Bits per token: mutual information of label and truth given the previous label ι, mean over the own ι.
+
+    From the expected counts of (truth, label) after each ι, shrunk towards telling nothing as J more labels of each
+    annotator would that had been drawn without looking: so a handful of labels does not seem to tell much by chance.
+    """
+    if not len(counts):
+        return np.zeros(len(labels))
+    row_of_cell = cells.annotator * cells.n_previous + cells.previous
+    first = np.flatnonzero(np.r_[True, row_of_cell[1:] != row_of_cell[:-1]])
+    row = np.repeat(np.arange(len(first)), np.diff(np.r_[first, len(counts)]))
+    truths = np.add.reduceat(counts, first)
+    totals = truths.sum(axis=1)
+    share = 1.0 + cells.n_labels / np.maximum(labels[cells.annotator[first]], 1.0)  # [rows], more labels by this
+    bits = np.zeros(len(counts))
+    for block in blocks(*counts.shape):
+        here, n = row[block], np.maximum(totals[row[block]][:, None], _LEAST)
+        alone = truths[here] / n * counts[block].sum(axis=1, keepdims=True) / n
+        more = n * (share[here][:, None] - 1.0)
+        joint = (counts[block] + more * alone) / (n + more)
+        ratio = np.divide(joint, alone, out=np.ones_like(joint), where=alone > 0)
+        bits[block] = (joint * np.log2(ratio, out=np.zeros_like(ratio), where=joint > 0)).sum(axis=1)
+    weighted = np.bincount(cells.annotator, bits * totals[row], minlength=len(labels))
+    return np.divide(weighted, labels, out=np.zeros(len(labels)), where=labels > 0)

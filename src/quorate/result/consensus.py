@@ -1,0 +1,74 @@
+"""The consensus on one document: tags and spans with their confidence."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quorate.corpus.records import Document
+from quorate.formats.exports import Reading, ReadingSpan
+
+__all__ = ["Consensus", "ConsensusSpan"]
+
+
+Floats = NDArray[np.float64]
+
+
+class ConsensusSpan(NamedTuple):
+    """Tokens ``start`` to ``end`` (excluded) are one span; ``confidence`` is the probability of exactly this span.
+
+    >>> ConsensusSpan(0, 2, "PER", 0.97).label
+    'PER'
+    """
+
+    start: int
+    end: int
+    label: str
+    confidence: float
+
+
+@dataclass(frozen=True)
+class Consensus:
+    """The consensus on one document.
+
+    ``confidence`` is the probability of the whole sequence, ``token_confidence`` ``[L]`` that of each tag, and
+    ``probabilities`` ``[L, J]`` those of all labels (``[0, J]`` where they were not kept).
+
+    >>> import quorate
+    >>> one = quorate.aggregate(quorate.sample(), method="mv")["s001"]
+    >>> len(one.tags) == len(one.document.tokens) == len(one.token_confidence)
+    True
+    """
+
+    document: Document = field(repr=False)
+    tags: list[str]
+    spans: list[ConsensusSpan]
+    confidence: float
+    token_confidence: Floats = field(repr=False)
+    probabilities: Floats = field(repr=False)
+
+    def text(self, span: ConsensusSpan) -> str:
+        """The words of a span: from the document's text, or its tokens with blanks between."""
+        document = self.document
+        if document.text is None or document.offsets is None:
+            return " ".join(document.tokens[span.start : span.end])
+        return document.text[document.offsets[span.start][0] : document.offsets[span.end - 1][1]]
+
+    def reading(self) -> Reading:
+        """The consensus as writers take it."""
+        return Reading(
+            "quorate",
+            [ReadingSpan(*span) for span in self.spans],
+            self.tags,
+            self.confidence,
+            self.token_confidence,
+            self.probabilities,
+        )
+
+    def _repr_html_(self) -> str:
+        from quorate.result import notebook
+
+        return notebook.consensus_html(self)

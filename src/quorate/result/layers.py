@@ -1,0 +1,94 @@
+"""Layers of spans that overlap: the results of all, put together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from quorate import formats
+from quorate.corpus.records import Corpus, Document
+from quorate.corpus.tags import Scheme
+from quorate.formats.exports import Book, Page, Reading, ReadingSpan
+from quorate.result.consensus import Consensus
+from quorate.result.result import Result
+
+__all__ = ["LayeredConsensus", "LayeredResult"]
+
+
+@dataclass(frozen=True)
+class LayeredConsensus:
+    """The consensus on one document, by layer. ``confidence`` is the probability that every layer is right.
+
+    >>> from quorate import Corpus, Document, aggregate_layers
+    >>> inner = Corpus([Document("1", ("Bath", "Spa"), {"ann": ("B-LOC", "O")})])
+    >>> outer = Corpus([Document("1", ("Bath", "Spa"), {"ann": ("B-ORG", "I-ORG")})])
+    >>> one = aggregate_layers({"LOC": inner, "ORG": outer})["1"]
+    >>> [(span.start, span.end, span.label, span.layer) for span in one.spans]
+    [(0, 1, 'LOC', 'LOC'), (0, 2, 'ORG', 'ORG')]
+    """
+
+    document: Document
+    layers: Mapping[str, Consensus]
+
+    @property
+    def confidence(self) -> float:
+        """Layers are independent, so that the probabilities multiply."""
+        return float(np.prod([one.confidence for one in self.layers.values()]))
+
+    @property
+    def spans(self) -> list[ReadingSpan]:
+        """The spans of all layers, by their place; each knows its layer."""
+        found = [ReadingSpan(*span, layer) for layer, one in self.layers.items() for span in one.spans]
+        return sorted(found, key=lambda span: (span.start, span.end, span.label))
+
+    def reading(self) -> Reading:
+        """The consensus as writers take it."""
+        layers = {name: one.reading() for name, one in self.layers.items()}
+        return Reading("quorate", self.spans, None, self.confidence, layers=layers)
+
+
+class LayeredResult:
+    """The consensus on every document in every layer; ``layers`` are the results by layer.
+
+    >>> from quorate import Corpus, Document, aggregate_layers
+    >>> inner = Corpus([Document("1", ("Bath", "Spa"), {"ann": ("B-LOC", "O")})])
+    >>> outer = Corpus([Document("1", ("Bath", "Spa"), {"ann": ("B-ORG", "I-ORG")})])
+    >>> aggregate_layers({"LOC": inner, "ORG": outer})
+    <LayeredResult: 1 documents, layers LOC, ORG>
+    """
+
+    def __init__(self, layers: Mapping[str, Result]) -> None:
+        self.layers = dict(layers)
+        self.corpus: Corpus = next(iter(self.layers.values())).corpus
+
+    def __len__(self) -> int:
+        return len(self.corpus)
+
+    def __iter__(self) -> Iterator[LayeredConsensus]:
+        return (self[d] for d in range(len(self)))
+
+    def __getitem__(self, key: int | str) -> LayeredConsensus:
+        """The consensus on a document, by its position or its id."""
+        return LayeredConsensus(self.corpus[key], {name: result[key] for name, result in self.layers.items()})
+
+    def __repr__(self) -> str:
+        return f"<LayeredResult: {len(self)} documents, layers {', '.join(self.layers)}>"
+
+    def write(self, path: str | Path, format: str | None = None, *, probabilities: bool = False) -> None:
+        """Write the consensus, whole or not at all, as :meth:`quorate.Result.write` does."""
+        formats.write(self.book(probabilities=probabilities), path, format)
+
+    def book(self, *, probabilities: bool = False) -> Book:
+        """The consensus as writers take it."""
+        first = next(iter(self.layers.values()))
+        return Book(
+            lambda: (Page(one.document, consensus=one.reading()) for one in self),
+            (),
+            Scheme.BIO,
+            first.book().model,
+            probabilities,
+            {name: result.labels for name, result in self.layers.items()},
+        )

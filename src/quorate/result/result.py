@@ -1,0 +1,328 @@
+"""From posteriors to what people use: the consensus on every document of a corpus, and how it came about."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from copy import copy
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quorate import formats
+from quorate.corpus.records import Corpus
+from quorate.corpus.tags import TagSet
+from quorate.errors import SettingsError
+from quorate.formats.exports import Book, Page
+from quorate.infer.engines.protocol import Decoded
+from quorate.infer.loop import Trace
+from quorate.models.settings import check_number
+from quorate.result.annotators import AnnotatorSummaries
+from quorate.result.calibration import AS_STATED, Calibration, Certificate, certify
+from quorate.result.consensus import Consensus, ConsensusSpan
+from quorate.result.spans import consensus_spans
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from quorate.choose.choice import Choice
+
+__all__ = ["Accepted", "Result"]
+
+
+Floats = NDArray[np.float64]
+_DIGITS = 9  # of a probability: what comes after them is rounding
+
+
+class Accepted(NamedTuple):
+    """Positions of the documents that meet an expected precision, and of the others; and that precision.
+
+    >>> Accepted([0, 2], [1], 0.96).review
+    [1]
+    """
+
+    documents: list[int]
+    review: list[int]
+    precision: float
+
+
+class _Found(NamedTuple):
+    """Where spans begin, and their confidence; those of document d are ``of_document[d]`` to ``of_document[d + 1]``."""
+
+    of_document: list[int]
+    start: NDArray[np.int64]
+    confidence: Floats
+
+
+class Result:
+    """The consensus on every document of a corpus, in its order, and how it came about.
+
+    Iterate over it, or take a document by position or id, for :class:`Consensus` records; or take a column:
+    ``tags``, ``spans``, ``confidence``, ``probabilities``. ``settings`` says what was used, ``repaired`` how many tags
+    of the input were mended.
+
+    >>> import quorate
+    >>> result = quorate.aggregate(quorate.sample(), method="mv")
+    >>> result[0].tags == result.tags[0]
+    True
+    """
+
+    def __init__(
+        self,
+        corpus: Corpus,
+        tagset: TagSet,
+        doc_start: NDArray[np.int64],
+        decoded: Decoded,
+        annotators: AnnotatorSummaries,
+        trace: Trace | None,
+        settings: dict[str, Any],
+        repaired: int,
+        calibration: Calibration = AS_STATED,
+        choice: Choice | None = None,
+    ) -> None:
+        self.corpus, self.tagset = corpus, tagset
+        self.annotators, self.trace, self.settings, self.repaired = annotators, trace, settings, repaired
+        self.calibration, self.choice = calibration, choice
+        self._doc_start, self._decoded = doc_start, decoded
+
+    @property
+    def settings_(self) -> dict[str, Any]:
+        """The settings that were used and, if they were chosen, ``why``."""
+        return self.settings | ({} if self.choice is None else {"why": self.choice.reasons})
+
+    @cached_property
+    def certificate(self) -> Certificate:
+        """What F1 is to be expected of this consensus, with an interval, from its probabilities alone.
+
+        >>> import quorate
+        >>> certificate = quorate.aggregate(quorate.sample()).certificate
+        >>> certificate.low < certificate.f1 < certificate.high
+        True
+        """
+        spans = consensus_spans(self._decoded, self.tagset)
+        document = np.searchsorted(self._doc_start, spans.start, side="right") - 1
+        posterior, opens = self._kept_posterior(), self.tagset.opens
+        if self.tagset.outside is None:
+            stated, everything = posterior[spans.start, self._decoded.path], np.diff(self._doc_start).astype(np.float64)
+            return certify(document, stated, self.calibration, everything, everything)
+        stated = self._decoded.span_probability[spans.start]
+        if not opens.any():  # where no label says that a span begins, those that were missed are not seen
+            given = np.bincount(document, minlength=len(self)).astype(np.float64)
+            return certify(document, stated, self.calibration, given, given)
+        sharp = posterior ** (1 / self.calibration.sharpness)
+        sharp /= sharp.sum(axis=1, keepdims=True)
+        openings = (np.concatenate([[0.0], np.cumsum(p[:, opens].sum(axis=1))]) for p in (sharp, posterior))
+        return certify(document, stated, self.calibration, *(np.diff(total[self._doc_start]) for total in openings))
+
+    def accept(self, precision: float) -> Accepted:
+        """Part the documents: those whose spans together meet an expected precision, and those for a person to see.
+
+        Documents are taken from the surest on, as many as will do; of those equally sure, all or none. One without any
+        span counts as one that is right if it has none.
+
+        >>> import quorate
+        >>> accepted = quorate.aggregate(quorate.sample()).accept(0.9)
+        >>> accepted.precision >= 0.9, len(accepted.documents) + len(accepted.review)
+        (True, 320)
+        """
+        check_number("accept", precision)
+        if not 0 < precision < 1:
+            raise SettingsError(f"accept must be a precision above 0 and below 1, not {precision}")
+        if precision > self.calibration.ceiling:
+            raise SettingsError(
+                f"accept {precision:g}: no span is surer than {self.calibration.ceiling:g}, as annotators may share "
+                "mistakes that nothing shows (ask for less)"
+            )
+        spans = [self._spans(d) for d in range(len(self))]
+        count = np.array([max(len(one), 1) for one in spans], np.float64)
+        sure = self.confidence
+        right = np.array([sum(s.confidence for s in one) if one else sure[d] for d, one in enumerate(spans)])
+        mean = np.round(right / count, _DIGITS)
+        order = np.argsort(-mean, kind="stable")
+        expected = np.round(np.cumsum(right[order]) / np.cumsum(count[order]), _DIGITS)
+        last_alike = np.append(np.diff(mean[order]) != 0, True)
+        enough = np.flatnonzero(last_alike & (expected >= precision))
+        n = int(enough[-1]) + 1 if len(enough) else 0
+        return Accepted(
+            sorted(order[:n].tolist()), sorted(order[n:].tolist()), float(expected[n - 1]) if n else math.nan
+        )
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The labels, in the order of the columns of ``probabilities``."""
+        return self.tagset.labels
+
+    @property
+    def tags(self) -> list[list[str]]:
+        """For every document, a tag for every token."""
+        return [self._tags(d) for d in range(len(self))]
+
+    @property
+    def spans(self) -> list[list[ConsensusSpan]]:
+        """For every document, its spans."""
+        return [self._spans(d) for d in range(len(self))]
+
+    @property
+    def confidence(self) -> Floats:
+        """``[D]`` The probability of each document's whole sequence."""
+        return np.exp(self._decoded.log_probability)
+
+    @property
+    def posterior(self) -> Floats:
+        """``[N, J]`` The probability of every label at every token, all documents end to end."""
+        return self._decoded.posterior
+
+    @property
+    def probabilities(self) -> list[Floats]:
+        """For every document, ``[L, J]`` the probability of every label at every token."""
+        return [self._posterior(d) for d in range(len(self))]
+
+    def _kept_posterior(self) -> Floats:
+        if len(self._decoded.token_probability):
+            raise SettingsError("the probabilities of all labels were not kept (fit with probabilities=True)")
+        return self._decoded.posterior
+
+    def _posterior(self, d: int) -> Floats:
+        return self._kept_posterior()[self._tokens(d)]
+
+    def _confidences(self, d: int) -> Floats:
+        """``[L]`` The probability of every emitted tag."""
+        tokens = self._tokens(d)
+        if len(self._decoded.token_probability):
+            return self._decoded.token_probability[tokens]
+        path = self._decoded.path[tokens]
+        return self._posterior(d)[np.arange(len(path)), path]
+
+    def only(self, documents: Sequence[int]) -> Result:
+        """The same for some of the documents, by their positions.
+
+        >>> import quorate
+        >>> result = quorate.aggregate(quorate.sample(), "mv")
+        >>> result.only([3, 5])[1].tags == result[5].tags
+        True
+        """
+        decoded, chosen = self._decoded, np.asarray(documents, np.int64)
+        lengths = np.diff(self._doc_start)[chosen]
+        doc_start = np.concatenate([[0], np.cumsum(lengths)])
+        shift = np.repeat(self._doc_start[chosen] - doc_start[:-1], lengths)
+        token = np.arange(doc_start[-1]) + shift
+        span_end = decoded.span_end[token]
+        part = decoded._replace(
+            posterior=decoded.posterior if len(decoded.token_probability) else decoded.posterior[token],
+            token_probability=decoded.token_probability[token] if len(decoded.token_probability) else np.zeros(0),
+            path=decoded.path[token],
+            log_probability=decoded.log_probability[chosen],
+            log_z=decoded.log_z[chosen],
+            span_end=np.where(span_end > 0, span_end - shift, 0).astype(np.int32),
+            span_probability=decoded.span_probability[token],
+        )
+        result = copy(self)
+        for derived in ("certificate", "_found"):
+            result.__dict__.pop(derived, None)
+        result.corpus, result._doc_start, result._decoded = (
+            Corpus([self.corpus[int(d)] for d in chosen]),
+            doc_start,
+            part,
+        )
+        return result
+
+    def write(self, path: str | Path, format: str | None = None, *, probabilities: bool = False) -> None:
+        """Write the consensus, whole or not at all; ``-`` is standard output.
+
+        ``format`` is one that is written (see ``quorate formats``); unless given, the path's ending says which.
+
+        >>> import quorate, tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     quorate.aggregate(quorate.sample(), "mv").write(f"{folder}/votes.jsonl")
+        ...     len(Path(folder, "votes.jsonl").read_text().splitlines())
+        320
+        """
+        if probabilities and len(self):
+            self._posterior(0)  # says so now if they were not kept
+        formats.write(self.book(probabilities=probabilities), path, format)
+
+    def book(self, *, probabilities: bool = False) -> Book:
+        """The consensus as writers take it."""
+        model = f"quorate {self.settings.get('method', '')}".strip()
+        return Book(
+            lambda: (Page(one.document, consensus=one.reading()) for one in self),
+            self.labels,
+            self.tagset.scheme,
+            model,
+            probabilities,
+        )
+
+    def plot_annotators(self, *, groups: int | None = None, name: str | None = None, bars: bool = False) -> Figure:
+        """A matplotlib figure of groups of like annotators, or of one: a column a group, a row a previous label.
+
+        ``groups`` is chosen unless given; ``bars`` draws bars in 3D in place of heat maps.
+        """
+        from quorate.result import figures
+
+        return figures.annotators_figure(self.annotators, self.tagset, groups=groups, name=name, bars=bars)
+
+    def plot_document(self, key: int | str) -> Figure:
+        """A matplotlib figure of a document, by its position or id: the consensus and everybody's version."""
+        from quorate.result import figures
+
+        return figures.document_figure(self[key], self.tagset)
+
+    def plot_trace(self) -> Figure:
+        """A matplotlib figure of the bound, pass by pass."""
+        if self.trace is None:
+            raise SettingsError("this result was not fitted pass by pass, so there is no trace to draw")
+        from quorate.result import figures
+
+        return figures.trace_figure(self.trace)
+
+    def _repr_html_(self) -> str:
+        from quorate.result import notebook
+
+        return notebook.result_html(self)
+
+    def __len__(self) -> int:
+        return len(self.corpus)
+
+    def __iter__(self) -> Iterator[Consensus]:
+        return (self[d] for d in range(len(self)))
+
+    def __getitem__(self, key: int | str) -> Consensus:
+        """The consensus on a document, by its position or its id."""
+        d = self.corpus.position(key) if isinstance(key, str) else range(len(self))[key]
+        kept = not len(self._decoded.token_probability)
+        return Consensus(
+            self.corpus[d],
+            self._tags(d),
+            self._spans(d),
+            float(np.exp(self._decoded.log_probability[d])),
+            self._confidences(d),
+            self._posterior(d) if kept else np.zeros((0, len(self.labels))),
+        )
+
+    def __repr__(self) -> str:
+        return f"<Result: {len(self)} documents, {len(self.annotators)} annotators, {self.settings.get('method')}>"
+
+    def _tokens(self, d: int) -> slice:
+        return slice(self._doc_start[d], self._doc_start[d + 1])
+
+    def _tags(self, d: int) -> list[str]:
+        labels = self.labels
+        return [labels[label] for label in self._decoded.path[self._tokens(d)].tolist()]
+
+    @cached_property
+    def _found(self) -> _Found:
+        """The spans of all documents."""
+        start = np.flatnonzero(self._decoded.span_end)
+        confidence = self.calibration.spans(self._decoded.span_probability[start])
+        return _Found(np.searchsorted(start, self._doc_start).tolist(), start, confidence)
+
+    def _spans(self, d: int) -> list[ConsensusSpan]:
+        found, decoded, first = self._found, self._decoded, int(self._doc_start[d])
+        here = slice(found.of_document[d], found.of_document[d + 1])
+        start, parts = found.start[here], self.tagset.parts
+        columns = (start - first, decoded.span_end[start] - first, decoded.path[start], found.confidence[here])
+        rows = zip(*(column.tolist() for column in columns), strict=True)
+        return [ConsensusSpan(begin, end, parts[label][1], confidence) for begin, end, label, confidence in rows]

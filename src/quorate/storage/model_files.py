@@ -1,0 +1,169 @@
+"""Fitted models in files: a zip of plain arrays (NumPy's npz) with one JSON text. Nothing in it is ever executed."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import tokenize
+import zipfile
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple, NotRequired, TypedDict
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from quorate.corpus.tags import Scheme
+from quorate.errors import ModelFileError
+from quorate.limits import size_named, too_much, unpacks_to_too_much
+from quorate.storage.files.atomic import written_whole
+
+__all__ = ["VERSION", "Stored", "Tags", "check_arrays", "combination_head", "load", "save", "tagger_head"]
+
+VERSION = 1
+_KIND = "quorate model"
+_META = "meta.json"
+
+
+class Stored(NamedTuple):
+    """A JSON-ready description and named arrays."""
+
+    meta: dict[str, Any]
+    arrays: dict[str, NDArray[np.float64]]
+
+
+def save(stored: Stored, path: str | Path) -> None:
+    """Write a model file, whole or not at all."""
+    with (
+        written_whole(path, pack=False) as stream,
+        zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive,
+    ):
+        head = {"kind": _KIND, "version": VERSION, **stored.meta}
+        _add(archive, _META, json.dumps(head, ensure_ascii=True).encode())
+        for name, array in sorted(stored.arrays.items()):
+            buffer = io.BytesIO()
+            np.lib.format.write_array(buffer, np.ascontiguousarray(array), allow_pickle=False)
+            _add(archive, f"{name}.npy", buffer.getvalue())
+
+
+def _add(archive: zipfile.ZipFile, name: str, content: bytes) -> None:
+    # A fixed date: the same model makes the same file.
+    archive.writestr(zipfile.ZipInfo(name), content, zipfile.ZIP_DEFLATED, 1)
+
+
+def load(path: str | Path, *, max_size: int | str | None = None) -> Stored:
+    """Read a model file; :class:`ModelFileError` if it is not one, is damaged, or is of another version."""
+    most = size_named(max_size)
+    try:
+        packed = Path(path).stat().st_size
+        with zipfile.ZipFile(path) as archive:
+            if unpacks_to_too_much(sum(info.file_size for info in archive.infolist()), packed, most):
+                raise ModelFileError(f"{path}: {too_much(most)} (if that is right, load it with a larger max_size)")
+            meta = json.loads(archive.read(_META))
+            if not isinstance(meta, dict) or meta.get("kind") != _KIND:
+                raise ModelFileError(f"{path}: not a model file (make one with --save)")
+            if meta.get("version") != VERSION:
+                raise ModelFileError(
+                    f"{path}: a model file of version {meta.get('version')}, where {VERSION} is read "
+                    "(fit and save it again)"
+                )
+            arrays = {
+                name.removesuffix(".npy"): _array(name, archive.read(name))  # to its end, where its digest is checked
+                for name in archive.namelist()
+                if name.endswith(".npy")
+            }
+    except FileNotFoundError:
+        raise ModelFileError(f"{path}: no such file") from None
+    except (
+        zipfile.BadZipFile, zlib.error, KeyError, ValueError, EOFError, RuntimeError, RecursionError,
+    ) as error:  # fmt: skip
+        raise ModelFileError(f"{path}: not a model file, or a damaged one: {error} (make one with --save)") from None
+    except OSError as error:
+        raise ModelFileError(f"{path}: cannot be read: {error.strerror or error}") from None
+    return Stored(meta, arrays)
+
+
+def _array(name: str, content: bytes) -> NDArray[Any]:
+    """An array of plain numbers; ``ValueError`` if it is none, or shorter or longer than its head says."""
+    stream = io.BytesIO(content)
+    try:
+        if np.lib.format.read_magic(stream) != (1, 0):
+            raise ValueError("of another version")
+        shape, by_columns, kind = np.lib.format.read_array_header_1_0(stream)
+    except (ValueError, TypeError, SyntaxError, tokenize.TokenError, RecursionError, MemoryError) as error:
+        raise ValueError(f"{name} is not an array: {str(error).splitlines()[0]}") from None
+    size = math.prod(shape) * kind.itemsize
+    if kind.kind not in "fiu" or by_columns or min(shape, default=0) < 0 or size != len(content) - stream.tell():
+        raise ValueError(f"{name} is not an array of plain numbers, or not all of it")
+    return np.frombuffer(content, kind, offset=stream.tell()).reshape(shape).copy()
+
+
+class Tags(TypedDict):
+    """The scheme and the labels of a model."""
+
+    scheme: Scheme
+    labels: list[str]
+
+
+class Head(TypedDict):
+    """What every model says of itself."""
+
+    fit: dict[str, Any]
+    bounds: list[float]
+    seconds: float
+    tags: Tags
+    annotators: list[str]
+
+
+class CombinationHead(Head):
+    """What :class:`quorate.BSC` says of itself."""
+
+    starts: list[float]
+    profiles: dict[str, dict[str, Any]]
+    words: list[str]
+    calibration: dict[str, float]
+    group: list[int]
+    decided: NotRequired[list[str]]
+
+
+class TaggerHead(Head):
+    """What :class:`quorate.CRFMA` says of itself."""
+
+    features: list[str]
+
+
+def combination_head(meta: dict[str, Any]) -> CombinationHead:
+    """The description of a combination, if it is whole; ``ValueError`` if not."""
+    head = msgspec.convert(meta, CombinationHead)
+    group, everyone = head["group"], range(len(head["annotators"]))
+    if group and not (len(group) == len(everyone) and set(group) <= set(everyone)):
+        raise ValueError("those who count as one are not among the annotators")
+    if not all(map(math.isfinite, head["calibration"].values())):
+        raise ValueError("the calibration holds what is no number")
+    return head
+
+
+def tagger_head(meta: dict[str, Any]) -> TaggerHead:
+    """The description of a tagger, if it is whole; ``ValueError`` if not."""
+    return msgspec.convert(meta, TaggerHead)
+
+
+def check_arrays(
+    arrays: Mapping[str, NDArray[Any]], shapes: Mapping[str, tuple[int, ...]], *, counts: bool = False
+) -> None:
+    """``ValueError`` unless each is there and in its shape; and all of it finite and not negative, if ``counts``."""
+    for name, shape in shapes.items():
+        if name not in arrays:
+            raise ValueError(f"array {name!r} is missing")
+        array = arrays[name]
+        if array.shape != shape or array.dtype != np.float64:
+            raise ValueError(f"array {name!r} is {_described(array.shape)}, where {_described(shape)} is expected")
+        if counts and not (np.isfinite(array).all() and array.min(initial=0.0) >= 0):
+            raise ValueError(f"array {name!r} holds what is not a count")
+
+
+def _described(shape: tuple[int, ...]) -> str:
+    return " by ".join(map(str, shape)) or "one number"

@@ -1,0 +1,201 @@
+"""A tagger in the loop: it learns from the consensus, tags every document, and joins the crowd as one more annotator.
+
+Each round trains the tagger on the current posterior and lets it tag documents that it was not trained on (documents
+are dealt into folds anew every round); what it says is added to what people said, and the consensus is made again. How
+far the tagger is to be trusted is learned as for anyone else. Documents that nobody annotated teach nothing, but are
+tagged, and so have a consensus.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quorate.corpus.records import Corpus, Document
+from quorate.corpus.tags import TagSet
+from quorate.encode.encoded import Encoded
+from quorate.errors import InputError, SettingsError
+from quorate.infer.loop import Progress
+from quorate.infer.parts.truth import log_mask
+from quorate.taggers import Tagger
+
+__all__ = ["FOLDS", "ROUNDS", "TAGGER", "Lesson", "Step", "best_path", "cross_fitted", "in_rounds", "teach"]
+
+Floats = NDArray[np.float64]
+Ints32 = NDArray[np.int32]
+
+TAGGER = "(tagger)"
+"""The name under which a tagger joins the annotators."""
+
+ROUNDS = 2
+FOLDS = 3
+_LITTLE = 0.001  # a round that moves the posterior by less than this per token is the last
+
+
+class Lesson(NamedTuple):
+    """What one round did.
+
+    ``changed`` is how far the consensus moved: the probability, mean over tokens, that went from one label to another.
+    ``agreement`` is the share of tokens on which tagger and consensus then agree.
+
+    >>> Lesson(1, 0.012, 0.97, 3.4).round
+    1
+    """
+
+    round: int
+    changed: float
+    agreement: float
+    seconds: float
+
+
+class Step(NamedTuple):
+    """What a progress callback is told: round of rounds, fold of folds (``fold`` = ``folds``: the refit)."""
+
+    round: int
+    rounds: int
+    fold: int
+    folds: int
+
+
+class _Shown(NamedTuple):
+    teach: Callable[[Step], None]
+    fit: Callable[[Progress], None]
+
+
+def in_rounds(progress: Callable[[Progress], None] | None) -> _Shown | None:
+    """Callbacks for rounds and for the fits within them that tell ``progress`` of one long fit.
+
+    Every fit counts as a start, of as many as there are rounds and one more.
+    """
+    if progress is None:
+        return None
+    latest = Progress(0, ROUNDS + 1, 0, 1, 0.0)
+
+    def teach(step: Step) -> None:
+        nonlocal latest
+        what = f"tagger, fold {step.fold + 1} of {step.folds}" if step.fold < step.folds else "consensus"
+        latest = latest._replace(n_starts=step.rounds + 1, note=f"round {step.round} of {step.rounds}: {what}")
+        progress(latest)
+        if step.fold == step.folds:
+            latest = latest._replace(start=step.round)
+
+    def fit(step: Progress) -> None:
+        nonlocal latest
+        done = step.start * step.max_passes + step.passes
+        latest = latest._replace(passes=done, max_passes=step.max_passes * step.n_starts, bound=step.bound)
+        progress(latest)
+
+    return _Shown(teach, fit)
+
+
+def teach(
+    corpus: Corpus,
+    encoded: Encoded,
+    tagger: Tagger,
+    consensus: Callable[[Ints32 | None], Floats],
+    *,
+    rounds: int = ROUNDS,
+    folds: int = FOLDS,
+    seed: int = 0,
+    progress: Callable[[Step], None] | None = None,
+) -> tuple[Lesson, ...]:
+    """Alternate between consensus and tagger.
+
+    ``consensus`` gives the posterior ``[N, J]`` with what the tagger says joined: ``[N]`` a label for every token, or
+    ``None`` at first. Its last call is the final one.
+    """
+    if TAGGER in encoded.annotators:
+        raise InputError(f"an annotator is called {TAGGER!r} already (rename it, or leave the tagger out)")
+    posterior = consensus(None)
+    lessons: list[Lesson] = []
+    for number, rng in enumerate(np.random.default_rng(seed).spawn(rounds), start=1):
+        began = time.perf_counter()
+
+        def report(fold: int, number: int = number) -> None:
+            if progress is not None:
+                progress(Step(number, rounds, fold, folds))
+
+        tagged = cross_fitted(corpus, encoded, tagger, posterior, folds=folds, rng=rng, progress=report)
+        path = best_path(encoded.tagset, tagged, encoded.doc_start)
+        before, posterior = posterior, consensus(path)
+        changed = 0.5 * float(np.abs(posterior - before).sum()) / max(len(posterior), 1)
+        agreement = float((posterior.argmax(axis=1) == path).mean()) if len(path) else 1.0
+        lessons.append(Lesson(number, changed, agreement, time.perf_counter() - began))
+        if changed < _LITTLE:
+            break
+    return tuple(lessons)
+
+
+def cross_fitted(
+    corpus: Corpus,
+    encoded: Encoded,
+    tagger: Tagger,
+    posterior: Floats,
+    *,
+    folds: int,
+    rng: np.random.Generator,
+    progress: Callable[[int], None],
+) -> Floats:
+    """``[N, J]`` What the tagger says about every document when it was trained on others.
+
+    Documents without any annotator are never trained on: their row is the mean over the folds.
+    """
+    doc_start = encoded.doc_start
+    said = encoded.event_start[doc_start[1:]] > encoded.event_start[doc_start[:-1]]
+    teachers = rng.permutation(np.flatnonzero(said))
+    folds = min(folds, len(teachers))
+    if folds < 2:
+        raise InputError("a tagger learns from some documents and tags others: at least two must have annotations")
+    bare = np.flatnonzero(~said)
+    out = np.zeros_like(posterior)
+    for fold in range(folds):
+        progress(fold)
+        held_out = np.sort(teachers[fold::folds])
+        trained_on = np.setdiff1d(teachers, held_out)
+        tagger.fit(_documents(corpus, trained_on), [posterior[doc_start[d] : doc_start[d + 1]] for d in trained_on])
+        asked = np.concatenate([held_out, bare])
+        answers = tagger.predict(_documents(corpus, asked))
+        for position, (d, answer) in enumerate(zip(asked, _checked(tagger, answers, len(asked)), strict=True)):
+            share = 1.0 if position < len(held_out) else 1.0 / folds
+            rows = out[doc_start[d] : doc_start[d + 1]]
+            if answer.shape != rows.shape or not np.isfinite(answer).all() or (answer < 0).any():
+                raise SettingsError(
+                    f"{corpus[int(d)].where()}: the tagger {type(tagger).__name__} gave probabilities of the shape "
+                    f"{answer.shape}, or with numbers that are none (needed: {rows.shape}, 0 or more)"
+                )
+            rows += share * answer
+    progress(folds)
+    return out
+
+
+def _documents(corpus: Corpus, numbers: NDArray[np.int64]) -> list[Document]:
+    return [corpus[int(d)] for d in numbers]
+
+
+def _checked(tagger: Tagger, answers: Sequence[Floats], n_documents: int) -> list[Floats]:
+    if len(answers) != n_documents:
+        raise SettingsError(
+            f"the tagger {type(tagger).__name__} gave {len(answers)} arrays for {n_documents} documents (one for each)"
+        )
+    return [np.asarray(answer, np.float64) for answer in answers]
+
+
+def best_path(tagset: TagSet, probabilities: Floats, doc_start: NDArray[np.int64]) -> Ints32:
+    """``[N]`` Of all sequences that the scheme allows, the one with the greatest product of probabilities."""
+    from quorate.taggers import kernels
+
+    path = np.zeros(len(probabilities), np.int32)
+    floor = np.finfo(np.float64).tiny
+    kernels.best_paths(
+        np.log(np.maximum(probabilities, floor)),
+        doc_start,
+        log_mask(tagset.allowed_first),
+        log_mask(tagset.allowed),
+        log_mask(tagset.allowed_last),
+        path,
+    )
+    return path

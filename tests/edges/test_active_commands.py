@@ -1,0 +1,272 @@
+"""`quorate next`, `simulate-active` and `aggregate --history` as people use them, and misuse them."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.edges.running import Run
+
+from processes import Start
+from quorate import BSC, Corpus, Document, next_labels
+from quorate.corpus.profiles import Profile
+from quorate.formats.jsonl import write_corpus
+from quorate.storage.files.atomic import written_whole
+
+
+@pytest.fixture
+def crowd(tmp_path: Path, sample: Corpus) -> str:
+    """Sixty documents of the sample, and three that nobody has labelled."""
+    bare = [Document(f"bare{n}", one.tokens) for n, one in enumerate(sample.documents[60:63])]
+    with written_whole(tmp_path / "crowd.jsonl") as stream:
+        write_corpus(Corpus([*sample.documents[:60], *bare]), stream)
+    return "crowd.jsonl"
+
+
+@pytest.fixture
+def model(run: Run, crowd: str) -> str:
+    assert run("aggregate", crowd, "-o", "out.jsonl", "--method", "bsc-cm", "--save", "m.quorate", "-q")[0] == 0
+    return "m.quorate"
+
+
+def test_next_as_a_table(run: Run, crowd: str) -> None:
+    code, out, err = run("next", crowd, "-n", 4)
+    assert code == 0
+    assert len(out.splitlines()) == 5
+    assert "expected F1 now" in err
+    assert "go on: " in err or "stop: " in err
+
+
+def test_next_as_jsonl_and_csv(run: Run, crowd: str, model: str, sample: Corpus) -> None:
+    code, out, _ = run("next", crowd, "--model", model, "-n", 6, "--as", "jsonl")
+    assert code == 0
+    records = [json.loads(line) for line in out.splitlines()]
+    assert len({record["document"] for record in records}) == 6
+    for record in records:
+        if not record["document"].startswith("bare"):
+            assert record["annotator"] not in sample[record["document"]].annotations
+    assert run("next", crowd, "--model", model, "-n", 6, "--as", "csv", "-o", "list.csv")[0] == 0
+    rows = list(csv.DictReader(Path("list.csv").read_text().splitlines()))
+    assert [row["document"] for row in rows] == [record["document"] for record in records]
+
+
+def offered(run: Run, *arguments: object) -> set[str]:
+    code, out, err = run("next", *arguments, "-n", 100, "--as", "jsonl")
+    assert code == 0, err
+    return {json.loads(line)["document"] for line in out.splitlines()}
+
+
+def test_documents_whose_labels_are_known_are_not_offered(run: Run, crowd: str, model: str, sample: Corpus) -> None:
+    """Neither here, nor with a model that was fitted with them as known; a label that is left open keeps one open."""
+    before = offered(run, crowd, "--model", model)
+    first, second, third = sorted(name for name in before if not name.startswith("bare"))[:3]
+    lines = [{"id": name, "tags": sample[name].gold} for name in (first, second)]
+    lines.append({"id": third, "tags": [None, *(sample[third].gold or ())[1:]]})
+    Path("review.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert offered(run, crowd, "--model", model, "--known", "review.jsonl") == before - {first, second}
+    assert {first, second}.isdisjoint(offered(run, crowd, "--known", "review.jsonl"))
+    saved = ("-o", "out.jsonl", "--method", "bsc-cm", "--save", "known.quorate", "-q")
+    assert run("aggregate", crowd, "--known", "review.jsonl", *saved)[0] == 0
+    found = offered(run, crowd, "--model", "known.quorate")
+    assert third in found
+    assert {first, second}.isdisjoint(found)
+    assert offered(run, crowd, "--model", model, "--known", "inline") == {"bare0", "bare1", "bare2"}
+
+
+def test_nothing_that_next_reads_is_written_over(run: Run, crowd: str, model: str) -> None:
+    Path("review.jsonl").write_text(json.dumps({"id": "s001", "tags": [None] * 3}) + "\n")
+    Path("done.csv").write_text("s001\n")
+    Path("prices.csv").write_text("annotator,cost\n")
+    Path("who.json").write_text("{}")
+    Path("link.csv").symlink_to(crowd)
+    for name, *arguments in (
+        ("review.jsonl", "--known", "review.jsonl"),
+        (crowd,),
+        ("link.csv",),
+        (model, "--model", model, "--as", "csv"),
+        ("done.csv", "--exclude", "done.csv"),
+        ("prices.csv", "--cost", "prices.csv"),
+        ("who.json", "--annotators", "who.json"),
+    ):
+        before = Path(name).read_bytes()
+        message = f"quorate: {name}: this is an input, which would be lost (give another name)\n"
+        assert run("next", crowd, *arguments, "-o", name) == (2, "", message)
+        assert Path(name).read_bytes() == before
+
+
+@pytest.mark.parametrize("option", ["--results", "--table", "--figure"])
+def test_a_simulation_writes_over_nothing_that_it_reads(run: Run, crowd: str, option: str) -> None:
+    Path("link.svg").symlink_to(crowd)
+    message = "quorate: link.svg: this is an input, which would be lost (give another name)\n"
+    assert run("simulate-active", crowd, option, "link.svg") == (2, "", message)
+
+
+def test_documents_that_an_expert_has_labelled_are_not_offered(run: Run, crowd: str, sample: Corpus) -> None:
+    Path("who.json").write_text(json.dumps({"ana": {"kind": "expert"}}))
+    found = offered(run, crowd, "--annotators", "who.json")
+    assert found
+    assert {one.id for one in sample if "ana" in one.annotations}.isdisjoint(found)
+
+
+def test_what_is_decided_is_not_offered_in_python(sample: Corpus) -> None:
+    people = {name: tags for name, tags in sample["s001"].annotations.items() if name != "ana"}
+    tokens = sample["s001"].tokens
+    whole, half = ("O",) * len(tokens), (None, *("O",) * (len(tokens) - 1))
+    extra = [
+        Document("whole", tokens, {**people, "xenia": whole}),
+        Document("half", tokens, {**people, "xenia": half}),
+        Document("sparse", tokens, {**people, "yuri": half}),
+    ]
+    profiles = {"xenia": Profile.of(kind="expert"), "yuri": Profile.of(kind="expert", abstains=True)}
+    corpus = Corpus([*sample.documents[:60], *extra], profiles=profiles)
+    known = {"s002": sample["s002"].gold or (), "s003": sample["s003"].gold or ()}
+    model = BSC("cm", max_passes=3).fit(corpus, known={"s002": known["s002"]})
+
+    def found(model: BSC | None, **options: Any) -> set[str]:
+        return {one.document for one in next_labels(corpus, model, n=100, **options).suggestions}
+
+    ids = {one.id for one in corpus}
+    assert found(model) == ids - {"s002", "whole", "sparse"}
+    assert found(model, known=known) == ids - {"s002", "s003", "whole", "sparse"}
+    assert found(None, known=known) == ids - {"s002", "s003", "whole", "sparse"}
+    model.update(Corpus([sample["s004"]]), known={"s004": sample["s004"].gold or ()})
+    assert found(model) == ids - {"s002", "s004", "whole", "sparse"}
+    nothing = next_labels(corpus.select(lambda one: one.id in ("s002", "whole")), model)
+    assert (nothing.suggestions, nothing.stop) == ((), True)
+    assert nothing.reason == "every document that may be asked for is decided, or labelled by everyone"
+
+
+@pytest.mark.parametrize(
+    "strategy",
+    ["random", "least-confidence", "least-confidence-per-token", "token-entropy", "sequence-entropy", "information"],
+)
+def test_every_strategy(run: Run, crowd: str, model: str, strategy: str) -> None:
+    code, out, err = run("next", crowd, "--model", model, "-n", 5, "--strategy", strategy, "--as", "jsonl")
+    assert code == 0, err
+    scores = [json.loads(line)["score"] for line in out.splitlines()]
+    assert len(scores) == 5
+
+
+def test_only_those_who_may_be_asked(run: Run, crowd: str, model: str, sample: Corpus) -> None:
+    Path("done.txt").write_text("\n".join(one.id for one in sample.documents[:50]) + "\n")
+    arguments = ("--annotators", "ana,ben", "--exclude", "done.txt", "--per-document-max", 1, "--as", "jsonl")
+    code, out, err = run("next", crowd, "--model", model, *arguments)
+    assert code == 0, err
+    records = [json.loads(line) for line in out.splitlines()]
+    assert {record["document"] for record in records} == {"bare0", "bare1", "bare2"}
+    assert {record["annotator"] for record in records} <= {"ana", "ben"}
+
+
+def test_a_high_price_sends_the_work_elsewhere(run: Run, crowd: str, model: str) -> None:
+    def asked(*more: object) -> list[str]:
+        code, out, err = run("next", crowd, "--model", model, "-n", 10, "--as", "jsonl", *more)
+        assert code == 0, err
+        return [json.loads(line)["annotator"] for line in out.splitlines()]
+
+    free = asked()
+    dear = max(set(free), key=free.count)
+    Path("cost.csv").write_text(f"annotator,cost\n{dear},100\n")
+    assert dear not in asked("--cost", "cost.csv")
+
+
+def test_nothing_left_is_a_stop(run: Run, tmp_path: Path) -> None:
+    tags = ("B-PER", "O")
+    corpus = Corpus([Document(str(n), ("Ada", "sang"), {"a": tags, "b": tags}) for n in range(5)])
+    with written_whole(tmp_path / "all.jsonl") as stream:
+        write_corpus(corpus, stream)
+    code, out, err = run("next", "all.jsonl", "--as", "jsonl")
+    assert (code, out) == (0, "")
+    assert "stop: every document that may be asked for is decided, or labelled by everyone" in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--annotators", "nobody"), "nobody is called nobody"),
+        (("--exclude", "ids.txt"), "document 'nowhere', which is to be left out, is not in the input"),
+        (("--exclude", "no.txt"), "no.txt: cannot be read"),
+        (("--cost", "zero.csv"), "the cost of 'ana' must be a positive number, not 0"),
+        (("--cost", "strange.csv"), "a cost is given for 'zoe'"),
+        (("--cost", "words.csv"), "words.csv:2: the cost of 'ana' is no number: 'much'"),
+        (("--cost", "ids.txt"), "has no columns 'annotator' and 'cost'"),
+        (("--strategy", "best"), "strategy 'best' is not known"),
+        (("--as", "xml"), "--as 'xml' is not known"),
+        (("-n", "0"), "n must be 1 or more"),
+        (("--diversity", "2"), "diversity must be from 0 to 1"),
+        (("--per-document-max", "0"), "per-document-max must be 1 or more"),
+        (("-o", "no/such/folder.csv"), "no such folder"),
+    ],
+)
+def test_mistakes_are_one_line(run: Run, crowd: str, model: str, arguments: tuple[str, ...], message: str) -> None:
+    Path("ids.txt").write_text("nowhere\n")
+    Path("zero.csv").write_text("annotator,cost\nana,0\n")
+    Path("strange.csv").write_text("annotator,cost\nzoe,2\n")
+    Path("words.csv").write_text("annotator,cost\nana,much\n")
+    code, out, err = run("next", crowd, "--model", model, *arguments)
+    assert (code, out) == (2, "")
+    assert message in err
+    assert err.count("\n") == 1
+
+
+def test_a_model_of_other_labels_is_refused(run: Run, model: str, tmp_path: Path) -> None:
+    other = Corpus([Document("1", ("Ada", "sang"), {"a": ("B-ANIMAL", "O")})])
+    with written_whole(tmp_path / "other.jsonl") as stream:
+        write_corpus(other, stream)
+    code, _, err = run("next", "other.jsonl", "--model", model)
+    assert code == 2
+    assert "tag 'B-ANIMAL' is not among the model's labels" in err
+    code, _, err = run("aggregate", "other.jsonl", "--method", "bsc-cm", "--history", model)
+    assert code == 2
+    assert "the history is a model of other labels" in err
+    assert err.count("\n") == 1
+
+
+def test_history_on_the_command_line(run: Run, crowd: str, model: str) -> None:
+    code, _, err = run("aggregate", crowd, "--method", "bsc-cm", "--history", model, "-o", "again.jsonl")
+    assert code == 0, err
+    assert run("aggregate", crowd, "--history", model, "-o", "auto.jsonl", "-q")[0] == 0
+    code, _, err = run("aggregate", crowd, "--method", "mv", "--history", model, "-o", "mv.jsonl")
+    assert code == 2
+    assert "method 'mv' has no annotators that a history could be of" in err
+
+
+def test_simulation_on_the_command_line(run: Run, crowd: str) -> None:
+    few = ("--repeats", 1, "--initial", 60, "--batch", 60, "--max-labels", 180, "--jobs", 1)
+    files = ("--table", "points.csv", "--results", "runs.jsonl")
+    code, out, err = run("simulate-active", crowd, "--methods", "mv,bsc-cm", "--strategies", "random", *few, *files)
+    assert code == 0, err
+    assert "bsc-cm" in out
+    rows = list(csv.DictReader(io.StringIO(Path("points.csv").read_text())))
+    assert [row["labels"] for row in rows if row["method"] == "mv"] == ["60", "120", "180"]
+    code, _, err = run("simulate-active", crowd, "--figure", "curves.docx", *few)
+    assert code == 2
+    assert "not a figure's name" in err
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
+@pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_a_simulation_that_is_ended_leaves_no_process_behind(
+    start: Start, run: Run, crowd: str, sign: signal.Signals
+) -> None:
+    # Runs of many batches, so that the processes are in the middle of one.
+    many = ("--repeats", "100", "--initial", "20", "--batch", "5", "--methods", "bsc-cm", "--jobs", "2")
+    command = [sys.executable, "-m", "quorate", "simulate-active", crowd, *many, "--results", "runs.jsonl"]
+    process = start(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    until = time.monotonic() + 120
+    while process.poll() is None and time.monotonic() < until:
+        if Path("runs.jsonl").exists() and len(Path("runs.jsonl").read_text().splitlines()) > 1:
+            break
+        time.sleep(0.1)
+    process.send_signal(sign)
+    out, err = process.communicate(timeout=60)  # until all who hold its output are gone
+    assert process.returncode == (130 if sign is signal.SIGINT else -sign)
+    assert "Traceback" not in out + err

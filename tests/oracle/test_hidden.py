@@ -1,0 +1,206 @@
+"""Hiding annotators and scoring against them: by loops over spans, written out."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from tests import crowds
+
+from quorate.choose import hidden as heldout
+from quorate.corpus.records import Corpus, Document
+from quorate.corpus.tags import find_spans
+from quorate.encode.algebra import Spans, marked_spans
+from quorate.encode.from_corpus import encode
+from quorate.infer.engines.protocol import Decoded
+from quorate.models.votes import majority
+
+
+@pytest.fixture(scope="module")
+def corpus() -> Corpus:
+    return crowds.sparse(60, 30)
+
+
+def test_spans_of_every_annotator(corpus: Corpus) -> None:
+    encoded = encode(corpus, corpus.tagset())
+    spans = marked_spans(encoded)
+    expected = {
+        (int(encoded.doc_start[d]) + s.start, int(encoded.doc_start[d]) + s.end, s.label, name)
+        for d, document in enumerate(corpus)
+        for name, tags in document.annotations.items()
+        for s in find_spans(tags)
+    }
+    types = encoded.tagset.types
+    found = [(int(s), int(e), types[k], encoded.annotators[w]) for s, e, k, w in zip(*spans, strict=True)]
+    assert len(found) == len(set(found))
+    assert set(found) == expected
+
+
+def test_what_is_hidden_is_gone_and_nothing_else(corpus: Corpus) -> None:
+    encoded = encode(corpus, corpus.tagset())
+    hidden = heldout.hide(encoded)
+    assert hidden is not None
+    chosen = sorted(set(hidden.document.tolist()))
+    assert chosen == list(range(len(corpus) // 2))  # every document of the sample has someone hidden
+    gone = len(encoded.event_cell) - len(hidden.rest.event_cell)
+    assert gone == len(hidden.token) == np.diff(hidden.sample.doc_start)[hidden.document].sum()
+    rest = hidden.rest
+    for k in range(len(encoded.annotators)):
+        before = (encoded.cells.annotator[encoded.event_cell] == k).sum()
+        after = (rest.cells.annotator[rest.event_cell] == k).sum()
+        lost = np.diff(hidden.sample.doc_start)[hidden.document[hidden.who == k]].sum()
+        assert before - after == lost
+
+
+def test_agreement_by_loops(corpus: Corpus) -> None:
+    encoded = encode(corpus, corpus.tagset())
+    hidden = heldout.hide(encoded)
+    assert hidden is not None
+    sample, types = hidden.sample, encoded.tagset.types
+    decoded = majority(sample).decoded
+    agreement = hidden.agreement(decoded)
+    table = np.zeros((6, len(hidden.who)))
+    for u, (d, k) in enumerate(zip(hidden.document, hidden.who, strict=True)):
+        first, last = int(sample.doc_start[d]), int(sample.doc_start[d + 1])
+        consensus = find_spans([encoded.tagset.labels[j] for j in decoded.path[first:last]])
+        theirs = [
+            (int(s) - first, int(e) - first, types[kind])
+            for s, e, kind, unit in zip(*hidden.spans[:3], hidden.unit, strict=True)
+            if unit == u
+        ]
+        table[0, u] = sum(tuple(span) in theirs for span in consensus)
+        table[1, u] = len(theirs)
+        table[2, u] = sum(hidden.habits.spans[k, types.index(span.label)] for span in consensus)
+        table[3, u] = sum(share(span, theirs) for span in consensus)
+        table[4, u] = sum(share(span, consensus) for span in theirs)
+        table[5, u] = sum(hidden.habits.tokens[k, types.index(span.label)] for span in consensus)
+    np.testing.assert_allclose(agreement.table, table, atol=1e-9)
+    matched, marked, expected, covering, covered, expected_share = table.sum(axis=1)
+    precision, recall = covering / expected_share, covered / marked
+    relaxed = 2 * precision * recall / (precision + recall)
+    assert agreement.f1 == pytest.approx((2 * matched / (marked + expected) + relaxed) / 2)
+
+
+def share(span: tuple[int, int, str], others: list[tuple[int, int, str]]) -> float:
+    start, end, label = span
+    inside = {t for s, e, other in others if other == label for t in range(s, e)}
+    return sum(t in inside for t in range(start, end)) / (end - start)
+
+
+def test_habits_by_loops(corpus: Corpus) -> None:
+    encoded = encode(corpus, corpus.tagset())
+    hidden = heldout.hide(encoded)
+    assert hidden is not None
+    names, types = encoded.annotators, encoded.tagset.types
+    counts = np.zeros((2, len(names), len(types), 2))
+    for document in corpus:
+        spans = {name: set(find_spans(tags)) for name, tags in document.annotations.items()}
+        for name in spans:
+            others = [s for other, marked in spans.items() if other != name for s in marked]
+            for s in {s for s in others if others.count(s) >= 2}:
+                counts[0, names.index(name), types.index(s.label)] += (1, s in spans[name])
+            for place in range(len(document.tokens)):
+                given = [tags[place][2:] for other, tags in document.annotations.items() if other != name]
+                for kind in types:
+                    if given.count(kind) >= 2:
+                        mine = document.annotations[name][place][2:] == kind
+                        counts[1, names.index(name), types.index(kind)] += (1, mine)
+    for habit, (total, right) in zip(hidden.habits, (np.moveaxis(one, -1, 0) for one in counts), strict=True):
+        everybody = (right.sum(axis=0) + 1) / (total.sum(axis=0) + 2)
+        np.testing.assert_allclose(habit, (right + 3 * everybody) / (total + 3))
+
+
+def test_a_perfect_consensus_scores_near_one_even_where_annotators_are_silent() -> None:
+    corpus = crowds.rules(300)
+    hidden = heldout.draws(encode(corpus, corpus.tagset()))
+    gold = [by_gold(one, corpus) for one in hidden]
+    right = heldout.agreement_over(hidden, gold)
+    nothing = [one._replace(path=np.zeros_like(one.path), span_end=np.zeros_like(one.span_end)) for one in gold]
+    assert right.f1 > 0.7  # 0.77 on average over draws, ± 0.03
+    assert heldout.agreement_over(hidden, nothing).f1 == 0.0
+    votes = heldout.agreement_over(hidden, [majority(one.sample).decoded for one in hidden])
+    gain, error = right.gain_over(votes)
+    assert gain > 5 * error > 0
+
+
+def test_a_document_that_was_drawn_twice_is_one_document(corpus: Corpus) -> None:
+    hidden = heldout.draws(encode(corpus, corpus.tagset()))
+    decoded = [majority(one.sample).decoded for one in hidden]
+    table = np.zeros((6, len(corpus)))
+    for one, votes in zip(hidden, decoded, strict=True):
+        for column, document in zip(one.agreement(votes).table.T, one.documents, strict=True):
+            table[:, document] += column
+    together = heldout.agreement_over(hidden, decoded)
+    np.testing.assert_allclose(together.table, table)
+    assert len(together.found.start) == len(together.matched) == len(together.expected)
+    assert together.matched.sum() == pytest.approx(table[0].sum())
+
+
+def by_gold(hidden: heldout.Hidden, corpus: Corpus) -> Decoded:
+    """The gold of the documents in the sample, as a consensus: they are found by their words."""
+    sample = hidden.sample
+    words = np.array(sample.words)
+    gold = {document.tokens: document.gold for document in corpus}
+    tags = []
+    for first, last in zip(sample.doc_start[:-1], sample.doc_start[1:], strict=True):
+        tags += gold[tuple(words[sample.word[first:last]].tolist())] or ()
+    path = np.array([sample.tagset.index[tag] for tag in tags], np.int32)
+    span_end = np.zeros(len(path), np.int32)
+    for s, e, _ in find_spans(tags):
+        span_end[s] = e
+    empty = np.zeros(0)
+    return Decoded(empty, path, empty, empty, span_end, np.ones(len(path)), empty)
+
+
+def test_nobody_to_spare() -> None:
+    alone = Corpus([Document("1", ("Ada", "sang"), {"ann": ("B-PER", "O")})])
+    assert heldout.hide(encode(alone, alone.tagset())) is None
+
+
+def test_the_error_of_a_gain_is_that_of_documents_drawn_again() -> None:
+    rng = np.random.default_rng(0)
+    D, nothing = 1500, np.zeros(0, np.int64)
+
+    def made(skill: float) -> heldout.Agreement:
+        matched, found = rng.binomial(hidden, skill), rng.poisson(1.8, D)
+        table = [matched, hidden, 0.9 * found, 1.05 * matched, 1.02 * matched, 0.95 * found]
+        spans = Spans(*[nothing] * 4)
+        return heldout.Agreement(np.stack(table).astype(float), spans, np.zeros(0, bool), np.zeros(0))
+
+    hidden = rng.poisson(2.0, D)
+    one, other = made(0.8), made(0.75)
+    gain, error = one.gain_over(other)
+    gains = []
+    for _ in range(400):
+        again = rng.integers(0, D, D)
+        first, second = (each._replace(table=each.table[:, again]) for each in (one, other))
+        gains.append(first.f1 - second.f1)
+    assert gain == pytest.approx(np.mean(gains), abs=0.003)
+    assert error == pytest.approx(np.std(gains), rel=0.12)
+
+
+def test_what_is_hidden_is_counted_by_document_and_in_all() -> None:
+    corpus = crowds.sparse(40, 12)
+    everyone = Corpus(
+        [
+            replace(document, annotations={f"a{n}": tags for n in range(10) for tags in [document.gold or ()]})
+            for document in corpus
+        ]
+    )
+    hidden = heldout.hide(encode(everyone, everyone.tagset()))
+    assert hidden is not None
+    assert np.bincount(hidden.document).tolist() == [2] * 20
+    agreement = hidden.agreement(majority(hidden.sample).decoded)
+    assert agreement.table.shape == (6, 20)
+    assert agreement.table[1].sum() == len(hidden.spans.start)
+    assert hidden.share == pytest.approx(0.2)
+
+
+def test_of_soft_labels_as_much_is_hidden_as_of_hard_ones() -> None:
+    labels = ("O", "B-X", "I-X")
+    rows = tuple(dict.fromkeys(labels, 1 / 3) for _ in range(4))
+    corpus = Corpus([Document(str(n), ("a", "b", "c", "d"), {f"a{k}": rows for k in range(3)}) for n in range(10)])
+    hidden = heldout.hide(encode(corpus, corpus.tagset()))
+    assert hidden is not None
+    assert hidden.share == pytest.approx(1 / 3)
