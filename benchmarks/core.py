@@ -128,7 +128,7 @@ def sparse_fit() -> None:
     cells = len(model._model.annotators.arrays()["annotators"])
     print(
         f"sparse: {len(corpus.annotators):,} annotators, {len(model.tagset_.labels)} labels, "
-        f"{int(model.annotators_.labels.sum()):,} labels given, {cells:,} cells"
+        f"{int(model.annotators_.n_labels.sum()):,} labels given, {cells:,} cells"
     )
     print(f"sparse: 5 passes {model.trace_.seconds:.1f} s, with encoding and summaries {took:.1f} s")
     print(f"sparse: peak of the process, corpus included, {peak_megabytes():.0f} MB")

@@ -105,7 +105,9 @@ def measure(path: str) -> None:
     corpus = quorate.read(path)
     seconds, cpu = time.perf_counter() - began, time.process_time() - began_cpu
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    print(json.dumps({"seconds": seconds, "cpu": cpu, "peak": peak, "documents": len(corpus), "tokens": corpus.tokens}))
+    print(
+        json.dumps({"seconds": seconds, "cpu": cpu, "peak": peak, "documents": len(corpus), "tokens": corpus.n_tokens})
+    )
 
 
 def main() -> None:

@@ -94,14 +94,14 @@ def best_of(work: Callable[[], Any], times: int = 5) -> float:
 @njit
 def recursion_of(piece, steps, ends, sets, words, J, width):  # type: ignore[no-untyped-def]
     """Forward and backward over all documents of a slice."""
-    room = lanes.room_for(layout.longest_of(piece.doc_start), J, width)
+    buffers = lanes.buffers_for(layout.longest_of(piece.doc_start), J, width)
     z = 0.0
     for first in range(0, len(piece.by_length), LANES):
-        L = lanes.take_in(room, piece, first)
-        lanes.forward(room, piece, L, steps, ends, sets, words, J, width)
+        L = lanes.load_batch(buffers, piece, first)
+        lanes.forward(buffers, piece, L, steps, ends, sets, words, J, width)
         for lane in range(LANES):
-            z += lanes.log_totals(room, lane, steps.least)
-        lanes.backward(room, L, steps, J, width)
+            z += lanes.log_totals(buffers, lane, steps.least)
+        lanes.backward(buffers, L, steps, J, width)
     return z
 
 
@@ -152,8 +152,8 @@ def c_seconds(work: Any, start: Any, trans: Any, J: int, width: int) -> float | 
         for piece, sets, words in work:
             longest = int(np.diff(piece.doc_start).max())
             narrow = [rows_of(each, J, width) for each in (sets, words)]
-            room = [np.empty(longest * J), np.empty(longest * J), np.empty(longest), np.zeros(J * J)]
-            arrays = [piece.doc_start, piece.token_set, piece.token_word, *narrow, start, trans.copy(), *room]
+            buffers = [np.empty(longest * J), np.empty(longest * J), np.empty(longest), np.zeros(J * J)]
+            arrays = [piece.doc_start, piece.token_set, piece.token_word, *narrow, start, trans.copy(), *buffers]
             pieces.append((len(piece.doc_start) - 1, arrays))
 
         def run() -> None:
@@ -294,9 +294,9 @@ def disk_fit(path: str) -> None:
         most = max(most, anonymous_megabytes())
 
     model = quorate.BSC(max_passes=10, tolerance=0.0, probabilities=False).fit(corpus, progress=watch)
-    rate = 10 * corpus.tokens / model.trace_.seconds / 1e6
+    rate = 10 * corpus.n_tokens / model.trace_.seconds / 1e6
     print(
-        f"disk: {corpus.tokens:,} tokens, {int(model.annotators_.labels.sum()):,} labels: 10 passes "
+        f"disk: {corpus.n_tokens:,} tokens, {int(model.annotators_.n_labels.sum()):,} labels: 10 passes "
         f"{model.trace_.seconds:.1f} s ({rate:.1f} M tokens/s), anonymous memory in passes {most:.0f} MB, "
         f"with the output {anonymous_megabytes():.0f} MB"
     )

@@ -58,7 +58,7 @@ def test_every_option_reaches_the_model(run: Run, crowd: Path, tmp_path: Path) -
     options = {
         "scheme": "bio", "invalid": "keep", "max_passes": 3, "tolerance": 0.5, "seed": 4, "restarts": 2,
         "start": "prior", "truth": "independent", "alpha0": 2.0, "epsilon0": 3.0, "gamma0": 4.0, "kappa0": 5.0,
-        "zeros": "dropped", "temper": 0.9, "decode": "token", "inference": "vb", "habit0": 0.5,
+        "zeros": "dropped", "temper": 0.9, "decode": "token", "inference": "vb", "guess_prior": 0.5,
         "annotator": "seq",
     }  # fmt: skip
     flags = [part for name, value in options.items() for part in (f"--{name.replace('_', '-')}", value)]

@@ -84,7 +84,7 @@ def test_an_annotator_without_a_label_is_reported_as_such() -> None:
     corpus = Corpus([Document("1", ("Ada", "sang"), {"a": ("B-P", "O"), "idle": (None, None)})])
     for method in NEED_NO_GOLD:
         idle = quorate.aggregate(corpus, method).annotators["idle"]
-        assert idle.labels == 0
+        assert idle.n_labels == 0
         assert np.isnan(idle.accuracy)
         assert idle.informativeness == 0.0
 

@@ -51,7 +51,7 @@ def test_copies_of_one_model_count_as_one() -> None:
     assert result.choice.same == [[f"model{n}" for n in range(5)]]
     assert f1(result) >= f1(quorate.aggregate(single)) - 1.0
     assert f1(result) > f1(quorate.aggregate(corpus, "mv")) + 20
-    labels = {row.name: row.labels for row in result.annotators}
+    labels = {row.name: row.n_labels for row in result.annotators}
     assert labels["model0"] == labels["ann"]
     assert result.annotators["model0"].accuracy < result.annotators["ann"].accuracy
 

@@ -208,12 +208,12 @@ def in_log_space(engine: ThreadsEngine, tables: Tables, chain: Chain) -> bool:
     J = len(chain.start)
     width = 4 * ((J + 3) // 4)
     for piece in engine._slices:
-        room = lanes.room_for(int(np.diff(piece.doc_start).max()), J, width)
+        buffers = lanes.buffers_for(int(np.diff(piece.doc_start).max()), J, width)
         made = kernels.set_rows(piece, rows, width)[0], kernels.word_rows(piece, rows, width)[0]
         for first in range(0, len(piece.by_length), 8):
-            L = lanes.take_in(room, piece, first)
-            lanes.forward(room, piece, L, steps, np.exp(chain.end), *made, J, width)
-            if any(np.isnan(lanes.log_totals(room, lane, steps.least)) for lane in range(8)):
+            L = lanes.load_batch(buffers, piece, first)
+            lanes.forward(buffers, piece, L, steps, np.exp(chain.end), *made, J, width)
+            if any(np.isnan(lanes.log_totals(buffers, lane, steps.least)) for lane in range(8)):
                 return True
     return False
 

@@ -137,7 +137,7 @@ def test_a_document_that_was_drawn_twice_is_one_document(corpus: Corpus) -> None
     assert together.matched.sum() == pytest.approx(table[0].sum())
 
 
-def by_gold(hidden: heldout.Hidden, corpus: Corpus) -> Decoded:
+def by_gold(hidden: heldout.HiddenLabels, corpus: Corpus) -> Decoded:
     """The gold of the documents in the sample, as a consensus: they are found by their words."""
     sample = hidden.sample
     words = np.array(sample.words)

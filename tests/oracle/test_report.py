@@ -228,9 +228,9 @@ def test_accuracy_and_confusions_are_the_posteriors_own(sample: Corpus) -> None:
     for person in people(result):
         summary = result.annotators[person.name]
         np.testing.assert_allclose(person.accuracy, summary.accuracy, **CLOSE)
-        np.testing.assert_allclose(person.truths.sum(), summary.labels, **CLOSE)
+        np.testing.assert_allclose(person.truths.sum(), summary.n_labels, **CLOSE)
         right = person.truths[np.arange(len(person.given)), person.given].sum()
-        np.testing.assert_allclose(right / summary.labels, summary.accuracy, **CLOSE)
+        np.testing.assert_allclose(right / summary.n_labels, summary.accuracy, **CLOSE)
         assert person.low < person.accuracy < person.high  # type: ignore[operator]
 
 

@@ -79,11 +79,11 @@ def test_gradients_are_finite_differences(tagset: TagSet) -> None:
         rng.normal(size=(L, J)), kernels.steps_of(other[1], other[2]), end, target, target_pairs, *room
     )
     vectors = rng.normal(size=(L, X)).astype(np.float32)
-    hidden = kernels.Hidden(*(rng.normal(size=shape).astype(np.float32) for shape in ((X, H), (H,), (H, J))))
+    hidden = kernels.HiddenLayer(*(rng.normal(size=shape).astype(np.float32) for shape in ((X, H), (H,), (H, J))))
     kept = np.array([0, 2, 1, 1, 2, 1], np.float32)
 
     def loss(
-        scores: np.ndarray, start: np.ndarray, trans: np.ndarray, hidden: kernels.Hidden
+        scores: np.ndarray, start: np.ndarray, trans: np.ndarray, hidden: kernels.HiddenLayer
     ) -> tuple[float, np.ndarray, np.ndarray]:
         units = np.maximum(vectors.astype(np.float64) @ hidden.inner + hidden.bias, 0) * kept
         by_token, by_step = np.empty((L, J)), np.empty((J, J))

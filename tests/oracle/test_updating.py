@@ -19,7 +19,7 @@ from quorate.corpus.simulate import Behaviour, crowd
 from quorate.corpus.tags import Scheme
 from quorate.encode.from_corpus import encode
 from quorate.errors import InputError, SettingsError
-from quorate.estimators.updating import Going, _without
+from quorate.estimators.updating import ModelState, _without
 from quorate.formats.jsonl import write_corpus
 from quorate.infer import loop
 from quorate.infer.engines.threads import ThreadsEngine
@@ -63,9 +63,9 @@ def test_what_a_document_put_in_is_what_is_taken_out(annotator: str, truth: str)
     corpus = people_on(sentences(40, seed=3))
     model = BSC(annotator, truth=truth, max_passes=4).fit(corpus)
     before = model._model
-    going = Going(before, model._names, model._words, model.settings_, model.tagset_, {}, None)
+    state = ModelState(before, model._names, model._words, model.settings_, model.tagset_, {}, None)
     gone, rest = corpus.documents[5:9], Corpus([*corpus.documents[:5], *corpus.documents[9:]])
-    left = _without(going, model._kept.opened(), gone).model
+    left = _without(state, model._fit_state.opened(), gone).model
     encoded = encode(rest, model.tagset_, annotators=model._names, words=model._words)
     counts = ThreadsEngine(encoded).run(before.tables(encoded.cells), before.truth.chain())
     expected = before.updated(encoded.cells, counts)
@@ -181,7 +181,7 @@ def test_an_update_agrees_with_a_fit_from_scratch(annotator: str) -> None:
     model.update(Corpus([*late, *documents[396:]]))  # new labels of old documents, and new documents
     scratch = BSC(annotator).fit(Corpus(documents))
     assert agreement(model.result_, scratch.result_) >= 0.999
-    assert model.annotators_["a1"].labels == scratch.annotators_["a1"].labels
+    assert model.annotators_["a1"].n_labels == scratch.annotators_["a1"].n_labels
     assert model.meta_["documents"] == 400
 
 
@@ -190,7 +190,7 @@ def test_new_annotators_and_new_words_are_learned() -> None:
     model = BSC("cm").fit(Corpus([replace(one, annotations=_annotations_without(one, "a5")) for one in documents[:60]]))
     assert "a5" not in model.annotators_
     model.update(Corpus(documents[60:]), passes=3)
-    assert model.annotators_["a5"].labels > 0
+    assert model.annotators_["a5"].n_labels > 0
     assert {token for one in documents for token in one.tokens} == set(model._words)
     assert [one.document.id for one in model.result_] == [one.id for one in documents]
 
@@ -241,7 +241,7 @@ def test_a_model_from_a_file_goes_on(tmp_path: Path) -> None:
     whole.update(Corpus(documents[50:]))
     assert_same(loaded, whole, atol=1e-9)
     assert len(loaded.result_) == 10
-    np.testing.assert_allclose(loaded.annotators_.labels, whole.annotators_.labels)
+    np.testing.assert_allclose(loaded.annotators_.n_labels, whole.annotators_.n_labels)
     loaded.save(tmp_path / "again")
     again = quorate.load(tmp_path / "again")
     assert isinstance(again, BSC)

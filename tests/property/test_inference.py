@@ -84,11 +84,11 @@ _ANY_STRENGTH = st.sampled_from([1e-6, 0.1, 30.0, 1e5, 5e5, 1e6])
 @FEW
 @given(problem, *(_ANY_STRENGTH for _ in range(5)))
 def test_no_prior_however_strong_makes_the_bound_seem_to_fall(
-    case: dict, alpha0: float, epsilon0: float, gamma0: float, kappa0: float, habit0: float
+    case: dict, alpha0: float, epsilon0: float, gamma0: float, kappa0: float, guess_prior: float
 ) -> None:
     """A fall raises: rounding must stay below what is taken for one, however large the numbers that cancel."""
     corpus = corpus_of(case["seed"], case["scheme"])
-    priors = {"alpha0": alpha0, "epsilon0": epsilon0, "gamma0": gamma0, "kappa0": kappa0, "habit0": habit0}
+    priors = {"alpha0": alpha0, "epsilon0": epsilon0, "gamma0": gamma0, "kappa0": kappa0, "guess_prior": guess_prior}
     model = fit(case, corpus, tolerance=0.0, max_passes=30, **priors)
     bounds = np.array(model.trace_.bounds)
     assert np.all(np.diff(bounds) >= -1e-9 * np.abs(bounds[1:]))

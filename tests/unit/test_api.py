@@ -188,7 +188,8 @@ def test_bad_settings_say_what(sample: Corpus, call: object, message: str) -> No
     [
         {"annotator": "cm"}, {"truth": "independent"}, {"text": False}, {"alpha0": 2.0}, {"epsilon0": 5.0},
         {"gamma0": 3.0}, {"kappa0": 1.0}, {"zeros": "dropped"}, {"temper": 0.9}, {"start": "prior"}, {"seed": 1},
-        {"start": "prior", "seed": 1}, {"annotator": "cv", "inference": "em"}, {"annotator": "spam", "habit0": 3.0},
+        {"start": "prior", "seed": 1}, {"annotator": "cv", "inference": "em"},
+        {"annotator": "spam", "guess_prior": 3.0},
     ],
 )  # fmt: skip
 def test_every_setting_reaches_the_model(sample: Corpus, change: dict) -> None:
@@ -286,7 +287,7 @@ def test_model_files_that_are_not(tmp_path: Path, model: BSC) -> None:
         *(
             (lambda c, n=name: BSC(**{n: "1"}).fit(c))  # type: ignore[arg-type,misc]
             for name in (
-                *("alpha0", "epsilon0", "gamma0", "kappa0", "habit0", "temper", "tolerance"),
+                *("alpha0", "epsilon0", "gamma0", "kappa0", "guess_prior", "temper", "tolerance"),
                 *("max_passes", "seed", "restarts", "threads"),
             )
         ),
@@ -327,3 +328,14 @@ def test_a_table_of_annotators_has_no_private_columns(sample: Corpus) -> None:
     assert list(table.columns) == ["name", "labels", "accuracy", "informativeness"]
     assert table["informativeness"].tolist() == result.annotators.informativeness.tolist()
     assert result.annotators["ana"].matrix.shape == (1, 9, 9)
+
+
+def test_model_files_of_an_earlier_version_load_under_present_names(tmp_path: Path, sample: Corpus) -> None:
+    model = BSC("spam", guess_prior=0.1, max_passes=2).fit(sample)
+    model.save(tmp_path / "new.quorate")
+    with zipfile.ZipFile(tmp_path / "new.quorate") as new, zipfile.ZipFile(tmp_path / "old.quorate", "w") as old:
+        for name in new.namelist():
+            old.writestr(name, new.read(name).replace(b'"guess_prior"', b'"habit0"'))
+    loaded = quorate.load(tmp_path / "old.quorate")
+    assert loaded.get_params()["guess_prior"] == 0.1
+    assert loaded.predict(sample) == model.predict(sample)

@@ -42,7 +42,7 @@ def test_documents_come_back_as_they_were(tmp_path: Path) -> None:
     assert list(stored) == list(corpus)
     assert stored["3"] == corpus["3"]
     assert stored.documents == corpus.documents
-    assert (len(stored), stored.tokens, stored.annotators) == (len(corpus), corpus.tokens, corpus.annotators)
+    assert (len(stored), stored.n_tokens, stored.annotators) == (len(corpus), corpus.n_tokens, corpus.annotators)
     assert stored.tagset() == corpus.tagset()
     assert stored.has_gold
     assert list(tmp_path.iterdir()) == [tmp_path / "odd.qr"]

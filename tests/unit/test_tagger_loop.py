@@ -64,9 +64,9 @@ def test_nothing_is_tagged_by_a_model_that_was_trained_on_it() -> None:
     assert not spy.seen_while_trained
     assert set(spy.asked) == {document.id for document in corpus}
     assert "bare" not in spy.taught
-    assert model.annotators_[TAGGER].labels == corpus.tokens
+    assert model.annotators_[TAGGER].n_labels == corpus.n_tokens
     assert model.meta_["tagger"] == "Spy"
-    assert model.meta_["rounds"] == len(model.lessons_)
+    assert model.meta_["rounds"] == len(model.tagger_rounds_)
 
 
 def test_the_tagger_joins_as_if_it_had_been_in_the_file() -> None:
@@ -117,7 +117,9 @@ def test_documents_that_nobody_saw_are_tagged() -> None:
 def test_the_same_seed_gives_the_same_consensus() -> None:
     one, two, other = (quorate.BSC(max_passes=3, tagger="crf", seed=seed).fit(small()) for seed in (1, 1, 2))
     np.testing.assert_array_equal(one.result_.posterior, two.result_.posterior)
-    assert [lesson.changed for lesson in one.lessons_] != [lesson.changed for lesson in other.lessons_]
+    assert [one_round.changed for one_round in one.tagger_rounds_] != [
+        one_round.changed for one_round in other.tagger_rounds_
+    ]
 
 
 def test_a_saved_model_keeps_what_it_learned_about_the_tagger(tmp_path: Path) -> None:
@@ -284,7 +286,7 @@ def test_the_plug_ins_of_the_docs_run() -> None:
             given = options[needs]
             model = quorate.BSC(max_passes=2, tagger=lambda tagset, kind=kind, given=given: kind(tagset, **given))
             model.fit(small(12))
-        assert model.lessons_
+        assert model.tagger_rounds_
         ran += 1
     if not ran:
         pytest.skip("neither spacy nor transformers is installed")

@@ -328,7 +328,7 @@ class _Model:
         if self._model is None or not plan.go_on:
             trust = trust_of(labelled.annotators, prepared.corpus.profiles)
             blank = model_of(self._settings, prepared.tagset, labelled, trust)
-            start = loop.started(engine, blank, cells, self._settings.start)
+            start = loop.initial_model(engine, blank, cells, self._settings.start)
         else:
             start = with_more_words(self._model, len(labelled.words))
         passes = self._settings.max_passes if self._chosen else plan.passes

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.choose.hidden import Agreement, Hidden
+from quorate.choose.hidden import Agreement, HiddenLabels
 from quorate.infer.engines.protocol import Decoded
 from quorate.result.calibration import EDGE, log_odds, probability_of
 
@@ -36,7 +36,7 @@ _HABIT_GAIN, _HABIT_SPREAD = 0.24, 0.05
 _SHARED_MISTAKES = 0.03
 
 
-def fit_sharpness(hidden: Sequence[Hidden], decode: Callable[[float], Sequence[Decoded]]) -> float:
+def fit_sharpness(hidden: Sequence[HiddenLabels], decode: Callable[[float], Sequence[Decoded]]) -> float:
     """The power at which a consensus on the rest predicts the hidden labels best; ``decode`` gives it for a power.
 
     There may be several draws of hidden annotators, and then a consensus for each.

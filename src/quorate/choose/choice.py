@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from quorate.choose.calibrate import fit_sharpness, fit_span_map
 from quorate.choose.duplicates import groups_alike, one_of_each
-from quorate.choose.hidden import Agreement, Hidden, agreement_over, draws
+from quorate.choose.hidden import Agreement, HiddenLabels, agreement_over, draws
 from quorate.corpus.profiles import Trust, trust_of
 from quorate.encode.algebra import joined, only_documents
 from quorate.formats.notes import some
@@ -132,12 +132,12 @@ class _Bench(NamedTuple):
     ``fits`` is for fits on what was not hidden, ``judges`` for the consensus where someone was.
     """
 
-    hidden: Hidden
+    hidden: HiddenLabels
     fits: ThreadsEngine
     judges: ThreadsEngine
 
     @classmethod
-    def of(cls, hidden: Hidden, prepared: Prepared, settings: Settings, threads: int | None) -> Self:
+    def of(cls, hidden: HiddenLabels, prepared: Prepared, settings: Settings, threads: int | None) -> Self:
         """With engines for this draw."""
         return cls(
             hidden,
@@ -172,7 +172,7 @@ class _Run:
         self.models = []
         for hidden, engine, _ in benches:
             blank = model_of(settings, hidden.rest.tagset, hidden.rest, trust)
-            self.models.append(loop.started(engine, blank, hidden.rest.cells, settings.start))
+            self.models.append(loop.initial_model(engine, blank, hidden.rest.cells, settings.start))
         self.passes = 0
         self.trials: list[Trial] = []
 
@@ -319,7 +319,7 @@ def _candidates(usual: Settings, models: Sequence[AnnotatorModel], free: tuple[s
         yield replace(usual, annotator=model, epsilon0=strength)
 
 
-def _hidden(prepared: Prepared, group: NDArray[np.int64], settings: Settings) -> list[Hidden]:
+def _hidden(prepared: Prepared, group: NDArray[np.int64], settings: Settings) -> list[HiddenLabels]:
     """The corpus with some annotators hidden, draw by draw; of those who say the same only one is left."""
     encoded = prepared.encoded
     if len(np.unique(group)) < len(group):

@@ -26,7 +26,7 @@ from quorate.encode.pairs import are_among, document_of, pair_of_events, seen_pa
 from quorate.infer.engines.protocol import Decoded
 from quorate.result.spans import consensus_spans
 
-__all__ = ["Agreement", "Habits", "Hidden", "agreement_over", "draws", "hide"]
+__all__ = ["Agreement", "Habits", "HiddenLabels", "agreement_over", "draws", "hide"]
 
 
 Floats = NDArray[np.float64]
@@ -41,7 +41,7 @@ _TINY = 1e-9
 _DIGITS = 9  # of a score: what comes after them is rounding
 
 
-class Hidden(NamedTuple):
+class HiddenLabels(NamedTuple):
     """A corpus without the labels that were hidden, and those labels.
 
     ``rest`` is what a fit may see, ``sample`` the part of it with the documents where someone was hidden, which are
@@ -150,7 +150,7 @@ class Agreement(NamedTuple):
         return round(self.f1 - other.f1, _DIGITS), round(error, _DIGITS)
 
 
-def agreement_over(hidden: Sequence[Hidden], decoded: Sequence[Decoded]) -> Agreement:
+def agreement_over(hidden: Sequence[HiddenLabels], decoded: Sequence[Decoded]) -> Agreement:
     """The agreement of all draws together; a document that was drawn several times is one document."""
     n_docs = hidden[0].rest.n_docs
     table = np.zeros((6, n_docs))
@@ -182,7 +182,7 @@ def _f1(sums: Floats) -> Floats:
     return np.asarray((strict + relaxed) / 2)
 
 
-def draws(encoded: Encoded, *, known: NDArray[np.int32] | None = None, seed: int = 0) -> list[Hidden]:
+def draws(encoded: Encoded, *, known: NDArray[np.int32] | None = None, seed: int = 0) -> list[HiddenLabels]:
     """As many draws of hidden annotators as a small corpus needs, one for a large one; empty if none can be spared.
 
     Each hides others than those before, and none of them hangs on annotators' names or the order of documents.
@@ -202,7 +202,9 @@ def draws(encoded: Encoded, *, known: NDArray[np.int32] | None = None, seed: int
     return [first, *(one for n in more if (one := hide(encoded, known=known, seed=seed, draw=n)) is not None)]
 
 
-def hide(encoded: Encoded, *, known: NDArray[np.int32] | None = None, seed: int = 0, draw: int = 0) -> Hidden | None:
+def hide(
+    encoded: Encoded, *, known: NDArray[np.int32] | None = None, seed: int = 0, draw: int = 0
+) -> HiddenLabels | None:
     """Hide one annotator in five, at least one, in half of the documents that can spare one; ``None``: none can.
 
     A document can spare an annotator if it has three, or two where hardly any document has three. Documents with known
@@ -252,7 +254,7 @@ def hide(encoded: Encoded, *, known: NDArray[np.int32] | None = None, seed: int 
     shift[chosen] = sample.doc_start[:-1] - encoded.doc_start[chosen]
     hidden_spans = spans.where(was_hidden)
     moved = shift[span_pair[was_hidden] // K]
-    return Hidden(
+    return HiddenLabels(
         rest,
         sample,
         np.searchsorted(chosen, document),

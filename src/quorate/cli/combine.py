@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from quorate.estimators.crf_ma import CRFMA
     from quorate.estimators.voting import MajorityVote
     from quorate.models.prepared import Known
-    from quorate.result.annotators import AnnotatorSummaries
+    from quorate.result.annotators import AnnotatorSummaries, AnnotatorSummary
     from quorate.result.result import Accepted, Result
 
 _DATA = "What is read"
@@ -139,7 +139,7 @@ def aggregate(
     kappa0: Annotated[
         float | None, typer.Option(help="Words: prior count (default 0.3).", rich_help_panel=_MODEL)
     ] = None,
-    habit0: Annotated[
+    guess_prior: Annotated[
         float | None,
         typer.Option(help="In bsc-spam and mace: prior count of every label in a guess.", rich_help_panel=_MODEL),
     ] = None,
@@ -239,7 +239,7 @@ def aggregate(
         "epsilon0": epsilon0,
         "gamma0": gamma0,
         "kappa0": kappa0,
-        "habit0": habit0,
+        "guess_prior": guess_prior,
         "inference": inference,
         "zeros": zeros,
         "temper": temper,
@@ -369,8 +369,8 @@ def annotators(
     rows = _sorted(fitted.annotators_, sort)
     if as_json:
         for row in rows:
-            labels = int(row.labels) if row.labels.is_integer() else row.labels
-            record = {"name": row.name, "labels": labels, "accuracy": _finite(row.accuracy)}
+            labels = int(row.n_labels) if row.n_labels.is_integer() else row.n_labels
+            record: dict[str, Any] = {"name": row.name, "labels": labels, "accuracy": _finite(row.accuracy)}
             if row.name in profiles:
                 record |= profiles[row.name].plain()
             record |= {"informativeness": row.informativeness, "tags": fitted.tagset_.labels}
@@ -457,7 +457,7 @@ def make_report(
 
 def _counts(result: Result, what: str) -> str:
     corpus = result.corpus
-    return f"{len(result):,} documents, {corpus.tokens:,} tokens, {len(corpus.annotators):,} annotators, {what}"
+    return f"{len(result):,} documents, {corpus.n_tokens:,} tokens, {len(corpus.annotators):,} annotators, {what}"
 
 
 def _fit_summary(result: Result, method: str, n_known: int) -> list[str]:
@@ -481,7 +481,7 @@ def _fit_summary(result: Result, method: str, n_known: int) -> list[str]:
     if result.repaired:
         lines.append(_repairs(result))
     lines += [f"note: {note}" for note in corpus.notes]
-    idle = [row.name for row in result.annotators if not row.labels > 0]
+    idle = [row.name for row in result.annotators if not row.n_labels > 0]
     if idle:
         lines.append(f"warning: no label by {some(idle)}")
     lines += _bare_documents(result)
@@ -494,15 +494,15 @@ def _tagger_summary(model: BSC | CRFMA | MajorityVote) -> list[str]:
     """How the tagger's rounds went, and how far it is trusted."""
     from quorate.taggers.loop import TAGGER
 
-    lessons = getattr(model, "lessons_", ())
-    if not lessons:
+    finished = getattr(model, "tagger_rounds_", ())
+    if not finished:
         return _tagger_hint(model.result_)
     tagger = model.result_.annotators[TAGGER]
-    changes = ", ".join(f"{100 * lesson.changed:.2f}" for lesson in lessons)
-    seconds = sum(lesson.seconds for lesson in lessons)
+    changes = ", ".join(f"{100 * one_round.changed:.2f}" for one_round in finished)
+    seconds = sum(one_round.seconds for one_round in finished)
     return [
         f"{TAGGER}, a model: expected accuracy {tagger.accuracy:.3f}, informativeness {tagger.informativeness:.3f}",
-        f"{len(lessons)} rounds in {seconds:.1f} s; % of the consensus that each changed: {changes}",
+        f"{len(finished)} rounds in {seconds:.1f} s; % of the consensus that each changed: {changes}",
     ]
 
 
@@ -553,16 +553,17 @@ def _finite(value: float) -> float | None:
     return value if value == value else None
 
 
-def _sorted(summaries: AnnotatorSummaries, column: str) -> list[Any]:
+def _sorted(summaries: AnnotatorSummaries, column: str) -> list[AnnotatorSummary]:
     if column not in ("name", "labels", "accuracy", "informativeness"):
         raise SettingsError(f"--sort {column!r} is not a column (one of: name, labels, accuracy, informativeness)")
     rows = list(summaries)
     if column == "name":
         return rows
+    column = "n_labels" if column == "labels" else column
     return sorted(rows, key=lambda row: -getattr(row, column) if getattr(row, column) == getattr(row, column) else 1.0)
 
 
-def _print_annotators(rows: list[Any]) -> None:
+def _print_annotators(rows: list[AnnotatorSummary]) -> None:
     from quorate.cli.demo import annotator_table
 
     console().print(annotator_table(rows))

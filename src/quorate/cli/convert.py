@@ -28,21 +28,21 @@ def convert(
 ) -> None:
     """Convert annotations, or a consensus, from one format to another."""
     from quorate import formats
-    from quorate.formats.consensus_export import consensus_book, is_consensus
+    from quorate.formats.consensus_export import consensus_export, is_consensus
 
     check_outputs(inputs, [output], to or formats.output_format(output))
     if len(inputs) == 1 and inputs[0] != "-" and Path(inputs[0]).is_file() and is_consensus(inputs[0]):
         if any(value for name, value in reading.options.items() if name != "max_size"):
             raise SettingsError(f"{inputs[0]}: a consensus is taken as it is (leave out what changes it)")
         records = formats.read_consensus(inputs[0], max_size=reading.options["max_size"])
-        formats.write(consensus_book(records), output, to)
+        formats.write(consensus_export(records), output, to)
         if not quiet:
             say([f"{len(records):,} documents of a consensus"])
         return
     corpus = reading.corpus(inputs)
     formats.write(corpus, output, to)
     if not quiet:
-        say([f"{len(corpus):,} documents, {corpus.tokens:,} tokens, {len(corpus.annotators):,} annotators"])
+        say([f"{len(corpus):,} documents, {corpus.n_tokens:,} tokens, {len(corpus.annotators):,} annotators"])
         say_notes(corpus)
 
 

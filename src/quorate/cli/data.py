@@ -42,7 +42,7 @@ def encode(
         encode_files(*inputs, output=output, scheme=tags, invalid=rule, progress=told, **reading.options)
     if not quiet:
         corpus = StoredCorpus(output)
-        say([f"{len(corpus):,} documents, {corpus.tokens:,} tokens, {len(corpus.annotators):,} annotators"])
+        say([f"{len(corpus):,} documents, {corpus.n_tokens:,} tokens, {len(corpus.annotators):,} annotators"])
         say_notes(corpus)
 
 
@@ -70,5 +70,5 @@ def convert(
     corpus = read_archive(name, archive)
     with written_whole(output) as stream:
         write_corpus(corpus, stream)
-    say([f"{len(corpus):,} documents, {corpus.tokens:,} tokens, {len(corpus.annotators)} annotators"])
+    say([f"{len(corpus):,} documents, {corpus.n_tokens:,} tokens, {len(corpus.annotators)} annotators"])
     say_notes(corpus)

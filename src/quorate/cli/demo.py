@@ -30,9 +30,9 @@ def annotator_table(rows: Iterable[AnnotatorSummary], made_as: Mapping[str, str]
     for name in ("labels", "accuracy", "bits/token"):
         table.add_column(name, justify="right")
     for row in rows:
-        accuracy = f"{row.accuracy:.3f}" if row.labels > 0 else "–"
+        accuracy = f"{row.accuracy:.3f}" if row.n_labels > 0 else "–"
         kind = [made_as[row.name]] if made_as else []
-        table.add_row(Text(escaped(row.name)), *kind, f"{row.labels:,.0f}", accuracy, f"{row.informativeness:.3f}")
+        table.add_row(Text(escaped(row.name)), *kind, f"{row.n_labels:,.0f}", accuracy, f"{row.informativeness:.3f}")
     return table
 
 
@@ -42,7 +42,7 @@ def show(corpus: Corpus, console: Console, *, written: str | None = None) -> Non
     results = {method: aggregate(corpus, method) for method in ("mv", "auto")}
     best = results["auto"]
     console.print(
-        f"[bold]A sample crowd[/bold]: {len(corpus)} sentences, {corpus.tokens:,} tokens, "
+        f"[bold]A sample crowd[/bold]: {len(corpus)} sentences, {corpus.n_tokens:,} tokens, "
         f"{len(corpus.annotators)} annotators, five to a sentence."
     )
     console.print("The sentences were written for this package; the annotators are simulated.\n")

@@ -116,7 +116,7 @@ class Corpus:
     ``profiles`` what is known beforehand of some annotators.
 
     >>> corpus = Corpus([Document("1", ("Ada", "sang"), {"ann": ("B-PER", "O")})])
-    >>> len(corpus), corpus.annotators, corpus.tokens
+    >>> len(corpus), corpus.annotators, corpus.n_tokens
     (1, ('ann',), 2)
     """
 
@@ -154,14 +154,14 @@ class Corpus:
         return self.documents[self.position(key) if isinstance(key, str) else key]
 
     def __repr__(self) -> str:
-        return f"<Corpus: {len(self)} documents, {self.tokens} tokens, {len(self.annotators)} annotators>"
+        return f"<Corpus: {len(self)} documents, {self.n_tokens} tokens, {len(self.annotators)} annotators>"
 
     def position(self, document_id: str) -> int:
         """Where the document with this id stands; ``KeyError`` if there is none."""
         return self._positions[document_id]
 
     @property
-    def tokens(self) -> int:
+    def n_tokens(self) -> int:
         """How many tokens there are in all."""
         return sum(len(document.tokens) for document in self.documents)
 

@@ -18,7 +18,7 @@ from quorate.encode.algebra import as_one, count_as_one, joined
 from quorate.encode.encoded import Cells, Encoded
 from quorate.encode.from_corpus import encode
 from quorate.estimators.base import ProgressCallback, checked_threads, choice_progress, meta_of
-from quorate.estimators.updating import Kept, Updatable
+from quorate.estimators.updating import FitState, Updatable
 from quorate.infer import loop
 from quorate.infer.condense import condense
 from quorate.infer.engines.factory import EngineName, engine_named
@@ -28,13 +28,13 @@ from quorate.infer.parts.truth import Chain
 from quorate.models.build import check_fits, model_of, restored
 from quorate.models.history import Past, WithHistory, past_cells
 from quorate.models.prepared import Known, Prepared, prepare
-from quorate.models.settings import AnnotatorModel, Decode, Settings, TruthModel, choice
+from quorate.models.settings import AnnotatorModel, Decode, Settings, TruthModel, choice, present_names
 from quorate.result.annotators import AnnotatorSummaries
 from quorate.result.calibration import AS_STATED, Calibration
 from quorate.result.result import Result
 from quorate.storage import model_files
 from quorate.taggers import TaggerChoice, make_tagger, tagger_name
-from quorate.taggers.loop import TAGGER, Lesson, in_rounds, teach
+from quorate.taggers.loop import TAGGER, TaggerRound, in_rounds, teach
 
 __all__ = ["BSC"]
 
@@ -59,8 +59,8 @@ class BSC(Updatable):
     predict of annotators who were hidden, and confidence is calibrated in the same way.
 
     After ``fit``: ``result_`` (the consensus), ``trace_`` (bound per pass, reason for stopping), ``annotators_``,
-    ``tagset_``, ``settings_``, ``calibration_``, ``choice_`` (what was chosen and why, or ``None``), ``lessons_`` (the
-    rounds of the tagger) and ``meta_`` (version, settings, hash of the input).
+    ``tagset_``, ``settings_``, ``calibration_``, ``choice_`` (what was chosen and why, or ``None``),
+    ``tagger_rounds_`` (what each round of the tagger did) and ``meta_`` (version, settings, hash of the input).
 
     >>> import quorate
     >>> model = BSC(annotator="cm", max_passes=5).fit(quorate.sample())
@@ -78,7 +78,7 @@ class BSC(Updatable):
         epsilon0: float | Literal["auto"] = Settings.epsilon0,
         gamma0: float = Settings.gamma0,
         kappa0: float = Settings.kappa0,
-        habit0: float | None = None,
+        guess_prior: float | None = None,
         zeros: str = Settings.zeros.value,
         inference: str = Settings.inference.value,
         temper: float | Literal["auto"] = Settings.temper,
@@ -98,7 +98,13 @@ class BSC(Updatable):
     ) -> None:
         self.annotator, self.truth, self.text, self.tagger = annotator, truth, text, tagger
         self.alpha0, self.epsilon0, self.gamma0, self.kappa0 = alpha0, epsilon0, gamma0, kappa0
-        self.habit0, self.zeros, self.inference, self.temper, self.start = habit0, zeros, inference, temper, start
+        self.guess_prior, self.zeros, self.inference, self.temper, self.start = (
+            guess_prior,
+            zeros,
+            inference,
+            temper,
+            start,
+        )
         self.max_passes, self.tolerance, self.seed, self.restarts = max_passes, tolerance, seed, restarts
         self.decode, self.invalid, self.scheme = decode, invalid, scheme
         self.threads, self.engine, self.cluster, self.probabilities = threads, engine, cluster, probabilities
@@ -124,7 +130,7 @@ class BSC(Updatable):
     ) -> Self:
         """Like ``fit``, on a corpus that was prepared once for several fits."""
         settings, self.calibration_, self.choice_ = self.checked_settings(), AS_STATED, None
-        self.lessons_: tuple[Lesson, ...] = ()
+        self.tagger_rounds_: tuple[TaggerRound, ...] = ()
         self._group: list[int] = []  # of annotators who say the same; empty if nobody does
         encoded = prepared.encoded
         free = settings_left_open(self.get_params())
@@ -161,12 +167,12 @@ class BSC(Updatable):
             return fitted.result_.posterior
 
         report = shown.teach if shown else None
-        self.lessons_ = teach(prepared.corpus, encoded, tagger, consensus, seed=self.seed or 0, progress=report)
+        self.tagger_rounds_ = teach(prepared.corpus, encoded, tagger, consensus, seed=self.seed or 0, progress=report)
         if self.choice_ is not None and latest is not None:
             threads = checked_threads(self.threads)
             self.calibration_ = calibrated_with(prepared, self.choice_, TAGGER, latest, threads=threads)
             consensus(latest)
-        self.meta_ |= {"tagger": tagger_name(self.tagger), "rounds": len(self.lessons_)}
+        self.meta_ |= {"tagger": tagger_name(self.tagger), "rounds": len(self.tagger_rounds_)}
         return self
 
     def _fit_once(
@@ -199,7 +205,7 @@ class BSC(Updatable):
             )
             self.settings_, self.tagset_, self.trace_, self.profiles_ = settings, tagset, fitted.trace, corpus.profiles
             self._model, self._names, self._words = fitted.model, encoded.annotators, encoded.words
-            self._kept = Kept(fitted_to=(corpus, encoded.doc_start, clamped), group=self._group)
+            self._fit_state = FitState(fitted_to=(corpus, encoded.doc_start, clamped), group=self._group)
             self._conclude(corpus, prepared.encoded, encoded, engine)
         self.meta_ = {"method": self.method or f"bsc-{settings.annotator.value}"} | {
             **meta_of(corpus, encoded, clamped, settings.plain()),
@@ -229,9 +235,9 @@ class BSC(Updatable):
         )
         return as_one(encoded, self._group)
 
-    def sharpened(self, encoded: Encoded) -> tuple[Tables, Chain]:
+    def output_tables(self, encoded: Encoded) -> tuple[Tables, Chain]:
         """What the output pass reads, for a corpus that ``encoded`` gave."""
-        return loop.sharpened(self._model, encoded.cells, self.calibration_.sharpness)
+        return loop.output_tables(self._model, encoded.cells, self.calibration_.sharpness)
 
     def save(self, path: str | Path) -> None:
         """Write what was learned to a file, for :func:`load`."""
@@ -252,14 +258,14 @@ class BSC(Updatable):
             "words": self._words,
             "calibration": self.calibration_._asdict(),
             "group": self._group,
-            "decided": sorted(self._kept.decided_documents()),
+            "decided": sorted(self._fit_state.decided_documents()),
         }
         model_files.save(model_files.Stored(meta, arrays), path)
 
     @classmethod
     def _loaded(cls, stored: model_files.Stored) -> Self:
         meta, arrays = model_files.combination_head(stored.meta), stored.arrays
-        model = cls(**meta["fit"]["settings"])
+        model = cls(**present_names(meta["fit"]["settings"]))
         model.settings_ = settings = model.checked_settings()
         model.calibration_, model.choice_ = Calibration(**meta["calibration"]), None
         model._group = meta["group"]
@@ -274,7 +280,7 @@ class BSC(Updatable):
         model._model = restored(settings, model.tagset_, model._names, len(model._words), trust, arrays)
         model.annotators_ = AnnotatorSummaries.restored(model._names, arrays, model._model.annotators)
         decided = frozenset(meta.get("decided", ()))
-        model._kept = Kept(group=model._group, whole=False, earlier=arrays["summary"], decided=decided)
+        model._fit_state = FitState(group=model._group, whole=False, earlier=arrays["summary"], decided=decided)
         return model
 
     def checked_settings(self) -> Settings:

@@ -53,7 +53,7 @@ METHODS: dict[str, Method] = {
             "annotator": "spam",
             "alpha0": 0.5,
             "epsilon0": 0.0,
-            "habit0": 0.1,
+            "guess_prior": 0.1,
             "restarts": 10,
             "seed": 0,
             **_ALONE,

@@ -19,7 +19,7 @@ from quorate.corpus.records import Corpus, Document
 from quorate.errors import InputError, SettingsError
 from quorate.estimators.bsc import BSC
 from quorate.estimators.methods import estimator
-from quorate.estimators.updating import Going, Kept
+from quorate.estimators.updating import FitState, ModelState
 from quorate.infer.parts.truth import LabelCounts, Truth
 from quorate.models.settings import check_number
 from quorate.result.annotators import AnnotatorSummaries, summarise
@@ -71,55 +71,55 @@ def fit_stream(
     model = estimator(method, **settings)
     if not isinstance(model, BSC):
         raise SettingsError(f"method {method!r} cannot be fitted to a stream (use one of those called bsc)")
-    going: Going | None = None
+    state: ModelState | None = None
     seen = tokens = 0
-    weights = Kept(whole=False)
+    weights = FitState(whole=False)
     for number, corpus in enumerate(stream, 1):
-        if going is None:
+        if state is None:
             model.fit(corpus)
-            going = _going(model)
-            weights.group, weights.earlier = model._kept.group, model.annotators_.table
+            state = _state_of(model)
+            weights.group, weights.earlier = model._fit_state.group, model.annotators_.table
         elif len(corpus):
-            going = _stepped(going, corpus, (number + delay) ** -forgetting, seen, weights)
+            state = _stepped(state, corpus, (number + delay) ** -forgetting, seen, weights)
         seen += len(corpus)
-        tokens += corpus.tokens
+        tokens += corpus.n_tokens
         if progress is not None:
             progress(number, seen)
-    if going is None or weights.earlier is None:
+    if state is None or weights.earlier is None:
         raise InputError("the stream has no document")
-    model._model, model._names, model._words, model._kept = going.model, going.names, going.words, weights
-    model.annotators_ = AnnotatorSummaries(going.names, weights.earlier, going.model.annotators)
+    model._model, model._names, model._words, model._fit_state = state.model, state.names, state.words, weights
+    model.annotators_ = AnnotatorSummaries(state.names, weights.earlier, state.model.annotators)
     del model.result_
-    model.meta_ |= {"documents": seen, "tokens": tokens, "annotators": len(going.names), "batches": number}
+    model.meta_ |= {"documents": seen, "tokens": tokens, "annotators": len(state.names), "batches": number}
     return model
 
 
-def _going(model: BSC) -> Going:
+def _state_of(model: BSC) -> ModelState:
     settings, profiles = model.settings_, model.profiles_
-    return Going(model._model, model._names, model._words, settings, model.tagset_, profiles, model.threads)
+    return ModelState(model._model, model._names, model._words, settings, model.tagset_, profiles, model.threads)
 
 
-def _stepped(going: Going, corpus: Corpus, step: float, seen: int, weights: Kept) -> Going:
+def _stepped(state: ModelState, corpus: Corpus, step: float, seen: int, weights: FitState) -> ModelState:
     """One batch further: its counts, as if every document seen so far were like it, take their share of the model's."""
-    going = going.with_names_of(corpus)
-    passes = going.passes_over(weights, corpus)
+    state = state.with_names_of(corpus)
+    passes = state.passes_over(weights, corpus)
     now = seen + len(corpus)
     old, new = (1 - step) * now / seen, step * now / len(corpus)
-    model, text = going.model, going.model.text
+    model, text = state.model, state.model.text
     for _ in range(_LOCAL_PASSES):
         counts = passes.counts(model)
         batch = model.annotators.updated(passes.encoded.cells, counts.cells)  # of the batch alone
         model = replace(
             model,
-            truth=_mixed_truth(going.model.truth, counts.labels, old, new),
-            annotators=going.model.annotators.mixed(batch, old, new),
+            truth=_mixed_truth(state.model.truth, counts.labels, old, new),
+            annotators=state.model.annotators.mixed(batch, old, new),
             text=None if text is None else text.mixed(passes.words, counts.words, old, new),
         )
     said = passes.engine.cell_counts(passes.engine.posterior)
     summaries = summarise(passes.encoded, said, model.annotators)
     if weights.earlier is not None:
         weights.earlier = summaries.with_earlier(weights.earlier).table
-    return going._replace(model=model)
+    return state._replace(model=model)
 
 
 def _mixed_truth(truth: Truth, labels: LabelCounts, old: float, new: float) -> Truth:

@@ -37,7 +37,7 @@ from quorate.models.settings import Settings, check_number
 from quorate.result.annotators import AnnotatorSummaries, summarise
 from quorate.result.result import Result
 
-__all__ = ["Going", "Kept", "Passes", "Updatable", "Updated", "changed_by", "grown", "update"]
+__all__ = ["FitState", "ModelState", "Passes", "Updatable", "Updated", "changed_by", "grown", "update"]
 
 
 Floats = NDArray[np.float64]
@@ -72,7 +72,7 @@ def _changed_annotators(annotators: Annotators, cells: Cells, counts: Floats, si
 
 
 @dataclass
-class Kept:
+class FitState:
     """What a fit was made of, so that it can go on.
 
     ``fitted_to`` is the corpus of the fit, where its documents begin, and its known labels: they are looked at when an
@@ -95,17 +95,17 @@ class Kept:
     before: loop.Model | None = None
     source: dict[str, loop.Model] = field(default_factory=dict)
 
-    def opened(self) -> Kept:
+    def opened(self) -> FitState:
         """The same, to be changed; what was only referred to until now is looked up."""
-        kept = replace(
+        fit_state = replace(
             self, documents=dict(self.documents), known=dict(self.known), source=dict(self.source), fitted_to=None
         )
         if self.fitted_to is not None:
             corpus, starts, codes = self.fitted_to
-            kept.documents = {document.id: document for document in corpus}
+            fit_state.documents = {document.id: document for document in corpus}
             if codes is not None:
-                kept.known = {one.id: codes[starts[d] : starts[d + 1]] for d, one in enumerate(corpus)}
-        return kept
+                fit_state.known = {one.id: codes[starts[d] : starts[d + 1]] for d, one in enumerate(corpus)}
+        return fit_state
 
     def decided_documents(self) -> set[str]:
         """The ids of documents whose every label is known."""
@@ -161,7 +161,7 @@ class Kept:
         return as_one(encoded, self.group)
 
 
-class Going(NamedTuple):
+class ModelState(NamedTuple):
     """A model on its way: with what names and words, under which settings."""
 
     model: loop.Model
@@ -172,7 +172,7 @@ class Going(NamedTuple):
     profiles: dict[str, Profile]
     threads: int | None
 
-    def with_names_of(self, documents: Corpus) -> Going:
+    def with_names_of(self, documents: Corpus) -> ModelState:
         """With room for the annotators and words of these documents too."""
         new_names = sorted(set(documents.annotators).difference(self.names))
         new_words = sorted({token for one in documents for token in one.tokens}.difference(self.words))
@@ -181,36 +181,36 @@ class Going(NamedTuple):
         names, words = (*self.names, *new_names), (*self.words, *new_words)
         return self._replace(names=names, words=words).of(self.model)
 
-    def of(self, model: loop.Model) -> Going:
+    def of(self, model: loop.Model) -> ModelState:
         """With another model, in which there is room for everybody."""
         trust = trust_of(self.names, self.profiles)
         return self._replace(model=grown(model, len(self.names), len(self.words), trust))
 
-    def passes_over(self, kept: Kept, documents: Corpus) -> Passes:
+    def passes_over(self, fit_state: FitState, documents: Corpus) -> Passes:
         """For passes over documents, laid out with the numbers that names have here and with their own words."""
         words = sorted({token for one in documents for token in one.tokens})
         number = {word: place for place, word in enumerate(self.words)}
-        encoded = kept.weighed(
+        encoded = fit_state.weighed(
             encode(documents, self.tagset, invalid=self.settings.invalid, annotators=self.names, words=words)
         )
         engine = ThreadsEngine(
             encoded,
-            known=kept.known_codes(documents),
+            known=fit_state.known_codes(documents),
             text=self.settings.text,
             threads=1 if encoded.n_tokens < _FEW_TOKENS else self.threads,
             names=lambda d: documents[d].where(),
         )
         return Passes(engine, encoded, np.array([number[word] for word in words], np.int64))
 
-    def passes_over_all(self, kept: Kept) -> tuple[ThreadsEngine, Encoded]:
+    def passes_over_all(self, fit_state: FitState) -> tuple[ThreadsEngine, Encoded]:
         """For passes over all documents, with the numbers that names and words have here."""
-        documents = Corpus(kept.documents.values())
-        encoded = kept.weighed(
+        documents = Corpus(fit_state.documents.values())
+        encoded = fit_state.weighed(
             encode(documents, self.tagset, invalid=self.settings.invalid, annotators=self.names, words=self.words)
         )
         engine = ThreadsEngine(
             encoded,
-            known=kept.known_codes(documents),
+            known=fit_state.known_codes(documents),
             text=self.settings.text,
             threads=self.threads,
             names=lambda d: documents[d].where(),
@@ -259,72 +259,74 @@ class Updated(NamedTuple):
 
 
 def update(
-    going: Going, kept: Kept, corpus: Corpus, known: Mapping[str, Sequence[Tag]], passes: int
-) -> tuple[Going, Kept, Updated]:
+    state: ModelState, fit_state: FitState, corpus: Corpus, known: Mapping[str, Sequence[Tag]], passes: int
+) -> tuple[ModelState, FitState, Updated]:
     """Take in new labels: the changed documents alone, then ``passes`` over everything.
 
     A document of which everything is known already is passed over: to take it out and put it in again would be one
     more step of the fit for it, with nothing to learn from.
     """
-    given = Corpus([kept.merged(document) for document in corpus])
-    codes = _known_codes(given, going, known)
-    documents = Corpus([one for one in given if kept.changed_by(one, codes.get(one.id))])
-    fresh = going.with_names_of(documents)
-    old = [kept.documents[one.id] for one in documents if one.id in kept.documents]
+    given = Corpus([fit_state.merged(document) for document in corpus])
+    codes = _known_codes(given, state, known)
+    documents = Corpus([one for one in given if fit_state.changed_by(one, codes.get(one.id))])
+    fresh = state.with_names_of(documents)
+    old = [fit_state.documents[one.id] for one in documents if one.id in fit_state.documents]
     if old:
-        fresh = _without(fresh, kept, old)
-    kept.known |= codes
+        fresh = _without(fresh, fit_state, old)
+    fit_state.known |= codes
     if len(documents):
-        fresh, source = _with(fresh, kept, documents)
-        kept.source |= dict.fromkeys((one.id for one in documents), source)
-    kept.documents |= {one.id: one for one in given}
-    kept.forget_sources()
+        fresh, source = _with(fresh, fit_state, documents)
+        fit_state.source |= dict.fromkeys((one.id for one in documents), source)
+    fit_state.documents |= {one.id: one for one in given}
+    fit_state.forget_sources()
     if passes:
-        engine, encoded = fresh.passes_over_all(kept)
+        engine, encoded = fresh.passes_over_all(fit_state)
         fresh = fresh._replace(model=loop.more_passes(engine, fresh.model, encoded.cells, passes).model)
-        kept.before, kept.source = None, {}
-    return fresh, kept, Updated(len(documents) - len(old), len(old), len(given) - len(documents))
+        fit_state.before, fit_state.source = None, {}
+    return fresh, fit_state, Updated(len(documents) - len(old), len(old), len(given) - len(documents))
 
 
-def _known_codes(documents: Corpus, going: Going, known: Mapping[str, Sequence[Tag]]) -> dict[str, NDArray[np.int32]]:
+def _known_codes(
+    documents: Corpus, state: ModelState, known: Mapping[str, Sequence[Tag]]
+) -> dict[str, NDArray[np.int32]]:
     """The known labels of an update's documents, by id."""
     if not known:
         return {}
-    codes = encode_known(documents, going.tagset, known, going.settings.invalid)
+    codes = encode_known(documents, state.tagset, known, state.settings.invalid)
     starts = np.cumsum([0, *(len(one.tokens) for one in documents)])
     return {one.id: codes[starts[d] : starts[d + 1]] for d, one in enumerate(documents) if one.id in known}
 
 
-def _without(going: Going, kept: Kept, old: Sequence[Document]) -> Going:
+def _without(state: ModelState, fit_state: FitState, old: Sequence[Document]) -> ModelState:
     """The model without what some of its documents put into it."""
-    if kept.before is None and any(one.id not in kept.source for one in old):
-        engine, encoded = going.passes_over_all(kept)
-        counts = engine.run(going.model.tables(encoded.cells), going.model.truth.chain())
-        kept.before, kept.source = going.model, {}
-        going = going._replace(model=going.model.updated(encoded.cells, counts))
+    if fit_state.before is None and any(one.id not in fit_state.source for one in old):
+        engine, encoded = state.passes_over_all(fit_state)
+        counts = engine.run(state.model.tables(encoded.cells), state.model.truth.chain())
+        fit_state.before, fit_state.source = state.model, {}
+        state = state._replace(model=state.model.updated(encoded.cells, counts))
     groups: dict[int, list[Document]] = {}
     models: dict[int, loop.Model] = {}
     for one in old:
-        source = kept.source.get(one.id, kept.before)
+        source = fit_state.source.get(one.id, fit_state.before)
         if source is not None:
             groups.setdefault(id(source), []).append(one)
             models[id(source)] = source
-    model = going.model
+    model = state.model
     for number, documents in groups.items():
-        passes = going.passes_over(kept, Corpus(documents))
-        source = going.of(models[number]).model
+        passes = state.passes_over(fit_state, Corpus(documents))
+        source = state.of(models[number]).model
         model = passes.changed(model, passes.counts(source), -1.0)
-    return going._replace(model=model)
+    return state._replace(model=model)
 
 
-def _with(going: Going, kept: Kept, documents: Corpus) -> tuple[Going, loop.Model]:
+def _with(state: ModelState, fit_state: FitState, documents: Corpus) -> tuple[ModelState, loop.Model]:
     """The model with documents added, after a few passes over them alone, and that of their last pass."""
-    passes = going.passes_over(kept, documents)
-    model = source = going.model
+    passes = state.passes_over(fit_state, documents)
+    model = source = state.model
     for _ in range(_LOCAL_PASSES):
         source = model
-        model = passes.changed(going.model, passes.counts(source), 1.0)
-    return going._replace(model=model), source
+        model = passes.changed(state.model, passes.counts(source), 1.0)
+    return state._replace(model=model), source
 
 
 class Updatable(Estimator):
@@ -339,7 +341,7 @@ class Updatable(Estimator):
     _model: loop.Model
     _names: tuple[str, ...]
     _words: tuple[str, ...]
-    _kept: Kept
+    _fit_state: FitState
 
     def _engine(self, corpus: Corpus, encoded: Encoded, known: NDArray[np.int32] | None) -> Engine:
         raise NotImplementedError
@@ -369,21 +371,21 @@ class Updatable(Estimator):
         check_number("passes", passes, whole=True)
         if passes < 0:
             raise SettingsError(f"passes must be 0 or more, not {passes}")
-        if passes and not self._kept.whole:
+        if passes and not self._fit_state.whole:
             raise SettingsError("a model from a file does not have its documents to pass over (fit again instead)")
         if not len(corpus):
             self.updated_ = Updated(0, 0, 0)
             return self
         if self.meta_.get("tagger"):
             raise SettingsError("a fit with a tagger cannot go on from where it is (fit again instead)")
-        kept = self._kept.opened()  # an error leaves the fit as it was
-        fresh = [document for document in corpus if document.id not in kept.documents]
+        fit_state = self._fit_state.opened()  # an error leaves the fit as it was
+        fresh = [document for document in corpus if document.id not in fit_state.documents]
         threads = checked_threads(self.threads)
         profiles = {**self.profiles_, **corpus.profiles}
-        going = Going(self._model, self._names, self._words, self.settings_, self.tagset_, profiles, threads)
+        state = ModelState(self._model, self._names, self._words, self.settings_, self.tagset_, profiles, threads)
         certain = known_tags(corpus, known, none_yet=True)  # a day's documents may be without gold
-        going, self._kept, self.updated_ = update(going, kept, corpus, certain, passes)
-        self._model, self._names, self._words, self.profiles_ = going.model, going.names, going.words, profiles
+        state, self._fit_state, self.updated_ = update(state, fit_state, corpus, certain, passes)
+        self._model, self._names, self._words, self.profiles_ = state.model, state.names, state.words, profiles
         for name in ("result_", "annotators_"):  # worked out again when they are asked for
             self.__dict__.pop(name, None)
         self.meta_ = self.meta_ | {
@@ -415,16 +417,16 @@ class Updatable(Estimator):
 
     def _conclude_again(self) -> None:
         """The consensus and the annotators after an update."""
-        if "_kept" not in self.__dict__:
+        if "_fit_state" not in self.__dict__:
             raise AttributeError("this model has not been fitted yet (call fit first)")
-        self._kept = self._kept.opened()
-        if not self._kept.documents:
+        self._fit_state = self._fit_state.opened()
+        if not self._fit_state.documents:
             raise AttributeError("this model has kept no documents, and so no consensus (use combine)")
-        corpus = Corpus(self._kept.documents.values(), profiles=self.profiles_)
+        corpus = Corpus(self._fit_state.documents.values(), profiles=self.profiles_)
         encoded = encode(
             corpus, self.tagset_, invalid=self.settings_.invalid, annotators=self._names, words=self._words
         )
-        weighed, known = self._kept.weighed(encoded), self._kept.known_codes(corpus)
+        weighed, known = self._fit_state.weighed(encoded), self._fit_state.known_codes(corpus)
         with closing(self._engine(corpus, weighed, known)) as engine:
             self._conclude(corpus, encoded, weighed, engine)
 
@@ -435,8 +437,8 @@ class Updatable(Estimator):
         if weighed is not encoded:  # whoever counts as one with others is still judged by all they said
             said = cell_counts_of(encoded, decoded.posterior)
         self.annotators_ = summarise(encoded, said, self._model.annotators)
-        if self._kept.earlier is not None:
-            self.annotators_ = self.annotators_.with_earlier(self._kept.earlier)
+        if self._fit_state.earlier is not None:
+            self.annotators_ = self.annotators_.with_earlier(self._fit_state.earlier)
         self.result_ = self._result(corpus, weighed, decoded, trace=self.trace_)
 
     def _check_fitted(self) -> None:

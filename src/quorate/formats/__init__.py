@@ -1,7 +1,7 @@
 """Files in and out: one module a format, found by name or by content (:mod:`quorate.formats.registry`).
 
 A reader yields documents; :class:`~quorate.formats.assemble.Assembly` makes a corpus of them. A writer is given a
-:class:`~quorate.formats.exports.Book`, which a corpus and a result can both be made into.
+:class:`~quorate.formats.exports.Export`, which a corpus and a result can both be made into.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from quorate.corpus.records import Corpus, Document
 from quorate.errors import InputError, SettingsError
 from quorate.formats import jsonl, table
 from quorate.formats.assemble import Assembly, Options
-from quorate.formats.exports import Book, book_of
+from quorate.formats.exports import Export, export_of
 from quorate.formats.known import read_known
 from quorate.formats.notes import Notes
 from quorate.formats.opened import Content, Input, files_of, opened
@@ -209,7 +209,7 @@ def _add(assembly: Assembly, path: str, format: str | None, predictions: bool, m
             assembly.digests[name] = digest()
 
 
-def write(book: Book | Corpus, path: str | Path, format: str | None = None) -> None:
+def write(export: Export | Corpus, path: str | Path, format: str | None = None) -> None:
     """Write a corpus (or the pages of a result) in a format, whole or not at all; the path's ending says which.
 
     >>> import quorate, tempfile
@@ -219,7 +219,7 @@ def write(book: Book | Corpus, path: str | Path, format: str | None = None) -> N
     320
     """
     kind = named(format or output_format(str(path)), to_write=True)
-    kind.load().write(book_of(book) if isinstance(book, Corpus) else book, str(path))
+    kind.load().write(export_of(export) if isinstance(export, Corpus) else export, str(path))
 
 
 def read_consensus(path: str | Path, *, max_size: int | str | None = None) -> list[jsonl.ConsensusRecord]:

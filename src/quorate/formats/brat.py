@@ -13,7 +13,7 @@ from pathlib import Path
 from quorate.corpus.offsets import Unit
 from quorate.corpus.records import Source
 from quorate.errors import InputError
-from quorate.formats.exports import Book, Page, Reading, outward_spans
+from quorate.formats.exports import Export, ExportAnnotation, ExportDocument, outward_spans
 from quorate.formats.marked import Mark, Marked
 from quorate.formats.notes import Notes
 from quorate.formats.opened import Input
@@ -79,31 +79,31 @@ def _marks(path: Path, notes: Notes) -> Iterator[Mark]:
                 yield Mark(int(piece[1]), int(piece[2]), label, words if words and len(pieces) == 1 else None)
 
 
-def write(book: Book, path: str) -> None:
+def write(export: Export, path: str) -> None:
     """A folder of ``.txt`` and ``.ann`` files; one folder in it for each annotator, unless it is the consensus."""
-    book.check_spans("brat's standoff")
+    export.check_spans("brat's standoff")
     with folder_written_whole(path) as folder:
         names: set[Path] = set()
-        for page in book.pages():
-            for reading in page.readings():
-                place = folder if page.consensus is not None else folder / _file_name(reading.name)
+        for exported in export.documents():
+            for annotation in exported.annotations():
+                place = folder if exported.consensus is not None else folder / _file_name(annotation.name)
                 place.mkdir(exist_ok=True)
-                target = place / f"{_file_name(page.document.id)}.txt"
+                target = place / f"{_file_name(exported.document.id)}.txt"
                 if target in names:
                     raise InputError(
-                        f"two documents would become {target.name} (rename one)", where=page.document.where()
+                        f"two documents would become {target.name} (rename one)", where=exported.document.where()
                     )
                 names.add(target)
-                target.write_bytes(page.text().encode())
-                target.with_suffix(".ann").write_bytes("".join(_lines(page, reading)).encode())
+                target.write_bytes(exported.text().encode())
+                target.with_suffix(".ann").write_bytes("".join(_lines(exported, annotation)).encode())
 
 
 def _file_name(name: str) -> str:
     return _NOT_IN_NAMES.sub("_", name).lstrip(".") or "_"
 
 
-def _lines(page: Page, reading: Reading) -> Iterator[str]:
-    for number, span in enumerate(outward_spans(page, reading, Unit.CODE_POINTS), 1):
+def _lines(exported: ExportDocument, annotation: ExportAnnotation) -> Iterator[str]:
+    for number, span in enumerate(outward_spans(exported, annotation, Unit.CODE_POINTS), 1):
         words = " ".join(span.text.splitlines()).replace("\t", " ")
         yield f"T{number}\t{_NOT_IN_LABELS.sub('_', span.label)} {span.start} {span.end}\t{words}\n"
         if span.confidence is not None:

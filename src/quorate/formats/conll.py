@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 from quorate.corpus.records import Document, Source
 from quorate.corpus.tags import OUTSIDE, marks_span
 from quorate.errors import InputError
-from quorate.formats.exports import Book, Page
+from quorate.formats.exports import Export, ExportDocument
 from quorate.formats.notes import Notes
 from quorate.formats.opened import Input
 from quorate.storage.files.atomic import written_whole
@@ -132,44 +132,44 @@ def _document(rows: list[list[str]], columns: list[str], source: Source, name: s
     return Document(name, tokens, sequences, gold, source=source)
 
 
-def write(book: Book, path: str) -> None:
+def write(export: Export, path: str) -> None:
     """Columns parted by tabs: the token, then the consensus (one for each layer), or every annotator and the gold."""
-    names = _columns(book)
+    names = _columns(export)
     with written_whole(path) as stream:
         stream.write(
             "\t".join(["#", _TOKEN, *(_cell(name, "the name of a column") for name in names)]).encode() + b"\n"
         )
-        for page in book.pages():
-            stream.write("".join(_lines(page, names)).encode())
+        for exported in export.documents():
+            stream.write("".join(_lines(exported, names)).encode())
 
 
-def _columns(book: Book) -> list[str]:
+def _columns(export: Export) -> list[str]:
     names: dict[str, None] = {}
     has_gold = False
-    for page in book.pages():
-        names |= dict.fromkeys(_sequences(page))
-        has_gold |= page.gold is not None
+    for exported in export.documents():
+        names |= dict.fromkeys(_sequences(exported))
+        has_gold |= exported.gold is not None
     return [*(name for name in names if name != _GOLD), *([_GOLD] if has_gold else [])]
 
 
-def _sequences(page: Page) -> dict[str, Sequence[Any]]:
+def _sequences(exported: ExportDocument) -> dict[str, Sequence[Any]]:
     """The tags of each column."""
     found: dict[str, Sequence[Any]] = {}
-    for reading in page.readings():
-        if reading.name.casefold() == _GOLD:
+    for annotation in exported.annotations():
+        if annotation.name.casefold() == _GOLD:
             raise InputError(
-                f"annotator {reading.name!r} cannot have a column, it would be read as gold (--map-annotators renames)",
-                where=page.document.where(),
+                f"annotator {annotation.name!r} cannot have a column: it would be gold (--map-annotators renames)",
+                where=exported.document.where(),
             )
-        for name, layer in (reading.layers or {"": reading}).items():
-            found[f"{reading.name} {name}".strip()] = layer.tags or ()
-    if page.gold is not None and page.gold.tags is not None:
-        found[_GOLD] = page.gold.tags
+        for name, layer in (annotation.layers or {"": annotation}).items():
+            found[f"{annotation.name} {name}".strip()] = layer.tags or ()
+    if exported.gold is not None and exported.gold.tags is not None:
+        found[_GOLD] = exported.gold.tags
     return found
 
 
-def _lines(page: Page, names: Sequence[str]) -> Iterator[str]:
-    document, sequences = page.document, _sequences(page)
+def _lines(exported: ExportDocument, names: Sequence[str]) -> Iterator[str]:
+    document, sequences = exported.document, _sequences(exported)
     if not document.tokens:
         return
     where = document.where()

@@ -11,12 +11,12 @@ from quorate.corpus.records import Document
 from quorate.corpus.tags import OUTSIDE, Scheme, TagSet
 from quorate.corpus.tokens import Places
 from quorate.errors import InputError
-from quorate.formats.exports import Book, Page, Reading, ReadingSpan
+from quorate.formats.exports import Export, ExportAnnotation, ExportDocument, ExportSpan
 from quorate.formats.json_records import first_keys
 from quorate.formats.jsonl import ConsensusRecord
 from quorate.formats.opened import opened
 
-__all__ = ["consensus_book", "is_consensus"]
+__all__ = ["consensus_export", "is_consensus"]
 
 
 def is_consensus(path: str) -> bool:
@@ -26,7 +26,7 @@ def is_consensus(path: str) -> bool:
     return head.lstrip().startswith(b"{") and {"tokens", "confidence", "token_confidence"} <= first_keys(head)
 
 
-def consensus_book(records: Sequence[ConsensusRecord]) -> Book:
+def consensus_export(records: Sequence[ConsensusRecord]) -> Export:
     """The pages of a consensus."""
     used = sorted({tag for record in records for tag in record.tags})
     labels = next((tuple(record.labels) for record in records if record.labels is not None), None)
@@ -34,11 +34,11 @@ def consensus_book(records: Sequence[ConsensusRecord]) -> Book:
         labels = TagSet.infer(used).labels if len(used) > 1 else tuple(dict.fromkeys((OUTSIDE, *used)))
     prefixed = any(label[1:2] == "-" for label in labels)
     scheme = TagSet.infer(labels).scheme if prefixed or len(labels) > 1 else Scheme.BIO
-    return Book(lambda: map(_page, records), labels, scheme)
+    return Export(lambda: map(_exported, records), labels, scheme)
 
 
-def _page(record: ConsensusRecord) -> Page:
-    spans = [ReadingSpan(*span) for span in record.token_spans()]
+def _exported(record: ConsensusRecord) -> ExportDocument:
+    spans = [ExportSpan(*span) for span in record.token_spans()]
     if len(record.tags) != len(record.tokens) or any(not 0 <= s.start < s.end <= len(record.tokens) for s in spans):
         raise InputError("tags or spans that do not fit the tokens (write it again)", where=f"document {record.id!r}")
     document = Document(
@@ -50,5 +50,7 @@ def _page(record: ConsensusRecord) -> Page:
         unit=Unit(record.offset_unit or Unit.CODE_POINTS),
     )
     probabilities = None if record.probabilities is None else np.array(record.probabilities)
-    reading = Reading("quorate", spans, record.tags, record.confidence, record.token_confidence, probabilities)
-    return Page(document, consensus=reading)
+    annotation = ExportAnnotation(
+        "quorate", spans, record.tags, record.confidence, record.token_confidence, probabilities
+    )
+    return ExportDocument(document, consensus=annotation)

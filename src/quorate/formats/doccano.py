@@ -15,7 +15,7 @@ import msgspec
 
 from quorate.corpus.records import Source
 from quorate.errors import InputError
-from quorate.formats.exports import Book, Page, Reading, outward_spans, unit_for
+from quorate.formats.exports import Export, ExportAnnotation, ExportDocument, outward_spans, unit_for
 from quorate.formats.json_records import decoded, records
 from quorate.formats.marked import Mark, Marked
 from quorate.formats.notes import Notes
@@ -67,26 +67,26 @@ def _document(line: _Line, source: Source, annotator: str) -> Marked:
     return Marked(name, line.text, {annotator: marks}, source, origin={"tool": "doccano", "id": line.id})
 
 
-def write(book: Book, path: str) -> None:
+def write(export: Export, path: str) -> None:
     """A file for doccano's import; a path that ends in ``.zip`` takes one file for each annotator."""
-    book.check_spans("doccano's JSONL")
+    export.check_spans("doccano's JSONL")
     encoder = msgspec.json.Encoder()
     if not path.endswith(".zip"):
         with written_whole(path) as stream:
-            for page in book.pages():
-                readings = list(page.readings())
-                if len(readings) > 1:
+            for exported in export.documents():
+                annotations = list(exported.annotations())
+                if len(annotations) > 1:
                     raise InputError(
-                        f"{len(readings)} annotators, where one file holds one (give a name that ends in .zip)",
-                        where=page.document.where(),
+                        f"{len(annotations)} annotators, where one file holds one (give a name that ends in .zip)",
+                        where=exported.document.where(),
                     )
-                for reading in readings:
-                    stream.write(encoder.encode(_line(page, reading)) + b"\n")
+                for annotation in annotations:
+                    stream.write(encoder.encode(_line(exported, annotation)) + b"\n")
         return
     files: dict[str, list[bytes]] = {}
-    for page in book.pages():
-        for reading in page.readings():
-            files.setdefault(reading.name, []).append(encoder.encode(_line(page, reading)) + b"\n")
+    for exported in export.documents():
+        for annotation in exported.annotations():
+            files.setdefault(annotation.name, []).append(encoder.encode(_line(exported, annotation)) + b"\n")
     with written_whole(path) as stream, zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, written in files.items():
             inner = zipfile.ZipInfo(f"{name.replace('/', '_')}.jsonl")  # without a date: the same bytes tomorrow
@@ -94,10 +94,11 @@ def write(book: Book, path: str) -> None:
             archive.writestr(inner, b"".join(written), zipfile.ZIP_DEFLATED)
 
 
-def _line(page: Page, reading: Reading) -> dict[str, Any]:
-    origin = page.document.origin or {}
-    line: dict[str, Any] = {"id": origin.get("id") or page.document.id, "text": page.text()}
+def _line(exported: ExportDocument, annotation: ExportAnnotation) -> dict[str, Any]:
+    origin = exported.document.origin or {}
+    line: dict[str, Any] = {"id": origin.get("id") or exported.document.id, "text": exported.text()}
     line["label"] = [
-        [span.start, span.end, span.label] for span in outward_spans(page, reading, unit_for(page, "doccano"))
+        [span.start, span.end, span.label]
+        for span in outward_spans(exported, annotation, unit_for(exported, "doccano"))
     ]
-    return line if reading.confidence is None else {**line, "confidence": round(reading.confidence, 6)}
+    return line if annotation.confidence is None else {**line, "confidence": round(annotation.confidence, 6)}

@@ -16,13 +16,22 @@ from quorate.corpus.tags import OUTSIDE, Scheme, TagSet, find_spans
 from quorate.corpus.tokens import Offsets, Places
 from quorate.errors import OutputError
 
-__all__ = ["Book", "OutSpan", "Page", "Reading", "ReadingSpan", "book_of", "outward_spans", "unit_for"]
+__all__ = [
+    "Export",
+    "ExportAnnotation",
+    "ExportDocument",
+    "ExportSpan",
+    "OutSpan",
+    "export_of",
+    "outward_spans",
+    "unit_for",
+]
 
 
-class ReadingSpan(NamedTuple):
+class ExportSpan(NamedTuple):
     """Tokens ``start`` to ``end`` (excluded) are one span.
 
-    >>> ReadingSpan(0, 2, "PER").confidence is None
+    >>> ExportSpan(0, 2, "PER").confidence is None
     True
     """
 
@@ -33,29 +42,29 @@ class ReadingSpan(NamedTuple):
     layer: str = ""
 
 
-class Reading(NamedTuple):
+class ExportAnnotation(NamedTuple):
     """What one annotator, the gold or the consensus says of a document.
 
     ``tags`` is ``None`` where several layers were combined: they are in ``layers``, by name.
     """
 
     name: str
-    spans: Sequence[ReadingSpan]
+    spans: Sequence[ExportSpan]
     tags: Sequence[Tag | SoftTag] | None
     confidence: float | None = None
     token_confidence: Sequence[float] | NDArray[np.float64] | None = None
     probabilities: Any = None
-    layers: Mapping[str, Reading] = {}
+    layers: Mapping[str, ExportAnnotation] = {}
 
 
 @dataclass(frozen=True)
-class Page:
+class ExportDocument:
     """A document and what is said of it."""
 
     document: Document
-    annotators: Sequence[Reading] = ()
-    gold: Reading | None = None
-    consensus: Reading | None = None
+    annotators: Sequence[ExportAnnotation] = ()
+    gold: ExportAnnotation | None = None
+    consensus: ExportAnnotation | None = None
 
     def text(self) -> str:
         """The text, or the tokens with blanks between."""
@@ -71,16 +80,16 @@ class Page:
         starts = accumulate((length + 1 for length in lengths), initial=0)
         return Places((start, start + length) for start, length in zip(starts, lengths, strict=False))
 
-    def readings(self) -> Iterator[Reading]:
+    def annotations(self) -> Iterator[ExportAnnotation]:
         """The consensus if there is one, else the annotators."""
         return iter(self.annotators if self.consensus is None else [self.consensus])
 
 
 @dataclass(frozen=True)
-class Book:
+class Export:
     """All pages (made anew each time), the labels and scheme of their tags, and what made the consensus."""
 
-    pages: Callable[[], Iterable[Page]]
+    documents: Callable[[], Iterable[ExportDocument]]
     labels: tuple[str, ...]
     scheme: Scheme
     model: str = "quorate"
@@ -107,7 +116,7 @@ class Book:
 
 
 class OutSpan(NamedTuple):
-    """A span on the way out: offsets into :meth:`Page.text`, and tokens ``first`` to ``last`` (excluded)."""
+    """A span on the way out: offsets into :meth:`ExportDocument.text`, and tokens ``first`` to ``last`` (excluded)."""
 
     start: int
     end: int
@@ -119,39 +128,42 @@ class OutSpan(NamedTuple):
     layer: str
 
 
-def unit_for(page: Page, tool: str) -> Unit:
+def unit_for(exported: ExportDocument, tool: str) -> Unit:
     """What offsets count in a tool's file: what they counted in the file that it came from, if that was the tool's."""
-    origin = page.document.origin or {}
-    return page.document.unit if origin.get("tool") == tool else Unit.CODE_POINTS
+    origin = exported.document.origin or {}
+    return exported.document.unit if origin.get("tool") == tool else Unit.CODE_POINTS
 
 
-def outward_spans(page: Page, reading: Reading, unit: Unit | None = None) -> Iterator[OutSpan]:
+def outward_spans(
+    exported: ExportDocument, annotation: ExportAnnotation, unit: Unit | None = None
+) -> Iterator[OutSpan]:
     """The spans of a reading, in the document's own unit, unless a format has one of its own.
 
-    >>> page = Page(Document("1", ("👋", "Ada"), text="👋 Ada", offsets=((0, 1), (2, 5)), unit=Unit.UTF16))
-    >>> [(span.start, span.end, span.text) for span in outward_spans(page, Reading("", [ReadingSpan(1, 2, "P")], None))]
+    >>> document = Document("1", ("👋", "Ada"), text="👋 Ada", offsets=((0, 1), (2, 5)), unit=Unit.UTF16)
+    >>> annotation = ExportAnnotation("", [ExportSpan(1, 2, "P")], None)
+    >>> [(span.start, span.end, span.text) for span in outward_spans(ExportDocument(document), annotation)]
     [(3, 6, 'Ada')]
     """
-    if not reading.spans:
+    if not annotation.spans:
         return
-    text, offsets = page.text(), page.offsets()
-    measure = ruler(text, unit or page.document.unit)
-    for first, last, label, confidence, layer in reading.spans:
+    text, offsets = exported.text(), exported.offsets()
+    measure = ruler(text, unit or exported.document.unit)
+    for first, last, label, confidence, layer in annotation.spans:
         start, end = offsets[first][0], offsets[last - 1][1]
         yield OutSpan(
             measure.outward(start), measure.outward(end), label, text[start:end], confidence, first, last, layer
         )
 
 
-def book_of(corpus: Corpus) -> Book:
+def export_of(corpus: Corpus) -> Export:
     """The pages of a corpus: what every annotator said, and the gold.
 
-    >>> book = book_of(Corpus([Document("1", ("Ada", "sang"), {"ann": ("B-PER", "O")})]))
-    >>> [reading.spans for page in book.pages() for reading in page.annotators]
-    [[ReadingSpan(start=0, end=1, label='PER', confidence=None, layer='')]]
+    >>> export = export_of(Corpus([Document("1", ("Ada", "sang"), {"ann": ("B-PER", "O")})]))
+    >>> [annotation.spans for exported in export.documents() for annotation in exported.annotators]
+    [[ExportSpan(start=0, end=1, label='PER', confidence=None, layer='')]]
     """
     tagset = _tagset(corpus)
-    return Book(lambda: (_page(document, tagset) for document in corpus), tagset.labels, tagset.scheme)
+    return Export(lambda: (_exported(document, tagset) for document in corpus), tagset.labels, tagset.scheme)
 
 
 def _tagset(corpus: Corpus) -> TagSet:
@@ -165,15 +177,15 @@ def _tagset(corpus: Corpus) -> TagSet:
     return corpus.tagset(known=gold)
 
 
-def _page(document: Document, tagset: TagSet) -> Page:
-    annotators = [_reading(name, tags, tagset) for name, tags in document.annotations.items()]
-    gold = None if document.gold is None else _reading("gold", document.gold, tagset)
-    return Page(document, annotators, gold)
+def _exported(document: Document, tagset: TagSet) -> ExportDocument:
+    annotators = [_annotation(name, tags, tagset) for name, tags in document.annotations.items()]
+    gold = None if document.gold is None else _annotation("gold", document.gold, tagset)
+    return ExportDocument(document, annotators, gold)
 
 
-def _reading(name: str, tags: Sequence[Tag | SoftTag], tagset: TagSet) -> Reading:
+def _annotation(name: str, tags: Sequence[Tag | SoftTag], tagset: TagSet) -> ExportAnnotation:
     if tagset.scheme is Scheme.PLAIN:
-        return Reading(name, [], tags)
+        return ExportAnnotation(name, [], tags)
     best: list[Tag] = []
     scores: list[float | None] = []
     for tag in tags:
@@ -187,5 +199,5 @@ def _reading(name: str, tags: Sequence[Tag | SoftTag], tagset: TagSet) -> Readin
     spans = []
     for start, end, label in find_spans(best):
         given = [score for score in scores[start:end] if score is not None]
-        spans.append(ReadingSpan(start, end, label, min(given) if given else None))
-    return Reading(name, spans, tags)
+        spans.append(ExportSpan(start, end, label, min(given) if given else None))
+    return ExportAnnotation(name, spans, tags)

@@ -15,7 +15,7 @@ from typing import Any
 
 from quorate.corpus.records import Document, SoftTag, Source, Tag
 from quorate.errors import InputError, OutputError
-from quorate.formats.exports import Book, Page
+from quorate.formats.exports import Export, ExportDocument
 from quorate.formats.notes import Notes
 from quorate.formats.opened import Input, check_unpacked, most_of
 from quorate.formats.table import rows_to_documents
@@ -199,19 +199,19 @@ def _soft(values: Sequence[Any], names: list[str]) -> Tag | SoftTag:
     return soft or None
 
 
-def write(book: Book, path: str) -> None:
+def write(export: Export, path: str) -> None:
     """A Parquet file that ``datasets.load_dataset("parquet", …)`` reads with its features.
 
     The consensus has ``ner_tags`` and ``soft_labels`` (a row of probabilities a token); annotators have
     ``annotators`` and ``crowd_tags``, and gold ``gold_tags``.
     """
-    book.check_layers("Parquet")
+    export.check_layers("Parquet")
     try:
         import pyarrow as arrow
         from pyarrow import parquet
     except ImportError:
         raise OutputError(_MISSING) from None
-    rows = [_row(page, book) for page in book.pages()]
+    rows = [_row(exported, export) for exported in export.documents()]
     columns = {name for row in rows for name in row}
     types = {
         "id": arrow.string(),
@@ -226,7 +226,7 @@ def write(book: Book, path: str) -> None:
         "gold_tags": arrow.list_(arrow.int64()),
     }
     schema = arrow.schema([(name, kind) for name, kind in types.items() if name in columns])
-    features = {name: _feature(schema.field(name).type, name, book.labels) for name in schema.names}
+    features = {name: _feature(schema.field(name).type, name, export.labels) for name in schema.names}
     schema = schema.with_metadata({"huggingface": json.dumps({"info": {"features": features}})})
     with written_whole(path, pack=False) as stream:
         parquet.write_table(arrow.Table.from_pylist(rows, schema=schema), stream)
@@ -241,9 +241,9 @@ def _feature(kind: Any, column: str, labels: Sequence[str]) -> dict[str, Any]:
     return {"dtype": {"double": "float64"}.get(str(kind), str(kind)), "_type": "Value"}
 
 
-def _row(page: Page, book: Book) -> dict[str, Any]:
-    document = page.document
-    number_of = {label: number for number, label in enumerate(book.labels)}
+def _row(exported: ExportDocument, export: Export) -> dict[str, Any]:
+    document = exported.document
+    number_of = {label: number for number, label in enumerate(export.labels)}
 
     def numbers(tags: Sequence[Any] | None) -> list[int]:
         if any(isinstance(tag, Mapping) for tag in tags or ()):
@@ -255,14 +255,14 @@ def _row(page: Page, book: Book) -> dict[str, Any]:
         row["text"] = document.text
     if document.split is not None:
         row["split"] = document.split
-    if page.consensus is not None:
-        row["ner_tags"] = numbers(page.consensus.tags)
-        if page.consensus.probabilities is not None:
-            row[_SOFT] = page.consensus.probabilities.tolist()
-        row["confidence"] = page.consensus.confidence
+    if exported.consensus is not None:
+        row["ner_tags"] = numbers(exported.consensus.tags)
+        if exported.consensus.probabilities is not None:
+            row[_SOFT] = exported.consensus.probabilities.tolist()
+        row["confidence"] = exported.consensus.confidence
         return row
-    row["annotators"] = [reading.name for reading in page.annotators]
-    row["crowd_tags"] = [numbers(reading.tags) for reading in page.annotators]
-    if page.gold is not None:
-        row["gold_tags"] = numbers(page.gold.tags)
+    row["annotators"] = [annotation.name for annotation in exported.annotators]
+    row["crowd_tags"] = [numbers(annotation.tags) for annotation in exported.annotators]
+    if exported.gold is not None:
+        row["gold_tags"] = numbers(exported.gold.tags)
     return row

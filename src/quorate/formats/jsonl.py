@@ -21,7 +21,7 @@ from quorate.corpus.records import Corpus, Document, SoftTag, Source, Tag
 from quorate.corpus.tags import Span
 from quorate.errors import InputError
 from quorate.formats.corrected import refuse_contradiction, tags_of_spans
-from quorate.formats.exports import Book, OutSpan, Page, Reading, outward_spans
+from quorate.formats.exports import Export, ExportAnnotation, ExportDocument, OutSpan, outward_spans
 from quorate.formats.json_records import decoded, lines, reason
 from quorate.formats.marked import Mark, Marked, UnitVotes, Words, find_units_of, placed
 from quorate.formats.notes import Notes
@@ -335,40 +335,42 @@ def _has_spans(sequences: Sequence[Sequence[Any]], record: _Record) -> bool:
     return record.tokens is None or (bool(record.tokens) and any(not sequence for sequence in sequences))
 
 
-def write(book: Book, path: str) -> None:
+def write(export: Export, path: str) -> None:
     """The consensus, a line a document, in the order of the input; or, of a corpus, what everybody said."""
     encoder = msgspec.json.Encoder()
     with written_whole(path) as stream:
-        for page in book.pages():
+        for exported in export.documents():
             line = (
-                _corpus_line(page.document) if page.consensus is None else _consensus_line(page, page.consensus, book)
+                _corpus_line(exported.document)
+                if exported.consensus is None
+                else _consensus_line(exported, exported.consensus, export)
             )
             stream.write(encoder.encode(line) + b"\n")
 
 
-def _consensus_line(page: Page, reading: Reading, book: Book) -> dict[str, Any]:
-    document = page.document
+def _consensus_line(exported: ExportDocument, annotation: ExportAnnotation, export: Export) -> dict[str, Any]:
+    document = exported.document
     line: dict[str, Any] = {"id": document.id, "tokens": document.tokens}
-    if reading.tags is not None:
-        line["tags"] = reading.tags
-    line["confidence"] = reading.confidence
-    if reading.token_confidence is not None:
-        line["token_confidence"] = _rounded(reading.token_confidence)
-    if reading.layers:
-        line["layers"] = {name: _layer_record(layer, book, name) for name, layer in reading.layers.items()}
-    line["spans"] = _span_records(page, reading)
+    if annotation.tags is not None:
+        line["tags"] = annotation.tags
+    line["confidence"] = annotation.confidence
+    if annotation.token_confidence is not None:
+        line["token_confidence"] = _rounded(annotation.token_confidence)
+    if annotation.layers:
+        line["layers"] = {name: _layer_record(layer, export, name) for name, layer in annotation.layers.items()}
+    line["spans"] = _span_records(exported, annotation)
     line |= _place_fields(document)
-    if book.probabilities and reading.probabilities is not None:
-        line["labels"] = book.labels
-        line["probabilities"] = reading.probabilities.tolist()
+    if export.probabilities and annotation.probabilities is not None:
+        line["labels"] = export.labels
+        line["probabilities"] = annotation.probabilities.tolist()
     return line
 
 
-def _layer_record(layer: Reading, book: Book, name: str) -> dict[str, Any]:
+def _layer_record(layer: ExportAnnotation, export: Export, name: str) -> dict[str, Any]:
     record: dict[str, Any] = {"tags": layer.tags, "confidence": layer.confidence}
     record["token_confidence"] = _rounded(() if layer.token_confidence is None else layer.token_confidence)
-    if book.probabilities and layer.probabilities is not None:
-        record |= {"labels": book.layers[name], "probabilities": layer.probabilities.tolist()}
+    if export.probabilities and layer.probabilities is not None:
+        record |= {"labels": export.layers[name], "probabilities": layer.probabilities.tolist()}
     return record
 
 
@@ -377,16 +379,16 @@ def _rounded(values: Sequence[float] | NDArray[np.float64]) -> list[float]:
     return rounded
 
 
-def _span_records(page: Page, reading: Reading) -> list[dict[str, Any]]:
+def _span_records(exported: ExportDocument, annotation: ExportAnnotation) -> list[dict[str, Any]]:
     """Offsets are characters where there is text, and tokens elsewhere."""
-    document = page.document
+    document = exported.document
     if document.text is None:
         spans = [
             OutSpan(first, last, label, " ".join(document.tokens[first:last]), confidence, first, last, layer)
-            for first, last, label, confidence, layer in reading.spans
+            for first, last, label, confidence, layer in annotation.spans
         ]
     else:
-        spans = list(outward_spans(page, reading))
+        spans = list(outward_spans(exported, annotation))
     return [_span_record(span, has_text=document.text is not None) for span in spans]
 
 

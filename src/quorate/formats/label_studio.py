@@ -13,7 +13,7 @@ import msgspec
 
 from quorate.corpus.records import Source
 from quorate.errors import InputError
-from quorate.formats.exports import Book, Page, Reading, outward_spans, unit_for
+from quorate.formats.exports import Export, ExportAnnotation, ExportDocument, outward_spans, unit_for
 from quorate.formats.json_records import decoded, records
 from quorate.formats.marked import Mark, Marked
 from quorate.formats.notes import Notes
@@ -157,44 +157,44 @@ def _text_key(data: Mapping[str, Any], mark: Mark | None, source: Source) -> str
     return keys[0]
 
 
-def write(book: Book, path: str) -> None:
+def write(export: Export, path: str) -> None:
     """Tasks for Label Studio's import: the consensus as predictions, annotators as annotations."""
     encoder = msgspec.json.Encoder()
     with written_whole(path) as stream:
         stream.write(b"[")
-        for number, page in enumerate(book.pages()):
-            stream.write((b",\n" if number else b"\n") + encoder.encode(_task(page, book.model)))
+        for number, exported in enumerate(export.documents()):
+            stream.write((b",\n" if number else b"\n") + encoder.encode(_task(exported, export.model)))
         stream.write(b"\n]\n")
 
 
-def _task(page: Page, model: str) -> dict[str, Any]:
-    origin = page.document.origin or {}
-    task: dict[str, Any] = {"id": origin.get("id") or page.document.id}
-    task["data"] = origin["data"] if "data" in origin else {"text": page.text()}
-    readings = [(reading, False) for reading in page.annotators]
-    if page.gold is not None:
-        readings.append((page.gold, True))
+def _task(exported: ExportDocument, model: str) -> dict[str, Any]:
+    origin = exported.document.origin or {}
+    task: dict[str, Any] = {"id": origin.get("id") or exported.document.id}
+    task["data"] = origin["data"] if "data" in origin else {"text": exported.text()}
+    readings = [(reading, False) for reading in exported.annotators]
+    if exported.gold is not None:
+        readings.append((exported.gold, True))
     if readings:
         task["annotations"] = [
-            {"completed_by": reading.name, "ground_truth": is_gold, "result": regions_of(page, reading)}
+            {"completed_by": reading.name, "ground_truth": is_gold, "result": regions_of(exported, reading)}
             for reading, is_gold in readings
         ]
-    if page.consensus is not None:
-        task["predictions"] = [prediction_of(page, page.consensus, model)]
+    if exported.consensus is not None:
+        task["predictions"] = [prediction_of(exported, exported.consensus, model)]
     return task
 
 
-def prediction_of(page: Page, reading: Reading, model: str) -> dict[str, Any]:
+def prediction_of(exported: ExportDocument, reading: ExportAnnotation, model: str) -> dict[str, Any]:
     """The consensus on a document as a prediction."""
     score = None if reading.confidence is None else round(reading.confidence, 6)
-    return {"model_version": model, "score": score, "result": regions_of(page, reading)}
+    return {"model_version": model, "score": score, "result": regions_of(exported, reading)}
 
 
-def regions_of(page: Page, reading: Reading) -> list[dict[str, Any]]:
+def regions_of(exported: ExportDocument, reading: ExportAnnotation) -> list[dict[str, Any]]:
     """Spans as regions of the controls that made spans of this label."""
-    controls = (page.document.origin or {}).get("controls", {})
+    controls = (exported.document.origin or {}).get("controls", {})
     found = []
-    for number, span in enumerate(outward_spans(page, reading, unit_for(page, "label-studio")), 1):
+    for number, span in enumerate(outward_spans(exported, reading, unit_for(exported, "label-studio")), 1):
         from_name, to_name, kind = controls.get(span.label, ("label", "text", "labels"))
         value = {"start": span.start, "end": span.end, "text": span.text, kind: [span.label]}
         region = {"id": f"q{number}", "from_name": from_name, "to_name": to_name, "type": kind, "value": value}

@@ -15,7 +15,7 @@ from quorate.corpus.offsets import Unit, ruler
 from quorate.corpus.records import Source
 from quorate.corpus.tokens import Offsets, Places
 from quorate.errors import InputError
-from quorate.formats.exports import Book, Page, Reading, outward_spans, unit_for
+from quorate.formats.exports import Export, ExportAnnotation, ExportDocument, outward_spans, unit_for
 from quorate.formats.json_records import decoded, lines
 from quorate.formats.marked import Mark, Marked
 from quorate.formats.notes import Notes
@@ -107,34 +107,34 @@ def _offsets(tokens: Sequence[_Token], text: str) -> tuple[Offsets | None, Unit 
     return None, None
 
 
-def write(book: Book, path: str) -> None:
+def write(export: Export, path: str) -> None:
     """Answers for Prodigy's ``db-in`` or ``ner.manual``: the consensus, or every annotator's."""
-    book.check_spans("Prodigy's JSONL")
+    export.check_spans("Prodigy's JSONL")
     encoder = msgspec.json.Encoder()
     with written_whole(path) as stream:
-        for page in book.pages():
-            for reading in page.readings():
-                stream.write(encoder.encode(_answer(page, reading)) + b"\n")
+        for exported in export.documents():
+            for annotation in exported.annotations():
+                stream.write(encoder.encode(_answer(exported, annotation)) + b"\n")
 
 
-def _answer(page: Page, reading: Reading) -> dict[str, Any]:
-    origin = page.document.origin or {}
-    text, offsets = page.text(), page.offsets()
+def _answer(exported: ExportDocument, annotation: ExportAnnotation) -> dict[str, Any]:
+    origin = exported.document.origin or {}
+    text, offsets = exported.text(), exported.offsets()
     answer: dict[str, Any] = {"text": text}
     answer |= {key: origin[key] for key in ("id", "_input_hash") if origin.get(key) is not None}
     if "_input_hash" not in answer:
-        answer["id"] = page.document.id
+        answer["id"] = exported.document.id
     answer["tokens"] = [
         {"text": text[start:end], "start": start, "end": end, "id": number, "ws": text[end : end + 1].isspace()}
         for number, (start, end) in enumerate(offsets)
     ]
     answer["spans"] = []
-    for span in outward_spans(page, reading, unit_for(page, "prodigy")):
+    for span in outward_spans(exported, annotation, unit_for(exported, "prodigy")):
         record: dict[str, Any] = {"start": span.start, "end": span.end, "token_start": span.first}
         record |= {"token_end": span.last - 1, "label": span.label}
         answer["spans"].append(record if span.confidence is None else {**record, "score": round(span.confidence, 6)})
     meta = dict(origin.get("meta") or {})
-    if reading.confidence is not None:
-        meta["score"] = round(reading.confidence, 6)
-    answer |= {"meta": meta, "_annotator_id": reading.name, "_view_id": "ner_manual", "answer": "accept"}
+    if annotation.confidence is not None:
+        meta["score"] = round(annotation.confidence, 6)
+    answer |= {"meta": meta, "_annotator_id": annotation.name, "_view_id": "ner_manual", "answer": "accept"}
     return answer

@@ -17,7 +17,7 @@ __all__ = ["FORMATS", "Format", "folder_format", "named", "output_format", "snif
 
 
 class Format(NamedTuple):
-    """A format: its module has ``read(given, notes)`` and ``write(book, path)``, as far as it reads and writes.
+    """A format: its module has ``read(given, notes)`` and ``write(export, path)``, as far as it reads and writes.
 
     ``merges``: records with the same id are one document, of several annotators. ``endings`` are those of files that
     are written in this format unless another is named. ``soft``: the probabilities of all labels are always written.

@@ -14,7 +14,7 @@ from quorate.corpus.offsets import Unit
 from quorate.corpus.records import Source
 from quorate.corpus.tokens import Places
 from quorate.errors import InputError, OutputError
-from quorate.formats.exports import Book, OutSpan, Page, Reading, outward_spans
+from quorate.formats.exports import Export, ExportAnnotation, ExportDocument, OutSpan, outward_spans
 from quorate.formats.marked import Mark, Marked
 from quorate.formats.notes import Notes
 from quorate.formats.opened import Input, check_unpacked, most_of
@@ -84,37 +84,37 @@ def _mark(span: Any, score: float | None) -> Mark:
     return Mark(span.start_char, span.end_char, span.label_, None, score)
 
 
-def write(book: Book, path: str) -> None:
+def write(export: Export, path: str) -> None:
     """A DocBin: the consensus as entities; or annotators as span groups, and gold as entities."""
-    book.check_spans("a DocBin")
+    export.check_spans("a DocBin")
     try:
         from spacy.tokens import DocBin
         from spacy.vocab import Vocab
     except ImportError:
         raise OutputError(_MISSING) from None
     vocab, docs = Vocab(), DocBin(store_user_data=True)
-    for page in book.pages():
-        docs.add(_doc(page, vocab))
+    for exported in export.documents():
+        docs.add(_doc(exported, vocab))
     with written_whole(path, pack=False) as stream:
         stream.write(docs.to_bytes())
 
 
-def _doc(page: Page, vocab: Any) -> Any:
+def _doc(exported: ExportDocument, vocab: Any) -> Any:
     from spacy.tokens import Doc, SpanGroup
 
-    words, spaces = _words(page)
+    words, spaces = _words(exported)
     doc = Doc(vocab, words=words, spaces=spaces)
-    doc.user_data[_ID] = page.document.id
-    groups: Mapping[str, Reading] = {reading.name: reading for reading in page.readings()}
-    for name, reading in groups.items():
-        spans = list(outward_spans(page, reading, Unit.CODE_POINTS))
+    doc.user_data[_ID] = exported.document.id
+    groups: Mapping[str, ExportAnnotation] = {annotation.name: annotation for annotation in exported.annotations()}
+    for name, annotation in groups.items():
+        spans = list(outward_spans(exported, annotation, Unit.CODE_POINTS))
         found = [_char_span(doc, span) for span in spans]
         scores = [1.0 if span.confidence is None else round(span.confidence, 6) for span in spans]
         attrs = {"scores": scores} if any(span.confidence is not None for span in spans) else {}
         doc.spans[name] = SpanGroup(doc, name=name, spans=found, attrs=attrs)
-    certain = page.consensus or page.gold
+    certain = exported.consensus or exported.gold
     if certain is not None:
-        spans = list(outward_spans(page, certain, Unit.CODE_POINTS))
+        spans = list(outward_spans(exported, certain, Unit.CODE_POINTS))
         doc.set_ents([_char_span(doc, span) for span in _apart(spans)])
     return doc
 
@@ -132,12 +132,12 @@ def _apart(spans: list[OutSpan]) -> list[OutSpan]:
     return kept
 
 
-def _words(page: Page) -> tuple[list[str], list[bool]]:
+def _words(exported: ExportDocument) -> tuple[list[str], list[bool]]:
     """The text as spaCy cuts it: tokens, each with a blank after it or not, and what is left of longer gaps."""
-    text, cursor = page.text(), 0
+    text, cursor = exported.text(), 0
     words: list[str] = []
     spaces: list[bool] = []
-    for start, end in [*page.offsets(), (len(text), len(text))]:
+    for start, end in [*exported.offsets(), (len(text), len(text))]:
         gap = text[cursor:start]
         if gap.startswith(" ") and words:
             spaces[-1] = True

@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import io
 
-from quorate.formats.exports import Book, outward_spans
+from quorate.formats.exports import Export, outward_spans
 from quorate.storage.files.atomic import written_whole
 
 __all__ = ["as_text", "write"]
@@ -29,19 +29,19 @@ def as_text(cell: str) -> str:
     return f"'{cell}" if cell.startswith(("\t", "\r", "\n")) or cell.lstrip().startswith(_FORMULA) else cell
 
 
-def write(book: Book, path: str) -> None:
+def write(export: Export, path: str) -> None:
     """Every span of the consensus, or of every annotator."""
-    book.check_spans("a table of spans")
+    export.check_spans("a table of spans")
     with written_whole(path) as stream:
         text = io.TextIOWrapper(stream, encoding="utf-8", newline="", write_through=True)
         table = csv.writer(text)
-        table.writerow([*_COLUMNS, *(["layer"] if book.layers else [])])
-        for page in book.pages():
-            for reading in page.readings():
-                whole = "" if reading.confidence is None else f"{reading.confidence:.6g}"
-                for span in outward_spans(page, reading):
+        table.writerow([*_COLUMNS, *(["layer"] if export.layers else [])])
+        for exported in export.documents():
+            for annotation in exported.annotations():
+                whole = "" if annotation.confidence is None else f"{annotation.confidence:.6g}"
+                for span in outward_spans(exported, annotation):
                     sure = "" if span.confidence is None else f"{span.confidence:.6g}"
-                    who, label, words = map(as_text, (reading.name, span.label, span.text))
-                    row = [as_text(page.document.id), who, span.start, span.end, label, words, sure, whole]
-                    table.writerow([*row, *([as_text(span.layer)] if book.layers else [])])
+                    who, label, words = map(as_text, (annotation.name, span.label, span.text))
+                    row = [as_text(exported.document.id), who, span.start, span.end, label, words, sure, whole]
+                    table.writerow([*row, *([as_text(span.layer)] if export.layers else [])])
         text.detach()

@@ -15,7 +15,7 @@ from typing import Any
 
 from quorate.corpus.records import Document, Source, Tag
 from quorate.errors import InputError, OutputError
-from quorate.formats.exports import Book
+from quorate.formats.exports import Export
 from quorate.formats.notes import Notes
 from quorate.formats.opened import Input, text_lines
 from quorate.storage.files.atomic import written_whole
@@ -127,18 +127,18 @@ class _Gathered:
         )
 
 
-def write(book: Book, path: str) -> None:
+def write(export: Export, path: str) -> None:
     """A row for each label of each annotator, or of the consensus: ``doc, token, worker, label, word, gold``."""
     with written_whole(path) as stream:
         text = io.TextIOWrapper(stream, encoding="utf-8", newline="", write_through=True)
         table = csv.writer(text)
         table.writerow(("doc", "token", "worker", "label", "word", "gold"))
-        for page in book.pages():
-            document = page.document
+        for exported in export.documents():
+            document = exported.document
             gold = document.gold or (None,) * len(document.tokens)
-            for reading in page.readings():
-                for name, layer in (reading.layers or {"": reading}).items():
-                    worker = f"{reading.name} {name}".strip()
+            for annotation in exported.annotations():
+                for name, layer in (annotation.layers or {"": annotation}).items():
+                    worker = f"{annotation.name} {name}".strip()
                     for token, label in enumerate(layer.tags or ()):
                         if isinstance(label, Mapping):
                             raise OutputError(

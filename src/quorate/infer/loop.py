@@ -34,9 +34,9 @@ __all__ = [
     "Trace",
     "decode",
     "fit",
+    "initial_model",
     "more_passes",
-    "sharpened",
-    "started",
+    "output_tables",
 ]
 
 _VOTE_SMOOTHING = 0.1
@@ -163,7 +163,7 @@ def fit(
                 progress(Progress(number, restarts, passes, max_passes, bound))
 
         fitted, bounds, reason = _loop(
-            engine, started(engine, model, cells, start, rng), cells, max_passes, tolerance, report
+            engine, initial_model(engine, model, cells, start, rng), cells, max_passes, tolerance, report
         )
         finals.append(bounds[-1])
         if best is None or bounds[-1] > best[1][-1]:
@@ -187,7 +187,7 @@ def more_passes(engine: Engine, model: Model, cells: Cells, passes: int, *, tole
     return Fit(fitted, Trace(tuple(bounds), reason, (bounds[-1],), time.perf_counter() - began))
 
 
-def started(
+def initial_model(
     engine: Engine, model: Model, cells: Cells, start: Start = Start.VOTES, rng: np.random.Generator | None = None
 ) -> Model:
     """The model that the first pass begins with; ``rng`` perturbs it."""
@@ -232,7 +232,7 @@ def _loop(
             return model, bounds, StopReason.MAX_PASSES
 
 
-def sharpened(model: Model, cells: Cells, sharpness: float) -> tuple[Tables, Chain]:
+def output_tables(model: Model, cells: Cells, sharpness: float) -> tuple[Tables, Chain]:
     """What the output pass reads: posterior means, every sequence with probability ∝ p(sequence)^``sharpness``."""
     tables, chain = model.tables(cells, log_mean), model.truth.chain(log_mean)
     if sharpness == 1.0:
@@ -256,4 +256,4 @@ def decode(
 
     With a ``sharpness`` below 1 the same sequence wins, less surely.
     """
-    return engine.decode(*sharpened(model, cells, sharpness), by_token=by_token, posteriors=posteriors)
+    return engine.decode(*output_tables(model, cells, sharpness), by_token=by_token, posteriors=posteriors)

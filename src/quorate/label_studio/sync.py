@@ -13,7 +13,7 @@ from quorate.api import aggregate
 from quorate.corpus.records import Corpus, Document
 from quorate.errors import InputError, ServerError, SettingsError
 from quorate.estimators.methods import DEFAULT_METHOD
-from quorate.formats.exports import Page
+from quorate.formats.exports import ExportDocument
 from quorate.formats.label_studio import OWN_PREFIX, Controls, prediction_of
 from quorate.label_studio.client import Client
 from quorate.models.prepared import Known
@@ -146,8 +146,8 @@ def _predictions(result: Result, controls: Controls, version: str, all_tasks: bo
     for one in result:
         document = one.document
         if document.annotations or all_tasks:
-            page = Page(_with_controls(document, controls))
-            found[int(document.id)] = prediction_of(page, one.reading(), version)
+            exported = ExportDocument(_with_controls(document, controls))
+            found[int(document.id)] = prediction_of(exported, one.annotation(), version)
     return found
 
 

@@ -70,7 +70,7 @@ def parts_of(settings: Settings, tagset: TagSet, n_annotators: int, n_words: int
         settings.epsilon0,
         moved=settings.zeros is Zeros.MOVED,
         forbid=settings.invalid is not Invalid.KEEP,
-        habit0=settings.habit0,
+        guess_prior=settings.guess_prior,
         point=settings.inference is not Inference.VB,
         trust=trust,
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from enum import StrEnum
 from numbers import Integral, Real
@@ -22,11 +23,13 @@ __all__ = [
     "Zeros",
     "check_number",
     "choice",
+    "present_names",
     "scheme_named",
 ]
 
 Choice = TypeVar("Choice", bound=StrEnum)
 
+_FORMER_NAMES = {"habit0": "guess_prior"}  # in files of version 0.1
 _MOST = 1e6  # prior counts above this would drown any data, and the digits of the bound with them
 
 
@@ -118,7 +121,7 @@ class Settings:
     epsilon0: float = 30.0
     gamma0: float = 1.0
     kappa0: float = 0.3
-    habit0: float | None = None
+    guess_prior: float | None = None
     zeros: Zeros = Zeros.MOVED
     inference: Inference = Inference.VB
     temper: float = 0.6
@@ -132,16 +135,16 @@ class Settings:
     scheme: Scheme | None = None
 
     def __post_init__(self) -> None:
-        for name in ("alpha0", "epsilon0", "gamma0", "kappa0", "habit0", "temper", "tolerance"):
-            if name != "habit0" or self.habit0 is not None:
+        for name in ("alpha0", "epsilon0", "gamma0", "kappa0", "guess_prior", "temper", "tolerance"):
+            if name != "guess_prior" or self.guess_prior is not None:
                 check_number(name, getattr(self, name))
         for name in ("max_passes", "restarts", "seed"):
             if name != "seed" or self.seed is not None:
                 check_number(name, getattr(self, name), whole=True)
         for name in ("alpha0", "gamma0", "kappa0"):
             _positive(name, getattr(self, name))
-        if self.habit0 is not None:
-            _positive("habit0", self.habit0)
+        if self.guess_prior is not None:
+            _positive("guess_prior", self.guess_prior)
         if self.inference is not Inference.VB and self.annotator is AnnotatorModel.SEQ:
             raise SettingsError("the annotator model 'seq' is fitted by 'vb' only (choose another inference, or model)")
         if not 0 <= self.epsilon0 <= _MOST:
@@ -221,6 +224,15 @@ def check_number(name: str, value: object, *, whole: bool = False) -> None:
     """
     if isinstance(value, bool) or not isinstance(value, Integral if whole else Real):
         raise SettingsError(f"{name} must be a {'whole ' if whole else ''}number, not {value!r}")
+
+
+def present_names(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings from a file, under the names that they have now.
+
+    >>> present_names({"habit0": 0.1, "alpha0": 1.0})
+    {'guess_prior': 0.1, 'alpha0': 1.0}
+    """
+    return {_FORMER_NAMES.get(name, name): value for name, value in values.items()}
 
 
 def scheme_named(value: str | None) -> Scheme | None:

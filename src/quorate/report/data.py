@@ -369,7 +369,7 @@ def _summary(result: Result, data: Mapping[str, Any], embedded: int) -> dict[str
     documents = data["documents"]
     found: dict[str, Any] = {
         "documents": documents["total"],
-        "tokens": result.corpus.tokens,
+        "tokens": result.corpus.n_tokens,
         "annotators": len(data["annotators"]["rows"]),
         "labels": sum(row["labels"] for row in data["annotators"]["rows"]),
         "confidence": float(np.minimum(result.confidence, 1.0).mean()),

@@ -82,7 +82,7 @@ class _Reader:
         from quorate.infer.kernels import output, single  # compiled code is loaded when it is needed
 
         encoded = model.encoded(corpus)
-        tables, chain = model.sharpened(encoded)
+        tables, chain = model.output_tables(encoded)
         tagset = encoded.tagset
         self._single, self._output, self._encoded, self._tagset = single, output, encoded, tagset
         self._calibration = model.calibration_

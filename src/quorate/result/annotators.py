@@ -35,7 +35,7 @@ class AnnotatorSummary:
     """
 
     name: str
-    labels: float
+    n_labels: float
     accuracy: float
     informativeness: float
     of: InitVar[tuple[Annotators, int]]
@@ -73,7 +73,7 @@ class AnnotatorSummaries(Sequence[AnnotatorSummary]):
         # Rounding leaves less than nothing, or minus zero, where someone tells nothing.
         told = np.where(table[2] <= 0, 0.0, table[2])
         self.table = np.stack([table[0], table[1], told])
-        self.labels, self.accuracy, self.informativeness = self.table
+        self.n_labels, self.accuracy, self.informativeness = self.table
         self._model = model
         self._numbers = {name: number for number, name in enumerate(self.names)}
 
@@ -96,7 +96,7 @@ class AnnotatorSummaries(Sequence[AnnotatorSummary]):
         number = self._numbers[key] if isinstance(key, str) else range(len(self))[key]
         return AnnotatorSummary(
             self.names[number],
-            float(self.labels[number]),
+            float(self.n_labels[number]),
             float(self.accuracy[number]),
             float(self.informativeness[number]),
             (self._model, number),
@@ -111,9 +111,9 @@ class AnnotatorSummaries(Sequence[AnnotatorSummary]):
         """Together with an earlier table ``[3, K']`` of the first K' of them: means, weighed by labels."""
         before = np.zeros_like(self.table)
         before[:, : table.shape[1]] = table
-        labels = before[0] + self.labels
+        labels = before[0] + self.n_labels
         means = [
-            np.nan_to_num(old) * before[0] + np.nan_to_num(new) * self.labels
+            np.nan_to_num(old) * before[0] + np.nan_to_num(new) * self.n_labels
             for old, new in zip(before[1:], self.table[1:], strict=True)
         ]
         share = np.divide(means, labels, out=np.zeros((2, len(labels))), where=labels > 0)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate.corpus.records import Document
-from quorate.formats.exports import Reading, ReadingSpan
+from quorate.formats.exports import ExportAnnotation, ExportSpan
 
 __all__ = ["Consensus", "ConsensusSpan"]
 
@@ -57,11 +57,11 @@ class Consensus:
             return " ".join(document.tokens[span.start : span.end])
         return document.text[document.offsets[span.start][0] : document.offsets[span.end - 1][1]]
 
-    def reading(self) -> Reading:
+    def annotation(self) -> ExportAnnotation:
         """The consensus as writers take it."""
-        return Reading(
+        return ExportAnnotation(
             "quorate",
-            [ReadingSpan(*span) for span in self.spans],
+            [ExportSpan(*span) for span in self.spans],
             self.tags,
             self.confidence,
             self.token_confidence,

@@ -11,7 +11,7 @@ import numpy as np
 from quorate import formats
 from quorate.corpus.records import Corpus, Document
 from quorate.corpus.tags import Scheme
-from quorate.formats.exports import Book, Page, Reading, ReadingSpan
+from quorate.formats.exports import Export, ExportAnnotation, ExportDocument, ExportSpan
 from quorate.result.consensus import Consensus
 from quorate.result.result import Result
 
@@ -39,15 +39,15 @@ class LayeredConsensus:
         return float(np.prod([one.confidence for one in self.layers.values()]))
 
     @property
-    def spans(self) -> list[ReadingSpan]:
+    def spans(self) -> list[ExportSpan]:
         """The spans of all layers, by their place; each knows its layer."""
-        found = [ReadingSpan(*span, layer) for layer, one in self.layers.items() for span in one.spans]
+        found = [ExportSpan(*span, layer) for layer, one in self.layers.items() for span in one.spans]
         return sorted(found, key=lambda span: (span.start, span.end, span.label))
 
-    def reading(self) -> Reading:
+    def annotation(self) -> ExportAnnotation:
         """The consensus as writers take it."""
-        layers = {name: one.reading() for name, one in self.layers.items()}
-        return Reading("quorate", self.spans, None, self.confidence, layers=layers)
+        layers = {name: one.annotation() for name, one in self.layers.items()}
+        return ExportAnnotation("quorate", self.spans, None, self.confidence, layers=layers)
 
 
 class LayeredResult:
@@ -79,16 +79,16 @@ class LayeredResult:
 
     def write(self, path: str | Path, format: str | None = None, *, probabilities: bool = False) -> None:
         """Write the consensus, whole or not at all, as :meth:`quorate.Result.write` does."""
-        formats.write(self.book(probabilities=probabilities), path, format)
+        formats.write(self.export(probabilities=probabilities), path, format)
 
-    def book(self, *, probabilities: bool = False) -> Book:
+    def export(self, *, probabilities: bool = False) -> Export:
         """The consensus as writers take it."""
         first = next(iter(self.layers.values()))
-        return Book(
-            lambda: (Page(one.document, consensus=one.reading()) for one in self),
+        return Export(
+            lambda: (ExportDocument(one.document, consensus=one.annotation()) for one in self),
             (),
             Scheme.BIO,
-            first.book().model,
+            first.export().model,
             probabilities,
             {name: result.labels for name, result in self.layers.items()},
         )

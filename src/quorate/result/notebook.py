@@ -71,12 +71,13 @@ def result_html(result: Result) -> str:
     """
     corpus = result.corpus
     head = (
-        f"<p><b>{escape(str(result.settings.get('method')))}</b>: {len(result):,} documents, {corpus.tokens:,} tokens, "
+        f"<p><b>{escape(str(result.settings.get('method')))}</b>: {len(result):,} documents, "
+        f"{corpus.n_tokens:,} tokens, "
         f"{len(result.annotators):,} annotators, mean confidence {_percent(float(result.confidence.mean()))}</p>"
     )
     people = sorted(result.annotators, key=lambda row: -row.informativeness)
     rows = [
-        _cells("td", [escape(row.name), f"{row.labels:,.0f}", _percent(row.accuracy), f"{row.informativeness:.2f}"])
+        _cells("td", [escape(row.name), f"{row.n_labels:,.0f}", _percent(row.accuracy), f"{row.informativeness:.2f}"])
         for row in people[:_MOST_ANNOTATORS]
     ]
     more = (

@@ -16,7 +16,7 @@ from quorate import formats
 from quorate.corpus.records import Corpus
 from quorate.corpus.tags import TagSet
 from quorate.errors import SettingsError
-from quorate.formats.exports import Book, Page
+from quorate.formats.exports import Export, ExportDocument
 from quorate.infer.engines.protocol import Decoded
 from quorate.infer.loop import Trace
 from quorate.models.settings import check_number
@@ -242,13 +242,13 @@ class Result:
         """
         if probabilities and len(self):
             self._posterior(0)  # says so now if they were not kept
-        formats.write(self.book(probabilities=probabilities), path, format)
+        formats.write(self.export(probabilities=probabilities), path, format)
 
-    def book(self, *, probabilities: bool = False) -> Book:
+    def export(self, *, probabilities: bool = False) -> Export:
         """The consensus as writers take it."""
         model = f"quorate {self.settings.get('method', '')}".strip()
-        return Book(
-            lambda: (Page(one.document, consensus=one.reading()) for one in self),
+        return Export(
+            lambda: (ExportDocument(one.document, consensus=one.annotation()) for one in self),
             self.labels,
             self.tagset.scheme,
             model,

@@ -122,7 +122,7 @@ class StoredCorpus(Corpus):
         return self._document(self.position(key) if isinstance(key, str) else range(len(self))[key])
 
     @property
-    def tokens(self) -> int:
+    def n_tokens(self) -> int:
         """How many tokens there are in all."""
         return int(self._doc_start[-1])
 

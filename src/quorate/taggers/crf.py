@@ -18,7 +18,7 @@ from quorate.infer.parts.truth import log_mask
 from quorate.taggers.features import BUCKETS, TokenFeatures
 
 if TYPE_CHECKING:
-    from quorate.taggers.kernels import Hidden, Weights
+    from quorate.taggers.kernels import HiddenLayer, Weights
 
 __all__ = ["CrfTagger"]
 
@@ -35,7 +35,7 @@ _HIDDEN_DROPOUT = 0.3
 class _Learned(NamedTuple):
     feature: NDArray[np.int32]  # of each bucket; 0: none
     weights: Weights
-    hidden: Hidden
+    hidden: HiddenLayer
 
 
 class CrfTagger:
@@ -81,7 +81,7 @@ class CrfTagger:
         pairs = np.zeros((len(documents), J, J))
         kernels.couple(target, doc_start, tagset.allowed, _SCALINGS, pairs)
         vectors = self.vectors(documents)
-        lesson = kernels.Lesson(feature[buckets], vectors, doc_start, target, pairs)
+        data = kernels.TrainingData(feature[buckets], vectors, doc_start, target, pairs)
         rules = kernels.Rules(tagset.allowed_first, tagset.allowed, log_mask(tagset.allowed_last))
         rng = np.random.default_rng(self.seed)
         weights = kernels.Weights(
@@ -93,15 +93,15 @@ class CrfTagger:
             np.full((J, J), _STEP_SQUARE),
         )
         X, H = vectors.shape[1], self.hidden_units
-        hidden = kernels.Hidden(
+        hidden = kernels.HiddenLayer(
             (rng.normal(size=(X, H)) / np.sqrt(max(X, 1))).astype(np.float32),
             np.zeros(H, np.float32),
             (rng.normal(size=(H, J)) * 0.1 / np.sqrt(max(H, 1))).astype(np.float32),
         )
-        hidden_squares = kernels.Hidden(*(np.full(part.shape, _HIDDEN_SQUARE, np.float32) for part in hidden))
+        hidden_squares = kernels.HiddenLayer(*(np.full(part.shape, _HIDDEN_SQUARE, np.float32) for part in hidden))
         for _ in range(self.epochs):
             kernels.train_epoch(
-                lesson,
+                data,
                 rules,
                 rng.permutation(len(documents)),
                 weights,

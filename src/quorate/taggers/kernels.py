@@ -22,9 +22,9 @@ from quorate.infer.kernels.single import Steps, steps_of
 from quorate.infer.kernels.single import expectations as chain_expectations
 
 __all__ = [
-    "Hidden",
-    "Lesson",
+    "HiddenLayer",
     "Rules",
+    "TrainingData",
     "Weights",
     "best_paths",
     "couple",
@@ -45,7 +45,7 @@ Ints32 = NDArray[np.int32]
 Bools = NDArray[np.bool_]
 
 
-class Lesson(NamedTuple):
+class TrainingData(NamedTuple):
     """Features of tokens ``[N, F]`` (0: none), their vectors ``[N, X]``, where documents start, and what to learn.
 
     ``target`` ``[N, J]`` are the labels' probabilities, ``pairs`` ``[D, J, J]`` the expected neighbours.
@@ -74,7 +74,7 @@ class Weights(NamedTuple):
     trans: Floats
 
 
-class Hidden(NamedTuple):
+class HiddenLayer(NamedTuple):
     """A layer of H units over a token's vector: weights ``[X, H]`` and ``[H]``, and scores of labels ``[H, J]``.
 
     Without vectors, X and H are 0.
@@ -150,7 +150,7 @@ def loss_and_gradient(
 
 
 @njit(nogil=True, cache=True)
-def hidden_layer(vectors: Floats32, hidden: Hidden, kept: Floats32) -> Floats32:
+def hidden_layer(vectors: Floats32, hidden: HiddenLayer, kept: Floats32) -> Floats32:
     """``[L, H]`` What the units give for the vectors ``[L, X]``; ``kept`` ``[H]`` weighs them (0: dropped).
 
     Plain loops: matrices this small would keep the threads of a linear algebra library busy with waiting.
@@ -172,7 +172,9 @@ def hidden_layer(vectors: Floats32, hidden: Hidden, kept: Floats32) -> Floats32:
 
 
 @njit(nogil=True, cache=True)
-def hidden_gradient(vectors: Floats32, units: Floats32, hidden: Hidden, kept: Floats32, by_token: Floats) -> Hidden:
+def hidden_gradient(
+    vectors: Floats32, units: Floats32, hidden: HiddenLayer, kept: Floats32, by_token: Floats
+) -> HiddenLayer:
     """The gradients of the layer's weights, from those of the tokens' scores ``[L, J]``."""
     (L, H), J = units.shape, by_token.shape[1]
     inner, bias, outer = np.zeros_like(hidden.inner), np.zeros_like(hidden.bias), np.zeros_like(hidden.outer)
@@ -193,7 +195,7 @@ def hidden_gradient(vectors: Floats32, units: Floats32, hidden: Hidden, kept: Fl
                 row = inner[x]
                 for h in range(H):
                     row[h] += value * by_unit[h]
-    return Hidden(inner, bias, outer)
+    return HiddenLayer(inner, bias, outer)
 
 
 @njit(nogil=True, cache=True)
@@ -217,13 +219,13 @@ def drawn(n: int, dropout: float) -> Floats32:
 
 @njit(nogil=True, cache=True)
 def train_epoch(
-    lesson: Lesson,
+    data: TrainingData,
     rules: Rules,
     order: Ints,
     weights: Weights,
     squares: Weights,
-    hidden: Hidden,
-    hidden_squares: Hidden,
+    hidden: HiddenLayer,
+    hidden_squares: HiddenLayer,
     rate: float,
     dropout: float,
     hidden_dropout: float,
@@ -235,7 +237,7 @@ def train_epoch(
     unit, in a whole document with the probability ``hidden_dropout``.
     """
     np.random.seed(seed)
-    features, vectors, doc_start, target, pairs = lesson
+    features, vectors, doc_start, target, pairs = data
     F, J, X, H = features.shape[1], target.shape[1], vectors.shape[1], hidden.bias.shape[0]
     longest = longest_of(doc_start)
     kept, scores, by_token = np.empty((longest, F), np.int32), np.empty((longest, J)), np.empty((longest, J))

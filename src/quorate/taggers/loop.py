@@ -23,7 +23,7 @@ from quorate.infer.loop import Progress
 from quorate.infer.parts.truth import log_mask
 from quorate.taggers import Tagger
 
-__all__ = ["FOLDS", "ROUNDS", "TAGGER", "Lesson", "Step", "best_path", "cross_fitted", "in_rounds", "teach"]
+__all__ = ["FOLDS", "ROUNDS", "TAGGER", "Step", "TaggerRound", "best_path", "cross_fitted", "in_rounds", "teach"]
 
 Floats = NDArray[np.float64]
 Ints32 = NDArray[np.int32]
@@ -36,13 +36,13 @@ FOLDS = 3
 _LITTLE = 0.001  # a round that moves the posterior by less than this per token is the last
 
 
-class Lesson(NamedTuple):
+class TaggerRound(NamedTuple):
     """What one round did.
 
     ``changed`` is how far the consensus moved: the probability, mean over tokens, that went from one label to another.
     ``agreement`` is the share of tokens on which tagger and consensus then agree.
 
-    >>> Lesson(1, 0.012, 0.97, 3.4).round
+    >>> TaggerRound(1, 0.012, 0.97, 3.4).round
     1
     """
 
@@ -102,7 +102,7 @@ def teach(
     folds: int = FOLDS,
     seed: int = 0,
     progress: Callable[[Step], None] | None = None,
-) -> tuple[Lesson, ...]:
+) -> tuple[TaggerRound, ...]:
     """Alternate between consensus and tagger.
 
     ``consensus`` gives the posterior ``[N, J]`` with what the tagger says joined: ``[N]`` a label for every token, or
@@ -111,7 +111,7 @@ def teach(
     if TAGGER in encoded.annotators:
         raise InputError(f"an annotator is called {TAGGER!r} already (rename it, or leave the tagger out)")
     posterior = consensus(None)
-    lessons: list[Lesson] = []
+    finished: list[TaggerRound] = []
     for number, rng in enumerate(np.random.default_rng(seed).spawn(rounds), start=1):
         began = time.perf_counter()
 
@@ -124,10 +124,10 @@ def teach(
         before, posterior = posterior, consensus(path)
         changed = 0.5 * float(np.abs(posterior - before).sum()) / max(len(posterior), 1)
         agreement = float((posterior.argmax(axis=1) == path).mean()) if len(path) else 1.0
-        lessons.append(Lesson(number, changed, agreement, time.perf_counter() - began))
+        finished.append(TaggerRound(number, changed, agreement, time.perf_counter() - began))
         if changed < _LITTLE:
             break
-    return tuple(lessons)
+    return tuple(finished)
 
 
 def cross_fitted(

@@ -217,7 +217,7 @@ def chain_pass(piece: Slice, rows: Rows, steps: Steps, posterior: Floats) -> Sum
     D = piece.by_length.shape[0]
     alone = documents_alone(piece, steps)
     longest = 0 if alone == D else document_length(piece, piece.by_length[alone])
-    room = lanes.room_for(longest, J, width)
+    buffers = lanes.buffers_for(longest, J, width)
     starts, pairs, labels = np.zeros(J), np.zeros((J, J)), np.zeros(width)
     ends = np.empty(J)
     for j in range(J):
@@ -231,13 +231,13 @@ def chain_pass(piece: Slice, rows: Rows, steps: Steps, posterior: Floats) -> Sum
             stuck = min(stuck, d)
         log_z += log_scale
     for first in range(alone, D, LANES):
-        L = lanes.take_in(room, piece, first)
-        lanes.forward(room, piece, L, steps, ends, sets, words, J, width)
+        L = lanes.load_batch(buffers, piece, first)
+        lanes.forward(buffers, piece, L, steps, ends, sets, words, J, width)
         for lane in range(min(LANES, D - first)):
             d = piece.by_length[first + lane]
-            log_scale = lanes.log_totals(room, lane, steps.least)
+            log_scale = lanes.log_totals(buffers, lane, steps.least)
             if math.isnan(log_scale):
-                lanes.leave_out(room, lane, J, width)
+                lanes.drop_lane(buffers, lane, J, width)
                 log_scale = one_chain(piece, rows, steps, d, True, starts, pairs, of_sets, of_words, posterior)
                 if not log_scale > -math.inf:
                     stuck = min(stuck, d)
@@ -245,20 +245,20 @@ def chain_pass(piece: Slice, rows: Rows, steps: Steps, posterior: Floats) -> Sum
                 for t in range(piece.doc_start[d], piece.doc_start[d + 1]):
                     log_scale += set_tops[piece.token_set[t]] + word_tops[piece.token_word[t]]
             log_z += log_scale
-        lanes.backward(room, L, steps, J, width)
-        lanes.add_up(room, piece, L, width, of_sets, of_words)
+        lanes.backward(buffers, L, steps, J, width)
+        lanes.add_up(buffers, piece, L, width, of_sets, of_words)
         for lane in range(LANES):
-            if room.length[lane]:
+            if buffers.length[lane]:
                 for j in range(J):
-                    starts[j] += room.alpha[j * LANES + lane]
+                    starts[j] += buffers.alpha[j * LANES + lane]
             if posterior.shape[0]:
-                for t in range(room.length[lane]):
+                for t in range(buffers.length[lane]):
                     for j in range(J):
-                        posterior[room.begin[lane] + t, j] = room.alpha[(t * width + j) * LANES + lane]
+                        posterior[buffers.begin[lane] + t, j] = buffers.alpha[(t * width + j) * LANES + lane]
     for i in range(J):
         for j in range(J):
             if steps.trans[i * J + j] > 0.0:
-                lanes_of_pair = load_lanes(room.pairs, (i * J + j) * LANES)
+                lanes_of_pair = load_lanes(buffers.pairs, (i * J + j) * LANES)
                 pairs[i, j] += sum_of(lanes_of_pair) * steps.trans[i * J + j]
     for u in range(piece.set_start.shape[0] - 1):
         add(labels, 0, of_sets, u * width, 1.0, blocks_of(J))

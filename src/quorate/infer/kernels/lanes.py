@@ -32,21 +32,21 @@ from quorate.infer.kernels.simd import (
 from quorate.infer.kernels.single import LOST, MARGIN, Steps
 
 __all__ = [
-    "Room",
+    "LaneBuffers",
     "add_up",
     "backward",
+    "buffers_for",
+    "drop_lane",
     "forward",
-    "leave_out",
+    "load_batch",
     "log_totals",
-    "room_for",
-    "take_in",
 ]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 
-class Room(NamedTuple):
+class LaneBuffers(NamedTuple):
     """Where a batch is worked on: what it needs for L positions, and what batches add up.
 
     ``evidence`` and ``alpha`` hold a vector a position and label, ``totals`` and ``inverses`` one a position, ``beta``
@@ -69,9 +69,9 @@ class Room(NamedTuple):
 
 
 @njit(nogil=True, cache=True)
-def room_for(L: int, J: int, width: int) -> Room:
+def buffers_for(L: int, J: int, width: int) -> LaneBuffers:
     """For documents of up to L tokens."""
-    return Room(
+    return LaneBuffers(
         np.empty(L * width * LANES),
         np.zeros(L * width * LANES),
         np.empty(L * LANES),
@@ -87,61 +87,71 @@ def room_for(L: int, J: int, width: int) -> Room:
 
 
 @njit(nogil=True, cache=True)
-def take_in(room: Room, piece: Slice, first: int) -> int:
+def load_batch(buffers: LaneBuffers, piece: Slice, first: int) -> int:
     """Give the lanes the documents from number ``first`` of those by length; returns the tokens of the longest."""
     L = 0
     for lane in range(LANES):
-        room.lost[lane] = -1
-        room.length[lane] = 0
+        buffers.lost[lane] = -1
+        buffers.length[lane] = 0
         if first + lane < piece.by_length.shape[0]:
             d = piece.by_length[first + lane]
-            room.begin[lane] = piece.doc_start[d]
-            room.length[lane] = piece.doc_start[d + 1] - piece.doc_start[d]
-        L = max(L, room.length[lane])
+            buffers.begin[lane] = piece.doc_start[d]
+            buffers.length[lane] = piece.doc_start[d + 1] - piece.doc_start[d]
+        L = max(L, buffers.length[lane])
     return L
 
 
 @njit(nogil=True, cache=True)
-def _point_at_rows(room: Room, piece: Slice, t: int, width: int) -> None:
+def _point_at_rows(buffers: LaneBuffers, piece: Slice, t: int, width: int) -> None:
     """Each lane's rows of sets and words at a position; past its end those that follow all others."""
     for lane in range(LANES):
-        if t < room.length[lane]:
-            room.set_row[lane] = piece.token_set[room.begin[lane] + t] * width
-            room.word_row[lane] = piece.token_word[room.begin[lane] + t] * width
+        if t < buffers.length[lane]:
+            buffers.set_row[lane] = piece.token_set[buffers.begin[lane] + t] * width
+            buffers.word_row[lane] = piece.token_word[buffers.begin[lane] + t] * width
         else:
-            room.set_row[lane] = (piece.set_start.shape[0] - 1) * width
-            room.word_row[lane] = piece.words.shape[0] * width
+            buffers.set_row[lane] = (piece.set_start.shape[0] - 1) * width
+            buffers.word_row[lane] = piece.words.shape[0] * width
 
 
 @njit(nogil=True, cache=True)
-def _gather(room: Room, piece: Slice, t: int, ends: Floats, sets: Floats, words: Floats, J: int, width: int) -> None:
+def _gather(
+    buffers: LaneBuffers, piece: Slice, t: int, ends: Floats, sets: Floats, words: Floats, J: int, width: int
+) -> None:
     """Evidence of a position: what was said, the word, what is known, and what may end a document."""
     here = t * width * LANES
-    _point_at_rows(room, piece, t, width)
+    _point_at_rows(buffers, piece, t, width)
     for j in range(0, width, WIDTH):
-        collect(room.evidence, here + j * LANES, sets, room.set_row, words, room.word_row, j)
+        collect(buffers.evidence, here + j * LANES, sets, buffers.set_row, words, buffers.word_row, j)
     for lane in range(LANES):
-        if t == room.length[lane] - 1:
+        if t == buffers.length[lane] - 1:
             for j in range(J):
-                room.evidence[here + j * LANES + lane] *= ends[j]
-        if piece.known.shape[0] and t < room.length[lane]:
-            known = piece.known[room.begin[lane] + t]
+                buffers.evidence[here + j * LANES + lane] *= ends[j]
+        if piece.known.shape[0] and t < buffers.length[lane]:
+            known = piece.known[buffers.begin[lane] + t]
             if known >= 0:
                 for j in range(J):
                     if j != known:
-                        room.evidence[here + j * LANES + lane] = 0.0
+                        buffers.evidence[here + j * LANES + lane] = 0.0
 
 
 @njit(nogil=True, cache=True)
 def forward(
-    room: Room, piece: Slice, L: int, steps: Steps, ends: Floats, sets: Floats, words: Floats, J: int, width: int
+    buffers: LaneBuffers,
+    piece: Slice,
+    L: int,
+    steps: Steps,
+    ends: Floats,
+    sets: Floats,
+    words: Floats,
+    J: int,
+    width: int,
 ) -> None:
     """Fills evidence, p(label | evidence up to t) and the sums before normalising."""
-    evidence, alpha = room.evidence, room.alpha
+    evidence, alpha = buffers.evidence, buffers.alpha
     zero, one, least_total = spread_lanes(0.0), spread_lanes(1.0), spread_lanes(LOST)
     lost_below = spread_lanes(LOST / steps.least)
     for t in range(L):
-        _gather(room, piece, t, ends, sets, words, J, width)
+        _gather(buffers, piece, t, ends, sets, words, J, width)
         here, before = t * width * LANES, (t - 1) * width * LANES
         total = zero
         lost = 0
@@ -157,35 +167,39 @@ def forward(
             total = total + product
             store(alpha, here + j * LANES, product)
         if lost:
-            _note_lost(room, piece, t, lost)
+            _note_lost(buffers, piece, t, lost)
         inverse = where_above(total, least_total, one / total, zero)
-        store(room.totals, t * LANES, total)
-        store(room.inverses, t * LANES, inverse)
+        store(buffers.totals, t * LANES, total)
+        store(buffers.inverses, t * LANES, inverse)
         for j in range(J):
             store(alpha, here + j * LANES, load_lanes(alpha, here + j * LANES) * inverse)
 
 
 @njit(nogil=True, cache=True)
-def _note_lost(room: Room, piece: Slice, t: int, lost: int) -> None:
+def _note_lost(buffers: LaneBuffers, piece: Slice, t: int, lost: int) -> None:
     """What is lost at the end of a document, or because another label is known, will not be missed."""
     for lane in range(LANES):
-        noted = not lost & (1 << lane) or room.lost[lane] >= 0
-        if noted or t >= room.length[lane] - 1 or (piece.known.shape[0] and piece.known[room.begin[lane] + t] >= 0):
+        noted = not lost & (1 << lane) or buffers.lost[lane] >= 0
+        if (
+            noted
+            or t >= buffers.length[lane] - 1
+            or (piece.known.shape[0] and piece.known[buffers.begin[lane] + t] >= 0)
+        ):
             continue
-        room.lost[lane] = t
+        buffers.lost[lane] = t
 
 
 @njit(nogil=True, cache=True)
-def log_totals(room: Room, lane: int, least: float) -> float:
+def log_totals(buffers: LaneBuffers, lane: int, least: float) -> float:
     """Σ ln of a lane's sums; nan if too much was lost to underflow."""
     fall = math.log(LOST / least) + MARGIN
     log_z, since_loss = 0.0, 0.0
     running = 1.0  # a product of sums, of which one logarithm is taken for many tokens
-    for t in range(room.length[lane]):
-        total = room.totals[t * LANES + lane]
+    for t in range(buffers.length[lane]):
+        total = buffers.totals[t * LANES + lane]
         if not total > LOST:
             return math.nan
-        if 0 <= room.lost[lane] <= t:
+        if 0 <= buffers.lost[lane] <= t:
             since_loss += math.log(total)
             if since_loss < fall:
                 return math.nan
@@ -200,19 +214,19 @@ def log_totals(room: Room, lane: int, least: float) -> float:
 
 
 @njit(nogil=True, cache=True)
-def leave_out(room: Room, lane: int, J: int, width: int) -> None:
+def drop_lane(buffers: LaneBuffers, lane: int, J: int, width: int) -> None:
     """Take a lane's document out of what follows."""
-    for t in range(room.length[lane]):
-        room.inverses[t * LANES + lane] = 0.0
+    for t in range(buffers.length[lane]):
+        buffers.inverses[t * LANES + lane] = 0.0
         for j in range(J):
-            room.alpha[(t * width + j) * LANES + lane] = 0.0
-    room.length[lane] = 0
+            buffers.alpha[(t * width + j) * LANES + lane] = 0.0
+    buffers.length[lane] = 0
 
 
 @njit(nogil=True, cache=True)
-def backward(room: Room, L: int, steps: Steps, J: int, width: int) -> None:
+def backward(buffers: LaneBuffers, L: int, steps: Steps, J: int, width: int) -> None:
     """Turns ``alpha`` into the posterior; adds Σ s without the factor T, which is the same for all tokens."""
-    evidence, alpha, beta, pairs = room.evidence, room.alpha, room.beta, room.pairs
+    evidence, alpha, beta, pairs = buffers.evidence, buffers.alpha, buffers.beta, buffers.pairs
     zero = spread_lanes(0.0)
     now, next_to = 0, J * LANES  # the two rows of beta
     for j in range(J):
@@ -220,10 +234,10 @@ def backward(room: Room, L: int, steps: Steps, J: int, width: int) -> None:
     for t in range(L - 1, -1, -1):
         here, before = t * width * LANES, (t - 1) * width * LANES
         for lane in range(LANES):
-            if room.length[lane] == t + 1:
+            if buffers.length[lane] == t + 1:
                 for j in range(J):
                     beta[now + j * LANES + lane] = 1.0
-        inverse = load_lanes(room.inverses, t * LANES)
+        inverse = load_lanes(buffers.inverses, t * LANES)
         for j in range(J):
             weight = load_lanes(beta, now + j * LANES)
             store(alpha, here + j * LANES, load_lanes(alpha, here + j * LANES) * weight)
@@ -244,11 +258,11 @@ def backward(room: Room, L: int, steps: Steps, J: int, width: int) -> None:
 
 
 @njit(nogil=True, cache=True)
-def add_up(room: Room, piece: Slice, L: int, width: int, of_sets: Floats, of_words: Floats) -> None:
+def add_up(buffers: LaneBuffers, piece: Slice, L: int, width: int, of_sets: Floats, of_words: Floats) -> None:
     """Add the posteriors of all lanes to their sets and words."""
     for t in range(L):
-        _point_at_rows(room, piece, t, width)
+        _point_at_rows(buffers, piece, t, width)
         for j in range(0, width, WIDTH):
             place = (t * width + j) * LANES
-            distribute(of_sets, room.set_row, room.alpha, place, j)
-            distribute(of_words, room.word_row, room.alpha, place, j)
+            distribute(of_sets, buffers.set_row, buffers.alpha, place, j)
+            distribute(of_words, buffers.word_row, buffers.alpha, place, j)

@@ -30,7 +30,7 @@ class AnnotatorPrior(NamedTuple):
     """α0 for every outcome, ε0 more for the right one, and for *seq* the labels that may follow one another.
 
     ``moved``: the prior mass of a label that the scheme forbids goes to the label it stands for, rather than away.
-    ``habit0``: for *spam*, the prior count of every label in a guess (α0 unless given). ``point``: annotators are
+    ``guess_prior``: for *spam*, the prior count of every label in a guess (α0 unless given). ``point``: annotators are
     estimated by a point (EM), not by a distribution (VB). ``trust``: what ε0 is multiplied by for each annotator.
     """
 
@@ -39,7 +39,7 @@ class AnnotatorPrior(NamedTuple):
     epsilon0: float
     moved: bool = True
     forbid: bool = True
-    habit0: float | None = None
+    guess_prior: float | None = None
     point: bool = False
     trust: Trust = None
 
@@ -241,14 +241,14 @@ class Spammer:
         return cls(prior, np.zeros((n_annotators, 2)), np.zeros((n_annotators, len(prior.tagset.labels))))
 
     @property
-    def _habit0(self) -> float:
-        return self.prior.alpha0 if self.prior.habit0 is None else self.prior.habit0
+    def _guess_prior(self) -> float:
+        return self.prior.alpha0 if self.prior.guess_prior is None else self.prior.guess_prior
 
     def _logs(self, view: View | None) -> tuple[Floats, Floats]:
         """``[K+1, 2]`` ln (π, 1−π), and ``[K+1, J]`` ln ξ."""
         view = view or self.prior.view
         knew = _with_stranger(self.knew)
-        return view(self.prior.right_wrong_of(len(knew)) + knew), view(self._habit0 + _with_stranger(self.habits))
+        return view(self.prior.right_wrong_of(len(knew)) + knew), view(self._guess_prior + _with_stranger(self.habits))
 
     @classmethod
     def size(cls, cells: Cells) -> int:
@@ -292,9 +292,9 @@ class Spammer:
     def kl(self) -> float:
         """Betas and Dirichlets."""
         prior = self.prior.right_wrong_of(len(self.knew))
-        habit0 = np.full(self.habits.shape[1], self._habit0)
+        guess_prior = np.full(self.habits.shape[1], self._guess_prior)
         return divergence(prior + self.knew, prior, point=self.prior.point) + divergence(
-            habit0 + self.habits, habit0, point=self.prior.point
+            guess_prior + self.habits, guess_prior, point=self.prior.point
         )
 
     @property
