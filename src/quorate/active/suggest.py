@@ -169,7 +169,7 @@ def _decided(corpus: Corpus, model: BSC, known: Mapping[str, Sequence[Tag]]) -> 
     """``[D]`` Which documents need nobody: all their labels are known, or an expert has labelled them."""
     profiles = {**model.profiles_, **corpus.profiles}
     experts = {name: profile for name, profile in profiles.items() if profile.kind is Kind.EXPERT}
-    settled = model._kept.decided_documents() | {name for name, tags in known.items() if None not in tags}
+    settled = model._fit_state.decided_documents() | {name for name, tags in known.items() if None not in tags}
     return np.array(
         [
             document.id in settled

@@ -31,6 +31,7 @@ from quorate.infer import loop
 from quorate.infer.engines.protocol import Decoded, Tables
 from quorate.infer.engines.threads import ThreadsEngine
 from quorate.infer.parts.annotators import AnnotatorPrior
+from quorate.infer.parts.arrays import check_arrays
 from quorate.infer.parts.confusions import ConfusionMatrix
 from quorate.infer.parts.truth import Chain, log_mask
 from quorate.models.prepared import Known, Prepared, prepare
@@ -334,9 +335,9 @@ class CRFMA(Estimator):
         bounds = tuple(meta["bounds"])
         model.trace_ = loop.Trace(bounds, loop.StopReason(meta["fit"]["stopped"]), bounds[-1:], meta["seconds"])
         J, K = len(model.tagset_.labels), len(model._names)
-        model_files.check_arrays(arrays, {"reliability": (K,)}, counts=True)
+        check_arrays(arrays, {"reliability": (K,)}, counts=True)
         scores = {"weights": (len(meta["features"]), J), "start": (J,), "transitions": (J, J)}
-        model_files.check_arrays(arrays, scores)
+        check_arrays(arrays, scores)
         crf = Crf(*(arrays[name] for name in Crf._fields))
         model._fitted = _Fitted(crf, tuple(meta["features"]), arrays["reliability"], model.trace_)
         model.reliability_ = dict(zip(model._names, arrays["reliability"].tolist(), strict=True))

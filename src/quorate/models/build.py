@@ -14,13 +14,13 @@ from quorate.corpus.tags import Invalid, TagSet
 from quorate.encode.encoded import Encoded
 from quorate.infer import loop
 from quorate.infer.parts.annotators import Accuracy, AnnotatorPrior, Annotators, ClassVector, Spammer
+from quorate.infer.parts.arrays import check_arrays
 from quorate.infer.parts.confusions import ConfusionMatrix, Sequential
 from quorate.infer.parts.text import Words
 from quorate.infer.parts.truth import Independent, Markov, Truth, Uniform
 from quorate.limits import size_in_words
 from quorate.memory import check_room, free_memory, too_large
 from quorate.models.settings import AnnotatorModel, Inference, Settings, TruthModel, Zeros
-from quorate.storage.model_files import check_arrays
 
 __all__ = [
     "Parts",

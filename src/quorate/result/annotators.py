@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from quorate.encode.encoded import Cells, Encoded
 from quorate.infer.parts.annotators import Annotators
+from quorate.infer.parts.arrays import check_arrays
 from quorate.infer.parts.confusions import blocks
 from quorate.memory import check_room
-from quorate.storage.model_files import check_arrays
 
 __all__ = ["AnnotatorSummaries", "AnnotatorSummary", "check_matrix", "summarise"]
 

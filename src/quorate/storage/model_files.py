@@ -8,7 +8,6 @@ import math
 import tokenize
 import zipfile
 import zlib
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, NotRequired, TypedDict
 
@@ -21,7 +20,7 @@ from quorate.errors import ModelFileError
 from quorate.limits import size_named, too_much, unpacks_to_too_much
 from quorate.storage.files.atomic import written_whole
 
-__all__ = ["VERSION", "Stored", "Tags", "check_arrays", "combination_head", "load", "save", "tagger_head"]
+__all__ = ["VERSION", "Stored", "Tags", "combination_head", "load", "save", "tagger_head"]
 
 VERSION = 1
 _KIND = "quorate model"
@@ -149,21 +148,3 @@ def combination_head(meta: dict[str, Any]) -> CombinationHead:
 def tagger_head(meta: dict[str, Any]) -> TaggerHead:
     """The description of a tagger, if it is whole; ``ValueError`` if not."""
     return msgspec.convert(meta, TaggerHead)
-
-
-def check_arrays(
-    arrays: Mapping[str, NDArray[Any]], shapes: Mapping[str, tuple[int, ...]], *, counts: bool = False
-) -> None:
-    """``ValueError`` unless each is there and in its shape; and all of it finite and not negative, if ``counts``."""
-    for name, shape in shapes.items():
-        if name not in arrays:
-            raise ValueError(f"array {name!r} is missing")
-        array = arrays[name]
-        if array.shape != shape or array.dtype != np.float64:
-            raise ValueError(f"array {name!r} is {_described(array.shape)}, where {_described(shape)} is expected")
-        if counts and not (np.isfinite(array).all() and array.min(initial=0.0) >= 0):
-            raise ValueError(f"array {name!r} holds what is not a count")
-
-
-def _described(shape: tuple[int, ...]) -> str:
-    return " by ".join(map(str, shape)) or "one number"

@@ -17,8 +17,8 @@ from quorate.corpus.profiles import Trust
 from quorate.corpus.tags import TagSet
 from quorate.encode.encoded import Cells
 from quorate.errors import SettingsError
+from quorate.infer.parts.arrays import check_arrays
 from quorate.infer.parts.dirichlet import View, divergence, log_mean, not_below_zero, view_of
-from quorate.storage.model_files import check_arrays
 
 __all__ = ["Accuracy", "AnnotatorPrior", "Annotators", "ClassVector", "Spammer", "summed_by"]
 

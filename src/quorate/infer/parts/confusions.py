@@ -14,6 +14,7 @@ from quorate.corpus.profiles import Trust
 from quorate.corpus.tags import Scheme, TagSet
 from quorate.encode.encoded import Cells
 from quorate.infer.parts.annotators import AnnotatorPrior, Annotators, summed_by
+from quorate.infer.parts.arrays import check_arrays
 from quorate.infer.parts.dirichlet import (
     View,
     divergence,
@@ -23,7 +24,6 @@ from quorate.infer.parts.dirichlet import (
     not_below_zero,
     point_sparse,
 )
-from quorate.storage.model_files import check_arrays
 
 __all__ = ["ConfusionMatrix", "Sequential", "blocks", "prior_holders"]
 
