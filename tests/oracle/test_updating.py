@@ -298,3 +298,12 @@ def test_one_evening_on_ner(ner: Corpus) -> None:
     scratch = BSC("seq").fit(ner)
     model = BSC("seq").fit(Corpus(documents[:-60])).update(Corpus(documents[-60:]))
     assert agreement(model.result_, scratch.result_) >= 0.999
+
+
+def test_a_model_from_a_file_does_not_count_a_file_twice(tmp_path: Path) -> None:
+    export, path = tmp_path / "crowd.jsonl", tmp_path / "model.quorate"
+    with export.open("wb") as stream:
+        write_corpus(Corpus(list(quorate.sample())[:40]), stream)
+    BSC(annotator="cm").fit(quorate.read(export)).save(path)
+    with pytest.raises(InputError, match="in the model already"):
+        quorate.load(path).update(quorate.read(export))

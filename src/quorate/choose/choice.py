@@ -254,6 +254,9 @@ def choose(
             milder = judged(_Run(replace(finalist.settings, temper=less_trust), benches, trust), checks[0])
             if milder.agreement.f1 > runs[-1].trials[0].f1:
                 runs.append(judged(milder, *checks[1:]))
+            else:
+                tried.append(milder)
+                milder.forget_models()
     winner = _usual_within_chance(runs, usual, much_hidden=much_hidden)
     vote = agreement_over(hidden, [majority(one.sample, threads=threads).decoded for one in hidden])
     gain, error = winner.agreement.gain_over(vote)

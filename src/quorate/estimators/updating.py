@@ -373,6 +373,8 @@ class Updatable(Estimator):
             raise SettingsError(f"passes must be 0 or more, not {passes}")
         if passes and not self._fit_state.whole:
             raise SettingsError("a model from a file does not have its documents to pass over (fit again instead)")
+        if not self._fit_state.whole:
+            self._refuse_what_was_fitted(corpus)
         if not len(corpus):
             self.updated_ = Updated(0, 0, 0)
             return self
@@ -414,6 +416,17 @@ class Updatable(Estimator):
         """What was learned of the annotators, as prior for another fit."""
         self._check_fitted()
         return Past(self.settings_.annotator, self.tagset_, self._names, self._model.annotators)
+
+    def _refuse_what_was_fitted(self, corpus: Corpus) -> None:
+        """A model from a file cannot tell which documents are new to it, but it knows a whole file again."""
+        fitted = set(self.meta_["inputs"].values())
+        for name, digest in corpus.digests.items():
+            if digest in fitted:
+                raise InputError(
+                    "these very labels are in the model already, and would count twice (give it what is new alone, or "
+                    "fit again)",
+                    where=name,
+                )
 
     def _conclude_again(self) -> None:
         """The consensus and the annotators after an update."""
