@@ -263,8 +263,7 @@ def test_a_review_is_kept_exported_and_read_back(open_page: Open, report: Path, 
 
     assert "3 documents checked" in page.locator("#review-bar").inner_text()
     page.reload()
-    page.wait_for_selector("#fit h2")
-    assert "3 documents checked" in page.locator("#review-bar").inner_text()
+    page.locator("#review-bar", has_text="3 documents checked").wait_for()
     with page.expect_download() as download:
         page.click("#export")
     path = tmp_path / "review.jsonl"
