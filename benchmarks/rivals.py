@@ -17,7 +17,7 @@ from typing import Any
 import options
 import quorate
 from quorate.corpus.tags import Invalid
-from quorate.estimators.bsc import BSC
+from quorate.estimators.capabilities import Tunes
 from quorate.estimators.methods import estimator
 from quorate.models.prepared import prepare
 from quorate.models.settings import Decode
@@ -67,7 +67,7 @@ def compare() -> None:
 
 
 def fitted(model: Any, prepared: Any) -> None:
-    if not isinstance(model, BSC):
+    if not isinstance(model, Tunes):
         raise TypeError("a model of the loop is needed")
     model.fit_prepared(prepared)
 

@@ -6,9 +6,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.edges.running import Run
 
 from quorate.cli import answer
+from running import Run
 
 
 @pytest.fixture

@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.edges.running import Run
 
 from processes import Start
 from quorate import BSC, Corpus, Document, next_labels
 from quorate.corpus.profiles import Profile
 from quorate.formats.jsonl import write_corpus
 from quorate.storage.files.atomic import written_whole
+from running import Run
 
 
 @pytest.fixture

@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.edges.running import Run
 
 import quorate
 from processes import Start
 from quorate import Corpus
 from quorate.formats.jsonl import write_corpus
 from quorate.storage.files.atomic import written_whole
+from running import Run
 
 
 @pytest.fixture

@@ -8,7 +8,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.edges.running import Run
+
+from running import Run
 
 NESTED = [{"start": 0, "end": 8, "label": "ORG"}, {"start": 0, "end": 4, "label": "LOC"}]
 LINES = [

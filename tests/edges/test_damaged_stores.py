@@ -17,11 +17,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.edges.test_damaged_files import damaged_bytes, damaged_json, limit
 
 import quorate
+from damage import damaged_bytes, damaged_json, limit
 from quorate.storage import arrays as container
-from quorate.storage import corpora
+from quorate.storage import corpora, model_files
 from quorate.storage.corpora import store
 
 FLIPS = int(os.environ.get("QUORATE_DAMAGED_INPUTS", "1000")) // 5
@@ -173,7 +173,7 @@ def test_a_made_up_model_gives_only_our_errors(annotator: str, tmp_path: Path) -
     path, rng = tmp_path / "m.quorate", random.Random(2019)
     refused: list[str] = []
     quorate.BSC(annotator, max_passes=2).fit(small_corpus()).save(path)
-    meta, original = quorate.api.modelfile.load(path)
+    meta, original = model_files.load(path)
     with limit(1200):
         for _ in range(FLIPS):
             arrays, told = dict(original), meta
@@ -182,7 +182,7 @@ def test_a_made_up_model_gives_only_our_errors(annotator: str, tmp_path: Path) -
                 told = told if isinstance(told, dict) else {"strange": told}
             else:
                 made_up(rng, arrays)
-            quorate.api.modelfile.save(quorate.api.modelfile.Stored(told, arrays), path)
+            model_files.save(model_files.Stored(told, arrays), path)
             try:
                 model_answer(path)
             except quorate.QuorateError as error:
@@ -199,10 +199,10 @@ def test_a_shortened_array_of_a_model_is_refused(method: str, tmp_path: Path) ->
     model = quorate.api.estimator(method, max_passes=2).fit(small_corpus())
     assert not isinstance(model, quorate.MajorityVote)
     model.save(path)
-    meta, arrays = quorate.api.modelfile.load(path)
+    meta, arrays = model_files.load(path)
     for name, array in arrays.items():
         for shorter in (array[:-1], array[..., :-1], array[:0]):
-            quorate.api.modelfile.save(quorate.api.modelfile.Stored(meta, arrays | {name: shorter}), path)
+            model_files.save(model_files.Stored(meta, arrays | {name: shorter}), path)
             with pytest.raises(quorate.errors.ModelFileError, match=r"array .* is"):
                 quorate.load(path)
 

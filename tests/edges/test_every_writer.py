@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.edges.running import Run
 
 import quorate
 from quorate.formats import FORMATS
+from running import Run
 
 WRITTEN = [name for name, format in FORMATS.items() if format.writes]
 HOLDS_LAYERS = [name for name in WRITTEN if name != "parquet"]

@@ -6,7 +6,8 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.edges.running import Run
+
+from running import Run
 
 OUTER, INNER = {"start": 0, "end": 8, "label": "ORG"}, {"start": 0, "end": 4, "label": "LOC"}
 LINES = [

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.edges.running import Run
 
 import quorate
 from quorate import Corpus, Document, InputError
 from quorate.formats import read_known
+from running import Run
 
 ADA = ("Ada", "Ng", "sang", "in", "Bath")
 CROWD = {"ann": ("B-PER", "I-PER", "O", "O", "B-LOC"), "bob": ("B-PER", "I-PER", "O", "O", "O")}

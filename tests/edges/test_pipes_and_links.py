@@ -12,11 +12,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from tests.edges.running import Run
 
 import quorate
 from quorate import Corpus, OutputError
 from quorate.formats.jsonl import write_corpus
+from running import Run
 
 
 @pytest.fixture

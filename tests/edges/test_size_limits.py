@@ -15,13 +15,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.edges.running import Run
 
 import quorate
 from quorate.cli import combine
 from quorate.formats import spacy_docs
 from quorate.formats.opened import Input, opened
 from quorate.label_studio import Client
+from running import Run
 
 LINE = {"id": "1", "tokens": ["Ada", "sang"], "annotations": {"ann": ["B-PER", "O"]}}
 LONG = LINE | {"meta": "x" * 3_000_000}

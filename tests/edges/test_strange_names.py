@@ -8,11 +8,11 @@ import re
 from pathlib import Path
 
 import pytest
-from tests.edges.running import Run
 
 import quorate
 from quorate import Corpus, Document, InputError, formats
 from quorate.cli.terminal import escaped
+from running import Run
 
 FORGED = "quorate: nothing odd was found"
 EVIL = f"\x1b[2J\x1b]0;title\x07\r\n{FORGED}\n[/bold]\x9b1m\u202e"

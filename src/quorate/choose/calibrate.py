@@ -26,13 +26,14 @@ _LEAST_SHARP, _MOST_SHARP = 0.2, 1.0
 _EM_PASSES = 8
 
 
-# Habits are measured on spans that two others marked, and some of those are wrong together: true spans are confirmed
-# more often. How much more cannot be told apart from how sure to be; this (on a log scale) is so on crowds with gold.
+# Habits are measured on spans that two other annotators marked. Some of those spans are mistakes that the two share, so
+# the habits underrate how often an annotator marks a true span. By how much (mean and spread, on a log scale) cannot be
+# learned together with the calibration; these values were measured on crowds with gold.
 _HABIT_GAIN, _HABIT_SPREAD = 0.24, 0.05
 
 
-# Of the spans that hidden annotators would confirm, this share is wrong all the same: 6 and -1 points on the dev splits
-# of two real crowds.
+# The share of spans that hidden annotators confirm and that are wrong: everybody makes the same mistake. It is between
+# the values on the dev splits of two real crowds, 6 and -1 points.
 _SHARED_MISTAKES = 0.03
 
 

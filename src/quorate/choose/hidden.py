@@ -32,13 +32,13 @@ __all__ = ["Agreement", "Habits", "HiddenLabels", "agreement_over", "draws", "hi
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 _SHARE = 0.5  # of the documents that can spare an annotator
-_ONE_OF = 5  # of a document's annotators one in so many is hidden, and never fewer than one
+_ONE_OF = 5  # one in five of a document's annotators is hidden, and at least one
 _MOST_DOCUMENTS = 20_000  # beyond this, more hidden documents say nothing new
 _SPANS_WANTED = 2_000  # hidden spans by which a share is known to within a point; draws go on until there are as many
 _MOST_DRAWS = 4
-_HABIT_PRIOR = 3.0  # spans by which an annotator's habit is drawn to everybody's
+_HABIT_PRIOR = 3.0  # pseudo-count, in spans, of the crowd's mean habit in each annotator's
 _TINY = 1e-9
-_DIGITS = 9  # of a score: what comes after them is rounding
+_DIGITS = 9  # decimals of a score; later ones are rounding error
 
 
 class HiddenLabels(NamedTuple):
@@ -196,7 +196,7 @@ def draws(encoded: Encoded, *, known: NDArray[np.int32] | None = None, seed: int
     if first is None:
         return []
     documents, annotators = np.bincount(seen_pairs(encoded)[0])[first.documents], np.bincount(first.document)
-    different = 2 * int((documents // annotators).max())  # in either half of the documents, each annotator once
+    different = 2 * int((documents // annotators).max())  # draws until every annotator was hidden once in either half
     wanted = -(-_SPANS_WANTED // max(len(first.spans.start), 1))
     more = range(1, min(wanted, different, _MOST_DRAWS))
     return [first, *(one for n in more if (one := hide(encoded, known=known, seed=seed, draw=n)) is not None)]

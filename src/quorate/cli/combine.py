@@ -219,8 +219,7 @@ def aggregate(
     reading: Reading,
 ) -> None:
     """Combine annotations into one sequence per document, with confidence."""
-    from quorate.estimators.bsc import BSC
-    from quorate.estimators.crf_ma import CRFMA
+    from quorate.estimators.capabilities import Saves
     from quorate.estimators.methods import DEFAULT_METHOD, estimator
     from quorate.formats import named, output_format
 
@@ -254,12 +253,12 @@ def aggregate(
     method, tuned = settings_from_file(settings, method)
     method = method or DEFAULT_METHOD
     model = estimator(method, **{**tuned, **given})
-    if isinstance(model, BSC):
+    if "probabilities" in model.get_params():
         soft = probabilities or any(
             named(to or output_format(path), to_write=True).soft for path in (output, review or output)
         )
         model.set_params(probabilities=soft or not quiet or report is not None or tagger is not None)
-    if save is not None and not isinstance(model, BSC | CRFMA):
+    if save is not None and not isinstance(model, Saves):
         raise SettingsError(f"method {method!r} has nothing to save (leave out --save)")
     if (accept is None) != (review is None):
         raise SettingsError("--accept and --review go together: a precision, and a file for the documents below it")
@@ -285,7 +284,7 @@ def aggregate(
     with fit_progress(quiet) as after_pass:
         model.fit(corpus, known=labels_known, progress=after_pass, **past or {})
     model.meta_["inputs"] |= certain.digests
-    if save is not None and isinstance(model, BSC | CRFMA):
+    if save is not None and isinstance(model, Saves):
         model.save(save)
     result = model.result_
     if accept is None or review is None:
@@ -426,11 +425,11 @@ def settings_from_file(path: str | None, method: str | None) -> tuple[str | None
 
 def _history(path: str, model: Any, method: str) -> dict[str, Any]:
     """The option of a fit for an earlier project's model."""
-    from quorate.estimators.bsc import BSC
+    from quorate.estimators.capabilities import Updates
 
     past = quorate.load(path)
-    if not isinstance(model, BSC) or not isinstance(past, BSC):
-        whose = f"method {method!r}" if not isinstance(model, BSC) else f"the model in {path}"
+    if not isinstance(model, Updates) or not isinstance(past, Updates):
+        whose = f"method {method!r}" if not isinstance(model, Updates) else f"the model in {path}"
         raise SettingsError(f"{whose} has no annotators that a history could be of (leave out --history)")
     return {"history": past}
 

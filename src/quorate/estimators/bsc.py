@@ -51,6 +51,9 @@ _NOT_THE_MODELS = (
 class BSC(Updatable):
     """Bayesian sequence combination: a hidden Markov model of the truth and a model of each annotator, in one fit.
 
+    p(t, c, w) = Π_n p(t_n | t_n−1) · p(w_n | t_n) · Π_k p(c_nk | t_n, c_n−1,k), with truths t, labels c and words w.
+    Simpson and Gurevych, *A Bayesian Approach for Sequence Tagging with Crowds*, EMNLP-IJCNLP 2019.
+
     ``annotator`` is ``acc``, ``spam``, ``cv``, ``cm`` or ``seq``; ``truth`` is ``markov``, ``independent`` or
     ``uniform``; ``text`` says whether words count. ``alpha0``, ``epsilon0``, ``gamma0`` and ``kappa0`` are the priors,
     ``temper`` how far annotators' evidence is trusted. The others are explained in ``docs/settings.md``. ``tagger`` is

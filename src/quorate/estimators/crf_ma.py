@@ -232,6 +232,9 @@ class _Fitted(NamedTuple):
 class CRFMA(Estimator):
     """CRF-MA: a conditional random field over the text, whose annotators are each right or wrong in a whole document.
 
+    p(c_d | x_d) = Σ_r π_r · p_CRF(c_dr | x_d) · Π_{k≠r} J^−(labels of k), with the labels c_dr of annotator r.
+    Rodrigues, Pereira and Ribeiro, *Sequence labeling with multiple annotators*, Machine Learning 95, 2014.
+
     Needs the extra ``crf``. ``max_passes`` rounds of EM, each with at most ``iterations`` steps of L-BFGS; ``l2`` is
     the weight of the squared norm. A weight of 1 is ``copies`` copies of a sequence (``None``: 4, or fewer where the
     text is long). ``tolerance`` is the share of a document's weight that still moves between annotators at which to

@@ -22,6 +22,8 @@ __all__ = ["BestWorker", "MajorityVote", "WorstWorker"]
 class MajorityVote(Estimator):
     """A vote on every token. ``ties`` is ``entity-first``, ``outside-first``, or ``random`` by ``seed``.
 
+    t_n = argmax_j Σ_k [c_nk = j]. Sheng, Provost and Ipeirotis, *Get Another Label?*, KDD 2008, say when it is enough.
+
     >>> import quorate
     >>> MajorityVote().fit(quorate.sample()).result_[0].tags[:4]
     ['O', 'O', 'O', 'O']
@@ -86,6 +88,8 @@ class MajorityVote(Estimator):
 class BestWorker(MajorityVote):
     """An oracle: in each document, of those who saw it, the annotator with the highest token F1 against all gold.
 
+    t_d = c_dk, k = argmax_k F1(c_dk, gold_d). A baseline of Simpson and Gurevych, EMNLP-IJCNLP 2019.
+
     >>> import quorate
     >>> best = BestWorker().fit(quorate.sample()).result_
     >>> quorate.score.strict(best.tags, [d.gold for d in quorate.sample()]).f1 > 0.8
@@ -108,6 +112,8 @@ class BestWorker(MajorityVote):
 
 class WorstWorker(BestWorker):
     """An oracle: in each document, of those who saw it, the annotator with the lowest token F1 against all gold.
+
+    t_d = c_dk, k = argmin_k F1(c_dk, gold_d). A baseline of Simpson and Gurevych, EMNLP-IJCNLP 2019.
 
     >>> import quorate
     >>> worst = WorstWorker().fit(quorate.sample()).result_

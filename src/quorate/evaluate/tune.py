@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from quorate.corpus.records import Corpus
 from quorate.corpus.tags import Scheme
 from quorate.errors import SettingsError
-from quorate.estimators.bsc import BSC
+from quorate.estimators.capabilities import Tunes
 from quorate.estimators.methods import estimator
 from quorate.evaluate import metrics
 from quorate.evaluate.compare import scored_positions
@@ -119,9 +119,9 @@ def _points(method: str, grid: Mapping[str, Sequence[float]], fixed: Mapping[str
     return points
 
 
-def _model(method: str, settings: Mapping[str, Any]) -> BSC:
+def _model(method: str, settings: Mapping[str, Any]) -> Tunes:
     model = estimator(method, **settings)
-    if not isinstance(model, BSC):
+    if not isinstance(model, Tunes):
         raise SettingsError(f"method {method!r} has nothing to tune")
     return model
 

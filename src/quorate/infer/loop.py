@@ -215,7 +215,7 @@ def _loop(
         counts = engine.run(model.tables(cells), model.truth.chain())
         kl = model.kl()
         bound = counts.log_z - kl
-        rounding = engine.rounding * (abs(counts.log_z) + abs(kl))  # of points (EM) the two may cancel
+        rounding = engine.rounding * (abs(counts.log_z) + abs(kl))  # in EM, ln Z and KL may nearly cancel
         if not np.isfinite(bound) or (bounds and bound < bounds[-1] - rounding):
             before = f"{bounds[-1]:.6f}" if bounds else "nothing"
             raise FitError(

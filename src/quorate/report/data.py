@@ -14,6 +14,7 @@ import quorate
 from quorate.corpus.tags import Scheme
 from quorate.errors import InputError
 from quorate.estimators.bsc import BSC
+from quorate.estimators.capabilities import Explains
 from quorate.estimators.crf_ma import CRFMA
 from quorate.estimators.voting import MajorityVote
 from quorate.evaluate.metrics import measure_agreement
@@ -102,7 +103,7 @@ def collect(
         "vote": None if votes is None else against_vote(result, votes),
     }
     chosen = chosen_documents(result, documents, known)
-    explain = model if isinstance(model, BSC) else None
+    explain = model if isinstance(model, Explains) else None
     data["documents"]["explained"] = explain is not None
     data["documents"]["list"] = document_records(
         result,

@@ -14,7 +14,7 @@ from quorate.result.consensus import Consensus
 from quorate.result.result import Result
 
 if TYPE_CHECKING:
-    from quorate.estimators.bsc import BSC
+    from quorate.estimators.capabilities import Explains
 
 __all__ = ["Codes", "chosen_documents", "document_records"]
 
@@ -65,7 +65,7 @@ def document_records(
     names: Sequence[str],
     codes: Codes,
     *,
-    model: BSC | None = None,
+    model: Explains | None = None,
     votes: Result | None = None,
     known: Collection[str] = (),
     progress: Callable[[int, int], None] | None = None,

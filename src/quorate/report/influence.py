@@ -19,7 +19,7 @@ from quorate.infer.engines.threads import span_shape
 from quorate.infer.parts.truth import log_mask
 
 if TYPE_CHECKING:
-    from quorate.estimators.bsc import BSC
+    from quorate.estimators.capabilities import Explains
 
 __all__ = ["Influence", "influences"]
 
@@ -42,7 +42,7 @@ class Influence(NamedTuple):
     spans_with_all: list[Span]
 
 
-def influences(model: BSC, documents: Sequence[Document], spans: Sequence[Sequence[Span]]) -> Iterator[Influence]:
+def influences(model: Explains, documents: Sequence[Document], spans: Sequence[Sequence[Span]]) -> Iterator[Influence]:
     """For every document, the influence of its annotators on the given spans and on the consensus.
 
     >>> import quorate
@@ -78,7 +78,7 @@ class _Look(NamedTuple):
 class _Reader:
     """A few documents under a fitted model, one evidence at a time."""
 
-    def __init__(self, model: BSC, corpus: Corpus) -> None:
+    def __init__(self, model: Explains, corpus: Corpus) -> None:
         from quorate.infer.kernels import output, single  # compiled code is loaded when it is needed
 
         encoded = model.encoded(corpus)

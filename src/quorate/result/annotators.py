@@ -20,8 +20,8 @@ __all__ = ["AnnotatorSummaries", "AnnotatorSummary", "check_matrix", "summarise"
 
 Floats = NDArray[np.float64]
 
-_TIMES = 3  # that a matrix is in memory while it is made
-_LEAST = np.finfo(np.float64).tiny  # that is divided by where labels weigh nothing
+_TIMES = 3  # copies of a matrix in memory while it is made
+_LEAST = np.finfo(np.float64).tiny  # the least divisor, where an annotator's labels have no weight
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class AnnotatorSummaries(Sequence[AnnotatorSummary]):
     def __init__(self, names: Sequence[str], table: Floats, model: Annotators) -> None:
         """``table`` is ``[3, K]``: labels given, accuracy, informativeness."""
         self.names = tuple(names)
-        # Rounding leaves less than nothing, or minus zero, where someone tells nothing.
+        # Rounding can make the bits of an annotator who tells nothing slightly negative, or −0.
         told = np.where(table[2] <= 0, 0.0, table[2])
         self.table = np.stack([table[0], table[1], told])
         self.n_labels, self.accuracy, self.informativeness = self.table
@@ -159,7 +159,7 @@ def _informativeness(cells: Cells, counts: Floats, labels: Floats) -> Floats:
     row = np.repeat(np.arange(len(first)), np.diff(np.r_[first, len(counts)]))
     truths = np.add.reduceat(counts, first)
     totals = truths.sum(axis=1)
-    share = 1.0 + cells.n_labels / np.maximum(labels[cells.annotator[first]], 1.0)  # [rows], more labels by this
+    share = 1.0 + cells.n_labels / np.maximum(labels[cells.annotator[first]], 1.0)  # [rows] as with J more labels
     bits = np.zeros(len(counts))
     for block in blocks(*counts.shape):
         here, n = row[block], np.maximum(totals[row[block]][:, None], _LEAST)

@@ -15,11 +15,11 @@ __all__ = ["AS_STATED", "EDGE", "Calibration", "Certificate", "certify", "log_od
 
 
 Floats = NDArray[np.float64]
-EDGE = 1e-6  # probabilities nearer to 0 or 1 than this are told no further apart
+EDGE = 1e-6  # probabilities are kept this far from 0 and 1
 
 
-# F1 beyond what the probabilities allow for, by the crowds in docs/accuracy.md: real ones share mistakes, simulated
-# ones share fewer than the gain of habits assumes.
+# By how much F1 may lie outside the interval that the probabilities give, measured on the crowds in docs/accuracy.md:
+# below, as real annotators share mistakes; above, as simulated ones share fewer than the calibration assumes.
 _UNSEEN_BELOW, _UNSEEN_ABOVE = 0.08, 0.04
 
 

@@ -34,7 +34,7 @@ __all__ = ["Accepted", "Result"]
 
 
 Floats = NDArray[np.float64]
-_DIGITS = 9  # of a probability: what comes after them is rounding
+_DIGITS = 9  # decimals of a probability; later ones are rounding error
 
 
 class Accepted(NamedTuple):

@@ -40,7 +40,7 @@ _TOKENS_A_LENGTH = 1 << 18
 _BATCH_TOKENS = 1 << 22
 _FALL_BACK = -40.0  # nats by which evidence may conflict before single precision is not enough
 _NOTHING_LEFT = -1e4
-_USUAL = 3.0  # nats a token that are no conflict
+_USUAL = 3.0  # nats a token of disagreement that is usual, and counts as no conflict
 
 
 class _Batch(NamedTuple):
@@ -489,7 +489,7 @@ def _decode(
     weight = at(evidence, path) / found.totals
     first = jnp.arange(L)[:, None] == 0
     step = jnp.where(first, start[path], trans[before, path])
-    # Before a span may stand what does not go on into it; and after it, what it does not go on into.
+    # A span is bounded by steps that begin a new span or leave one: steps inside a span count 0 at both of its ends.
     new = jnp.where(goes_on, 0.0, trans)
     came = jnp.concatenate([jnp.zeros((1, J, B)), found.alpha[:-1]])
     opening = jnp.where(first, start[path], (came * new[:, path].transpose(1, 0, 2)).sum(axis=1)) * weight
@@ -536,7 +536,7 @@ def _spans_of(
     begin, end = cuts[:-1], cuts[1:]
     kept = in_span[path[begin]] if N else np.zeros(0, np.bool_)
     begin, end = begin[kept], end[kept]
-    # A step that cannot be is written as one that leaves nothing, so that differences stay numbers.
+    # ln 0 is replaced by a large negative number, because a difference of two infinities would be nan.
     so_far = np.concatenate([[0.0], np.cumsum(np.maximum(inner, _NOTHING_LEFT))])
     with np.errstate(divide="ignore"):
         weight = np.log(opening[begin].astype(np.float64)) + so_far[end] - so_far[begin + 1]

@@ -92,7 +92,7 @@ def fill_psi(x: Floats, out: Floats) -> None:
     """ψ of at least eight numbers ≥ 0, −inf at 0."""
     n = x.shape[0]
     for place in range(0, n, LANES):
-        whole = min(place, n - LANES)  # what is left at the end is computed with some that are done
+        whole = min(place, n - LANES)  # the last group overlaps the one before, so that it is full
         store(out, whole, _psi(load_lanes(x, whole)))
 
 

@@ -356,7 +356,7 @@ def decode_votes_slice(
 ) -> None:
     """As :func:`decode_slice`, for shares of votes ``[N, J]``. Of labels with equal shares the one of lower rank wins.
 
-    ``rank`` is ``[N, J]``, or ``[1, J]`` for all tokens alike. A label without a vote is possible all the same, barely.
+    ``rank`` is ``[N, J]``, or ``[1, J]`` for all tokens alike. A label without a vote has a tiny share, not 0.
     """
     J = shares.shape[1]
     longest = 0

@@ -16,8 +16,8 @@ __all__ = ["LOST", "MARGIN", "Steps", "expectations", "forward_backward", "log_f
 
 Floats = NDArray[np.float64]
 
-# What falls below LOST next to the best label is, or after one more step may be, lost to underflow; where everything
-# else then falls almost as far, what was lost might have mattered.
+# A label whose scaled probability is below LOST may underflow to 0 in the next step. If the sum over labels
+# then falls to within MARGIN nats of LOST, the lost label might have mattered: the document is done in log space.
 LOST = 1e-300
 MARGIN = 115.0
 _LEAST_STEP = 1e-150  # a step less likely than this sends nearly every document to log space anyway

@@ -289,7 +289,7 @@ class ConfusionMatrix(_ByCells):
         if not self.prior.point:
             return super().kl()
         J = self._shape[1]
-        row = np.full((self.n_annotators, J), self.prior.alpha0)  # of any truth, but for the order
+        row = np.full((self.n_annotators, J), self.prior.alpha0)  # the row of every truth, up to a permutation
         row[:, 0] += self.prior.epsilon0 + self.prior.extra(self.n_annotators)
         return J * divergence(row, row, point=True) + self._sum_over(point_sparse)
 
