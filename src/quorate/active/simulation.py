@@ -30,7 +30,6 @@ from quorate.active.strategies import (
     Strategy,
     Uncertainty,
     expected_information,
-    labelled_pairs,
     matrices_of,
     sequence_entropy,
     token_entropy,
@@ -39,9 +38,8 @@ from quorate.choose.choice import choose, settings_left_open
 from quorate.corpus.profiles import trust_of
 from quorate.corpus.records import Corpus
 from quorate.corpus.tags import Invalid
-from quorate.encode.algebra import count_as_one, only_documents, without
+from quorate.encode.algebra import count_as_one, number_pairs, only_documents, without
 from quorate.encode.encoded import Encoded
-from quorate.encode.pairs import document_of
 from quorate.errors import FitError, InputError, SettingsError
 from quorate.estimators.bsc import BSC
 from quorate.estimators.methods import estimator
@@ -418,11 +416,7 @@ class _Labels:
 
     def __init__(self, prepared: Prepared, scored: Sequence[int]) -> None:
         self._all, encoded = prepared, prepared.encoded
-        self.doc, self.who = labelled_pairs(encoded)
-        token = np.repeat(np.arange(encoded.n_tokens), np.diff(encoded.event_start))
-        K = max(len(encoded.annotators), 1)
-        who = encoded.cells.annotator[encoded.event_cell]
-        self._pair = np.searchsorted(self.doc * K + self.who, document_of(encoded, token) * K + who)
+        self.doc, self.who, self._pair = number_pairs(encoded)
         self._gold_of(prepared, scored)
 
     def _gold_of(self, prepared: Prepared, scored: Sequence[int]) -> None:
