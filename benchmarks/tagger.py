@@ -22,7 +22,7 @@ from quorate.choose.choice import CHOSEN, choose
 from quorate.choose.hidden import hide
 from quorate.corpus.profiles import trust_of
 from quorate.corpus.tags import Invalid
-from quorate.encode.algebra import joined, only_documents
+from quorate.encode.algebra import only_documents, with_annotator
 from quorate.encode.encoded import Encoded
 from quorate.estimators.bsc import BSC
 from quorate.estimators.methods import DEFAULT_METHOD, METHODS
@@ -100,7 +100,7 @@ def judged_by_hidden(name: str) -> None:
             tagger = make_tagger("crf", said.tagset)
             rng = np.random.default_rng(0)
             tagged = cross_fitted(corpus, encoded, tagger, posterior, folds=3, rng=rng, progress=lambda _: None)
-            said = joined(encoded, TAGGER, best_path(encoded.tagset, tagged, encoded.doc_start))
+            said = with_annotator(encoded, TAGGER, best_path(encoded.tagset, tagged, encoded.doc_start))
     gain, error = agreements[1].gain_over(agreements[0])
     print(
         f"{name}: strict F1 {scores[0]:.1f} to {scores[1]:.1f} with the tagger; hidden annotators say "

@@ -17,6 +17,7 @@ from needs import missing
 from quorate import BSC, Corpus, Document
 from quorate.formats import read_known
 from quorate.report import write_report
+from quorate.result.calibration import Certificate
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -410,7 +411,7 @@ def test_odd_documents_and_a_certificate(open_page: Open, tmp_path: Path) -> Non
         Document("gold only", ("z",), {"a": ("O",)}, ("B-NEW",)),
     ]
     model = BSC(max_passes=3).fit(Corpus(documents))
-    model.result_.certificate = {"expected_f1": 0.8, "interval": (0.7, 0.9)}  # type: ignore[attr-defined]
+    model.result_.certificate = Certificate(0.85, 0.75, 0.8, 0.7, 0.9, calibrated=True)
     write_report(model, tmp_path / "report.html")
     page = open_page(tmp_path / "report.html")
     assert "between 70.0 and 90.0" in page.locator("#summary").inner_text()

@@ -185,3 +185,11 @@ def test_only_the_module_of_schemes_lists_their_prefixes() -> None:
     assert [
         path.name for path in SOURCE.rglob("*.py") if path.name != "tags.py" and listed.search(path.read_text())
     ] == []
+
+
+def test_only_the_algebra_looks_up_the_token_of_an_event() -> None:
+    by_hand = re.compile(
+        r"np\.diff\((self\._)?encoded\.event_start\)\)$|searchsorted\(encoded\.(event|doc)_start", re.MULTILINE
+    )
+    found = {path.name for path in SOURCE.rglob("*.py") if by_hand.search(path.read_text(encoding="utf-8"))}
+    assert found == {"algebra.py"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -271,25 +271,14 @@ def test_a_stranger_in_new_documents(model: BSC) -> None:
     assert found["matrices"]["of"].keys() == {"0"}
 
 
-@dataclass(frozen=True)
-class Promise:
-    expected_f1: float
-    low: float
-    high: float
-    note: str
-    hidden: tuple[float, ...] = ()
-
-
-def test_a_certificate_and_reasons_are_shown_where_there_are_any(sample: Corpus) -> None:
+def test_the_certificate_is_shown_whole(sample: Corpus) -> None:
     model = BSC(max_passes=2).fit(sample)
-    model.result_.certificate = Promise(0.8, 0.7, 0.9, "no gold was used")  # type: ignore[attr-defined]
-    model.result_.guard = "the vote was kept"  # type: ignore[attr-defined]
-    model.result_.reasons = {"temper": "annotators repeat one another"}  # type: ignore[attr-defined]
-    found = collect(model, model.result_, title="", documents=0)
-    assert [row["name"] for row in found["certificate"]["rows"]] == ["expected f1", "low", "high", "note"]
-    assert [found["certificate"][name] for name in ("f1", "low", "high")] == [0.8, 0.7, 0.9]
-    assert {row["name"]: row["why"] for row in found["settings"]}["temper"] == "annotators repeat one another"
-    assert found["notes"][0] == "the vote was kept"
+    promised = model.result_.certificate
+    found = collect(model, model.result_, title="", documents=0)["certificate"]
+    assert {row["name"]: row["value"] for row in found["rows"]} == pytest.approx(promised._asdict(), abs=1e-5)
+    assert [found[name] for name in ("f1", "low", "high")] == pytest.approx(
+        [promised.f1, promised.low, promised.high], abs=1e-5
+    )
 
 
 def test_chosen_settings_say_why(sample: Corpus) -> None:

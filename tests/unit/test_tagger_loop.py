@@ -21,7 +21,7 @@ import quorate
 from quorate.cli import app
 from quorate.corpus.records import Corpus, Document
 from quorate.corpus.tags import Scheme, TagSet
-from quorate.encode.algebra import joined
+from quorate.encode.algebra import with_annotator
 from quorate.encode.from_corpus import encode
 from quorate.errors import InputError, SettingsError
 from quorate.taggers import make_tagger
@@ -84,7 +84,7 @@ def test_the_tagger_joins_as_if_it_had_been_in_the_file() -> None:
     written = Corpus(
         [replace(d, annotations={**d.annotations, "~tagger": t}) for d, t in zip(corpus, tags, strict=True)]
     )
-    with_file, with_array = encode(written, corpus.tagset()), joined(encoded, "~tagger", path)
+    with_file, with_array = encode(written, corpus.tagset()), with_annotator(encoded, "~tagger", path)
     assert with_file.repaired == 0
     assert with_file.annotators == with_array.annotators
     for name in ("event_start", "event_cell"):
@@ -96,7 +96,7 @@ def test_the_tagger_joins_as_if_it_had_been_in_the_file() -> None:
 def test_soft_labels_of_others_keep_their_weights_when_the_tagger_joins() -> None:
     corpus = Corpus([Document("1", ("Ada", "sang"), {"ann": ({"B-PER": 0.7, "O": 0.3}, "O")})])
     encoded = encode(corpus, corpus.tagset())
-    more = joined(encoded, TAGGER, np.array([1, 0], np.int32))
+    more = with_annotator(encoded, TAGGER, np.array([1, 0], np.int32))
     assert more.event_weight is not None
     np.testing.assert_allclose(more.annotator_weights(), [2, 2])
 

@@ -30,7 +30,6 @@ from quorate.active.strategies import (
     Strategy,
     Uncertainty,
     expected_information,
-    labelled_pairs,
     matrices_of,
     sequence_entropy,
     token_entropy,
@@ -39,9 +38,8 @@ from quorate.choose.choice import choose, settings_left_open
 from quorate.corpus.profiles import trust_of
 from quorate.corpus.records import Corpus
 from quorate.corpus.tags import Invalid
-from quorate.encode.algebra import count_as_one, only_documents, without
+from quorate.encode.algebra import count_as_one, number_pairs, only_documents, without
 from quorate.encode.encoded import Encoded
-from quorate.encode.pairs import document_of
 from quorate.errors import FitError, InputError, SettingsError
 from quorate.estimators.bsc import BSC
 from quorate.estimators.methods import estimator
@@ -52,7 +50,7 @@ from quorate.infer.engines.protocol import Decoded
 from quorate.infer.engines.threads import ThreadsEngine
 from quorate.infer.kernels.cores import available_threads
 from quorate.infer.parts.annotators import Annotators
-from quorate.models.build import model_of, with_more_words
+from quorate.models.build import model_of
 from quorate.models.prepared import Prepared, prepare
 from quorate.models.settings import Ties, check_number, choice
 from quorate.models.votes import majority
@@ -72,9 +70,8 @@ _LEAST_PROBABILITY = 1e-100
 class Plan:
     """How a run goes: labels to begin with, documents in a batch, labels to end with, passes of each fit.
 
-    Each fit starts from votes, unless it is to ``go_on`` from the fit before: what was believed of a document then
-    stays believed for long, and costs several points of F1. Settings that are chosen are chosen once in a run, and
-    then say how many passes.
+    Each fit starts from votes: what a fit before it believed of a document would stay believed for long. Settings that
+    are chosen are chosen once in a run, and then say how many passes.
 
     >>> Plan(initial=100, batch=50, max_labels=200).sizes
     [100, 150, 200]
@@ -85,7 +82,6 @@ class Plan:
     max_labels: int = 10_000
     passes: int = 5
     seed: int = 0
-    go_on: bool = False
 
     def __post_init__(self) -> None:
         for name in ("initial", "batch", "max_labels", "passes"):
@@ -314,25 +310,22 @@ class _Model:
         self.invalid = self._settings.invalid
         self._chosen, self._calibration = False, AS_STATED
         self._group: Integers | None = None
-        self._model: loop.Model | None = None
-        self._number = np.zeros(0, np.int64)  # of every word that was met, in the order in which they were
+        self._fits = 0
 
     def learn(self, prepared: Prepared, plan: Plan) -> _Learned:
-        everything, labelled = self._with_words_met(prepared.encoded)
+        everything, labelled = _with_words_met(prepared.encoded)
         if self._free:
             self._choose(prepared._replace(encoded=labelled))
         if self._group is not None:
             everything, labelled = count_as_one(everything, self._group), count_as_one(labelled, self._group)
         cells, text = labelled.cells, self._settings.text
         engine = ThreadsEngine(labelled, text=text, threads=1)
-        if self._model is None or not plan.go_on:
-            trust = trust_of(labelled.annotators, prepared.corpus.profiles)
-            blank = model_of(self._settings, prepared.tagset, labelled, trust)
-            start = loop.initial_model(engine, blank, cells, self._settings.start)
-        else:
-            start = with_more_words(self._model, len(labelled.words))
+        trust = trust_of(labelled.annotators, prepared.corpus.profiles)
+        blank = model_of(self._settings, prepared.tagset, labelled, trust)
+        start = loop.initial_model(engine, blank, cells, self._settings.start)
         passes = self._settings.max_passes if self._chosen else plan.passes
-        model = self._model = loop.more_passes(engine, start, cells, passes).model
+        model = loop.more_passes(engine, start, cells, passes).model
+        self._fits += 1
         output = ThreadsEngine(everything, text=text, threads=1)
 
         def decode(power: float) -> Decoded:
@@ -341,32 +334,27 @@ class _Model:
         calibration = self._calibration
         return _Learned(decode(calibration.sharpness), model.annotators, calibration, lambda p: decode(p).log_z)
 
-    def _with_words_met(self, encoded: Encoded) -> tuple[Encoded, Encoded]:
-        """All documents, and those with labels, whose words have numbers in the order in which they were met."""
-        said = np.diff(encoded.event_start[encoded.doc_start])
-        labelled = only_documents(encoded, np.flatnonzero(said))
-        if not len(self._number):
-            self._number = np.full(len(encoded.words), -1)
-        met = np.unique(labelled.word)
-        fresh = met[self._number[met] < 0]
-        V = int((self._number >= 0).sum())
-        self._number[fresh] = V + np.arange(len(fresh))
-        V += len(fresh)
-        words = tuple(np.array(encoded.words, object)[np.argsort(np.where(self._number < 0, V, self._number))[:V]])
-        number = np.where(self._number < 0, V, self._number).astype(np.int32)
-        return (
-            replace(encoded, words=words, word=number[encoded.word]),
-            replace(labelled, words=words, word=number[labelled.word]),
-        )
-
     def _choose(self, prepared: Prepared) -> None:
         """The settings that are open, as soon as enough annotators share documents to choose by."""
         found = choose(prepared, self._settings, self._free, threads=1)
-        if found.vote is not None or self._model is None:
-            self._settings, self._model = found.settings, None
+        if found.vote is not None or not self._fits:
+            self._settings = found.settings
         if found.vote is not None:
             self._free, self._chosen, self._calibration = (), True, found.calibration
             self._group = found.group if found.same else None
+
+
+def _with_words_met(encoded: Encoded) -> tuple[Encoded, Encoded]:
+    """All documents, and those with labels, in both of which only words of the latter are known."""
+    labelled = only_documents(encoded, np.flatnonzero(np.diff(encoded.event_start[encoded.doc_start])))
+    met = np.unique(labelled.word)
+    number = np.full(len(encoded.words), len(met), np.int32)
+    number[met] = np.arange(len(met))
+    words = tuple(encoded.words[w] for w in met.tolist())
+    return (
+        replace(encoded, words=words, word=number[encoded.word]),
+        replace(labelled, words=words, word=number[labelled.word]),
+    )
 
 
 def _learner(method: str) -> _Votes | _Model:
@@ -418,11 +406,7 @@ class _Labels:
 
     def __init__(self, prepared: Prepared, scored: Sequence[int]) -> None:
         self._all, encoded = prepared, prepared.encoded
-        self.doc, self.who = labelled_pairs(encoded)
-        token = np.repeat(np.arange(encoded.n_tokens), np.diff(encoded.event_start))
-        K = max(len(encoded.annotators), 1)
-        who = encoded.cells.annotator[encoded.event_cell]
-        self._pair = np.searchsorted(self.doc * K + self.who, document_of(encoded, token) * K + who)
+        self.doc, self.who, self._pair = number_pairs(encoded)
         self._gold_of(prepared, scored)
 
     def _gold_of(self, prepared: Prepared, scored: Sequence[int]) -> None:

@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 
 from quorate.corpus.records import Document
 from quorate.corpus.tags import TagSet
-from quorate.encode.encoded import Encoded
 from quorate.infer.engines.protocol import Decoded
 from quorate.infer.parts.annotators import Annotators
 from quorate.result.annotators import check_matrix
@@ -152,15 +151,6 @@ def expected_information(
     unknown, alone = uncertainty.sequence[doc], uncertainty.token[doc]
     tells = np.where(tells > 0, tells, 0.0)  # rounding leaves less than nothing, or minus zero
     return np.asarray(tells * np.divide(np.minimum(unknown, alone), alone, out=np.ones_like(tells), where=alone > 0))
-
-
-def labelled_pairs(encoded: Encoded) -> tuple[Integers, Integers]:
-    """Document and annotator of every pair in which something was said, by document."""
-    K = max(len(encoded.annotators), 1)
-    token = np.repeat(np.arange(encoded.n_tokens), np.diff(encoded.event_start))
-    doc = np.searchsorted(encoded.doc_start, token, side="right") - 1
-    pairs = np.unique(doc * K + encoded.cells.annotator[encoded.event_cell])
-    return pairs // K, pairs % K
 
 
 def text_vectors(documents: Sequence[Document]) -> object:

@@ -14,13 +14,13 @@ from quorate.active.strategies import (
     Uncertainty,
     diverse,
     expected_information,
-    labelled_pairs,
     matrices_of,
     sequence_entropy,
     token_entropy,
 )
 from quorate.corpus.profiles import Kind
 from quorate.corpus.records import Corpus, Tag
+from quorate.encode.algebra import seen_pairs
 from quorate.encode.encoded import Encoded
 from quorate.errors import InputError, SettingsError
 from quorate.estimators.bsc import BSC
@@ -132,7 +132,7 @@ def next_labels(
     positions = diverse(doc[ranked], score[doc[ranked]], corpus.documents, n, diversity)
     pair_of = {int(doc[pair]): int(pair) for pair in best}
     pairs = [pair_of[position] for position in positions]
-    said = np.bincount(labelled_pairs(encoded)[0], minlength=len(corpus))
+    said = np.bincount(seen_pairs(encoded)[0], minlength=len(corpus))
     suggestions = tuple(
         Suggestion(
             corpus[int(doc[pair])].id,
@@ -216,7 +216,7 @@ def _open(corpus: Corpus, encoded: Encoded, most: int | None, exclude: Iterable[
     """``[D]`` Which documents may be asked for."""
     may = np.diff(encoded.doc_start) > 0
     if most is not None:
-        may &= np.bincount(labelled_pairs(encoded)[0], minlength=len(corpus)) < most
+        may &= np.bincount(seen_pairs(encoded)[0], minlength=len(corpus)) < most
     for name in exclude:
         try:
             may[corpus.position(name)] = False
@@ -262,7 +262,7 @@ def _gains(
     listed = np.sort(listed[: max(_LIST_PER_CHOICE * n, _SHORTEST_LIST)])
     listed = listed[may[listed]]
     doc, who = np.repeat(listed, len(pool)), np.tile(np.arange(len(pool)), len(listed))
-    seen_doc, seen_by = labelled_pairs(encoded)
+    seen_doc, seen_by = seen_pairs(encoded)
     fresh = ~np.isin(doc * K + pool[who], seen_doc * K + seen_by)
     doc, who = doc[fresh], who[fresh]
     matrices = matrices_of(model._model.annotators, pool.tolist())

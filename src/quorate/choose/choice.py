@@ -22,7 +22,7 @@ from quorate.choose.calibrate import fit_sharpness, fit_span_map
 from quorate.choose.duplicates import groups_alike, one_of_each
 from quorate.choose.hidden import Agreement, HiddenLabels, agreement_over, draws
 from quorate.corpus.profiles import Trust, trust_of
-from quorate.encode.algebra import joined, only_documents
+from quorate.encode.algebra import only_documents, with_annotator
 from quorate.formats.notes import some
 from quorate.infer import loop
 from quorate.infer.engines.protocol import Decoded
@@ -341,7 +341,7 @@ def calibrated_with(
         return choice.calibration
     benches = []
     for hidden in _hidden(prepared, choice.group, choice.settings):
-        rest = joined(hidden.rest, name, path)
+        rest = with_annotator(hidden.rest, name, path)
         with_tagger = hidden._replace(rest=rest, sample=only_documents(rest, hidden.documents))
         benches.append(_Bench.of(with_tagger, prepared, choice.settings, threads))
     names = (*prepared.encoded.annotators, name)

@@ -13,9 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate.choose.lots import lots_of
-from quorate.encode.algebra import marked_spans, without
+from quorate.encode.algebra import document_of, marked_spans, number_pairs, seen_pairs, without
 from quorate.encode.encoded import Encoded
-from quorate.encode.pairs import document_of, number_pairs, seen_pairs
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array

@@ -20,9 +20,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate.choose.lots import lots_of
-from quorate.encode.algebra import Spans, marked_spans, only_documents, sure_events, without
+from quorate.encode.algebra import (
+    Spans,
+    are_among,
+    document_of,
+    marked_spans,
+    only_documents,
+    pair_of_events,
+    seen_pairs,
+    sure_events,
+    token_of,
+    without,
+)
 from quorate.encode.encoded import Encoded
-from quorate.encode.pairs import are_among, document_of, pair_of_events, seen_pairs
 from quorate.infer.engines.protocol import Decoded
 from quorate.result.spans import consensus_spans
 
@@ -247,7 +257,7 @@ def hide(
     span_pair = document_of(encoded, spans.start) * K + spans.who
     was_hidden = np.isin(span_pair, pair)
     sure = np.flatnonzero(gone & sure_events(encoded))
-    token = np.searchsorted(encoded.event_start, sure, side="right") - 1
+    token = token_of(encoded, sure)
     rest = without(encoded, gone)
     sample = only_documents(rest, chosen)
     shift = np.zeros(encoded.n_docs, np.int64)  # from tokens of the corpus to those of the sample
@@ -303,11 +313,11 @@ def _token_habits(encoded: Encoded) -> Floats:
     K, T = len(encoded.annotators), len(encoded.tagset.types)
     kind_of = encoded.tagset.type_of[encoded.cells.label]
     event = np.flatnonzero(sure_events(encoded) & (kind_of >= 0)[encoded.event_cell])
-    token = np.searchsorted(encoded.event_start, event, side="right") - 1
+    token = token_of(encoded, event)
     marks = np.bincount(token, minlength=encoded.n_tokens)
     # Where fewer than two marked anything, nothing was marked alike by two.
     event = np.flatnonzero(sure_events(encoded) & np.repeat(marks >= 2, np.diff(encoded.event_start)))
-    token = np.searchsorted(encoded.event_start, event, side="right") - 1
+    token = token_of(encoded, event)
     cell = encoded.event_cell[event]
     who, kind = encoded.cells.annotator[cell], kind_of[cell]
     rows = []

@@ -12,8 +12,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from quorate.encode.algebra import document_of, number_pairs, token_of
 from quorate.encode.encoded import Encoded
-from quorate.encode.pairs import document_of, number_pairs
 
 __all__ = ["Lots", "lots_of"]
 
@@ -60,7 +60,7 @@ def _said(encoded: Encoded, token: Hashes, pair_of_event: NDArray[np.integer], n
     sums = np.zeros(n_pairs, np.uint64)
     for first in range(0, len(encoded.event_cell), _PIECE):
         events = slice(first, min(first + _PIECE, len(encoded.event_cell)))
-        at = np.searchsorted(encoded.event_start, np.arange(events.start, events.stop), side="right") - 1
+        at = token_of(encoded, np.arange(events.start, events.stop))
         said = token[at] + label[encoded.event_cell[events]]
         if encoded.event_weight is not None:
             said += _mixed(np.rint(1e6 * encoded.event_weight[events]))

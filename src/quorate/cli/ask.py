@@ -158,7 +158,6 @@ def simulate_active(
     batch: Annotated[int, typer.Option(help="Documents asked for between two fits.")] = 500,
     max_labels: Annotated[int, typer.Option(help="Labels to end with.")] = 10_000,
     passes: Annotated[int, typer.Option(help="Passes of each fit.")] = 5,
-    go_on: Annotated[bool, typer.Option("--go-on", help="Start each fit from the one before, not from votes.")] = False,
     split: Annotated[str | None, typer.Option(metavar="NAME", help="Score only documents of this split.")] = None,
     seed: Annotated[int, typer.Option(help="Of the initial labels.")] = 0,
     results: Annotated[
@@ -185,7 +184,7 @@ def simulate_active(
 
         kind_of(figure)
         empty_figure(1, 1)  # says now, not after a long run, if matplotlib is missing
-    plan = Plan(initial, batch, max_labels, passes, seed, go_on)
+    plan = Plan(initial, batch, max_labels, passes, seed)
     corpus = reading.corpus(inputs)
     if not quiet:
         say_notes(corpus)

@@ -1,17 +1,40 @@
-"""What can be done with an encoded corpus: fewer documents or labels, one more annotator, other weights; its spans."""
+"""What can be done with an encoded corpus.
+
+The token, document and annotator of each event; who labelled something in which document; fewer documents or labels,
+one more annotator, other weights; the spans that were marked. A large corpus has many events: what is said of each is
+kept in short numbers, and pairs of document and annotator are looked up, not sorted.
+"""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from quorate.encode.encoded import Cells, Encoded
-from quorate.encode.pairs import document_of
 
-__all__ = ["Spans", "as_one", "count_as_one", "joined", "marked_spans", "only_documents", "sure_events", "without"]
+__all__ = [
+    "Spans",
+    "are_among",
+    "as_one",
+    "count_as_one",
+    "document_of",
+    "document_of_events",
+    "events_of_document",
+    "laid_end_to_end",
+    "marked_spans",
+    "number_pairs",
+    "only_documents",
+    "pair_of_events",
+    "seen_pairs",
+    "sure_events",
+    "token_of",
+    "token_of_events",
+    "with_annotator",
+    "without",
+]
 
 
 Floats = NDArray[np.float64]
@@ -46,6 +69,81 @@ class Spans(NamedTuple):
         return Spans(*(column[chosen] for column in self))
 
 
+def token_of_events(encoded: Encoded) -> Integers:
+    """``[E]`` The token of every event."""
+    return np.repeat(np.arange(encoded.n_tokens), np.diff(encoded.event_start))
+
+
+def token_of(encoded: Encoded, event: NDArray[np.integer]) -> Integers:
+    """The token of each of some events."""
+    return np.asarray(np.searchsorted(encoded.event_start, event, side="right") - 1)
+
+
+def document_of_events(encoded: Encoded) -> Integers:
+    """``[E]`` The document of every event."""
+    return np.repeat(np.arange(encoded.n_docs), np.diff(encoded.event_start[encoded.doc_start]))
+
+
+def document_of(encoded: Encoded, token: NDArray[np.integer]) -> Integers:
+    """The document of each token."""
+    return np.asarray(np.searchsorted(encoded.doc_start, token, side="right") - 1)
+
+
+def events_of_document(encoded: Encoded, d: int) -> tuple[slice, Integers]:
+    """The events of one document, and the token of each, counted from the document's first."""
+    first, last = int(encoded.doc_start[d]), int(encoded.doc_start[d + 1])
+    start = encoded.event_start[first : last + 1]
+    return slice(int(start[0]), int(start[-1])), np.repeat(np.arange(last - first), np.diff(start))
+
+
+def laid_end_to_end(first: NDArray[np.integer], lengths: NDArray[np.integer]) -> tuple[Integers, Integers]:
+    """Pieces of an array, one after another: where each begins (and the end of all), and the place of every entry.
+
+    >>> laid_end_to_end(np.array([7, 2]), np.array([2, 3]))
+    (array([0, 2, 5]), array([7, 8, 2, 3, 4]))
+    """
+    start = np.concatenate([[0], np.cumsum(lengths)])
+    return start, np.arange(start[-1]) + np.repeat(first - start[:-1], lengths)
+
+
+def pair_of_events(encoded: Encoded) -> NDArray[np.integer]:
+    """For every event one number for its document and annotator, document·K + annotator: ascending by document."""
+    K, D = len(encoded.annotators), encoded.n_docs
+    short = np.int32 if K * D < 1 << 31 else np.int64
+    first = np.arange(D) * K
+    pair: NDArray[Any] = np.repeat(first.astype(short), np.diff(encoded.event_start[encoded.doc_start]))
+    pair += encoded.cells.annotator.astype(short)[encoded.event_cell]
+    return pair
+
+
+def seen_pairs(encoded: Encoded) -> tuple[Integers, Integers]:
+    """Who labelled something in which document: documents, ascending, and annotators."""
+    K = len(encoded.annotators)
+    pair, end = pair_of_events(encoded), K * encoded.n_docs
+    if _is_sparse(pair, end):
+        return np.divmod(np.unique(pair).astype(np.int64), max(K, 1))
+    return np.divmod(np.flatnonzero(_occurring(pair, end)), max(K, 1))
+
+
+def number_pairs(encoded: Encoded) -> tuple[Integers, Integers, NDArray[np.integer]]:
+    """The same pairs, and for every event the number of its pair among them."""
+    K = len(encoded.annotators)
+    pair, end = pair_of_events(encoded), K * encoded.n_docs
+    if _is_sparse(pair, end):
+        present, number = np.unique(pair, return_inverse=True)
+        return *np.divmod(present.astype(np.int64), max(K, 1)), number
+    occurs = _occurring(pair, end)
+    rank = np.cumsum(occurs, dtype=pair.dtype) - 1
+    return *np.divmod(np.flatnonzero(occurs), max(K, 1)), rank[pair]
+
+
+def are_among(numbers: NDArray[np.integer], wanted: Integers, end: int) -> NDArray[np.bool_]:
+    """Whether each of the numbers below ``end`` is among those wanted."""
+    if _is_sparse(numbers, end):
+        return np.isin(numbers, wanted)
+    return np.asarray(_occurring(wanted, end)[numbers])
+
+
 def sure_events(encoded: Encoded) -> NDArray[np.bool_]:
     """Events that say one label: of someone who gave probabilities, those above a half."""
     if encoded.event_weight is None:
@@ -67,12 +165,8 @@ def without(encoded: Encoded, gone: NDArray[np.bool_]) -> Encoded:
 
 def only_documents(encoded: Encoded, documents: Integers) -> Encoded:
     """Some of the documents, with the same annotators, words and cells."""
-    lengths = np.diff(encoded.doc_start)[documents]
-    doc_start = np.concatenate([[0], np.cumsum(lengths)])
-    token = np.arange(doc_start[-1]) + np.repeat(encoded.doc_start[documents] - doc_start[:-1], lengths)
-    said = np.diff(encoded.event_start)[token]
-    event_start = np.concatenate([[0], np.cumsum(said)])
-    event = np.arange(event_start[-1]) + np.repeat(encoded.event_start[token] - event_start[:-1], said)
+    doc_start, token = laid_end_to_end(encoded.doc_start[documents], np.diff(encoded.doc_start)[documents])
+    event_start, event = laid_end_to_end(encoded.event_start[token], np.diff(encoded.event_start)[token])
     return replace(
         encoded,
         doc_start=doc_start,
@@ -83,13 +177,13 @@ def only_documents(encoded: Encoded, documents: Integers) -> Encoded:
     )
 
 
-def joined(encoded: Encoded, name: str, path: NDArray[np.int32]) -> Encoded:
+def with_annotator(encoded: Encoded, name: str, path: NDArray[np.int32]) -> Encoded:
     """The same corpus with one more annotator, last, who gave every token the label that ``path`` ``[N]`` says.
 
     >>> from quorate.corpus.records import Corpus, Document
     >>> from quorate.encode.from_corpus import encode
     >>> corpus = Corpus([Document("1", ("Ada", "sang"), {"ann": ("B-PER", "O")})])
-    >>> more = joined(encode(corpus, corpus.tagset()), "(tagger)", np.array([1, 2], np.int32))
+    >>> more = with_annotator(encode(corpus, corpus.tagset()), "(tagger)", np.array([1, 2], np.int32))
     >>> more.annotators, more.event_start.tolist(), more.cells.label.tolist()
     (('ann', '(tagger)'), [0, 2, 4], [1, 0, 1, 2])
     """
@@ -124,7 +218,7 @@ def marked_spans(encoded: Encoded) -> Spans:
     if tagset.outside is not None:
         used &= (encoded.cells.label != tagset.outside)[encoded.event_cell]
     event = np.flatnonzero(used)
-    token = np.searchsorted(encoded.event_start, event, side="right") - 1
+    token = token_of(encoded, event)
     cell = encoded.event_cell[event]
     who, label = encoded.cells.annotator[cell], encoded.cells.label[cell]
     order = np.lexsort((token, who))
@@ -155,7 +249,7 @@ def count_as_one(encoded: Encoded, group: Integers) -> Encoded:
 
 def _members_here(encoded: Encoded, group: Integers) -> Integers:
     """For every event, how many of its annotator's group labelled that token."""
-    token = np.repeat(np.arange(encoded.n_tokens), np.diff(encoded.event_start))
+    token = token_of_events(encoded)
     G, who = int(group.max()) + 1, encoded.cells.annotator[encoded.event_cell]
     _, place = np.unique(token * G + group[who], return_inverse=True)
     people = np.unique(place * len(group) + who) // len(group)
@@ -168,3 +262,14 @@ def as_one(encoded: Encoded, group: list[int]) -> Encoded:
         return encoded
     top, strangers = max(group) + 1, len(encoded.annotators) - len(group)
     return count_as_one(encoded, np.array([*group, *range(top, top + strangers)]))
+
+
+def _is_sparse(numbers: NDArray[np.integer], end: int) -> bool:
+    """Whether a table of all numbers below ``end`` would be far larger than the numbers themselves."""
+    return end > max(4 * len(numbers), 1 << 20)
+
+
+def _occurring(numbers: NDArray[np.integer], end: int) -> NDArray[np.bool_]:
+    occurs = np.zeros(end, np.bool_)
+    occurs[numbers] = True
+    return occurs

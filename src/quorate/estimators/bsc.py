@@ -14,7 +14,7 @@ from quorate.choose.choice import calibrated_with, choose, settings_left_open
 from quorate.corpus.profiles import Profile, trust_of
 from quorate.corpus.records import Corpus
 from quorate.corpus.tags import TagSet
-from quorate.encode.algebra import as_one, count_as_one, joined
+from quorate.encode.algebra import as_one, count_as_one, with_annotator
 from quorate.encode.encoded import Cells, Encoded
 from quorate.encode.from_corpus import encode
 from quorate.estimators.base import ProgressCallback, checked_threads, choice_progress, meta_of
@@ -162,9 +162,9 @@ class BSC(Updatable):
             latest = path
             said, weighed = prepared.encoded, encoded
             if path is not None:
-                said = weighed = joined(said, TAGGER, path)
+                said = weighed = with_annotator(said, TAGGER, path)
                 if encoded is not prepared.encoded:
-                    weighed = joined(encoded, TAGGER, path)
+                    weighed = with_annotator(encoded, TAGGER, path)
             after_pass = shown.fit if shown else None
             fitted = self._fit_once(prepared._replace(encoded=said), weighed, settings, after_pass, past)
             return fitted.result_.posterior

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from quorate.corpus.records import Corpus
 from quorate.corpus.tags import MISSING, Invalid, TagSet
+from quorate.encode.algebra import document_of_events, token_of_events
 from quorate.encode.encoded import Encoded
 from quorate.encode.from_corpus import encode
 from quorate.errors import SettingsError
@@ -92,8 +93,8 @@ class _Answers:
 
 def _sequences(encoded: Encoded) -> tuple[Ints, Ints, Ints, NDArray[np.int32]]:
     """Document, annotator, start and labels of every sequence; of a label with probabilities, the most probable."""
-    event_token = np.repeat(np.arange(encoded.n_tokens), np.diff(encoded.event_start))
-    event_doc = np.searchsorted(encoded.doc_start, event_token, side="right") - 1
+    event_token = token_of_events(encoded)
+    event_doc = document_of_events(encoded)
     who, label = encoded.cells.annotator[encoded.event_cell], encoded.cells.label[encoded.event_cell]
     K, J = len(encoded.annotators), len(encoded.tagset.labels)
     pairs, sequence = np.unique(event_doc * K + who, return_inverse=True)

@@ -13,6 +13,7 @@ from scipy.sparse.csgraph import connected_components
 from quorate.corpus.profiles import gold_like
 from quorate.corpus.records import Corpus
 from quorate.corpus.tags import Invalid, Scheme
+from quorate.encode.algebra import seen_pairs
 from quorate.encode.encoded import Encoded
 from quorate.encode.from_corpus import encode
 from quorate.formats.notes import some
@@ -76,17 +77,8 @@ def check(corpus: Corpus, *, scheme: Scheme | None = None) -> Checked:
 
 def _seen_by(encoded: Encoded) -> NDArray[np.int64]:
     """``[D]`` How many annotators gave a label in each document."""
-    doc, who = _doc_annotator(encoded)
+    doc, who = seen_pairs(encoded)
     return np.bincount(doc, minlength=encoded.n_docs) if len(who) else np.zeros(encoded.n_docs, np.int64)
-
-
-def _doc_annotator(encoded: Encoded) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Every (document, annotator) with a label, once."""
-    K = max(len(encoded.annotators), 1)
-    token = np.repeat(np.arange(encoded.n_tokens), np.diff(encoded.event_start))
-    doc = np.searchsorted(encoded.doc_start, token, side="right") - 1
-    pairs = np.unique(doc * K + encoded.cells.annotator[encoded.event_cell])
-    return pairs // K, pairs % K
 
 
 def _thin_documents(corpus: Corpus, seen_by: NDArray[np.int64]) -> Iterator[str]:
@@ -107,7 +99,7 @@ def _thin_annotators(names: Sequence[str], labels: NDArray[np.float64]) -> Itera
 
 def _separate_groups(corpus: Corpus, encoded: Encoded) -> Iterator[str]:
     """Annotators are linked by the documents they share; groups without a link cannot be compared."""
-    doc, who = _doc_annotator(encoded)
+    doc, who = seen_pairs(encoded)
     D, K = len(corpus), len(encoded.annotators)
     graph = coo_array((np.ones(len(doc), np.int8), (doc, D + who)), shape=(D + K, D + K))
     _, group = connected_components(graph, directed=False)

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from quorate.encode.algebra import laid_end_to_end
 from quorate.encode.encoded import Encoded
 
 __all__ = ["Condensed", "condense"]
@@ -41,9 +42,7 @@ def condense(encoded: Encoded, known: NDArray[np.int32] | None, *, by_previous: 
             event_cell = merged.astype(np.int32)[event_cell]
     none_known = np.zeros(0, np.int32)
     first, times = distinct_tokens(encoded.event_start, event_cell, none_known if known is None else known)
-    lengths = np.diff(encoded.event_start)[first]
-    starts = np.concatenate([[0], np.cumsum(lengths)])
-    places = np.repeat(encoded.event_start[first] - starts[:-1], lengths) + np.arange(starts[-1])
+    starts, places = laid_end_to_end(encoded.event_start[first], np.diff(encoded.event_start)[first])
     distinct = replace(
         encoded,
         doc_start=np.arange(len(first) + 1),

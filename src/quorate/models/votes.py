@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate.corpus.tags import TagSet
+from quorate.encode.algebra import document_of_events, token_of_events
 from quorate.encode.encoded import Encoded
 from quorate.infer.engines.protocol import Decoded
 from quorate.infer.engines.threads import ThreadsEngine
@@ -86,8 +87,8 @@ def one_worker_a_document(encoded: Encoded, gold: NDArray[np.int32], *, best: bo
     that each labelled. In a document where nobody labelled a token with gold, everybody counts.
     """
     K, J = len(encoded.annotators), len(encoded.tagset.labels)
-    token = np.repeat(np.arange(encoded.n_tokens), np.diff(encoded.event_start))
-    doc = np.searchsorted(encoded.doc_start, token, side="right") - 1
+    token = token_of_events(encoded)
+    doc = document_of_events(encoded)
     who, label = encoded.cells.annotator[encoded.event_cell], encoded.cells.label[encoded.event_cell]
     scored = gold[token] >= 0
     f1 = _mean_f1(who[scored], gold[token[scored]], label[scored], K, J)

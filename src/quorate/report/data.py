@@ -23,8 +23,8 @@ from quorate.report.against import against_gold, against_vote, majority_of
 from quorate.report.documents import Codes, chosen_documents, document_records
 from quorate.report.findings import DOUBTFUL, find, next_steps
 from quorate.report.people import HABITS, Person, blind_types, people
-from quorate.report.promises import certificate_of, choice_of, guard_of, reasons_of
 from quorate.result.annotators import AnnotatorSummary
+from quorate.result.calibration import Certificate
 from quorate.result.clusters import Groups, group_annotators
 from quorate.result.result import Result
 
@@ -96,9 +96,9 @@ def collect(
         "agreement": agreement,
         "fit": _fit(result),
         "settings": _settings(result, about.get("chosen", ())),
-        "chosen": choice_of(result) or list(about.get("why", ())),
+        "chosen": list(result.settings_.get("why") or about.get("why", ())),
         "worse_than_vote": result.choice is not None and result.choice.worse_than_vote,
-        "certificate": certificate_of(result),
+        "certificate": _certificate(result.certificate),
         "gold": gold,
         "vote": None if votes is None else against_vote(result, votes),
     }
@@ -137,11 +137,14 @@ def _plain(value: Any) -> Any:
     return value
 
 
+def _certificate(promised: Certificate) -> dict[str, Any]:
+    """What is expected without gold: what the summary shows of it, and all of it row by row."""
+    rows = [{"name": name, "value": value} for name, value in promised._asdict().items()]
+    return {"f1": promised.f1, "low": promised.low, "high": promised.high, "rows": rows}
+
+
 def _notes(result: Result) -> list[str]:
     notes = list(result.corpus.notes)
-    guard = guard_of(result)
-    if guard is not None:
-        notes.insert(0, guard)
     if result.repaired:
         notes.append(f"{result.repaired:,} tags that could not follow the one before were repaired")
     return notes
@@ -356,7 +359,7 @@ def _fit(result: Result) -> dict[str, Any] | None:
 def _settings(result: Result, chosen: Collection[str]) -> list[dict[str, Any]]:
     """Every setting, its value, and why it has it; ``chosen`` are those that nobody gave."""
     defaults = Settings().plain()
-    reasons = dict.fromkeys(chosen, "chosen") | reasons_of(result)
+    reasons = dict.fromkeys(chosen, "chosen")
     rows = []
     for name, value in result.settings.items():
         if name == "method":

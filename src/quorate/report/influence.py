@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from quorate.corpus.records import Corpus, Document
 from quorate.corpus.tags import Scheme, Span
+from quorate.encode.algebra import events_of_document
 from quorate.infer.engines.threads import span_shape
 from quorate.infer.parts.truth import log_mask
 
@@ -109,9 +110,8 @@ class _Reader:
             out[0, met] = self._words[word[met]]
         if last > first:
             out[0, -1] += self._end
-        events = slice(int(encoded.event_start[first]), int(encoded.event_start[last]))
+        events, token = events_of_document(encoded, d)
         cell = encoded.event_cell[events]
-        token = np.repeat(np.arange(last - first), np.diff(encoded.event_start[first : last + 1]))
         place = np.zeros(len(encoded.annotators), np.int64)
         place[[self._number[name] for name in names]] = 1 + np.arange(len(names))
         said = self._cells[cell]

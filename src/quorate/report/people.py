@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from quorate.corpus.records import hard_tags
 from quorate.corpus.tags import Invalid, Scheme, Span
+from quorate.encode.algebra import document_of_events, token_of_events
 from quorate.encode.encoded import Encoded
 from quorate.encode.from_corpus import encode
 from quorate.evaluate.metrics.span_errors import kinds_of_gold, kinds_of_predicted
@@ -176,11 +177,11 @@ class _Events:
         K, J, D = len(encoded.annotators), len(encoded.tagset.labels), encoded.n_docs
         posterior = np.concatenate([*result.probabilities, np.zeros((0, J))])
         cell = encoded.event_cell
-        token = np.repeat(np.arange(encoded.n_tokens), np.diff(encoded.event_start))
+        token = token_of_events(encoded)
         weight = np.ones(len(cell)) if encoded.event_weight is None else encoded.event_weight
         who, label = encoded.cells.annotator[cell], encoded.cells.label[cell]
         right = posterior[token, label] * weight
-        doc = np.searchsorted(encoded.doc_start, token, side="right") - 1
+        doc = document_of_events(encoded)
         pair, place = np.unique(who * max(D, 1) + doc, return_inverse=True)
         self._who = pair // max(D, 1)
         self._right = np.bincount(place, right, minlength=len(pair))

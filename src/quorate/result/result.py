@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from quorate import formats
 from quorate.corpus.records import Corpus
 from quorate.corpus.tags import TagSet
+from quorate.encode.algebra import laid_end_to_end
 from quorate.errors import SettingsError
 from quorate.formats.exports import Export, ExportDocument
 from quorate.infer.engines.protocol import Decoded
@@ -205,10 +206,8 @@ class Result:
         True
         """
         decoded, chosen = self._decoded, np.asarray(documents, np.int64)
-        lengths = np.diff(self._doc_start)[chosen]
-        doc_start = np.concatenate([[0], np.cumsum(lengths)])
-        shift = np.repeat(self._doc_start[chosen] - doc_start[:-1], lengths)
-        token = np.arange(doc_start[-1]) + shift
+        doc_start, token = laid_end_to_end(self._doc_start[chosen], np.diff(self._doc_start)[chosen])
+        shift = token - np.arange(len(token))
         span_end = decoded.span_end[token]
         part = decoded._replace(
             posterior=decoded.posterior if len(decoded.token_probability) else decoded.posterior[token],

@@ -21,6 +21,7 @@ from quorate import formats
 from quorate.corpus.profiles import Profile
 from quorate.corpus.records import Corpus, Document, SoftTag, Source, Tag
 from quorate.corpus.tags import MISSING, Invalid, Scheme, TagSet
+from quorate.encode.algebra import token_of_events
 from quorate.encode.encoded import Cells, Encoded, Events
 from quorate.encode.from_corpus import encode, events_of_codes, n_previous
 from quorate.errors import InputError, SettingsError
@@ -439,8 +440,7 @@ def _add_events(arrays: Arrays, text: dict[str, Any], tagset: TagSet, invalid: I
         if (codes == _SOFT).any():
             piece = Corpus(map(partial(document, first), range(last - first)))
             encoded = encode(piece, tagset, invalid=invalid, annotators=names)
-            token = np.repeat(np.arange(encoded.n_tokens), np.diff(encoded.event_start))
-            events = Events(token, encoded.cells.keys[encoded.event_cell], encoded.event_weight)
+            events = Events(token_of_events(encoded), encoded.cells.keys[encoded.event_cell], encoded.event_weight)
             changed = encoded.repaired
         else:
             doc = np.repeat(np.arange(last - first), arrays["sequences"][first:last])

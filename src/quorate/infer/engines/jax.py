@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from quorate.encode.algebra import events_of_document, token_of_events
 from quorate.encode.encoded import Encoded
 from quorate.errors import FitError, SettingsError
 from quorate.infer.engines import plain
@@ -87,7 +88,7 @@ class JaxEngine:
             n_places += width * len(documents)
             self._batches.append(batch)
         self._place, self._n_places = place, n_places
-        owner = np.repeat(place, np.diff(encoded.event_start))
+        owner = place[token_of_events(encoded)]
         weight = encoded.event_weight
         self._by_cell = _tree(encoded.event_cell, owner, len(encoded.cells.label), n_places)
         self._cell_weight = None if weight is None else _leaf_weights(encoded.event_cell, weight, self._by_cell)
@@ -211,8 +212,7 @@ class JaxEngine:
         """Add one document's posterior to the counts."""
         encoded, (cells, words) = self._encoded, counts
         first, last = encoded.doc_start[d : d + 2]
-        events = slice(encoded.event_start[first], encoded.event_start[last])
-        token = np.repeat(np.arange(last - first), np.diff(encoded.event_start[first : last + 1]))
+        events, token = events_of_document(encoded, d)
         weight = temper if encoded.event_weight is None else temper * encoded.event_weight[events, None]
         np.add.at(cells, encoded.event_cell[events], weight * posterior[token])
         seen = encoded.word[first:last] < len(words)

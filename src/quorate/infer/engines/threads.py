@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate.corpus.tags import TagSet
+from quorate.encode.algebra import token_of_events
 from quorate.encode.encoded import Encoded
 from quorate.errors import FitError
 from quorate.infer.engines.protocol import Counts, Decoded, Tables
@@ -268,7 +269,7 @@ class ThreadsEngine:
 
 def cell_counts_of(encoded: Encoded, posterior: Floats) -> Floats:
     """``[G, J]`` Counts of the cells of a corpus under a posterior ``[N, J]``, by NumPy alone."""
-    token = np.repeat(np.arange(encoded.n_tokens), np.diff(encoded.event_start))
+    token = token_of_events(encoded)
     weight = 1.0 if encoded.event_weight is None else encoded.event_weight
     G = len(encoded.cells.label)
     columns = [np.bincount(encoded.event_cell, weight * column[token], minlength=G) for column in posterior.T]
