@@ -10,10 +10,15 @@ import pytest
 from numpy.typing import NDArray
 
 from problems import random_corpus, tagset
+from quorate.active.strategies import sequence_entropy
+from quorate.choose import hidden
+from quorate.corpus.records import Corpus
 from quorate.corpus.tags import Invalid, Scheme, TagSet
 from quorate.encode.from_corpus import encode, encode_known
-from quorate.infer.engines import plain
-from quorate.infer.engines.protocol import Decoded, Tables
+from quorate.estimators.bsc import BSC
+from quorate.estimators.methods import estimator
+from quorate.infer.engines import factory, plain
+from quorate.infer.engines.protocol import Counts, Decoded, Engine, Tables
 from quorate.infer.engines.threads import ThreadsEngine
 from quorate.infer.parts.truth import Chain
 
@@ -147,3 +152,43 @@ def test_needs_neither_numba_nor_a_file_format() -> None:
         "import quorate.infer.engines.jax\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_the_default_method_chooses_and_updates_on_the_engine_that_was_asked_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(hidden, "_SPANS_WANTED", 1)  # one draw: each is compiled for
+    monkeypatch.setattr(factory, "ThreadsEngine", None)  # whoever makes one fails
+    tables_of_runs: list[Tables] = []
+    run = JaxEngine.run
+
+    def counted(engine: JaxEngine, tables: Tables, chain: Chain) -> Counts:
+        tables_of_runs.append(tables)
+        return run(engine, tables, chain)
+
+    monkeypatch.setattr(JaxEngine, "run", counted)
+    rng = np.random.default_rng(0)
+    corpus = random_corpus(rng, tagset(Scheme.BIO), n_documents=210, shortest=4, longest=4)
+    model = estimator(engine="jax")
+    assert isinstance(model, BSC)
+    model.fit(Corpus(corpus.documents[:200]))
+    assert model.choice_ is not None
+    assert model.choice_.vote is not None
+    assert len(tables_of_runs) > model.trace_.passes + len(model.choice_.trials)
+    before = len(tables_of_runs)
+    model.update(Corpus(corpus.documents[200:]), passes=2)
+    assert len(tables_of_runs) == before + 3 + 2  # over the new documents, then over all
+
+
+def test_the_entropy_of_sequences_does_not_hang_on_single_precision() -> None:
+    problem = Problem(3, Scheme.BIO)
+
+    def entropy(engine: Engine) -> Floats:
+        def log_z(power: float) -> Floats:
+            tables = problem.tables._replace(cells=power * problem.tables.cells, words=power * problem.tables.words)
+            chain = problem.chain._replace(start=power * problem.chain.start, trans=power * problem.chain.trans)
+            return engine.decode(tables, chain, by_token=False).log_z
+
+        return sequence_entropy(log_z, rounding=engine.rounding)
+
+    np.testing.assert_allclose(entropy(problem.jax), entropy(problem.threads), atol=0.005)

@@ -22,6 +22,7 @@ from quorate.errors import InputError, SettingsError
 from quorate.estimators.updating import ModelState, _without
 from quorate.formats.jsonl import write_corpus
 from quorate.infer import loop
+from quorate.infer.engines.factory import Engines
 from quorate.infer.engines.threads import ThreadsEngine
 from quorate.models.build import parts_of
 
@@ -63,7 +64,7 @@ def test_what_a_document_put_in_is_what_is_taken_out(annotator: str, truth: str)
     corpus = people_on(sentences(40, seed=3))
     model = BSC(annotator, truth=truth, max_passes=4).fit(corpus)
     before = model._model
-    state = ModelState(before, model._names, model._words, model.settings_, model.tagset_, {}, None)
+    state = ModelState(before, model._names, model._words, model.settings_, model.tagset_, {}, Engines())
     gone, rest = corpus.documents[5:9], Corpus([*corpus.documents[:5], *corpus.documents[9:]])
     left = _without(state, model._fit_state.opened(), gone).model
     encoded = encode(rest, model.tagset_, annotators=model._names, words=model._words)

@@ -15,9 +15,10 @@ import pytest
 import quorate
 from problems import random_corpus, tagset
 from processes import Start
+from quorate.choose.hidden import draws
 from quorate.corpus.tags import Invalid, Scheme
 from quorate.encode.from_corpus import encode, encode_known
-from quorate.infer.engines.cluster import shard_of
+from quorate.infer.engines.cluster import ClusterEngine, shard_of
 from quorate.infer.engines.protocol import Tables
 from quorate.infer.engines.threads import ThreadsEngine
 from quorate.infer.loop import Progress
@@ -91,6 +92,33 @@ def test_a_cluster_gives_what_one_machine_gives_even_if_a_worker_is_killed(clust
         tables = Tables(np.zeros((len(encode(impossible, tags).cells.label), 3)), np.zeros((2, 3)))
         with pytest.raises(quorate.FitError, match="document '7': no tag sequence is possible"):
             engine.run(tables, Markov.of(tags, 1.0).chain())
+
+
+def test_the_default_method_chooses_on_the_cluster_and_leaves_it(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    used = dict.fromkeys(("vote", "run", "decode", "close"), 0)
+
+    def counted(method: str) -> None:
+        own = getattr(ClusterEngine, method)
+
+        def call(*arguments: Any, **options: Any) -> Any:
+            used[method] += 1
+            return own(*arguments, **options)
+
+        monkeypatch.setattr(ClusterEngine, method, call)
+
+    for method in used:
+        counted(method)
+    corpus = quorate.Corpus(quorate.sample().documents[:80])
+    alone = quorate.aggregate(corpus)
+    together = quorate.aggregate(corpus, cluster=cluster.address)
+    assert together.settings_ == alone.settings_
+    assert together.tags == alone.tags
+    n_draws = len(draws(encode(corpus, corpus.tagset())))
+    assert used["close"] == 2 * n_draws + 1  # two of each draw, and that of the fit
+    assert used["run"] > 10 * n_draws
+    assert used["decode"] > 10 * n_draws
 
 
 def test_shards_add_up_to_the_whole() -> None:

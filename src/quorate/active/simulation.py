@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import asdict, dataclass, replace
 from itertools import product
 from multiprocessing.connection import Connection
@@ -46,8 +46,7 @@ from quorate.estimators.methods import estimator
 from quorate.estimators.voting import MajorityVote
 from quorate.evaluate.compare import scored_positions
 from quorate.infer import loop
-from quorate.infer.engines.protocol import Decoded
-from quorate.infer.engines.threads import ThreadsEngine
+from quorate.infer.engines.protocol import Decoded, Engine
 from quorate.infer.kernels.cores import available_threads
 from quorate.infer.parts.annotators import Annotators
 from quorate.models.build import model_of
@@ -267,19 +266,29 @@ def _in_processes(
 
 
 class _Learned(NamedTuple):
-    """What a method makes of the labels so far; ``log_z`` at any power, or ``None`` where tokens stand alone."""
+    """What a method makes of the labels so far.
+
+    ``log_z`` is for any power, by ``engine``; both are ``None`` where tokens stand alone.
+    """
 
     decoded: Decoded
     annotators: Annotators
     calibration: Calibration
     log_z: Callable[[float], Floats] | None
+    engine: Engine | None = None
 
     def uncertainty(self, doc_start: Integers, strategy: Strategy) -> Uncertainty:
         token = token_entropy(self.decoded.posterior, doc_start)
         whole = token
-        if self.log_z is not None and strategy in (Strategy.SEQUENCE_ENTROPY, Strategy.INFORMATION):
-            whole = sequence_entropy(self.log_z, self.calibration.sharpness)
+        by_sequence = strategy in (Strategy.SEQUENCE_ENTROPY, Strategy.INFORMATION)
+        if by_sequence and self.log_z is not None and self.engine is not None:
+            whole = sequence_entropy(self.log_z, self.calibration.sharpness, rounding=self.engine.rounding)
         return Uncertainty(self.decoded.log_probability, np.diff(doc_start), token, whole)
+
+    def close(self) -> None:
+        """Let go of the engine."""
+        if self.engine is not None:
+            self.engine.close()
 
 
 class _Votes:
@@ -308,6 +317,7 @@ class _Model:
     def __init__(self, method: BSC) -> None:
         self._settings, self._free = method.checked_settings(), settings_left_open(method.get_params())
         self.invalid = self._settings.invalid
+        self._engines = replace(method.engines(), threads=1)  # runs go side by side
         self._chosen, self._calibration = False, AS_STATED
         self._group: Integers | None = None
         self._fits = 0
@@ -319,24 +329,25 @@ class _Model:
         if self._group is not None:
             everything, labelled = count_as_one(everything, self._group), count_as_one(labelled, self._group)
         cells, text = labelled.cells, self._settings.text
-        engine = ThreadsEngine(labelled, text=text, threads=1)
-        trust = trust_of(labelled.annotators, prepared.corpus.profiles)
-        blank = model_of(self._settings, prepared.tagset, labelled, trust)
-        start = loop.initial_model(engine, blank, cells, self._settings.start)
         passes = self._settings.max_passes if self._chosen else plan.passes
-        model = loop.more_passes(engine, start, cells, passes).model
+        with closing(self._engines.over(labelled, text=text)) as engine:
+            trust = trust_of(labelled.annotators, prepared.corpus.profiles)
+            blank = model_of(self._settings, prepared.tagset, labelled, trust)
+            start = loop.initial_model(engine, blank, cells, self._settings.start)
+            model = loop.more_passes(engine, start, cells, passes).model
         self._fits += 1
-        output = ThreadsEngine(everything, text=text, threads=1)
+        output = self._engines.over(everything, text=text)
 
         def decode(power: float) -> Decoded:
             return loop.decode(output, model, cells, sharpness=power)
 
         calibration = self._calibration
-        return _Learned(decode(calibration.sharpness), model.annotators, calibration, lambda p: decode(p).log_z)
+        decoded = decode(calibration.sharpness)
+        return _Learned(decoded, model.annotators, calibration, lambda p: decode(p).log_z, output)
 
     def _choose(self, prepared: Prepared) -> None:
         """The settings that are open, as soon as enough annotators share documents to choose by."""
-        found = choose(prepared, self._settings, self._free, threads=1)
+        found = choose(prepared, self._settings, self._free, engines=self._engines)
         if found.vote is not None or not self._fits:
             self._settings = found.settings
         if found.vote is not None:
@@ -391,14 +402,14 @@ class _Pool:
         run = Run(method, strategy, repeat, [], [], [], 0.0)
         while True:
             prepared = labels.those(had)
-            learned = learner.learn(prepared, plan)
-            run.labels.append(int(had.sum()))
-            for column, value in zip((run.f1, run.cee), labels.score(learned.decoded), strict=True):
-                column.append(value)
-            left = min(plan.batch, plan.max_labels - int(had.sum()))
-            if left < plan.batch or had.all():
-                return run._replace(seconds=time.perf_counter() - began)
-            had[labels.next(learned, chosen_by, had, lot, left, rng)] = True
+            with closing(learner.learn(prepared, plan)) as learned:
+                run.labels.append(int(had.sum()))
+                for column, value in zip((run.f1, run.cee), labels.score(learned.decoded), strict=True):
+                    column.append(value)
+                left = min(plan.batch, plan.max_labels - int(had.sum()))
+                if left < plan.batch or had.all():
+                    return run._replace(seconds=time.perf_counter() - began)
+                had[labels.next(learned, chosen_by, had, lot, left, rng)] = True
 
 
 class _Labels:

@@ -107,14 +107,17 @@ def token_entropy(posterior: Floats, doc_start: Integers) -> Floats:
     return np.diff(running[doc_start])
 
 
-def sequence_entropy(log_z: Callable[[float], Floats], power: float = 1.0) -> Floats:
+def sequence_entropy(log_z: Callable[[float], Floats], power: float = 1.0, *, rounding: float = 0.0) -> Floats:
     """``[D]`` The entropy of p(sequence)^power, normalised, from ``log_z`` at any power, in nats.
+
+    ``rounding`` is that of the engine which ``log_z`` comes from: the coarser, the wider the step that takes a slope.
 
     >>> sequence_entropy(lambda s: np.log(np.array([0.5**s + 0.5**s]))).round(4)
     array([0.6931])
     """
-    above, below = log_z(power * (1 + _STEP)), log_z(power * (1 - _STEP))
-    return np.maximum(log_z(power) - (above - below) / (2 * _STEP), 0.0)
+    step = max(_STEP, math.sqrt(rounding))
+    above, below = log_z(power * (1 + step)), log_z(power * (1 - step))
+    return np.maximum(log_z(power) - (above - below) / (2 * step), 0.0)
 
 
 def matrices_of(annotators: Annotators, numbers: Sequence[int]) -> Floats:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import closing
 from typing import NamedTuple
 
 import numpy as np
@@ -27,7 +28,6 @@ from quorate.estimators.bsc import BSC
 from quorate.estimators.methods import DEFAULT_METHOD, estimator
 from quorate.formats.notes import some
 from quorate.infer import loop
-from quorate.infer.engines.threads import ThreadsEngine
 from quorate.models.prepared import Known, known_tags
 from quorate.models.settings import check_number, choice
 from quorate.result.result import Result
@@ -226,17 +226,14 @@ def _open(corpus: Corpus, encoded: Encoded, most: int | None, exclude: Iterable[
 
 
 def _uncertainty(model: BSC, encoded: Encoded, log_probability: Floats, posterior: Floats) -> Uncertainty:
-    engine = ThreadsEngine(encoded, text=model.settings_.text, threads=model.threads)
+    with closing(model.engines().over(encoded, text=model.settings_.text)) as engine:
 
-    def log_z(power: float) -> Floats:
-        return loop.decode(engine, model._model, encoded.cells, sharpness=power).log_z
+        def log_z(power: float) -> Floats:
+            return loop.decode(engine, model._model, encoded.cells, sharpness=power).log_z
 
-    return Uncertainty(
-        log_probability,
-        np.diff(encoded.doc_start),
-        token_entropy(posterior, encoded.doc_start),
-        sequence_entropy(log_z, model.calibration_.sharpness),
-    )
+        sequence = sequence_entropy(log_z, model.calibration_.sharpness, rounding=engine.rounding)
+    tokens = token_entropy(posterior, encoded.doc_start)
+    return Uncertainty(log_probability, np.diff(encoded.doc_start), tokens, sequence)
 
 
 def _gains(

@@ -11,9 +11,10 @@ confidence (:mod:`calibration`).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
 from itertools import product
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,10 +24,11 @@ from quorate.choose.duplicates import groups_alike, one_of_each
 from quorate.choose.hidden import Agreement, HiddenLabels, agreement_over, draws
 from quorate.corpus.profiles import Trust, trust_of
 from quorate.encode.algebra import only_documents, with_annotator
+from quorate.encode.encoded import Encoded
 from quorate.formats.notes import some
 from quorate.infer import loop
-from quorate.infer.engines.protocol import Decoded
-from quorate.infer.engines.threads import ThreadsEngine
+from quorate.infer.engines.factory import Engines
+from quorate.infer.engines.protocol import Decoded, Engine
 from quorate.models.build import model_of, those_that_fit
 from quorate.models.prepared import Prepared
 from quorate.models.settings import AnnotatorModel, Inference, Settings
@@ -133,17 +135,21 @@ class _Bench(NamedTuple):
     """
 
     hidden: HiddenLabels
-    fits: ThreadsEngine
-    judges: ThreadsEngine
+    fits: Engine
+    judges: Engine
 
-    @classmethod
-    def of(cls, hidden: HiddenLabels, prepared: Prepared, settings: Settings, threads: int | None) -> Self:
-        """With engines for this draw."""
-        return cls(
-            hidden,
-            ThreadsEngine(hidden.rest, known=prepared.known, text=settings.text, threads=threads),
-            ThreadsEngine(hidden.sample, text=settings.text, threads=threads),
-        )
+
+@contextmanager
+def _benches(
+    hidden: Sequence[HiddenLabels], prepared: Prepared, settings: Settings, engines: Engines
+) -> Iterator[list[_Bench]]:
+    """One for each draw, whose engines are closed in the end."""
+    with ExitStack() as opened:
+
+        def engine(encoded: Encoded, known: NDArray[np.int32] | None) -> Engine:
+            return opened.enter_context(closing(engines.over(encoded, known=known, text=settings.text)))
+
+        yield [_Bench(one, engine(one.rest, prepared.known), engine(one.sample, None)) for one in hidden]
 
 
 def _decoded(
@@ -201,10 +207,12 @@ def choose(
     free: tuple[str, ...],
     *,
     tagger: bool = False,
-    threads: int | None = None,
+    engines: Engines | None = None,
     progress: Callable[[int, int, str], None] | None = None,
 ) -> Choice:
     """The settings named in ``free`` are chosen, the others stay as they are; ``tagger``: one will join.
+
+    ``engines`` is where candidates are fitted and judged: on all cores unless it is given.
 
     >>> import quorate
     >>> from quorate.models.prepared import prepare
@@ -227,7 +235,7 @@ def choose(
         usual = replace(usual, temper=1.0)
     if sum(len(one.spans.start) for one in hidden) < _ENOUGH_SPANS:
         return Choice(usual, AS_STATED, names, group, (), None, None, None, left_out)
-    benches = [_Bench.of(one, prepared, settings, threads) for one in hidden]
+    engines = engines or Engines()
     checks = _CHECKS if "max_passes" in free else (settings.max_passes,)
     candidates = list(_candidates(usual, models, free))
     much_hidden = hidden[0].share >= _MUCH_HIDDEN
@@ -243,28 +251,30 @@ def choose(
                 progress(n_done, max(n_done, len(candidates) + (1 + len(checks)) * _FINALISTS), note)
         return run
 
-    tried = []
-    for candidate in candidates:
-        tried.append(judged(_Run(candidate, benches[:_FEW_DRAWS], trust), checks[0]))
-        tried[-1].forget_models()
-    runs = []
-    for finalist in _finalists(tried, usual, much_hidden=much_hidden):
-        runs.append(judged(_Run(finalist.settings, benches, trust), *checks))
-        if "temper" in free and finalist.settings.temper > less_trust:
-            milder = judged(_Run(replace(finalist.settings, temper=less_trust), benches, trust), checks[0])
-            if milder.agreement.f1 > runs[-1].trials[0].f1:
-                runs.append(judged(milder, *checks[1:]))
-            else:
-                tried.append(milder)
-                milder.forget_models()
-    winner = _usual_within_chance(runs, usual, much_hidden=much_hidden)
-    vote = agreement_over(hidden, [majority(one.sample, threads=threads).decoded for one in hidden])
+    with _benches(hidden, prepared, settings, engines) as benches:
+        tried = []
+        for candidate in candidates:
+            tried.append(judged(_Run(candidate, benches[:_FEW_DRAWS], trust), checks[0]))
+            tried[-1].forget_models()
+        runs = []
+        for finalist in _finalists(tried, usual, much_hidden=much_hidden):
+            runs.append(judged(_Run(finalist.settings, benches, trust), *checks))
+            if "temper" in free and finalist.settings.temper > less_trust:
+                milder = judged(_Run(replace(finalist.settings, temper=less_trust), benches, trust), checks[0])
+                if milder.agreement.f1 > runs[-1].trials[0].f1:
+                    runs.append(judged(milder, *checks[1:]))
+                else:
+                    tried.append(milder)
+                    milder.forget_models()
+        winner = _usual_within_chance(runs, usual, much_hidden=much_hidden)
+        calibration = _calibrated(benches, winner.best_models)
+    vote = agreement_over(hidden, [majority(one.sample, threads=engines.threads).decoded for one in hidden])
     gain, error = winner.agreement.gain_over(vote)
     among = {run.settings for run in runs}
     others = [run for run in tried if run.settings not in among]  # judged by fewer draws, so not side by side
     return Choice(
         replace(winner.settings, max_passes=winner.best_passes),
-        _calibrated(benches, winner.best_models),
+        calibration,
         names,
         group,
         (*_best_first(runs), *_best_first(others)),
@@ -331,7 +341,7 @@ def _hidden(prepared: Prepared, group: NDArray[np.int64], settings: Settings) ->
 
 
 def calibrated_with(
-    prepared: Prepared, choice: Choice, name: str, path: NDArray[np.int32], *, threads: int | None = None
+    prepared: Prepared, choice: Choice, name: str, path: NDArray[np.int32], *, engines: Engines
 ) -> Calibration:
     """How confidence is to be read when one more annotator, who gave every token the label in ``path``, joins.
 
@@ -339,15 +349,15 @@ def calibrated_with(
     """
     if choice.vote is None:
         return choice.calibration
-    benches = []
+    with_tagger = []
     for hidden in _hidden(prepared, choice.group, choice.settings):
         rest = with_annotator(hidden.rest, name, path)
-        with_tagger = hidden._replace(rest=rest, sample=only_documents(rest, hidden.documents))
-        benches.append(_Bench.of(with_tagger, prepared, choice.settings, threads))
+        with_tagger.append(hidden._replace(rest=rest, sample=only_documents(rest, hidden.documents)))
     names = (*prepared.encoded.annotators, name)
-    run = _Run(choice.settings, benches, trust_of(names, prepared.corpus.profiles))
-    run.go_on(choice.settings.max_passes)
-    return _calibrated(benches, run.models)
+    with _benches(with_tagger, prepared, choice.settings, engines) as benches:
+        run = _Run(choice.settings, benches, trust_of(names, prepared.corpus.profiles))
+        run.go_on(choice.settings.max_passes)
+        return _calibrated(benches, run.models)
 
 
 def _calibrated(benches: Sequence[_Bench], models: Sequence[loop.Model]) -> Calibration:

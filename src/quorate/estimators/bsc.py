@@ -21,9 +21,8 @@ from quorate.estimators.base import ProgressCallback, checked_threads, choice_pr
 from quorate.estimators.updating import FitState, Updatable
 from quorate.infer import loop
 from quorate.infer.condense import condense
-from quorate.infer.engines.factory import EngineName, engine_named
+from quorate.infer.engines.factory import EngineName, Engines
 from quorate.infer.engines.protocol import Decoded, Engine, Tables
-from quorate.infer.engines.threads import ThreadsEngine
 from quorate.infer.parts.truth import Chain
 from quorate.models.build import check_fits, model_of, restored
 from quorate.models.history import Past, WithHistory, past_cells
@@ -144,9 +143,8 @@ class BSC(Updatable):
         self._chosen = list(free)
         if free:
             told = None if progress is None else choice_progress(progress)
-            threads = checked_threads(self.threads)
             with_tagger = self.tagger is not None
-            self.choice_ = choose(prepared, settings, free, tagger=with_tagger, threads=threads, progress=told)
+            self.choice_ = choose(prepared, settings, free, tagger=with_tagger, engines=self.engines(), progress=told)
             settings, self.calibration_ = self.choice_.settings, self.choice_.calibration
             if self.choice_.same:
                 self._group = self.choice_.group.tolist()
@@ -172,8 +170,7 @@ class BSC(Updatable):
         report = shown.teach if shown else None
         self.tagger_rounds_ = teach(prepared.corpus, encoded, tagger, consensus, seed=self.seed or 0, progress=report)
         if self.choice_ is not None and latest is not None:
-            threads = checked_threads(self.threads)
-            self.calibration_ = calibrated_with(prepared, self.choice_, TAGGER, latest, threads=threads)
+            self.calibration_ = calibrated_with(prepared, self.choice_, TAGGER, latest, engines=self.engines())
             consensus(latest)
         self.meta_ |= {"tagger": tagger_name(self.tagger), "rounds": len(self.tagger_rounds_)}
         return self
@@ -292,6 +289,10 @@ class BSC(Updatable):
         left_open = {*_NOT_THE_MODELS, *settings_left_open(params)}
         return Settings.of(**{name: value for name, value in params.items() if name not in left_open})
 
+    def engines(self) -> Engines:
+        """Where passes run; :class:`SettingsError` if that cannot be."""
+        return Engines(choice(EngineName, "engine", self.engine), checked_threads(self.threads), self.cluster)
+
     def _decoded(self, engine: Engine, encoded: Encoded, *, as_one: bool = False) -> Decoded:
         return loop.decode(
             engine,
@@ -303,27 +304,19 @@ class BSC(Updatable):
         )
 
     def _engine(self, corpus: Corpus, encoded: Encoded, known: NDArray[np.int32] | None) -> Engine:
-        kind = engine_named(choice(EngineName, "engine", self.engine), self.cluster)
-        threads = checked_threads(self.threads)
-        return kind(encoded, known=known, text=self.text, threads=threads, names=lambda d: corpus[d].where())
+        return self.engines().over(encoded, known=known, text=self.text, corpus=corpus)
 
     def _condensed(
         self, settings: Settings, encoded: Encoded, known: NDArray[np.int32] | None
-    ) -> tuple[ThreadsEngine, Cells] | None:
+    ) -> tuple[Engine, Cells] | None:
         """An engine over distinct tokens, and its cells, where neither neighbours nor words count."""
-        elsewhere = (self.engine, self.cluster) != (EngineName.THREADS, None)
-        if settings.text or settings.truth is TruthModel.MARKOV or elsewhere:
+        engines = self.engines()
+        if settings.text or settings.truth is TruthModel.MARKOV or not engines.condense:
             return None
         condensed = condense(encoded, known, by_previous=settings.annotator is AnnotatorModel.SEQ)
         if condensed is None:
             return None
-        engine = ThreadsEngine(
-            condensed.encoded,
-            known=condensed.known,
-            text=False,
-            times=condensed.times,
-            threads=checked_threads(self.threads),
-        )
+        engine = engines.over(condensed.encoded, known=condensed.known, text=False, times=condensed.times)
         return engine, condensed.encoded.cells
 
     def _result(self, corpus: Corpus, encoded: Encoded, decoded: Decoded, *, trace: loop.Trace | None) -> Result:

@@ -9,6 +9,7 @@ batches said, when little was known, fades. The bound is not followed: with othe
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
 from dataclasses import replace
 from itertools import islice
 from typing import Any
@@ -96,26 +97,26 @@ def fit_stream(
 
 def _state_of(model: BSC) -> ModelState:
     settings, profiles = model.settings_, model.profiles_
-    return ModelState(model._model, model._names, model._words, settings, model.tagset_, profiles, model.threads)
+    return ModelState(model._model, model._names, model._words, settings, model.tagset_, profiles, model.engines())
 
 
 def _stepped(state: ModelState, corpus: Corpus, step: float, seen: int, weights: FitState) -> ModelState:
     """One batch further: its counts, as if every document seen so far were like it, take their share of the model's."""
     state = state.with_names_of(corpus)
-    passes = state.passes_over(weights, corpus)
     now = seen + len(corpus)
     old, new = (1 - step) * now / seen, step * now / len(corpus)
     model, text = state.model, state.model.text
-    for _ in range(_LOCAL_PASSES):
-        counts = passes.counts(model)
-        batch = model.annotators.updated(passes.encoded.cells, counts.cells)  # of the batch alone
-        model = replace(
-            model,
-            truth=_mixed_truth(state.model.truth, counts.labels, old, new),
-            annotators=state.model.annotators.mixed(batch, old, new),
-            text=None if text is None else text.mixed(passes.words, counts.words, old, new),
-        )
-    said = passes.engine.cell_counts(passes.engine.posterior)
+    with closing(state.passes_over(weights, corpus)) as passes:
+        for _ in range(_LOCAL_PASSES):
+            counts = passes.counts(model)
+            batch = model.annotators.updated(passes.encoded.cells, counts.cells)  # of the batch alone
+            model = replace(
+                model,
+                truth=_mixed_truth(state.model.truth, counts.labels, old, new),
+                annotators=state.model.annotators.mixed(batch, old, new),
+                text=None if text is None else text.mixed(passes.words, counts.words, old, new),
+            )
+    said = counts.cells / model.temper  # a summary is of everything that was said, however far it was trusted
     summaries = summarise(passes.encoded, said, model.annotators)
     if weights.earlier is not None:
         weights.earlier = summaries.with_earlier(weights.earlier).table

@@ -23,10 +23,11 @@ from quorate.encode.algebra import as_one
 from quorate.encode.encoded import Cells, Encoded
 from quorate.encode.from_corpus import encode, encode_known
 from quorate.errors import InputError, SettingsError
-from quorate.estimators.base import Estimator, checked_threads
+from quorate.estimators.base import Estimator
 from quorate.infer import loop
+from quorate.infer.engines.factory import Engines
 from quorate.infer.engines.protocol import Counts, Decoded, Engine, Tables
-from quorate.infer.engines.threads import ThreadsEngine, cell_counts_of
+from quorate.infer.engines.threads import cell_counts_of
 from quorate.infer.parts.annotators import Annotators
 from quorate.infer.parts.dirichlet import view_of
 from quorate.infer.parts.truth import LabelCounts
@@ -170,7 +171,7 @@ class ModelState(NamedTuple):
     settings: Settings
     tagset: TagSet
     profiles: dict[str, Profile]
-    threads: int | None
+    engines: Engines
 
     def with_names_of(self, documents: Corpus) -> ModelState:
         """With room for the annotators and words of these documents too."""
@@ -193,29 +194,19 @@ class ModelState(NamedTuple):
         encoded = fit_state.weighed(
             encode(documents, self.tagset, invalid=self.settings.invalid, annotators=self.names, words=words)
         )
-        engine = ThreadsEngine(
-            encoded,
-            known=fit_state.known_codes(documents),
-            text=self.settings.text,
-            threads=1 if encoded.n_tokens < _FEW_TOKENS else self.threads,
-            names=lambda d: documents[d].where(),
-        )
+        engines = replace(self.engines, threads=1) if encoded.n_tokens < _FEW_TOKENS else self.engines
+        known, text = fit_state.known_codes(documents), self.settings.text
+        engine = engines.over(encoded, known=known, text=text, corpus=documents)
         return Passes(engine, encoded, np.array([number[word] for word in words], np.int64))
 
-    def passes_over_all(self, fit_state: FitState) -> tuple[ThreadsEngine, Encoded]:
+    def passes_over_all(self, fit_state: FitState) -> tuple[Engine, Encoded]:
         """For passes over all documents, with the numbers that names and words have here."""
         documents = Corpus(fit_state.documents.values())
         encoded = fit_state.weighed(
             encode(documents, self.tagset, invalid=self.settings.invalid, annotators=self.names, words=self.words)
         )
-        engine = ThreadsEngine(
-            encoded,
-            known=fit_state.known_codes(documents),
-            text=self.settings.text,
-            threads=self.threads,
-            names=lambda d: documents[d].where(),
-        )
-        return engine, encoded
+        known, text = fit_state.known_codes(documents), self.settings.text
+        return self.engines.over(encoded, known=known, text=text, corpus=documents), encoded
 
 
 class Passes(NamedTuple):
@@ -224,7 +215,7 @@ class Passes(NamedTuple):
     Only those words' rows are looked at: a vocabulary is long, and an update should not take time with it.
     """
 
-    engine: ThreadsEngine
+    engine: Engine
     encoded: Encoded
     words: Integers
 
@@ -240,6 +231,10 @@ class Passes(NamedTuple):
     def changed(self, model: loop.Model, counts: Counts, sign: float) -> loop.Model:
         """The model with these counts of the documents added, or taken out."""
         return changed_by(model, self.encoded.cells, counts, self.words, sign)
+
+    def close(self) -> None:
+        """Let go of the engine."""
+        self.engine.close()
 
 
 class Updated(NamedTuple):
@@ -281,7 +276,8 @@ def update(
     fit_state.forget_sources()
     if passes:
         engine, encoded = fresh.passes_over_all(fit_state)
-        fresh = fresh._replace(model=loop.more_passes(engine, fresh.model, encoded.cells, passes).model)
+        with closing(engine):
+            fresh = fresh._replace(model=loop.more_passes(engine, fresh.model, encoded.cells, passes).model)
         fit_state.before, fit_state.source = None, {}
     return fresh, fit_state, Updated(len(documents) - len(old), len(old), len(given) - len(documents))
 
@@ -301,7 +297,8 @@ def _without(state: ModelState, fit_state: FitState, old: Sequence[Document]) ->
     """The model without what some of its documents put into it."""
     if fit_state.before is None and any(one.id not in fit_state.source for one in old):
         engine, encoded = state.passes_over_all(fit_state)
-        counts = engine.run(state.model.tables(encoded.cells), state.model.truth.chain())
+        with closing(engine):
+            counts = engine.run(state.model.tables(encoded.cells), state.model.truth.chain())
         fit_state.before, fit_state.source = state.model, {}
         state = state._replace(model=state.model.updated(encoded.cells, counts))
     groups: dict[int, list[Document]] = {}
@@ -313,26 +310,25 @@ def _without(state: ModelState, fit_state: FitState, old: Sequence[Document]) ->
             models[id(source)] = source
     model = state.model
     for number, documents in groups.items():
-        passes = state.passes_over(fit_state, Corpus(documents))
         source = state.of(models[number]).model
-        model = passes.changed(model, passes.counts(source), -1.0)
+        with closing(state.passes_over(fit_state, Corpus(documents))) as passes:
+            model = passes.changed(model, passes.counts(source), -1.0)
     return state._replace(model=model)
 
 
 def _with(state: ModelState, fit_state: FitState, documents: Corpus) -> tuple[ModelState, loop.Model]:
     """The model with documents added, after a few passes over them alone, and that of their last pass."""
-    passes = state.passes_over(fit_state, documents)
     model = source = state.model
-    for _ in range(_LOCAL_PASSES):
-        source = model
-        model = passes.changed(state.model, passes.counts(source), 1.0)
+    with closing(state.passes_over(fit_state, documents)) as passes:
+        for _ in range(_LOCAL_PASSES):
+            source = model
+            model = passes.changed(state.model, passes.counts(source), 1.0)
     return state._replace(model=model), source
 
 
 class Updatable(Estimator):
     """An estimator that goes on from its fit; what it gives out is worked out again when it is asked for."""
 
-    threads: int | None
     settings_: Settings
     tagset_: TagSet
     trace_: loop.Trace
@@ -342,6 +338,10 @@ class Updatable(Estimator):
     _names: tuple[str, ...]
     _words: tuple[str, ...]
     _fit_state: FitState
+
+    def engines(self) -> Engines:
+        """Where passes run."""
+        raise NotImplementedError
 
     def _engine(self, corpus: Corpus, encoded: Encoded, known: NDArray[np.int32] | None) -> Engine:
         raise NotImplementedError
@@ -382,9 +382,10 @@ class Updatable(Estimator):
             raise SettingsError("a fit with a tagger cannot go on from where it is (fit again instead)")
         fit_state = self._fit_state.opened()  # an error leaves the fit as it was
         fresh = [document for document in corpus if document.id not in fit_state.documents]
-        threads = checked_threads(self.threads)
         profiles = {**self.profiles_, **corpus.profiles}
-        state = ModelState(self._model, self._names, self._words, self.settings_, self.tagset_, profiles, threads)
+        state = ModelState(
+            self._model, self._names, self._words, self.settings_, self.tagset_, profiles, self.engines()
+        )
         certain = known_tags(corpus, known, none_yet=True)  # a day's documents may be without gold
         state, self._fit_state, self.updated_ = update(state, fit_state, corpus, certain, passes)
         self._model, self._names, self._words, self.profiles_ = state.model, state.names, state.words, profiles

@@ -1,16 +1,21 @@
-"""The engines by name. What one needs is imported when it is asked for, and not before."""
+"""The engines by name, and the one place that makes them. What one needs is imported when it is asked for."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from enum import StrEnum
-from functools import partial
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from quorate.corpus.records import Corpus
+from quorate.encode.encoded import Encoded
 from quorate.infer.engines.protocol import Engine
 from quorate.infer.engines.threads import ThreadsEngine
 
-__all__ = ["EngineName", "engine_named"]
+__all__ = ["EngineName", "Engines"]
 
 
 class EngineName(StrEnum):
@@ -24,18 +29,53 @@ class EngineName(StrEnum):
     JAX = "jax"
 
 
-def engine_named(name: EngineName, cluster: Any = None) -> Callable[..., Engine]:
-    """The engine of that name, to be called as :class:`ThreadsEngine` is; on the workers of a cluster if one is given.
+@dataclass(frozen=True)
+class Engines:
+    """Where passes were asked to run, handed down to whatever makes some: which engine, its threads, its cluster.
 
-    >>> engine_named(EngineName.THREADS).__name__
-    'ThreadsEngine'
+    ``threads`` of ``None`` are all cores; ``cluster`` is the address of a scheduler or a ``distributed.Client``.
+
+    >>> Engines().name.value
+    'threads'
     """
-    if cluster is not None:
+
+    name: EngineName = EngineName.THREADS
+    threads: int | None = None
+    cluster: Any = None
+
+    @property
+    def condense(self) -> bool:
+        """Whether a token can stand for all that are like it (see :func:`quorate.infer.condense.condense`)."""
+        return self.name is EngineName.THREADS and self.cluster is None
+
+    def over(
+        self,
+        encoded: Encoded,
+        *,
+        known: NDArray[np.int32] | None = None,
+        text: bool = True,
+        times: NDArray[np.float64] | None = None,
+        corpus: Corpus | None = None,
+    ) -> Engine:
+        """An engine over a corpus, to be closed after use.
+
+        ``corpus`` is where documents have the names that messages give. The rest is explained at
+        :class:`quorate.infer.engines.threads.ThreadsEngine`.
+        """
+        options: dict[str, Any] = {"known": known, "text": text, "threads": self.threads}
+        if corpus is not None:
+            options["names"] = lambda d: corpus[d].where()
+        if times is not None:
+            options["times"] = times
+        if self.cluster is None:
+            return self._kind()(encoded, **options)
         from quorate.infer.engines.cluster import ClusterEngine
 
-        return partial(ClusterEngine, cluster=cluster, kind=engine_named(name))
-    if name is EngineName.THREADS:
-        return ThreadsEngine
-    from quorate.infer.engines.jax import JaxEngine
+        return ClusterEngine(encoded, cluster=self.cluster, kind=self._kind(), **options)
 
-    return JaxEngine
+    def _kind(self) -> Callable[..., Engine]:
+        if self.name is EngineName.THREADS:
+            return ThreadsEngine
+        from quorate.infer.engines.jax import JaxEngine
+
+        return JaxEngine
