@@ -173,7 +173,7 @@ def test_a_made_up_model_gives_only_our_errors(annotator: str, tmp_path: Path) -
     path, rng = tmp_path / "m.quorate", random.Random(2019)
     refused: list[str] = []
     quorate.BSC(annotator, max_passes=2).fit(small_corpus()).save(path)
-    meta, original = quorate.api.modelfile.load(path)
+    meta, original = quorate.api.model_files.load(path)
     with limit(1200):
         for _ in range(FLIPS):
             arrays, told = dict(original), meta
@@ -182,7 +182,7 @@ def test_a_made_up_model_gives_only_our_errors(annotator: str, tmp_path: Path) -
                 told = told if isinstance(told, dict) else {"strange": told}
             else:
                 made_up(rng, arrays)
-            quorate.api.modelfile.save(quorate.api.modelfile.Stored(told, arrays), path)
+            quorate.api.model_files.save(quorate.api.model_files.Stored(told, arrays), path)
             try:
                 model_answer(path)
             except quorate.QuorateError as error:
@@ -193,16 +193,14 @@ def test_a_made_up_model_gives_only_our_errors(annotator: str, tmp_path: Path) -
 
 @pytest.mark.parametrize("method", ["bsc-acc", "bsc-spam", "bsc-cv", "bsc-cm", "bsc-seq", "crf-ma"])
 def test_a_shortened_array_of_a_model_is_refused(method: str, tmp_path: Path) -> None:
-    if method == "crf-ma":
-        pytest.importorskip("pycrfsuite", reason="python-crfsuite is not installed")
     path = tmp_path / "m.quorate"
     model = quorate.api.estimator(method, max_passes=2).fit(small_corpus())
     assert not isinstance(model, quorate.MajorityVote)
     model.save(path)
-    meta, arrays = quorate.api.modelfile.load(path)
+    meta, arrays = quorate.api.model_files.load(path)
     for name, array in arrays.items():
         for shorter in (array[:-1], array[..., :-1], array[:0]):
-            quorate.api.modelfile.save(quorate.api.modelfile.Stored(meta, arrays | {name: shorter}), path)
+            quorate.api.model_files.save(quorate.api.model_files.Stored(meta, arrays | {name: shorter}), path)
             with pytest.raises(quorate.errors.ModelFileError, match=r"array .* is"):
                 quorate.load(path)
 
