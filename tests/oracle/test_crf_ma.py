@@ -1,29 +1,24 @@
-"""CRF-MA against every path enumerated, against crfsuite's own tagger, and on crowds of which the truth is known."""
+"""CRF-MA against every path enumerated, and on crowds of which the truth is known."""
 
 from __future__ import annotations
 
 import itertools
-import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import quorate
 from quorate import Corpus, Document, SettingsError, score
 from quorate.corpus.tags import Invalid
 from quorate.errors import ModelFileError
+from quorate.estimators.crf_ma import CRFMA, _Crowd
 from quorate.models.prepared import prepare
 from quorate.storage import model_files
-from quorate.taggers.crfsuite import Crf, CrfTrainer, apportioned
-from quorate.taggers.crfsuite_features import FeatureTable, shape, token_features
-
-pycrfsuite = pytest.importorskip("pycrfsuite", reason="the extra crf is not installed")
-from quorate.estimators.crf_ma import CRFMA, _Crowd  # noqa: E402
+from quorate.taggers.exact_crf import Crf, train
+from quorate.taggers.features import BUCKETS, TokenFeatures, frequent, numbered
 
 Floats = NDArray[np.float64]
 WORDS = ("Ada", "Ng", "sang", "in", "Oslo", ".")
@@ -113,49 +108,66 @@ def test_m_step_is_the_mean_of_gamma_drawn_towards_the_crowds() -> None:
         assert found == pytest.approx((own.sum() + gamma.mean()) / (len(own) + 1), rel=1e-12)
 
 
-def test_probabilities_are_those_of_crfsuites_own_tagger(tmp_path: Path) -> None:
-    """Our reading of the weights and our recursion, against the library's marginals and probabilities."""
-    documents = [("Ada", "sang"), ("Ng", "sang", "in", "Oslo"), ("in", "Oslo")]
-    labels = [[1, 0], [1, 0, 0, 1], [0, 1]]
-    features = FeatureTable.of(documents)
-    doc_start = np.array([0, 2, 6, 8])
-    crf = CrfTrainer(features, doc_start, 2, iterations=20).train(
-        [(d, codes, 2) for d, codes in enumerate(labels)], copies=2
-    )
-    trainer = pycrfsuite.Trainer(verbose=False)
-    trainer.set_params({"c1": 0.0, "c2": 2.0, "max_iterations": 20, "feature.possible_transitions": True})
-    for tokens, codes in zip(documents, labels, strict=True):
-        for _ in range(2):
-            trainer.append(token_features(tokens), ["NY"[1 - code] for code in codes])
-    trainer.train(str(tmp_path / "own.crf"))
-    tagger = pycrfsuite.Tagger()
-    tagger.open(str(tmp_path / "own.crf"))
-    scores = features.scores(crf.weights)
-    for d, tokens in enumerate(documents):
-        here = scores[doc_start[d] : doc_start[d + 1]]
-        tagger.set(token_features(tokens))
-        for path in itertools.product((0, 1), repeat=len(tokens)):
-            theirs = tagger.probability(["NY"[1 - code] for code in path])
-            assert probability(crf, here, list(path)) == pytest.approx(theirs, abs=1e-4)
-    tagger.close()
+def laid_out(documents: list[tuple[str, ...]]) -> tuple[NDArray[np.int32], int, NDArray[np.int64]]:
+    """The features of all documents, how many there are, and where documents start."""
+    buckets, doc_start = TokenFeatures().end_to_end(documents)
+    kept = frequent(buckets)
+    return numbered(buckets, kept), len(kept), doc_start
+
+
+def test_what_sequences_teach_is_counted_by_their_weights() -> None:
+    prepared = prepare(small_crowd(gaps=False), None, Invalid.KEEP)
+    crowd, J = _Crowd(prepared, threads=1), len(prepared.tagset.labels)
+    answers, first = crowd.answers, prepared.encoded.doc_start
+    weights = np.random.default_rng(2).random(len(answers.doc))
+    labels, pairs = np.zeros((prepared.encoded.n_tokens, J)), np.zeros((prepared.encoded.n_docs, J, J))
+    for a, d in enumerate(answers.doc.tolist()):
+        path = answers.code[answers.start[a] : answers.start[a + 1]].tolist()
+        for t, label in enumerate(path):
+            labels[first[d] + t, label] += weights[a]
+        for before, after in itertools.pairwise(path):
+            pairs[d, before, after] += weights[a]
+    found = crowd.expected_labels(weights, answers.code)
+    np.testing.assert_allclose(found[0], labels, rtol=1e-12)
+    np.testing.assert_allclose(found[1], pairs, rtol=1e-12)
+
+
+def test_training_finds_the_best_weights_for_weighted_sequences() -> None:
+    """No weight can be moved, alone or with all others, so that every path enumerated says more for what was taught."""
+    documents = [("Ada", "sang"), ("Ng", "sang", "in", "Oslo"), ("in", "Oslo"), ("Ada",)]
+    taught = [(0, (1, 0), 0.7), (0, (0, 0), 0.3), (1, (1, 0, 0, 1), 1.0), (2, (0, 1), 0.6), (2, (1, 1), 0.4)]
+    features, n_features, doc_start = laid_out(documents)
+    target, pairs = np.zeros((len(features), 2)), np.zeros((len(documents), 2, 2))
+    for d, path, weight in taught:
+        for t, label in enumerate(path):
+            target[doc_start[d] + t, label] += weight
+        for before, after in itertools.pairwise(path):
+            pairs[d, before, after] += weight
+    crf = train(features, n_features, doc_start, target, pairs, l2=0.5, iterations=500)
+
+    def loss(crf: Crf) -> float:
+        scores = crf.scores(features)
+        total = 0.5 * sum(float((part**2).sum()) for part in crf)
+        for d, path, weight in taught:
+            total -= weight * np.log(probability(crf, scores[doc_start[d] : doc_start[d + 1]], list(path)))
+        return float(total)
+
+    best, rng, step = loss(crf), np.random.default_rng(0), 1e-4
+    for _ in range(20):
+        moves = [rng.normal(size=part.shape) for part in crf]
+        there, back = (
+            loss(Crf(*(part + sign * step * move for part, move in zip(crf, moves, strict=True)))) for sign in (1, -1)
+        )
+        assert best < min(there, back)
+        assert (there - back) / (2 * step) == pytest.approx(0.0, abs=1e-3 * best)
 
 
 def test_a_label_that_was_never_taught_is_nearly_impossible() -> None:
-    features = FeatureTable.of([("Ada",), ("sang",)])
-    crf = CrfTrainer(features, np.array([0, 1, 2]), 3).train([(0, [0], 1), (1, [1], 1)], copies=1)
+    features, n_features, doc_start = laid_out([("Ada",), ("sang",)])
+    target, pairs = np.eye(3)[[0, 1]], np.zeros((2, 3, 3))
+    crf = train(features, n_features, doc_start, target, pairs)
     for d in range(2):
-        assert probability(crf, features.scores(crf.weights)[d : d + 1], [2]) < 1e-6
-
-
-@given(st.lists(st.lists(st.floats(0.01, 1.0), min_size=1, max_size=5), min_size=1, max_size=6), st.integers(1, 9))
-@settings(deadline=None)
-def test_copies_are_whole_complete_and_near_their_share(groups: list[list[float]], copies: int) -> None:
-    weights = np.concatenate([np.array(group) / sum(group) for group in groups])
-    group = np.repeat(np.arange(len(groups)), [len(members) for members in groups])
-    times = apportioned(weights, group, copies)
-    assert (times >= 0).all()
-    np.testing.assert_array_equal(np.bincount(group, times), copies)
-    assert (np.abs(times - copies * weights) < 1 + 1e-6).all()
+        assert probability(crf, crf.scores(features)[d : d + 1], [2]) < 1e-6
 
 
 @pytest.fixture(scope="module")
@@ -207,6 +219,7 @@ def test_what_was_learned_is_applied_kept_and_read_back(fitted: CRFMA, sample: C
         ("annotator_cells", 0, 1e6),
         ("annotators", (0, 0), -1.0),
         ("reliability", 0, np.inf),
+        ("buckets", 0, BUCKETS),
     ],
 )
 def test_a_damaged_file_is_refused(fitted: CRFMA, name: str, place: Any, value: float, tmp_path: Path) -> None:
@@ -215,6 +228,14 @@ def test_a_damaged_file_is_refused(fitted: CRFMA, name: str, place: Any, value: 
     stored.arrays[name][place] = value
     model_files.save(stored, tmp_path / "m")
     with pytest.raises(ModelFileError, match=f"a damaged model file: array '{name}' holds"):
+        quorate.load(tmp_path / "m")
+
+
+def test_a_file_of_an_earlier_version_is_to_be_made_again(fitted: CRFMA, tmp_path: Path) -> None:
+    fitted.save(tmp_path / "m")
+    stored = model_files.load(tmp_path / "m")
+    model_files.save(stored._replace(meta=stored.meta | {"features": ["form=Ada"]}), tmp_path / "m")
+    with pytest.raises(ModelFileError, match=r"the features of an earlier version \(fit and save it again\)"):
         quorate.load(tmp_path / "m")
 
 
@@ -252,30 +273,10 @@ def test_plain_classes_of_single_items() -> None:
     assert model.reliability_["x"] > model.reliability_["z"]
 
 
-def test_missing_extra_is_one_line(monkeypatch: pytest.MonkeyPatch, sample: Corpus) -> None:
-    monkeypatch.setitem(sys.modules, "pycrfsuite", None)
-    with pytest.raises(
-        SettingsError, match=r"^method 'crf-ma' needs python-crfsuite \(pip install 'quorate\[crf\]'\)$"
-    ):
-        quorate.aggregate(sample, "crf-ma")
-
-
 @pytest.mark.parametrize(
     ("setting", "value"),
-    [("max_passes", 0), ("iterations", 0), ("copies", 0), ("l2", -1.0), ("tolerance", float("nan"))],
+    [("max_passes", 0), ("iterations", 0), ("l2", -1.0), ("tolerance", float("nan"))],
 )
 def test_impossible_settings_are_refused(sample: Corpus, setting: str, value: float) -> None:
     with pytest.raises(SettingsError, match=setting):
         quorate.aggregate(sample, "crf-ma", **{setting: value})
-
-
-def test_features_are_of_the_token_and_its_neighbours() -> None:
-    first, second = token_features(["Ada's", "2nd"])
-    assert {"form=Ada's", "lower=ada's", "shape=Xxx'x", "prefix=ad", "suffix='s", "first", "+1 lower=2nd"} <= set(first)
-    assert {"shape=0xx", "last", "-1 shape=Xxx'x"} <= set(second)
-    assert shape("ABC") == "XX"
-    table = FeatureTable.of([["Ada's", "2nd"]])
-    assert [table.names[n] for n in table.number[table.start[1] : table.start[2]]] == second
-    again = FeatureTable.of([["2nd", "unheard-of"]], table.names)
-    assert {again.names[n] for n in again.number} <= set(table.names)
-    np.testing.assert_allclose(table.scores(np.ones((len(table.names), 1)))[:, 0], [len(first), len(second)])

@@ -13,7 +13,6 @@ sequences, each weighted by its γ. What is given out is what the CRF makes of t
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple, Self
@@ -40,18 +39,15 @@ from quorate.models.settings import Decode, check_number, choice, scheme_named
 from quorate.result.annotators import AnnotatorSummaries, summarise
 from quorate.result.result import Result
 from quorate.storage import model_files
-from quorate.taggers.crfsuite import Crf, CrfTrainer, apportioned, library
-from quorate.taggers.crfsuite_features import FeatureTable
+from quorate.taggers.exact_crf import Crf, train
+from quorate.taggers.features import BUCKETS, TokenFeatures, frequent, numbered
 
 __all__ = ["CRFMA"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-_RARE = 2  # features that fewer tokens have are left out
 _VOTE_SMOOTHING = 0.1
-_MOST_COPIES = 4
-_TRAINING_TOKENS = 400_000  # beyond this fewer copies are made
 
 
 @dataclass(frozen=True)
@@ -177,14 +173,18 @@ class _Crowd:
         mean = gamma.mean() if len(gamma) else 1.0
         return np.asarray((np.bincount(who, gamma, K) + mean) / (np.bincount(who, minlength=K) + 1.0))
 
-    def training_sequences(
-        self, weights: Floats, filled: NDArray[np.int32], copies: int
-    ) -> Iterator[tuple[int, list[int], int]]:
-        """Document, labels and number of copies of every answer that has any."""
-        start = self.answers.start
-        times = apportioned(weights, self.answers.doc, copies)
-        for a in np.flatnonzero((times > 0) & (np.diff(start) > 0)).tolist():
-            yield int(self.answers.doc[a]), filled[start[a] : start[a + 1]].tolist(), int(times[a])
+    def expected_labels(self, weights: Floats, filled: NDArray[np.int32]) -> tuple[Floats, Floats]:
+        """What answers of such weights teach: labels of tokens ``[N, J]``, neighbours in documents ``[D, J, J]``."""
+        N, D, J = self.encoded.n_tokens, self.encoded.n_docs, len(self.tagset.labels)
+        lengths = np.diff(self.answers.start)
+        weight, doc = np.repeat(weights, lengths), np.repeat(self.answers.doc, lengths)
+        labels = np.bincount(self.answers.token * np.int64(J) + filled, weight, N * J).astype(np.float64)
+        first = np.zeros(len(filled), np.bool_)
+        first[self.answers.start[:-1][lengths > 0]] = True
+        later = np.flatnonzero(~first)
+        step = (doc[later] * J + filled[later - 1]) * J + filled[later]
+        pairs = np.bincount(step, weight[later], D * J * J).astype(np.float64)
+        return labels.reshape(N, J), pairs.reshape(D, J, J)
 
     def _agree_with_known(self) -> NDArray[np.bool_]:
         """``[A]`` Which answers contradict no known label."""
@@ -225,7 +225,7 @@ def _valid(chain: Chain, tagset: TagSet) -> Chain:
 
 class _Fitted(NamedTuple):
     crf: Crf
-    names: tuple[str, ...]
+    buckets: NDArray[np.int32]  # the feature of each row of the CRF's weights
     reliability: Floats
     trace: loop.Trace
 
@@ -236,10 +236,8 @@ class CRFMA(Estimator):
     p(c_d | x_d) = Σ_r π_r · p_CRF(c_dr | x_d) · Π_{k≠r} J^−(labels of k), with the labels c_dr of annotator r.
     Rodrigues, Pereira and Ribeiro, *Sequence labeling with multiple annotators*, Machine Learning 95, 2014.
 
-    Needs the extra ``crf``. ``max_passes`` rounds of EM, each with at most ``iterations`` steps of L-BFGS; ``l2`` is
-    the weight of the squared norm. A weight of 1 is ``copies`` copies of a sequence (``None``: 4, or fewer where the
-    text is long). ``tolerance`` is the share of a document's weight that still moves between annotators at which to
-    stop.
+    ``max_passes`` rounds of EM, each with at most ``iterations`` steps of L-BFGS; ``l2`` is the weight of the squared
+    norm. ``tolerance`` is the share of a document's weight that still moves between annotators at which to stop.
 
     After ``fit``: ``result_``, ``trace_`` (the log-likelihood of every round), ``annotators_``, ``reliability_`` (π by
     name), ``tagset_`` and ``meta_``. The tags are what the CRF makes of the text, for new documents too.
@@ -259,30 +257,24 @@ class CRFMA(Estimator):
         tolerance: float = 0.01,
         iterations: int = 30,
         l2: float = 1.0,
-        copies: int | None = None,
         decode: str = Decode.SEQUENCE.value,
         invalid: str = Invalid.REPAIR.value,
         scheme: str | None = None,
         threads: int | None = None,
     ) -> None:
-        self.max_passes, self.tolerance, self.iterations, self.l2, self.copies = (
-            max_passes,
-            tolerance,
-            iterations,
-            l2,
-            copies,
-        )
+        self.max_passes, self.tolerance, self.iterations, self.l2 = max_passes, tolerance, iterations, l2
         self.decode, self.invalid, self.scheme, self.threads = decode, invalid, scheme, threads
 
     def fit(self, corpus: Corpus, *, known: Known = None, progress: ProgressCallback | None = None) -> Self:
         """Learn the CRF and the annotators' reliability; returns self. ``progress`` is called after every round."""
         self._check_settings()
-        library()  # said before any work where it is missing
         prepared = prepare(corpus, scheme_named(self.scheme), choice(Invalid, "invalid", self.invalid), known)
         _, self.tagset_, encoded, clamped = prepared
         crowd = _Crowd(prepared, checked_threads(self.threads))
-        features = FeatureTable.of(document.tokens for document in corpus).without_rare(_RARE)
-        self._fitted = self._em(crowd, features, progress)
+        buckets, _ = TokenFeatures().end_to_end([document.tokens for document in corpus])
+        kept = frequent(buckets)
+        features = numbered(buckets, kept)
+        self._fitted = self._em(crowd, features, kept, progress)
         self._names, self.trace_ = encoded.annotators, self._fitted.trace
         self.reliability_ = dict(zip(self._names, self._fitted.reliability.tolist(), strict=True))
         decoded = self._decoded(crowd.documents, features)
@@ -306,7 +298,8 @@ class CRFMA(Estimator):
         self._check_fitted()
         invalid = choice(Invalid, "invalid", self.invalid)
         encoded = encode(corpus, self.tagset_, invalid=invalid, annotators=self._names, words=())
-        features = FeatureTable.of((document.tokens for document in corpus), self._fitted.names)
+        buckets, _ = TokenFeatures().end_to_end([document.tokens for document in corpus])
+        features = numbered(buckets, self._fitted.buckets)
         every = np.arange(encoded.n_tokens, dtype=np.int32)
         engine = _text_engine(encoded, encoded.doc_start, every, None, checked_threads(self.threads))
         return self._result(corpus, encoded, self._decoded(engine, features), trace=None)
@@ -314,9 +307,10 @@ class CRFMA(Estimator):
     def save(self, path: str | Path) -> None:
         """Write what was learned to a file, for :func:`quorate.load`."""
         self._check_fitted()
-        crf, names, reliability, trace = self._fitted
+        crf, buckets, reliability, trace = self._fitted
         arrays = self._annotators.arrays() | crf._asdict()
         arrays |= {"reliability": reliability, "summary": self.annotators_.table}
+        arrays["buckets"] = buckets.astype(np.float64)
         meta = {
             "estimator": "CRFMA",
             "fit": self.meta_,
@@ -324,7 +318,7 @@ class CRFMA(Estimator):
             "seconds": trace.seconds,
             "tags": {"scheme": self.tagset_.scheme.value, "labels": self.tagset_.labels},
             "annotators": self._names,
-            "features": names,
+            "n_features": len(buckets),
         }
         model_files.save(model_files.Stored(meta, arrays), path)
 
@@ -340,20 +334,27 @@ class CRFMA(Estimator):
         model.trace_ = loop.Trace(bounds, loop.StopReason(meta["fit"]["stopped"]), bounds[-1:], meta["seconds"])
         J, K = len(model.tagset_.labels), len(model._names)
         check_arrays(arrays, {"reliability": (K,)}, counts=True)
-        scores = {"weights": (len(meta["features"]), J), "start": (J,), "transitions": (J, J)}
-        check_arrays(arrays, scores)
+        F = meta["n_features"]
+        check_arrays(arrays, {"weights": (F, J), "start": (J,), "transitions": (J, J)})
+        check_arrays(arrays, {"buckets": (F,)}, counts=True)
+        if arrays["buckets"].max(initial=0.0) >= BUCKETS:
+            raise ValueError("array 'buckets' holds what is no feature")
         crf = Crf(*(arrays[name] for name in Crf._fields))
-        model._fitted = _Fitted(crf, tuple(meta["features"]), arrays["reliability"], model.trace_)
+        model._fitted = _Fitted(crf, arrays["buckets"].astype(np.int32), arrays["reliability"], model.trace_)
         model.reliability_ = dict(zip(model._names, arrays["reliability"].tolist(), strict=True))
         model._annotators = ConfusionMatrix.of(AnnotatorPrior(model.tagset_, 1.0, 1.0), K).restored(arrays)
         model.annotators_ = AnnotatorSummaries.restored(model._names, arrays, model._annotators)
         return model
 
-    def _em(self, crowd: _Crowd, features: FeatureTable, progress: ProgressCallback | None) -> _Fitted:
+    def _em(
+        self,
+        crowd: _Crowd,
+        features: NDArray[np.int32],
+        buckets: NDArray[np.int32],
+        progress: ProgressCallback | None,
+    ) -> _Fitted:
         began = time.perf_counter()
         J, encoded = len(crowd.tagset.labels), crowd.encoded
-        trainer = CrfTrainer(features, encoded.doc_start, J, l2=self.l2, iterations=self.iterations)
-        copies = self.copies or int(np.clip(_TRAINING_TOKENS // max(encoded.n_tokens, 1), 1, _MOST_COPIES))
         votes = Chain(np.zeros(J), np.zeros((J, J)), np.zeros(J), True)
         everyone_alike = np.ones(len(encoded.annotators))
         weights, filled = crowd.expect(crowd.vote_scores(checked_threads(self.threads)), votes, everyone_alike)
@@ -361,9 +362,16 @@ class CRFMA(Estimator):
         likelihoods: list[float] = []
         reason = loop.StopReason.MAX_PASSES
         while len(likelihoods) < self.max_passes and reason is not loop.StopReason.CONVERGED:
-            crf = trainer.train(crowd.training_sequences(weights.answers, filled, copies), copies)
+            crf = train(
+                features,
+                len(buckets),
+                encoded.doc_start,
+                *crowd.expected_labels(weights.answers, filled),
+                l2=self.l2,
+                iterations=self.iterations,
+            )
             before = weights.gamma
-            weights, filled = crowd.expect(features.scores(crf.weights), crf.chain(), reliability)
+            weights, filled = crowd.expect(crf.scores(features), crf.chain(), reliability)
             reliability = crowd.reliability(weights.gamma)
             likelihoods.append(weights.log_likelihood)
             if progress is not None:
@@ -371,11 +379,11 @@ class CRFMA(Estimator):
             if np.abs(weights.gamma - before).sum() / 2 <= self.tolerance * encoded.n_docs:
                 reason = loop.StopReason.CONVERGED
         trace = loop.Trace(tuple(likelihoods), reason, (likelihoods[-1],), time.perf_counter() - began)
-        return _Fitted(crf, features.names, reliability, trace)
+        return _Fitted(crf, buckets, reliability, trace)
 
-    def _decoded(self, engine: ThreadsEngine, features: FeatureTable) -> Decoded:
+    def _decoded(self, engine: ThreadsEngine, features: NDArray[np.int32]) -> Decoded:
         crf = self._fitted.crf
-        tables = Tables(np.zeros((0, len(self.tagset_.labels))), features.scores(crf.weights))
+        tables = Tables(np.zeros((0, len(self.tagset_.labels))), crf.scores(features))
         by_token = choice(Decode, "decode", self.decode) is Decode.TOKEN
         return engine.decode(tables, _valid(crf.chain(), self.tagset_), by_token=by_token)
 
@@ -388,11 +396,10 @@ class CRFMA(Estimator):
         return {name: value for name, value in self.get_params().items() if name != "threads"}
 
     def _check_settings(self) -> None:
-        for name in ("max_passes", "iterations", "copies"):
+        for name in ("max_passes", "iterations"):
             value = getattr(self, name)
-            if value is not None:
-                check_number(name, value, whole=True)
-            if value is not None and value < 1:
+            check_number(name, value, whole=True)
+            if value < 1:
                 raise SettingsError(f"{name} must be 1 or more, not {value}")
         for name in ("tolerance", "l2"):
             check_number(name, getattr(self, name))

@@ -73,7 +73,7 @@ METHODS: dict[str, Method] = {
             "temper": 1.0,
         },
     ),
-    "crf-ma": Method("a CRF over the text, annotators right or wrong by document (needs the extra crf)", CRFMA, {}),
+    "crf-ma": Method("a CRF over the text, annotators right or wrong by document", CRFMA, {}),
     "bsc-acc": Method("one accuracy for each annotator", BSC, {"annotator": "acc"}),
     "bsc-spam": Method("knows, or guesses from a habit (as in MACE)", BSC, {"annotator": "spam"}),
     "bsc-cv": Method("an accuracy for each true label", BSC, {"annotator": "cv"}),

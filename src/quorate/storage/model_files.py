@@ -131,7 +131,7 @@ class CombinationHead(Head):
 class TaggerHead(Head):
     """What :class:`quorate.CRFMA` says of itself."""
 
-    features: list[str]
+    n_features: int
 
 
 def combination_head(meta: dict[str, Any]) -> CombinationHead:
@@ -147,4 +147,6 @@ def combination_head(meta: dict[str, Any]) -> CombinationHead:
 
 def tagger_head(meta: dict[str, Any]) -> TaggerHead:
     """The description of a tagger, if it is whole; ``ValueError`` if not."""
+    if "features" in meta:
+        raise ValueError("its CRF has the features of an earlier version")
     return msgspec.convert(meta, TaggerHead)

@@ -15,7 +15,7 @@ from quorate.corpus.records import Document
 from quorate.corpus.tags import TagSet
 from quorate.errors import SettingsError
 from quorate.infer.parts.truth import log_mask
-from quorate.taggers.features import BUCKETS, TokenFeatures
+from quorate.taggers.features import TokenFeatures, frequent, numbered
 
 if TYPE_CHECKING:
     from quorate.taggers.kernels import HiddenLayer, Weights
@@ -27,13 +27,12 @@ Floats32 = NDArray[np.float32]
 
 # AdaGrad's sums of squares before any gradient: of features, of the hidden layer, and of steps, which all move.
 _FEATURE_SQUARE, _HIDDEN_SQUARE, _STEP_SQUARE = 0.01, 0.1, 1.0
-_LEAST_COUNT = 2  # a feature seen less often says nothing about other documents
 _SCALINGS = 5  # of the expected neighbours; more change nothing
 _HIDDEN_DROPOUT = 0.3
 
 
 class _Learned(NamedTuple):
-    feature: NDArray[np.int32]  # of each bucket; 0: none
+    kept: NDArray[np.int32]  # the buckets that have weights, in the order of these
     weights: Weights
     hidden: HiddenLayer
 
@@ -75,17 +74,17 @@ class CrfTagger:
         from quorate.taggers import kernels
 
         tagset, J = self.tagset, len(self.tagset.labels)
-        buckets, doc_start = self._buckets(documents)
-        feature, n_features = _frequent(buckets)
+        buckets, doc_start = self._features.end_to_end([document.tokens for document in documents])
+        kept = frequent(buckets)
         target = np.concatenate([np.zeros((0, J)), *posteriors])
         pairs = np.zeros((len(documents), J, J))
         kernels.couple(target, doc_start, tagset.allowed, _SCALINGS, pairs)
         vectors = self.vectors(documents)
-        data = kernels.TrainingData(feature[buckets], vectors, doc_start, target, pairs)
+        data = kernels.TrainingData(numbered(buckets, kept), vectors, doc_start, target, pairs)
         rules = kernels.Rules(tagset.allowed_first, tagset.allowed, log_mask(tagset.allowed_last))
         rng = np.random.default_rng(self.seed)
         weights = kernels.Weights(
-            np.zeros((n_features + 1, J), np.float32), log_mask(tagset.allowed_first), log_mask(tagset.allowed)
+            np.zeros((len(kept) + 1, J), np.float32), log_mask(tagset.allowed_first), log_mask(tagset.allowed)
         )
         squares = kernels.Weights(
             np.full(weights.features.shape, _FEATURE_SQUARE, np.float32),
@@ -113,7 +112,7 @@ class CrfTagger:
                 _HIDDEN_DROPOUT,
                 int(rng.integers(1 << 31)),
             )
-        self._learned = _Learned(feature, weights, hidden)
+        self._learned = _Learned(kept, weights, hidden)
         return self
 
     def predict(self, documents: Sequence[Document]) -> list[Floats]:
@@ -122,29 +121,12 @@ class CrfTagger:
 
         if self._learned is None:
             raise SettingsError("this tagger has not learned anything yet (call fit first)")
-        feature, weights, (inner, bias, outer) = self._learned
-        buckets, doc_start = self._buckets(documents)
+        kept, weights, (inner, bias, outer) = self._learned
+        buckets, doc_start = self._features.end_to_end([document.tokens for document in documents])
         scores = np.zeros((len(buckets), len(self.tagset.labels)))
-        kernels.score_tokens(feature[buckets], weights.features, scores)
+        kernels.score_tokens(numbered(buckets, kept), weights.features, scores)
         scores += np.maximum(self.vectors(documents) @ inner + bias, 0) @ outer
         out = np.zeros_like(scores)
         end = log_mask(self.tagset.allowed_last)
         kernels.probabilities_of(scores, doc_start, weights.start, weights.trans, end, out)
         return np.split(out, doc_start[1:-1])
-
-    def _buckets(self, documents: Sequence[Document]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-        """Features of all documents end to end, and where each document starts."""
-        blocks = self._features([document.tokens for document in documents])
-        lengths = [len(block) for block in blocks]
-        return np.concatenate(blocks), np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-
-
-def _frequent(buckets: NDArray[np.int32]) -> tuple[NDArray[np.int32], int]:
-    """``[BUCKETS]`` The number of each bucket's feature, the most frequent first; 0 for buckets that are too rare."""
-    counts = np.bincount(buckets.ravel(), minlength=BUCKETS)
-    counts[0] = 0
-    kept = np.flatnonzero(counts >= _LEAST_COUNT)
-    kept = kept[np.argsort(-counts[kept], kind="stable")]
-    feature = np.zeros(BUCKETS, np.int32)
-    feature[kept] = np.arange(1, len(kept) + 1)
-    return feature, len(kept)

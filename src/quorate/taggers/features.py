@@ -13,16 +13,18 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["BUCKETS", "TokenFeatures"]
+__all__ = ["BUCKETS", "TokenFeatures", "frequent", "numbered"]
 
 BUCKETS = 1 << 22
 
 Hashes = NDArray[np.uint64]
+Ints32 = NDArray[np.int32]
 
 _ATTRIBUTES = 14
 _WORD, _LOWER, _SHAPE, _OUTLINE, _PREFIX, _SUFFIX = 0, 1, 2, 3, 4, 8
 _LAST_WORD_PART, _KINDS = 12, 13
 _AFFIXES = 4
+_LEAST_COUNT = 2  # a feature seen less often says nothing about other documents
 _EDGE = 1  # stands for what is beyond the first or the last token
 
 
@@ -46,6 +48,40 @@ class TokenFeatures:
             for tokens, block in zip(new, np.split(_buckets(new, lengths), np.cumsum(lengths)[:-1]), strict=True):
                 self._known[tokens] = block
         return [self._known[tokens] for tokens in documents]
+
+    def end_to_end(self, documents: Sequence[tuple[str, ...]]) -> tuple[Ints32, NDArray[np.int64]]:
+        """``[N, F]`` buckets of all documents end to end, and where each document starts.
+
+        >>> buckets, doc_start = TokenFeatures().end_to_end([("Ada", "sang"), ("Bob",)])
+        >>> len(buckets), doc_start.tolist()
+        (3, [0, 2, 3])
+        """
+        lengths = [len(tokens) for tokens in documents]
+        buckets = np.concatenate(self(documents) or self([()]))
+        return buckets, np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+
+
+def frequent(buckets: Ints32) -> Ints32:
+    """The buckets that at least two tokens have, the most frequent first.
+
+    >>> frequent(np.array([[5, 7], [5, 0], [7, 7]], np.int32)).tolist()
+    [7, 5]
+    """
+    counts = np.bincount(buckets.ravel(), minlength=BUCKETS)
+    counts[0] = 0
+    kept = np.flatnonzero(counts >= _LEAST_COUNT)
+    return kept[np.argsort(-counts[kept], kind="stable")].astype(np.int32)
+
+
+def numbered(buckets: Ints32, kept: Ints32) -> Ints32:
+    """For every bucket its place in ``kept``, counted from 1; 0 for those that are not there.
+
+    >>> numbered(np.array([[5, 7], [5, 0]]), np.array([7, 5])).tolist()
+    [[2, 1], [2, 0]]
+    """
+    number = np.zeros(BUCKETS, np.int32)
+    number[kept] = np.arange(1, len(kept) + 1)
+    return np.asarray(number[buckets])
 
 
 def _buckets(documents: Sequence[tuple[str, ...]], lengths: NDArray[np.int64]) -> NDArray[np.int32]:

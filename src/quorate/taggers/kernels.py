@@ -26,6 +26,7 @@ __all__ = [
     "Rules",
     "TrainingData",
     "Weights",
+    "add_gradient",
     "best_paths",
     "couple",
     "expectations",
@@ -69,7 +70,7 @@ class Rules(NamedTuple):
 class Weights(NamedTuple):
     """Scores of a label by feature ``[W, J]`` (row 0 is no feature), as the first ``[J]``, after another ``[J, J]``."""
 
-    features: Floats32
+    features: Floats32 | Floats
     start: Floats
     trans: Floats
 
@@ -86,7 +87,7 @@ class HiddenLayer(NamedTuple):
 
 
 @njit(nogil=True, cache=True)
-def score_tokens(features: Ints32, weights: Floats32, out: Floats) -> None:
+def score_tokens(features: Ints32, weights: Floats32 | Floats, out: Floats) -> None:
     """``out[t, j]``: the sum of the weights for label j of token t's features."""
     L, F = features.shape
     J = weights.shape[1]
@@ -283,6 +284,34 @@ def train_epoch(
                     squares.trans[i, j] += by_step[i, j] ** 2
                     weights.trans[i, j] -= rate * by_step[i, j] / math.sqrt(squares.trans[i, j])
     return loss / max(tokens, 1)
+
+
+@njit(nogil=True, cache=True)
+def add_gradient(data: TrainingData, rules: Rules, documents: Ints, weights: Weights, slopes: Weights) -> float:
+    """The loss in these documents, whose tokens have no vectors; its gradients are *added* to ``slopes``."""
+    features, _, doc_start, target, pairs = data
+    F, J = features.shape[1], target.shape[1]
+    longest = longest_of(doc_start)
+    scores, by_token, by_step = np.empty((longest, J)), np.empty((longest, J)), np.empty((J, J))
+    loss = 0.0
+    for d in documents:
+        first, L = doc_start[d], doc_start[d + 1] - doc_start[d]
+        if L == 0:
+            continue
+        score_tokens(features[first : first + L], weights.features, scores)
+        there = target[first : first + L]
+        loss += loss_and_gradient(scores[:L], weights, rules, there, pairs[d], by_token[:L], by_step)
+        for t in range(L):
+            for f in range(F):
+                if features[first + t, f]:
+                    slope = slopes.features[features[first + t, f]]
+                    for j in range(J):
+                        slope[j] += by_token[t, j]
+        for i in range(J):
+            slopes.start[i] += by_token[0, i]
+            for j in range(J):
+                slopes.trans[i, j] += by_step[i, j]
+    return loss
 
 
 @njit(nogil=True, cache=True)
