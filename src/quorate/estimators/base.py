@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 import quorate
 from quorate.corpus.records import Corpus
 from quorate.encode.encoded import Encoded
-from quorate.errors import SettingsError
+from quorate.errors import NotFittedError, SettingsError
 from quorate.infer import loop
 from quorate.models.prepared import Known
 from quorate.models.settings import check_number
@@ -27,7 +27,6 @@ ProgressCallback = Callable[[loop.Progress], None]
 class Estimator:
     """What estimators share: parameters as attributes, and predictions from ``result``."""
 
-    method: str | None = None
     result_: Result
     meta_: dict[str, Any]
 
@@ -66,6 +65,10 @@ class Estimator:
                 raise SettingsError(f"unknown setting {name!r} (one of: {', '.join(self.get_params())})")
             setattr(self, name, value)
         return self
+
+    def _check_fitted(self) -> None:
+        if not hasattr(self, "meta_"):
+            raise NotFittedError("this model has not been fitted yet (call fit first)")
 
     def __repr__(self) -> str:
         defaults = inspect.signature(type(self)).parameters

@@ -40,6 +40,7 @@ __all__ = ["BSC"]
 
 
 _NOT_THE_MODELS = (
+    "method",
     "tagger",
     "threads",
     "engine",
@@ -56,7 +57,8 @@ class BSC(Updatable):
     ``temper`` how far annotators' evidence is trusted. The others are explained in ``docs/settings.md``. ``tagger`` is
     ``"crf"``, ``"context"`` or one of your own: it learns from the consensus, and joins it (``docs/tagger.md``).
     Those of ``annotator``, ``epsilon0``, ``temper`` and ``max_passes`` that are ``"auto"`` are chosen by what they
-    predict of annotators who were hidden, and confidence is calibrated in the same way.
+    predict of annotators who were hidden, and confidence is calibrated in the same way. ``method`` is the name that the
+    results go by; ``bsc-`` and the annotator model if not given.
 
     After ``fit``: ``result_`` (the consensus), ``trace_`` (bound per pass, reason for stopping), ``annotators_``,
     ``tagset_``, ``settings_``, ``calibration_``, ``choice_`` (what was chosen and why, or ``None``),
@@ -95,6 +97,7 @@ class BSC(Updatable):
         engine: str = EngineName.THREADS.value,
         cluster: Any = None,
         probabilities: bool = True,
+        method: str | None = None,
     ) -> None:
         self.annotator, self.truth, self.text, self.tagger = annotator, truth, text, tagger
         self.alpha0, self.epsilon0, self.gamma0, self.kappa0 = alpha0, epsilon0, gamma0, kappa0
@@ -108,6 +111,7 @@ class BSC(Updatable):
         self.max_passes, self.tolerance, self.seed, self.restarts = max_passes, tolerance, seed, restarts
         self.decode, self.invalid, self.scheme = decode, invalid, scheme
         self.threads, self.engine, self.cluster, self.probabilities = threads, engine, cluster, probabilities
+        self.method = method
 
     def fit(
         self,
@@ -265,12 +269,11 @@ class BSC(Updatable):
     @classmethod
     def _loaded(cls, stored: model_files.Stored) -> Self:
         meta, arrays = model_files.combination_head(stored.meta), stored.arrays
-        model = cls(**present_names(meta["fit"]["settings"]))
+        model = cls(**present_names(meta["fit"]["settings"]), method=meta["fit"].get("method"))
         model.settings_ = settings = model.checked_settings()
         model.calibration_, model.choice_ = Calibration(**meta["calibration"]), None
         model._group = meta["group"]
         model.meta_ = meta["fit"]
-        model.method = meta["fit"].get("method")
         reason = loop.StopReason(meta["fit"]["stopped"])
         model.trace_ = loop.Trace(tuple(meta["bounds"]), reason, tuple(meta["starts"]), meta["seconds"])
         model.tagset_ = TagSet(meta["tags"]["scheme"], tuple(meta["tags"]["labels"]))

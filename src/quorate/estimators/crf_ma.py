@@ -395,7 +395,3 @@ class CRFMA(Estimator):
             if not 0 <= getattr(self, name) < np.inf:
                 raise SettingsError(f"{name} must be a number, 0 or more, not {getattr(self, name)}")
         choice(Decode, "decode", self.decode)
-
-    def _check_fitted(self) -> None:
-        if not hasattr(self, "_fitted"):
-            raise SettingsError("this model has not been fitted yet (call fit first)")

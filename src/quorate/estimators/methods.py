@@ -95,7 +95,7 @@ def estimator(method: str = DEFAULT_METHOD, **settings: Any) -> BSC | CRFMA | Ma
     """The estimator that a method's name stands for, with some settings changed.
 
     >>> estimator("bsc-cm", max_passes=5)
-    BSC(annotator='cm', max_passes=5)
+    BSC(annotator='cm', max_passes=5, method='bsc-cm')
     """
     if method not in METHODS:
         raise SettingsError(f"unknown method {method!r} (one of: {', '.join(METHODS)})")
@@ -104,6 +104,5 @@ def estimator(method: str = DEFAULT_METHOD, **settings: Any) -> BSC | CRFMA | Ma
     for name in settings:
         if name not in known:
             raise SettingsError(f"method {method!r} has no setting {name!r} (it has: {', '.join(known)})")
-    model = kind(**{**fixed, **settings})
-    model.method = method
-    return model
+    called = {"method": method} if "method" in known else {}  # the others are named by their class
+    return kind(**{**fixed, **called, **settings})

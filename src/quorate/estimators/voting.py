@@ -76,6 +76,7 @@ class MajorityVote(Estimator):
 
     def combine(self, corpus: Corpus) -> Result:
         """The vote on other documents: nothing carries over."""
+        self._check_fitted()
         return type(self)(**self.get_params()).fit(corpus).result_
 
     def _voters(self, prepared: Prepared) -> Encoded | None:
