@@ -331,7 +331,7 @@ class _Model:
             start = loop.initial_model(engine, blank, cells, self._settings.start)
         else:
             start = with_more_words(self._model, len(labelled.words))
-        passes = self._settings.max_passes if self._chosen else plan.passes
+        passes = self._settings.max_iter if self._chosen else plan.passes
         model = self._model = loop.more_passes(engine, start, cells, passes).model
         output = ThreadsEngine(everything, text=text, threads=1)
 

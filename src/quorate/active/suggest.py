@@ -23,6 +23,7 @@ from quorate.corpus.profiles import Kind
 from quorate.corpus.records import Corpus, Tag
 from quorate.encode.encoded import Encoded
 from quorate.errors import InputError, SettingsError
+from quorate.estimators.base import checked_threads
 from quorate.estimators.bsc import BSC
 from quorate.estimators.methods import DEFAULT_METHOD, estimator
 from quorate.formats.notes import some
@@ -226,7 +227,7 @@ def _open(corpus: Corpus, encoded: Encoded, most: int | None, exclude: Iterable[
 
 
 def _uncertainty(model: BSC, encoded: Encoded, log_probability: Floats, posterior: Floats) -> Uncertainty:
-    engine = ThreadsEngine(encoded, text=model.settings_.text, threads=model.threads)
+    engine = ThreadsEngine(encoded, text=model.settings_.text, threads=checked_threads(model.n_jobs))
 
     def log_z(power: float) -> Floats:
         return loop.decode(engine, model._model, encoded.cells, sharpness=power).log_z

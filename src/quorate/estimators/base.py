@@ -93,13 +93,14 @@ def meta_of(
     }
 
 
-def checked_threads(threads: int | None) -> int | None:
-    """How many threads, if that is possible."""
-    if threads is not None:
-        check_number("threads", threads, whole=True)
-    if threads is not None and threads < 1:
-        raise SettingsError(f"threads must be 1 or more, not {threads}")
-    return threads
+def checked_threads(n_jobs: int | None) -> int | None:
+    """How many threads, if that is possible; ``None`` for all cores, as in ``n_jobs=-1``."""
+    if n_jobs is None:
+        return None
+    check_number("n_jobs", n_jobs, whole=True)
+    if n_jobs < 1 and n_jobs != -1:
+        raise SettingsError(f"n_jobs must be 1 or more, or -1 for all cores, not {n_jobs}")
+    return None if n_jobs == -1 else n_jobs
 
 
 def choice_progress(progress: ProgressCallback) -> Callable[[int, int, str], None]:

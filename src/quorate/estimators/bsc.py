@@ -42,7 +42,7 @@ __all__ = ["BSC"]
 _NOT_THE_MODELS = (
     "method",
     "tagger",
-    "threads",
+    "n_jobs",
     "engine",
     "cluster",
     "probabilities",
@@ -56,7 +56,7 @@ class BSC(Updatable):
     ``uniform``; ``text`` says whether words count. ``alpha0``, ``epsilon0``, ``gamma0`` and ``kappa0`` are the priors,
     ``temper`` how far annotators' evidence is trusted. The others are explained in ``docs/settings.md``. ``tagger`` is
     ``"crf"``, ``"context"`` or one of your own: it learns from the consensus, and joins it (``docs/tagger.md``).
-    Those of ``annotator``, ``epsilon0``, ``temper`` and ``max_passes`` that are ``"auto"`` are chosen by what they
+    Those of ``annotator``, ``epsilon0``, ``temper`` and ``max_iter`` that are ``"auto"`` are chosen by what they
     predict of annotators who were hidden, and confidence is calibrated in the same way. ``method`` is the name that the
     results go by; ``bsc-`` and the annotator model if not given.
 
@@ -65,7 +65,7 @@ class BSC(Updatable):
     ``tagger_rounds_`` (what each round of the tagger did) and ``meta_`` (version, settings, hash of the input).
 
     >>> import quorate
-    >>> model = BSC(annotator="cm", max_passes=5).fit(quorate.sample())
+    >>> model = BSC(annotator="cm", max_iter=5).fit(quorate.sample())
     >>> model.trace_.passes
     5
     """
@@ -85,15 +85,15 @@ class BSC(Updatable):
         inference: str = Settings.inference.value,
         temper: float | Literal["auto"] = Settings.temper,
         start: str = Settings.start.value,
-        max_passes: int | Literal["auto"] = Settings.max_passes,
-        tolerance: float = Settings.tolerance,
-        seed: int | None = None,
-        restarts: int = 1,
+        max_iter: int | Literal["auto"] = Settings.max_iter,
+        tol: float = Settings.tol,
+        random_state: int | None = None,
+        n_init: int = 1,
         decode: str = Settings.decode.value,
         invalid: str = Settings.invalid.value,
         scheme: str | None = None,
         tagger: TaggerChoice = None,
-        threads: int | None = None,
+        n_jobs: int | None = None,
         engine: str = EngineName.THREADS.value,
         cluster: Any = None,
         probabilities: bool = True,
@@ -108,9 +108,9 @@ class BSC(Updatable):
             temper,
             start,
         )
-        self.max_passes, self.tolerance, self.seed, self.restarts = max_passes, tolerance, seed, restarts
+        self.max_iter, self.tol, self.random_state, self.n_init = max_iter, tol, random_state, n_init
         self.decode, self.invalid, self.scheme = decode, invalid, scheme
-        self.threads, self.engine, self.cluster, self.probabilities = threads, engine, cluster, probabilities
+        self.n_jobs, self.engine, self.cluster, self.probabilities = n_jobs, engine, cluster, probabilities
         self.method = method
 
     def fit(
@@ -145,7 +145,7 @@ class BSC(Updatable):
         self._chosen = list(free)
         if free:
             told = None if progress is None else choice_progress(progress)
-            threads = checked_threads(self.threads)
+            threads = checked_threads(self.n_jobs)
             with_tagger = self.tagger is not None
             self.choice_ = choose(prepared, settings, free, tagger=with_tagger, threads=threads, progress=told)
             settings, self.calibration_ = self.choice_.settings, self.choice_.calibration
@@ -171,9 +171,10 @@ class BSC(Updatable):
             return fitted.result_.posterior
 
         report = shown.teach if shown else None
-        self.tagger_rounds_ = teach(prepared.corpus, encoded, tagger, consensus, seed=self.seed or 0, progress=report)
+        seed = self.random_state or 0
+        self.tagger_rounds_ = teach(prepared.corpus, encoded, tagger, consensus, seed=seed, progress=report)
         if self.choice_ is not None and latest is not None:
-            threads = checked_threads(self.threads)
+            threads = checked_threads(self.n_jobs)
             self.calibration_ = calibrated_with(prepared, self.choice_, TAGGER, latest, threads=threads)
             consensus(latest)
         self.meta_ |= {"tagger": tagger_name(self.tagger), "rounds": len(self.tagger_rounds_)}
@@ -201,10 +202,10 @@ class BSC(Updatable):
                 blank,
                 cells,
                 start=settings.start,
-                max_passes=settings.max_passes,
-                tolerance=settings.tolerance,
-                seed=settings.seed,
-                restarts=settings.restarts,
+                max_passes=settings.max_iter,
+                tolerance=settings.tol,
+                seed=settings.random_state,
+                restarts=settings.n_init,
                 progress=progress,
             )
             self.settings_, self.tagset_, self.trace_, self.profiles_ = settings, tagset, fitted.trace, corpus.profiles
@@ -304,7 +305,7 @@ class BSC(Updatable):
 
     def _engine(self, corpus: Corpus, encoded: Encoded, known: NDArray[np.int32] | None) -> Engine:
         kind = engine_named(choice(EngineName, "engine", self.engine), self.cluster)
-        threads = checked_threads(self.threads)
+        threads = checked_threads(self.n_jobs)
         return kind(encoded, known=known, text=self.text, threads=threads, names=lambda d: corpus[d].where())
 
     def _condensed(
@@ -322,7 +323,7 @@ class BSC(Updatable):
             known=condensed.known,
             text=False,
             times=condensed.times,
-            threads=checked_threads(self.threads),
+            threads=checked_threads(self.n_jobs),
         )
         return engine, condensed.encoded.cells
 

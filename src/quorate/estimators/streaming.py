@@ -17,6 +17,7 @@ import numpy as np
 
 from quorate.corpus.records import Corpus, Document
 from quorate.errors import InputError, SettingsError
+from quorate.estimators.base import checked_threads
 from quorate.estimators.bsc import BSC
 from quorate.estimators.methods import estimator
 from quorate.estimators.updating import FitState, ModelState
@@ -96,7 +97,8 @@ def fit_stream(
 
 def _state_of(model: BSC) -> ModelState:
     settings, profiles = model.settings_, model.profiles_
-    return ModelState(model._model, model._names, model._words, settings, model.tagset_, profiles, model.threads)
+    threads = checked_threads(model.n_jobs)
+    return ModelState(model._model, model._names, model._words, settings, model.tagset_, profiles, threads)
 
 
 def _stepped(state: ModelState, corpus: Corpus, step: float, seen: int, weights: FitState) -> ModelState:

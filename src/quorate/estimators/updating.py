@@ -332,7 +332,7 @@ def _with(state: ModelState, fit_state: FitState, documents: Corpus) -> tuple[Mo
 class Updatable(Estimator):
     """An estimator that goes on from its fit; what it gives out is worked out again when it is asked for."""
 
-    threads: int | None
+    n_jobs: int | None
     settings_: Settings
     tagset_: TagSet
     trace_: loop.Trace
@@ -363,7 +363,7 @@ class Updatable(Estimator):
 
         >>> import quorate
         >>> documents = quorate.sample().documents
-        >>> model = quorate.BSC(max_passes=5).fit(Corpus(documents[:300])).update(Corpus(documents))
+        >>> model = quorate.BSC(max_iter=5).fit(Corpus(documents[:300])).update(Corpus(documents))
         >>> len(model.result_), model.updated_.sentence()
         (320, '20 new documents, 0 changed, 300 unchanged')
         """
@@ -380,7 +380,7 @@ class Updatable(Estimator):
             raise SettingsError("a fit with a tagger cannot go on from where it is (fit again instead)")
         fit_state = self._fit_state.opened()  # an error leaves the fit as it was
         fresh = [document for document in corpus if document.id not in fit_state.documents]
-        threads = checked_threads(self.threads)
+        threads = checked_threads(self.n_jobs)
         profiles = {**self.profiles_, **corpus.profiles}
         state = ModelState(self._model, self._names, self._words, self.settings_, self.tagset_, profiles, threads)
         certain = known_tags(corpus, known, none_yet=True)  # a day's documents may be without gold
