@@ -41,7 +41,7 @@ PARTS: dict[str, dict[str, Any]] = {
     "prior fixed: epsilon0 10": AUTO | {"epsilon0": 10.0},
     "trust fixed: temper 0.7": AUTO | {"temper": 0.7},
     "trust fixed: temper 1": AUTO | {"temper": 1.0},
-    "passes fixed: 20": AUTO | {"max_passes": 20},
+    "passes fixed: 20": AUTO | {"max_iter": 20},
     "without words": AUTO | {"text": False},
     "with a tagger (crf)": AUTO | {"tagger": "crf"},
 }
@@ -143,7 +143,7 @@ def shapes() -> None:
         best = max(fixed, key=lambda one: fixed[one])
         vote = scores(quorate.aggregate(corpus, "mv"), None)[0]
         chosen = result.settings
-        what = f"{chosen['annotator']}, {chosen['epsilon0']:g}, {chosen['temper']:g}, {chosen['max_passes']} passes"
+        what = f"{chosen['annotator']}, {chosen['epsilon0']:g}, {chosen['temper']:g}, {chosen['max_iter']} passes"
         print(
             f"| {name.replace('_', ' ')} | {vote:.1f} | {fixed[best]:.1f} ({best}) | {scores(result, None)[0]:.1f} | "
             f"{what} | {result.certificate} | {scores(quorate.aggregate(corpus, temper=0.7), None)[0]:.1f} |",
@@ -161,7 +161,7 @@ def judge() -> None:
         for trial in choice.trials:
             wanted = {key: getattr(trial.settings, key) for key in ("epsilon0", "temper")}
             method = f"bsc-{trial.settings.annotator.value}"
-            result = quorate.aggregate(corpus, method, max_passes=trial.passes, **wanted)
+            result = quorate.aggregate(corpus, method, max_iter=trial.passes, **wanted)
             true.append(scores(result, "dev" if name in ("ner", "pico") else None)[0])
         correlation = spearmanr([trial.f1 for trial in choice.trials], true).statistic
         print(f"{name}: {len(true)} settings, rank correlation {correlation:.2f}", flush=True)
@@ -171,7 +171,7 @@ def cost() -> None:
     """Seconds of all cores together: what else the machine does is not counted."""
     for name in ("ner", "pico"):
         prepared = prepare(quorate.read(DATA / f"{name}.jsonl.gz"), None, Invalid.REPAIR)
-        model = quorate.BSC(annotator="seq", max_passes=20, tolerance=0.0)
+        model = quorate.BSC(annotator="seq", max_iter=20, tol=0.0)
         seconds = []
         for work in (partial(choose, prepared, Settings(), CHOSEN), partial(model.fit, prepared.corpus)):
             work()

@@ -28,8 +28,8 @@ VARIANTS: list[dict[str, Any]] = [
     {"gamma0": 0.1},
     {"zeros": "dropped"},
     {"start": "prior"},
-    {"max_passes": 5},
-    {"max_passes": 40},
+    {"max_iter": 5},
+    {"max_iter": 40},
 ]
 
 

@@ -54,9 +54,9 @@ def compare() -> None:
     )
     prepared = prepare(corpus, None, Invalid.KEEP)
     models: dict[str, Any] = {
-        "ds": estimator("ds", tolerance=0.0),
-        "mace": estimator("mace", tolerance=0.0, restarts=1),
-        "hmm-crowd": estimator("hmm-crowd", tolerance=0.0),
+        "ds": estimator("ds", tol=0.0),
+        "mace": estimator("mace", tol=0.0, n_init=1),
+        "hmm-crowd": estimator("hmm-crowd", tol=0.0),
     }
     theirs: dict[str, Any] = {"ds": DawidSkene(n_iter=20), "mace": MACE(n_restarts=1, n_iter=20)}
     vote = partial(majority, prepared.encoded, decode=Decode.TOKEN)

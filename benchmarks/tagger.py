@@ -89,7 +89,7 @@ def judged_by_hidden(name: str) -> None:
         for _ in range(2):
             engine = ThreadsEngine(said)
             blank = model_of(settings, said.tagset, said, trust_of(said.annotators, corpus.profiles))
-            model = loop.fit(engine, blank, said.cells, start=settings.start, max_passes=settings.max_passes).model
+            model = loop.fit(engine, blank, said.cells, start=settings.start, max_passes=settings.max_iter).model
             sample = only_documents(said, numbers)
             decoded = loop.decode(ThreadsEngine(sample), model, sample.cells)
             if encoded is hidden.rest:

@@ -50,7 +50,7 @@ def aggregate(
     labels that are certain: ``"inline"`` for the corpus's own gold, or tags by document id.
 
     >>> import quorate
-    >>> result = aggregate(quorate.sample(), max_passes=5)
+    >>> result = aggregate(quorate.sample(), max_iter=5)
     >>> len(result.tags) == len(quorate.sample())
     True
     """
@@ -64,7 +64,7 @@ def load(path: str | Path, *, max_size: int | str | None = None) -> BSC | CRFMA:
 
     >>> import quorate, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     BSC(max_passes=2).fit(quorate.sample()).save(f"{folder}/model.quorate")
+    ...     BSC(max_iter=2).fit(quorate.sample()).save(f"{folder}/model.quorate")
     ...     load(f"{folder}/model.quorate").trace_.passes
     2
     """

@@ -5,6 +5,7 @@
     QuorateError            everything below; the command line prints its one line and exits with 2
     ├── InputError          a file or a corpus that cannot be used as it is
     ├── SettingsError       an unknown method, an option out of range, options that do not go together
+    │   └── NotFittedError  an estimator asked for what it has not learned yet
     ├── OutputError         a file that cannot be written
     ├── ModelFileError      a saved model that is damaged, or of another version
     ├── ServerError         a server that cannot be reached, or that refuses
@@ -16,7 +17,16 @@ Every message says where, what and what to do:
 
 from __future__ import annotations
 
-__all__ = ["FitError", "InputError", "ModelFileError", "OutputError", "QuorateError", "ServerError", "SettingsError"]
+__all__ = [
+    "FitError",
+    "InputError",
+    "ModelFileError",
+    "NotFittedError",
+    "OutputError",
+    "QuorateError",
+    "ServerError",
+    "SettingsError",
+]
 
 
 class QuorateError(Exception):
@@ -44,6 +54,14 @@ class SettingsError(QuorateError):
     >>> raise SettingsError("alpha0 must be positive, not -1")
     Traceback (most recent call last):
     quorate.errors.SettingsError: alpha0 must be positive, not -1
+    """
+
+
+class NotFittedError(SettingsError, ValueError, AttributeError):
+    """An estimator that is asked for what it has not learned yet; caught as scikit-learn's error of that name is.
+
+    >>> isinstance(NotFittedError(), ValueError) and isinstance(NotFittedError(), AttributeError)
+    True
     """
 
 

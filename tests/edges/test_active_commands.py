@@ -129,7 +129,7 @@ def test_what_is_decided_is_not_offered_in_python(sample: Corpus) -> None:
     profiles = {"xenia": Profile.of(kind="expert"), "yuri": Profile.of(kind="expert", abstains=True)}
     corpus = Corpus([*sample.documents[:60], *extra], profiles=profiles)
     known = {"s002": sample["s002"].gold or (), "s003": sample["s003"].gold or ()}
-    model = BSC("cm", max_passes=3).fit(corpus, known={"s002": known["s002"]})
+    model = BSC("cm", max_iter=3).fit(corpus, known={"s002": known["s002"]})
 
     def found(model: BSC | None, **options: Any) -> set[str]:
         return {one.document for one in next_labels(corpus, model, n=100, **options).suggestions}

@@ -17,6 +17,7 @@ import quorate
 from processes import Start
 from quorate import Corpus
 from quorate.formats.jsonl import write_corpus
+from quorate.models.settings import present_names
 from quorate.storage.files.atomic import written_whole
 from running import Run
 
@@ -65,7 +66,7 @@ def test_every_option_reaches_the_model(run: Run, crowd: Path, tmp_path: Path) -
     code, _, _ = run("aggregate", crowd, *flags, "--no-text", "--threads", 1, "--meta", "meta.json", "-q")
     assert code == 0
     settings = json.loads((tmp_path / "meta.json").read_text())["settings"]
-    assert settings == {**options, "text": False}
+    assert settings == present_names({**options, "text": False})
 
 
 def test_standard_input_and_output(run: Run, crowd: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -140,8 +141,9 @@ def test_defaults_in_the_help_are_the_defaults(run: Run) -> None:
     checked = 0
     for option in options:
         told = re.search(r"\(default (?!:)(?:auto chooses, others )?([^)]*)\)|(\w+) \(default\)", _help_of(option))
-        if told and told[1] != "auto chooses" and hasattr(Settings(), option.name):
-            value = Settings().plain()[option.name]
+        (name,) = present_names({option.name: None})
+        if told and told[1] != "auto chooses" and hasattr(Settings(), name):
+            value = Settings().plain()[name]
             assert (told[1] or told[2]) == (f"{value:g}" if isinstance(value, int | float) else value)
             checked += 1
     assert checked >= 12

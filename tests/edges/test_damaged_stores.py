@@ -44,7 +44,7 @@ def corpus_answer(path: Path) -> Any:
     corpus = quorate.read(path)
     if not isinstance(corpus, corpora.StoredCorpus):
         return "read as something else"
-    fitted = quorate.BSC(max_passes=2, threads=1).fit(corpus)
+    fitted = quorate.BSC(max_iter=2, n_jobs=1).fit(corpus)
     return list(corpus), fitted.result_.tags, fitted.trace_.bounds
 
 
@@ -94,7 +94,7 @@ def test_a_damaged_corpus_is_found(tmp_path: Path) -> None:
 def test_a_damaged_model_is_found_or_says_the_same(
     annotator: str, damage: Callable[[random.Random, bytes], bytes], tmp_path: Path
 ) -> None:
-    quorate.BSC(annotator, max_passes=2).fit(small_corpus()).save(tmp_path / "m.quorate")
+    quorate.BSC(annotator, max_iter=2).fit(small_corpus()).save(tmp_path / "m.quorate")
     refused = outcomes(tmp_path / "m.quorate", model_answer, damage)
     assert refused > FLIPS * 0.8  # dates and the like in a zip say nothing
 
@@ -172,7 +172,7 @@ def test_a_made_up_header_gives_only_our_errors(tmp_path: Path) -> None:
 def test_a_made_up_model_gives_only_our_errors(annotator: str, tmp_path: Path) -> None:
     path, rng = tmp_path / "m.quorate", random.Random(2019)
     refused: list[str] = []
-    quorate.BSC(annotator, max_passes=2).fit(small_corpus()).save(path)
+    quorate.BSC(annotator, max_iter=2).fit(small_corpus()).save(path)
     meta, original = model_files.load(path)
     with limit(1200):
         for _ in range(FLIPS):
@@ -196,7 +196,7 @@ def test_a_shortened_array_of_a_model_is_refused(method: str, tmp_path: Path) ->
     if method == "crf-ma":
         pytest.importorskip("pycrfsuite", reason="python-crfsuite is not installed")
     path = tmp_path / "m.quorate"
-    model = quorate.api.estimator(method, max_passes=2).fit(small_corpus())
+    model = quorate.api.estimator(method, max_iter=2).fit(small_corpus())
     assert not isinstance(model, quorate.MajorityVote)
     model.save(path)
     meta, arrays = model_files.load(path)
@@ -209,7 +209,7 @@ def test_a_shortened_array_of_a_model_is_refused(method: str, tmp_path: Path) ->
 
 def test_a_bomb_in_a_model_file_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "m.quorate"
-    quorate.BSC("acc", max_passes=2).fit(small_corpus()).save(path)
+    quorate.BSC("acc", max_iter=2).fit(small_corpus()).save(path)
     with zipfile.ZipFile(path, "a") as archive:
         header = b"\x93NUMPY\x01\x00" + (118).to_bytes(2, "little")
         described = b"{'descr': '<f8', 'fortran_order': False, 'shape': (99999999999999,), }"

@@ -62,7 +62,7 @@ def test_forty_labels() -> None:
         tags, {f"a{n}": matrix for n in range(5)}, transitions=transitions, n_documents=150, length=12
     )
     for annotator in ("acc", "spam", "cv", "cm", "seq"):
-        check(BSC(annotator, max_passes=3).fit(corpus).result_)
+        check(BSC(annotator, max_iter=3).fit(corpus).result_)
 
 
 def test_a_hundred_and_twenty_annotators_on_every_token() -> None:
@@ -74,7 +74,7 @@ def test_a_hundred_and_twenty_annotators_on_every_token() -> None:
         tags, {f"a{n:03}": matrix for n in range(120)}, transitions=transitions, n_documents=20, length=30
     )
     for alpha0 in (0.01, 1.0):
-        model = BSC(temper=1.0, alpha0=alpha0, max_passes=5).fit(corpus)
+        model = BSC(temper=1.0, alpha0=alpha0, max_iter=5).fit(corpus)
         check(model.result_)
         right = [tuple(tags) == corpus[d].gold for d, tags in enumerate(model.result_.tags)]
         assert np.mean(right) > 0.9

@@ -69,7 +69,7 @@ def test_trust_is_kept_in_the_file_of_a_model(tmp_path: Path, sample: Corpus) ->
     corpus = Corpus(
         sample.documents, profiles={"fay": Profile.of(kind="model", trust=0.0), "ana": Profile.of("expert")}
     )
-    model = BSC(max_passes=3).fit(corpus)
+    model = BSC(max_iter=3).fit(corpus)
     model.save(tmp_path / "m.quorate")
     again = quorate.load(tmp_path / "m.quorate")
     assert again.profiles_ == corpus.profiles

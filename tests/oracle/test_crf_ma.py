@@ -172,14 +172,14 @@ def test_a_label_that_was_never_taught_is_nearly_impossible() -> None:
 
 @pytest.fixture(scope="module")
 def fitted(sample: Corpus) -> CRFMA:
-    return CRFMA(max_passes=3, iterations=20).fit(sample)
+    return CRFMA(max_iter=3, iterations=20).fit(sample)
 
 
 def test_reliabilities_order_a_simulated_crowd(sample: Corpus) -> None:
     kinds = quorate.simulate.KINDS
     people = {f"{kind}{n}": kinds[kind] for kind in ("careful", "spammer") for n in range(2)}
     crowd = quorate.simulate.crowd(Corpus(sample.documents[:160]), people, seed=5)
-    model = CRFMA(max_passes=3, iterations=15).fit(crowd)
+    model = CRFMA(max_iter=3, iterations=15).fit(crowd)
     pi = model.reliability_
     assert min(pi["careful0"], pi["careful1"]) > 2 * max(pi["spammer0"], pi["spammer1"])
     gold = [document.gold for document in crowd]
@@ -195,7 +195,7 @@ def test_result_is_complete_and_deterministic(fitted: CRFMA, sample: Corpus) -> 
     assert result.annotators["ana"].accuracy > result.annotators["fay"].accuracy
     assert result.annotators["ana"].informativeness > result.annotators["fay"].informativeness
     assert result.settings["method"] == "crf-ma"
-    again = CRFMA(max_passes=3, iterations=20, threads=1).fit(sample)
+    again = CRFMA(max_iter=3, iterations=20, n_jobs=1).fit(sample)
     assert again.trace_.bounds == fitted.trace_.bounds
     assert again.reliability_ == fitted.reliability_
     assert again.result_.tags == result.tags
@@ -242,7 +242,7 @@ def test_a_file_of_an_earlier_version_is_to_be_made_again(fitted: CRFMA, tmp_pat
 def test_known_labels_stay_and_teach(sample: Corpus) -> None:
     corpus = Corpus(sample.documents[:60])
     known = {d.id: d.gold or () for d in corpus.documents[:30]}
-    result = quorate.aggregate(corpus, "crf-ma", known=known, max_passes=2, iterations=10)
+    result = quorate.aggregate(corpus, "crf-ma", known=known, max_iter=2, iterations=10)
     assert [tuple(tags) for tags in result.tags[:30]] == list(known.values())
 
 
@@ -257,7 +257,7 @@ def test_odd_documents_are_tagged() -> None:
             Document("gap", ("Ada", "sang"), {"m": (None, None), "n": ("B-P", None)}),
         ]
     )
-    result = quorate.aggregate(corpus, "crf-ma", max_passes=2, iterations=5)
+    result = quorate.aggregate(corpus, "crf-ma", max_iter=2, iterations=5)
     assert [len(tags) for tags in result.tags] == [0, 2, 2, 5, 2]
 
 
@@ -268,14 +268,14 @@ def test_plain_classes_of_single_items() -> None:
         )
         for n in range(20)
     )
-    model = CRFMA(max_passes=2)
+    model = CRFMA(max_iter=2)
     assert model.fit_predict(corpus) == [["ab"[n % 2]] for n in range(20)]
     assert model.reliability_["x"] > model.reliability_["z"]
 
 
 @pytest.mark.parametrize(
     ("setting", "value"),
-    [("max_passes", 0), ("iterations", 0), ("l2", -1.0), ("tolerance", float("nan"))],
+    [("max_iter", 0), ("iterations", 0), ("l2", -1.0), ("tol", float("nan"))],
 )
 def test_impossible_settings_are_refused(sample: Corpus, setting: str, value: float) -> None:
     with pytest.raises(SettingsError, match=setting):

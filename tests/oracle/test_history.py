@@ -83,7 +83,7 @@ def test_counts_of_the_labels_that_are_left_stay(annotator: str, left_out: str) 
     documents = [
         Document(str(n), ("x",) * 8, {name: tuple(rng.choice(tags, 8).tolist()) for name in names}) for n in range(30)
     ]
-    model = BSC(annotator, scheme="plain", max_passes=2).fit(Corpus(documents))
+    model = BSC(annotator, scheme="plain", max_iter=2).fit(Corpus(documents))
     old, new = model.tagset_, TagSet(Scheme.PLAIN, tuple(label for label in tags if label != left_out))
     kept = [old.index[label] for label in new.labels]
     P = len(new.labels) + 1

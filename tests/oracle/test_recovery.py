@@ -57,7 +57,7 @@ def test_parameters_are_recovered(annotator: str) -> None:
     corpus = from_matrices(TAGS, matrices, transitions=TRANSITIONS, words=WORDS, n_documents=1200, length=10, seed=1)
     # Labels that break the scheme are part of the models that do not look at the previous label: keep them.
     invalid = "repair" if annotator == "seq" else "keep"
-    model = BSC(annotator, temper=1.0, epsilon0=1, max_passes=60, tolerance=1e-9, invalid=invalid).fit(corpus)
+    model = BSC(annotator, temper=1.0, epsilon0=1, max_iter=60, tol=1e-9, invalid=invalid).fit(corpus)
     for name, expected in matrices.items():
         learned = model.annotators_[name].matrix
         rows = np.ones(expected.shape[:2], dtype=bool)
@@ -81,7 +81,7 @@ def occurrences(corpus: Corpus, name: str) -> Floats:
 def test_transitions_are_recovered() -> None:
     matrices = {f"a{n}": matrix for n, matrix in enumerate(MATRICES["cm"])}
     corpus = from_matrices(TAGS, matrices, transitions=TRANSITIONS, words=WORDS, n_documents=1200, length=10, seed=1)
-    model = BSC("cm", temper=1.0, max_passes=60, invalid="keep").fit(corpus)
+    model = BSC("cm", temper=1.0, max_iter=60, invalid="keep").fit(corpus)
     learned = np.exp(model._model.truth.chain(log_mean).trans)
     np.testing.assert_allclose(learned, TRANSITIONS, rtol=0.0, atol=0.04)
 
@@ -106,7 +106,7 @@ def test_informativeness_is_mutual_information() -> None:
     """Against the definition, summed over the table of previous label, truth and label, from many labels."""
     matrix = MATRICES["seq"][0]
     corpus = from_matrices(TAGS, {"a": matrix}, transitions=TRANSITIONS, n_documents=3000, length=10, seed=2)
-    learned = BSC(text=False, max_passes=1).fit(corpus, known="inline").annotators_["a"].informativeness
+    learned = BSC(text=False, max_iter=1).fit(corpus, known="inline").annotators_["a"].informativeness
     joint = np.zeros((J, J, J))
     for document in corpus:
         before = 0

@@ -76,7 +76,7 @@ def test_points_that_are_alike_are_one_group() -> None:
 
 
 def test_more_groups_than_annotators_are_refused(sample: Corpus) -> None:
-    annotators = BSC("cm", max_passes=2).fit(sample).annotators_
+    annotators = BSC("cm", max_iter=2).fit(sample).annotators_
     with pytest.raises(SettingsError, match="12 annotators cannot be put into 13 groups"):
         group_annotators(annotators, 13)
 
@@ -158,7 +158,7 @@ def test_influence_is_what_every_path_says(scheme: Scheme, annotator: str) -> No
         )
         for document in corpus
     )
-    model = BSC(annotator, max_passes=3, scheme=scheme.value, temper=0.7).fit(corpus)
+    model = BSC(annotator, max_iter=3, scheme=scheme.value, temper=0.7).fit(corpus)
     asked = []
     for document in corpus:
         length = len(document.tokens)
@@ -194,7 +194,7 @@ def test_influence_is_what_every_path_says(scheme: Scheme, annotator: str) -> No
 
 
 def test_leaving_someone_out_is_combining_without_them(sample: Corpus) -> None:
-    model = BSC(max_passes=5).fit(sample)
+    model = BSC(max_iter=5).fit(sample)
     one = model.result_["s003"]
     [found] = influences(model, [one.document], [[Span(*span[:3]) for span in one.spans]])
     np.testing.assert_allclose(found.with_all, [span.confidence for span in one.spans], **CLOSE)
@@ -224,7 +224,7 @@ def test_kinds_of_the_sample_are_those_it_was_made_of(sample: Corpus) -> None:
 
 
 def test_accuracy_and_confusions_are_the_posteriors_own(sample: Corpus) -> None:
-    result = BSC(max_passes=3).fit(sample).result_
+    result = BSC(max_iter=3).fit(sample).result_
     for person in people(result):
         summary = result.annotators[person.name]
         np.testing.assert_allclose(person.accuracy, summary.accuracy, **CLOSE)
@@ -244,7 +244,7 @@ def test_the_interval_holds_the_accuracy_in_about_95_of_100_draws() -> None:
         truth = tuple("AB"[int(rng.integers(2))] for _ in range(10))
         said = {f"a{k:03}": tuple(t if rng.random() < 0.8 else "BA"["AB".index(t)] for t in truth) for k in range(200)}
         documents.append(Document(f"d{number}", tuple("x" * 10), said, truth))
-    result = BSC("acc", max_passes=1, truth="independent", text=False).fit(Corpus(documents), known="inline").result_
+    result = BSC("acc", max_iter=1, truth="independent", text=False).fit(Corpus(documents), known="inline").result_
     inside = [person.low <= 0.8 <= person.high for person in people(result)]  # type: ignore[operator]
     assert 0.9 <= np.mean(inside) <= 0.99
 

@@ -67,7 +67,7 @@ def flat(tags: list[list[str]]) -> NDArray[np.str_]:
     return np.array([tag for sequence in tags for tag in sequence])
 
 
-BARE = {"decode": "token", "tolerance": 0.0, "alpha0": TINY, "gamma0": TINY}
+BARE = {"decode": "token", "tol": 0.0, "alpha0": TINY, "gamma0": TINY}
 
 
 @pytest.fixture(scope="module")
@@ -82,7 +82,7 @@ def long_ner(ner: Corpus) -> Long:
 
 def agree_with_the_book(corpus: Corpus, crowd: Long) -> None:
     for passes in (1, 9):
-        ours = flat(quorate.aggregate(corpus, "ds", max_passes=passes, **BARE).tags)
+        ours = flat(quorate.aggregate(corpus, "ds", max_iter=passes, **BARE).tags)
         # A fit of n passes ends with one more look at the labels.
         assert np.mean(ours == crowd.dawid_skene(passes + 1, smoothing=0.1)) > 0.9999
 
@@ -169,7 +169,7 @@ def test_control_items_teach_mace() -> None:
 
 def test_random_ties_follow_the_seed() -> None:
     corpus = Corpus(Document(str(n), ("w",), {"x": ("B-P",), "y": ("O",)}) for n in range(60))
-    one, again, other = (quorate.aggregate(corpus, "mv", ties="random", seed=seed).tags for seed in (1, 1, 2))
+    one, again, other = (quorate.aggregate(corpus, "mv", ties="random", random_state=seed).tags for seed in (1, 1, 2))
     assert one == again
     assert one != other
     assert {tags[0] for tags in one} == {"B-P", "O"}

@@ -29,7 +29,7 @@ def fitted(seed: int, scheme: Scheme, annotator: str, truth: str, longest: int =
     tags = tagset(scheme, 1)
     rng = np.random.default_rng(seed)
     corpus = random_corpus(rng, tags, n_documents=6, longest=longest, n_annotators=3, missing=0.1)
-    model = BSC(annotator, truth=truth, max_passes=3, scheme=scheme.value, temper=0.8).fit(corpus)
+    model = BSC(annotator, truth=truth, max_iter=3, scheme=scheme.value, temper=0.8).fit(corpus)
     encoded = encode(corpus, model.tagset_)
     engine = ThreadsEngine(encoded)
     return corpus, model, encoded, lambda power: loop.decode(engine, model._model, encoded.cells, sharpness=power)

@@ -23,8 +23,8 @@ def stream() -> Corpus:
 @pytest.mark.parametrize("annotator", ["acc", "spam", "cv", "cm", "seq"])
 def test_a_stream_is_nearly_as_good_as_everything_at_once(stream: Corpus, annotator: str) -> None:
     gold = [one.gold for one in stream]
-    whole = BSC(annotator, max_passes=10).fit(stream)
-    streamed = fit_stream(batches(stream, 60), f"bsc-{annotator}", max_passes=10)
+    whole = BSC(annotator, max_iter=10).fit(stream)
+    streamed = fit_stream(batches(stream, 60), f"bsc-{annotator}", max_iter=10)
     one, other = (score.strict(tags, gold).f1 for tags in (whole.result_.tags, streamed.predict(stream)))
     assert other > one - 0.02
     np.testing.assert_allclose(streamed.annotators_.n_labels, whole.annotators_.n_labels)
@@ -46,7 +46,7 @@ def test_without_forgetting_counts_are_sums(stream: Corpus) -> None:
 
 def test_the_stream_is_taken_once_and_the_model_can_be_kept(stream: Corpus, tmp_path: Path) -> None:
     told: list[tuple[int, int]] = []
-    model = fit_stream(batches(iter(stream), 250), "bsc-seq", progress=lambda *step: told.append(step), max_passes=5)
+    model = fit_stream(batches(iter(stream), 250), "bsc-seq", progress=lambda *step: told.append(step), max_iter=5)
     assert told == [(1, 250), (2, 500), (3, 600)]
     assert model.meta_["documents"] == 600
     model.save(tmp_path / "m")

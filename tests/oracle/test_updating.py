@@ -62,7 +62,7 @@ def assert_same(one: BSC, other: BSC, atol: float) -> None:
 def test_what_a_document_put_in_is_what_is_taken_out(annotator: str, truth: str) -> None:
     """Without some documents a model is what one pass over the others alone makes of the model before."""
     corpus = people_on(sentences(40, seed=3))
-    model = BSC(annotator, truth=truth, max_passes=4).fit(corpus)
+    model = BSC(annotator, truth=truth, max_iter=4).fit(corpus)
     before = model._model
     state = ModelState(before, model._names, model._words, model.settings_, model.tagset_, {}, Engines())
     gone, rest = corpus.documents[5:9], Corpus([*corpus.documents[:5], *corpus.documents[9:]])
@@ -81,11 +81,11 @@ def test_what_a_document_put_in_is_what_is_taken_out(annotator: str, truth: str)
 def test_room_for_more_annotators_leaves_the_others_as_they_were(annotator: str) -> None:
     """Who is new has their prior, by their own trust; so has the model with a history in it."""
     corpus = people_on(sentences(40, seed=3))
-    model = BSC(annotator, max_passes=3).fit(corpus)
+    model = BSC(annotator, max_iter=3).fit(corpus)
     K, J = len(model._names), len(model.tagset_.labels)
     parts = [model._model.annotators]
     if annotator != "spam":
-        parts.append(BSC(annotator, max_passes=3).fit(corpus, history=model)._model.annotators)
+        parts.append(BSC(annotator, max_iter=3).fit(corpus, history=model)._model.annotators)
     for part in parts:
         trust = (1.0,) * K + (1.0, 50.0)
         larger = part.grown(K + 2, trust)
@@ -103,7 +103,7 @@ def test_room_for_more_annotators_leaves_the_others_as_they_were(annotator: str)
 @pytest.mark.parametrize("annotator", MODELS)
 def test_taking_a_word_back_changes_little(annotator: str) -> None:
     corpus = people_on(sentences(40, seed=3))
-    model = BSC(annotator, max_passes=400, tolerance=0.0).fit(corpus)
+    model = BSC(annotator, max_iter=400, tol=0.0).fit(corpus)
     before = statistics(model)
     again = corpus.documents[5:9]
     silent = [replace(one, annotations={name: ("O",) * len(one.tokens) for name in one.annotations}) for one in again]
@@ -117,7 +117,7 @@ def test_documents_that_have_not_changed_leave_the_fit_alone(annotator: str, tmp
     """The whole export of every day can be given: what is in the model already is passed over."""
     corpus = people_on(sentences(60, seed=3))
     known = {corpus[0].id: ("O",) * len(corpus[0].tokens)}
-    model = BSC(annotator, max_passes=3).fit(corpus, known=known)
+    model = BSC(annotator, max_iter=3).fit(corpus, known=known)
     before, tags = statistics(model), model.result_.tags
     with (tmp_path / "export.jsonl").open("wb") as stream:
         write_corpus(corpus, stream)
@@ -162,7 +162,7 @@ def test_gold_that_came_later_is_there_to_score_against() -> None:
 @pytest.mark.parametrize("annotator", MODELS)
 def test_passes_over_everything_are_those_of_the_loop(annotator: str) -> None:
     documents = people_on(sentences(60, seed=4)).documents
-    few = {"annotator": annotator, "max_passes": 3}
+    few = {"annotator": annotator, "max_iter": 3}
     local = BSC(**few).fit(Corpus(documents[:50])).update(Corpus(documents[50:]))
     whole = BSC(**few).fit(Corpus(documents[:50])).update(Corpus(documents[50:]), passes=4)
     encoded = encode(Corpus(documents), local.tagset_, annotators=local._names, words=local._words)
@@ -279,7 +279,7 @@ def test_any_order_of_updates_ends_with_all_documents(seed: int, annotator: str,
     rng = np.random.default_rng(seed)
     tags = tagset(scheme, 2)
     documents = random_corpus(rng, tags, n_documents=8, n_annotators=3).documents
-    model = BSC(annotator, max_passes=3, scheme=scheme.value)
+    model = BSC(annotator, max_iter=3, scheme=scheme.value)
     try:
         model.fit(Corpus(documents[:4]))
     except quorate.QuorateError:

@@ -48,7 +48,7 @@ def test_with_every_label_a_run_is_the_plain_fit(small: Corpus) -> None:
     whole = sum(len(one.annotations) for one in small)
     plan = Plan(initial=whole, batch=10, max_labels=whole, passes=7)
     run = _Pool(small, None).run("bsc-cm", "random", 0, plan)
-    result = quorate.aggregate(small, "bsc-cm", max_passes=7, tolerance=0.0)
+    result = quorate.aggregate(small, "bsc-cm", max_iter=7, tol=0.0)
     assert run.f1 == [pytest.approx(score.strict(result.tags, [one.gold for one in small]).f1)]
 
 

@@ -66,8 +66,8 @@ def close(ours: quorate.Result, theirs: quorate.Result) -> None:
 
 def test_a_cluster_gives_what_one_machine_gives_even_if_a_worker_is_killed(cluster: Cluster) -> None:
     corpus = quorate.sample()
-    alone = quorate.BSC(max_passes=8, tolerance=0.0).fit(corpus)
-    together = quorate.BSC(max_passes=8, tolerance=0.0, cluster=cluster.address).fit(corpus)
+    alone = quorate.BSC(max_iter=8, tol=0.0).fit(corpus)
+    together = quorate.BSC(max_iter=8, tol=0.0, cluster=cluster.address).fit(corpus)
     close(together.result_, alone.result_)
     np.testing.assert_allclose(together.trace_.bounds, alone.trace_.bounds, rtol=1e-9)
 
@@ -78,7 +78,7 @@ def test_a_cluster_gives_what_one_machine_gives_even_if_a_worker_is_killed(clust
         if step.passes == 3:
             cluster.workers[0].kill()
 
-    bereft = quorate.BSC(max_passes=8, tolerance=0.0, cluster=cluster.address)
+    bereft = quorate.BSC(max_iter=8, tol=0.0, cluster=cluster.address)
     bereft.fit(corpus, progress=kill_one)
     assert passes == list(range(1, 9))
     assert cluster.workers[0].wait(10) != 0

@@ -98,18 +98,18 @@ GRID = {"temper": [0.5, 1.0], "epsilon0": [1.0, 30.0]}
 
 
 def test_tune_ranks_by_the_goal(sample: Corpus) -> None:
-    found = tune(sample, "bsc-cm", split=None, grid=GRID, goal="cee", fixed={"max_passes": 3})
+    found = tune(sample, "bsc-cm", split=None, grid=GRID, goal="cee", fixed={"max_iter": 3})
     values = [trial.cee for trial in found.trials]
     assert values == sorted(values)
     assert len(values) == 4
-    best = quorate.aggregate(sample, "bsc-cm", max_passes=3, **found.best.settings)
+    best = quorate.aggregate(sample, "bsc-cm", max_iter=3, **found.best.settings)
     entropy = quorate.score.cross_entropy(best.probabilities, [d.gold for d in sample], best.labels)
     assert entropy.mean == pytest.approx(found.best.cee, rel=1e-9)
 
 
 def test_tune_goes_on_after_an_interrupt(tmp_path: Path, sample: Corpus) -> None:
     path = tmp_path / "trials.jsonl"
-    whole = tune(sample, "bsc-cm", split=None, grid=GRID, fixed={"max_passes": 2}, results=path, jobs=1)
+    whole = tune(sample, "bsc-cm", split=None, grid=GRID, fixed={"max_iter": 2}, results=path, jobs=1)
     lines = path.read_text().splitlines(keepends=True)
     path.write_text("".join(lines[:3]) + lines[3][:10])  # two trials, and one cut off
     steps: list[int] = []
@@ -118,7 +118,7 @@ def test_tune_goes_on_after_an_interrupt(tmp_path: Path, sample: Corpus) -> None
         "bsc-cm",
         split=None,
         grid=GRID,
-        fixed={"max_passes": 2},
+        fixed={"max_iter": 2},
         results=path,
         progress=lambda done, total, note: steps.append(done),
     )
@@ -129,9 +129,9 @@ def test_tune_goes_on_after_an_interrupt(tmp_path: Path, sample: Corpus) -> None
 
 def test_tune_refuses_trials_of_something_else(tmp_path: Path, sample: Corpus) -> None:
     path = tmp_path / "trials.jsonl"
-    tune(sample, "bsc-cm", split=None, grid={"temper": [1.0]}, fixed={"max_passes": 1}, results=path)
+    tune(sample, "bsc-cm", split=None, grid={"temper": [1.0]}, fixed={"max_iter": 1}, results=path)
     with pytest.raises(InputError, match="holds trials of other data or settings"):
-        tune(sample, "bsc-cm", split=None, grid={"temper": [1.0]}, fixed={"max_passes": 2}, results=path)
+        tune(sample, "bsc-cm", split=None, grid={"temper": [1.0]}, fixed={"max_iter": 2}, results=path)
     path.write_text("{}x\n")
     with pytest.raises(InputError, match="not a file of trials"):
         tune(sample, "bsc-cm", split=None, grid={"temper": [1.0]}, results=path)

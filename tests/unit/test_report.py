@@ -29,7 +29,7 @@ from quorate.storage import model_files
 
 @pytest.fixture(scope="module")
 def model(sample: Corpus) -> BSC:
-    return BSC(max_passes=8).fit(sample)
+    return BSC(max_iter=8).fit(sample)
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +64,7 @@ def with_rules(sample: Corpus) -> BSC:
         persons = tagset.tags([span for span in spans if span.label == "PER"], length)
         rules = {"regex": tuple(few), "list": tuple(None if tag == "O" else tag for tag in persons)}
         documents.append(replace(one, annotations={**one.annotations, **rules}))
-    return BSC(max_passes=8).fit(Corpus(documents))
+    return BSC(max_iter=8).fit(Corpus(documents))
 
 
 def test_rules_that_are_right_where_they_mark_are_no_noise(with_rules: BSC) -> None:
@@ -205,7 +205,7 @@ def test_groups_can_be_given(model: BSC) -> None:
 @pytest.mark.parametrize("method", ["mv", "ds", "mace", "hmm-crowd", "bsc-acc", "bsc-cv", "bsc-seq-notrans"])
 def test_every_kind_of_method_can_be_reported(sample: Corpus, method: str, tmp_path: Path) -> None:
     small = Corpus(sample.documents[:40])
-    settings = {} if method == "mv" else {"max_passes": 3}
+    settings = {} if method == "mv" else {"max_iter": 3}
     fitted = quorate.api.estimator(method, **settings).fit(small)
     write_report(fitted, tmp_path / "r.html", documents=5)
     found = content((tmp_path / "r.html").read_text(encoding="utf-8"))
@@ -228,7 +228,7 @@ def test_other_schemes(scheme: str, sample: Corpus) -> None:
         )
         for document in sample.documents[:60]
     )
-    model = BSC(max_passes=3).fit(corpus)
+    model = BSC(max_iter=3).fit(corpus)
     assert model.tagset_.scheme.value == scheme
     found = collect(model, model.result_, title="", documents=10)
     assert all("why" in document for document in found["documents"]["list"])
@@ -241,7 +241,7 @@ def test_odd_corpora() -> None:
         Document("soft", ("x", "y"), {"a": ({"B-X": 0.6, "O": 0.4}, "O"), "b": ("B-X", None)}, ("B-X", None)),
         Document("gold only", ("z",), {"a": ("O",)}, ("B-NEW",)),
     ]
-    model = BSC(max_passes=3).fit(Corpus(documents))
+    model = BSC(max_iter=3).fit(Corpus(documents))
     found = collect(model, model.result_, title="", documents=None)
     assert {document["id"] for document in found["documents"]["list"]} == {one.id for one in documents}
     assert "B-NEW" in found["tags"]
@@ -250,7 +250,7 @@ def test_odd_corpora() -> None:
 
 def test_nobody_shares_a_document() -> None:
     documents = [Document(str(n), ("x", "y"), {f"a{n}": ("B-X", "O")}) for n in range(3)]
-    model = BSC(max_passes=2).fit(Corpus(documents))
+    model = BSC(max_iter=2).fit(Corpus(documents))
     found = collect(model, model.result_, title="", documents=None)
     assert found["agreement"] is None
     assert any("3 documents were seen by one annotator or none" in step for step in found["next"])
@@ -272,7 +272,7 @@ def test_a_stranger_in_new_documents(model: BSC) -> None:
 
 
 def test_the_certificate_is_shown_whole(sample: Corpus) -> None:
-    model = BSC(max_passes=2).fit(sample)
+    model = BSC(max_iter=2).fit(sample)
     promised = model.result_.certificate
     found = collect(model, model.result_, title="", documents=0)["certificate"]
     assert {row["name"]: row["value"] for row in found["rows"]} == pytest.approx(promised._asdict(), abs=1e-5)
@@ -359,13 +359,13 @@ def test_a_consensus_that_gold_contradicts_is_not_to_be_used_as_it_is() -> None:
         Document(str(n), ("Ada", "Ng", "sang", "again"), {f"a{k}": said for k in range(5)}, ("B-P", "I-P", "O", "O"))
         for n in range(40)
     ]
-    model = BSC("cm", max_passes=5).fit(Corpus(documents))
+    model = BSC("cm", max_iter=5).fit(Corpus(documents))
     found = collect(model, model.result_, title="", documents=5)
     assert "Against gold, the consensus has a strict F1 of 0.0" in found["findings"][0]["text"]
     assert found["next"][0].startswith("Do not use the consensus as it is: against gold its strict F1 is 0.0.")
     assert NOTHING not in found["next"]
     right = Corpus([replace(document, gold=said) for document in documents])
-    model = BSC("cm", max_passes=5).fit(right)
+    model = BSC("cm", max_iter=5).fit(right)
     assert collect(model, model.result_, title="", documents=5)["next"] == [NOTHING]
 
 
@@ -433,7 +433,7 @@ def test_chosen_settings_are_not_called_given(sample: Corpus, tmp_path: Path) ->
     for made, result in ((model, model.result_), (loaded, loaded.combine(sample))):
         found = collect(made, result, title="", documents=1)
         why = {row["name"]: row["why"] for row in found["settings"]}
-        assert {name for name, reason in why.items() if reason == "chosen"} == {"annotator", "temper", "max_passes"}
+        assert {name for name, reason in why.items() if reason == "chosen"} == {"annotator", "temper", "max_iter"}
         assert (why["epsilon0"], why["gamma0"], why["alpha0"]) == ("given", "given", "default")
         assert found["chosen"]
 
@@ -444,7 +444,7 @@ def test_a_result_shows_itself_in_a_notebook(model: BSC) -> None:
     assert shown.count("<mark") >= 3
     assert "<script" not in shown
     hostile = Corpus([Document("<b>", ("<i>", "x"), {"<u>": ("B-<s>", "O"), "b": ("B-<s>", "O")})])
-    result = BSC("cm", max_passes=2).fit(hostile).result_
+    result = BSC("cm", max_iter=2).fit(hostile).result_
     for text in (result._repr_html_(), result[0]._repr_html_()):
         assert not re.findall(r"<[ius]>|<b>(?!The|bsc|&lt;)", text)
 
@@ -453,7 +453,7 @@ def test_notebook_view_keeps_the_text(tmp_path: Path) -> None:
     spans = [{"start": 2, "end": 8, "label": "PER"}]
     line = {"id": "1", "text": "  Ada Ng (who?) sang", "annotations": {"a": spans, "b": spans}}
     (tmp_path / "c.jsonl").write_text(json.dumps(line))
-    shown = BSC("cm", max_passes=2).fit(quorate.read(tmp_path / "c.jsonl")).result_[0]._repr_html_()
+    shown = BSC("cm", max_iter=2).fit(quorate.read(tmp_path / "c.jsonl")).result_[0]._repr_html_()
     plain = re.sub(r"<[^>]*>", "", shown.split("<br>")[1])
     assert re.sub(r" PER \d\.\d\d", "", plain) == "  Ada Ng (who?) sang"
 
@@ -493,6 +493,6 @@ def test_figures_are_saved_alike_every_time(model: BSC, tmp_path: Path, kind: st
 
 def test_dollar_signs_are_no_formulas(tmp_path: Path) -> None:
     documents = [Document("$a$", ("$x^", "$$", "_"), {"$k$": ("B-$y$", "O", "O"), "b": ("B-$y$", "O", "O")})]
-    result = BSC("cm", max_passes=2).fit(Corpus(documents)).result_
+    result = BSC("cm", max_iter=2).fit(Corpus(documents)).result_
     save(result.plot_document(0), tmp_path / "d.png")
     save(result.plot_annotators(name="$k$"), tmp_path / "a.png")

@@ -528,7 +528,7 @@ def test_pseudonyms_stay_the_same_and_leak_nothing(tmp_path: Path) -> None:
     assert set(names) == {"ann", "bob"}
     assert first.annotators == second.annotators == tuple(sorted(names.values()))
     assert first["1"].annotations[names["ann"]] == FULL
-    model = quorate.BSC(max_passes=2).fit(first)
+    model = quorate.BSC(max_iter=2).fit(first)
     model.save(tmp_path / "m.quorate")
     formats.write(first, tmp_path / "out.jsonl")
     model.result_.write(tmp_path / "c.json")

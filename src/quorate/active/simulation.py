@@ -329,7 +329,7 @@ class _Model:
         if self._group is not None:
             everything, labelled = count_as_one(everything, self._group), count_as_one(labelled, self._group)
         cells, text = labelled.cells, self._settings.text
-        passes = self._settings.max_passes if self._chosen else plan.passes
+        passes = self._settings.max_iter if self._chosen else plan.passes
         with closing(self._engines.over(labelled, text=text)) as engine:
             trust = trust_of(labelled.annotators, prepared.corpus.profiles)
             blank = model_of(self._settings, prepared.tagset, labelled, trust)

@@ -40,10 +40,10 @@ __all__ = ["AUTO", "CHOSEN", "Choice", "Trial", "calibrated_with", "choose", "se
 AUTO = "auto"
 """The value of a setting that is to be chosen."""
 
-CHOSEN = ("annotator", "epsilon0", "temper", "max_passes")
+CHOSEN = ("annotator", "epsilon0", "temper", "max_iter")
 """The settings that can be chosen."""
 
-_USUAL: dict[str, Any] = {"annotator": AnnotatorModel.CM, "epsilon0": 10.0, "temper": 0.9, "max_passes": 5}
+_USUAL: dict[str, Any] = {"annotator": AnnotatorModel.CM, "epsilon0": 10.0, "temper": 0.9, "max_iter": 5}
 _MODELS = (AnnotatorModel.CM, AnnotatorModel.SEQ, AnnotatorModel.CV, AnnotatorModel.SPAM)
 _STRENGTHS = (1.0, 10.0, 100.0)
 _LESS_TRUST = 0.6
@@ -116,7 +116,7 @@ class Choice(NamedTuple):
         is_first = (first.annotator, first.epsilon0, first.temper) == (chosen.annotator, chosen.epsilon0, chosen.temper)
         how = "best of" if is_first else "within chance of the best of"
         lines = [
-            f"{what}, {chosen.max_passes} passes: {how} {len({t.settings for t in self.trials})} against hidden "
+            f"{what}, {chosen.max_iter} passes: {how} {len({t.settings for t in self.trials})} against hidden "
             f"annotators ({score:.1f}; a plain vote {100 * self.vote:.1f})",
             f"confidence to the power {self.calibration.sharpness:.2f}, as hidden annotators bear out",
         ]
@@ -236,7 +236,7 @@ def choose(
     if sum(len(one.spans.start) for one in hidden) < _ENOUGH_SPANS:
         return Choice(usual, AS_STATED, names, group, (), None, None, None, left_out)
     engines = engines or Engines()
-    checks = _CHECKS if "max_passes" in free else (settings.max_passes,)
+    checks = _CHECKS if "max_iter" in free else (settings.max_iter,)
     candidates = list(_candidates(usual, models, free))
     much_hidden = hidden[0].share >= _MUCH_HIDDEN
     n_done = 0
@@ -273,7 +273,7 @@ def choose(
     among = {run.settings for run in runs}
     others = [run for run in tried if run.settings not in among]  # judged by fewer draws, so not side by side
     return Choice(
-        replace(winner.settings, max_passes=winner.best_passes),
+        replace(winner.settings, max_iter=winner.best_passes),
         calibration,
         names,
         group,
@@ -337,7 +337,7 @@ def _hidden(prepared: Prepared, group: NDArray[np.int64], settings: Settings) ->
     encoded = prepared.encoded
     if len(np.unique(group)) < len(group):
         encoded = one_of_each(encoded, group)
-    return draws(encoded, known=prepared.known, seed=settings.seed or 0)
+    return draws(encoded, known=prepared.known, seed=settings.random_state or 0)
 
 
 def calibrated_with(
@@ -356,7 +356,7 @@ def calibrated_with(
     names = (*prepared.encoded.annotators, name)
     with _benches(with_tagger, prepared, choice.settings, engines) as benches:
         run = _Run(choice.settings, benches, trust_of(names, prepared.corpus.profiles))
-        run.go_on(choice.settings.max_passes)
+        run.go_on(choice.settings.max_iter)
         return _calibrated(benches, run.models)
 
 

@@ -114,7 +114,7 @@ def next_(
         loaded = quorate.load(model)
         if not isinstance(loaded, BSC):
             raise SettingsError(f"{model}: a model of this kind cannot say what to ask for (fit one by another method)")
-        fitted = loaded.set_params(threads=threads)
+        fitted = loaded.set_params(n_jobs=threads)
     if annotators is not None and Path(annotators).is_file():
         reading.options["annotators"], annotators = annotators, None
     corpus = reading.corpus(inputs)

@@ -227,10 +227,10 @@ def aggregate(
         "scheme": scheme,
         "invalid": invalid,
         "annotator": annotator,
-        "max_passes": max_passes,
-        "tolerance": tolerance,
-        "seed": seed,
-        "restarts": restarts,
+        "max_iter": max_passes,
+        "tol": tolerance,
+        "random_state": seed,
+        "n_init": restarts,
         "start": start,
         "text": False if no_text else None,
         "truth": truth,
@@ -245,7 +245,7 @@ def aggregate(
         "tagger": tagger,
         "ties": ties,
         "decode": decode,
-        "threads": threads,
+        "n_jobs": threads,
         "engine": engine,
         "cluster": cluster,
     }
@@ -347,7 +347,7 @@ def predict(
 ) -> None:
     """Apply a saved model to new documents, from annotators old and new, or from none."""
     check_outputs([model, *inputs], [output], to)
-    fitted = quorate.load(model).set_params(threads=threads)
+    fitted = quorate.load(model).set_params(n_jobs=threads)
     result = fitted.combine(reading.corpus(inputs))
     result.write(output, to, probabilities=probabilities)
     if not quiet:
@@ -408,6 +408,8 @@ def demo(
 
 def settings_from_file(path: str | None, method: str | None) -> tuple[str | None, dict[str, Any]]:
     """Method and settings from a file of 'tune'; a method given on the command line must be the same."""
+    from quorate.models.settings import present_names
+
     if path is None:
         return method, {}
     try:
@@ -420,7 +422,7 @@ def settings_from_file(path: str | None, method: str | None) -> tuple[str | None
         raise SettingsError(f"{path}: not a settings file (make one with: quorate tune … -o FILE)") from None
     if method is not None and method != tuned_method:
         raise SettingsError(f"{path}: these settings are for method {tuned_method!r}, not {method!r}")
-    return tuned_method, settings
+    return tuned_method, present_names(settings)
 
 
 def _history(path: str, model: Any, method: str) -> dict[str, Any]:

@@ -71,13 +71,13 @@ def report(
     check_outputs([*inputs, *others, *certain.files], [output])
     options: dict[str, Any] = {"documents": shown, "groups": groups, "split": split, "title": title}
     if model is not None:
-        fitted = quorate.load(model).set_params(threads=threads)
+        fitted = quorate.load(model).set_params(n_jobs=threads)
         corpus = reading.corpus(inputs)
         result = fitted.combine(corpus)
         make_report(fitted, result, output, inputs=inputs, quiet=quiet, **options)
     else:
         method, tuned = settings_from_file(settings, method)
-        chosen = {"scheme": scheme, "threads": threads}
+        chosen = {"scheme": scheme, "n_jobs": threads}
         given = {name: value for name, value in chosen.items() if value is not None}
         made = estimator(method or DEFAULT_METHOD, **{**tuned, **given})
         corpus = reading.corpus(inputs)

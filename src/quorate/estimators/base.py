@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 import quorate
 from quorate.corpus.records import Corpus
 from quorate.encode.encoded import Encoded
-from quorate.errors import SettingsError
+from quorate.errors import NotFittedError, SettingsError
 from quorate.infer import loop
 from quorate.models.prepared import Known
 from quorate.models.settings import check_number
@@ -27,7 +27,6 @@ ProgressCallback = Callable[[loop.Progress], None]
 class Estimator:
     """What estimators share: parameters as attributes, and predictions from ``result``."""
 
-    method: str | None = None
     result_: Result
     meta_: dict[str, Any]
 
@@ -67,6 +66,10 @@ class Estimator:
             setattr(self, name, value)
         return self
 
+    def _check_fitted(self) -> None:
+        if not hasattr(self, "meta_"):
+            raise NotFittedError("this model has not been fitted yet (call fit first)")
+
     def __repr__(self) -> str:
         defaults = inspect.signature(type(self)).parameters
         changed = [f"{k}={v!r}" for k, v in self.get_params().items() if v != defaults[k].default]
@@ -90,13 +93,14 @@ def meta_of(
     }
 
 
-def checked_threads(threads: int | None) -> int | None:
-    """How many threads, if that is possible."""
-    if threads is not None:
-        check_number("threads", threads, whole=True)
-    if threads is not None and threads < 1:
-        raise SettingsError(f"threads must be 1 or more, not {threads}")
-    return threads
+def checked_threads(n_jobs: int | None) -> int | None:
+    """How many threads, if that is possible; ``None`` for all cores, as in ``n_jobs=-1``."""
+    if n_jobs is None:
+        return None
+    check_number("n_jobs", n_jobs, whole=True)
+    if n_jobs < 1 and n_jobs != -1:
+        raise SettingsError(f"n_jobs must be 1 or more, or -1 for all cores, not {n_jobs}")
+    return None if n_jobs == -1 else n_jobs
 
 
 def choice_progress(progress: ProgressCallback) -> Callable[[int, int, str], None]:

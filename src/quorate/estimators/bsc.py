@@ -39,8 +39,9 @@ __all__ = ["BSC"]
 
 
 _NOT_THE_MODELS = (
+    "method",
     "tagger",
-    "threads",
+    "n_jobs",
     "engine",
     "cluster",
     "probabilities",
@@ -57,15 +58,16 @@ class BSC(Updatable):
     ``uniform``; ``text`` says whether words count. ``alpha0``, ``epsilon0``, ``gamma0`` and ``kappa0`` are the priors,
     ``temper`` how far annotators' evidence is trusted. The others are explained in ``docs/settings.md``. ``tagger`` is
     ``"crf"``, ``"context"`` or one of your own: it learns from the consensus, and joins it (``docs/tagger.md``).
-    Those of ``annotator``, ``epsilon0``, ``temper`` and ``max_passes`` that are ``"auto"`` are chosen by what they
-    predict of annotators who were hidden, and confidence is calibrated in the same way.
+    Those of ``annotator``, ``epsilon0``, ``temper`` and ``max_iter`` that are ``"auto"`` are chosen by what they
+    predict of annotators who were hidden, and confidence is calibrated in the same way. ``method`` is the name that the
+    results go by; ``bsc-`` and the annotator model if not given.
 
     After ``fit``: ``result_`` (the consensus), ``trace_`` (bound per pass, reason for stopping), ``annotators_``,
     ``tagset_``, ``settings_``, ``calibration_``, ``choice_`` (what was chosen and why, or ``None``),
     ``tagger_rounds_`` (what each round of the tagger did) and ``meta_`` (version, settings, hash of the input).
 
     >>> import quorate
-    >>> model = BSC(annotator="cm", max_passes=5).fit(quorate.sample())
+    >>> model = BSC(annotator="cm", max_iter=5).fit(quorate.sample())
     >>> model.trace_.passes
     5
     """
@@ -85,18 +87,19 @@ class BSC(Updatable):
         inference: str = Settings.inference.value,
         temper: float | Literal["auto"] = Settings.temper,
         start: str = Settings.start.value,
-        max_passes: int | Literal["auto"] = Settings.max_passes,
-        tolerance: float = Settings.tolerance,
-        seed: int | None = None,
-        restarts: int = 1,
+        max_iter: int | Literal["auto"] = Settings.max_iter,
+        tol: float = Settings.tol,
+        random_state: int | None = None,
+        n_init: int = 1,
         decode: str = Settings.decode.value,
         invalid: str = Settings.invalid.value,
         scheme: str | None = None,
         tagger: TaggerChoice = None,
-        threads: int | None = None,
+        n_jobs: int | None = None,
         engine: str = EngineName.THREADS.value,
         cluster: Any = None,
         probabilities: bool = True,
+        method: str | None = None,
     ) -> None:
         self.annotator, self.truth, self.text, self.tagger = annotator, truth, text, tagger
         self.alpha0, self.epsilon0, self.gamma0, self.kappa0 = alpha0, epsilon0, gamma0, kappa0
@@ -107,9 +110,10 @@ class BSC(Updatable):
             temper,
             start,
         )
-        self.max_passes, self.tolerance, self.seed, self.restarts = max_passes, tolerance, seed, restarts
+        self.max_iter, self.tol, self.random_state, self.n_init = max_iter, tol, random_state, n_init
         self.decode, self.invalid, self.scheme = decode, invalid, scheme
-        self.threads, self.engine, self.cluster, self.probabilities = threads, engine, cluster, probabilities
+        self.n_jobs, self.engine, self.cluster, self.probabilities = n_jobs, engine, cluster, probabilities
+        self.method = method
 
     def fit(
         self,
@@ -168,7 +172,8 @@ class BSC(Updatable):
             return fitted.result_.posterior
 
         report = shown.teach if shown else None
-        self.tagger_rounds_ = teach(prepared.corpus, encoded, tagger, consensus, seed=self.seed or 0, progress=report)
+        seed = self.random_state or 0
+        self.tagger_rounds_ = teach(prepared.corpus, encoded, tagger, consensus, seed=seed, progress=report)
         if self.choice_ is not None and latest is not None:
             self.calibration_ = calibrated_with(prepared, self.choice_, TAGGER, latest, engines=self.engines())
             consensus(latest)
@@ -197,10 +202,10 @@ class BSC(Updatable):
                 blank,
                 cells,
                 start=settings.start,
-                max_passes=settings.max_passes,
-                tolerance=settings.tolerance,
-                seed=settings.seed,
-                restarts=settings.restarts,
+                max_passes=settings.max_iter,
+                tolerance=settings.tol,
+                seed=settings.random_state,
+                restarts=settings.n_init,
                 progress=progress,
             )
             self.settings_, self.tagset_, self.trace_, self.profiles_ = settings, tagset, fitted.trace, corpus.profiles
@@ -265,12 +270,11 @@ class BSC(Updatable):
     @classmethod
     def _loaded(cls, stored: model_files.Stored) -> Self:
         meta, arrays = model_files.combination_head(stored.meta), stored.arrays
-        model = cls(**present_names(meta["fit"]["settings"]))
+        model = cls(**present_names(meta["fit"]["settings"]), method=meta["fit"].get("method"))
         model.settings_ = settings = model.checked_settings()
         model.calibration_, model.choice_ = Calibration(**meta["calibration"]), None
         model._group = meta["group"]
         model.meta_ = meta["fit"]
-        model.method = meta["fit"].get("method")
         reason = loop.StopReason(meta["fit"]["stopped"])
         model.trace_ = loop.Trace(tuple(meta["bounds"]), reason, tuple(meta["starts"]), meta["seconds"])
         model.tagset_ = TagSet(meta["tags"]["scheme"], tuple(meta["tags"]["labels"]))
@@ -291,7 +295,7 @@ class BSC(Updatable):
 
     def engines(self) -> Engines:
         """Where passes run; :class:`SettingsError` if that cannot be."""
-        return Engines(choice(EngineName, "engine", self.engine), checked_threads(self.threads), self.cluster)
+        return Engines(choice(EngineName, "engine", self.engine), checked_threads(self.n_jobs), self.cluster)
 
     def _decoded(self, engine: Engine, encoded: Encoded, *, as_one: bool = False) -> Decoded:
         return loop.decode(

@@ -35,7 +35,7 @@ from quorate.infer.parts.arrays import check_arrays
 from quorate.infer.parts.confusions import ConfusionMatrix
 from quorate.infer.parts.truth import Chain, log_mask
 from quorate.models.prepared import Known, Prepared, prepare
-from quorate.models.settings import Decode, check_number, choice, scheme_named
+from quorate.models.settings import Decode, check_number, choice, present_names, scheme_named
 from quorate.result.annotators import AnnotatorSummaries, summarise
 from quorate.result.result import Result
 from quorate.storage import model_files
@@ -236,14 +236,14 @@ class CRFMA(Estimator):
     p(c_d | x_d) = Σ_r π_r · p_CRF(c_dr | x_d) · Π_{k≠r} J^−(labels of k), with the labels c_dr of annotator r.
     Rodrigues, Pereira and Ribeiro, *Sequence labeling with multiple annotators*, Machine Learning 95, 2014.
 
-    ``max_passes`` rounds of EM, each with at most ``iterations`` steps of L-BFGS; ``l2`` is the weight of the squared
-    norm. ``tolerance`` is the share of a document's weight that still moves between annotators at which to stop.
+    ``max_iter`` rounds of EM, each with at most ``iterations`` steps of L-BFGS; ``l2`` is the weight of the squared
+    norm. ``tol`` is the share of a document's weight that still moves between annotators at which to stop.
 
     After ``fit``: ``result_``, ``trace_`` (the log-likelihood of every round), ``annotators_``, ``reliability_`` (π by
     name), ``tagset_`` and ``meta_``. The tags are what the CRF makes of the text, for new documents too.
 
     >>> import quorate
-    >>> model = CRFMA(max_passes=2, iterations=10).fit(quorate.sample())
+    >>> model = CRFMA(max_iter=2, iterations=10).fit(quorate.sample())
     >>> model.reliability_["ana"] > model.reliability_["fay"]
     True
     """
@@ -253,24 +253,24 @@ class CRFMA(Estimator):
     def __init__(
         self,
         *,
-        max_passes: int = 5,
-        tolerance: float = 0.01,
+        max_iter: int = 5,
+        tol: float = 0.01,
         iterations: int = 30,
         l2: float = 1.0,
         decode: str = Decode.SEQUENCE.value,
         invalid: str = Invalid.REPAIR.value,
         scheme: str | None = None,
-        threads: int | None = None,
+        n_jobs: int | None = None,
     ) -> None:
-        self.max_passes, self.tolerance, self.iterations, self.l2 = max_passes, tolerance, iterations, l2
-        self.decode, self.invalid, self.scheme, self.threads = decode, invalid, scheme, threads
+        self.max_iter, self.tol, self.iterations, self.l2 = max_iter, tol, iterations, l2
+        self.decode, self.invalid, self.scheme, self.n_jobs = decode, invalid, scheme, n_jobs
 
     def fit(self, corpus: Corpus, *, known: Known = None, progress: ProgressCallback | None = None) -> Self:
         """Learn the CRF and the annotators' reliability; returns self. ``progress`` is called after every round."""
         self._check_settings()
         prepared = prepare(corpus, scheme_named(self.scheme), choice(Invalid, "invalid", self.invalid), known)
         _, self.tagset_, encoded, clamped = prepared
-        crowd = _Crowd(prepared, checked_threads(self.threads))
+        crowd = _Crowd(prepared, checked_threads(self.n_jobs))
         buckets, _ = TokenFeatures().end_to_end([document.tokens for document in corpus])
         kept = frequent(buckets)
         features = numbered(buckets, kept)
@@ -278,9 +278,7 @@ class CRFMA(Estimator):
         self._names, self.trace_ = encoded.annotators, self._fitted.trace
         self.reliability_ = dict(zip(self._names, self._fitted.reliability.tolist(), strict=True))
         decoded = self._decoded(crowd.documents, features)
-        counts = ThreadsEngine(encoded, text=False, threads=checked_threads(self.threads)).cell_counts(
-            decoded.posterior
-        )
+        counts = ThreadsEngine(encoded, text=False, threads=checked_threads(self.n_jobs)).cell_counts(decoded.posterior)
         prior = AnnotatorPrior(self.tagset_, 1.0, 1.0)
         self._annotators = ConfusionMatrix.of(prior, len(self._names)).updated(encoded.cells, counts)
         self.annotators_ = summarise(encoded, counts, self._annotators)
@@ -301,7 +299,7 @@ class CRFMA(Estimator):
         buckets, _ = TokenFeatures().end_to_end([document.tokens for document in corpus])
         features = numbered(buckets, self._fitted.buckets)
         every = np.arange(encoded.n_tokens, dtype=np.int32)
-        engine = _text_engine(encoded, encoded.doc_start, every, None, checked_threads(self.threads))
+        engine = _text_engine(encoded, encoded.doc_start, every, None, checked_threads(self.n_jobs))
         return self._result(corpus, encoded, self._decoded(engine, features), trace=None)
 
     def save(self, path: str | Path) -> None:
@@ -326,7 +324,7 @@ class CRFMA(Estimator):
     def loaded(cls, stored: model_files.Stored) -> Self:
         """From what :meth:`save` wrote."""
         meta, arrays = model_files.tagger_head(stored.meta), stored.arrays
-        model = cls(**meta["fit"]["settings"])
+        model = cls(**present_names(meta["fit"]["settings"]))
         model.meta_ = meta["fit"]
         model.tagset_ = TagSet(meta["tags"]["scheme"], tuple(meta["tags"]["labels"]))
         model._names = tuple(meta["annotators"])
@@ -357,11 +355,11 @@ class CRFMA(Estimator):
         J, encoded = len(crowd.tagset.labels), crowd.encoded
         votes = Chain(np.zeros(J), np.zeros((J, J)), np.zeros(J), True)
         everyone_alike = np.ones(len(encoded.annotators))
-        weights, filled = crowd.expect(crowd.vote_scores(checked_threads(self.threads)), votes, everyone_alike)
+        weights, filled = crowd.expect(crowd.vote_scores(checked_threads(self.n_jobs)), votes, everyone_alike)
         reliability = crowd.reliability(weights.gamma)
         likelihoods: list[float] = []
         reason = loop.StopReason.MAX_PASSES
-        while len(likelihoods) < self.max_passes and reason is not loop.StopReason.CONVERGED:
+        while len(likelihoods) < self.max_iter and reason is not loop.StopReason.CONVERGED:
             crf = train(
                 features,
                 len(buckets),
@@ -375,8 +373,8 @@ class CRFMA(Estimator):
             reliability = crowd.reliability(weights.gamma)
             likelihoods.append(weights.log_likelihood)
             if progress is not None:
-                progress(loop.Progress(0, 1, len(likelihoods), self.max_passes, likelihoods[-1]))
-            if np.abs(weights.gamma - before).sum() / 2 <= self.tolerance * encoded.n_docs:
+                progress(loop.Progress(0, 1, len(likelihoods), self.max_iter, likelihoods[-1]))
+            if np.abs(weights.gamma - before).sum() / 2 <= self.tol * encoded.n_docs:
                 reason = loop.StopReason.CONVERGED
         trace = loop.Trace(tuple(likelihoods), reason, (likelihoods[-1],), time.perf_counter() - began)
         return _Fitted(crf, buckets, reliability, trace)
@@ -393,20 +391,16 @@ class CRFMA(Estimator):
         return Result(corpus, self.tagset_, encoded.doc_start, decoded, annotators, trace, settings, repaired)
 
     def _plain_settings(self) -> dict[str, Any]:
-        return {name: value for name, value in self.get_params().items() if name != "threads"}
+        return {name: value for name, value in self.get_params().items() if name != "n_jobs"}
 
     def _check_settings(self) -> None:
-        for name in ("max_passes", "iterations"):
+        for name in ("max_iter", "iterations"):
             value = getattr(self, name)
             check_number(name, value, whole=True)
             if value < 1:
                 raise SettingsError(f"{name} must be 1 or more, not {value}")
-        for name in ("tolerance", "l2"):
+        for name in ("tol", "l2"):
             check_number(name, getattr(self, name))
             if not 0 <= getattr(self, name) < np.inf:
                 raise SettingsError(f"{name} must be a number, 0 or more, not {getattr(self, name)}")
         choice(Decode, "decode", self.decode)
-
-    def _check_fitted(self) -> None:
-        if not hasattr(self, "_fitted"):
-            raise SettingsError("this model has not been fitted yet (call fit first)")

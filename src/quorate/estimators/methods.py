@@ -54,8 +54,8 @@ METHODS: dict[str, Method] = {
             "alpha0": 0.5,
             "epsilon0": 0.0,
             "guess_prior": 0.1,
-            "restarts": 10,
-            "seed": 0,
+            "n_init": 10,
+            "random_state": 0,
             **_ALONE,
             "truth": "uniform",
         },
@@ -94,8 +94,8 @@ DEFAULT_METHOD = "auto"
 def estimator(method: str = DEFAULT_METHOD, **settings: Any) -> BSC | CRFMA | MajorityVote:
     """The estimator that a method's name stands for, with some settings changed.
 
-    >>> estimator("bsc-cm", max_passes=5)
-    BSC(annotator='cm', max_passes=5)
+    >>> estimator("bsc-cm", max_iter=5)
+    BSC(annotator='cm', max_iter=5, method='bsc-cm')
     """
     if method not in METHODS:
         raise SettingsError(f"unknown method {method!r} (one of: {', '.join(METHODS)})")
@@ -104,6 +104,5 @@ def estimator(method: str = DEFAULT_METHOD, **settings: Any) -> BSC | CRFMA | Ma
     for name in settings:
         if name not in known:
             raise SettingsError(f"method {method!r} has no setting {name!r} (it has: {', '.join(known)})")
-    model = kind(**{**fixed, **settings})
-    model.method = method
-    return model
+    called = {"method": method} if "method" in known else {}  # the others are named by their class
+    return kind(**{**fixed, **called, **settings})

@@ -363,7 +363,7 @@ class Updatable(Estimator):
 
         >>> import quorate
         >>> documents = quorate.sample().documents
-        >>> model = quorate.BSC(max_passes=5).fit(Corpus(documents[:300])).update(Corpus(documents))
+        >>> model = quorate.BSC(max_iter=5).fit(Corpus(documents[:300])).update(Corpus(documents))
         >>> len(model.result_), model.updated_.sentence()
         (320, '20 new documents, 0 changed, 300 unchanged')
         """
@@ -431,8 +431,7 @@ class Updatable(Estimator):
 
     def _conclude_again(self) -> None:
         """The consensus and the annotators after an update."""
-        if "_fit_state" not in self.__dict__:
-            raise AttributeError("this model has not been fitted yet (call fit first)")
+        self._check_fitted()
         self._fit_state = self._fit_state.opened()
         if not self._fit_state.documents:
             raise AttributeError("this model has kept no documents, and so no consensus (use combine)")
@@ -454,7 +453,3 @@ class Updatable(Estimator):
         if self._fit_state.earlier is not None:
             self.annotators_ = self.annotators_.with_earlier(self._fit_state.earlier)
         self.result_ = self._result(corpus, weighed, decoded, trace=self.trace_)
-
-    def _check_fitted(self) -> None:
-        if not hasattr(self, "_model"):
-            raise SettingsError("this model has not been fitted yet (call fit first)")

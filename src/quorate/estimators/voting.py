@@ -20,7 +20,7 @@ __all__ = ["BestWorker", "MajorityVote", "WorstWorker"]
 
 
 class MajorityVote(Estimator):
-    """A vote on every token. ``ties`` is ``entity-first``, ``outside-first``, or ``random`` by ``seed``.
+    """A vote on every token. ``ties`` is ``entity-first``, ``outside-first``, or ``random`` by ``random_state``.
 
     t_n = argmax_j Σ_k [c_nk = j]. Sheng, Provost and Ipeirotis, *Get Another Label?*, KDD 2008, say when it is enough.
 
@@ -35,18 +35,18 @@ class MajorityVote(Estimator):
         self,
         ties: str = Ties.ENTITY_FIRST.value,
         *,
-        seed: int = 0,
+        random_state: int = 0,
         decode: str = Decode.SEQUENCE.value,
         invalid: str = Invalid.REPAIR.value,
         scheme: str | None = None,
-        threads: int | None = None,
+        n_jobs: int | None = None,
     ) -> None:
-        self.ties, self.seed, self.decode, self.invalid = ties, seed, decode, invalid
-        self.scheme, self.threads = scheme, threads
+        self.ties, self.random_state, self.decode, self.invalid = ties, random_state, decode, invalid
+        self.scheme, self.n_jobs = scheme, n_jobs
 
     def fit(self, corpus: Corpus, *, known: Known = None, progress: ProgressCallback | None = None) -> Self:
         """Count the votes; returns self."""
-        check_number("seed", self.seed, whole=True)
+        check_number("random_state", self.random_state, whole=True)
         ties, decode = choice(Ties, "ties", self.ties), choice(Decode, "decode", self.decode)
         invalid = choice(Invalid, "invalid", self.invalid)
         prepared = prepare(corpus, scheme_named(self.scheme), invalid, known)
@@ -56,13 +56,13 @@ class MajorityVote(Estimator):
             voters=self._voters(prepared),
             known=prepared.known,
             ties=ties,
-            seed=self.seed,
+            seed=self.random_state,
             decode=decode,
-            threads=checked_threads(self.threads),
+            threads=checked_threads(self.n_jobs),
         )
         self.tagset_ = prepared.tagset
         self.annotators_ = summarise(encoded, votes.decoded.cells, votes.annotators)
-        settings = {name: value for name, value in self.get_params().items() if name != "threads"}
+        settings = {name: value for name, value in self.get_params().items() if name != "n_jobs"}
         self.result_ = Result(
             corpus,
             self.tagset_,
@@ -78,6 +78,7 @@ class MajorityVote(Estimator):
 
     def combine(self, corpus: Corpus) -> Result:
         """The vote on other documents: nothing carries over."""
+        self._check_fitted()
         return type(self)(**self.get_params()).fit(corpus).result_
 
     def _voters(self, prepared: Prepared) -> Encoded | None:

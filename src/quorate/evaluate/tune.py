@@ -78,7 +78,7 @@ def tune(
 
     >>> import quorate
     >>> corpus = quorate.sample()
-    >>> found = tune(corpus, "bsc-cm", split=None, grid={"temper": [0.6, 1.0]}, fixed={"max_passes": 3})
+    >>> found = tune(corpus, "bsc-cm", split=None, grid={"temper": [0.6, 1.0]}, fixed={"max_iter": 3})
     >>> len(found.trials), found.best.f1 >= found.trials[1].f1
     (2, True)
     """
@@ -129,7 +129,7 @@ def _model(method: str, settings: Mapping[str, Any]) -> Tunes:
 def _trial(
     prepared: Prepared, chosen: Sequence[int], method: str, fixed: Mapping[str, Any], point: dict[str, float]
 ) -> Trial:
-    result = _model(method, {**fixed, **point, "threads": 1}).fit_prepared(prepared).result_
+    result = _model(method, {**fixed, **point, "n_jobs": 1}).fit_prepared(prepared).result_
     documents = [result[position] for position in chosen]
     gold = [one.document.gold for one in documents]
     entropy = metrics.cross_entropy([one.probabilities for one in documents], gold, result.labels).mean

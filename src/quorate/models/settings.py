@@ -29,7 +29,14 @@ __all__ = [
 
 Choice = TypeVar("Choice", bound=StrEnum)
 
-_FORMER_NAMES = {"habit0": "guess_prior"}  # in files of version 0.1
+_FORMER_NAMES = {  # in files of version 0.1
+    "habit0": "guess_prior",
+    "max_passes": "max_iter",
+    "tolerance": "tol",
+    "seed": "random_state",
+    "restarts": "n_init",
+    "threads": "n_jobs",
+}
 _MOST = 1e6  # prior counts above this would drown any data, and the digits of the bound with them
 
 
@@ -126,20 +133,20 @@ class Settings:
     inference: Inference = Inference.VB
     temper: float = 0.6
     start: Start = Start.VOTES
-    max_passes: int = 20
-    tolerance: float = 1e-7
-    seed: int | None = None
-    restarts: int = 1
+    max_iter: int = 20
+    tol: float = 1e-7
+    random_state: int | None = None
+    n_init: int = 1
     decode: Decode = Decode.SEQUENCE
     invalid: Invalid = Invalid.REPAIR
     scheme: Scheme | None = None
 
     def __post_init__(self) -> None:
-        for name in ("alpha0", "epsilon0", "gamma0", "kappa0", "guess_prior", "temper", "tolerance"):
+        for name in ("alpha0", "epsilon0", "gamma0", "kappa0", "guess_prior", "temper", "tol"):
             if name != "guess_prior" or self.guess_prior is not None:
                 check_number(name, getattr(self, name))
-        for name in ("max_passes", "restarts", "seed"):
-            if name != "seed" or self.seed is not None:
+        for name in ("max_iter", "n_init", "random_state"):
+            if name != "random_state" or self.random_state is not None:
                 check_number(name, getattr(self, name), whole=True)
         for name in ("alpha0", "gamma0", "kappa0"):
             _positive(name, getattr(self, name))
@@ -151,13 +158,13 @@ class Settings:
             raise SettingsError(f"epsilon0 must be a number from 0 to {_MOST:g}, not {self.epsilon0:g}")
         if not 0 < self.temper <= 1:
             raise SettingsError(f"temper must be above 0 and at most 1, not {self.temper}")
-        if not (math.isfinite(self.tolerance) and self.tolerance >= 0):
-            raise SettingsError(f"tolerance must be a number, 0 or more, not {self.tolerance}")
-        for name in ("max_passes", "restarts"):
+        if not (math.isfinite(self.tol) and self.tol >= 0):
+            raise SettingsError(f"tol must be a number, 0 or more, not {self.tol}")
+        for name in ("max_iter", "n_init"):
             if getattr(self, name) < 1:
                 raise SettingsError(f"{name} must be 1 or more, not {getattr(self, name)}")
-        if self.seed is not None and self.seed < 0:
-            raise SettingsError(f"seed must be 0 or more, not {self.seed}")
+        if self.random_state is not None and self.random_state < 0:
+            raise SettingsError(f"random_state must be 0 or more, not {self.random_state}")
 
     @classmethod
     def of(cls, **values: Any) -> Self:

@@ -1,0 +1,60 @@
+"""What every estimator promises, as scikit-learn's do."""
+
+from __future__ import annotations
+
+import pytest
+from sklearn.base import clone
+
+from quorate import METHODS, Corpus, NotFittedError, SettingsError
+from quorate.estimators.methods import estimator
+
+
+@pytest.fixture(scope="module")
+def few(sample: Corpus) -> Corpus:
+    return Corpus(sample.documents[:30])
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_parameters_go_in_and_come_out_as_they_are(method: str) -> None:
+    model = estimator(method)
+    params = model.get_params()
+    assert all(getattr(model, name) is value for name, value in params.items())
+    assert vars(model) == params  # nothing else is stored before a fit
+    other = type(model)()
+    assert other.set_params(**params) is other
+    assert other.get_params() == params
+    with pytest.raises(SettingsError, match="unknown setting 'nope'"):
+        model.set_params(nope=1)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_clone_keeps_everything_its_method_too(method: str) -> None:
+    model = estimator(method)
+    copy = clone(model)
+    assert copy is not model
+    assert type(copy) is type(model)
+    assert copy.get_params() == model.get_params()
+    assert copy.method == model.method == method
+    assert repr(copy) == repr(model)
+    assert eval(repr(model), {type(model).__name__: type(model)}).get_params() == model.get_params()
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_fit_returns_self_and_predicts_what_fit_predict_does(method: str, few: Corpus) -> None:
+    model = estimator(method)
+    params = model.get_params()
+    assert model.fit(few) is model
+    assert model.get_params() == params
+    assert model.predict(few) == clone(model).fit_predict(few) == model.result_.tags
+    assert model.meta_["method"] == model.result_.settings["method"] == method
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_an_estimator_that_was_not_fitted_says_so_as_scikit_learns_do(method: str, few: Corpus) -> None:
+    model = estimator(method)
+    for ask in (model.predict, model.predict_proba, model.combine):
+        with pytest.raises(NotFittedError, match="has not been fitted yet") as found:
+            ask(few)
+        assert isinstance(found.value, ValueError)
+        assert isinstance(found.value, AttributeError)
+    assert not hasattr(model, "result_")
