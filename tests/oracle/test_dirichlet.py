@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 import pytest
 import scipy.special
@@ -48,11 +46,10 @@ def test_structural_zeros_are_left_out() -> None:
 
 
 @pytest.fixture(params=[False, True], ids=["numpy", "compiled"])
-def fast(request: pytest.FixtureRequest) -> Iterator[bool]:
-    compiled = (gamma.fill_psi, gamma.fill_gammaln, gamma.fill_bend)
-    special.use(*compiled) if request.param else special.use(None, None, None)
-    yield request.param
-    special.use(*compiled)
+def fast(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
+    if not request.param:
+        monkeypatch.setattr(special, "_compiled", lambda: None)
+    return bool(request.param)
 
 
 @pytest.mark.parametrize("size", [8, 9, 15, 1000])

@@ -134,7 +134,7 @@ class _Reader:
         alpha, beta = np.empty((L, J)), np.empty((L, J))
         log_z = self._single.log_forward_backward(evidence, L, self._steps, alpha, beta)
         path, back = np.zeros(L, np.int32), np.empty((L, J), np.int32)
-        self._output.viterbi(evidence, L, self._allowed, self._may_end, back, path)
+        self._single.viterbi(evidence, L, self._allowed, self._may_end, back, path)
         weights = np.zeros(len(asked))
         for s, (start, end, _) in enumerate(asked):
             if self._tagset.scheme is Scheme.PLAIN:

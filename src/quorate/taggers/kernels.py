@@ -1,7 +1,6 @@
 """The compiled part of taggers: scores from features and vectors, expected labels, AdaGrad steps, best paths.
 
-Recursions in log space and Viterbi are those of :mod:`quorate.infer`; the scaled one is here, as a pass over a corpus
-has its own, for evidence that is packed.
+The recursions are those of :mod:`quorate.infer.kernels.single`.
 
 Letters: N tokens, D documents, F features of a token, W features in all, J labels, L tokens of one document, X numbers
 in a token's vector, H units of the hidden layer.
@@ -17,8 +16,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from quorate.infer.kernels.layout import longest_of
-from quorate.infer.kernels.output import viterbi
-from quorate.infer.kernels.single import Steps, steps_of
+from quorate.infer.kernels.single import Steps, steps_of, viterbi
 from quorate.infer.kernels.single import expectations as chain_expectations
 
 __all__ = [

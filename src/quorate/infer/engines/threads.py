@@ -62,9 +62,7 @@ class ThreadsEngine:
     ) -> None:
         # Compiled code is loaded when a fit starts, not before.
         load_numba()
-        from quorate.infer.kernels import chain, gamma, layout, output, single, special
-
-        special.use(gamma.fill_psi, gamma.fill_gammaln, gamma.fill_bend)
+        from quorate.infer.kernels import chain, layout, output, single
 
         self._kernels, self._layout, self._output, self._single = chain, layout, output, single
         self._encoded, self._known, self._times, self._text = encoded, known, times, text

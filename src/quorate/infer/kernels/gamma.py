@@ -8,14 +8,15 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from quorate.infer.kernels.series import GAMMALN_SERIES, PSI_SERIES
 from quorate.infer.kernels.simd import LANES, fused, load_lanes, log, spread_lanes, store, where_above
 
 __all__ = ["fill_bend", "fill_gammaln", "fill_psi"]
 
 Floats = NDArray[np.float64]
 
-_PSI = (-691 / 32760, 1 / 132, -1 / 240, 1 / 252, -1 / 120, 1 / 12)
-_GAMMALN = (-691 / 360360, 1 / 1188, -1 / 1680, 1 / 1260, -1 / 360, 1 / 12)
+_LAST_PSI, _PSI = PSI_SERIES[-1], PSI_SERIES[-2::-1]
+_LAST_GAMMALN, _GAMMALN = GAMMALN_SERIES[-1], GAMMALN_SERIES[-2::-1]
 _HALF_LOG_2_PI = 0.5 * math.log(2.0 * math.pi)
 
 
@@ -36,7 +37,7 @@ def _slope(x, q):  # type: ignore[no-untyped-def]
 def _below_log(inverse):  # type: ignore[no-untyped-def]
     """ln w − ψ(w) by its series in 1/w."""
     square = inverse * inverse
-    series = spread_lanes(1 / 12)
+    series = spread_lanes(_LAST_PSI)
     for coefficient in _PSI:
         series = fused(series, square, spread_lanes(coefficient))
     return fused(series, inverse, spread_lanes(0.5)) * inverse
@@ -46,7 +47,7 @@ def _below_log(inverse):  # type: ignore[no-untyped-def]
 def _beyond_stirling(inverse):  # type: ignore[no-untyped-def]
     """ln Γ(w) − (w − ½)·ln w + w − ½·ln 2π by its series in 1/w."""
     square = inverse * inverse
-    series = spread_lanes(1 / 156)
+    series = spread_lanes(_LAST_GAMMALN)
     for coefficient in _GAMMALN:
         series = fused(series, square, spread_lanes(coefficient))
     return series * inverse

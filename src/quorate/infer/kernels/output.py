@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from quorate.infer.kernels.chain import Rows, add_set
 from quorate.infer.kernels.layout import Slice, longest_of
-from quorate.infer.kernels.single import Steps, forward_backward, log_forward_backward, log_sum
+from quorate.infer.kernels.single import Steps, log_sum, path_score, posteriors, viterbi
 
 __all__ = ["SpanShape", "decode_slice", "decode_votes_slice"]
 
@@ -32,45 +32,6 @@ class SpanShape(NamedTuple):
     opens: Ints32
     closes: Ints32
     kind: Ints32
-
-
-@njit(nogil=True, cache=True)
-def viterbi(evidence: Floats, L: int, steps: Steps, end: Floats, back: Ints32, path: Ints32) -> None:
-    """The best path; ties go to the lower label. ``end`` is added at the last token."""
-    J = end.shape[0]
-    best = np.empty(J)
-    step = np.empty(J)
-    for j in range(J):
-        best[j] = steps.log_start[j] + evidence[0, j]
-    for t in range(1, L):
-        for j in range(J):
-            top = -math.inf
-            argument = 0
-            for i in range(J):
-                score = best[i] + steps.log_trans[i, j]
-                if score > top:
-                    top = score
-                    argument = i
-            step[j] = top + evidence[t, j]
-            back[t, j] = argument
-        for j in range(J):
-            best[j] = step[j]
-    top = -math.inf
-    for j in range(J):
-        if best[j] + end[j] > top:
-            top = best[j] + end[j]
-            path[L - 1] = j
-    for t in range(L - 1, 0, -1):
-        path[t - 1] = back[t, path[t]]
-
-
-@njit(nogil=True, cache=True)
-def path_score(evidence: Floats, L: int, steps: Steps, path: Ints32) -> float:
-    """ln of the joint weight of a path and the evidence."""
-    score: float = steps.log_start[path[0]] + evidence[0, path[0]]
-    for t in range(1, L):
-        score += steps.log_trans[path[t - 1], path[t]] + evidence[t, path[t]]
-    return score
 
 
 @njit(nogil=True, cache=True)
@@ -168,13 +129,9 @@ def both_ways(evidence: Floats, scaled: Floats, L: int, steps: Steps, out: _Both
     ``scaled`` is a copy of ``evidence`` that may be spoilt.
     """
     J = evidence.shape[1]
-    log_z = forward_backward(scaled, L, steps, out.alpha, out.beta, out.scale)
-    if math.isnan(log_z):
-        log_z = log_forward_backward(evidence, L, steps, out.alpha, out.beta)
+    log_z, in_logs = posteriors(evidence, scaled, L, steps, False, posterior, out.alpha, out.beta, out.scale)
+    if in_logs:
         out.so_far[0] = math.nan
-        for t in range(L):
-            for j in range(J):
-                posterior[t, j] = math.exp(out.alpha[t, j] + out.beta[t, j] - log_z)
         return log_z
     # From the scaled recursion to logarithms: ln Z up to a token is the running sum of its scales.
     so_far = 0.0
@@ -182,7 +139,6 @@ def both_ways(evidence: Floats, scaled: Floats, L: int, steps: Steps, out: _Both
         top = -math.inf
         for j in range(J):
             top = max(top, evidence[t, j])
-            posterior[t, j] = out.alpha[t, j] * out.beta[t, j]
         so_far += math.log(out.scale[t]) + top
         out.so_far[t] = so_far
     return log_z

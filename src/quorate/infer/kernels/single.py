@@ -1,4 +1,8 @@
-"""Forward–backward over one document by itself: scaled, and in log space where scaling would lose too much.
+"""One document by itself: forward–backward, scaled, or in log space where scaling would lose too much; and Viterbi.
+
+Whatever needs the recursion over one document calls :func:`posteriors`, :func:`expectations` or :func:`viterbi`. Many
+documents side by side are done by :mod:`quorate.infer.kernels.lanes`, which sends those that lose too much here. What
+all of them should give is said by NumPy in :mod:`quorate.infer.engines.plain`, against which they are tested.
 
 Letters as in :mod:`quorate.infer.kernels.chain`.
 """
@@ -12,9 +16,22 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-__all__ = ["LOST", "MARGIN", "Steps", "expectations", "forward_backward", "log_forward_backward", "log_sum", "steps_of"]
+__all__ = [
+    "LOST",
+    "MARGIN",
+    "Steps",
+    "expectations",
+    "forward_backward",
+    "log_forward_backward",
+    "log_sum",
+    "path_score",
+    "posteriors",
+    "steps_of",
+    "viterbi",
+]
 
 Floats = NDArray[np.float64]
+Ints32 = NDArray[np.int32]
 
 # A label whose scaled probability is below LOST may underflow to 0 in the next step. If the sum over labels
 # then falls to within MARGIN nats of LOST, the lost label might have mattered: the document is done in log space.
@@ -170,6 +187,38 @@ def log_forward_backward(evidence: Floats, L: int, steps: Steps, log_alpha: Floa
 
 
 @njit(nogil=True, cache=True)
+def posteriors(
+    evidence: Floats,
+    spoilt: Floats,
+    L: int,
+    steps: Steps,
+    in_logs: bool,
+    posterior: Floats,
+    alpha: Floats,
+    beta: Floats,
+    scale: Floats,
+) -> tuple[float, bool]:
+    """``posterior`` ``[L, J]`` of one document; returns ln Z, and whether alpha and beta are logarithms.
+
+    They are if that is asked for, or if scaling would lose too much; else they, ``scale`` and ``spoilt``, which comes
+    as a copy of ``evidence``, are as :func:`forward_backward` leaves them. ln Z is −inf if no path is possible.
+    """
+    J = evidence.shape[1]
+    log_z: float = math.nan if in_logs else forward_backward(spoilt, L, steps, alpha, beta, scale)
+    if not math.isnan(log_z):
+        for t in range(L):
+            for j in range(J):
+                posterior[t, j] = alpha[t, j] * beta[t, j]
+        return log_z, False
+    log_z = log_forward_backward(evidence, L, steps, alpha, beta)
+    if log_z > -math.inf:
+        for t in range(L):
+            for j in range(J):
+                posterior[t, j] = math.exp(alpha[t, j] + beta[t, j] - log_z)
+    return log_z, True
+
+
+@njit(nogil=True, cache=True)
 def expectations(
     evidence: Floats, steps: Steps, in_logs: bool, posterior: Floats, pairs: Floats, alpha: Floats, beta: Floats
 ) -> float:
@@ -180,26 +229,58 @@ def expectations(
     """
     L, J = evidence.shape
     weight, totals = evidence.copy(), np.empty(L)
-    log_z: float = math.nan if in_logs else forward_backward(weight, L, steps, alpha, beta, totals)
-    if math.isnan(log_z):
-        log_z = log_forward_backward(evidence, L, steps, alpha, beta)
-        if not log_z > -math.inf:
-            return log_z
-        for t in range(L):
-            for j in range(J):
-                posterior[t, j] = math.exp(alpha[t, j] + beta[t, j] - log_z)
+    log_z, lost = posteriors(evidence, weight, L, steps, in_logs, posterior, alpha, beta, totals)
+    if not log_z > -math.inf:
+        return log_z
+    if lost:
         for t in range(1, L):
             for i in range(J):
                 for j in range(J):
                     step = steps.log_trans[i, j] + evidence[t, j]
                     pairs[i, j] += math.exp(alpha[t - 1, i] + step + beta[t, j] - log_z)
         return log_z
-    for t in range(L):
-        for j in range(J):
-            posterior[t, j] = alpha[t, j] * beta[t, j]
     for t in range(1, L):
         for i in range(J):
             before = alpha[t - 1, i] / totals[t]
             for j in range(J):
                 pairs[i, j] += before * steps.trans[i * J + j] * weight[t, j] * beta[t, j]
     return log_z
+
+
+@njit(nogil=True, cache=True)
+def viterbi(evidence: Floats, L: int, steps: Steps, end: Floats, back: Ints32, path: Ints32) -> None:
+    """The best path; ties go to the lower label. ``end`` is added at the last token."""
+    J = end.shape[0]
+    best = np.empty(J)
+    step = np.empty(J)
+    for j in range(J):
+        best[j] = steps.log_start[j] + evidence[0, j]
+    for t in range(1, L):
+        for j in range(J):
+            top = -math.inf
+            argument = 0
+            for i in range(J):
+                score = best[i] + steps.log_trans[i, j]
+                if score > top:
+                    top = score
+                    argument = i
+            step[j] = top + evidence[t, j]
+            back[t, j] = argument
+        for j in range(J):
+            best[j] = step[j]
+    top = -math.inf
+    for j in range(J):
+        if best[j] + end[j] > top:
+            top = best[j] + end[j]
+            path[L - 1] = j
+    for t in range(L - 1, 0, -1):
+        path[t - 1] = back[t, path[t]]
+
+
+@njit(nogil=True, cache=True)
+def path_score(evidence: Floats, L: int, steps: Steps, path: Ints32) -> float:
+    """ln of the joint weight of a path and the evidence."""
+    score: float = steps.log_start[path[0]] + evidence[0, path[0]]
+    for t in range(1, L):
+        score += steps.log_trans[path[t - 1], path[t]] + evidence[t, path[t]]
+    return score

@@ -2,9 +2,9 @@
 
 All by their asymptotic series: the argument is moved up by 8 with the recurrence Γ(x + 8) = x(x + 1)…(x + 7)·Γ(x),
 where the series is exact to the last digits; with q = x² + 7x the product is q(q + 6)(q + 10)(q + 12). NumPy lets go of
-the interpreter lock, so that threads help with the words of a large vocabulary. An engine that compiles its kernels
-brings compiled versions for large arrays (:func:`use`). (SciPy's are as fast as NumPy's on one core, and take longer to
-load than a small fit.)
+the interpreter lock, so that threads help with the words of a large vocabulary. Large arrays are filled by the
+compiled vectors of :mod:`quorate.infer.kernels.gamma`, with the same coefficients, where numba is installed: an engine
+on an accelerator needs none. (SciPy's are as fast as NumPy's on one core, and take longer to load than a small fit.)
 """
 
 from __future__ import annotations
@@ -14,13 +14,16 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from itertools import pairwise
+from types import ModuleType
 
 import numpy as np
 from numpy.typing import NDArray
 
+from quorate.infer.kernels.compiled import load_numba
 from quorate.infer.kernels.cores import available_threads
+from quorate.infer.kernels.series import GAMMALN_SERIES, PSI_SERIES
 
-__all__ = ["gammaln", "gammaln_bend", "psi", "use"]
+__all__ = ["gammaln", "gammaln_bend", "psi"]
 
 Floats = NDArray[np.float64]
 Fill = Callable[..., None]
@@ -28,20 +31,6 @@ Fill = Callable[..., None]
 _SHIFT = 8.0
 _BLOCK = 1 << 13  # numbers a block: they and the intermediate results fit into a core's cache
 _MOST_BLOCKS = 8  # blocks a call: between calls, other threads can take the interpreter lock
-_PSI = (1 / 12, -1 / 120, 1 / 252, -1 / 240, 1 / 132, -691 / 32760, 1 / 12)
-_GAMMALN = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 156)
-
-
-_compiled: dict[str, Fill] = {}
-
-
-def use(fill_psi: Fill | None, fill_gammaln: Fill | None, fill_bend: Fill | None) -> None:
-    """From now on these fill large arrays; ``None``: NumPy does."""
-    for name, fill in (("psi", fill_psi), ("gammaln", fill_gammaln), ("bend", fill_bend)):
-        if fill is None:
-            _compiled.pop(name, None)
-        else:
-            _compiled[name] = fill
 
 
 def psi(x: Floats) -> Floats:
@@ -50,7 +39,7 @@ def psi(x: Floats) -> Floats:
     >>> psi(np.array([1.0, 0.5])).round(6)
     array([-0.577216, -1.96351 ])
     """
-    return _blockwise(_psi, _compiled.get("psi"), x)
+    return _blockwise(_psi, "fill_psi", x)
 
 
 def gammaln(x: Floats) -> Floats:
@@ -59,7 +48,7 @@ def gammaln(x: Floats) -> Floats:
     >>> gammaln(np.array([1.0, 5.0])).round(6)
     array([0.      , 3.178054])
     """
-    return _blockwise(_gammaln, _compiled.get("gammaln"), x)
+    return _blockwise(_gammaln, "fill_gammaln", x)
 
 
 def gammaln_bend(x: Floats, step: Floats) -> Floats:
@@ -72,15 +61,16 @@ def gammaln_bend(x: Floats, step: Floats) -> Floats:
     array([0.422784, 0.0005  ])
     """
     x, step = np.broadcast_arrays(x, step)
-    return _blockwise(_bend, _compiled.get("bend"), x, step)
+    return _blockwise(_bend, "fill_bend", x, step)
 
 
-def _blockwise(function: Fill, compiled: Fill | None, *arguments: Floats) -> Floats:
+def _blockwise(function: Fill, name: str, *arguments: Floats) -> Floats:
     flat = [np.ascontiguousarray(x, np.float64).reshape(-1) for x in arguments]
     out = np.empty_like(flat[0])
     n = len(out)
-    if compiled is not None and n >= _BLOCK:
-        function, n_blocks = compiled, min(available_threads(), n // _BLOCK)
+    compiled = _compiled() if n >= _BLOCK else None
+    if compiled is not None:
+        function, n_blocks = getattr(compiled, name), min(available_threads(), n // _BLOCK)
     else:
         n_blocks = -(-n // (_BLOCK * min(max(available_threads() // 2, 1), _MOST_BLOCKS)))
     cuts = np.linspace(0, n, n_blocks + 1).astype(np.int64).tolist()
@@ -93,6 +83,17 @@ def _blockwise(function: Fill, compiled: Fill | None, *arguments: Floats) -> Flo
     for _ in map(compute, blocks) if n < 4 * _BLOCK else _threads().map(compute, blocks):
         pass
     return out.reshape(np.shape(arguments[0]))
+
+
+@cache
+def _compiled() -> ModuleType | None:
+    """The compiled versions; none where there is no numba."""
+    try:
+        load_numba()
+        from quorate.infer.kernels import gamma
+    except ImportError:
+        return None
+    return gamma
 
 
 @cache
@@ -119,7 +120,7 @@ def _psi(x: Floats, out: Floats) -> None:
     moved = x + _SHIFT
     inverse = 1.0 / moved
     np.log(moved, out=out)
-    series = _series(inverse, _PSI)
+    series = _series(inverse, PSI_SERIES)
     series *= inverse
     series += 0.5
     series *= inverse
@@ -133,7 +134,7 @@ def _gammaln(x: Floats, out: Floats) -> None:
     out *= moved - 0.5
     out -= moved
     inverse = 1.0 / moved
-    series = _series(inverse, _GAMMALN)
+    series = _series(inverse, GAMMALN_SERIES)
     series *= inverse
     out += series
     q = x + 7.0
@@ -153,14 +154,14 @@ def _bend(x: Floats, step: Floats, out: Floats) -> None:
     ahead *= 0.5
     out += ahead
     at_y, at_z = 1.0 / y, 1.0 / z
-    series = _series(at_z, _PSI)
+    series = _series(at_z, PSI_SERIES)
     series *= at_z
     series += 0.5
     series *= at_z
     series *= step
     out -= series
-    out += _series(at_y, _GAMMALN) * at_y
-    out -= _series(at_z, _GAMMALN) * at_z
+    out += _series(at_y, GAMMALN_SERIES) * at_y
+    out -= _series(at_z, GAMMALN_SERIES) * at_z
     q = far * (far + 7.0)
     product, before = _product(q), _product(x * (x + 7.0))
     still = x <= 0.0
