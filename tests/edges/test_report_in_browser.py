@@ -17,7 +17,7 @@ from needs import missing
 from quorate import BSC, Corpus, Document
 from quorate.formats import read_known
 from quorate.report import write_report
-from quorate.result.calibration import Certificate
+from quorate.result.certificate import Certificate
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page

@@ -9,7 +9,8 @@ from scipy.special import expit, logit
 from quorate.choose.calibrate import fit_span_map
 from quorate.choose.hidden import Agreement
 from quorate.encode.algebra import Spans
-from quorate.result.calibration import AS_STATED, Calibration, certify
+from quorate.result.calibration import AS_STATED, Calibration
+from quorate.result.certificate import SpanTallies, certify
 
 
 def test_the_span_map_is_found_from_confirmations() -> None:
@@ -38,7 +39,8 @@ def test_a_certificate_by_hand() -> None:
     calibration = Calibration(0.5, -1.0, 1.0)
     right = expit(logit(stated) - 1.0)
     sharp, blunt = np.array([2.0, 0.5, 0.6]), np.array([2.4, 0.7, 0.8])
-    found = certify(document, stated, calibration, sharp, blunt)
+    sums = (np.bincount(document, one, minlength=3) for one in (np.ones(3), calibration.spans(stated), stated))
+    found = certify(SpanTallies(*sums, sharp, blunt), calibrated=True)
     true = (3.1 + 3.9) / 2
     assert found.precision == pytest.approx(right.sum() / 3)
     assert found.recall == pytest.approx(right.sum() / true)

@@ -22,9 +22,8 @@ from quorate.infer import loop
 from quorate.infer.parts.dirichlet import log_mean
 from quorate.infer.parts.truth import Chain
 from quorate.result.result import Result
-from quorate.result.spans import consensus_spans
 
-__all__ = ["Change", "draw_path", "expected_change", "span_tallies"]
+__all__ = ["Change", "draw_path", "expected_change"]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -54,26 +53,10 @@ class Change(NamedTuple):
         return min(self.high / self.share, 1.0 - self.now) if self.share > 0 else 0.0
 
 
-def span_tallies(result: Result) -> Floats:
-    """``[3, D]`` Spans expected to be right, spans given, and true spans expected, of every document.
-
-    Their sums give the F1 of the result's certificate.
-    """
-    decoded, tagset, starts, calibration = result._decoded, result.tagset, result._doc_start, result.calibration
-    spans = consensus_spans(decoded, tagset)
-    document = np.searchsorted(starts, spans.start, side="right") - 1
-    plain = tagset.outside is None
-    stated = decoded.posterior[spans.start, decoded.path] if plain else decoded.span_probability[spans.start]
-    found, given = (
-        np.bincount(document, one, minlength=len(result)).astype(np.float64)
-        for one in (calibration.spans(stated), np.ones(len(stated)))
-    )
-    if plain or not tagset.opens.any():  # where no label says that a span begins, those that were missed are not seen
-        return np.stack([found, given, np.diff(starts).astype(np.float64) if plain else given])
-    sharp = decoded.posterior ** (1 / calibration.sharpness)
-    sharp /= sharp.sum(axis=1, keepdims=True)
-    opening = ((sharp + decoded.posterior) / 2)[:, tagset.opens].sum(axis=1)
-    return np.stack([found, given, np.diff(np.concatenate([[0.0], np.cumsum(opening)])[starts])])
+def _tallies(result: Result) -> Floats:
+    """``[3, D]`` Spans expected to be right, spans given, and true spans expected, of every document."""
+    tallies = result.span_tallies()
+    return np.stack([tallies.found, tallies.given, tallies.true])
 
 
 def _f1(tallies: Floats) -> Floats:
@@ -151,7 +134,7 @@ def expected_change(
 
     ``unknown [D]`` is the entropy of each document. ``combine`` gives the consensus on a corpus with what was learned.
     """
-    tallies = span_tallies(result)
+    tallies = _tallies(result)
     total = tallies.sum(axis=1)
     now = float(_f1(total))
     if not asked:
@@ -170,7 +153,7 @@ def expected_change(
             said = tuple(tagset.labels[label] for label in labels)
             annotations = {**document.annotations, encoded.annotators[k]: said}
             drawn.append(replace(document, id=f"{number} {document.id}", annotations=annotations, source=None))
-    after = span_tallies(combine(Corpus(drawn))).reshape(3, len(asked), draws).sum(axis=1)
+    after = _tallies(combine(Corpus(drawn))).reshape(3, len(asked), draws).sum(axis=1)
     rest = total - tallies[:, [d for d, _ in asked]].sum(axis=1)
     changes = _f1(rest[:, None] + after) - now
     low, high = np.quantile(changes, [_LOW, _HIGH])

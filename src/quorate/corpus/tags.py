@@ -17,7 +17,20 @@ from numpy.typing import NDArray
 
 from quorate.errors import InputError
 
-__all__ = ["OUTSIDE", "Invalid", "Scheme", "Span", "TagSet", "find_spans", "marks_span"]
+__all__ = [
+    "OUTSIDE",
+    "Invalid",
+    "Scheme",
+    "Span",
+    "TagSet",
+    "find_spans",
+    "goes_on",
+    "inside_of",
+    "marks_span",
+    "scheme_of",
+    "span_of_one",
+    "split_tag",
+]
 
 OUTSIDE = "O"
 MISSING = -1
@@ -77,9 +90,57 @@ def marks_span(tag: str) -> bool:
     return len(tag) > 2 and tag[1] == "-" and tag[0] in _PREFIXES[Scheme.BIOES]
 
 
-def _split(tag: str) -> tuple[str, str]:
-    """``"B-PER"`` → ``("B", "PER")``; anything that is not of this form, ``("", tag)``."""
+def split_tag(tag: str) -> tuple[str, str]:
+    """Prefix and type of a tag; of anything that is not of this form, no prefix and the tag.
+
+    >>> split_tag("B-PER"), split_tag("O")
+    (('B', 'PER'), ('', 'O'))
+    """
     return (tag[0], tag[2:]) if marks_span(tag) else ("", tag)
+
+
+def goes_on(tag: str) -> bool:
+    """Whether a tag says that its span began before: ``I`` and ``E``.
+
+    >>> goes_on("I-PER"), goes_on("B-PER"), goes_on("O")
+    (True, False, False)
+    """
+    return split_tag(tag)[0] in ("I", "E")
+
+
+def inside_of(tag: str) -> str:
+    """The tag of the next token of a span that goes on: ``I-x`` for ``B-x``; any other stays as it is.
+
+    >>> inside_of("B-PER"), inside_of("O")
+    ('I-PER', 'O')
+    """
+    prefix, kind = split_tag(tag)
+    return f"I-{kind}" if prefix == "B" else tag
+
+
+def span_of_one(label: str) -> str:
+    """The tag of a token that is a span by itself.
+
+    >>> span_of_one("NOUN")
+    'S-NOUN'
+    """
+    return f"S-{label}"
+
+
+def scheme_of(tags: Iterable[str]) -> Scheme:
+    """The scheme that tags are of, by their prefixes.
+
+    BIOES if any is ``E-`` or ``S-``, BIO if any is ``B-``, IO if any is ``I-``; otherwise plain.
+
+    >>> scheme_of(["O", "I-PER"])
+    <Scheme.IO: 'io'>
+    """
+    prefixes = {split_tag(tag)[0] for tag in tags} - {""}
+    if prefixes & {"E", "S"}:
+        return Scheme.BIOES
+    if "B" in prefixes:
+        return Scheme.BIO
+    return Scheme.IO if prefixes else Scheme.PLAIN
 
 
 def find_spans(tags: Sequence[str | None], *, orphans: bool = True) -> list[Span]:
@@ -157,22 +218,15 @@ class TagSet:
             raise InputError(
                 f"tags {', '.join(used)} carry no type (write B-x and I-x with any x, or use --scheme plain)"
             )
-        prefixes = {_split(tag)[0] for tag in used} - {""}
-        if scheme is None:
-            if prefixes & {"E", "S"}:
-                scheme = Scheme.BIOES
-            elif "B" in prefixes:
-                scheme = Scheme.BIO
-            else:
-                scheme = Scheme.IO if prefixes else Scheme.PLAIN
+        scheme = scheme_of(used) if scheme is None else scheme
         if scheme is Scheme.PLAIN:
             tagset = cls.of_types(scheme, used)
         else:
             readable = _PREFIXES[Scheme.BIOES if scheme is Scheme.IO else scheme]
-            stray = [tag for tag in used if tag != OUTSIDE and _split(tag)[0] not in readable]
+            stray = [tag for tag in used if tag != OUTSIDE and split_tag(tag)[0] not in readable]
             if stray:
                 raise UnknownTagError(stray[0], scheme)
-            tagset = cls.of_types(scheme, (_split(tag)[1] for tag in used if tag != OUTSIDE))
+            tagset = cls.of_types(scheme, (split_tag(tag)[1] for tag in used if tag != OUTSIDE))
         if len(tagset.labels) < 2:
             what = f"every tag is {used[0]!r}" if used else "nobody gave any tag"
             raise InputError(f"{what}, so there is nothing to combine (at least two labels are needed)")
@@ -205,7 +259,7 @@ class TagSet:
         """Prefix and type of every label: ``("B", "PER")``, and ``("", "O")`` for ``O`` and for plain labels."""
         if self.scheme is Scheme.PLAIN:
             return tuple(("", label) for label in self.labels)
-        return tuple(_split(label) for label in self.labels)
+        return tuple(split_tag(label) for label in self.labels)
 
     @cached_property
     def types(self) -> tuple[str, ...]:
@@ -223,6 +277,22 @@ class TagSet:
     def closes(self) -> NDArray[np.bool_]:
         """``[J]``: does a span always end with this label?"""
         return np.array([prefix in ("E", "S") for prefix, _ in self.parts])
+
+    @cached_property
+    def in_span(self) -> NDArray[np.bool_]:
+        """``[J]``: is a token with this label in a span? In the plain scheme none is."""
+        return np.array([bool(prefix) for prefix, _ in self.parts])
+
+    @cached_property
+    def continues(self) -> NDArray[np.bool_]:
+        """``[J, J]``: does the second label, after the first, go on with the same span?"""
+        same = (self.type_of[:, None] == self.type_of) & self.in_span
+        return np.asarray(same & ~self.closes[:, None] & ~self.opens)
+
+    @cached_property
+    def precedence(self) -> NDArray[np.int64]:
+        """``[J]``: labels that open a span come before those inside of one, and those before its end; ``O`` has 0."""
+        return np.array(["BSIE".index(prefix) if prefix else 0 for prefix, _ in self.parts])
 
     @cached_property
     def type_of(self) -> NDArray[np.int64]:
@@ -261,6 +331,24 @@ class TagSet:
         if self.scheme is not Scheme.BIOES:
             return np.ones(len(self.labels), dtype=np.bool_)
         return np.array([prefix not in ("B", "I") for prefix, _ in self.parts])
+
+    def stands_for(self, before: int, label: int) -> int:
+        """The allowed label that comes nearest to a forbidden one after ``before``; all three are positions.
+
+        Outside a span, a continuation stands for an opening (``I-x`` for ``B-x``; in BIOES ``E-x`` for ``S-x``).
+        Inside a span of type y the span goes on (``I-x`` stands for ``I-y``); in BIOES what ends or is outside stands
+        for ``E-y``.
+
+        >>> tagset = TagSet.of_types(Scheme.BIO, ["PER"])
+        >>> tagset.labels[tagset.stands_for(tagset.index["O"], tagset.index["I-PER"])]
+        'B-PER'
+        """
+        prefix, kind = self.parts[label]
+        before_prefix, before_kind = self.parts[before]
+        if before_prefix in ("B", "I"):
+            inside = self.scheme is Scheme.BIO or prefix in ("B", "I")
+            return self.index[f"I-{before_kind}" if inside else f"E-{before_kind}"]
+        return self.index[f"B-{kind}" if prefix == "I" else f"S-{kind}"]
 
     def is_valid(self, tags: Sequence[str]) -> bool:
         """Whether no tag of a complete sequence breaks the scheme.

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from quorate.corpus.records import Corpus, Document, Source, Tag
+from quorate.corpus.tags import Scheme, TagSet, inside_of
 from quorate.datasets.archives import digest_of, text_of, zip_files
 from quorate.errors import InputError
 from quorate.formats.notes import Notes
@@ -24,7 +25,7 @@ __all__ = ["read_ner"]
 
 _MEMBER = re.compile(r"(?:.*/)?(val|test)/(?:ground_truth|mturk_train_data/([^/]+))/([^/]+)\.txt")
 _SPLITS = {"val": "dev", "test": "test"}  # in the order of the documents
-_TAGS = {tag: tag for tag in ("O", *(f"{p}-{kind}" for kind in ("LOC", "MISC", "ORG", "PER") for p in "BI"))}
+_TAGS = {tag: tag for tag in TagSet.of_types(Scheme.BIO, ["LOC", "MISC", "ORG", "PER"]).labels}
 _GLUED = re.compile(r"(?<=.)(?:/(?:[BI]-)?(?:LOC|LOS|MISC|ORG|PER))+$")  # "LOS" is how one worker spelt LOC
 
 _OTHER_LENGTH = "{} worker files have another number of lines than the expert's and were aligned by their characters"
@@ -182,6 +183,6 @@ def _tags_by_characters(tokens: Sequence[str], pieces: Sequence[str], tags: Sequ
         notes.count(_SPLIT, begins_in < piece)
         notes.count(_JOINED, piece == before)
         tag = tags[piece]
-        found.append(_TAGS["I" + tag[1:]] if piece == before and tag[0] == "B" else tag)
+        found.append(_TAGS[inside_of(tag)] if piece == before else tag)
         before = piece
     return found

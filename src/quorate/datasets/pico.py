@@ -15,7 +15,7 @@ from typing import NamedTuple
 import msgspec
 
 from quorate.corpus.records import Corpus, Document, Source
-from quorate.corpus.tags import OUTSIDE
+from quorate.corpus.tags import OUTSIDE, Scheme, TagSet
 from quorate.corpus.tokens import Offsets
 from quorate.datasets.archives import digest_of, tar_files, text_of
 from quorate.datasets.pico_tokens import PicoTokenizer
@@ -24,7 +24,7 @@ from quorate.formats.notes import Notes
 
 __all__ = ["read_pico"]
 
-_BEGIN, _INSIDE = "B-P", "I-P"
+_, _BEGIN, _INSIDE = TagSet.of_types(Scheme.BIO, ["P"]).labels
 _CROWD = {
     folder: f"annotations/{folder}/PICO-annos-crowdsourcing.json" for folder in ("acl17-test", "train", "test", "dev")
 }  # in the order of the documents

@@ -212,7 +212,7 @@ def with_annotator(encoded: Encoded, name: str, path: NDArray[np.int32]) -> Enco
 
 
 def marked_spans(encoded: Encoded) -> Spans:
-    """Every span that an annotator marked, by annotator and place."""
+    """Every span that an annotator marked, by annotator and place; in the plain scheme every token is one."""
     tagset = encoded.tagset
     used = sure_events(encoded)
     if tagset.outside is not None:
@@ -223,21 +223,17 @@ def marked_spans(encoded: Encoded) -> Spans:
     who, label = encoded.cells.annotator[cell], encoded.cells.label[cell]
     order = np.lexsort((token, who))
     token, who, label = token[order], who[order], label[order]
-    alone = np.full(len(tagset.labels), tagset.outside is None)  # in the plain scheme every token is a span
-    opens, closes, kind = tagset.opens | alone, tagset.closes | alone, tagset.type_of
     doc = document_of(encoded, token)
     goes_on = np.zeros(len(token), dtype=np.bool_)
     goes_on[1:] = (
         (who[1:] == who[:-1])
         & (token[1:] == token[:-1] + 1)
         & (doc[1:] == doc[:-1])
-        & (kind[label[1:]] == kind[label[:-1]])
-        & ~opens[label[1:]]
-        & ~closes[label[:-1]]
+        & tagset.continues[label[:-1], label[1:]]
     )
     first = np.flatnonzero(~goes_on)
     last = np.append(first[1:], len(token)) - 1
-    return Spans(token[first], token[last[: len(first)]] + 1, kind[label[first]], who[first])
+    return Spans(token[first], token[last[: len(first)]] + 1, tagset.type_of[label[first]], who[first])
 
 
 def count_as_one(encoded: Encoded, group: Integers) -> Encoded:

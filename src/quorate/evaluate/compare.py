@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate.corpus.records import Corpus, Tag
-from quorate.corpus.tags import Scheme, TagSet
+from quorate.corpus.tags import Scheme, TagSet, span_of_one
 from quorate.errors import InputError, SettingsError
 from quorate.estimators.methods import estimator
 from quorate.evaluate import metrics
@@ -240,7 +240,7 @@ def _tallies(answers: Answers) -> metrics.Tallies:
 
 
 def _each_a_span(tags: Sequence[Tag]) -> list[Tag]:
-    return [None if tag is None else f"S-{tag}" for tag in tags]
+    return [None if tag is None else span_of_one(tag) for tag in tags]
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from pathlib import Path
 from quorate.corpus.offsets import Unit
 from quorate.corpus.profiles import Kind, Profile, gold_like, pseudonyms
 from quorate.corpus.records import Corpus, Document, SoftTag, Tag
-from quorate.corpus.tags import OUTSIDE, find_spans, marks_span
+from quorate.corpus.tags import OUTSIDE, find_spans, marks_span, split_tag
 from quorate.errors import InputError
 from quorate.formats.changes import TWICE, LabelChanges, rename_annotators
 from quorate.formats.layering import Layer, deal
@@ -232,7 +232,7 @@ def _only(document: Document, layer: Layer) -> Document:
                 kept = str(chosen(name))
                 soft[kept] = soft.get(kept, 0.0) + probability
             return soft
-        return tag if tag is None or tag[2:] in labels else OUTSIDE
+        return tag if tag is None or split_tag(tag)[1] in labels else OUTSIDE
 
     return replace(
         document,

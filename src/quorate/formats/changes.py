@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from quorate.corpus.records import Document, SoftTag, Tag
-from quorate.corpus.tags import OUTSIDE, marks_span
+from quorate.corpus.tags import OUTSIDE, split_tag
 from quorate.formats.marked import Marked
 from quorate.formats.notes import Notes
 
@@ -42,11 +42,11 @@ class LabelChanges:
         return new
 
     def _new_tag(self, tag: str) -> Tag:
-        prefixed = marks_span(tag)
-        label = self.label(tag[2:] if prefixed else tag)
+        prefix, kind = split_tag(tag)
+        label = self.label(kind)
         if label is None:
             return OUTSIDE
-        return f"{tag[:2]}{label}" if prefixed else label
+        return f"{prefix}-{label}" if prefix else label
 
     def apply(self, item: Document | Marked) -> Document | Marked:
         """The document with its labels changed."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from quorate.corpus.offsets import Unit
 from quorate.corpus.records import Document
-from quorate.corpus.tags import OUTSIDE, Scheme, TagSet
+from quorate.corpus.tags import OUTSIDE, Scheme, TagSet, marks_span
 from quorate.corpus.tokens import Places
 from quorate.errors import InputError
 from quorate.formats.exports import Export, ExportAnnotation, ExportDocument, ExportSpan
@@ -32,7 +32,7 @@ def consensus_export(records: Sequence[ConsensusRecord]) -> Export:
     labels = next((tuple(record.labels) for record in records if record.labels is not None), None)
     if labels is None:
         labels = TagSet.infer(used).labels if len(used) > 1 else tuple(dict.fromkeys((OUTSIDE, *used)))
-    prefixed = any(label[1:2] == "-" for label in labels)
+    prefixed = any(map(marks_span, labels))
     scheme = TagSet.infer(labels).scheme if prefixed or len(labels) > 1 else Scheme.BIO
     return Export(lambda: map(_exported, records), labels, scheme)
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from quorate.corpus.offsets import Unit, ruler
 from quorate.corpus.records import Corpus, Document, SoftTag, Tag
-from quorate.corpus.tags import OUTSIDE, Scheme, TagSet, find_spans
+from quorate.corpus.tags import OUTSIDE, Scheme, TagSet, find_spans, marks_span, split_tag
 from quorate.corpus.tokens import Offsets, Places
 from quorate.errors import OutputError
 
@@ -100,7 +100,7 @@ class Export:
     def types(self) -> tuple[str, ...]:
         """The span types, sorted."""
         every = [self.labels, *self.layers.values()]
-        return tuple(sorted({label[2:] for labels in every for label in labels if label != OUTSIDE}))
+        return tuple(sorted({split_tag(label)[1] for labels in every for label in labels if label != OUTSIDE}))
 
     def check_spans(self, format: str) -> None:
         """Raise :class:`OutputError` if these are plain labels, which mark no spans."""
@@ -172,7 +172,7 @@ def _tagset(corpus: Corpus) -> TagSet:
     used = (corpus.used_tags() | gold) - {None}
     if used <= {OUTSIDE}:
         return TagSet(Scheme.BIO, (OUTSIDE,))
-    if len(used) == 1 and not any(str(tag)[1:2] == "-" for tag in used):
+    if len(used) == 1 and not any(marks_span(str(tag)) for tag in used):
         return TagSet.of_types(Scheme.PLAIN, map(str, used))
     return corpus.tagset(known=gold)
 

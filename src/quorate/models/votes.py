@@ -65,15 +65,10 @@ def _tie_rank(encoded: Encoded, ties: Ties, seed: int) -> Floats:
 
 def _fixed_rank(tagset: TagSet, ties: Ties) -> Floats:
     """Openings before insides, by name, and ``O`` at one end."""
-    prefixes = "BSIE"
     last = 1 if ties is Ties.ENTITY_FIRST else -1
     order = sorted(
         range(len(tagset.labels)),
-        key=lambda j: (
-            last if j == tagset.outside else 0,
-            prefixes.index(tagset.parts[j][0]) if tagset.parts[j][0] else 0,
-            tagset.parts[j][1],
-        ),
+        key=lambda j: (last if j == tagset.outside else 0, tagset.precedence[j], tagset.parts[j][1]),
     )
     rank = np.empty(len(order))
     rank[order] = np.arange(len(order))

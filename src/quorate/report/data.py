@@ -24,7 +24,7 @@ from quorate.report.documents import Codes, chosen_documents, document_records
 from quorate.report.findings import DOUBTFUL, find, next_steps
 from quorate.report.people import HABITS, Person, blind_types, people
 from quorate.result.annotators import AnnotatorSummary
-from quorate.result.calibration import Certificate
+from quorate.result.certificate import Certificate
 from quorate.result.clusters import Groups, group_annotators
 from quorate.result.result import Result
 

@@ -22,9 +22,9 @@ from quorate.infer.engines.protocol import Decoded
 from quorate.infer.loop import Trace
 from quorate.models.settings import check_number
 from quorate.result.annotators import AnnotatorSummaries
-from quorate.result.calibration import AS_STATED, Calibration, Certificate, certify
+from quorate.result.calibration import AS_STATED, Calibration
+from quorate.result.certificate import Certificate, SpanTallies, certify, span_tallies
 from quorate.result.consensus import Consensus, ConsensusSpan
-from quorate.result.spans import consensus_spans
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -103,20 +103,17 @@ class Result:
         >>> certificate.low < certificate.f1 < certificate.high
         True
         """
-        spans = consensus_spans(self._decoded, self.tagset)
-        document = np.searchsorted(self._doc_start, spans.start, side="right") - 1
-        posterior, opens = self._kept_posterior(), self.tagset.opens
-        if self.tagset.outside is None:
-            stated, everything = posterior[spans.start, self._decoded.path], np.diff(self._doc_start).astype(np.float64)
-            return certify(document, stated, self.calibration, everything, everything)
-        stated = self._decoded.span_probability[spans.start]
-        if not opens.any():  # where no label says that a span begins, those that were missed are not seen
-            given = np.bincount(document, minlength=len(self)).astype(np.float64)
-            return certify(document, stated, self.calibration, given, given)
-        sharp = posterior ** (1 / self.calibration.sharpness)
-        sharp /= sharp.sum(axis=1, keepdims=True)
-        openings = (np.concatenate([[0.0], np.cumsum(p[:, opens].sum(axis=1))]) for p in (sharp, posterior))
-        return certify(document, stated, self.calibration, *(np.diff(total[self._doc_start]) for total in openings))
+        return certify(self.span_tallies(), calibrated=self.calibration != AS_STATED)
+
+    def span_tallies(self) -> SpanTallies:
+        """Of every document, how many spans are given, how many of them are expected to be right, and how many true.
+
+        >>> import quorate
+        >>> tallies = quorate.aggregate(quorate.sample()).span_tallies()
+        >>> bool((tallies.found <= tallies.given).all())
+        True
+        """
+        return span_tallies(self._decoded, self._kept_posterior(), self.tagset, self._doc_start, self.calibration)
 
     def accept(self, precision: float) -> Accepted:
         """Part the documents: those whose spans together meet an expected precision, and those for a person to see.

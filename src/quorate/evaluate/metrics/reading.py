@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from quorate.corpus.records import Tag
-from quorate.corpus.tags import OUTSIDE, Scheme, Span, find_spans, marks_span
+from quorate.corpus.tags import OUTSIDE, Scheme, Span, find_spans, marks_span, scheme_of
 from quorate.errors import InputError
 
 __all__ = ["SpanPair", "TagPair", "opens_at_orphans", "span_pairs", "tag_pairs"]
@@ -113,5 +113,4 @@ def opens_at_orphans(used: Iterable[Tag], *, orphans: bool, scheme: Scheme | Non
     stray = [tag for tag in marks if not marks_span(tag)]
     if stray:
         raise InputError(f"tag {min(stray)!r} marks no span (spans are B-x, I-x, E-x, S-x; score other tags by token)")
-    only_inside = bool(marks) and all(tag[0] == "I" for tag in marks)
-    return orphans or scheme is Scheme.IO or (scheme is None and only_inside)
+    return orphans or (scheme_of(marks) if scheme is None else scheme) is Scheme.IO

@@ -31,7 +31,7 @@ from itertools import chain
 from typing import NamedTuple
 
 from quorate.corpus.records import Tag
-from quorate.corpus.tags import OUTSIDE, Scheme, Span
+from quorate.corpus.tags import OUTSIDE, Scheme, Span, goes_on
 from quorate.evaluate.metrics.reading import opens_at_orphans, span_pairs, tag_pairs
 
 __all__ = ["ErrorKinds", "error_kinds", "kinds_of_gold", "kinds_of_predicted"]
@@ -145,6 +145,6 @@ def _overlap(one: Span, other: Span) -> bool:
 def _n_invalid(tags: Sequence[Tag]) -> int:
     """How often ``I`` or ``E`` follows ``O`` or begins; what follows a missing tag is not known to be wrong."""
     return sum(
-        tag is not None and tag[0] in "IE" and before == OUTSIDE
+        tag is not None and goes_on(tag) and before == OUTSIDE
         for before, tag in zip(chain([OUTSIDE], tags), tags, strict=False)
     )

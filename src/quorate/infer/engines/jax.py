@@ -133,7 +133,7 @@ class JaxEngine:
             log_mask(tagset.allowed_last),
         ]
         masks = [jnp.asarray(each, jnp.float32) for each in allowed]
-        goes_on = jnp.asarray(plain.continues(tagset))
+        goes_on = jnp.asarray(tagset.continues)
         log_z = np.zeros(D)
         columns: list[list[NDArray[Any]]] = [[] for _ in range(5)]
         bad = []
@@ -152,7 +152,7 @@ class JaxEngine:
         log_probability = np.add.reduceat(np.append(inner, 0.0), encoded.doc_start[:-1]) * (
             np.diff(encoded.doc_start) > 0
         )
-        span_end, span_probability = _spans_of(encoded, path, inner, opening, closing, plain.continues(tagset))
+        span_end, span_probability = _spans_of(encoded, path, inner, opening, closing, tagset.continues)
         for d, document, result in self._redone(bad, tables, chain):
             tokens = slice(*document)
             evidence = plain.evidence_of(encoded, tables, chain, self._known, document)
@@ -526,7 +526,7 @@ def _spans_of(
 ) -> tuple[NDArray[np.int32], Floats]:
     """Ends and probabilities of the path's spans, at their first tokens."""
     N = len(path)
-    in_span = np.array([bool(prefix) for prefix, _ in encoded.tagset.parts])
+    in_span = encoded.tagset.in_span
     starts_document = np.zeros(N + 1, np.bool_)
     starts_document[encoded.doc_start] = True
     cut = starts_document.copy()

@@ -117,26 +117,9 @@ def _viterbi(evidence: Floats, chain: Chain, tagset: TagSet) -> NDArray[np.int64
     return path
 
 
-def continues(tagset: TagSet) -> NDArray[np.bool_]:
-    """``[J, J]`` Whether the second label, after the first, goes on with the same span."""
-    kinds = [kind if prefix else None for prefix, kind in tagset.parts]
-    return np.array(
-        [
-            [
-                kinds[i] is not None
-                and kinds[i] == kinds[j]
-                and tagset.parts[i][0] not in ("E", "S")
-                and tagset.parts[j][0] not in ("B", "S")
-                for j in range(len(kinds))
-            ]
-            for i in range(len(kinds))
-        ]
-    )
-
-
 def _spans(path: NDArray[np.int64], tagset: TagSet) -> list[tuple[int, int]]:
-    goes_on = continues(tagset)
-    in_span = [bool(prefix) for prefix, _ in tagset.parts]
+    goes_on = tagset.continues
+    in_span = tagset.in_span
     spans, start = [], 0
     for t in range(1, len(path) + 1):
         if t == len(path) or not goes_on[path[t - 1], path[t]]:
@@ -151,7 +134,7 @@ def _opening(chain: Chain, tagset: TagSet, log_alpha: Floats, path: NDArray[np.i
     if start == 0:
         return float(chain.start[path[0]])
     before = log_alpha[start - 1] + chain.trans[:, path[start]]
-    return float(np.logaddexp.reduce(np.where(continues(tagset)[:, path[start]], -np.inf, before)))
+    return float(np.logaddexp.reduce(np.where(tagset.continues[:, path[start]], -np.inf, before)))
 
 
 def _closing(
@@ -161,4 +144,4 @@ def _closing(
     if end == len(path):
         return 0.0
     after = chain.trans[path[end - 1]] + evidence[end] + log_beta[end]
-    return float(np.logaddexp.reduce(np.where(continues(tagset)[path[end - 1]], -np.inf, after)))
+    return float(np.logaddexp.reduce(np.where(tagset.continues[path[end - 1]], -np.inf, after)))

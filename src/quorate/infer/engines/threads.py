@@ -288,7 +288,5 @@ def balanced(start: NDArray[np.int64], slices: int) -> NDArray[np.int64]:
 
 def span_shape(tagset: TagSet) -> tuple[NDArray[np.int32], ...]:
     """For every label: does it always open a span, always close one, and of which type is it (−1: none)."""
-    opens = [prefix in ("B", "S") for prefix, _ in tagset.parts]
-    closes = [prefix in ("E", "S") for prefix, _ in tagset.parts]
-    kinds = [tagset.types.index(kind) if prefix else -1 for prefix, kind in tagset.parts]
-    return tuple(np.array(column, np.int32) for column in (opens, closes, kinds))
+    kinds = np.where(tagset.in_span, tagset.type_of, -1)
+    return tuple(column.astype(np.int32) for column in (tagset.opens, tagset.closes, kinds))

@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate.corpus.profiles import Trust
-from quorate.corpus.tags import Scheme, TagSet
 from quorate.encode.encoded import Cells
 from quorate.infer.parts.annotators import AnnotatorPrior, Annotators, summed_by
 from quorate.infer.parts.arrays import check_arrays
@@ -362,19 +361,5 @@ def prior_holders(prior: AnnotatorPrior) -> NDArray[np.int64]:
     if not prior.forbid or tagset.outside is None:
         return table
     for before, label in np.argwhere(~tagset.allowed):
-        table[before, label] = _stands_for(tagset, before, label) if prior.moved else -1
+        table[before, label] = tagset.stands_for(before, label) if prior.moved else -1
     return table
-
-
-def _stands_for(tagset: TagSet, before: int, label: int) -> int:
-    """The allowed label that comes nearest to a forbidden one after ``before``.
-
-    Outside a span, a continuation stands for an opening (``I-x`` for ``B-x``; in BIOES ``E-x`` for ``S-x``). Inside a
-    span of type y the span goes on (``I-x`` stands for ``I-y``); in BIOES what ends or is outside stands for ``E-y``.
-    """
-    prefix, kind = tagset.parts[label]
-    before_prefix, before_kind = tagset.parts[before]
-    if before_prefix in ("B", "I"):
-        goes_on = tagset.scheme is Scheme.BIO or prefix in ("B", "I")
-        return tagset.index[f"I-{before_kind}" if goes_on else f"E-{before_kind}"]
-    return tagset.index[f"B-{kind}" if prefix == "I" else f"S-{kind}"]
