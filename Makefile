@@ -2,10 +2,14 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test fuzz lint bench paper clean
+.PHONY: demo check test fuzz lint bench paper clean
 
 demo: $(VENV)/.ready
 	$(BIN)/quorate demo
+
+# Before every commit: what can be known in a minute.
+check: $(VENV)/.ready-dev lint
+	$(BIN)/python -m pytest -m 'not slow' tests/unit tests/property
 
 test: $(VENV)/.ready-dev lint
 	$(BIN)/python -m pytest
