@@ -27,7 +27,7 @@ Fill = Callable[..., None]
 
 _SHIFT = 8.0
 _BLOCK = 1 << 13  # numbers a block: they and the intermediate results fit into a core's cache
-_MOST_BLOCKS = 8  # blocks a call: between calls, other threads can take the interpreter lock
+_MOST_BLOCKS = 8  # blocks a task at most: tasks are longer on more cores, so that threads wait less for each other
 _PSI = (1 / 12, -1 / 120, 1 / 252, -1 / 240, 1 / 132, -691 / 32760, 1 / 12)
 _GAMMALN = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 156)
 
