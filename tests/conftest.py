@@ -11,7 +11,26 @@ import quorate
 from processes import Start, started_here
 from quorate import Corpus
 
+TESTS = Path(__file__).resolve().parent
+SLOW = {
+    "property/test_names_and_order.py",
+    "unit/test_active.py",
+    "unit/test_benchmarks.py",
+    "unit/test_cluster.py",
+    "unit/test_memory.py",
+    "unit/test_report.py",
+    "unit/test_tagger_loop.py",
+}
+"""Files of tests/unit and tests/property that take more than five seconds: ``make check`` leaves them out."""
+
 REAL_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what is slow."""
+    for item in items:
+        if item.path.is_relative_to(TESTS) and item.path.relative_to(TESTS).as_posix() in SLOW:
+            item.add_marker(pytest.mark.slow)
 
 
 def real_corpus(name: str) -> Corpus:

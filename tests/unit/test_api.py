@@ -322,7 +322,7 @@ def test_a_table_of_annotators_has_no_private_columns(sample: Corpus) -> None:
     pandas = pytest.importorskip("pandas", reason="pandas is not installed")
     result = quorate.aggregate(sample, "bsc-cm", max_iter=2)
     table = pandas.DataFrame(result.annotators)
-    assert list(table.columns) == ["name", "labels", "accuracy", "informativeness"]
+    assert list(table.columns) == ["name", "n_labels", "accuracy", "informativeness"]
     assert table["informativeness"].tolist() == result.annotators.informativeness.tolist()
     assert result.annotators["ana"].matrix.shape == (1, 9, 9)
 

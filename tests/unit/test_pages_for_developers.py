@@ -104,3 +104,11 @@ def test_the_drawing_shows_every_room_and_only_rooms_that_are_there() -> None:
 def test_the_readme_links_the_pages_for_developers() -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     assert all(f"({page.relative_to(ROOT)})" in readme for page in PAGES)
+
+
+def test_every_file_that_is_called_slow_is_there() -> None:
+    listed = re.search(r"^SLOW = \{(.*?)\}", (ROOT / "tests" / "conftest.py").read_text(encoding="utf-8"), re.M | re.S)
+    assert listed
+    names = re.findall(r'"(.+?)"', listed[1])
+    assert names
+    assert [name for name in names if not (ROOT / "tests" / name).exists()] == []

@@ -30,7 +30,7 @@ Fill = Callable[..., None]
 
 _SHIFT = 8.0
 _BLOCK = 1 << 13  # numbers a block: they and the intermediate results fit into a core's cache
-_MOST_BLOCKS = 8  # blocks a call: between calls, other threads can take the interpreter lock
+_MOST_BLOCKS = 8  # blocks a task at most: tasks are longer on more cores, so that threads wait less for each other
 
 
 def psi(x: Floats) -> Floats:
