@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
@@ -62,15 +62,14 @@ def rounds(crowd: str, tagger: str, splits: list[tuple[str, ...]]) -> None:
     class Shown(BSC):
         """Prints a row after every round."""
 
-        def _fit_once(self, *given: Any) -> Self:
+        def _conclude(self, *given: Any) -> None:
             nonlocal began, number
-            super()._fit_once(*given)
+            super()._conclude(*given)
             spent = time.process_time() - began
-            label = str(number) if number <= ROUNDS else "calibrated"  # the last fit is that of the last round again
+            label = str(number) if number <= ROUNDS else "calibrated"  # the last round's fit, read anew
             print(f"| {label} | {' | '.join(row(self.result_, names) for names in splits)} | {spent:.0f} |", flush=True)
             number += 1
             began = time.process_time()
-            return self
 
     Shown(**METHODS[DEFAULT_METHOD].settings, tagger=tagger).fit(quorate.read(DATA / f"{crowd}.jsonl.gz"))
 

@@ -24,6 +24,8 @@ from quorate.corpus.tags import Scheme, TagSet
 from quorate.encode.algebra import with_annotator
 from quorate.encode.from_corpus import encode
 from quorate.errors import InputError, SettingsError
+from quorate.estimators.methods import estimator
+from quorate.infer import loop
 from quorate.taggers import make_tagger
 from quorate.taggers.context import ContextTagger
 from quorate.taggers.crf import CrfTagger
@@ -263,6 +265,20 @@ def test_progress_grows_over_the_rounds() -> None:
     assert all(0 <= share <= 1 for share in shares)
     assert shares == sorted(shares)
     assert any("fold 2 of 3" in step.note for step in steps)
+
+
+def test_the_last_calibration_reads_the_last_fit_anew_and_fits_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    fits = []
+    fit = loop.fit
+    monkeypatch.setattr(loop, "fit", lambda *given, **options: fits.append(fit(*given, **options)) or fits[-1])
+    model = estimator(tagger="crf")
+    assert isinstance(model, quorate.BSC)
+    model.fit(small())
+    assert len(fits) == 1 + len(model.tagger_rounds_)  # the first is without the tagger
+    assert model.choice_ is not None
+    assert model.calibration_ != model.choice_.calibration
+    assert model.result_.calibration == model.calibration_
+    assert model.meta_["calibration"] == model.calibration_._asdict()
 
 
 def test_the_plug_ins_of_the_docs_run() -> None:

@@ -135,36 +135,56 @@ class BSC(Updatable):
         self, prepared: Prepared, progress: ProgressCallback | None = None, history: BSC | None = None
     ) -> Self:
         """Like ``fit``, on a corpus that was prepared once for several fits."""
-        settings, self.calibration_, self.choice_ = self.checked_settings(), AS_STATED, None
-        self.tagger_rounds_: tuple[TaggerRound, ...] = ()
-        self._group: list[int] = []  # of annotators who say the same; empty if nobody does
-        encoded = prepared.encoded
-        free = settings_left_open(self.get_params())
         past = None if history is None else history.past
+        self.tagger_rounds_: tuple[TaggerRound, ...] = ()
+        settings = self._choose(prepared, past, progress)
+        weighed = self._weigh(prepared.encoded)
+        if self.tagger is None:
+            return self._fit_once(prepared, weighed, settings, progress, past)
+        return self._fit_with_tagger(prepared, weighed, settings, progress, past)
+
+    def _choose(self, prepared: Prepared, past: Past | None, progress: ProgressCallback | None) -> Settings:
+        """The settings of the fit; those that are left open are chosen, and confidence is calibrated."""
+        settings, self.calibration_, self.choice_ = self.checked_settings(), AS_STATED, None
+        free = settings_left_open(self.get_params())
         if past is not None and "annotator" in free:
             free = tuple(name for name in free if name != "annotator")
             settings = replace(settings, annotator=past.model)
         self._chosen = list(free)
-        if free:
-            told = None if progress is None else choice_progress(progress)
-            with_tagger = self.tagger is not None
-            self.choice_ = choose(prepared, settings, free, tagger=with_tagger, engines=self.engines(), progress=told)
-            settings, self.calibration_ = self.choice_.settings, self.choice_.calibration
-            if self.choice_.same:
-                self._group = self.choice_.group.tolist()
-                encoded = count_as_one(encoded, self.choice_.group)
-        if self.tagger is None:
-            return self._fit_once(prepared, encoded, settings, progress, past)
-        tagger, shown = make_tagger(self.tagger, prepared.tagset), in_rounds(progress)
+        if not free:
+            return settings
+        told = None if progress is None else choice_progress(progress)
+        with_tagger = self.tagger is not None
+        self.choice_ = choose(prepared, settings, free, tagger=with_tagger, engines=self.engines(), progress=told)
+        self.calibration_ = self.choice_.calibration
+        return self.choice_.settings
 
+    def _weigh(self, encoded: Encoded) -> Encoded:
+        """What was said, with those who were found to say the same counting as one."""
+        self._group: list[int] = []  # of annotators who say the same; empty if nobody does
+        if self.choice_ is None or not self.choice_.same:
+            return encoded
+        self._group = self.choice_.group.tolist()
+        return count_as_one(encoded, self.choice_.group)
+
+    def _fit_with_tagger(
+        self,
+        prepared: Prepared,
+        encoded: Encoded,
+        settings: Settings,
+        progress: ProgressCallback | None,
+        past: Past | None,
+    ) -> Self:
+        """Fits with a tagger that joins the crowd; in the end confidence is calibrated with it."""
+        tagger, shown = make_tagger(self.tagger, prepared.tagset), in_rounds(progress)
         latest: NDArray[np.int32] | None = None
+        said, weighed = prepared.encoded, encoded
 
         def consensus(path: NDArray[np.int32] | None) -> NDArray[np.float64]:
-            nonlocal latest
+            nonlocal latest, said, weighed
             latest = path
-            said, weighed = prepared.encoded, encoded
             if path is not None:
-                said = weighed = with_annotator(said, TAGGER, path)
+                said = weighed = with_annotator(prepared.encoded, TAGGER, path)
                 if encoded is not prepared.encoded:
                     weighed = with_annotator(encoded, TAGGER, path)
             after_pass = shown.fit if shown else None
@@ -176,7 +196,9 @@ class BSC(Updatable):
         self.tagger_rounds_ = teach(prepared.corpus, encoded, tagger, consensus, seed=seed, progress=report)
         if self.choice_ is not None and latest is not None:
             self.calibration_ = calibrated_with(prepared, self.choice_, TAGGER, latest, engines=self.engines())
-            consensus(latest)
+            self.meta_["calibration"] = self.calibration_._asdict()
+            with closing(self._engine(prepared.corpus, weighed, prepared.known)) as engine:
+                self._conclude(prepared.corpus, said, weighed, engine)
         self.meta_ |= {"tagger": tagger_name(self.tagger), "rounds": len(self.tagger_rounds_)}
         return self
 
