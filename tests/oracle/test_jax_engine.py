@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from problems import random_corpus, tagset
 from quorate.corpus.tags import Invalid, Scheme, TagSet
 from quorate.encode.from_corpus import encode, encode_known
+from quorate.estimators.methods import estimator
 from quorate.infer.engines import plain
 from quorate.infer.engines.protocol import Decoded, Tables
 from quorate.infer.engines.threads import ThreadsEngine
@@ -109,8 +110,8 @@ def test_a_fit_gives_the_same_tags() -> None:
     import quorate
 
     corpus = quorate.sample()
-    threads = quorate.BSC(max_iter=10).fit(corpus)
-    jax = quorate.BSC(max_iter=10, engine="jax").fit(corpus)
+    threads = estimator("bsc-seq", max_iter=10).fit(corpus)
+    jax = estimator("bsc-seq", max_iter=10, engine="jax").fit(corpus)
     assert jax.result_.tags == threads.result_.tags
     np.testing.assert_allclose(jax.trace_.bounds, threads.trace_.bounds, rtol=1e-5)
 
