@@ -9,9 +9,9 @@ from enum import StrEnum
 from numbers import Integral, Real
 from typing import Any, NamedTuple, Self, TypeVar
 
-from quorate.corpus.tags import Invalid, Scheme
+from quorate.corpus.schemes import Invalid, Scheme
 from quorate.errors import SettingsError
-from quorate.infer.loop import Start
+from quorate.infer.start import Start
 
 __all__ = [
     "MODEL",
