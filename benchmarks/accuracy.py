@@ -171,7 +171,7 @@ def cost() -> None:
     """Seconds of all cores together: what else the machine does is not counted."""
     for name in ("ner", "pico"):
         prepared = prepare(quorate.read(DATA / f"{name}.jsonl.gz"), None, Invalid.REPAIR)
-        model = quorate.BSC(annotator="seq", max_iter=20, tol=0.0)
+        model = quorate.BSC("seq", epsilon0=30.0, temper=0.6, max_iter=20, tol=0.0)
         seconds = []
         for work in (partial(choose, prepared, Settings(), CHOSEN), partial(model.fit, prepared.corpus)):
             work()

@@ -47,8 +47,8 @@ def real(path: Path) -> None:
     began = time.perf_counter()
     encoded = encode(corpus, corpus.tagset())
     encoding = time.perf_counter() - began
-    BSC(max_iter=1).fit(corpus)
-    fits = [BSC(max_iter=20, tol=0.0).fit(corpus).trace_.seconds for _ in range(3)]
+    BSC("seq", epsilon0=30.0, temper=0.6, max_iter=1).fit(corpus)
+    fits = [BSC("seq", epsilon0=30.0, temper=0.6, max_iter=20, tol=0.0).fit(corpus).trace_.seconds for _ in range(3)]
     fit = min(fits)
     labels, cells = len(encoded.event_cell), len(encoded.cells.label)
     print(f"{name}: {len(corpus):,} documents, {encoded.n_tokens:,} tokens, {labels:,} labels, {cells:,} cells")
@@ -57,7 +57,10 @@ def real(path: Path) -> None:
         f"{name}: 20 passes of bsc-seq {fit:.3f} s (of 3 runs {min(fits):.3f} to {max(fits):.3f}), "
         f"{20 / fit:.0f} passes/s, {20 * encoded.n_tokens / fit / 1e6:.2f} M tokens/s"
     )
-    tags, votes = BSC(max_iter=1).fit(corpus).result_.tags, quorate.aggregate(corpus, "mv").tags
+    tags, votes = (
+        BSC("seq", epsilon0=30.0, temper=0.6, max_iter=1).fit(corpus).result_.tags,
+        quorate.aggregate(corpus, "mv").tags,
+    )
     print(f"{name}: strict F1 of all {len(corpus):,} documents {best_of_five(tags, votes):.3f} s")
     commands = {"bsc-seq": ("--method", "bsc-seq"), "default (auto)": ()}
     for what, flags in commands.items():
@@ -123,7 +126,7 @@ def sparse() -> None:
 def sparse_fit() -> None:
     corpus = sparse_corpus()
     began = time.perf_counter()
-    model = BSC(max_iter=5, tol=0.0).fit(corpus)
+    model = BSC("seq", epsilon0=30.0, temper=0.6, max_iter=5, tol=0.0).fit(corpus)
     took = time.perf_counter() - began
     cells = len(model._model.annotators.arrays()["annotators"])
     print(

@@ -19,7 +19,7 @@ DATA = Path(__file__).resolve().parents[2] / "shared" / "data" / "ner.jsonl.gz"
 def main() -> None:
     options.parser_of(__doc__).parse_args()
     corpus = quorate.read(DATA)
-    model = quorate.BSC().fit(corpus)
+    model = quorate.BSC("seq", epsilon0=30.0, temper=0.6, max_iter=20).fit(corpus)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "report.html")
         write_report(model, path, documents=1)  # compiled code is loaded

@@ -285,7 +285,7 @@ def disk_fit(path: str) -> None:
     """In a process of its own, so that its memory is the fit's."""
     import quorate
 
-    quorate.BSC(max_iter=1).fit(quorate.sample())
+    quorate.BSC("seq", epsilon0=30.0, temper=0.6, max_iter=1).fit(quorate.sample())
     corpus = quorate.read(path)
     most = 0.0
 
@@ -293,7 +293,9 @@ def disk_fit(path: str) -> None:
         nonlocal most
         most = max(most, anonymous_megabytes())
 
-    model = quorate.BSC(max_iter=10, tol=0.0, probabilities=False).fit(corpus, progress=watch)
+    model = quorate.BSC("seq", epsilon0=30.0, temper=0.6, max_iter=10, tol=0.0, probabilities=False).fit(
+        corpus, progress=watch
+    )
     rate = 10 * corpus.n_tokens / model.trace_.seconds / 1e6
     print(
         f"disk: {corpus.n_tokens:,} tokens, {int(model.annotators_.n_labels.sum()):,} labels: 10 passes "

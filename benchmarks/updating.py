@@ -18,7 +18,7 @@ def main() -> None:
     corpus = quorate.read(DATA)
     documents = corpus.documents
     began = time.perf_counter()
-    model = quorate.BSC("seq").fit(corpus)
+    model = quorate.BSC("seq", epsilon0=30.0, temper=0.6, max_iter=20).fit(corpus)
     print(f"a fit from scratch: {time.perf_counter() - began:.2f} s")
     model.update(Corpus([replace(documents[0], id="first")]))  # compiled code is loaded
     times, work = [], []

@@ -18,6 +18,7 @@ import pytest
 from processes import Start
 from quorate import BSC, Corpus, Document, next_labels
 from quorate.corpus.profiles import Profile
+from quorate.estimators.methods import estimator
 from quorate.formats.jsonl import write_corpus
 from quorate.storage.files.atomic import written_whole
 from running import Run
@@ -129,7 +130,7 @@ def test_what_is_decided_is_not_offered_in_python(sample: Corpus) -> None:
     profiles = {"xenia": Profile.of(kind="expert"), "yuri": Profile.of(kind="expert", abstains=True)}
     corpus = Corpus([*sample.documents[:60], *extra], profiles=profiles)
     known = {"s002": sample["s002"].gold or (), "s003": sample["s003"].gold or ()}
-    model = BSC("cm", max_iter=3).fit(corpus, known={"s002": known["s002"]})
+    model = estimator("bsc-cm", max_iter=3).fit(corpus, known={"s002": known["s002"]})
 
     def found(model: BSC | None, **options: Any) -> set[str]:
         return {one.document for one in next_labels(corpus, model, n=100, **options).suggestions}

@@ -11,6 +11,7 @@ import pytest
 
 import quorate
 from quorate import Corpus, Document, InputError
+from quorate.estimators.methods import estimator
 from quorate.formats import read_known
 from running import Run
 
@@ -45,7 +46,7 @@ def test_an_inside_tag_after_an_unknown_one_does_not_split_its_span(method: str)
 
 def test_an_inside_tag_after_an_unknown_one_is_kept_in_an_update() -> None:
     documents = [Document(str(n), ADA, CROWD) for n in range(6)]
-    model = quorate.BSC("cm", max_iter=3).fit(Corpus(documents))
+    model = estimator("bsc-cm", max_iter=3).fit(Corpus(documents))
     model.update(Corpus(documents[:1]), known={"0": (None, "I-PER", None, None, None)})
     assert model.result_["0"].tags[:3] == ["B-PER", "I-PER", "O"]
 

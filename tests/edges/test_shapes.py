@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 import quorate
-from quorate import BSC, Corpus, Document
+from quorate import Corpus, Document
 from quorate.corpus.simulate import from_matrices
 from quorate.corpus.tags import Scheme, TagSet
+from quorate.estimators.methods import estimator
 
 NEED_NO_GOLD = [name for name in quorate.METHODS if not name.endswith("-worker")]
 
@@ -62,7 +63,7 @@ def test_forty_labels() -> None:
         tags, {f"a{n}": matrix for n in range(5)}, transitions=transitions, n_documents=150, length=12
     )
     for annotator in ("acc", "spam", "cv", "cm", "seq"):
-        check(BSC(annotator, max_iter=3).fit(corpus).result_)
+        check(estimator(f"bsc-{annotator}", max_iter=3).fit(corpus).result_)
 
 
 def test_a_hundred_and_twenty_annotators_on_every_token() -> None:
@@ -74,7 +75,7 @@ def test_a_hundred_and_twenty_annotators_on_every_token() -> None:
         tags, {f"a{n:03}": matrix for n in range(120)}, transitions=transitions, n_documents=20, length=30
     )
     for alpha0 in (0.01, 1.0):
-        model = BSC(temper=1.0, alpha0=alpha0, max_iter=5).fit(corpus)
+        model = estimator("bsc-seq", temper=1.0, alpha0=alpha0, max_iter=5).fit(corpus)
         check(model.result_)
         right = [tuple(tags) == corpus[d].gold for d, tags in enumerate(model.result_.tags)]
         assert np.mean(right) > 0.9

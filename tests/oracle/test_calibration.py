@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 from problems import random_corpus, tagset
-from quorate import BSC, Corpus, Document
+from quorate import Corpus, Document
 from quorate.corpus.profiles import Profile, Trust
 from quorate.corpus.tags import Invalid, Scheme, TagSet
 from quorate.encode.from_corpus import encode, encode_known
+from quorate.estimators.methods import estimator
 from quorate.infer import loop
 from quorate.infer.engines.threads import ThreadsEngine
 from quorate.infer.parts.annotators import Accuracy, AnnotatorPrior, Annotators, ClassVector, Spammer
@@ -59,7 +60,7 @@ def test_the_trusted_one_wins_a_dispute(annotator: str) -> None:
     documents = [Document(str(n), ("a", "b"), {"ann": one, "bob": two}) for n, (one, two) in enumerate(pairs)]
     for trusted in ("ann", "bob"):
         corpus = Corpus(documents, profiles={trusted: Profile.of(kind="expert", trust=50)})
-        result = BSC(annotator, text=False).fit(corpus).result_
+        result = estimator(f"bsc-{annotator}", text=False).fit(corpus).result_
         assert result.tags == [list(d.annotations[trusted]) for d in corpus]
 
 
@@ -69,7 +70,7 @@ def test_trust_is_kept_in_the_file_of_a_model(tmp_path: Path, sample: Corpus) ->
     corpus = Corpus(
         sample.documents, profiles={"fay": Profile.of(kind="model", trust=0.0), "ana": Profile.of("expert")}
     )
-    model = BSC(max_iter=3).fit(corpus)
+    model = estimator("bsc-seq", max_iter=3).fit(corpus)
     model.save(tmp_path / "m.quorate")
     again = quorate.load(tmp_path / "m.quorate")
     assert again.profiles_ == corpus.profiles

@@ -114,8 +114,8 @@ def test_a_fit_gives_the_same_tags() -> None:
     import quorate
 
     corpus = quorate.sample()
-    threads = quorate.BSC(max_iter=10).fit(corpus)
-    jax = quorate.BSC(max_iter=10, engine="jax").fit(corpus)
+    threads = estimator("bsc-seq", max_iter=10).fit(corpus)
+    jax = estimator("bsc-seq", max_iter=10, engine="jax").fit(corpus)
     assert jax.result_.tags == threads.result_.tags
     np.testing.assert_allclose(jax.trace_.bounds, threads.trace_.bounds, rtol=1e-5)
 

@@ -16,6 +16,7 @@ from quorate import BSC, Corpus
 from quorate.corpus.records import Tag
 from quorate.corpus.tags import Scheme, Span, TagSet
 from quorate.errors import SettingsError
+from quorate.estimators.methods import estimator
 from quorate.infer.parts.dirichlet import log_mean
 from quorate.report.influence import influences
 from quorate.report.people import people, wilson
@@ -76,7 +77,7 @@ def test_points_that_are_alike_are_one_group() -> None:
 
 
 def test_more_groups_than_annotators_are_refused(sample: Corpus) -> None:
-    annotators = BSC("cm", max_iter=2).fit(sample).annotators_
+    annotators = estimator("bsc-cm", max_iter=2).fit(sample).annotators_
     with pytest.raises(SettingsError, match="12 annotators cannot be put into 13 groups"):
         group_annotators(annotators, 13)
 
@@ -84,7 +85,7 @@ def test_more_groups_than_annotators_are_refused(sample: Corpus) -> None:
 def test_groups_of_the_sample_are_the_kinds_it_was_made_of(sample: Corpus) -> None:
     from quorate.corpus.sample import SAMPLE_CROWD
 
-    model = BSC().fit(sample)
+    model = estimator("bsc-seq").fit(sample)
     groups = group_annotators(model.annotators_, 6)
     made_as = [SAMPLE_CROWD[name] for name in model.annotators_.names]
     assert adjusted_rand_score(made_as, groups.member) == 1.0
@@ -158,7 +159,7 @@ def test_influence_is_what_every_path_says(scheme: Scheme, annotator: str) -> No
         )
         for document in corpus
     )
-    model = BSC(annotator, max_iter=3, scheme=scheme.value, temper=0.7).fit(corpus)
+    model = estimator(f"bsc-{annotator}", max_iter=3, scheme=scheme.value, temper=0.7).fit(corpus)
     asked = []
     for document in corpus:
         length = len(document.tokens)
@@ -194,7 +195,7 @@ def test_influence_is_what_every_path_says(scheme: Scheme, annotator: str) -> No
 
 
 def test_leaving_someone_out_is_combining_without_them(sample: Corpus) -> None:
-    model = BSC(max_iter=5).fit(sample)
+    model = estimator("bsc-seq", max_iter=5).fit(sample)
     one = model.result_["s003"]
     [found] = influences(model, [one.document], [[Span(*span[:3]) for span in one.spans]])
     np.testing.assert_allclose(found.with_all, [span.confidence for span in one.spans], **CLOSE)
@@ -219,12 +220,12 @@ def test_kinds_of_the_sample_are_those_it_was_made_of(sample: Corpus) -> None:
         "splits spans": "splits spans",
         "misses a type": "misses ORG",
     }
-    found = {person.name: person.kind for person in people(BSC().fit(sample).result_)}
+    found = {person.name: person.kind for person in people(estimator("bsc-seq").fit(sample).result_)}
     assert found == {name: said[kind] for name, kind in SAMPLE_CROWD.items()}
 
 
 def test_accuracy_and_confusions_are_the_posteriors_own(sample: Corpus) -> None:
-    result = BSC(max_iter=3).fit(sample).result_
+    result = estimator("bsc-seq", max_iter=3).fit(sample).result_
     for person in people(result):
         summary = result.annotators[person.name]
         np.testing.assert_allclose(person.accuracy, summary.accuracy, **CLOSE)
@@ -244,7 +245,9 @@ def test_the_interval_holds_the_accuracy_in_about_95_of_100_draws() -> None:
         truth = tuple("AB"[int(rng.integers(2))] for _ in range(10))
         said = {f"a{k:03}": tuple(t if rng.random() < 0.8 else "BA"["AB".index(t)] for t in truth) for k in range(200)}
         documents.append(Document(f"d{number}", tuple("x" * 10), said, truth))
-    result = BSC("acc", max_iter=1, truth="independent", text=False).fit(Corpus(documents), known="inline").result_
+    result = (
+        estimator("bsc-acc", max_iter=1, truth="independent", text=False).fit(Corpus(documents), known="inline").result_
+    )
     inside = [person.low <= 0.8 <= person.high for person in people(result)]  # type: ignore[operator]
     assert 0.9 <= np.mean(inside) <= 0.99
 

@@ -11,7 +11,8 @@ from crowdkit.aggregation import OneCoinDawidSkene as CrowdKitOneCoin
 from numpy.typing import NDArray
 
 import quorate
-from quorate import BSC, Corpus, Document, InputError, score
+from quorate import Corpus, Document, InputError, score
+from quorate.estimators.methods import estimator
 
 # crowd-kit's own use of pandas is not ours to mend
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
@@ -101,8 +102,8 @@ def test_dawid_skene_on_ner(ner: Corpus, long_ner: Long) -> None:
 
 @pytest.mark.realdata
 def test_one_coin_is_crowd_kits_on_ner(ner: Corpus, long_ner: Long) -> None:
-    model = BSC(
-        "acc", truth="independent", text=False, temper=1.0, invalid="keep", inference="em", epsilon0=0.0, **BARE
+    model = estimator(
+        "bsc-acc", truth="independent", text=False, temper=1.0, invalid="keep", inference="em", epsilon0=0.0, **BARE
     )
     assert np.mean(flat(model.fit_predict(ner)) == long_ner.by(CrowdKitOneCoin(n_iter=20))) > 0.999
 

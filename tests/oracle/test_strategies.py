@@ -20,6 +20,7 @@ from quorate.active.strategies import (
 )
 from quorate.corpus.tags import Scheme
 from quorate.encode.from_corpus import encode
+from quorate.estimators.methods import estimator
 from quorate.infer import loop
 from quorate.infer.engines.threads import ThreadsEngine
 from quorate.infer.parts.dirichlet import log_mean
@@ -29,7 +30,7 @@ def fitted(seed: int, scheme: Scheme, annotator: str, truth: str, longest: int =
     tags = tagset(scheme, 1)
     rng = np.random.default_rng(seed)
     corpus = random_corpus(rng, tags, n_documents=6, longest=longest, n_annotators=3, missing=0.1)
-    model = BSC(annotator, truth=truth, max_iter=3, scheme=scheme.value, temper=0.8).fit(corpus)
+    model = estimator(f"bsc-{annotator}", truth=truth, max_iter=3, scheme=scheme.value, temper=0.8).fit(corpus)
     encoded = encode(corpus, model.tagset_)
     engine = ThreadsEngine(encoded)
     return corpus, model, encoded, lambda power: loop.decode(engine, model._model, encoded.cells, sharpness=power)
@@ -161,7 +162,7 @@ def test_information_in_chains_is_near_the_enumerated(annotator: str) -> None:
 
 
 def test_a_good_annotator_tells_more_than_a_spammer(sample: Corpus) -> None:
-    model = BSC("seq").fit(sample)
+    model = estimator("bsc-seq").fit(sample)
     encoded = encode(sample, model.tagset_)
     engine = ThreadsEngine(encoded)
     doc, who = np.divmod(np.arange(encoded.n_docs * len(encoded.annotators)), len(encoded.annotators))

@@ -9,8 +9,9 @@ import pytest
 
 import quorate
 from crowds import sentences
-from quorate import BSC, Corpus, InputError, SettingsError, score
+from quorate import Corpus, InputError, SettingsError, score
 from quorate.corpus.simulate import Behaviour, crowd
+from quorate.estimators.methods import estimator
 from quorate.estimators.streaming import batches, fit_stream
 
 
@@ -23,7 +24,7 @@ def stream() -> Corpus:
 @pytest.mark.parametrize("annotator", ["acc", "spam", "cv", "cm", "seq"])
 def test_a_stream_is_nearly_as_good_as_everything_at_once(stream: Corpus, annotator: str) -> None:
     gold = [one.gold for one in stream]
-    whole = BSC(annotator, max_iter=10).fit(stream)
+    whole = estimator(f"bsc-{annotator}", max_iter=10).fit(stream)
     streamed = fit_stream(batches(stream, 60), f"bsc-{annotator}", max_iter=10)
     one, other = (score.strict(tags, gold).f1 for tags in (whole.result_.tags, streamed.predict(stream)))
     assert other > one - 0.02

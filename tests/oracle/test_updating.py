@@ -19,6 +19,7 @@ from quorate.corpus.simulate import Behaviour, crowd
 from quorate.corpus.tags import Scheme
 from quorate.encode.from_corpus import encode
 from quorate.errors import InputError, SettingsError
+from quorate.estimators.methods import estimator
 from quorate.estimators.updating import ModelState, _without
 from quorate.formats.jsonl import write_corpus
 from quorate.infer import loop
@@ -62,7 +63,7 @@ def assert_same(one: BSC, other: BSC, atol: float) -> None:
 def test_what_a_document_put_in_is_what_is_taken_out(annotator: str, truth: str) -> None:
     """Without some documents a model is what one pass over the others alone makes of the model before."""
     corpus = people_on(sentences(40, seed=3))
-    model = BSC(annotator, truth=truth, max_iter=4).fit(corpus)
+    model = estimator(f"bsc-{annotator}", truth=truth, max_iter=4).fit(corpus)
     before = model._model
     state = ModelState(before, model._names, model._words, model.settings_, model.tagset_, {}, Engines())
     gone, rest = corpus.documents[5:9], Corpus([*corpus.documents[:5], *corpus.documents[9:]])
@@ -81,11 +82,11 @@ def test_what_a_document_put_in_is_what_is_taken_out(annotator: str, truth: str)
 def test_room_for_more_annotators_leaves_the_others_as_they_were(annotator: str) -> None:
     """Who is new has their prior, by their own trust; so has the model with a history in it."""
     corpus = people_on(sentences(40, seed=3))
-    model = BSC(annotator, max_iter=3).fit(corpus)
+    model = estimator(f"bsc-{annotator}", max_iter=3).fit(corpus)
     K, J = len(model._names), len(model.tagset_.labels)
     parts = [model._model.annotators]
     if annotator != "spam":
-        parts.append(BSC(annotator, max_iter=3).fit(corpus, history=model)._model.annotators)
+        parts.append(estimator(f"bsc-{annotator}", max_iter=3).fit(corpus, history=model)._model.annotators)
     for part in parts:
         trust = (1.0,) * K + (1.0, 50.0)
         larger = part.grown(K + 2, trust)
@@ -103,7 +104,7 @@ def test_room_for_more_annotators_leaves_the_others_as_they_were(annotator: str)
 @pytest.mark.parametrize("annotator", MODELS)
 def test_taking_a_word_back_changes_little(annotator: str) -> None:
     corpus = people_on(sentences(40, seed=3))
-    model = BSC(annotator, max_iter=400, tol=0.0).fit(corpus)
+    model = estimator(f"bsc-{annotator}", max_iter=400, tol=0.0).fit(corpus)
     before = statistics(model)
     again = corpus.documents[5:9]
     silent = [replace(one, annotations={name: ("O",) * len(one.tokens) for name in one.annotations}) for one in again]
@@ -117,7 +118,7 @@ def test_documents_that_have_not_changed_leave_the_fit_alone(annotator: str, tmp
     """The whole export of every day can be given: what is in the model already is passed over."""
     corpus = people_on(sentences(60, seed=3))
     known = {corpus[0].id: ("O",) * len(corpus[0].tokens)}
-    model = BSC(annotator, max_iter=3).fit(corpus, known=known)
+    model = estimator(f"bsc-{annotator}", max_iter=3).fit(corpus, known=known)
     before, tags = statistics(model), model.result_.tags
     with (tmp_path / "export.jsonl").open("wb") as stream:
         write_corpus(corpus, stream)
@@ -133,7 +134,7 @@ def test_in_a_whole_export_only_what_is_new_counts() -> None:
     documents = people_on(sentences(60, seed=3)).documents
     less = replace(documents[7], annotations=dict(list(documents[7].annotations.items())[:2]))
     start = Corpus([*documents[:7], less, *documents[8:50]])
-    whole, parts = BSC("cm").fit(start), BSC("cm").fit(start)
+    whole, parts = estimator("bsc-cm").fit(start), estimator("bsc-cm").fit(start)
     whole.update(Corpus(documents))
     parts.update(Corpus([documents[7], *documents[50:]]))
     assert whole.updated_ == (10, 1, 49)
@@ -144,7 +145,7 @@ def test_in_a_whole_export_only_what_is_new_counts() -> None:
 
 def test_what_is_newly_known_of_an_old_document_is_a_change() -> None:
     documents = people_on(sentences(30, seed=8)).documents
-    model = BSC("cm").fit(Corpus(documents))
+    model = estimator("bsc-cm").fit(Corpus(documents))
     gold = ("O",) * len(documents[0].tokens)
     assert model.update(Corpus(documents), known={documents[0].id: gold}).updated_ == (0, 1, 29)
     assert tuple(model.result_[0].tags) == gold
@@ -154,7 +155,7 @@ def test_what_is_newly_known_of_an_old_document_is_a_change() -> None:
 
 def test_gold_that_came_later_is_there_to_score_against() -> None:
     documents = people_on(sentences(30, seed=8)).documents
-    model = BSC("cm").fit(Corpus([replace(one, gold=None) for one in documents]))
+    model = estimator("bsc-cm").fit(Corpus([replace(one, gold=None) for one in documents]))
     assert model.update(Corpus(documents)).updated_ == (0, 0, 30)
     assert model.result_.corpus[0].gold == documents[0].gold
 
@@ -163,8 +164,8 @@ def test_gold_that_came_later_is_there_to_score_against() -> None:
 def test_passes_over_everything_are_those_of_the_loop(annotator: str) -> None:
     documents = people_on(sentences(60, seed=4)).documents
     few = {"annotator": annotator, "max_iter": 3}
-    local = BSC(**few).fit(Corpus(documents[:50])).update(Corpus(documents[50:]))
-    whole = BSC(**few).fit(Corpus(documents[:50])).update(Corpus(documents[50:]), passes=4)
+    local = estimator("bsc-seq", **few).fit(Corpus(documents[:50])).update(Corpus(documents[50:]))
+    whole = estimator("bsc-seq", **few).fit(Corpus(documents[:50])).update(Corpus(documents[50:]), passes=4)
     encoded = encode(Corpus(documents), local.tagset_, annotators=local._names, words=local._words)
     local._model = loop.more_passes(ThreadsEngine(encoded), local._model, encoded.cells, 4).model
     assert_same(whole, local, atol=1e-9)
@@ -177,10 +178,10 @@ def test_an_update_agrees_with_a_fit_from_scratch(annotator: str) -> None:
         replace(one, annotations=dict(sorted(one.annotations.items())[:2])) if number % 50 == 0 else one
         for number, one in enumerate(documents[:396])
     ]
-    model = BSC(annotator).fit(Corpus(changed))
+    model = estimator(f"bsc-{annotator}").fit(Corpus(changed))
     late = [Document(one.id, one.tokens, dict(sorted(one.annotations.items())[2:])) for one in documents[:396:50]]
     model.update(Corpus([*late, *documents[396:]]))  # new labels of old documents, and new documents
-    scratch = BSC(annotator).fit(Corpus(documents))
+    scratch = estimator(f"bsc-{annotator}").fit(Corpus(documents))
     assert agreement(model.result_, scratch.result_) >= 0.999
     assert model.annotators_["a1"].n_labels == scratch.annotators_["a1"].n_labels
     assert model.meta_["documents"] == 400
@@ -188,7 +189,9 @@ def test_an_update_agrees_with_a_fit_from_scratch(annotator: str) -> None:
 
 def test_new_annotators_and_new_words_are_learned() -> None:
     documents = people_on(sentences(80, seed=6)).documents
-    model = BSC("cm").fit(Corpus([replace(one, annotations=_annotations_without(one, "a5")) for one in documents[:60]]))
+    model = estimator("bsc-cm").fit(
+        Corpus([replace(one, annotations=_annotations_without(one, "a5")) for one in documents[:60]])
+    )
     assert "a5" not in model.annotators_
     model.update(Corpus(documents[60:]), passes=3)
     assert model.annotators_["a5"].n_labels > 0
@@ -202,7 +205,7 @@ def _annotations_without(document: Document, name: str) -> dict:
 
 def test_labels_that_are_given_again_replace_the_old() -> None:
     documents = people_on(sentences(30, seed=7)).documents
-    model = BSC("cm").fit(Corpus(documents))
+    model = estimator("bsc-cm").fit(Corpus(documents))
     first = documents[0]
     who = min(first.annotations)
     model.update(Corpus([Document(first.id, first.tokens, {who: ("O",) * len(first.tokens)})]))
@@ -212,7 +215,7 @@ def test_labels_that_are_given_again_replace_the_old() -> None:
 
 def test_known_labels_are_clamped_in_an_update() -> None:
     documents = people_on(sentences(30, seed=8)).documents
-    model = BSC("cm").fit(Corpus(documents))
+    model = estimator("bsc-cm").fit(Corpus(documents))
     gold = tuple("O" for _ in documents[0].tokens)
     model.update(Corpus(documents[:1]), known={documents[0].id: gold})
     assert tuple(model.result_[0].tags) == gold
@@ -225,7 +228,7 @@ def test_documents_of_an_update_may_be_without_gold() -> None:
     documents = people_on(sentences(30, seed=8)).documents
     bare = [replace(one, gold=None) for one in documents[20:25]]
     bare += [replace(one, gold=(None,) * len(one.tokens)) for one in documents[25:]]
-    model, other = (BSC("cm").fit(Corpus(documents[:20]), known="inline") for _ in range(2))
+    model, other = (estimator("bsc-cm").fit(Corpus(documents[:20]), known="inline") for _ in range(2))
     model.update(Corpus(bare), known="inline")
     assert model.updated_ == (10, 0, 0)
     assert_same(model, other.update(Corpus(bare)), atol=0.0)
@@ -235,8 +238,8 @@ def test_documents_of_an_update_may_be_without_gold() -> None:
 
 def test_a_model_from_a_file_goes_on(tmp_path: Path) -> None:
     documents = people_on(sentences(60, seed=9)).documents
-    BSC("seq").fit(Corpus(documents[:50])).save(tmp_path / "m")
-    loaded, whole = quorate.load(tmp_path / "m"), BSC("seq").fit(Corpus(documents[:50]))
+    estimator("bsc-seq").fit(Corpus(documents[:50])).save(tmp_path / "m")
+    loaded, whole = quorate.load(tmp_path / "m"), estimator("bsc-seq").fit(Corpus(documents[:50]))
     assert isinstance(loaded, BSC)
     loaded.update(Corpus(documents[50:]))
     whole.update(Corpus(documents[50:]))
@@ -254,7 +257,7 @@ def test_a_model_from_a_file_goes_on(tmp_path: Path) -> None:
 
 def test_mistakes_leave_the_fit_as_it_was() -> None:
     documents = people_on(sentences(30, seed=10)).documents
-    model = BSC("cm").fit(Corpus(documents))
+    model = estimator("bsc-cm").fit(Corpus(documents))
     before, tags = statistics(model), model.result_.tags
     with pytest.raises(InputError, match="other tokens"):
         model.update(Corpus([replace(documents[0], tokens=("x",) * len(documents[0].tokens))]))
@@ -279,7 +282,7 @@ def test_any_order_of_updates_ends_with_all_documents(seed: int, annotator: str,
     rng = np.random.default_rng(seed)
     tags = tagset(scheme, 2)
     documents = random_corpus(rng, tags, n_documents=8, n_annotators=3).documents
-    model = BSC(annotator, max_iter=3, scheme=scheme.value)
+    model = estimator(f"bsc-{annotator}", max_iter=3, scheme=scheme.value)
     try:
         model.fit(Corpus(documents[:4]))
     except quorate.QuorateError:
@@ -296,8 +299,8 @@ def test_any_order_of_updates_ends_with_all_documents(seed: int, annotator: str,
 @pytest.mark.realdata
 def test_one_evening_on_ner(ner: Corpus) -> None:
     documents = ner.documents
-    scratch = BSC("seq").fit(ner)
-    model = BSC("seq").fit(Corpus(documents[:-60])).update(Corpus(documents[-60:]))
+    scratch = estimator("bsc-seq").fit(ner)
+    model = estimator("bsc-seq").fit(Corpus(documents[:-60])).update(Corpus(documents[-60:]))
     assert agreement(model.result_, scratch.result_) >= 0.999
 
 

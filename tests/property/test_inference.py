@@ -16,6 +16,7 @@ from quorate import BSC, Corpus, Document, Result
 from quorate.corpus.tags import Scheme
 from quorate.encode.from_corpus import encode
 from quorate.errors import FitError
+from quorate.estimators.methods import estimator
 from quorate.infer.condense import condense
 from quorate.infer.engines.protocol import Tables
 from quorate.infer.engines.threads import ThreadsEngine
@@ -54,7 +55,7 @@ def fit(case: dict, corpus: Corpus, **changes: object) -> BSC:
     if case["annotator"] == "seq":
         options["inference"] = "vb"
     options = options | {"scheme": case["scheme"].value, "max_iter": 8} | changes
-    return BSC(**options).fit(corpus, known=case["known"])
+    return estimator("bsc-seq", **options).fit(corpus, known=case["known"])
 
 
 @FEW
@@ -97,7 +98,7 @@ def test_no_prior_however_strong_makes_the_bound_seem_to_fall(
 @pytest.mark.parametrize("annotator", ["acc", "spam", "cv", "cm", "seq"])
 @pytest.mark.parametrize("priors", [{"gamma0": 5e5}, {"alpha0": 1e5}, {"alpha0": 1e6, "epsilon0": 1e6, "gamma0": 1e6}])
 def test_strong_priors_fit_a_crowd(sample: Corpus, annotator: str, priors: dict[str, float]) -> None:
-    bounds = np.array(BSC(annotator, max_iter=60, tol=0.0, **priors).fit(sample).trace_.bounds)
+    bounds = np.array(estimator(f"bsc-{annotator}", max_iter=60, tol=0.0, **priors).fit(sample).trace_.bounds)
     assert np.all(np.diff(bounds) >= -1e-9 * np.abs(bounds[1:]))
 
 
@@ -121,7 +122,7 @@ def test_a_part_that_is_updated_wrongly_is_found_by_the_falling_bound(
     monkeypatch.setattr(kind, "updated", wrongly)
     priors = {"alpha0": strength, "epsilon0": strength, "gamma0": strength, "kappa0": min(strength, 100.0)}
     with pytest.raises(FitError, match="the bound fell"):
-        BSC("cm", max_iter=40, tol=0.0, **priors).fit(sample)
+        estimator("bsc-cm", max_iter=40, tol=0.0, **priors).fit(sample)
 
 
 def same(one: Result, other: Result, labels: list[int] | None = None) -> None:
@@ -216,8 +217,8 @@ def test_soft_labels_that_are_certain_equal_tags(seed: int, annotator: str) -> N
         )
         for d in corpus
     )
-    one = BSC(annotator, scheme="bio", max_iter=5).fit(corpus)
-    other = BSC(annotator, scheme="bio", max_iter=5).fit(soft)
+    one = estimator(f"bsc-{annotator}", scheme="bio", max_iter=5).fit(corpus)
+    other = estimator(f"bsc-{annotator}", scheme="bio", max_iter=5).fit(soft)
     np.testing.assert_allclose(one.trace_.bounds, other.trace_.bounds, rtol=1e-9)
     same(one.result_, other.result_)
 
@@ -237,14 +238,14 @@ def test_bound_never_falls_with_soft_labels(seed: int, annotator: str) -> None:
     soft = Corpus(
         replace(d, annotations={a: tuple(soften(t) for t in tags) for a, tags in d.annotations.items()}) for d in corpus
     )
-    bounds = np.array(BSC(annotator, max_iter=10, tol=0.0).fit(soft).trace_.bounds)
+    bounds = np.array(estimator(f"bsc-{annotator}", max_iter=10, tol=0.0).fit(soft).trace_.bounds)
     assert np.all(np.diff(bounds) >= -1e-9 * np.abs(bounds[1:]))
 
 
 @pytest.mark.parametrize("start", ["votes", "prior"])
 def test_seeds_repeat_and_restarts_differ(sample: Corpus, start: str) -> None:
     one, again, other = (
-        BSC("spam", start=start, random_state=seed, n_init=3, max_iter=3).fit(sample) for seed in (3, 3, 4)
+        estimator("bsc-spam", start=start, random_state=seed, n_init=3, max_iter=3).fit(sample) for seed in (3, 3, 4)
     )
     assert one.trace_.starts == again.trace_.starts
     assert len(set(one.trace_.starts)) == 3
@@ -260,7 +261,7 @@ def test_a_million_restarts_make_no_million_generators(sample: Corpus) -> None:
         raise EnoughError
 
     for seed in (None, 3):
-        model = BSC("acc", text=False, random_state=seed, n_init=100_000)
+        model = estimator("bsc-acc", text=False, random_state=seed, n_init=100_000)
         tracemalloc.start()
         try:
             with pytest.raises(EnoughError):
@@ -293,7 +294,7 @@ def test_folder_of_shards_reads_as_one_file(tmp_path: object, sample: Corpus) ->
 @pytest.mark.parametrize("annotator", ["acc", "spam", "cv", "cm", "seq"])
 def test_a_document_without_annotators_is_tagged(annotator: str, sample: Corpus) -> None:
     corpus = Corpus([*sample, Document("bare", sample[0].tokens)])
-    result = BSC(annotator, max_iter=3).fit(corpus).result_
+    result = estimator(f"bsc-{annotator}", max_iter=3).fit(corpus).result_
     assert len(result["bare"].tags) == len(sample[0].tokens)
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from sklearn.base import clone
 
-from quorate import METHODS, Corpus, NotFittedError, SettingsError
+import quorate
+from quorate import BSC, METHODS, Corpus, NotFittedError, SettingsError
 from quorate.estimators.methods import estimator
 
 
@@ -47,6 +48,17 @@ def test_fit_returns_self_and_predicts_what_fit_predict_does(method: str, few: C
     assert model.get_params() == params
     assert model.predict(few) == clone(model).fit_predict(few) == model.result_.tags
     assert model.meta_["method"] == model.result_.settings["method"] == method
+
+
+def test_bsc_is_what_aggregate_uses(sample: Corpus) -> None:
+    one, other = BSC(method="auto"), estimator()
+    assert one.get_params() == other.get_params()
+    ours, theirs = BSC().fit(sample).result_, quorate.aggregate(sample)
+    assert ours.tags == theirs.tags
+    assert ours.confidence == pytest.approx(theirs.confidence, abs=0)
+    assert ours.choice is not None
+    assert theirs.choice is not None
+    assert ours.choice.settings == theirs.choice.settings
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from quorate import BSC, Corpus, Document, memory
+from quorate import Corpus, Document, memory
 from quorate.active import strategies
 from quorate.encode.encoded import Encoded
 from quorate.encode.from_corpus import encode
@@ -78,9 +78,9 @@ def test_a_model_that_cannot_fit_is_refused_with_its_size(
     only(monkeypatch, 1000)
     said = rf"annotator model '{annotator}' .* would need [\d.,]+ [KM]B of memory, and 1,000 bytes are free"
     with pytest.raises(SettingsError, match=said):
-        BSC(annotator).fit(sample)
+        estimator(f"bsc-{annotator}").fit(sample)
     only(monkeypatch, None)  # where it cannot be known, everything is tried
-    assert BSC(annotator, max_iter=1).fit(sample).trace_.passes == 1
+    assert estimator(f"bsc-{annotator}", max_iter=1).fit(sample).trace_.passes == 1
 
 
 def test_auto_leaves_out_what_cannot_fit_and_says_so(sample: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -108,12 +108,12 @@ def test_auto_leaves_out_what_cannot_fit_and_says_so(sample: Corpus, monkeypatch
 @pytest.mark.parametrize(("n_labels", "n_annotators"), [(300, 5), (40, 3_000)])
 def test_what_a_fit_is_said_to_need_is_about_what_it_takes(annotator: str, n_labels: int, n_annotators: int) -> None:
     corpus = many_labels(n_labels, n_annotators, 200 if n_labels == 300 else 1500)
-    BSC(annotator, max_iter=1).fit(Corpus(corpus.documents[:5]))  # what is loaded once does not count
+    estimator(f"bsc-{annotator}", max_iter=1).fit(Corpus(corpus.documents[:5]))  # what is loaded once does not count
     tracemalloc.start()
     try:
         arrays = encoded(corpus)
         before = tracemalloc.get_traced_memory()[0]
-        BSC(annotator, max_iter=3).fit(corpus)
+        estimator(f"bsc-{annotator}", max_iter=3).fit(corpus)
         taken = tracemalloc.get_traced_memory()[1] - before
     finally:
         tracemalloc.stop()
@@ -134,7 +134,7 @@ def test_many_annotators_take_memory_by_what_they_said() -> None:
     arrays = encoded(corpus)
     tracemalloc.start()
     try:
-        BSC("cm", max_iter=2).fit(corpus)
+        estimator("bsc-cm", max_iter=2).fit(corpus)
         one_worker_a_document(encoded(Corpus(documents[:200])), gold[:400], best=True)
         assert tracemalloc.get_traced_memory()[1] < 6 * 8 * 41 * len(arrays.cells.label) + 100e6
     finally:
@@ -146,7 +146,7 @@ def test_many_labels_are_fitted_reported_and_asked_about_in_little_memory() -> N
     corpus = many_labels(500, 4, 60, 12)
     tracemalloc.start()
     try:
-        model = BSC("seq", max_iter=2).fit(corpus)
+        model = estimator("bsc-seq", max_iter=2).fit(corpus)
         page = collect(model, model.result_, title="many", documents=5)
         told = strategies.matrices_of(model._model.annotators, range(4))
         peak = tracemalloc.get_traced_memory()[1]
@@ -161,7 +161,7 @@ def test_many_labels_are_fitted_reported_and_asked_about_in_little_memory() -> N
 
 
 def test_a_matrix_that_cannot_fit_is_refused(sample: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
-    model = BSC("seq", max_iter=1).fit(sample)
+    model = estimator("bsc-seq", max_iter=1).fit(sample)
     only(monkeypatch, 1000)
     with pytest.raises(SettingsError, match="matrices of 9 labels, for 1 annotators would need"):
         _ = model.annotators_[0].matrix

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import ast
 import importlib
+import inspect
 import re
 import subprocess
 import sys
+from dataclasses import fields
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -170,14 +172,24 @@ def test_docs_name_only_options_that_exist() -> None:
     assert used <= known, sorted(used - known)
 
 
-def test_docs_explain_every_setting() -> None:
-    from dataclasses import fields
-
+def test_the_table_of_settings_in_the_docs_is_the_declaration() -> None:
+    from quorate.estimators.bsc import BSC
     from quorate.models.settings import Settings
 
     text = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
-    missing = [field.name for field in fields(Settings) if f"`{field.name}`" not in text]
-    assert not missing
+    table = text.partition("\n|---")[2].partition("\n\n")[0]
+    rows = dict(re.findall(r"^\| `(\w+)` \| ([^|]+) \|", table, re.MULTILINE))
+    assert rows.keys() | {"method"} == inspect.signature(BSC).parameters.keys()
+    for field in fields(Settings):
+        told, default = rows[field.name].strip("`"), field.default
+        if isinstance(default, bool):
+            assert told == ("on" if default else "off")
+        elif isinstance(default, int | float):
+            assert float(told) == default
+        elif default is not None:
+            assert told == default
+        option = field.metadata["option"]
+        assert option is None or re.search(rf"`{field.name}`,?( which)?\sis\s`{option}`", text), field.name
 
 
 def test_only_the_module_of_schemes_knows_their_prefixes() -> None:

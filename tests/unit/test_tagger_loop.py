@@ -62,7 +62,7 @@ def small(n: int = 60) -> Corpus:
 def test_nothing_is_tagged_by_a_model_that_was_trained_on_it() -> None:
     corpus = Corpus([*small().documents, Document("bare", ("Ada", "sang"))])
     spy = Spy(corpus.tagset())
-    model = quorate.BSC(max_iter=3, tagger=spy).fit(corpus)
+    model = estimator("bsc-seq", max_iter=3, tagger=spy).fit(corpus)
     assert not spy.seen_while_trained
     assert set(spy.asked) == {document.id for document in corpus}
     assert "bare" not in spy.taught
@@ -117,7 +117,9 @@ def test_documents_that_nobody_saw_are_tagged() -> None:
 
 
 def test_the_same_seed_gives_the_same_consensus() -> None:
-    one, two, other = (quorate.BSC(max_iter=3, tagger="crf", random_state=seed).fit(small()) for seed in (1, 1, 2))
+    one, two, other = (
+        estimator("bsc-seq", max_iter=3, tagger="crf", random_state=seed).fit(small()) for seed in (1, 1, 2)
+    )
     np.testing.assert_array_equal(one.result_.posterior, two.result_.posterior)
     assert [one_round.changed for one_round in one.tagger_rounds_] != [
         one_round.changed for one_round in other.tagger_rounds_
@@ -125,7 +127,7 @@ def test_the_same_seed_gives_the_same_consensus() -> None:
 
 
 def test_a_saved_model_keeps_what_it_learned_about_the_tagger(tmp_path: Path) -> None:
-    model = quorate.BSC(max_iter=3, tagger="crf").fit(small())
+    model = estimator("bsc-seq", max_iter=3, tagger="crf").fit(small())
     model.save(tmp_path / "model.quorate")
     loaded = quorate.load(tmp_path / "model.quorate")
     assert loaded.annotators_[TAGGER].accuracy == model.annotators_[TAGGER].accuracy
@@ -148,7 +150,7 @@ class Wrong(Spy):
 def test_a_tagger_that_gives_nonsense_is_named(answer: list[np.ndarray], message: str) -> None:
     kind = type("Wrong", (Wrong,), {"answer": answer})
     with pytest.raises(SettingsError, match=message):
-        quorate.BSC(max_iter=2, tagger=kind).fit(small())
+        estimator("bsc-seq", max_iter=2, tagger=kind).fit(small())
 
 
 def test_what_is_no_tagger_is_refused() -> None:
@@ -260,7 +262,7 @@ def test_the_command_line_says_what_the_tagger_did(tmp_path: Path) -> None:
 
 def test_progress_grows_over_the_rounds() -> None:
     steps = []
-    quorate.BSC(max_iter=2, tagger="crf").fit(small(), progress=steps.append)
+    estimator("bsc-seq", max_iter=2, tagger="crf").fit(small(), progress=steps.append)
     shares = [(s.start * s.max_passes + s.passes) / (s.n_starts * s.max_passes) for s in steps]
     assert all(0 <= share <= 1 for share in shares)
     assert shares == sorted(shares)
@@ -300,7 +302,9 @@ def test_the_plug_ins_of_the_docs_run() -> None:
             exec(compile(block.split("\nresult =")[0], "tagger.md", "exec"), names)
             kind = next(value for name, value in names.items() if name.endswith("Tagger"))
             given = options[needs]
-            model = quorate.BSC(max_iter=2, tagger=lambda tagset, kind=kind, given=given: kind(tagset, **given))
+            model = estimator(
+                "bsc-seq", max_iter=2, tagger=lambda tagset, kind=kind, given=given: kind(tagset, **given)
+            )
             model.fit(small(12))
         assert model.tagger_rounds_
         ran += 1

@@ -15,6 +15,7 @@ import pytest
 
 import quorate
 from quorate import Corpus, Document, InputError, OutputError, SettingsError, formats
+from quorate.estimators.methods import estimator
 from quorate.formats import FORMATS
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
@@ -528,7 +529,7 @@ def test_pseudonyms_stay_the_same_and_leak_nothing(tmp_path: Path) -> None:
     assert set(names) == {"ann", "bob"}
     assert first.annotators == second.annotators == tuple(sorted(names.values()))
     assert first["1"].annotations[names["ann"]] == FULL
-    model = quorate.BSC(max_iter=2).fit(first)
+    model = estimator("bsc-seq", max_iter=2).fit(first)
     model.save(tmp_path / "m.quorate")
     formats.write(first, tmp_path / "out.jsonl")
     model.result_.write(tmp_path / "c.json")

@@ -29,7 +29,11 @@ from quorate.cli.common import (
     write_json,
 )
 from quorate.cli.known import KnownLabels, KnownOption
+from quorate.cli.settings import Given, takes_settings
 from quorate.errors import SettingsError
+from quorate.models.settings import MODEL as _MODEL
+from quorate.models.settings import READ as _DATA
+from quorate.models.settings import WRITTEN as _OUT
 
 if TYPE_CHECKING:
     from quorate.corpus.records import Corpus
@@ -40,9 +44,6 @@ if TYPE_CHECKING:
     from quorate.result.annotators import AnnotatorSummaries, AnnotatorSummary
     from quorate.result.result import Accepted, Result
 
-_DATA = "What is read"
-_MODEL = "The model"
-_OUT = "What is written"
 _ENOUGH_TO_LEARN_FROM = 200  # documents
 
 
@@ -55,6 +56,7 @@ _ENOUGH_TO_LEARN_FROM = 200  # documents
     "zcat crowd.jsonl.gz | quorate aggregate - --method mv > votes.jsonl"
 )
 @reads
+@takes_settings
 def aggregate(
     inputs: Inputs,
     output: Output = "-",
@@ -66,10 +68,6 @@ def aggregate(
         str | None,
         typer.Option(metavar="FILE", help="Settings that 'tune' wrote; other options win.", rich_help_panel=_MODEL),
     ] = None,
-    scheme: Annotated[
-        str | None,
-        typer.Option(metavar="SCHEME", help="bio, bioes, io or plain; inferred if not given.", rich_help_panel=_DATA),
-    ] = None,
     layers: Annotated[
         str,
         typer.Option(
@@ -78,14 +76,6 @@ def aggregate(
             rich_help_panel=_DATA,
         ),
     ] = "none",
-    invalid: Annotated[
-        str | None,
-        typer.Option(
-            metavar="RULE",
-            help="Tags that cannot follow the one before: repair (default), keep or error.",
-            rich_help_panel=_DATA,
-        ),
-    ] = None,
     known: KnownOption = None,
     history: Annotated[
         str | None,
@@ -93,71 +83,6 @@ def aggregate(
             metavar="MODEL",
             help="A saved model of an earlier project: what it learned of annotators is their prior here.",
             rich_help_panel=_DATA,
-        ),
-    ] = None,
-    annotator: Annotated[
-        str | None,
-        typer.Option(
-            metavar="MODEL",
-            help="Of annotators' mistakes: acc, spam, cv, cm or seq (default: auto chooses).",
-            rich_help_panel=_MODEL,
-        ),
-    ] = None,
-    max_passes: Annotated[
-        int | None,
-        typer.Option(help="Most passes of the fit (default: auto chooses, others 20).", rich_help_panel=_MODEL),
-    ] = None,
-    tolerance: Annotated[
-        float | None,
-        typer.Option(help="Relative gain of the bound at which to stop (default 1e-07).", rich_help_panel=_MODEL),
-    ] = None,
-    seed: Annotated[int | None, typer.Option(help="Perturbs the start.", rich_help_panel=_MODEL)] = None,
-    restarts: Annotated[
-        int | None, typer.Option(help="Starts to try; the best bound is kept (default 1).", rich_help_panel=_MODEL)
-    ] = None,
-    start: Annotated[
-        str | None, typer.Option(metavar="START", help="votes (default) or prior.", rich_help_panel=_MODEL)
-    ] = None,
-    no_text: Annotated[bool, typer.Option("--no-text", help="Leave the words out.", rich_help_panel=_MODEL)] = False,
-    truth: Annotated[
-        str | None,
-        typer.Option(metavar="TRUTH", help="markov (default), independent or uniform.", rich_help_panel=_MODEL),
-    ] = None,
-    alpha0: Annotated[
-        float | None, typer.Option(help="Annotators: prior count of every label (default 1).", rich_help_panel=_MODEL)
-    ] = None,
-    epsilon0: Annotated[
-        float | None,
-        typer.Option(
-            help="Annotators: prior count more for the right one (default: auto chooses, others 30).",
-            rich_help_panel=_MODEL,
-        ),
-    ] = None,
-    gamma0: Annotated[
-        float | None, typer.Option(help="Transitions: prior count (default 1).", rich_help_panel=_MODEL)
-    ] = None,
-    kappa0: Annotated[
-        float | None, typer.Option(help="Words: prior count (default 0.3).", rich_help_panel=_MODEL)
-    ] = None,
-    guess_prior: Annotated[
-        float | None,
-        typer.Option(help="In bsc-spam and mace: prior count of every label in a guess.", rich_help_panel=_MODEL),
-    ] = None,
-    inference: Annotated[
-        str | None,
-        typer.Option(metavar="WAY", help="vb (default), em or em-annotators.", rich_help_panel=_MODEL),
-    ] = None,
-    zeros: Annotated[
-        str | None,
-        typer.Option(
-            metavar="RULE", help="Prior mass of forbidden labels: moved (default) or dropped.", rich_help_panel=_MODEL
-        ),
-    ] = None,
-    temper: Annotated[
-        float | None,
-        typer.Option(
-            help="Trust in annotators' evidence, above 0 to 1 (default: auto chooses, others 0.6).",
-            rich_help_panel=_MODEL,
         ),
     ] = None,
     tagger: Annotated[
@@ -172,12 +97,6 @@ def aggregate(
         str | None,
         typer.Option(
             metavar="RULE", help="For mv: entity-first (default), outside-first or random.", rich_help_panel=_MODEL
-        ),
-    ] = None,
-    decode: Annotated[
-        str | None,
-        typer.Option(
-            metavar="WAY", help="sequence (default): the best valid one; token: each by itself.", rich_help_panel=_OUT
         ),
     ] = None,
     to: To = None,
@@ -216,6 +135,7 @@ def aggregate(
     cluster: Cluster = None,
     quiet: Quiet = False,
     *,
+    given: Given,
     reading: Reading,
 ) -> None:
     """Combine annotations into one sequence per document, with confidence."""
@@ -223,33 +143,8 @@ def aggregate(
     from quorate.estimators.methods import DEFAULT_METHOD, estimator
     from quorate.formats import named, output_format
 
-    chosen: dict[str, Any] = {
-        "scheme": scheme,
-        "invalid": invalid,
-        "annotator": annotator,
-        "max_iter": max_passes,
-        "tol": tolerance,
-        "random_state": seed,
-        "n_init": restarts,
-        "start": start,
-        "text": False if no_text else None,
-        "truth": truth,
-        "alpha0": alpha0,
-        "epsilon0": epsilon0,
-        "gamma0": gamma0,
-        "kappa0": kappa0,
-        "guess_prior": guess_prior,
-        "inference": inference,
-        "zeros": zeros,
-        "temper": temper,
-        "tagger": tagger,
-        "ties": ties,
-        "decode": decode,
-        "n_jobs": threads,
-        "engine": engine,
-        "cluster": cluster,
-    }
-    given = {name: value for name, value in chosen.items() if value is not None}
+    others = {"tagger": tagger, "ties": ties, "n_jobs": threads, "engine": engine, "cluster": cluster}
+    given |= {name: value for name, value in others.items() if value is not None}
     method, tuned = settings_from_file(settings, method)
     method = method or DEFAULT_METHOD
     model = estimator(method, **{**tuned, **given})

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from quorate.corpus.schemes import Invalid, Scheme
 from quorate.errors import InputError
 
 __all__ = [
@@ -34,31 +34,6 @@ __all__ = [
 
 OUTSIDE = "O"
 MISSING = -1
-
-
-class Scheme(StrEnum):
-    """How spans are written as tags.
-
-    >>> Scheme("bio") is Scheme.BIO
-    True
-    """
-
-    BIO = "bio"
-    BIOES = "bioes"
-    IO = "io"
-    PLAIN = "plain"
-
-
-class Invalid(StrEnum):
-    """What to do with a tag that cannot follow the one before it.
-
-    >>> Invalid("repair") is Invalid.REPAIR
-    True
-    """
-
-    REPAIR = "repair"
-    KEEP = "keep"
-    ERROR = "error"
 
 
 class Span(NamedTuple):

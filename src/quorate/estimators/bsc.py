@@ -58,9 +58,9 @@ class BSC(Updatable):
     ``uniform``; ``text`` says whether words count. ``alpha0``, ``epsilon0``, ``gamma0`` and ``kappa0`` are the priors,
     ``temper`` how far annotators' evidence is trusted. The others are explained in ``docs/settings.md``. ``tagger`` is
     ``"crf"``, ``"context"`` or one of your own: it learns from the consensus, and joins it (``docs/tagger.md``).
-    Those of ``annotator``, ``epsilon0``, ``temper`` and ``max_iter`` that are ``"auto"`` are chosen by what they
-    predict of annotators who were hidden, and confidence is calibrated in the same way. ``method`` is the name that the
-    results go by; ``bsc-`` and the annotator model if not given.
+    Those of ``annotator``, ``epsilon0``, ``temper`` and ``max_iter`` that are ``"auto"``, as all are unless given, are
+    chosen by what they predict of annotators who were hidden, and confidence is calibrated in the same way.
+    ``method`` is the name that the results go by; ``bsc-`` and the annotator model if not given.
 
     After ``fit``: ``result_`` (the consensus), ``trace_`` (bound per pass, reason for stopping), ``annotators_``,
     ``tagset_``, ``settings_``, ``calibration_``, ``choice_`` (what was chosen and why, or ``None``),
@@ -74,20 +74,20 @@ class BSC(Updatable):
 
     def __init__(
         self,
-        annotator: str = "seq",
+        annotator: str = "auto",
         *,
         truth: str = "markov",
         text: bool = True,
         alpha0: float = Settings.alpha0,
-        epsilon0: float | Literal["auto"] = Settings.epsilon0,
+        epsilon0: float | Literal["auto"] = "auto",
         gamma0: float = Settings.gamma0,
         kappa0: float = Settings.kappa0,
         guess_prior: float | None = None,
         zeros: str = Settings.zeros.value,
         inference: str = Settings.inference.value,
-        temper: float | Literal["auto"] = Settings.temper,
+        temper: float | Literal["auto"] = "auto",
         start: str = Settings.start.value,
-        max_iter: int | Literal["auto"] = Settings.max_iter,
+        max_iter: int | Literal["auto"] = "auto",
         tol: float = Settings.tol,
         random_state: int | None = None,
         n_init: int = 1,

@@ -6,11 +6,12 @@ import inspect
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from quorate.choose.choice import AUTO, CHOSEN
+from quorate.choose.choice import CHOSEN
 from quorate.errors import SettingsError
 from quorate.estimators.bsc import BSC
 from quorate.estimators.crf_ma import CRFMA
 from quorate.estimators.voting import BestWorker, MajorityVote, WorstWorker
+from quorate.models.settings import Settings
 
 __all__ = ["DEFAULT_METHOD", "METHODS", "Method", "estimator"]
 
@@ -23,6 +24,9 @@ class Method(NamedTuple):
     settings: Mapping[str, Any]
 
 
+# Only auto, which is BSC as it is, leaves settings to be chosen: the others have these values of them.
+_FIXED = {name: value for name, value in Settings().plain().items() if name in CHOSEN}
+
 # These look at no neighbour, so that a tag that cannot follow the one before is as good as any other.
 _ALONE = {"truth": "independent", "text": False, "temper": 1.0, "invalid": "keep"}
 
@@ -31,7 +35,7 @@ METHODS: dict[str, Method] = {
     "auto": Method(
         "annotator model, priors, trust and passes chosen by predicting hidden annotators (default)",
         BSC,
-        dict.fromkeys(CHOSEN, AUTO),
+        {},
     ),
     "mv": Method("majority vote on every token", MajorityVote, {}),
     "best-worker": Method("in each document its best annotator (an oracle: needs gold)", BestWorker, {}),
@@ -39,17 +43,18 @@ METHODS: dict[str, Method] = {
     "ds": Method(
         "Dawid and Skene: confusion matrices by EM, every token alone",
         BSC,
-        {"annotator": "cm", "inference": "em", "alpha0": 0.01, "epsilon0": 0.0, "gamma0": 0.01, **_ALONE},
+        {**_FIXED, "annotator": "cm", "inference": "em", "alpha0": 0.01, "epsilon0": 0.0, "gamma0": 0.01, **_ALONE},
     ),
     "ibcc": Method(
         "independent Bayesian classifier combination: the same by VB",
         BSC,
-        {"annotator": "cm", "alpha0": 1.0, "epsilon0": 1.0, **_ALONE},
+        {**_FIXED, "annotator": "cm", "alpha0": 1.0, "epsilon0": 1.0, **_ALONE},
     ),
     "mace": Method(
         "MACE: annotators know or guess, all labels alike, best of ten starts",
         BSC,
         {
+            **_FIXED,
             "annotator": "spam",
             "alpha0": 0.5,
             "epsilon0": 0.0,
@@ -64,6 +69,7 @@ METHODS: dict[str, Method] = {
         "a hidden Markov model with an accuracy for each label",
         BSC,
         {
+            **_FIXED,
             "annotator": "cv",
             "inference": "em-annotators",
             "alpha0": 0.1,
@@ -74,15 +80,17 @@ METHODS: dict[str, Method] = {
         },
     ),
     "crf-ma": Method("a CRF over the text, annotators right or wrong by document", CRFMA, {}),
-    "bsc-acc": Method("one accuracy for each annotator", BSC, {"annotator": "acc"}),
-    "bsc-spam": Method("knows, or guesses from a habit (as in MACE)", BSC, {"annotator": "spam"}),
-    "bsc-cv": Method("an accuracy for each true label", BSC, {"annotator": "cv"}),
-    "bsc-cm": Method("a confusion matrix", BSC, {"annotator": "cm"}),
-    "bsc-seq": Method("a confusion matrix for each previous label", BSC, {"annotator": "seq"}),
-    "bsc-cm-notext": Method("bsc-cm without words", BSC, {"annotator": "cm", "text": False}),
-    "bsc-seq-notext": Method("bsc-seq without words", BSC, {"annotator": "seq", "text": False}),
-    "bsc-cm-notrans": Method("bsc-cm without transitions", BSC, {"annotator": "cm", "truth": "independent"}),
-    "bsc-seq-notrans": Method("bsc-seq without transitions", BSC, {"annotator": "seq", "truth": "independent"}),
+    "bsc-acc": Method("one accuracy for each annotator", BSC, {**_FIXED, "annotator": "acc"}),
+    "bsc-spam": Method("knows, or guesses from a habit (as in MACE)", BSC, {**_FIXED, "annotator": "spam"}),
+    "bsc-cv": Method("an accuracy for each true label", BSC, {**_FIXED, "annotator": "cv"}),
+    "bsc-cm": Method("a confusion matrix", BSC, {**_FIXED, "annotator": "cm"}),
+    "bsc-seq": Method("a confusion matrix for each previous label", BSC, {**_FIXED, "annotator": "seq"}),
+    "bsc-cm-notext": Method("bsc-cm without words", BSC, {**_FIXED, "annotator": "cm", "text": False}),
+    "bsc-seq-notext": Method("bsc-seq without words", BSC, {**_FIXED, "annotator": "seq", "text": False}),
+    "bsc-cm-notrans": Method("bsc-cm without transitions", BSC, {**_FIXED, "annotator": "cm", "truth": "independent"}),
+    "bsc-seq-notrans": Method(
+        "bsc-seq without transitions", BSC, {**_FIXED, "annotator": "seq", "truth": "independent"}
+    ),
 }
 """The methods by name, as the command line has them."""
 
@@ -95,7 +103,7 @@ def estimator(method: str = DEFAULT_METHOD, **settings: Any) -> BSC | CRFMA | Ma
     """The estimator that a method's name stands for, with some settings changed.
 
     >>> estimator("bsc-cm", max_iter=5)
-    BSC(annotator='cm', max_iter=5, method='bsc-cm')
+    BSC(annotator='cm', epsilon0=30.0, temper=0.6, max_iter=5, method='bsc-cm')
     """
     if method not in METHODS:
         raise SettingsError(f"unknown method {method!r} (one of: {', '.join(METHODS)})")

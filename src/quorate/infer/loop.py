@@ -24,6 +24,7 @@ from quorate.infer.parts.annotators import Annotators
 from quorate.infer.parts.dirichlet import View, log_mean
 from quorate.infer.parts.text import Words
 from quorate.infer.parts.truth import Chain, Truth
+from quorate.infer.start import Start
 
 __all__ = [
     "Fit",
@@ -40,17 +41,6 @@ __all__ = [
 ]
 
 _VOTE_SMOOTHING = 0.1
-
-
-class Start(StrEnum):
-    """What the first pass starts from: the priors, or shares of votes.
-
-    >>> Start("votes") is Start.VOTES
-    True
-    """
-
-    PRIOR = "prior"
-    VOTES = "votes"
 
 
 class StopReason(StrEnum):

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from enum import StrEnum
 from numbers import Integral, Real
-from typing import Any, Self, TypeVar
+from typing import Any, NamedTuple, Self, TypeVar
 
-from quorate.corpus.tags import Invalid, Scheme
+from quorate.corpus.schemes import Invalid, Scheme
 from quorate.errors import SettingsError
-from quorate.infer.loop import Start
+from quorate.infer.start import Start
 
 __all__ = [
+    "MODEL",
+    "READ",
+    "WRITTEN",
     "AnnotatorModel",
     "Decode",
     "Inference",
+    "Range",
     "Settings",
     "Ties",
     "TruthModel",
@@ -112,6 +116,60 @@ class Ties(StrEnum):
     RANDOM = "random"
 
 
+READ, MODEL, WRITTEN = "What is read", "The model", "What is written"
+"""The groups of options on the command line."""
+
+
+def check_number(name: str, value: object, *, whole: bool = False) -> None:
+    """Raise :class:`SettingsError` if a value is not a number, or not a whole one.
+
+    >>> check_number("alpha0", "1")
+    Traceback (most recent call last):
+    quorate.errors.SettingsError: alpha0 must be a number, not '1'
+    """
+    if isinstance(value, bool) or not isinstance(value, Integral if whole else Real):
+        raise SettingsError(f"{name} must be a {'whole ' if whole else ''}number, not {value!r}")
+
+
+class Range(NamedTuple):
+    """What a number may be, in words and in figures: from ``low``, or above it, to ``high``."""
+
+    words: str
+    low: float
+    high: float = math.inf
+    above: bool = False
+    whole: bool = False
+
+    def check(self, name: str, value: Any) -> None:
+        """Raise :class:`SettingsError` if a value is none of these.
+
+        >>> Range("1 or more", 1, whole=True).check("max_iter", 0)
+        Traceback (most recent call last):
+        quorate.errors.SettingsError: max_iter must be 1 or more, not 0
+        """
+        check_number(name, value, whole=self.whole)
+        inside = value > self.low if self.above else value >= self.low
+        if not (inside and value <= self.high and math.isfinite(value)):
+            raise SettingsError(f"{name} must be {self.words}, not {value:g}")
+
+
+_COUNT = Range(f"a positive number, at most {_MOST:g}", 0, _MOST, above=True)
+_ONE_OR_MORE = Range("1 or more", 1, whole=True)
+
+
+def _told(
+    metavar: str | None,
+    help: str,
+    *,
+    option: str | None = None,
+    within: Range | None = None,
+    panel: str = MODEL,
+    kind: type[StrEnum] | None = None,
+) -> dict[str, Any]:
+    """What is told of a setting: its option (by its own name unless given), what it may be, and of which kind."""
+    return {"metavar": metavar, "help": help, "option": option, "within": within, "panel": panel, "kind": kind}
+
+
 @dataclass(frozen=True)
 class Settings:
     """Everything that decides a fit of Bayesian sequence combination. ``docs/settings.md`` explains each.
@@ -121,50 +179,101 @@ class Settings:
     quorate.errors.SettingsError: alpha0 must be a positive number, at most 1e+06, not -1
     """
 
-    annotator: AnnotatorModel = AnnotatorModel.SEQ
-    truth: TruthModel = TruthModel.MARKOV
-    text: bool = True
-    alpha0: float = 1.0
-    epsilon0: float = 30.0
-    gamma0: float = 1.0
-    kappa0: float = 0.3
-    guess_prior: float | None = None
-    zeros: Zeros = Zeros.MOVED
-    inference: Inference = Inference.VB
-    temper: float = 0.6
-    start: Start = Start.VOTES
-    max_iter: int = 20
-    tol: float = 1e-7
-    random_state: int | None = None
-    n_init: int = 1
-    decode: Decode = Decode.SEQUENCE
-    invalid: Invalid = Invalid.REPAIR
-    scheme: Scheme | None = None
+    annotator: AnnotatorModel = field(
+        default=AnnotatorModel.SEQ,
+        metadata=_told(
+            "MODEL", "Of annotators' mistakes: acc, spam, cv, cm or seq (default: auto chooses).", kind=AnnotatorModel
+        ),
+    )
+    truth: TruthModel = field(
+        default=TruthModel.MARKOV, metadata=_told("TRUTH", "markov (default), independent or uniform.", kind=TruthModel)
+    )
+    text: bool = field(default=True, metadata=_told(None, "Leave the words out.", option="--no-text"))
+    alpha0: float = field(
+        default=1.0, metadata=_told(None, "Annotators: prior count of every label (default 1).", within=_COUNT)
+    )
+    epsilon0: float = field(
+        default=30.0,
+        metadata=_told(
+            None,
+            "Annotators: prior count more for the right one (default: auto chooses, others 30).",
+            within=Range(f"a number from 0 to {_MOST:g}", 0, _MOST),
+        ),
+    )
+    gamma0: float = field(default=1.0, metadata=_told(None, "Transitions: prior count (default 1).", within=_COUNT))
+    kappa0: float = field(default=0.3, metadata=_told(None, "Words: prior count (default 0.3).", within=_COUNT))
+    guess_prior: float | None = field(
+        default=None,
+        metadata=_told(None, "In bsc-spam and mace: prior count of every label in a guess.", within=_COUNT),
+    )
+    zeros: Zeros = field(
+        default=Zeros.MOVED,
+        metadata=_told("RULE", "Prior mass of forbidden labels: moved (default) or dropped.", kind=Zeros),
+    )
+    inference: Inference = field(
+        default=Inference.VB, metadata=_told("WAY", "vb (default), em or em-annotators.", kind=Inference)
+    )
+    temper: float = field(
+        default=0.6,
+        metadata=_told(
+            None,
+            "Trust in annotators' evidence, above 0 to 1 (default: auto chooses, others 0.6).",
+            within=Range("above 0 and at most 1", 0, 1, above=True),
+        ),
+    )
+    start: Start = field(default=Start.VOTES, metadata=_told("START", "votes (default) or prior.", kind=Start))
+    max_iter: int = field(
+        default=20,
+        metadata=_told(
+            None,
+            "Most passes of the fit (default: auto chooses, others 20).",
+            option="--max-passes",
+            within=_ONE_OR_MORE,
+        ),
+    )
+    tol: float = field(
+        default=1e-7,
+        metadata=_told(
+            None,
+            "Relative gain of the bound at which to stop (default 1e-07).",
+            option="--tolerance",
+            within=Range("a number, 0 or more", 0),
+        ),
+    )
+    random_state: int | None = field(
+        default=None,
+        metadata=_told(None, "Perturbs the start.", option="--seed", within=Range("0 or more", 0, whole=True)),
+    )
+    n_init: int = field(
+        default=1,
+        metadata=_told(
+            None, "Starts to try; the best bound is kept (default 1).", option="--restarts", within=_ONE_OR_MORE
+        ),
+    )
+    decode: Decode = field(
+        default=Decode.SEQUENCE,
+        metadata=_told(
+            "WAY", "sequence (default): the best valid one; token: each by itself.", panel=WRITTEN, kind=Decode
+        ),
+    )
+    invalid: Invalid = field(
+        default=Invalid.REPAIR,
+        metadata=_told(
+            "RULE", "Tags that cannot follow the one before: repair (default), keep or error.", panel=READ, kind=Invalid
+        ),
+    )
+    scheme: Scheme | None = field(
+        default=None,
+        metadata=_told("SCHEME", "bio, bioes, io or plain; inferred if not given.", panel=READ, kind=Scheme),
+    )
 
     def __post_init__(self) -> None:
-        for name in ("alpha0", "epsilon0", "gamma0", "kappa0", "guess_prior", "temper", "tol"):
-            if name != "guess_prior" or self.guess_prior is not None:
-                check_number(name, getattr(self, name))
-        for name in ("max_iter", "n_init", "random_state"):
-            if name != "random_state" or self.random_state is not None:
-                check_number(name, getattr(self, name), whole=True)
-        for name in ("alpha0", "gamma0", "kappa0"):
-            _positive(name, getattr(self, name))
-        if self.guess_prior is not None:
-            _positive("guess_prior", self.guess_prior)
+        for each in fields(self):
+            within, value = each.metadata["within"], getattr(self, each.name)
+            if within is not None and not (value is None and each.default is None):
+                within.check(each.name, value)
         if self.inference is not Inference.VB and self.annotator is AnnotatorModel.SEQ:
             raise SettingsError("the annotator model 'seq' is fitted by 'vb' only (choose another inference, or model)")
-        if not 0 <= self.epsilon0 <= _MOST:
-            raise SettingsError(f"epsilon0 must be a number from 0 to {_MOST:g}, not {self.epsilon0:g}")
-        if not 0 < self.temper <= 1:
-            raise SettingsError(f"temper must be above 0 and at most 1, not {self.temper}")
-        if not (math.isfinite(self.tol) and self.tol >= 0):
-            raise SettingsError(f"tol must be a number, 0 or more, not {self.tol}")
-        for name in ("max_iter", "n_init"):
-            if getattr(self, name) < 1:
-                raise SettingsError(f"{name} must be 1 or more, not {getattr(self, name)}")
-        if self.random_state is not None and self.random_state < 0:
-            raise SettingsError(f"random_state must be 0 or more, not {self.random_state}")
 
     @classmethod
     def of(cls, **values: Any) -> Self:
@@ -173,20 +282,11 @@ class Settings:
         >>> Settings.of(annotator="cm").annotator
         <AnnotatorModel.CM: 'cm'>
         """
-        names = {field.name for field in fields(cls)}
+        names = {each.name for each in fields(cls)}
         for name in values:
             if name not in names:
                 raise SettingsError(f"unknown setting {name!r} (one of: {', '.join(sorted(names))})")
-        kinds: dict[str, type[StrEnum]] = {
-            "annotator": AnnotatorModel,
-            "truth": TruthModel,
-            "zeros": Zeros,
-            "inference": Inference,
-            "start": Start,
-            "decode": Decode,
-            "invalid": Invalid,
-            "scheme": Scheme,
-        }
+        kinds = {each.name: each.metadata["kind"] for each in fields(cls) if each.metadata["kind"] is not None}
         chosen: dict[str, Any] = {
             name: choice(kinds[name], name, value) if name in kinds and value is not None else value
             for name, value in values.items()
@@ -222,17 +322,6 @@ def choice(kind: type[Choice], name: str, value: str) -> Choice:
         raise SettingsError(f"{name} {value!r} is not known (one of: {known})") from None
 
 
-def check_number(name: str, value: object, *, whole: bool = False) -> None:
-    """Raise :class:`SettingsError` if a value is not a number, or not a whole one.
-
-    >>> check_number("alpha0", "1")
-    Traceback (most recent call last):
-    quorate.errors.SettingsError: alpha0 must be a number, not '1'
-    """
-    if isinstance(value, bool) or not isinstance(value, Integral if whole else Real):
-        raise SettingsError(f"{name} must be a {'whole ' if whole else ''}number, not {value!r}")
-
-
 def present_names(values: Mapping[str, Any]) -> dict[str, Any]:
     """Settings from a file, under the names that they have now.
 
@@ -249,8 +338,3 @@ def scheme_named(value: str | None) -> Scheme | None:
     <Scheme.BIO: 'bio'>
     """
     return None if value is None else choice(Scheme, "scheme", value)
-
-
-def _positive(name: str, value: float) -> None:
-    if not 0 < value <= _MOST:
-        raise SettingsError(f"{name} must be a positive number, at most {_MOST:g}, not {value:g}")

@@ -1,0 +1,48 @@
+"""The options of a fit, from the declaration of its settings."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import fields
+from typing import Annotated, Any
+
+import typer
+
+from quorate.models.settings import Settings
+
+__all__ = ["Given", "takes_settings"]
+
+
+class Given(dict[str, Any]):
+    """The settings that were given as options, by name."""
+
+
+def takes_settings(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command an option for every setting of a fit; it takes them as one parameter, ``given``."""
+    own = inspect.signature(command, eval_str=True)
+    kind = inspect.Parameter.KEYWORD_ONLY
+    parameters = [each.replace(kind=kind) for each in own.parameters.values() if each.name != "given"]
+    for field in fields(Settings):
+        told = field.metadata
+        flag = told["option"] or f"--{field.name.replace('_', '-')}"
+        option = typer.Option(flag, metavar=told["metavar"], help=told["help"], rich_help_panel=told["panel"])
+        if field.default is True:  # a flag that turns it off
+            parameters.append(inspect.Parameter(field.name, kind, default=False, annotation=Annotated[bool, option]))
+            continue
+        value = str if told["within"] is None else int if told["within"].whole else float
+        parameters.append(inspect.Parameter(field.name, kind, default=None, annotation=Annotated[value | None, option]))
+
+    def run(**values: Any) -> None:
+        given = Given()
+        for field in fields(Settings):
+            value = values.pop(field.name)
+            if field.default is True:
+                value = False if value else None
+            if value is not None:
+                given[field.name] = value
+        command(given=given, **values)
+
+    run.__name__, run.__doc__ = command.__name__, command.__doc__
+    run.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
+    return run
