@@ -194,8 +194,6 @@ def test_a_made_up_model_gives_only_our_errors(annotator: str, tmp_path: Path) -
 
 @pytest.mark.parametrize("method", ["bsc-acc", "bsc-spam", "bsc-cv", "bsc-cm", "bsc-seq", "crf-ma"])
 def test_a_shortened_array_of_a_model_is_refused(method: str, tmp_path: Path) -> None:
-    if method == "crf-ma":
-        pytest.importorskip("pycrfsuite", reason="python-crfsuite is not installed")
     path = tmp_path / "m.quorate"
     model = quorate.api.estimator(method, max_iter=2).fit(small_corpus())
     assert not isinstance(model, quorate.MajorityVote)
