@@ -47,7 +47,7 @@ def main() -> None:
 
 def scores(corpus: quorate.Corpus, settings: dict[str, Any], split: str) -> tuple[float, float, float]:
     """Strict F1, relaxed F1 (both in points) and cross entropy on a split."""
-    result = quorate.aggregate(corpus, **settings)
+    result = quorate.aggregate(corpus, "bsc-seq", **settings)
     chosen = [consensus for consensus in result if consensus.document.split == split]
     tags = [consensus.tags for consensus in chosen]
     gold = [consensus.document.gold or () for consensus in chosen]

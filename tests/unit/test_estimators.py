@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from sklearn.base import clone
 
+import crowds
 import quorate
-from quorate import BSC, METHODS, Corpus, NotFittedError, SettingsError
+from quorate import BSC, METHODS, Corpus, Document, NotFittedError, SettingsError
 from quorate.estimators.methods import estimator
 
 
@@ -70,3 +73,16 @@ def test_an_estimator_that_was_not_fitted_says_so_as_scikit_learns_do(method: st
         assert isinstance(found.value, ValueError)
         assert isinstance(found.value, AttributeError)
     assert not hasattr(model, "result_")
+
+
+def test_em_chooses_among_the_models_that_it_can_fit(sample: Corpus) -> None:
+    assert BSC(inference="em").fit(sample).settings_.annotator.value != "seq"
+
+
+def test_a_model_with_annotators_who_count_as_one_is_read_back_after_others_came(tmp_path: Path) -> None:
+    corpus = crowds.copies(120)
+    later = Document("later", ("w1", "w2"), {"newcomer": ("O", "O"), corpus.annotators[0]: ("O", "O")})
+    model = BSC().fit(corpus)
+    assert model.choice_.same
+    model.update(Corpus([later])).save(tmp_path / "model.quorate")
+    assert "newcomer" in quorate.load(tmp_path / "model.quorate").annotators_.names

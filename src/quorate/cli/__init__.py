@@ -12,7 +12,8 @@ import typer
 import quorate
 from quorate.cli import ask, combine, convert, data, label_studio, measure, show
 from quorate.cli.common import app, say
-from quorate.errors import QuorateError
+from quorate.cli.settings import in_options
+from quorate.errors import QuorateError, SettingsError
 
 __all__ = ["answer", "app", "ask", "combine", "convert", "data", "label_studio", "main", "measure", "show"]
 
@@ -31,7 +32,7 @@ def answer() -> None:
     try:
         app()
     except QuorateError as error:
-        say([str(error)])
+        say([in_options(str(error)) if isinstance(error, SettingsError) else str(error)])
         sys.exit(2)
     except MemoryError as error:
         what = f": {str(error)[:200]}" if str(error) else ""

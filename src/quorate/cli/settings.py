@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable
 from dataclasses import fields
 from typing import Annotated, Any
@@ -11,11 +12,23 @@ import typer
 
 from quorate.models.settings import Settings
 
-__all__ = ["Given", "takes_settings"]
+__all__ = ["Given", "in_options", "takes_settings"]
+
+_THREADS = {"n_jobs": "--threads"}
 
 
 class Given(dict[str, Any]):
     """The settings that were given as options, by name."""
+
+
+def in_options(message: str) -> str:
+    """What is wrong with a setting, by the name of its option where that is another.
+
+    >>> in_options("max_iter must be 1 or more, not 0")
+    '--max-passes must be 1 or more, not 0'
+    """
+    named = {field.name: field.metadata["option"] for field in fields(Settings) if field.metadata["option"]} | _THREADS
+    return re.sub(r"^\w+(?= must)|(?<=has no setting ')\w+(?=')", lambda found: named.get(found[0], found[0]), message)
 
 
 def takes_settings(command: Callable[..., None]) -> Callable[..., None]:

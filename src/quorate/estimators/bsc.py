@@ -294,7 +294,7 @@ class BSC(Updatable):
         meta, arrays = model_files.combination_head(stored.meta), stored.arrays
         model = cls(**present_names(meta["fit"]["settings"]), method=meta["fit"].get("method"))
         model.settings_ = settings = model.checked_settings()
-        model.calibration_, model.choice_ = Calibration(**meta["calibration"]), None
+        model.calibration_, model.choice_, model.tagger_rounds_ = Calibration(**meta["calibration"]), None, ()
         model._group = meta["group"]
         model.meta_ = meta["fit"]
         reason = loop.StopReason(meta["fit"]["stopped"])
@@ -313,6 +313,9 @@ class BSC(Updatable):
         """The parameters as types, with defaults for what is to be chosen; :class:`SettingsError` if one cannot be."""
         params = self.get_params()
         left_open = {*_NOT_THE_MODELS, *settings_left_open(params)}
+        if "annotator" in left_open:  # any that every kind of inference has
+            params["annotator"] = AnnotatorModel.CM.value
+            left_open.remove("annotator")
         return Settings.of(**{name: value for name, value in params.items() if name not in left_open})
 
     def engines(self) -> Engines:

@@ -138,7 +138,7 @@ def combination_head(meta: dict[str, Any]) -> CombinationHead:
     """The description of a combination, if it is whole; ``ValueError`` if not."""
     head = msgspec.convert(meta, CombinationHead)
     group, everyone = head["group"], range(len(head["annotators"]))
-    if group and not (len(group) == len(everyone) and set(group) <= set(everyone)):
+    if not (len(group) <= len(everyone) and set(group) <= set(everyone)):  # those who came later stand for themselves
         raise ValueError("those who count as one are not among the annotators")
     if not all(map(math.isfinite, head["calibration"].values())):
         raise ValueError("the calibration holds what is no number")
