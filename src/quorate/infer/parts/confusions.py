@@ -349,6 +349,7 @@ def _looked_up(wanted: NDArray[np.int64], keys: NDArray[np.int64], values: Float
 def prior_holders(prior: AnnotatorPrior) -> NDArray[np.int64]:
     """``[P, J]`` For *seq*, the label in whose cell the prior mass of each label lies after ι; −1: it is left out.
 
+    >>> from quorate.corpus.tags import Scheme, TagSet
     >>> tagset = TagSet.of_types(Scheme.BIO, ["X"])
     >>> prior_holders(AnnotatorPrior(tagset, 1, 10, moved=True))
     array([[0, 1, 1],
