@@ -188,9 +188,16 @@ class Endless(http.server.BaseHTTPRequestHandler):
         """Say nothing."""
 
 
+class Silent(http.server.ThreadingHTTPServer):
+    """Says nothing of clients that hang up."""
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        pass
+
+
 @pytest.fixture
 def server() -> Iterator[str]:
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Endless) as served:
+    with Silent(("127.0.0.1", 0), Endless) as served:
         threading.Thread(target=served.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{served.server_port}"
         served.shutdown()
