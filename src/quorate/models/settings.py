@@ -328,7 +328,7 @@ def present_names(values: Mapping[str, Any]) -> dict[str, Any]:
     >>> present_names({"habit0": 0.1, "alpha0": 1.0})
     {'guess_prior': 0.1, 'alpha0': 1.0}
     """
-    return {_FORMER_NAMES.get(name, name): value for name, value in values.items()}
+    return {_FORMER_NAMES.get(name, name): value for name, value in dict(values).items()}
 
 
 def scheme_named(value: str | None) -> Scheme | None:
