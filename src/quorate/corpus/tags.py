@@ -265,6 +265,16 @@ class TagSet:
         return np.asarray(same & ~self.closes[:, None] & ~self.opens)
 
     @cached_property
+    def span_labels(self) -> tuple[NDArray[np.int64], ...]:
+        """For every type the label of a span of one token, and of a longer one's first, inner and last token.
+
+        >>> [int(label[0]) for label in TagSet.of_types(Scheme.BIO, ["PER"]).span_labels]
+        [1, 1, 2, 2]
+        """
+        prefixes = {Scheme.IO: "IIII", Scheme.BIO: "BBII", Scheme.BIOES: "SBIE"}[self.scheme]
+        return tuple(np.array([self.index[f"{prefix}-{kind}"] for kind in self.types], np.int64) for prefix in prefixes)
+
+    @cached_property
     def precedence(self) -> NDArray[np.int64]:
         """``[J]``: labels that open a span come before those inside of one, and those before its end; ``O`` has 0."""
         return np.array(["BSIE".index(prefix) if prefix else 0 for prefix, _ in self.parts])

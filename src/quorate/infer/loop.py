@@ -105,6 +105,10 @@ class Model:
         words = np.zeros((0, cells.n_labels)) if self.text is None else self.text.log_lik(view)
         return Tables(self.annotators.log_lik(cells, view), words, self.temper)
 
+    def counted(self, engine: Engine, cells: Cells) -> Counts:
+        """One pass over what an engine has: expected counts under this model, and ln Z."""
+        return engine.run(self.tables(cells), self.truth.chain())
+
     def kl(self) -> float:
         """Of all parts."""
         return self.truth.kl() + self.annotators.kl() + (0.0 if self.text is None else self.text.kl())
@@ -202,7 +206,7 @@ def _loop(
 ) -> tuple[Model, list[float], StopReason]:
     bounds: list[float] = []
     while True:
-        counts = engine.run(model.tables(cells), model.truth.chain())
+        counts = model.counted(engine, cells)
         kl = model.kl()
         bound = counts.log_z - kl
         rounding = engine.rounding * (abs(counts.log_z) + abs(kl))  # in EM, ln Z and KL may nearly cancel

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from quorate.infer.parts.truth import Chain, LabelCounts
 
-__all__ = ["Counts", "Decoded", "Engine", "Tables"]
+__all__ = ["Counts", "Decoded", "Engine", "Likely", "Tables"]
 
 
 Floats = NDArray[np.float64]
@@ -54,6 +54,15 @@ class Decoded(NamedTuple):
     token_probability: Floats = np.zeros(0)
 
 
+class Likely(NamedTuple):
+    """Spans that the token model thinks likely, by place: first token, token after the last, type, probability."""
+
+    start: NDArray[np.int64]
+    end: NDArray[np.int64]
+    kind: NDArray[np.int64]
+    probability: Floats
+
+
 class Engine(Protocol):
     """One corpus, ready for passes over it.
 
@@ -70,6 +79,9 @@ class Engine(Protocol):
 
     def decode(self, tables: Tables, chain: Chain, *, by_token: bool, posteriors: bool = True) -> Decoded:
         """Posteriors (if they are to be kept), sequences and spans with their probabilities."""
+
+    def likely_spans(self, tables: Tables, chain: Chain, least: float) -> Likely:
+        """Every span with a probability of at least ``least``, by place; for schemes that have spans."""
 
     def close(self) -> None:
         """Let go of threads, devices and workers."""

@@ -19,7 +19,7 @@ from quorate.corpus.tags import TagSet
 from quorate.encode.algebra import token_of_events
 from quorate.encode.encoded import Encoded
 from quorate.errors import FitError
-from quorate.infer.engines.protocol import Counts, Decoded, Tables
+from quorate.infer.engines.protocol import Counts, Decoded, Likely, Tables
 from quorate.infer.kernels.compiled import load_numba
 from quorate.infer.kernels.cores import available_threads
 from quorate.infer.parts.truth import Chain, LabelCounts, log_mask
@@ -131,6 +131,24 @@ class ThreadsEngine:
             self._raise_if_stuck(s, stuck)
             self._kernels.merge(self._slice(s).cells, sums, cells)
         return Decoded(kept, path, log_probability, log_z, span_end, span_probability, cells, of_path)
+
+    def likely_spans(self, tables: Tables, chain: Chain, least: float) -> Likely:
+        """Every span with a probability of at least ``least``, by place."""
+        from quorate.infer.kernels import likely
+
+        # Labels that stand alone are a chain in which every step is as the first.
+        trans = chain.trans if chain.coupled else np.tile(chain.start, (len(chain.start), 1))
+        rows, steps = self._kernels.Rows(*tables, chain.end), self._steps(chain.start, trans)
+        shape = self._output.SpanShape(*span_shape(self._encoded.tagset))
+        labels = likely.SpanLabels(*self._encoded.tagset.span_labels)
+
+        def find(s: int) -> tuple[NDArray[Any], ...]:
+            start, end, kind, probability = likely.likely_spans_slice(self._slice(s), rows, steps, shape, labels, least)
+            first = self._tokens(s).start
+            return start + first, end + first, kind, probability
+
+        found = list(self._over(self._every, find))
+        return Likely(*(np.concatenate(column) for column in zip(*found, strict=True)))
 
     def decode_votes(self, rank: Floats, *, by_token: bool) -> Decoded:
         """The output for the shares of votes that the last :meth:`vote` made.

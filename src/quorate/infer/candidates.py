@@ -1,0 +1,217 @@
+"""The spans that may be true, and what every annotator did with each: what the span model looks at.
+
+Candidates are all spans that somebody marked, and those that the token model thinks likely.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quorate.corpus.tags import Scheme
+from quorate.encode.algebra import Spans, document_of, marked_spans, number_pairs, token_of_events
+from quorate.encode.encoded import Encoded
+from quorate.infer.engines.protocol import Likely
+from quorate.infer.kernels.compiled import load_numba
+
+__all__ = ["Candidates", "find_candidates"]
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+_MOST_IN_CLUSTER = 500  # a pass takes the square of this many steps
+
+
+class Candidates(NamedTuple):
+    """Candidates of every document as columns, by document, end, start and type; tokens count through the corpus.
+
+    ``likely`` is the probability by the token model (0: too small to tell), ``marked`` how many annotators marked just
+    this span, ``touched`` how many marked something that overlaps it, ``seen`` how many were shown it. For the others
+    see :class:`quorate.infer.kernels.spans.Problem`.
+    """
+
+    start: Integers
+    end: Integers
+    kind: Integers
+    first: Integers
+    cluster: Integers
+    by_start: Integers
+    spread: Floats
+    likely: Floats
+    marked: Floats
+    touched: Floats
+    pair_start: Integers
+    who: Integers
+    weight: Floats
+    response_start: Integers
+    response: NDArray[np.int8]
+    apart: int
+
+    @property
+    def document(self) -> Integers:
+        """``[C]`` The document of each."""
+        return np.repeat(np.arange(len(self.first) - 1), np.diff(self.first))
+
+
+def find_candidates(encoded: Encoded, likely: Likely, least: float, group: list[int] | None = None) -> Candidates:
+    """The candidates of a corpus: what was marked, and what has a probability of at least ``least`` in ``likely``.
+
+    Annotators who share a number in ``group`` count as one where they saw the same document.
+    """
+    load_numba()
+    from quorate.infer.kernels import spans as kernels
+
+    marks = marked_spans(encoded)
+    apart = 1 if encoded.tagset.scheme is Scheme.IO else 0  # spans that touch are one there
+    span, first, probability = _columns(encoded, marks, likely, least)
+    cluster = kernels.cluster_of(span.start, span.end, first, apart)
+    kept = _not_too_many(span, cluster, marks, probability, encoded)
+    if kept is not None:
+        span, probability = span.where(kept), probability[kept]
+        first = np.searchsorted(span.end, encoded.doc_start, side="right")
+        first[0] = 0
+        cluster = kernels.cluster_of(span.start, span.end, first, apart)
+    pair_doc, who, number = number_pairs(encoded)
+    pair_start = np.searchsorted(pair_doc, np.arange(encoded.n_docs + 1))
+    mark_start, marks = _by_pair(encoded, marks, pair_doc, who)
+    run_start, run_from, run_to = _runs(encoded, pair_doc, number)
+    response_start = np.concatenate([[0], np.cumsum(np.diff(first) * np.diff(pair_start))])
+    response = np.empty(response_start[-1], np.int8)
+    kernels.responses(
+        span.start, span.end, span.kind, first, pair_start, response_start,
+        mark_start, marks.start, marks.end, marks.kind, run_start, run_from, run_to, response,
+    )  # fmt: skip
+    candidate = _candidate_of_responses(first, pair_start, response_start)
+    C = len(span.start)
+    order = np.lexsort((span.start, cluster))
+    cluster_first = np.searchsorted(cluster, cluster)
+    return Candidates(
+        span.start,
+        span.end,
+        span.kind,
+        first,
+        cluster,
+        order - cluster_first[order],
+        np.log(np.maximum(kernels.overlapping(span.start, span.end, span.kind, cluster), 1)),
+        probability,
+        np.bincount(candidate[response == kernels.EXACT], minlength=C).astype(np.float64),
+        np.bincount(candidate[response < kernels.OTHER_TYPE], minlength=C).astype(np.float64),
+        pair_start,
+        who,
+        _weights(who, pair_doc, group),
+        response_start,
+        response,
+        apart,
+    )
+
+
+def _columns(encoded: Encoded, marks: Spans, likely: Likely, least: float) -> tuple[Spans, Integers, Floats]:
+    """Different spans by document, end, start and type; where documents begin among them; their probability."""
+    enough = likely.probability >= least
+    start = np.concatenate([marks.start, likely.start[enough]])
+    end = np.concatenate([marks.end, likely.end[enough]])
+    kind = np.concatenate([marks.kind, likely.kind[enough]])
+    order = np.lexsort((kind, start, end))
+    start, end, kind = start[order], end[order], kind[order]
+    other = np.ones(len(start), np.bool_)
+    other[1:] = (start[1:] != start[:-1]) | (end[1:] != end[:-1]) | (kind[1:] != kind[:-1])
+    span = Spans(start[other], end[other], kind[other], np.full(int(other.sum()), -1))
+    first = np.searchsorted(span.end, encoded.doc_start, side="right")  # ends lie behind the first token
+    first[0] = 0
+    return span, first, _looked_up(span, likely, encoded)
+
+
+def _looked_up(span: Spans, likely: Likely, encoded: Encoded) -> Floats:
+    """The probability of each span by the token model, 0 where it is not among the likely ones."""
+    probability = np.zeros(len(span.start))
+    if not len(likely.start):
+        return probability
+    longest = int(np.diff(encoded.doc_start).max(initial=0)) + 1
+    T = len(encoded.tagset.types)
+
+    def key(start: Integers, end: Integers, kind: Integers) -> Integers:
+        return (start * longest + (end - start)) * T + kind
+
+    known = key(likely.start, likely.end, likely.kind)
+    order = np.argsort(known)
+    wanted = key(span.start, span.end, span.kind)
+    place = np.minimum(np.searchsorted(known, wanted, sorter=order), len(known) - 1)
+    found = known[order[place]] == wanted
+    probability[found] = likely.probability[order[place[found]]]
+    return probability
+
+
+def _not_too_many(
+    span: Spans, cluster: Integers, marks: Spans, probability: Floats, encoded: Encoded
+) -> Integers | None:
+    """Where a cluster has too many candidates, those to keep: the ones that most people marked. ``None``: all."""
+    size = np.bincount(cluster, minlength=1)
+    if size.max(initial=0) <= _MOST_IN_CLUSTER:
+        return None
+    longest, T = int(np.diff(encoded.doc_start).max(initial=0)) + 1, len(encoded.tagset.types)
+    keys = [(one.start * longest + (one.end - one.start)) * T + one.kind for one in (marks, span)]
+    marked, times = np.unique(keys[0], return_counts=True)
+    place = np.minimum(np.searchsorted(marked, keys[1]), max(len(marked) - 1, 0))
+    votes = np.where(marked[place] == keys[1], times[place], 0) if len(marked) else np.zeros(len(keys[1]))
+    order = np.lexsort((-probability, -votes, cluster))
+    rank = np.arange(len(order)) - np.searchsorted(cluster[order], cluster[order])
+    return np.sort(order[rank < _MOST_IN_CLUSTER])
+
+
+def _by_pair(encoded: Encoded, marks: Spans, pair_doc: Integers, who: Integers) -> tuple[Integers, Spans]:
+    """The marks by pair of document and annotator, and where those of each pair begin."""
+    K = max(len(encoded.annotators), 1)
+    pair = document_of(encoded, marks.start) * K + marks.who
+    order = np.lexsort((marks.start, pair))
+    return np.searchsorted(pair[order], np.append(pair_doc * K + who, np.iinfo(np.int64).max)), marks.where(order)
+
+
+def _runs(encoded: Encoded, pair_doc: Integers, number: NDArray[np.integer]) -> tuple[Integers, Integers, Integers]:
+    """The runs of tokens that each pair has labels for: mostly one, the whole document."""
+    token = token_of_events(encoded)
+    P, length = len(pair_doc), np.diff(encoded.doc_start)[pair_doc]
+    if encoded.event_weight is None:
+        labelled = np.bincount(number, minlength=P)
+    else:  # who gave probabilities has several events at a token
+        order = np.lexsort((token, number))
+        again = np.zeros(len(order), np.bool_)
+        again[1:] = (token[order][1:] == token[order][:-1]) & (number[order][1:] == number[order][:-1])
+        labelled = np.bincount(number[order][~again], minlength=P)
+    whole = labelled == length
+    begin, end = encoded.doc_start[pair_doc], encoded.doc_start[pair_doc + 1]
+    if whole.all():
+        return np.arange(P + 1), begin, end
+    partly = np.flatnonzero(~whole[number])
+    pair, at = number[partly].astype(np.int64), token[partly]
+    order = np.lexsort((at, pair))
+    pair, at = pair[order], at[order]
+    fresh = np.ones(len(pair), np.bool_)
+    fresh[1:] = (pair[1:] != pair[:-1]) | (at[1:] > at[:-1] + 1)
+    opening = np.flatnonzero(fresh)
+    closing = np.append(opening[1:], len(pair)) - 1
+    owner = np.concatenate([np.flatnonzero(whole), pair[opening]])
+    run_from = np.concatenate([begin[whole], at[opening]])
+    run_to = np.concatenate([end[whole], at[closing] + 1])
+    order = np.lexsort((run_from, owner))
+    return np.searchsorted(owner[order], np.arange(P + 1)), run_from[order], run_to[order]
+
+
+def _weights(who: Integers, pair_doc: Integers, group: list[int] | None) -> Floats:
+    """How much each pair counts: those of a group who saw the same document together count as one."""
+    if not group:
+        return np.ones(len(who))
+    top = max(group) + 1
+    numbers = np.array([*group, *range(top, top + max(int(who.max(initial=0)) + 1 - len(group), 0))])
+    together = pair_doc * (int(numbers.max()) + 1) + numbers[who]
+    _, place, times = np.unique(together, return_inverse=True, return_counts=True)
+    return np.asarray(1.0 / times[place])
+
+
+def _candidate_of_responses(first: Integers, pair_start: Integers, response_start: Integers) -> Integers:
+    """``[R]`` The candidate that each response is to."""
+    size = np.diff(first)
+    per_response = np.repeat(size, np.diff(response_start))
+    start = np.repeat(first[:-1], np.diff(response_start))
+    within = np.arange(response_start[-1]) - np.repeat(response_start[:-1], np.diff(response_start))
+    return np.asarray(start + within % np.maximum(per_response, 1))
