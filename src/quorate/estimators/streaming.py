@@ -23,7 +23,7 @@ from quorate.estimators.methods import estimator
 from quorate.estimators.updating import FitState, ModelState
 from quorate.infer.parts.truth import LabelCounts, Truth
 from quorate.models.settings import check_number
-from quorate.result.annotators import AnnotatorSummaries, summarise
+from quorate.result.annotators import summarise
 
 __all__ = ["batches", "fit_stream"]
 
@@ -78,8 +78,7 @@ def fit_stream(
     for number, corpus in enumerate(stream, 1):
         if state is None:
             model.fit(corpus)
-            state = _state_of(model)
-            weights.group, weights.earlier = model._fit_state.group, model.annotators_.table
+            state, weights.earlier = model.model_state(), model.annotators_.table
         elif len(corpus):
             state = _stepped(state, corpus, (number + delay) ** -forgetting, seen, weights)
         seen += len(corpus)
@@ -88,16 +87,9 @@ def fit_stream(
             progress(number, seen)
     if state is None or weights.earlier is None:
         raise InputError("the stream has no document")
-    model._model, model._names, model._words, model._fit_state = state.model, state.names, state.words, weights
-    model.annotators_ = AnnotatorSummaries(state.names, weights.earlier, state.model.annotators)
-    del model.result_
-    model.meta_ |= {"documents": seen, "tokens": tokens, "annotators": len(state.names), "batches": number}
+    counted = {"documents": seen, "tokens": tokens, "annotators": len(state.names), "batches": number}
+    model.go_on_from(state, weights, {**model.meta_, **counted})
     return model
-
-
-def _state_of(model: BSC) -> ModelState:
-    settings, profiles = model.settings_, model.profiles_
-    return ModelState(model._model, model._names, model._words, settings, model.tagset_, profiles, model.engines())
 
 
 def _stepped(state: ModelState, corpus: Corpus, step: float, seen: int, weights: FitState) -> ModelState:
