@@ -214,3 +214,16 @@ def test_only_the_algebra_looks_up_the_token_of_an_event() -> None:
     )
     found = {path.name for path in SOURCE.rglob("*.py") if by_hand.search(path.read_text(encoding="utf-8"))}
     assert found == {"algebra.py"}
+
+
+def test_an_estimator_is_asked_what_it_can_do_not_what_it_is() -> None:
+    """Capabilities are protocols, so that another estimator may have them too."""
+    kinds = {"BSC", "CRFMA", "MajorityVote", "WithHistory"}
+    asked = [
+        f"{name}:{node.lineno}"
+        for name, path in modules()
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "isinstance"
+        if {one.id for one in ast.walk(node.args[1]) if isinstance(one, ast.Name)} & kinds
+    ]
+    assert not asked

@@ -296,6 +296,11 @@ class BSC(Estimator):
             self._group,
         )
 
+    def decided_documents(self) -> set[str]:
+        """The ids of documents whose every label was known in the fit."""
+        self._check_fitted()
+        return self._fit_state.decided_documents()
+
     def go_on_from(self, state: ModelState, fit_state: FitState, meta: dict[str, Any]) -> None:
         """Take over what an update learned; the consensus is worked out again when it is asked for."""
         self._model, self._names, self._words, self.profiles_ = state.model, state.names, state.words, state.profiles
@@ -375,7 +380,7 @@ class BSC(Estimator):
             "words": self._words,
             "calibration": self.calibration_._asdict(),
             "group": self._group,
-            "decided": sorted(self._fit_state.decided_documents()),
+            "decided": sorted(self.decided_documents()),
         }
         model_files.save(model_files.Stored(meta, arrays), path)
 

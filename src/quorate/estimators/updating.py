@@ -25,11 +25,8 @@ from quorate.errors import InputError, SettingsError
 from quorate.infer import loop
 from quorate.infer.engines.factory import Engines
 from quorate.infer.engines.protocol import Counts, Engine, Tables
-from quorate.infer.parts.annotators import Annotators
 from quorate.infer.parts.dirichlet import view_of
-from quorate.infer.parts.truth import LabelCounts
 from quorate.models.build import with_more_words
-from quorate.models.history import WithHistory
 from quorate.models.settings import Settings, check_number
 
 __all__ = [
@@ -59,21 +56,12 @@ def grown(model: loop.Model, n_annotators: int, n_words: int, trust: Trust) -> l
 
 def changed_by(model: loop.Model, cells: Cells, counts: Counts, words: Integers, sign: float) -> loop.Model:
     """The model with the counts of some documents added, or taken out; ``words`` are the words that they count."""
-    nothing = LabelCounts(*(np.zeros_like(column) for column in counts.labels))
-    zero, one = model.truth.updated(nothing).arrays(), model.truth.updated(counts.labels).arrays()
-    now = model.truth.arrays()
     return replace(
         model,
-        truth=model.truth.restored({name: now[name] + sign * (one[name] - zero[name]) for name in now}),
-        annotators=_changed_annotators(model.annotators, cells, counts.cells, sign),
+        truth=model.truth.mixed(counts.labels, 1.0, sign),
+        annotators=model.annotators.changed(cells, counts.cells, sign),
         text=None if model.text is None else model.text.mixed(words, counts.words, 1.0, sign),
     )
-
-
-def _changed_annotators(annotators: Annotators, cells: Cells, counts: Floats, sign: float) -> Annotators:
-    if isinstance(annotators, WithHistory):  # the history stays in it, whatever is added or taken out
-        return replace(annotators, inner=_changed_annotators(annotators.inner, cells, counts, sign))
-    return annotators.mixed(annotators.updated(cells, counts), 1.0, sign)
 
 
 @dataclass

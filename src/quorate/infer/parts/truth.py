@@ -52,6 +52,9 @@ class Truth(Protocol):
     def updated(self, counts: LabelCounts) -> Self:
         """The same model with the posterior that these counts give."""
 
+    def mixed(self, counts: LabelCounts, own: float, others: float) -> Self:
+        """With ``own`` times what was counted and ``others`` times these counts."""
+
     def kl(self) -> float:
         """KL(posterior ‖ prior)."""
 
@@ -97,6 +100,10 @@ class Markov:
         posterior[self.start_row] += counts.first
         return replace(self, posterior=np.where(self.prior > 0, posterior, 0.0))
 
+    def mixed(self, counts: LabelCounts, own: float, others: float) -> Self:
+        """What the scheme forbids stays out."""
+        return replace(self, posterior=_mixed(self, self.updated(counts), own, others))
+
     def kl(self) -> float:
         """Σ over the rows of T."""
         return divergence(self.posterior, self.prior, point=self.point)
@@ -134,6 +141,10 @@ class Independent:
         """Prior and counts of all tokens."""
         return replace(self, posterior=self.prior + counts.all)
 
+    def mixed(self, counts: LabelCounts, own: float, others: float) -> Self:
+        """Prior, and counts of both."""
+        return replace(self, posterior=_mixed(self, self.updated(counts), own, others))
+
     def kl(self) -> float:
         """Of p."""
         return divergence(self.posterior, self.prior, point=self.point)
@@ -145,6 +156,11 @@ class Independent:
     def restored(self, arrays: dict[str, Floats]) -> Self:
         """With concentrations from a file."""
         return replace(self, posterior=arrays["labels"])
+
+
+def _mixed(one: Markov | Independent, other: Markov | Independent, own: float, others: float) -> Floats:
+    """The prior once, and the counts of both."""
+    return own * one.posterior + others * (other.posterior - one.prior) + (1.0 - own) * one.prior
 
 
 @dataclass(frozen=True)
@@ -164,6 +180,10 @@ class Uniform:
         return Chain(np.full(J, -np.log(J)), np.full((J, J), -np.log(J)), np.zeros(J), False)
 
     def updated(self, counts: LabelCounts) -> Self:
+        """The same."""
+        return self
+
+    def mixed(self, counts: LabelCounts, own: float, others: float) -> Self:
         """The same."""
         return self
 
