@@ -58,7 +58,7 @@ def changed_by(model: loop.Model, cells: Cells, counts: Counts, words: Integers,
     """The model with the counts of some documents added, or taken out; ``words`` are the words that they count."""
     return replace(
         model,
-        truth=model.truth.mixed(counts.labels, 1.0, sign),
+        truth=model.truth.changed(counts.labels, sign),
         annotators=model.annotators.changed(cells, counts.cells, sign),
         text=None if model.text is None else model.text.mixed(words, counts.words, 1.0, sign),
     )

@@ -55,6 +55,9 @@ class Truth(Protocol):
     def mixed(self, counts: LabelCounts, own: float, others: float) -> Self:
         """With ``own`` times what was counted and ``others`` times these counts."""
 
+    def changed(self, counts: LabelCounts, sign: float) -> Self:
+        """With the counts of some documents added (1), or taken out (−1)."""
+
     def kl(self) -> float:
         """KL(posterior ‖ prior)."""
 
@@ -102,7 +105,12 @@ class Markov:
 
     def mixed(self, counts: LabelCounts, own: float, others: float) -> Self:
         """What the scheme forbids stays out."""
-        return replace(self, posterior=_mixed(self, self.updated(counts), own, others))
+        mine, theirs = self.posterior - self.prior, self.updated(counts).posterior - self.prior
+        return replace(self, posterior=self.prior + own * mine + others * theirs)
+
+    def changed(self, counts: LabelCounts, sign: float) -> Self:
+        """The prior is in it once."""
+        return replace(self, posterior=self.posterior + sign * (self.updated(counts).posterior - self.prior))
 
     def kl(self) -> float:
         """Σ over the rows of T."""
@@ -143,7 +151,12 @@ class Independent:
 
     def mixed(self, counts: LabelCounts, own: float, others: float) -> Self:
         """Prior, and counts of both."""
-        return replace(self, posterior=_mixed(self, self.updated(counts), own, others))
+        mine, theirs = self.posterior - self.prior, self.updated(counts).posterior - self.prior
+        return replace(self, posterior=self.prior + own * mine + others * theirs)
+
+    def changed(self, counts: LabelCounts, sign: float) -> Self:
+        """The prior is in it once."""
+        return replace(self, posterior=self.posterior + sign * (self.updated(counts).posterior - self.prior))
 
     def kl(self) -> float:
         """Of p."""
@@ -156,11 +169,6 @@ class Independent:
     def restored(self, arrays: dict[str, Floats]) -> Self:
         """With concentrations from a file."""
         return replace(self, posterior=arrays["labels"])
-
-
-def _mixed(one: Markov | Independent, other: Markov | Independent, own: float, others: float) -> Floats:
-    """The prior once, and the counts of both."""
-    return own * one.posterior + others * (other.posterior - one.prior) + (1.0 - own) * one.prior
 
 
 @dataclass(frozen=True)
@@ -184,6 +192,10 @@ class Uniform:
         return self
 
     def mixed(self, counts: LabelCounts, own: float, others: float) -> Self:
+        """The same."""
+        return self
+
+    def changed(self, counts: LabelCounts, sign: float) -> Self:
         """The same."""
         return self
 
