@@ -49,6 +49,21 @@ def test_kl_is_that_of_dirichlets_with_the_counts_in_their_prior() -> None:
     assert updated.kl() == pytest.approx(kl(posterior, prior), rel=1e-9)
 
 
+@pytest.mark.parametrize("annotator", ["acc", "cv", "cm", "seq"])
+def test_what_is_added_and_taken_out_again_leaves_the_history_in_it(annotator: str) -> None:
+    first, second = projects()
+    model = estimator(f"bsc-{annotator}", max_iter=2).fit(second, history=estimator(f"bsc-{annotator}").fit(first))
+    part, cells = model._model.annotators, encode(second, model.tagset_).cells
+    assert isinstance(part, WithHistory)
+    counts = np.random.default_rng(0).gamma(1.0, 2.0, (len(cells.label), cells.n_labels))
+    blank = WithHistory.around(parts_of(model.settings_, model.tagset_, 3, 0, None).annotators, part.cells, part.counts)
+    twice = blank.changed(cells, counts, 1.0).changed(cells, counts, 1.0)
+    for k in range(3):
+        np.testing.assert_allclose(twice.matrix(k), blank.updated(cells, 2 * counts).matrix(k), rtol=1e-12)
+        gone = part.changed(cells, counts, 1.0).changed(cells, counts, -1.0)
+        np.testing.assert_allclose(gone.matrix(k), part.matrix(k), rtol=1e-12)
+
+
 @pytest.mark.parametrize("annotator", ["cv", "cm", "seq"])
 def test_history_helps_a_small_project(annotator: str) -> None:
     first, second = projects()

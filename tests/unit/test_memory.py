@@ -157,7 +157,7 @@ def test_many_labels_are_fitted_reported_and_asked_about_in_little_memory() -> N
     assert peak < 8 * J**3 / 4
     assert told.shape == (4, 1, J, J)
     np.testing.assert_allclose(told.sum(axis=-1), 1.0, rtol=1e-9)
-    assert [len(matrix) for matrix in page["matrices"]["of"].values()] == [J * J]
+    assert [len(matrix) for matrix in page.matrices.of.values()] == [J * J]
 
 
 def test_a_matrix_that_cannot_fit_is_refused(sample: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
