@@ -93,7 +93,8 @@ def _marked(
     if rng.random() < behaviour.spam:
         return _random_spans(length, types, rng)
     spans: list[Span] = []
-    for start, end, label in gold:
+    for span in gold:
+        start, end, label = span.start, span.end, span.label
         if label in behaviour.blind_to or rng.random() < behaviour.miss:
             continue
         if rng.random() < behaviour.confuse:

@@ -215,7 +215,8 @@ def _spans_of(document: Document) -> Placed:
 
     def marks(tags: Sequence[Tag | SoftTag]) -> list[TokenMark]:
         hard = [max(tag, key=lambda name: tag[name]) if isinstance(tag, Mapping) else tag for tag in tags]
-        return [TokenMark(*span) for span in find_spans([tag if tag and marks_span(tag) else None for tag in hard])]
+        spans = find_spans([tag if tag and marks_span(tag) else None for tag in hard])
+        return [TokenMark(span.start, span.end, span.label) for span in spans]
 
     annotations = {name: marks(tags) for name, tags in document.annotations.items()}
     return Placed(document, annotations, None if document.gold is None else marks(document.gold))

@@ -148,10 +148,17 @@ def outward_spans(
         return
     text, offsets = exported.text(), exported.offsets()
     measure = ruler(text, unit or exported.document.unit)
-    for first, last, label, confidence, layer in annotation.spans:
-        start, end = offsets[first][0], offsets[last - 1][1]
+    for span in annotation.spans:
+        start, end = offsets[span.start][0], offsets[span.end - 1][1]
         yield OutSpan(
-            measure.outward(start), measure.outward(end), label, text[start:end], confidence, first, last, layer
+            measure.outward(start),
+            measure.outward(end),
+            span.label,
+            text[start:end],
+            span.confidence,
+            span.start,
+            span.end,
+            span.layer,
         )
 
 
@@ -197,7 +204,7 @@ def _annotation(name: str, tags: Sequence[Tag | SoftTag], tagset: TagSet) -> Exp
             best.append(tag)
             scores.append(None)
     spans = []
-    for start, end, label in find_spans(best):
-        given = [score for score in scores[start:end] if score is not None]
-        spans.append(ExportSpan(start, end, label, min(given) if given else None))
+    for span in find_spans(best):
+        given = [score for score in scores[span.start : span.end] if score is not None]
+        spans.append(ExportSpan(span.start, span.end, span.label, min(given) if given else None))
     return ExportAnnotation(name, spans, tags)

@@ -384,8 +384,17 @@ def _span_records(exported: ExportDocument, annotation: ExportAnnotation) -> lis
     document = exported.document
     if document.text is None:
         spans = [
-            OutSpan(first, last, label, " ".join(document.tokens[first:last]), confidence, first, last, layer)
-            for first, last, label, confidence, layer in annotation.spans
+            OutSpan(
+                span.start,
+                span.end,
+                span.label,
+                " ".join(document.tokens[span.start : span.end]),
+                span.confidence,
+                span.start,
+                span.end,
+                span.layer,
+            )
+            for span in annotation.spans
         ]
     else:
         spans = list(outward_spans(exported, annotation))

@@ -178,7 +178,9 @@ def _units_matter(marked: Marked, units: Sequence[Unit]) -> bool:
     """Whether some span lies elsewhere in another of these units."""
     text = marked.text or ""
     return any(
-        len({ruler(text, unit).inward(offset) for unit in units}) > 1 for mark in marked.marks() for offset in mark[:2]
+        len({ruler(text, unit).inward(offset) for unit in units}) > 1
+        for mark in marked.marks()
+        for offset in (mark.start, mark.end)
     )
 
 

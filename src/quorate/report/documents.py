@@ -149,10 +149,15 @@ def _why(reason: Influence, spans: Sequence[Span], number: dict[str, int]) -> di
     now = set(reason.spans_with_all)
     return {
         "who": [number[name] for name in reason.annotators],
-        "spans": [[*span, _rounded(p)] for span, p in zip(spans, reason.with_all.tolist(), strict=True)],
+        "spans": [[*_listed(span), _rounded(p)] for span, p in zip(spans, reason.with_all.tolist(), strict=True)],
         "none": [_rounded(p) for p in reason.with_none.tolist()],
         "without": [[_rounded(p) for p in row] for row in reason.without.T.tolist()],
         "changes": [
-            [sorted(map(list, now - set(then))), sorted(map(list, set(then) - now))] for then in reason.spans_without
+            [sorted(map(_listed, now - set(then))), sorted(map(_listed, set(then) - now))]
+            for then in reason.spans_without
         ],
     }
+
+
+def _listed(span: Span) -> list[Any]:
+    return [span.start, span.end, span.label]

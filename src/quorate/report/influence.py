@@ -136,7 +136,8 @@ class _Reader:
         path, back = np.zeros(L, np.int32), np.empty((L, J), np.int32)
         self._single.viterbi(evidence, L, self._allowed, self._may_end, back, path)
         weights = np.zeros(len(asked))
-        for s, (start, end, _) in enumerate(asked):
+        for s, span in enumerate(asked):
+            start, end = span.start, span.end
             if self._tagset.scheme is Scheme.PLAIN:
                 weights[s] = alpha[start, codes[s][start]] + beta[start, codes[s][start]]
             else:

@@ -230,7 +230,9 @@ def _span_shares(result: Result) -> tuple[dict[str, Shares], dict[str, ByType]]:
         for name, given in document.annotations.items():
             tags = hard_tags(given)
             own = tagset.spans(tags)
-            wanted = agreed if None not in tags else [span for span in agreed if None not in tags[slice(*span[:2])]]
+            wanted = (
+                agreed if None not in tags else [span for span in agreed if None not in tags[span.start : span.end]]
+            )
             counts = kinds.setdefault(name, Counter())
             if not own and not wanted:
                 counts["agreed"] += len(agreed)

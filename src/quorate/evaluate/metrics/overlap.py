@@ -34,7 +34,7 @@ def partial(
         for span in found:
             touched = [other for other in free if _overlap(span, other)]
             if touched:
-                equal = [other for other in touched if other[:2] == span[:2]]
+                equal = [other for other in touched if (other.start, other.end) == (span.start, span.end)]
                 credit += 1.0 if equal else 0.5
                 free.remove((equal or touched)[0])
         n_predicted += len(found)

@@ -105,11 +105,11 @@ def kinds_of_gold(found: Sequence[Span], wanted: Sequence[Span]) -> Iterable[str
     >>> list(kinds_of_gold([Span(1, 2, "X")], [Span(0, 2, "X")]))
     ['partial', 'late_start']
     """
-    exact, bounds = set(found), {span[:2] for span in found}
+    exact, bounds = set(found), {(span.start, span.end) for span in found}
     for span in wanted:
         if span in exact:
             yield "exact"
-        elif span[:2] in bounds:
+        elif (span.start, span.end) in bounds:
             yield "wrong_type"
         elif over := [other for other in found if other.label == span.label and _overlap(other, span)]:
             yield "partial"
