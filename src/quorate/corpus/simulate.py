@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate.corpus.records import Corpus, Document
-from quorate.corpus.tags import Span, TagSet, find_spans
+from quorate.corpus.spans import Span
+from quorate.corpus.tags import TagSet, find_spans
 from quorate.errors import InputError
 
 __all__ = ["KINDS", "Behaviour", "crowd", "from_matrices"]

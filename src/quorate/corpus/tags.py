@@ -15,13 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate.corpus.schemes import Invalid, Scheme
+from quorate.corpus.spans import Span
 from quorate.errors import InputError
 
 __all__ = [
     "OUTSIDE",
     "Invalid",
     "Scheme",
-    "Span",
     "TagSet",
     "find_spans",
     "goes_on",
@@ -34,19 +34,6 @@ __all__ = [
 
 OUTSIDE = "O"
 MISSING = -1
-
-
-class Span(NamedTuple):
-    """Tokens ``start`` to ``end`` (excluded) are one span with this label.
-
-    >>> Span(0, 2, "PER").label
-    'PER'
-    """
-
-    start: int
-    end: int
-    label: str
-
 
 _PREFIXES = {
     Scheme.BIO: ("B", "I"),

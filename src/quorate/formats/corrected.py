@@ -7,7 +7,8 @@ from dataclasses import replace
 
 from quorate.corpus.offsets import Unit
 from quorate.corpus.records import Tag
-from quorate.corpus.tags import OUTSIDE, Span, find_spans, marks_span
+from quorate.corpus.spans import Span
+from quorate.corpus.tags import OUTSIDE, find_spans, marks_span
 from quorate.errors import InputError
 from quorate.formats.marked import SPANS_DROPPED, SPANS_OTHER_WORDS, SPANS_OVERLAPPING, Marked, Words, placed, tagged
 from quorate.formats.notes import Notes, some

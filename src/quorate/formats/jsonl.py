@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from quorate.corpus.offsets import Unit
 from quorate.corpus.records import Corpus, Document, SoftTag, Source, Tag
-from quorate.corpus.tags import Span
+from quorate.corpus.spans import Span
 from quorate.errors import InputError
 from quorate.formats.corrected import refuse_contradiction, tags_of_spans
 from quorate.formats.exports import Export, ExportAnnotation, ExportDocument, OutSpan, outward_spans
@@ -458,10 +458,10 @@ class ConsensusRecord(msgspec.Struct):
     labels: list[str] | None = None
     probabilities: list[list[float]] | None = None
 
-    def token_spans(self) -> list[tuple[int, int, str, float]]:
-        """Start and end in tokens, label and confidence of every span."""
+    def token_spans(self) -> list[Span]:
+        """Its spans, in tokens."""
         return [
-            (
+            Span(
                 span.start if span.token_start is None else span.token_start,
                 span.end if span.token_end is None else span.token_end,
                 span.label,

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from quorate.corpus.records import Tag
-from quorate.corpus.tags import Scheme, Span
+from quorate.corpus.spans import Span
+from quorate.corpus.tags import Scheme
 from quorate.estimators.voting import MajorityVote
 from quorate.evaluate import metrics
 from quorate.evaluate.compare import Answers, Scores, score_answers, scored_positions
@@ -154,7 +155,7 @@ def _errors(result: Result, positions: Sequence[int], kinds: ErrorKinds, codes: 
         gold = one.document.gold or ()
         if _is_right(one.tags, gold):
             continue
-        own = [Span(*span[:3]) for span in one.spans]
+        own = [span.bare for span in one.spans]
         for kind in dict.fromkeys(_kinds(own, result.tagset.spans(gold, orphans=False))):
             if kind in examples and len(examples[kind]) < _EXAMPLES:
                 example = {"id": one.document.id, "tokens": list(one.document.tokens)}

@@ -267,7 +267,7 @@ def _span_labels(result: Result, crowd: Sequence[Person]) -> list[dict[str, Any]
     length: Counter[str] = Counter()
     for spans in result.spans:
         for span in spans:
-            sure[span.label].append(span.confidence)
+            sure[span.label].append(span.sure)
             length[span.label] += span.end - span.start
     rows = []
     for kind, confidences in sure.items():
@@ -380,7 +380,7 @@ def _summary(result: Result, data: Mapping[str, Any], embedded: int) -> dict[str
         "review": min(documents["doubtful"] or min(documents["unsure"], 20), embedded),
     }
     if result.tagset.scheme is not Scheme.PLAIN:
-        confidences = [span.confidence for spans in result.spans for span in spans]
+        confidences = [span.sure for spans in result.spans for span in spans]
         found["spans"] = len(confidences)
         found["sure_spans"] = sum(value >= 0.9 for value in confidences)
         found["span_histogram"] = np.histogram(np.minimum(confidences, 1.0), _BINS, (0.0, 1.0))[0].tolist()

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from quorate.corpus.records import Document, Tag, hard_tags
-from quorate.corpus.tags import Scheme, Span
+from quorate.corpus.spans import Span
+from quorate.corpus.tags import Scheme
 from quorate.report.influence import Influence, influences
 from quorate.result.consensus import Consensus
 from quorate.result.result import Result
@@ -92,7 +93,7 @@ def document_records(
             "tokens": list(document.tokens),
             "tags": codes.of(one.tags),
             "sure": [_rounded(value) for value in one.token_confidence.tolist()],
-            "spans": [[span.start, span.end, span.label, _rounded(span.confidence)] for span in one.spans],
+            "spans": [[span.start, span.end, span.label, _rounded(span.sure)] for span in one.spans],
             "said": [[number[name], codes.of(hard_tags(tags))] for name, tags in sorted(document.annotations.items())],
         }
         record |= _optional(document, codes)
@@ -132,14 +133,14 @@ def _asked(result: Result, one: Consensus) -> list[Span]:
     if result.tagset.scheme is Scheme.PLAIN:
         least = np.argsort(one.token_confidence, kind="stable")[:_MOST_TOKENS_EXPLAINED]
         return [Span(int(t), int(t) + 1, one.tags[int(t)]) for t in np.sort(least)]
-    own = [Span(*span[:3]) for span in one.spans]
+    own = [span.bare for span in one.spans]
     others = {span for tags in said for span in result.tagset.spans(tags)} - set(own)
     return own + sorted(others)
 
 
 def _agrees(one: Consensus, reason: Influence, spans: Sequence[Span]) -> bool:
     """Whether the explanation starts from the probabilities given out: not so if something else had a say."""
-    given = {Span(*span[:3]): span.confidence for span in one.spans}
+    given = {span.bare: span.sure for span in one.spans}
     pairs = [(given[span], p) for span, p in zip(spans, reason.with_all.tolist(), strict=True) if span in given]
     return all(abs(stated - found) <= _SAME for stated, found in pairs)
 

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate.corpus.records import Corpus, Document
-from quorate.corpus.tags import Scheme, Span
+from quorate.corpus.spans import Span
+from quorate.corpus.tags import Scheme
 from quorate.encode.algebra import events_of_document
 from quorate.infer.engines.threads import span_shape
 from quorate.infer.parts.truth import log_mask
@@ -49,7 +50,7 @@ def influences(model: Explains, documents: Sequence[Document], spans: Sequence[S
     >>> import quorate
     >>> model = quorate.BSC().fit(quorate.sample())
     >>> one = model.result_["s001"]
-    >>> found = next(influences(model, [one.document], [[Span(*span[:3]) for span in one.spans]]))
+    >>> found = next(influences(model, [one.document], [one.spans]))
     >>> bool(np.allclose(found.with_all, [span.confidence for span in one.spans]))
     True
     """

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate.corpus.records import hard_tags
-from quorate.corpus.tags import Invalid, Scheme, Span
+from quorate.corpus.tags import Invalid, Scheme
 from quorate.encode.algebra import document_of_events, token_of_events
 from quorate.encode.encoded import Encoded
 from quorate.encode.from_corpus import encode
@@ -226,7 +226,7 @@ def _span_shares(result: Result) -> tuple[dict[str, Shares], dict[str, ByType]]:
     kinds: dict[str, Counter[str]] = {}
     types: dict[str, dict[str, tuple[list[int], Counter[str]]]] = {}
     for document, consensus in zip(result.corpus, result.spans, strict=True):
-        agreed = [Span(*span[:3]) for span in consensus]
+        agreed = [span.bare for span in consensus]
         for name, given in document.annotations.items():
             tags = hard_tags(given)
             own = tagset.spans(tags)

@@ -41,7 +41,7 @@ class LayeredConsensus:
     @property
     def spans(self) -> list[ExportSpan]:
         """The spans of all layers, by their place; each knows its layer."""
-        found = [ExportSpan(*span, layer) for layer, one in self.layers.items() for span in one.spans]
+        found = [ExportSpan(*span[:4], layer) for layer, one in self.layers.items() for span in one.spans]
         return sorted(found, key=lambda span: (span.start, span.end, span.label))
 
     def annotation(self) -> ExportAnnotation:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from quorate import formats
 from quorate.corpus.records import Corpus
+from quorate.corpus.spans import Span
 from quorate.corpus.tags import TagSet
 from quorate.encode.algebra import laid_end_to_end
 from quorate.errors import SettingsError
@@ -24,7 +25,7 @@ from quorate.models.settings import check_number
 from quorate.result.annotators import AnnotatorSummaries
 from quorate.result.calibration import AS_STATED, Calibration
 from quorate.result.certificate import Certificate, SpanTallies, certify, span_tallies
-from quorate.result.consensus import Consensus, ConsensusSpan
+from quorate.result.consensus import Consensus
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -137,7 +138,7 @@ class Result:
         spans = [self._spans(d) for d in range(len(self))]
         count = np.array([max(len(one), 1) for one in spans], np.float64)
         sure = self.confidence
-        right = np.array([sum(s.confidence for s in one) if one else sure[d] for d, one in enumerate(spans)])
+        right = np.array([sum(span.sure for span in one) if one else sure[d] for d, one in enumerate(spans)])
         mean = np.round(right / count, _DIGITS)
         order = np.argsort(-mean, kind="stable")
         expected = np.round(np.cumsum(right[order]) / np.cumsum(count[order]), _DIGITS)
@@ -159,7 +160,7 @@ class Result:
         return [self._tags(d) for d in range(len(self))]
 
     @property
-    def spans(self) -> list[list[ConsensusSpan]]:
+    def spans(self) -> list[list[Span]]:
         """For every document, its spans."""
         return [self._spans(d) for d in range(len(self))]
 
@@ -315,10 +316,10 @@ class Result:
         confidence = self.calibration.spans(self._decoded.span_probability[start])
         return _Found(np.searchsorted(start, self._doc_start).tolist(), start, confidence)
 
-    def _spans(self, d: int) -> list[ConsensusSpan]:
+    def _spans(self, d: int) -> list[Span]:
         found, decoded, first = self._found, self._decoded, int(self._doc_start[d])
         here = slice(found.of_document[d], found.of_document[d + 1])
         start, parts = found.start[here], self.tagset.parts
         columns = (start - first, decoded.span_end[start] - first, decoded.path[start], found.confidence[here])
         rows = zip(*(column.tolist() for column in columns), strict=True)
-        return [ConsensusSpan(begin, end, parts[label][1], confidence) for begin, end, label, confidence in rows]
+        return [Span(begin, end, parts[label][1], confidence) for begin, end, label, confidence in rows]

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from quorate.corpus.records import Tag
-from quorate.corpus.tags import Scheme, Span
+from quorate.corpus.spans import Span
+from quorate.corpus.tags import Scheme
 from quorate.evaluate.metrics.reading import span_pairs
 from quorate.evaluate.metrics.spans import PRF
 

@@ -31,7 +31,8 @@ from itertools import chain
 from typing import NamedTuple
 
 from quorate.corpus.records import Tag
-from quorate.corpus.tags import OUTSIDE, Scheme, Span, goes_on
+from quorate.corpus.spans import Span
+from quorate.corpus.tags import OUTSIDE, Scheme, goes_on
 from quorate.evaluate.metrics.reading import opens_at_orphans, span_pairs, tag_pairs
 
 __all__ = ["ErrorKinds", "error_kinds", "kinds_of_gold", "kinds_of_predicted"]
