@@ -17,7 +17,7 @@ from quorate.corpus.records import Document, Source
 from quorate.corpus.spans import Span
 from quorate.corpus.tags import find_spans
 from quorate.corpus.tokens import Places, tokenize
-from quorate.formats.exports import ExportAnnotation, ExportDocument, ExportSpan, outward_spans
+from quorate.formats.exports import ExportAnnotation, ExportDocument, outward_spans
 from quorate.formats.layering import deal
 from quorate.formats.marked import Mark, Marked, Placed, TokenMark, Words, find_units_of, placed, tagged
 from quorate.formats.notes import Notes
@@ -113,7 +113,7 @@ def test_spans_to_tags_to_spans_returns_the_input(given_spans: TextAndSpans, uni
     laid = placed(Marked("1", text, {"ann": marks}, Source("x", 1), unit=unit), unit, Words(), notes)
     tags = tagged(laid.annotations["ann"], len(laid.document.tokens), notes)
     assert [span[:3] for span in find_spans(tags)] == spans  # type: ignore[arg-type]
-    annotation = ExportAnnotation("quorate", [ExportSpan(*span) for span in find_spans(tags)], tags)  # type: ignore[arg-type]
+    annotation = ExportAnnotation("quorate", find_spans(tags), tags)  # type: ignore[arg-type]
     out = list(outward_spans(ExportDocument(laid.document), annotation))
     assert [Mark(span.start, span.end, span.label) for span in out] == marks
     assert [span.text for span in out] == [text[start:end] for start, end, _ in places]

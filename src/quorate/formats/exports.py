@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from quorate.corpus.offsets import Unit, ruler
 from quorate.corpus.records import Corpus, Document, SoftTag, Tag
+from quorate.corpus.spans import Span
 from quorate.corpus.tags import OUTSIDE, Scheme, TagSet, find_spans, marks_span, split_tag
 from quorate.corpus.tokens import Offsets, Places
 from quorate.errors import OutputError
@@ -20,26 +21,11 @@ __all__ = [
     "Export",
     "ExportAnnotation",
     "ExportDocument",
-    "ExportSpan",
     "OutSpan",
     "export_of",
     "outward_spans",
     "unit_for",
 ]
-
-
-class ExportSpan(NamedTuple):
-    """Tokens ``start`` to ``end`` (excluded) are one span.
-
-    >>> ExportSpan(0, 2, "PER").confidence is None
-    True
-    """
-
-    start: int
-    end: int
-    label: str
-    confidence: float | None = None
-    layer: str = ""
 
 
 class ExportAnnotation(NamedTuple):
@@ -49,7 +35,7 @@ class ExportAnnotation(NamedTuple):
     """
 
     name: str
-    spans: Sequence[ExportSpan]
+    spans: Sequence[Span]
     tags: Sequence[Tag | SoftTag] | None
     confidence: float | None = None
     token_confidence: Sequence[float] | NDArray[np.float64] | None = None
@@ -140,7 +126,7 @@ def outward_spans(
     """The spans of a reading, in the document's own unit, unless a format has one of its own.
 
     >>> document = Document("1", ("👋", "Ada"), text="👋 Ada", offsets=((0, 1), (2, 5)), unit=Unit.UTF16)
-    >>> annotation = ExportAnnotation("", [ExportSpan(1, 2, "P")], None)
+    >>> annotation = ExportAnnotation("", [Span(1, 2, "P")], None)
     >>> [(span.start, span.end, span.text) for span in outward_spans(ExportDocument(document), annotation)]
     [(3, 6, 'Ada')]
     """
@@ -167,7 +153,7 @@ def export_of(corpus: Corpus) -> Export:
 
     >>> export = export_of(Corpus([Document("1", ("Ada", "sang"), {"ann": ("B-PER", "O")})]))
     >>> [annotation.spans for exported in export.documents() for annotation in exported.annotators]
-    [[ExportSpan(start=0, end=1, label='PER', confidence=None, layer='')]]
+    [[Span(start=0, end=1, label='PER')]]
     """
     tagset = _tagset(corpus)
     return Export(lambda: (_exported(document, tagset) for document in corpus), tagset.labels, tagset.scheme)
@@ -206,5 +192,5 @@ def _annotation(name: str, tags: Sequence[Tag | SoftTag], tagset: TagSet) -> Exp
     spans = []
     for span in find_spans(best):
         given = [score for score in scores[span.start : span.end] if score is not None]
-        spans.append(ExportSpan(span.start, span.end, span.label, min(given) if given else None))
+        spans.append(span._replace(confidence=min(given)) if given else span)
     return ExportAnnotation(name, spans, tags)

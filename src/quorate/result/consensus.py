@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from quorate.corpus.records import Document
 from quorate.corpus.spans import Span
-from quorate.formats.exports import ExportAnnotation, ExportSpan
+from quorate.formats.exports import ExportAnnotation
 
 __all__ = ["Consensus"]
 
@@ -47,7 +47,7 @@ class Consensus:
         """The consensus as writers take it."""
         return ExportAnnotation(
             "quorate",
-            [ExportSpan(*span) for span in self.spans],
+            self.spans,
             self.tags,
             self.confidence,
             self.token_confidence,
