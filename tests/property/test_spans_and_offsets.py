@@ -19,7 +19,7 @@ from quorate.corpus.tags import find_spans
 from quorate.corpus.tokens import Places, tokenize
 from quorate.formats.exports import ExportAnnotation, ExportDocument, outward_spans
 from quorate.formats.layering import deal
-from quorate.formats.marked import Mark, Marked, Placed, TokenMark, Words, find_units_of, placed, tagged
+from quorate.formats.marked import Mark, Marked, Placed, Words, find_units_of, placed, tagged
 from quorate.formats.notes import Notes
 
 # Emoji alone and joined, marks that combine, right-to-left letters, Windows line ends, blanks of several kinds.
@@ -134,7 +134,7 @@ def test_any_span_is_trimmed_or_widened_by_rule_and_counted(text: str, data: st.
         assert not found
         assert "held no token" in said
         return
-    assert [(mark.first, mark.last) for mark in found] == [(touched[0], touched[-1] + 1)]
+    assert [(span.start, span.end) for span in found] == [(touched[0], touched[-1] + 1)]
     begins, stops = tokenize(text)[touched[0]][0], tokenize(text)[touched[-1]][1]
     assert ("widened" in said) == (begins < start or stops > end)
     assert ("trimmed" in said) == (begins > start or stops < end)
@@ -182,7 +182,7 @@ def nests(draw: st.DrawFn) -> list[Placed]:
             for _ in range(draw(st.integers(0, 6))):
                 first = draw(st.integers(0, length - 1))
                 last = draw(st.integers(first + 1, length))
-                found.add(TokenMark(first, last, draw(st.sampled_from("XYZ")), layer=draw(st.sampled_from(["", "s"]))))
+                found.add(Span(first, last, draw(st.sampled_from("XYZ")), layer=draw(st.sampled_from(["", "s"]))))
             annotations[name] = sorted(found)
         documents.append(Placed(Document(str(number), ("w",) * length), annotations, None))
     return documents
@@ -190,17 +190,23 @@ def nests(draw: st.DrawFn) -> list[Placed]:
 
 @given(nests())
 def test_layers_take_every_span_once_and_none_overlap_in_them(documents: list[Placed]) -> None:
-    deep, layers = deal(documents)
-    for before, after in zip(documents, deep, strict=True):
-        for name, marks in before.annotations.items():
-            held = [(layer, mark) for layer in layers for mark in after.annotations[name] if layer.holds(mark)]
-            assert sorted(mark._replace(depth=0) for _, mark in held) == marks
-            for layer in layers:
+    dealt = deal(documents)
+    for number, before in enumerate(documents):
+        for name, spans in before.annotations.items():
+            held = [after[number].annotations[name] for _, after in dealt]
+            assert sorted(span for own in held for span in own) == spans
+            for own in held:
                 notes = Notes()
-                own = [mark for each, mark in held if each is layer]
                 tags = tagged(own, len(before.document.tokens), notes)
                 assert notes.sentences() == []
-                assert sorted(find_spans(tags)) == sorted(Span(m.first, m.last, m.label) for m in own)  # type: ignore[arg-type]
+                assert sorted(find_spans(tags)) == sorted(span.bare for span in own)  # type: ignore[arg-type]
+
+
+def test_a_span_that_somebody_gives_with_and_without_a_score_is_dealt_to_two_layers() -> None:
+    spans = {"ann": [Span(0, 1, "X", 0.9), Span(0, 1, "X")]}
+    dealt = deal([Placed(Document("1", ("w",)), spans, None)])
+    assert [layer.name for layer, _ in dealt] == ["X", "X (1 deep)"]
+    assert [after[0].annotations["ann"] for _, after in dealt] == [[span] for span in spans["ann"]]
 
 
 @given(st.lists(st.tuples(st.integers(0, 50), st.integers(0, 50)), max_size=8))

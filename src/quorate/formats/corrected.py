@@ -52,9 +52,7 @@ def refuse_contradiction(tags: Sequence[Tag], marked: Marked, words: Words, own:
         return
     laid = placed(marked, marked.unit or Unit.CODE_POINTS, words, Notes())
     by_tags = {span for span in find_spans(tags) if not _beside_unknown(span, tags)}
-    by_spans = {Span(mark.first, mark.last, mark.label) for mark in laid.gold or ()} | {
-        span for span in own if span is not None
-    }
+    by_spans = {span.bare for span in laid.gold or ()} | {span for span in own if span is not None}
     by_spans = {span for span in by_spans if not _beside_unknown(span, tags)}
     told = [
         f"{span.label}, token {span.start + 1} to {span.end}, in '{'tags' if span in by_tags else 'spans'}' alone"

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 from quorate.corpus.offsets import Claim, Unit, are_alike, find_units, holds, needs_unit, ruler
 from quorate.corpus.records import Document, SoftTag, Source, Tag
+from quorate.corpus.spans import Span
 from quorate.corpus.tags import OUTSIDE
 from quorate.corpus.tokens import Offsets, Places, locate, place_span, tokenize
 from quorate.errors import InputError
@@ -30,7 +31,6 @@ __all__ = [
     "Mark",
     "Marked",
     "Placed",
-    "TokenMark",
     "UnitVotes",
     "Words",
     "find_units_of",
@@ -88,27 +88,12 @@ class Marked:
         yield from self.gold or ()
 
 
-class TokenMark(NamedTuple):
-    """Tokens ``first`` to ``last`` (excluded) are one span; ``depth`` counts spans of its label that it is inside of.
-
-    >>> TokenMark(0, 2, "PER").depth
-    0
-    """
-
-    first: int
-    last: int
-    label: str
-    score: float | None = None
-    layer: str = ""
-    depth: int = 0
-
-
 class Placed(NamedTuple):
     """A document whose spans lie on tokens, and may yet overlap."""
 
     document: Document
-    annotations: dict[str, list[TokenMark]]
-    gold: list[TokenMark] | None
+    annotations: dict[str, list[Span]]
+    gold: list[Span] | None
 
 
 class Words(dict[str, str]):
@@ -189,7 +174,7 @@ def placed(marked: Marked, unit: Unit, words: Words, notes: Notes) -> Placed:
 
     >>> marked = Marked("1", "👋 Ada sang", {"ann": [Mark(3, 7, "PER")]}, Source("crowd.json", 1))
     >>> placed(marked, Unit.UTF16, Words(), Notes()).annotations
-    {'ann': [TokenMark(first=1, last=2, label='PER', score=None, layer='', depth=0)]}
+    {'ann': [Span(start=1, end=2, label='PER')]}
     """
     text, offsets = marked.text, _offsets(marked)
     if text is None:
@@ -214,8 +199,8 @@ def placed(marked: Marked, unit: Unit, words: Words, notes: Notes) -> Placed:
     lay = _Layer(marked, unit, starts, ends, notes)
     return Placed(
         document,
-        {name: lay.marks(marks) for name, marks in marked.annotations.items()},
-        None if marked.gold is None else lay.marks(marked.gold),
+        {name: lay.spans(marks) for name, marks in marked.annotations.items()},
+        None if marked.gold is None else lay.spans(marked.gold),
     )
 
 
@@ -257,8 +242,8 @@ class _Layer:
         self.text = marked.text
         self.ruler = None if self.text is None else ruler(self.text, unit)
 
-    def marks(self, marks: Sequence[Mark]) -> list[TokenMark]:
-        found: dict[TokenMark, None] = {}
+    def spans(self, marks: Sequence[Mark]) -> list[Span]:
+        found: dict[Span, None] = {}
         for mark in marks:
             start, end = self._inward(mark)
             place = place_span(start, end, self.starts, self.ends)
@@ -267,9 +252,9 @@ class _Layer:
                 continue
             self.notes.count(_SPANS_TRIMMED, place.trimmed)
             self.notes.count(_SPANS_WIDENED, place.widened)
-            token_mark = TokenMark(place.first, place.last, mark.label, mark.score, mark.layer)
-            self.notes.count(_SPANS_TWICE, token_mark in found)
-            found[token_mark] = None
+            span = Span(place.first, place.last, mark.label, mark.score, mark.layer)
+            self.notes.count(_SPANS_TWICE, span in found)
+            found[span] = None
         return list(found)
 
     def _inward(self, mark: Mark) -> tuple[int, int]:
@@ -296,28 +281,29 @@ class _Layer:
 
 
 def tagged(
-    marks: Sequence[TokenMark], length: int, notes: Notes, left_out: str = SPANS_OVERLAPPING
+    spans: Sequence[Span], length: int, notes: Notes, left_out: str = SPANS_OVERLAPPING
 ) -> tuple[Tag | SoftTag, ...]:
-    """Token spans as BIO tags; of two that overlap the longer stays (of equals, the first), and the other is counted.
+    """Spans as BIO tags; of two that overlap the longer stays (of equals, the first), and the other is counted.
 
-    ``left_out`` is the sentence that counts them. A span with a score is written as probabilities: the score for it,
-    the rest for ``O``.
+    ``left_out`` is the sentence that counts them. A span with a confidence is written as probabilities: that
+    for it, the rest for ``O``.
 
-    >>> tagged([TokenMark(0, 2, "PER"), TokenMark(2, 3, "LOC", score=0.9)], 3, Notes())
+    >>> tagged([Span(0, 2, "PER"), Span(2, 3, "LOC", 0.9)], 3, Notes())
     ('B-PER', 'I-PER', {'B-LOC': 0.9, 'O': 0.09999999999999998})
     """
     tags: list[Tag | SoftTag] = [OUTSIDE] * length
     taken = bytearray(length)
-    for mark in sorted(marks, key=lambda mark: mark.first - mark.last):
-        if taken.find(1, mark.first, mark.last) >= 0:
+    for span in sorted(spans, key=lambda span: span.start - span.end):
+        if taken.find(1, span.start, span.end) >= 0:
             notes.count(left_out, 1)
             continue
-        for position in range(mark.first, mark.last):
+        sure = span.sure
+        for position in range(span.start, span.end):
             taken[position] = 1
-            tag = intern(f"{'B' if position == mark.first else 'I'}-{mark.label}")
-            tags[position] = tag if mark.score in (None, 1) else _soft(tag, mark.score or 0.0)
+            tag = intern(f"{'B' if position == span.start else 'I'}-{span.label}")
+            tags[position] = tag if sure == 1 else _soft(tag, sure)
     return tuple(tags)
 
 
-def _soft(tag: str, score: float) -> Tag | SoftTag:
-    return {tag: score, OUTSIDE: 1.0 - score} if score > 0 else OUTSIDE
+def _soft(tag: str, sure: float) -> Tag | SoftTag:
+    return {tag: sure, OUTSIDE: 1.0 - sure} if sure > 0 else OUTSIDE
