@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 
 import quorate
 from quorate import formats
-from quorate.corpus.offsets import Claim, Ruler, Unit, find_units
+from quorate.corpus.offsets import Ruler, Unit, find_units
 from quorate.corpus.records import Document, Source
-from quorate.corpus.spans import Span
+from quorate.corpus.spans import CharSpan, Span
 from quorate.corpus.tags import find_spans
 from quorate.corpus.tokens import Places, tokenize
 from quorate.formats.exports import ExportAnnotation, ExportDocument, outward_spans
 from quorate.formats.layering import deal
-from quorate.formats.marked import Mark, Marked, Placed, Words, find_units_of, placed, tagged
+from quorate.formats.marked import Marked, Placed, Words, find_units_of, placed, tagged
 from quorate.formats.notes import Notes
 
 # Emoji alone and joined, marks that combine, right-to-left letters, Windows line ends, blanks of several kinds.
@@ -83,7 +83,7 @@ def test_the_unit_is_told_by_the_words_of_the_spans(text: str, unit: Unit, data:
     assume(offsets)
     ruler = Ruler(text, unit)
     chosen = data.draw(st.lists(st.sampled_from(list(offsets)), min_size=1, max_size=5))
-    claims = [Claim(ruler.outward(start), ruler.outward(end), text[start:end]) for start, end in chosen]
+    claims = [CharSpan(ruler.outward(start), ruler.outward(end), "X", text[start:end]) for start, end in chosen]
     for found in find_units(text, claims):  # each of them puts every span on the words that it says
         other = Ruler(text, found)
         for claim in claims:
@@ -109,13 +109,13 @@ def test_spans_to_tags_to_spans_returns_the_input(given_spans: TextAndSpans, uni
     text, spans = given_spans
     offsets, ruler, notes = tokenize(text), Ruler(text, unit), Notes()
     places = [(offsets[first][0], offsets[last - 1][1], label) for first, last, label in spans]
-    marks = [Mark(ruler.outward(start), ruler.outward(end), label) for start, end, label in places]
+    marks = [CharSpan(ruler.outward(start), ruler.outward(end), label) for start, end, label in places]
     laid = placed(Marked("1", text, {"ann": marks}, Source("x", 1), unit=unit), unit, Words(), notes)
     tags = tagged(laid.annotations["ann"], len(laid.document.tokens), notes)
     assert [span[:3] for span in find_spans(tags)] == spans  # type: ignore[arg-type]
     annotation = ExportAnnotation("quorate", find_spans(tags), tags)  # type: ignore[arg-type]
     out = list(outward_spans(ExportDocument(laid.document), annotation))
-    assert [Mark(span.start, span.end, span.label) for span in out] == marks
+    assert [CharSpan(span.start, span.end, span.label) for span in out] == marks
     assert [span.text for span in out] == [text[start:end] for start, end, _ in places]
     assert not [note for note in notes.sentences() if "documents count" not in note]
 
@@ -125,7 +125,7 @@ def test_any_span_is_trimmed_or_widened_by_rule_and_counted(text: str, data: st.
     start = data.draw(st.integers(0, len(text)))
     end = data.draw(st.integers(start, len(text)))
     notes = Notes()
-    marked = Marked("1", text, {"ann": [Mark(start, end, "X")]}, Source("x", 1))
+    marked = Marked("1", text, {"ann": [CharSpan(start, end, "X")]}, Source("x", 1))
     laid = placed(marked, Unit.CODE_POINTS, Words(), notes)
     touched = [n for n, (first, last) in enumerate(tokenize(text)) if first < end and start < last]
     found = laid.annotations["ann"]

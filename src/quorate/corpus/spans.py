@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["Span"]
+__all__ = ["CharSpan", "Span"]
 
 
 class Span(NamedTuple):
@@ -47,3 +47,20 @@ class Span(NamedTuple):
         confidence = "" if self.confidence is None else f", confidence={self.confidence!r}"
         layer = f", layer={self.layer!r}" if self.layer else ""
         return f"Span(start={self.start}, end={self.end}, label={self.label!r}{confidence}{layer})"
+
+
+class CharSpan(NamedTuple):
+    """A span as a file gives it: offsets in the file's own unit (tokens, where it has no text), end excluded.
+
+    ``text`` are the words that it holds, if the file says them; the others are those of :class:`Span`.
+
+    >>> CharSpan(0, 3, "PER", "Ada").label
+    'PER'
+    """
+
+    start: int
+    end: int
+    label: str
+    text: str | None = None
+    confidence: float | None = None
+    layer: str = ""

@@ -24,7 +24,7 @@ _DOUBTFUL = {  # what would do for one voice among many, and is refused where it
 
 def tags_of_spans(marked: Marked, words: Words) -> tuple[tuple[str, ...], tuple[Tag, ...]]:
     """Tokens and tags of a document whose spans are its gold; those that cannot all be right are refused."""
-    certain = replace(marked, annotations={}, gold=[mark._replace(score=None) for mark in marked.gold or ()])
+    certain = replace(marked, annotations={}, gold=[mark._replace(confidence=None) for mark in marked.gold or ()])
     notes = Notes()
     laid = placed(certain, marked.unit or Unit.CODE_POINTS, words, notes)
     tags = tagged(laid.gold or (), len(laid.document.tokens), notes)
@@ -41,8 +41,8 @@ def refuse_contradiction(tags: Sequence[Tag], marked: Marked, words: Words, own:
     may say anything; plain labels mark no spans.
 
     >>> from quorate.corpus.records import Source
-    >>> from quorate.formats.marked import Mark
-    >>> marked = Marked("1", None, {}, Source("a.jsonl", 3), [Mark(0, 1, "PER")], tokens=["Ada", "sang"])
+    >>> from quorate.corpus.spans import CharSpan
+    >>> marked = Marked("1", None, {}, Source("a.jsonl", 3), [CharSpan(0, 1, "PER")], tokens=["Ada", "sang"])
     >>> refuse_contradiction(["B-PER", "O"], marked, Words(), [None])
     >>> refuse_contradiction(["O", "O"], marked, Words(), [None])
     Traceback (most recent call last):

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from quorate.corpus.offsets import Unit, ruler
 from quorate.corpus.records import Corpus, Document, SoftTag, Tag
-from quorate.corpus.spans import Span
+from quorate.corpus.spans import CharSpan, Span
 from quorate.corpus.tags import OUTSIDE, Scheme, TagSet, find_spans, marks_span, split_tag
 from quorate.corpus.tokens import Offsets, Places
 from quorate.errors import OutputError
@@ -21,7 +21,6 @@ __all__ = [
     "Export",
     "ExportAnnotation",
     "ExportDocument",
-    "OutSpan",
     "export_of",
     "outward_spans",
     "unit_for",
@@ -101,19 +100,6 @@ class Export:
             raise OutputError(f"{format} holds one tag a token, and there are several layers (use jsonl, csv or brat)")
 
 
-class OutSpan(NamedTuple):
-    """A span on the way out: offsets into :meth:`ExportDocument.text`, and tokens ``first`` to ``last`` (excluded)."""
-
-    start: int
-    end: int
-    label: str
-    text: str
-    confidence: float | None
-    first: int
-    last: int
-    layer: str
-
-
 def unit_for(exported: ExportDocument, tool: str) -> Unit:
     """What offsets count in a tool's file: what they counted in the file that it came from, if that was the tool's."""
     origin = exported.document.origin or {}
@@ -122,8 +108,8 @@ def unit_for(exported: ExportDocument, tool: str) -> Unit:
 
 def outward_spans(
     exported: ExportDocument, annotation: ExportAnnotation, unit: Unit | None = None
-) -> Iterator[OutSpan]:
-    """The spans of a reading, in the document's own unit, unless a format has one of its own.
+) -> Iterator[CharSpan]:
+    """The spans of a reading in their order, in the document's own unit, unless a format has one of its own.
 
     >>> document = Document("1", ("👋", "Ada"), text="👋 Ada", offsets=((0, 1), (2, 5)), unit=Unit.UTF16)
     >>> annotation = ExportAnnotation("", [Span(1, 2, "P")], None)
@@ -136,16 +122,8 @@ def outward_spans(
     measure = ruler(text, unit or exported.document.unit)
     for span in annotation.spans:
         start, end = offsets[span.start][0], offsets[span.end - 1][1]
-        yield OutSpan(
-            measure.outward(start),
-            measure.outward(end),
-            span.label,
-            text[start:end],
-            span.confidence,
-            span.start,
-            span.end,
-            span.layer,
-        )
+        words = text[start:end]
+        yield CharSpan(measure.outward(start), measure.outward(end), span.label, words, span.confidence, span.layer)
 
 
 def export_of(corpus: Corpus) -> Export:

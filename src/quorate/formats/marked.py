@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from sys import intern
 from typing import Any, NamedTuple
 
-from quorate.corpus.offsets import Claim, Unit, are_alike, find_units, holds, needs_unit, ruler
+from quorate.corpus.offsets import Unit, are_alike, find_units, holds, needs_unit, ruler
 from quorate.corpus.records import Document, SoftTag, Source, Tag
-from quorate.corpus.spans import Span
+from quorate.corpus.spans import CharSpan, Span
 from quorate.corpus.tags import OUTSIDE
 from quorate.corpus.tokens import Offsets, Places, locate, place_span, tokenize
 from quorate.errors import InputError
@@ -28,7 +28,6 @@ __all__ = [
     "SPANS_DROPPED",
     "SPANS_OTHER_WORDS",
     "SPANS_OVERLAPPING",
-    "Mark",
     "Marked",
     "Placed",
     "UnitVotes",
@@ -39,21 +38,6 @@ __all__ = [
 ]
 
 
-class Mark(NamedTuple):
-    """A span as a file gives it: offsets in the file's unit, the words if the file says them, a score, a label set.
-
-    >>> Mark(0, 3, "PER", "Ada").label
-    'PER'
-    """
-
-    start: int
-    end: int
-    label: str
-    text: str | None = None
-    score: float | None = None
-    layer: str = ""
-
-
 @dataclass(slots=True)
 class Marked:
     """A document with spans. Without ``text``, spans count tokens.
@@ -61,15 +45,15 @@ class Marked:
     ``unit`` says what offsets count, where the format leaves no doubt. An annotator named ``""`` is one whom the file
     does not name; ``models`` are those who are no people.
 
-    >>> Marked("1", "Ada sang", {"ann": [Mark(0, 3, "PER")]}, Source("crowd.json", 1)).gold is None
+    >>> Marked("1", "Ada sang", {"ann": [CharSpan(0, 3, "PER")]}, Source("crowd.json", 1)).gold is None
     True
     """
 
     id: str
     text: str | None
-    annotations: dict[str, list[Mark]]
+    annotations: dict[str, list[CharSpan]]
     source: Source
-    gold: list[Mark] | None = None
+    gold: list[CharSpan] | None = None
     split: str | None = None
     tokens: Sequence[str] | None = None
     offsets: Offsets | None = None
@@ -81,7 +65,7 @@ class Marked:
         """Where this document stands, for messages."""
         return f"{self.source.at()}: document {self.id!r}"
 
-    def marks(self) -> Iterator[Mark]:
+    def marks(self) -> Iterator[CharSpan]:
         """Everybody's spans, and those of the gold."""
         for marks in self.annotations.values():
             yield from marks
@@ -131,7 +115,7 @@ def find_units_of(marked: Marked) -> list[Unit]:
         return [marked.unit]
     if marked.text is None:
         return [Unit.CODE_POINTS]
-    return find_units(marked.text, (Claim(mark.start, mark.end, mark.text) for mark in marked.marks()))
+    return find_units(marked.text, marked.marks())
 
 
 class UnitVotes:
@@ -139,7 +123,7 @@ class UnitVotes:
 
     >>> votes = UnitVotes()
     >>> votes.count(Marked("1", "👋 Ada", {}, Source("a.jsonl", 1)), Unit.UTF16)
-    >>> votes.choose(Marked("2", "👋 a b", {"ann": [Mark(3, 4, "X")]}, Source("a.jsonl", 2)), list(Unit)[:2])
+    >>> votes.choose(Marked("2", "👋 a b", {"ann": [CharSpan(3, 4, "X")]}, Source("a.jsonl", 2)), list(Unit)[:2])
     (<Unit.UTF16: 'utf-16'>, True)
     """
 
@@ -172,7 +156,7 @@ def _units_matter(marked: Marked, units: Sequence[Unit]) -> bool:
 def placed(marked: Marked, unit: Unit, words: Words, notes: Notes) -> Placed:
     """Lay a document's spans on its tokens.
 
-    >>> marked = Marked("1", "👋 Ada sang", {"ann": [Mark(3, 7, "PER")]}, Source("crowd.json", 1))
+    >>> marked = Marked("1", "👋 Ada sang", {"ann": [CharSpan(3, 7, "PER")]}, Source("crowd.json", 1))
     >>> placed(marked, Unit.UTF16, Words(), Notes()).annotations
     {'ann': [Span(start=1, end=2, label='PER')]}
     """
@@ -242,7 +226,7 @@ class _Layer:
         self.text = marked.text
         self.ruler = None if self.text is None else ruler(self.text, unit)
 
-    def spans(self, marks: Sequence[Mark]) -> list[Span]:
+    def spans(self, marks: Sequence[CharSpan]) -> list[Span]:
         found: dict[Span, None] = {}
         for mark in marks:
             start, end = self._inward(mark)
@@ -252,12 +236,12 @@ class _Layer:
                 continue
             self.notes.count(_SPANS_TRIMMED, place.trimmed)
             self.notes.count(_SPANS_WIDENED, place.widened)
-            span = Span(place.first, place.last, mark.label, mark.score, mark.layer)
+            span = Span(place.first, place.last, mark.label, mark.confidence, mark.layer)
             self.notes.count(_SPANS_TWICE, span in found)
             found[span] = None
         return list(found)
 
-    def _inward(self, mark: Mark) -> tuple[int, int]:
+    def _inward(self, mark: CharSpan) -> tuple[int, int]:
         """A span's offsets as code points (or tokens, where there is no text)."""
         start, end, label = mark.start, mark.end, mark.label
         if not 0 <= start <= end or not label:
@@ -265,12 +249,12 @@ class _Layer:
         length = len(self.starts) if self.ruler is None else self.ruler.length
         if end > length:
             raise self._error(f"span {start}–{end} {label!r} ends after the text, which ends at {length}")
-        if mark.score is not None and not 0 <= mark.score <= 1:
-            raise self._error(f"span {start}–{end} {label!r} has the score {mark.score!r} (a number from 0 to 1)")
+        if mark.confidence is not None and not 0 <= mark.confidence <= 1:
+            raise self._error(f"span {start}–{end} {label!r} has the score {mark.confidence!r} (a number from 0 to 1)")
         if self.ruler is None or self.text is None:
             return start, end
         if mark.text is not None:
-            self.notes.count(SPANS_OTHER_WORDS, not holds(self.text, Claim(start, end, mark.text), self.unit))
+            self.notes.count(SPANS_OTHER_WORDS, not holds(self.text, mark, self.unit))
         inner_start, inner_end = self.ruler.inward(start), self.ruler.inward(end)
         if inner_start is None or inner_end is None:
             raise self._error(f"span {start}–{end} {label!r} cuts a character in two (check what offsets count)")
