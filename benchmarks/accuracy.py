@@ -142,7 +142,7 @@ def shapes() -> None:
         }
         best = max(fixed, key=lambda one: fixed[one])
         vote = scores(quorate.aggregate(corpus, "mv"), None)[0]
-        chosen = result.settings
+        chosen = result.settings_
         what = f"{chosen['annotator']}, {chosen['epsilon0']:g}, {chosen['temper']:g}, {chosen['max_iter']} passes"
         print(
             f"| {name.replace('_', ' ')} | {vote:.1f} | {fixed[best]:.1f} ({best}) | {scores(result, None)[0]:.1f} | "

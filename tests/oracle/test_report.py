@@ -125,7 +125,7 @@ def path_weights(model: BSC, corpus: Corpus, d: int, left_out: str | None, *, no
                     before = start_row
                     continue
                 label = tags.index[tag]
-                total += model.settings_.temper * matrix[before if len(matrix) > 1 else 0, truth, label]
+                total += model.settings_["temper"] * matrix[before if len(matrix) > 1 else 0, truth, label]
                 before = label
         weights[path] = total
     return weights

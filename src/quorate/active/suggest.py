@@ -226,7 +226,7 @@ def _open(corpus: Corpus, encoded: Encoded, most: int | None, exclude: Iterable[
 
 
 def _uncertainty(model: BSC, encoded: Encoded, log_probability: Floats, posterior: Floats) -> Uncertainty:
-    with closing(model.engines().over(encoded, text=model.settings_.text)) as engine:
+    with closing(model.engines().over(encoded, text=model.settings_["text"])) as engine:
 
         def log_z(power: float) -> Floats:
             return loop.decode(engine, model._model, encoded.cells, sharpness=power).log_z

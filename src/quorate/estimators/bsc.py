@@ -230,11 +230,12 @@ class BSC(Updatable):
                 restarts=settings.n_init,
                 progress=progress,
             )
-            self.settings_, self.tagset_, self.trace_, self.profiles_ = settings, tagset, fitted.trace, corpus.profiles
+            self._settings, self.tagset_, self.trace_, self.profiles_ = settings, tagset, fitted.trace, corpus.profiles
+            self.settings_ = self._told([] if self.choice_ is None else self.choice_.reasons)
             self._model, self._names, self._words = fitted.model, encoded.annotators, encoded.words
             self._fit_state = FitState(fitted_to=(corpus, encoded.doc_start, clamped), group=self._group)
             self._conclude(corpus, prepared.encoded, encoded, engine)
-        self.meta_ = {"method": self.method or f"bsc-{settings.annotator.value}"} | {
+        self.meta_ = {"method": self.settings_["method"]} | {
             **meta_of(corpus, encoded, clamped, settings.plain()),
             "calibration": self.calibration_._asdict(),
             "why": [] if self.choice_ is None else self.choice_.reasons,
@@ -258,7 +259,7 @@ class BSC(Updatable):
         """A corpus as arrays, in which names have the numbers that they had in the fit."""
         self._check_fitted()
         encoded = encode(
-            corpus, self.tagset_, invalid=self.settings_.invalid, annotators=self._names, words=self._words
+            corpus, self.tagset_, invalid=self._settings.invalid, annotators=self._names, words=self._words
         )
         return as_one(encoded, self._group)
 
@@ -293,7 +294,8 @@ class BSC(Updatable):
     def _loaded(cls, stored: model_files.Stored) -> Self:
         meta, arrays = model_files.combination_head(stored.meta), stored.arrays
         model = cls(**present_names(meta["fit"]["settings"]), method=meta["fit"].get("method"))
-        model.settings_ = settings = model.checked_settings()
+        model._settings = settings = model.checked_settings()
+        model.settings_ = model._told(meta["fit"].get("why", []))
         model.calibration_, model.choice_, model.tagger_rounds_ = Calibration(**meta["calibration"]), None, ()
         model._group = meta["group"]
         model.meta_ = meta["fit"]
@@ -327,7 +329,7 @@ class BSC(Updatable):
             engine,
             self._model,
             encoded.cells,
-            by_token=self.settings_.decode is Decode.TOKEN,
+            by_token=self._settings.decode is Decode.TOKEN,
             sharpness=self.calibration_.sharpness,
             posteriors=self.probabilities or as_one,
         )
@@ -348,17 +350,20 @@ class BSC(Updatable):
         engine = engines.over(condensed.encoded, known=condensed.known, text=False, times=condensed.times)
         return engine, condensed.encoded.cells
 
+    def _told(self, why: list[str]) -> dict[str, Any]:
+        """The settings of the fit as everybody is told them."""
+        method = self.method or f"bsc-{self._settings.annotator.value}"
+        return {"method": method, **self._settings.plain(), **({"why": why} if why else {})}
+
     def _result(self, corpus: Corpus, encoded: Encoded, decoded: Decoded, *, trace: loop.Trace | None) -> Result:
-        settings = {"method": self.method or f"bsc-{self.settings_.annotator.value}", **self.settings_.plain()}
-        annotators = self.annotators_
         return Result(
             corpus,
             self.tagset_,
             encoded.doc_start,
             decoded,
-            annotators,
+            self.annotators_,
             trace,
-            settings,
+            self.settings_,
             encoded.repaired,
             self.calibration_,
             self.choice_,

@@ -96,7 +96,7 @@ def fit_stream(
 
 
 def _state_of(model: BSC) -> ModelState:
-    settings, profiles = model.settings_, model.profiles_
+    settings, profiles = model._settings, model.profiles_
     return ModelState(model._model, model._names, model._words, settings, model.tagset_, profiles, model.engines())
 
 

@@ -329,11 +329,11 @@ def _with(state: ModelState, fit_state: FitState, documents: Corpus) -> tuple[Mo
 class Updatable(Estimator):
     """An estimator that goes on from its fit; what it gives out is worked out again when it is asked for."""
 
-    settings_: Settings
     tagset_: TagSet
     trace_: loop.Trace
     profiles_: dict[str, Profile]
     updated_: Updated
+    _settings: Settings
     _model: loop.Model
     _names: tuple[str, ...]
     _words: tuple[str, ...]
@@ -384,7 +384,7 @@ class Updatable(Estimator):
         fresh = [document for document in corpus if document.id not in fit_state.documents]
         profiles = {**self.profiles_, **corpus.profiles}
         state = ModelState(
-            self._model, self._names, self._words, self.settings_, self.tagset_, profiles, self.engines()
+            self._model, self._names, self._words, self._settings, self.tagset_, profiles, self.engines()
         )
         certain = known_tags(corpus, known, none_yet=True)  # a day's documents may be without gold
         state, self._fit_state, self.updated_ = update(state, fit_state, corpus, certain, passes)
@@ -416,7 +416,7 @@ class Updatable(Estimator):
     def past(self) -> Past:
         """What was learned of the annotators, as prior for another fit."""
         self._check_fitted()
-        return Past(self.settings_.annotator, self.tagset_, self._names, self._model.annotators)
+        return Past(self._settings.annotator, self.tagset_, self._names, self._model.annotators)
 
     def _refuse_what_was_fitted(self, corpus: Corpus) -> None:
         """A model from a file cannot tell which documents are new to it, but it knows a whole file again."""
@@ -437,7 +437,7 @@ class Updatable(Estimator):
             raise AttributeError("this model has kept no documents, and so no consensus (use combine)")
         corpus = Corpus(self._fit_state.documents.values(), profiles=self.profiles_)
         encoded = encode(
-            corpus, self.tagset_, invalid=self.settings_.invalid, annotators=self._names, words=self._words
+            corpus, self.tagset_, invalid=self._settings.invalid, annotators=self._names, words=self._words
         )
         weighed, known = self._fit_state.weighed(encoded), self._fit_state.known_codes(corpus)
         with closing(self._engine(corpus, weighed, known)) as engine:

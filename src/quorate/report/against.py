@@ -39,10 +39,10 @@ def majority_of(result: Result) -> Result:
     """The majority vote on the result's corpus, with the same tags.
 
     >>> import quorate
-    >>> majority_of(quorate.aggregate(quorate.sample(), "bsc-cm")).settings["method"]
+    >>> majority_of(quorate.aggregate(quorate.sample(), "bsc-cm")).settings_["method"]
     'mv'
     """
-    invalid = result.settings.get("invalid", "repair")
+    invalid = result.settings_.get("invalid", "repair")
     return MajorityVote(scheme=result.tagset.scheme.value, invalid=invalid).fit(result.corpus).result_
 
 

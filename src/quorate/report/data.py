@@ -67,7 +67,7 @@ def collect(
     tell = progress or (lambda done, total, note: None)
     steps = 6
     tell(0, steps, "the majority vote")
-    votes = None if result.settings.get("method") == "mv" else majority_of(result)
+    votes = None if result.settings_.get("method") == "mv" else majority_of(result)
     codes = Codes(result.labels)
     tell(1, steps, "annotators")
     crowd = people(result)
@@ -82,7 +82,7 @@ def collect(
     data: dict[str, Any] = {
         "title": title,
         "version": quorate.__version__,
-        "method": str(result.settings.get("method", "")),
+        "method": str(result.settings_.get("method", "")),
         "scheme": result.tagset.scheme.value,
         "labels_of_model": list(result.labels),
         "types": list(result.tagset.types),
@@ -96,7 +96,7 @@ def collect(
         "agreement": agreement,
         "fit": _fit(result),
         "settings": _settings(result, about.get("chosen", ())),
-        "chosen": list(result.settings_.get("why") or about.get("why", ())),
+        "chosen": list(result.settings_.get("why", ())),
         "worse_than_vote": result.choice is not None and result.choice.worse_than_vote,
         "certificate": _certificate(result.certificate),
         "gold": gold,
@@ -361,8 +361,8 @@ def _settings(result: Result, chosen: Collection[str]) -> list[dict[str, Any]]:
     defaults = Settings().plain()
     reasons = dict.fromkeys(chosen, "chosen")
     rows = []
-    for name, value in result.settings.items():
-        if name == "method":
+    for name, value in result.settings_.items():
+        if name in ("method", "why"):
             continue
         why = reasons.get(name) or ("default" if name in defaults and defaults[name] == value else "given")
         rows.append({"name": name, "value": "–" if value is None else str(value), "why": str(why)})

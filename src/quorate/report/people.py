@@ -127,7 +127,7 @@ def people(result: Result) -> list[Person]:
     encoded = encode(
         result.corpus,
         result.tagset,
-        invalid=Invalid(result.settings.get("invalid", "repair")),
+        invalid=Invalid(result.settings_.get("invalid", "repair")),
         annotators=result.annotators.names,
         words=(),
     )

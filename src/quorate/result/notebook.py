@@ -71,7 +71,7 @@ def result_html(result: Result) -> str:
     """
     corpus = result.corpus
     head = (
-        f"<p><b>{escape(str(result.settings.get('method')))}</b>: {len(result):,} documents, "
+        f"<p><b>{escape(str(result.settings_.get('method')))}</b>: {len(result):,} documents, "
         f"{corpus.n_tokens:,} tokens, "
         f"{len(result.annotators):,} annotators, mean confidence {_percent(float(result.confidence.mean()))}</p>"
     )

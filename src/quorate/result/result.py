@@ -63,8 +63,8 @@ class Result:
     """The consensus on every document of a corpus, in its order, and how it came about.
 
     Iterate over it, or take a document by position or id, for :class:`Consensus` records; or take a column:
-    ``tags``, ``spans``, ``confidence``, ``probabilities``. ``settings`` says what was used, ``repaired`` how many tags
-    of the input were mended.
+    ``tags``, ``spans``, ``confidence``, ``probabilities``. ``settings_`` says what was used and, where it was
+    chosen, why; ``repaired`` how many tags of the input were mended.
 
     >>> import quorate
     >>> result = quorate.aggregate(quorate.sample(), method="mv")
@@ -86,14 +86,9 @@ class Result:
         choice: Choice | None = None,
     ) -> None:
         self.corpus, self.tagset = corpus, tagset
-        self.annotators, self.trace, self.settings, self.repaired = annotators, trace, settings, repaired
+        self.annotators, self.trace, self.settings_, self.repaired = annotators, trace, dict(settings), repaired
         self.calibration, self.choice = calibration, choice
         self._doc_start, self._decoded = doc_start, decoded
-
-    @property
-    def settings_(self) -> dict[str, Any]:
-        """The settings that were used and, if they were chosen, ``why``."""
-        return self.settings | ({} if self.choice is None else {"why": self.choice.reasons})
 
     @cached_property
     def certificate(self) -> Certificate:
@@ -243,7 +238,7 @@ class Result:
 
     def export(self, *, probabilities: bool = False) -> Export:
         """The consensus as writers take it."""
-        model = f"quorate {self.settings.get('method', '')}".strip()
+        model = f"quorate {self.settings_.get('method', '')}".strip()
         return Export(
             lambda: (ExportDocument(one.document, consensus=one.annotation()) for one in self),
             self.labels,
@@ -300,7 +295,7 @@ class Result:
         )
 
     def __repr__(self) -> str:
-        return f"<Result: {len(self)} documents, {len(self.annotators)} annotators, {self.settings.get('method')}>"
+        return f"<Result: {len(self)} documents, {len(self.annotators)} annotators, {self.settings_.get('method')}>"
 
     def _tokens(self, d: int) -> slice:
         return slice(self._doc_start[d], self._doc_start[d + 1])
