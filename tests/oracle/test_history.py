@@ -34,8 +34,8 @@ def test_kl_is_that_of_dirichlets_with_the_counts_in_their_prior() -> None:
     model = estimator("bsc-cm", temper=1.0).fit(second)
     tagset = model.tagset_
     encoded = encode(second, tagset)
-    blank = parts_of(model.settings_, tagset, len(encoded.annotators), 0, None).annotators
-    cells, counts = past_cells(past, model.settings_.annotator, tagset, encoded.annotators, encoded.cells.n_previous)
+    blank = parts_of(model._settings, tagset, len(encoded.annotators), 0, None).annotators
+    cells, counts = past_cells(past, model._settings.annotator, tagset, encoded.annotators, encoded.cells.n_previous)
     part = WithHistory.around(blank, cells, counts)
     assert part.kl() == pytest.approx(0.0, abs=1e-9)
     rng = np.random.default_rng(0)
@@ -83,9 +83,9 @@ def test_counts_of_the_past_are_all_there(annotator: str) -> None:
     model = estimator(f"bsc-{annotator}").fit(first)
     encoded = encode(first, model.tagset_)
     seen = past_cells(
-        model.past, model.settings_.annotator, model.tagset_, encoded.annotators, encoded.cells.n_previous
+        model.past, model._settings.annotator, model.tagset_, encoded.annotators, encoded.cells.n_previous
     )
-    blank = parts_of(model.settings_, model.tagset_, len(encoded.annotators), 0, None).annotators
+    blank = parts_of(model._settings, model.tagset_, len(encoded.annotators), 0, None).annotators
     for name, array in blank.updated(*seen).arrays().items():
         np.testing.assert_allclose(array, model.past.annotators.arrays()[name], rtol=0, atol=1e-12)
 
@@ -103,9 +103,9 @@ def test_counts_of_the_labels_that_are_left_stay(annotator: str, left_out: str) 
     old, new = model.tagset_, TagSet(Scheme.PLAIN, tuple(label for label in tags if label != left_out))
     kept = [old.index[label] for label in new.labels]
     P = len(new.labels) + 1
-    seen, counts = past_cells(model.past, model.settings_.annotator, new, names, P)
+    seen, counts = past_cells(model.past, model._settings.annotator, new, names, P)
     assert (np.diff(seen.keys) > 0).all()
-    found = parts_of(model.settings_, new, len(names), 0, None).annotators.updated(seen, counts)
+    found = parts_of(model._settings, new, len(names), 0, None).annotators.updated(seen, counts)
     learned = model._model.annotators.arrays()
     if annotator in ("acc", "cv"):  # right and wrong, of all labels or of each
         expected = learned["annotators"] if annotator == "acc" else learned["annotators"][:, kept]
@@ -145,7 +145,7 @@ def test_auto_takes_the_model_of_the_history() -> None:
 
     first, second = projects()
     past = estimator("bsc-cv").fit(first)
-    assert quorate.api.estimator("auto").fit(second, history=past).settings_.annotator.value == "cv"
+    assert quorate.api.estimator("auto").fit(second, history=past).settings_["annotator"] == "cv"
 
 
 def test_histories_that_do_not_fit_say_why() -> None:

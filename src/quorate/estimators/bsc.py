@@ -231,11 +231,12 @@ class BSC(Estimator):
                 restarts=settings.n_init,
                 progress=progress,
             )
-            self.settings_, self.tagset_, self.trace_, self.profiles_ = settings, tagset, fitted.trace, corpus.profiles
+            self._settings, self.tagset_, self.trace_, self.profiles_ = settings, tagset, fitted.trace, corpus.profiles
+            self.settings_ = self._told([] if self.choice_ is None else self.choice_.reasons)
             self._model, self._names, self._words = fitted.model, encoded.annotators, encoded.words
             self._fit_state = FitState(fitted_to=(corpus, encoded.doc_start, clamped))
             self._conclude(corpus, prepared.encoded, encoded, engine)
-        self.meta_ = {"method": self.method or f"bsc-{settings.annotator.value}"} | {
+        self.meta_ = {"method": self.settings_["method"]} | {
             **meta_of(corpus, encoded, clamped, settings.plain()),
             "calibration": self.calibration_._asdict(),
             "why": [] if self.choice_ is None else self.choice_.reasons,
@@ -289,7 +290,7 @@ class BSC(Estimator):
             self._model,
             self._names,
             self._words,
-            self.settings_,
+            self._settings,
             self.tagset_,
             self.profiles_,
             self.engines(),
@@ -327,7 +328,7 @@ class BSC(Estimator):
     def past(self) -> Past:
         """What was learned of the annotators, as prior for another fit."""
         self._check_fitted()
-        return Past(self.settings_.annotator, self.tagset_, self._names, self._model.annotators)
+        return Past(self._settings.annotator, self.tagset_, self._names, self._model.annotators)
 
     def _conclude_again(self) -> None:
         """The consensus and the annotators after an update."""
@@ -388,7 +389,8 @@ class BSC(Estimator):
     def _loaded(cls, stored: model_files.Stored) -> Self:
         meta, arrays = model_files.combination_head(stored.meta), stored.arrays
         model = cls(**present_names(meta["fit"]["settings"]), method=meta["fit"].get("method"))
-        model.settings_ = settings = model.checked_settings()
+        model._settings = settings = model.checked_settings()
+        model.settings_ = model._told(meta["fit"].get("why", []))
         model.calibration_, model.choice_, model.tagger_rounds_ = Calibration(**meta["calibration"]), None, ()
         model._group = meta["group"]
         model.meta_ = meta["fit"]
@@ -422,7 +424,7 @@ class BSC(Estimator):
             engine,
             self._model,
             encoded.cells,
-            by_token=self.settings_.decode is Decode.TOKEN,
+            by_token=self._settings.decode is Decode.TOKEN,
             sharpness=self.calibration_.sharpness,
             posteriors=self.probabilities or as_one,
         )
@@ -443,17 +445,20 @@ class BSC(Estimator):
         engine = engines.over(condensed.encoded, known=condensed.known, text=False, times=condensed.times)
         return engine, condensed.encoded.cells
 
+    def _told(self, why: list[str]) -> dict[str, Any]:
+        """The settings of the fit as everybody is told them."""
+        method = self.method or f"bsc-{self._settings.annotator.value}"
+        return {"method": method, **self._settings.plain(), **({"why": why} if why else {})}
+
     def _result(self, corpus: Corpus, encoded: Encoded, decoded: Decoded, *, trace: loop.Trace | None) -> Result:
-        settings = {"method": self.method or f"bsc-{self.settings_.annotator.value}", **self.settings_.plain()}
-        annotators = self.annotators_
         return Result(
             corpus,
             self.tagset_,
             encoded.doc_start,
             decoded,
-            annotators,
+            self.annotators_,
             trace,
-            settings,
+            self.settings_,
             encoded.repaired,
             self.calibration_,
             self.choice_,

@@ -7,7 +7,8 @@ from collections.abc import Collection, Iterator, Sequence
 import numpy as np
 
 from quorate.corpus.records import Tag
-from quorate.corpus.tags import Scheme, Span
+from quorate.corpus.spans import Span
+from quorate.corpus.tags import Scheme
 from quorate.estimators.voting import MajorityVote
 from quorate.evaluate import compare, metrics
 from quorate.evaluate.compare import Answers, score_answers, scored_positions
@@ -38,10 +39,10 @@ def majority_of(result: Result) -> Result:
     """The majority vote on the result's corpus, with the same tags.
 
     >>> import quorate
-    >>> majority_of(quorate.aggregate(quorate.sample(), "bsc-cm")).settings["method"]
+    >>> majority_of(quorate.aggregate(quorate.sample(), "bsc-cm")).settings_["method"]
     'mv'
     """
-    invalid = result.settings.get("invalid", "repair")
+    invalid = result.settings_.get("invalid", "repair")
     return MajorityVote(scheme=result.tagset.scheme.value, invalid=invalid).fit(result.corpus).result_
 
 
@@ -143,7 +144,7 @@ def _errors(result: Result, positions: Sequence[int], kinds: ErrorKinds, codes: 
         gold = one.document.gold or ()
         if _is_right(one.tags, gold):
             continue
-        own = [Span(*span[:3]) for span in one.spans]
+        own = [span.bare for span in one.spans]
         for kind in dict.fromkeys(_kinds(own, result.tagset.spans(gold, orphans=False))):
             if kind in examples and len(examples[kind]) < _EXAMPLES:
                 document = one.document

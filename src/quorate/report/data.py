@@ -85,7 +85,7 @@ def collect(
     tell = progress or (lambda done, total, note: None)
     steps = 6
     tell(0, steps, "the majority vote")
-    votes = None if result.settings.get("method") == "mv" else majority_of(result)
+    votes = None if result.settings_.get("method") == "mv" else majority_of(result)
     codes = Codes(result.labels)
     tell(1, steps, "annotators")
     crowd = people(result)
@@ -111,7 +111,7 @@ def collect(
     report = Report(
         title=title,
         version=quorate.__version__,
-        method=str(result.settings.get("method", "")),
+        method=str(result.settings_.get("method", "")),
         scheme=result.tagset.scheme.value,
         labels_of_model=result.labels,
         types=result.tagset.types,
@@ -263,7 +263,7 @@ def _span_labels(result: Result, crowd: Sequence[Person]) -> list[LabelRow]:
     length: Counter[str] = Counter()
     for spans in result.spans:
         for span in spans:
-            sure[span.label].append(span.confidence)
+            sure[span.label].append(span.sure)
             length[span.label] += span.end - span.start
     rows = []
     for kind, confidences in sure.items():
@@ -351,8 +351,8 @@ def _settings(result: Result, chosen: Collection[str]) -> list[SettingRow]:
     defaults = Settings().plain()
     reasons = dict.fromkeys(chosen, "chosen")
     rows = []
-    for name, value in result.settings.items():
-        if name == "method":
+    for name, value in result.settings_.items():
+        if name in ("method", "why"):
             continue
         why = reasons.get(name) or ("default" if name in defaults and defaults[name] == value else "given")
         rows.append(SettingRow(name, "–" if value is None else str(value), str(why)))
@@ -370,7 +370,7 @@ def _summary(result: Result, annotators: Annotators, documents: Documents) -> Su
     )
     if result.tagset.scheme is Scheme.PLAIN:
         return found
-    confidences = [span.confidence for spans in result.spans for span in spans]
+    confidences = [span.sure for spans in result.spans for span in spans]
     return replace(
         found,
         spans=len(confidences),

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from quorate.corpus.records import Document, Tag, hard_tags
-from quorate.corpus.tags import Scheme, Span
+from quorate.corpus.spans import Span
+from quorate.corpus.tags import Scheme
 from quorate.report.content import DocumentRow, Explanation
 from quorate.report.influence import Influence, influences
 from quorate.result.consensus import Consensus
@@ -95,7 +96,7 @@ def document_rows(
                 document.tokens,
                 codes.of(one.tags),
                 [_rounded(value) for value in one.token_confidence.tolist()],
-                [(span.start, span.end, span.label, _rounded(span.confidence)) for span in one.spans],
+                [(span.start, span.end, span.label, _rounded(span.sure)) for span in one.spans],
                 [(number[name], codes.of(hard_tags(tags))) for name, tags in sorted(document.annotations.items())],
                 None if document.gold is None else codes.of(document.gold),
                 document.split,
@@ -129,14 +130,14 @@ def _asked(result: Result, one: Consensus) -> list[Span]:
     if result.tagset.scheme is Scheme.PLAIN:
         least = np.argsort(one.token_confidence, kind="stable")[:_MOST_TOKENS_EXPLAINED]
         return [Span(int(t), int(t) + 1, one.tags[int(t)]) for t in np.sort(least)]
-    own = [Span(*span[:3]) for span in one.spans]
+    own = [span.bare for span in one.spans]
     others = {span for tags in said for span in result.tagset.spans(tags)} - set(own)
     return own + sorted(others)
 
 
 def _agrees(one: Consensus, reason: Influence, spans: Sequence[Span]) -> bool:
     """Whether the explanation starts from the probabilities given out: not so if something else had a say."""
-    given = {Span(*span[:3]): span.confidence for span in one.spans}
+    given = {span.bare: span.sure for span in one.spans}
     pairs = [(given[span], p) for span, p in zip(spans, reason.with_all.tolist(), strict=True) if span in given]
     return all(abs(stated - found) <= _SAME for stated, found in pairs)
 
@@ -146,8 +147,15 @@ def _why(reason: Influence, spans: Sequence[Span], number: dict[str, int]) -> Ex
     now = set(reason.spans_with_all)
     return Explanation(
         [number[name] for name in reason.annotators],
-        [(*span, _rounded(p)) for span, p in zip(spans, reason.with_all.tolist(), strict=True)],
+        [(*_listed(span), _rounded(p)) for span, p in zip(spans, reason.with_all.tolist(), strict=True)],
         [_rounded(p) for p in reason.with_none.tolist()],
         [[_rounded(p) for p in row] for row in reason.without.T.tolist()],
-        [(sorted(now - set(then)), sorted(set(then) - now)) for then in reason.spans_without],
+        [
+            (sorted(map(_listed, now - set(then))), sorted(map(_listed, set(then) - now)))
+            for then in reason.spans_without
+        ],
     )
+
+
+def _listed(span: Span) -> tuple[int, int, str]:
+    return span.start, span.end, span.label
