@@ -44,7 +44,8 @@ def _grown(values: NDArray, size: int) -> NDArray:
 def _before(first: int, label: int, steps: Steps, shape: SpanShape, log_alpha: Floats, terms: Floats) -> float:
     """ln of the weight of all that may stand before a span that begins with ``label`` at token ``first``."""
     if first == 0:
-        return steps.log_start[label]
+        alone: float = steps.log_start[label]
+        return alone
     for j in range(terms.shape[0]):
         continued = shape.kind[j] == shape.kind[label] and not shape.closes[j] and not shape.opens[label]
         terms[j] = -math.inf if continued else log_alpha[j] + steps.log_trans[j, label]
