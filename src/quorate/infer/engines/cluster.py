@@ -113,10 +113,8 @@ class ClusterEngine:
         """Every span with a probability of at least ``least``, by place."""
         parts: list[Likely] = self._each("likely_spans", lambda s: (self._local(tables, s), chain, least))
         moved = [
-            part._replace(
-                start=part.start + self._encoded.doc_start[first], end=part.end + self._encoded.doc_start[first]
-            )
-            for part, first in zip(parts, self._bounds[:-1], strict=True)
+            part._replace(start=part.start + first, end=part.end + first)
+            for part, first in zip(parts, self._encoded.doc_start[self._bounds[:-1]], strict=True)
         ]
         return Likely(*(np.concatenate(column) for column in zip(*moved, strict=True)))
 

@@ -22,6 +22,7 @@ from quorate.encode.encoded import Encoded
 from quorate.errors import FitError, SettingsError
 from quorate.infer.engines import plain
 from quorate.infer.engines.protocol import Counts, Decoded, Likely, Tables
+from quorate.infer.engines.threads import ThreadsEngine
 from quorate.infer.parts.truth import Chain, LabelCounts, log_mask
 
 try:
@@ -124,8 +125,8 @@ class JaxEngine:
 
     def likely_spans(self, tables: Tables, chain: Chain, least: float) -> Likely:
         """Every span with a probability of at least ``least``: found on this machine's cores, it is done once a fit."""
-        options = {"known": self._known, "text": self._text, "threads": self._threads}
-        return ThreadsEngine(self._encoded, **options).likely_spans(tables, chain, least)
+        here = ThreadsEngine(self._encoded, known=self._known, text=self._text, threads=self._threads)
+        return here.likely_spans(tables, chain, least)
 
     def decode(self, tables: Tables, chain: Chain, *, by_token: bool, posteriors: bool = True) -> Decoded:
         """The output pass."""

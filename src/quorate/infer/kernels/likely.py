@@ -6,7 +6,7 @@ Letters as in :mod:`quorate.infer.kernels.chain`, and T types.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
@@ -33,7 +33,7 @@ class SpanLabels(NamedTuple):
 
 
 @njit(nogil=True, cache=True)
-def _grown(values: NDArray, size: int) -> NDArray:
+def _grown(values: NDArray[Any], size: int) -> NDArray[Any]:
     """The same with room for twice as many."""
     more = np.empty(2 * size, values.dtype)
     more[:size] = values
