@@ -17,7 +17,6 @@ from pathlib import Path
 import pytest
 
 import quorate
-from quorate.cli import combine
 from quorate.formats import spacy_docs
 from quorate.formats.opened import Input, opened
 from quorate.label_studio import Client
@@ -255,7 +254,7 @@ def test_no_memory_and_no_end_are_one_line(
         raise error
 
     (tmp_path / "good.jsonl").write_text(json.dumps(LINE))
-    monkeypatch.setattr(combine.quorate, "read", fail)
+    monkeypatch.setattr(quorate, "read", fail)
     code, _, err = run("aggregate", "good.jsonl")
     assert (code, err.count("\n")) == (2, 1)
     assert err.startswith("quorate: ")

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import quorate
+from by_name import bsc
 from crowds import sentences
 from quorate import Corpus, InputError, SettingsError, score
 from quorate.corpus.simulate import Behaviour, crowd
-from quorate.estimators.methods import estimator
 from quorate.estimators.streaming import batches, fit_stream
 
 
@@ -24,7 +24,7 @@ def stream() -> Corpus:
 @pytest.mark.parametrize("annotator", ["acc", "spam", "cv", "cm", "seq"])
 def test_a_stream_is_nearly_as_good_as_everything_at_once(stream: Corpus, annotator: str) -> None:
     gold = [one.gold for one in stream]
-    whole = estimator(f"bsc-{annotator}", max_iter=10).fit(stream)
+    whole = bsc(f"bsc-{annotator}", max_iter=10).fit(stream)
     streamed = fit_stream(batches(stream, 60), f"bsc-{annotator}", max_iter=10)
     one, other = (score.strict(tags, gold).f1 for tags in (whole.result_.tags, streamed.predict(stream)))
     assert other > one - 0.02
@@ -36,6 +36,7 @@ def test_without_forgetting_counts_are_sums(stream: Corpus) -> None:
     """ρ = 1/t with batches of one size: every batch weighs the same, so that all labels given are there."""
     model = fit_stream(batches(stream, 100), "bsc-cm", forgetting=1.0, temper=1.0)
     tokens = sum(len(one.tokens) for one in stream)
+    assert model._model.text is not None
     words = model._model.text.counts
     assert words.sum() == pytest.approx(tokens)
     number = {word: place for place, word in enumerate(model._words)}
