@@ -66,6 +66,7 @@ def offered(run: Run, *arguments: object) -> set[str]:
     return {json.loads(line)["document"] for line in out.splitlines()}
 
 
+@pytest.mark.no_cover
 def test_documents_whose_labels_are_known_are_not_offered(run: Run, crowd: str, model: str, sample: Corpus) -> None:
     """Neither here, nor with a model that was fitted with them as known; a label that is left open keeps one open."""
     before = offered(run, crowd, "--model", model)
@@ -118,6 +119,7 @@ def test_documents_that_an_expert_has_labelled_are_not_offered(run: Run, crowd: 
     assert {one.id for one in sample if "ana" in one.annotations}.isdisjoint(found)
 
 
+@pytest.mark.no_cover
 def test_what_is_decided_is_not_offered_in_python(sample: Corpus) -> None:
     people = {name: tags for name, tags in sample["s001"].annotations.items() if name != "ana"}
     tokens = sample["s001"].tokens

@@ -431,6 +431,7 @@ def test_an_empty_page_of_documents(open_page: Open, model: BSC, tmp_path: Path)
 
 
 @pytest.mark.realdata
+@pytest.mark.no_cover
 def test_the_ner_report_opens(open_page: Open, ner: Corpus, tmp_path: Path) -> None:
     path = tmp_path / "report.html"
     write_report(bsc("bsc-seq", max_iter=5).fit(ner), path)
