@@ -382,7 +382,7 @@ def best_set(start: Ints, end: Ints, first: Ints, apart: int, gain: Floats, chos
     most = 0
     for d in range(first.shape[0] - 1):
         most = max(most, first[d + 1] - first[d])
-    value, back = np.zeros(most + 1), np.zeros(most + 1, np.int64)
+    value, many, back = np.zeros(most + 1), np.zeros(most + 1, np.int64), np.zeros(most + 1, np.int64)
     for d in range(first.shape[0] - 1):
         a, n = first[d], first[d + 1] - first[d]
         for j in range(n):
@@ -391,8 +391,10 @@ def best_set(start: Ints, end: Ints, first: Ints, apart: int, gain: Floats, chos
             while fits > 0 and end[a + fits - 1] + apart > start[a + j]:
                 fits -= 1
             with_it = value[fits] + gain[a + j]
-            taken = gain[a + j] > 0.0 and with_it > value[j]
+            better = with_it > value[j] or (with_it == value[j] and many[fits] + 1 < many[j])
+            taken = gain[a + j] > 0.0 and better
             value[j + 1] = with_it if taken else value[j]
+            many[j + 1] = many[fits] + 1 if taken else many[j]
             back[j + 1] = fits if taken else -1
         j = n
         while j > 0:
