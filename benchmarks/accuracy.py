@@ -142,7 +142,7 @@ def shapes() -> None:
         }
         best = max(fixed, key=lambda one: fixed[one])
         vote = scores(quorate.aggregate(corpus, "mv"), None)[0]
-        chosen = result.settings
+        chosen = result.settings_
         what = f"{chosen['annotator']}, {chosen['epsilon0']:g}, {chosen['temper']:g}, {chosen['max_iter']} passes"
         print(
             f"| {name.replace('_', ' ')} | {vote:.1f} | {fixed[best]:.1f} ({best}) | {scores(result, None)[0]:.1f} | "
@@ -212,8 +212,8 @@ def groups(splits: list[str], tagger: str | None) -> None:
 
 def span_rows(result: Result, d: int) -> list[tuple[float, bool]]:
     """Confidence of each span of a document, and whether it is right."""
-    gold = {tuple(span) for span in find_spans(result.corpus[d].gold or ())}
-    return [(span.confidence, (span.start, span.end, span.label) in gold) for span in result[d].spans]
+    gold = set(find_spans(result.corpus[d].gold or ()))
+    return [(span.sure, span.bare in gold) for span in result[d].spans]
 
 
 def group_row(result: Result, corpus: Corpus, split: str) -> str:

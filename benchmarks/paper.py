@@ -164,7 +164,7 @@ def data_table(corpora: dict[str, quorate.Corpus]) -> list[str]:
         splits = [sum(d.split == split for d in corpus) for split in ("dev", "test")]
         spans = [span for d in corpus if d.gold for span in find_spans(d.gold, orphans=False)]
         per_document = sum(len(d.annotations) for d in corpus) / len(corpus)
-        length = sum(end - start for start, end, _ in spans) / len(spans)
+        length = sum(span.end - span.start for span in spans) / len(spans)
         lines.append(
             f"| {name} | {len(corpus):,} | {splits[0]:,} | {splits[1]:,} | {len(corpus.annotators)} "
             f"| {per_document:.1f} | {len(spans):,} | {length:.2f} |"

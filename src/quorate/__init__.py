@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from quorate.corpus.profiles import Profile
     from quorate.corpus.records import Corpus, Document
     from quorate.corpus.sample import sample
-    from quorate.corpus.tags import Scheme, Span, TagSet
+    from quorate.corpus.spans import Span
+    from quorate.corpus.tags import Scheme, TagSet
     from quorate.errors import (
         FitError,
         InputError,
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
     from quorate.estimators.voting import BestWorker, MajorityVote, WorstWorker
     from quorate.evaluate import metrics as score
     from quorate.formats import read_layers
-    from quorate.result.consensus import Consensus, ConsensusSpan
+    from quorate.result.consensus import Consensus
     from quorate.result.layers import LayeredResult
     from quorate.result.result import Result
     from quorate.storage.corpora import read
@@ -52,7 +53,6 @@ __all__ = [
     "METHODS",
     "BestWorker",
     "Consensus",
-    "ConsensusSpan",
     "Corpus",
     "Document",
     "FitError",
@@ -94,7 +94,8 @@ _HOMES = {
     "quorate.corpus.profiles": ("Profile",),
     "quorate.corpus.records": ("Corpus", "Document"),
     "quorate.corpus.sample": ("sample",),
-    "quorate.corpus.tags": ("Scheme", "Span", "TagSet"),
+    "quorate.corpus.spans": ("Span",),
+    "quorate.corpus.tags": ("Scheme", "TagSet"),
     "quorate.errors": (
         "FitError",
         "InputError",
@@ -111,7 +112,7 @@ _HOMES = {
     "quorate.estimators.streaming": ("batches", "fit_stream"),
     "quorate.estimators.voting": ("BestWorker", "MajorityVote", "WorstWorker"),
     "quorate.formats": ("read_layers",),
-    "quorate.result.consensus": ("Consensus", "ConsensusSpan"),
+    "quorate.result.consensus": ("Consensus",),
     "quorate.result.layers": ("LayeredResult",),
     "quorate.result.result": ("Result",),
     "quorate.storage.corpora": ("read",),

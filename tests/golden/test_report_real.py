@@ -9,6 +9,7 @@ import pytest
 from quorate import BSC, Corpus
 from quorate.estimators.methods import estimator
 from quorate.report import write_report
+from quorate.report.content import plain
 from quorate.report.data import collect
 
 pytestmark = pytest.mark.realdata
@@ -30,7 +31,7 @@ def test_with_all_documents_it_still_has_at_most_eight_megabytes(model: BSC, tmp
 
 
 def test_scores_and_errors_are_those_of_the_split(model: BSC) -> None:
-    found = collect(model, model.result_, title="", documents=0, groups=5, split="test")
+    found = plain(collect(model, model.result_, title="", documents=0, groups=5, split="test"))
     assert found["gold"]["documents"] == 3256
     assert found["gold"]["method"]["strict"][2] == pytest.approx(0.774, abs=0.002)
     assert len(found["matrices"]["groups"]) == 5

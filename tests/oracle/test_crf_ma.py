@@ -194,7 +194,7 @@ def test_result_is_complete_and_deterministic(fitted: CRFMA, sample: Corpus) -> 
         np.testing.assert_allclose(probabilities.sum(axis=1), 1.0, rtol=1e-9)
     assert result.annotators["ana"].accuracy > result.annotators["fay"].accuracy
     assert result.annotators["ana"].informativeness > result.annotators["fay"].informativeness
-    assert result.settings["method"] == "crf-ma"
+    assert result.settings_["method"] == "crf-ma"
     again = CRFMA(max_iter=3, iterations=20, n_jobs=1).fit(sample)
     assert again.trace_.bounds == fitted.trace_.bounds
     assert again.reliability_ == fitted.reliability_

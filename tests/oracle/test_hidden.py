@@ -10,6 +10,7 @@ from tests import crowds
 
 from quorate.choose import hidden as heldout
 from quorate.corpus.records import Corpus, Document
+from quorate.corpus.spans import Span
 from quorate.corpus.tags import find_spans
 from quorate.encode.algebra import Spans, marked_spans
 from quorate.encode.from_corpus import encode
@@ -65,11 +66,11 @@ def test_agreement_by_loops(corpus: Corpus) -> None:
         first, last = int(sample.doc_start[d]), int(sample.doc_start[d + 1])
         consensus = find_spans([encoded.tagset.labels[j] for j in decoded.path[first:last]])
         theirs = [
-            (int(s) - first, int(e) - first, types[kind])
+            Span(int(s) - first, int(e) - first, types[kind])
             for s, e, kind, unit in zip(*hidden.spans[:3], hidden.unit, strict=True)
             if unit == u
         ]
-        table[0, u] = sum(tuple(span) in theirs for span in consensus)
+        table[0, u] = sum(span in theirs for span in consensus)
         table[1, u] = len(theirs)
         table[2, u] = sum(hidden.habits.spans[k, types.index(span.label)] for span in consensus)
         table[3, u] = sum(share(span, theirs) for span in consensus)
@@ -82,10 +83,9 @@ def test_agreement_by_loops(corpus: Corpus) -> None:
     assert agreement.f1 == pytest.approx((2 * matched / (marked + expected) + relaxed) / 2)
 
 
-def share(span: tuple[int, int, str], others: list[tuple[int, int, str]]) -> float:
-    start, end, label = span
-    inside = {t for s, e, other in others if other == label for t in range(s, e)}
-    return sum(t in inside for t in range(start, end)) / (end - start)
+def share(span: Span, others: list[Span]) -> float:
+    inside = {t for other in others if other.label == span.label for t in range(other.start, other.end)}
+    return sum(t in inside for t in range(span.start, span.end)) / (span.end - span.start)
 
 
 def test_habits_by_loops(corpus: Corpus) -> None:
@@ -147,8 +147,8 @@ def by_gold(hidden: heldout.HiddenLabels, corpus: Corpus) -> Decoded:
         tags += gold[tuple(words[sample.word[first:last]].tolist())] or ()
     path = np.array([sample.tagset.index[tag] for tag in tags], np.int32)
     span_end = np.zeros(len(path), np.int32)
-    for s, e, _ in find_spans(tags):
-        span_end[s] = e
+    for span in find_spans(tags):
+        span_end[span.start] = span.end
     empty = np.zeros(0)
     return Decoded(empty, path, empty, empty, span_end, np.ones(len(path)), empty)
 

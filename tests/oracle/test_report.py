@@ -14,7 +14,8 @@ from sklearn.metrics import adjusted_rand_score, silhouette_score
 from problems import random_corpus, tagset, valid_paths
 from quorate import BSC, Corpus
 from quorate.corpus.records import Tag
-from quorate.corpus.tags import Scheme, Span, TagSet
+from quorate.corpus.spans import Span
+from quorate.corpus.tags import Scheme, TagSet
 from quorate.errors import SettingsError
 from quorate.estimators.methods import estimator
 from quorate.infer.parts.dirichlet import log_mean
@@ -124,7 +125,7 @@ def path_weights(model: BSC, corpus: Corpus, d: int, left_out: str | None, *, no
                     before = start_row
                     continue
                 label = tags.index[tag]
-                total += model.settings_.temper * matrix[before if len(matrix) > 1 else 0, truth, label]
+                total += model.settings_["temper"] * matrix[before if len(matrix) > 1 else 0, truth, label]
                 before = label
         weights[path] = total
     return weights
@@ -197,16 +198,16 @@ def test_influence_is_what_every_path_says(scheme: Scheme, annotator: str) -> No
 def test_leaving_someone_out_is_combining_without_them(sample: Corpus) -> None:
     model = estimator("bsc-seq", max_iter=5).fit(sample)
     one = model.result_["s003"]
-    [found] = influences(model, [one.document], [[Span(*span[:3]) for span in one.spans]])
+    [found] = influences(model, [one.document], [[span.bare for span in one.spans]])
     np.testing.assert_allclose(found.with_all, [span.confidence for span in one.spans], **CLOSE)
     for a, name in enumerate(found.annotators):
         rest = {who: tags for who, tags in one.document.annotations.items() if who != name}
         again = model.combine(Corpus([replace(one.document, annotations=rest)]))[0]
-        assert found.spans_without[a] == [Span(*span[:3]) for span in again.spans]
-        given = {Span(*span[:3]): span.confidence for span in again.spans}
+        assert found.spans_without[a] == [span.bare for span in again.spans]
+        given = {span.bare: span.confidence for span in again.spans}
         for s, span in enumerate(one.spans):
-            if Span(*span[:3]) in given:
-                np.testing.assert_allclose(found.without[a, s], given[Span(*span[:3])], **CLOSE)
+            if span.bare in given:
+                np.testing.assert_allclose(found.without[a, s], given[span.bare], **CLOSE)
 
 
 def test_kinds_of_the_sample_are_those_it_was_made_of(sample: Corpus) -> None:

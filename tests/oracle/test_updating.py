@@ -65,7 +65,7 @@ def test_what_a_document_put_in_is_what_is_taken_out(annotator: str, truth: str)
     corpus = people_on(sentences(40, seed=3))
     model = estimator(f"bsc-{annotator}", truth=truth, max_iter=4).fit(corpus)
     before = model._model
-    state = ModelState(before, model._names, model._words, model.settings_, model.tagset_, {}, Engines())
+    state = ModelState(before, model._names, model._words, model._settings, model.tagset_, {}, Engines())
     gone, rest = corpus.documents[5:9], Corpus([*corpus.documents[:5], *corpus.documents[9:]])
     left = _without(state, model._fit_state.opened(), gone).model
     encoded = encode(rest, model.tagset_, annotators=model._names, words=model._words)
@@ -90,7 +90,7 @@ def test_room_for_more_annotators_leaves_the_others_as_they_were(annotator: str)
     for part in parts:
         trust = (1.0,) * K + (1.0, 50.0)
         larger = part.grown(K + 2, trust)
-        blank = parts_of(model.settings_, model.tagset_, K + 2, 0, trust).annotators
+        blank = parts_of(model._settings, model.tagset_, K + 2, 0, trust).annotators
         for k in range(K + 2):
             expected = part.matrix(k) if k < K else blank.matrix(k)
             np.testing.assert_allclose(larger.matrix(k), expected, rtol=1e-12)

@@ -10,7 +10,8 @@ from sklearn.metrics import cohen_kappa_score
 
 from quorate import score
 from quorate.corpus.records import Corpus, Document
-from quorate.corpus.tags import Scheme, Span, find_spans
+from quorate.corpus.spans import Span
+from quorate.corpus.tags import Scheme, find_spans
 
 TAGS = ["O", "B-X", "I-X", "B-Y"]
 RTOL = 1e-9
@@ -126,7 +127,7 @@ def sections(texts, annotator, kind):
     found, offset = [], 0
     for length, spans_of in texts:
         at = 0
-        for start, end, label in [*sorted(spans_of[annotator]), (length, length, kind)]:
+        for start, end, label in [*(span[:3] for span in sorted(spans_of[annotator])), (length, length, kind)]:
             if label != kind:
                 continue
             if start > at:

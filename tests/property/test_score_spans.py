@@ -13,7 +13,8 @@ from sklearn.metrics import accuracy_score
 from sklearn.metrics import precision_recall_fscore_support as by_token
 
 from quorate import score
-from quorate.corpus.tags import Scheme, Span, TagSet
+from quorate.corpus.spans import Span
+from quorate.corpus.tags import Scheme, TagSet
 
 TYPES = ["LOC", "PER"]
 TAGS = TagSet.of_types(Scheme.BIO, TYPES).labels

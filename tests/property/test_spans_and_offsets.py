@@ -12,13 +12,14 @@ from hypothesis import strategies as st
 
 import quorate
 from quorate import formats
-from quorate.corpus.offsets import Claim, Ruler, Unit, find_units
+from quorate.corpus.offsets import Ruler, Unit, find_units
 from quorate.corpus.records import Document, Source
+from quorate.corpus.spans import CharSpan, Span
 from quorate.corpus.tags import find_spans
 from quorate.corpus.tokens import Places, tokenize
-from quorate.formats.exports import ExportAnnotation, ExportDocument, ExportSpan, outward_spans
+from quorate.formats.exports import ExportAnnotation, ExportDocument, outward_spans
 from quorate.formats.layering import deal
-from quorate.formats.marked import Mark, Marked, Placed, TokenMark, Words, find_units_of, placed, tagged
+from quorate.formats.marked import Marked, Placed, Words, find_units_of, placed, tagged
 from quorate.formats.notes import Notes
 
 # Emoji alone and joined, marks that combine, right-to-left letters, Windows line ends, blanks of several kinds.
@@ -82,7 +83,7 @@ def test_the_unit_is_told_by_the_words_of_the_spans(text: str, unit: Unit, data:
     assume(offsets)
     ruler = Ruler(text, unit)
     chosen = data.draw(st.lists(st.sampled_from(list(offsets)), min_size=1, max_size=5))
-    claims = [Claim(ruler.outward(start), ruler.outward(end), text[start:end]) for start, end in chosen]
+    claims = [CharSpan(ruler.outward(start), ruler.outward(end), "X", text[start:end]) for start, end in chosen]
     for found in find_units(text, claims):  # each of them puts every span on the words that it says
         other = Ruler(text, found)
         for claim in claims:
@@ -108,13 +109,13 @@ def test_spans_to_tags_to_spans_returns_the_input(given_spans: TextAndSpans, uni
     text, spans = given_spans
     offsets, ruler, notes = tokenize(text), Ruler(text, unit), Notes()
     places = [(offsets[first][0], offsets[last - 1][1], label) for first, last, label in spans]
-    marks = [Mark(ruler.outward(start), ruler.outward(end), label) for start, end, label in places]
+    marks = [CharSpan(ruler.outward(start), ruler.outward(end), label) for start, end, label in places]
     laid = placed(Marked("1", text, {"ann": marks}, Source("x", 1), unit=unit), unit, Words(), notes)
     tags = tagged(laid.annotations["ann"], len(laid.document.tokens), notes)
-    assert [tuple(span) for span in find_spans(tags)] == spans  # type: ignore[arg-type]
-    annotation = ExportAnnotation("quorate", [ExportSpan(*span) for span in find_spans(tags)], tags)  # type: ignore[arg-type]
+    assert [span[:3] for span in find_spans(tags)] == spans  # type: ignore[arg-type]
+    annotation = ExportAnnotation("quorate", find_spans(tags), tags)  # type: ignore[arg-type]
     out = list(outward_spans(ExportDocument(laid.document), annotation))
-    assert [Mark(span.start, span.end, span.label) for span in out] == marks
+    assert [CharSpan(span.start, span.end, span.label) for span in out] == marks
     assert [span.text for span in out] == [text[start:end] for start, end, _ in places]
     assert not [note for note in notes.sentences() if "documents count" not in note]
 
@@ -124,7 +125,7 @@ def test_any_span_is_trimmed_or_widened_by_rule_and_counted(text: str, data: st.
     start = data.draw(st.integers(0, len(text)))
     end = data.draw(st.integers(start, len(text)))
     notes = Notes()
-    marked = Marked("1", text, {"ann": [Mark(start, end, "X")]}, Source("x", 1))
+    marked = Marked("1", text, {"ann": [CharSpan(start, end, "X")]}, Source("x", 1))
     laid = placed(marked, Unit.CODE_POINTS, Words(), notes)
     touched = [n for n, (first, last) in enumerate(tokenize(text)) if first < end and start < last]
     found = laid.annotations["ann"]
@@ -133,7 +134,7 @@ def test_any_span_is_trimmed_or_widened_by_rule_and_counted(text: str, data: st.
         assert not found
         assert "held no token" in said
         return
-    assert [(mark.first, mark.last) for mark in found] == [(touched[0], touched[-1] + 1)]
+    assert [(span.start, span.end) for span in found] == [(touched[0], touched[-1] + 1)]
     begins, stops = tokenize(text)[touched[0]][0], tokenize(text)[touched[-1]][1]
     assert ("widened" in said) == (begins < start or stops > end)
     assert ("trimmed" in said) == (begins > start or stops < end)
@@ -159,7 +160,7 @@ def test_corpora_survive_every_format(given_spans: TextAndSpans, name: str) -> N
         line = {"id": "d", "text": text, "annotations": {"ann": marks, "bob": []}, "offset_unit": "code-points"}
         Path(folder, "in.jsonl").write_text(json.dumps(line))
         corpus = quorate.read(f"{folder}/in.jsonl")
-        assert [tuple(span) for span in find_spans(corpus[0].annotations["ann"])] == spans  # type: ignore[arg-type]
+        assert [span[:3] for span in find_spans(corpus[0].annotations["ann"])] == spans  # type: ignore[arg-type]
         out = f"{folder}/out.zip" if name == "doccano" else f"{folder}/out"
         formats.write(corpus, out, name)
         back = quorate.read(out, format=name, offsets="code-points")
@@ -181,7 +182,7 @@ def nests(draw: st.DrawFn) -> list[Placed]:
             for _ in range(draw(st.integers(0, 6))):
                 first = draw(st.integers(0, length - 1))
                 last = draw(st.integers(first + 1, length))
-                found.add(TokenMark(first, last, draw(st.sampled_from("XYZ")), layer=draw(st.sampled_from(["", "s"]))))
+                found.add(Span(first, last, draw(st.sampled_from("XYZ")), layer=draw(st.sampled_from(["", "s"]))))
             annotations[name] = sorted(found)
         documents.append(Placed(Document(str(number), ("w",) * length), annotations, None))
     return documents
@@ -189,17 +190,23 @@ def nests(draw: st.DrawFn) -> list[Placed]:
 
 @given(nests())
 def test_layers_take_every_span_once_and_none_overlap_in_them(documents: list[Placed]) -> None:
-    deep, layers = deal(documents)
-    for before, after in zip(documents, deep, strict=True):
-        for name, marks in before.annotations.items():
-            held = [(layer, mark) for layer in layers for mark in after.annotations[name] if layer.holds(mark)]
-            assert sorted(mark._replace(depth=0) for _, mark in held) == marks
-            for layer in layers:
+    dealt = deal(documents)
+    for number, before in enumerate(documents):
+        for name, spans in before.annotations.items():
+            held = [after[number].annotations[name] for _, after in dealt]
+            assert sorted(span for own in held for span in own) == spans
+            for own in held:
                 notes = Notes()
-                own = [mark for each, mark in held if each is layer]
                 tags = tagged(own, len(before.document.tokens), notes)
                 assert notes.sentences() == []
-                assert sorted(find_spans(tags)) == sorted((m.first, m.last, m.label) for m in own)  # type: ignore[arg-type]
+                assert sorted(find_spans(tags)) == sorted(span.bare for span in own)  # type: ignore[arg-type]
+
+
+def test_a_span_that_somebody_gives_with_and_without_a_score_is_dealt_to_two_layers() -> None:
+    spans = {"ann": [Span(0, 1, "X", 0.9), Span(0, 1, "X")]}
+    dealt = deal([Placed(Document("1", ("w",)), spans, None)])
+    assert [layer.name for layer, _ in dealt] == ["X", "X (1 deep)"]
+    assert [after[0].annotations["ann"] for _, after in dealt] == [[span] for span in spans["ann"]]
 
 
 @given(st.lists(st.tuples(st.integers(0, 50), st.integers(0, 50)), max_size=8))

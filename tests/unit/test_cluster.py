@@ -62,7 +62,7 @@ def close(ours: quorate.Result, theirs: quorate.Result) -> None:
     for a, b in zip(ours.probabilities, theirs.probabilities, strict=True):
         np.testing.assert_allclose(a, b, rtol=0.0, atol=1e-6)
     np.testing.assert_allclose(ours.confidence, theirs.confidence, rtol=0.0, atol=1e-6)
-    assert [[s[:3] for s in spans] for spans in ours.spans] == [[s[:3] for s in spans] for spans in theirs.spans]
+    assert [[s.bare for s in spans] for spans in ours.spans] == [[s.bare for s in spans] for spans in theirs.spans]
 
 
 def test_a_cluster_gives_what_one_machine_gives_even_if_a_worker_is_killed(cluster: Cluster) -> None:

@@ -152,7 +152,7 @@ def test_tune_says_what_cannot_be_tuned(sample: Corpus) -> None:
 def test_settings_file_of_tune_is_taken_by_aggregate(tmp_path: Path, sample: Corpus) -> None:
     content = {"method": "bsc-cm", "settings": {"temper": 0.5}, "chosen_by": {}}
     (tmp_path / "best.json").write_text(json.dumps(content))
-    from quorate.cli.combine import settings_from_file
+    from quorate.cli.settings import settings_from_file
 
     assert settings_from_file(str(tmp_path / "best.json"), None) == ("bsc-cm", {"temper": 0.5})
     with pytest.raises(SettingsError, match="these settings are for method 'bsc-cm', not 'bsc-seq'"):

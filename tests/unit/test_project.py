@@ -50,6 +50,7 @@ ROOMS = [
 ]
 LEVEL = {room: level for level, room in enumerate(ROOMS)}
 MOST_AT_THE_ROOT = 6
+MOST_PARAMETERS, MOST_STATEMENTS = 18, 35  # of a command
 
 
 def modules() -> list[tuple[str, Path]]:
@@ -214,3 +215,44 @@ def test_only_the_algebra_looks_up_the_token_of_an_event() -> None:
     )
     found = {path.name for path in SOURCE.rglob("*.py") if by_hand.search(path.read_text(encoding="utf-8"))}
     assert found == {"algebra.py"}
+
+
+def test_a_command_is_short_and_takes_what_belongs_together_as_one() -> None:
+    """Options are declared in groups (``cli/options.py``), and the steps of a command have names."""
+    for path in (SOURCE / "cli").glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.FunctionDef):
+                assert len(node.args.args) + len(node.args.kwonlyargs) <= MOST_PARAMETERS, node.name
+                assert sum(isinstance(part, ast.stmt) for part in ast.walk(node)) <= MOST_STATEMENTS, node.name
+
+
+def test_an_estimator_is_asked_what_it_can_do_not_what_it_is() -> None:
+    """Capabilities are protocols, so that another estimator may have them too."""
+    kinds = {"BSC", "CRFMA", "MajorityVote", "WithHistory"}
+    asked = [
+        f"{name}:{node.lineno}"
+        for name, path in modules()
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "isinstance"
+        if {one.id for one in ast.walk(node.args[1]) if isinstance(one, ast.Name)} & kinds
+    ]
+    assert not asked
+
+
+def test_a_span_is_one_record_in_tokens_and_one_in_the_offsets_of_files() -> None:
+    """What msgspec decodes has the shape of somebody's file, and is left out."""
+    found, tuples = set(), []
+    for path in SOURCE.rglob("*.py"):
+        text = path.read_text(encoding="utf-8")
+        tuples += [path.name for _ in re.finditer(r"tuple\[int, int, str", text)]
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.ClassDef) and "Struct" not in "".join(map(ast.unparse, node.bases)):
+                own = {
+                    one.target.id
+                    for one in node.body
+                    if isinstance(one, ast.AnnAssign) and isinstance(one.target, ast.Name)
+                }
+                if "label" in own and own & {"start", "first", "end", "last"}:
+                    found.add(node.name)
+    assert found == {"Span", "CharSpan"}
+    assert set(tuples) == {"doccano.py"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import replace
+from dataclasses import FrozenInstanceError, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,9 @@ from quorate import BSC, Corpus, Document, InputError, SettingsError
 from quorate.corpus.tags import TagSet, find_spans
 from quorate.errors import ModelFileError
 from quorate.estimators.methods import estimator
+from quorate.report import content as say
 from quorate.report import write_report
+from quorate.report.content import Report, plain
 from quorate.report.data import collect
 from quorate.report.documents import chosen_documents
 from quorate.report.findings import find, next_steps, percent
@@ -34,8 +36,15 @@ def model(sample: Corpus) -> BSC:
 
 
 @pytest.fixture(scope="module")
-def data(model: BSC) -> dict[str, Any]:
+def report(model: BSC) -> Report:
     return collect(model, model.result_, title="The sample", documents=40)
+
+
+@pytest.fixture(scope="module")
+def data(report: Report) -> dict[str, Any]:
+    """What the page reads."""
+    found: dict[str, Any] = plain(report)
+    return found
 
 
 def content(page: str) -> Any:
@@ -69,7 +78,7 @@ def with_rules(sample: Corpus) -> BSC:
 
 
 def test_rules_that_are_right_where_they_mark_are_no_noise(with_rules: BSC) -> None:
-    found = collect(with_rules, with_rules.result_, title="", documents=1)
+    found = plain(collect(with_rules, with_rules.result_, title="", documents=1))
     kinds = {row["name"]: row["kind"] for row in found["annotators"]["rows"]}
     assert (kinds["regex"], kinds["list"]) == ("right where they mark", "right where they mark")
     assert (kinds["fay"], kinds["gil"]) == ("noise", "noise")
@@ -93,9 +102,7 @@ def test_a_rule_on_plain_labels_is_no_noise_and_a_constant_is() -> None:
         said |= {"constant": ("A",) * 10, "rule": tuple("B" if tag == "B" else None for tag in truth)}
         documents.append(Document(str(n), tuple("abcdefghij"), said))
     model = estimator("bsc-cm", truth="independent", text=False).fit(Corpus(documents))
-    kinds = {
-        row["name"]: row["kind"] for row in collect(model, model.result_, title="", documents=1)["annotators"]["rows"]
-    }
+    kinds = {row.name: row.kind for row in collect(model, model.result_, title="", documents=1).annotators.rows}
     assert (kinds["rule"], kinds["constant"]) == ("right where they mark", "noise")
 
 
@@ -158,7 +165,7 @@ def test_known_documents_come_last_and_are_not_scored(model: BSC) -> None:
     known = {document.id for document in model.result_.corpus.documents[:100]}
     order = chosen_documents(model.result_, None, known)
     assert {model.result_.corpus[d].id for d in order[-100:]} == known
-    found = collect(model, model.result_, title="", documents=None, known=known)
+    found = plain(collect(model, model.result_, title="", documents=None, known=known))
     assert found["gold"]["documents"] == found["documents"]["total"] - 100
     assert all("why" not in doc for doc in found["documents"]["list"][-100:])
     assert found["documents"]["list"][-1]["known"]
@@ -166,7 +173,7 @@ def test_known_documents_come_last_and_are_not_scored(model: BSC) -> None:
 
 def test_all_gold_known_leaves_nothing_to_score(model: BSC) -> None:
     known = {document.id for document in model.result_.corpus}
-    assert collect(model, model.result_, title="", documents=2, known=known)["gold"] is None
+    assert plain(collect(model, model.result_, title="", documents=2, known=known))["gold"] is None
 
 
 def test_why_starts_from_the_probabilities_given_out(data: dict[str, Any]) -> None:
@@ -198,7 +205,7 @@ def test_examples_of_errors_show_their_error(data: dict[str, Any]) -> None:
 
 
 def test_groups_can_be_given(model: BSC) -> None:
-    found = collect(model, model.result_, title="", documents=0, groups=5)
+    found = plain(collect(model, model.result_, title="", documents=0, groups=5))
     assert len(found["matrices"]["groups"]) == 5
     assert sorted(k for group in found["matrices"]["groups"] for k in group["members"]) == list(range(12))
 
@@ -231,7 +238,7 @@ def test_other_schemes(scheme: str, sample: Corpus) -> None:
     )
     model = estimator("bsc-seq", max_iter=3).fit(corpus)
     assert model.tagset_.scheme.value == scheme
-    found = collect(model, model.result_, title="", documents=10)
+    found = plain(collect(model, model.result_, title="", documents=10))
     assert all("why" in document for document in found["documents"]["list"])
 
 
@@ -243,30 +250,31 @@ def test_odd_corpora() -> None:
         Document("gold only", ("z",), {"a": ("O",)}, ("B-NEW",)),
     ]
     model = estimator("bsc-seq", max_iter=3).fit(Corpus(documents))
-    found = collect(model, model.result_, title="", documents=None)
+    report = collect(model, model.result_, title="", documents=None)
+    found = plain(report)
     assert {document["id"] for document in found["documents"]["list"]} == {one.id for one in documents}
     assert "B-NEW" in found["tags"]
-    assert render(found)
+    assert render(report)
 
 
 def test_nobody_shares_a_document() -> None:
     documents = [Document(str(n), ("x", "y"), {f"a{n}": ("B-X", "O")}) for n in range(3)]
     model = estimator("bsc-seq", max_iter=2).fit(Corpus(documents))
-    found = collect(model, model.result_, title="", documents=None)
+    found = plain(collect(model, model.result_, title="", documents=None))
     assert found["agreement"] is None
     assert any("3 documents were seen by one annotator or none" in step for step in found["next"])
 
 
 def test_a_result_on_new_documents(model: BSC, sample: Corpus) -> None:
     few = Corpus(sample.documents[:5])
-    found = collect(model, model.combine(few), title="", documents=None)
+    found = plain(collect(model, model.combine(few), title="", documents=None))
     assert found["documents"]["total"] == 5
     assert all("why" in document for document in found["documents"]["list"])
 
 
 def test_a_stranger_in_new_documents(model: BSC) -> None:
     new = Corpus([Document("n", ("Ada", "Ng", "sang"), {"zoe": ("B-PER", "I-PER", "O"), "ana": ("O", "O", "O")})])
-    found = collect(model, model.combine(new), title="", documents=None)
+    found = plain(collect(model, model.combine(new), title="", documents=None))
     kinds = {row["name"]: row["kind"] for row in found["annotators"]["rows"]}
     assert kinds == {"ana": "too few labels", "zoe": "new"}
     assert found["matrices"]["of"].keys() == {"0"}
@@ -275,7 +283,7 @@ def test_a_stranger_in_new_documents(model: BSC) -> None:
 def test_the_certificate_is_shown_whole(sample: Corpus) -> None:
     model = estimator("bsc-seq", max_iter=2).fit(sample)
     promised = model.result_.certificate
-    found = collect(model, model.result_, title="", documents=0)["certificate"]
+    found = plain(collect(model, model.result_, title="", documents=0))["certificate"]
     assert {row["name"]: row["value"] for row in found["rows"]} == pytest.approx(promised._asdict(), abs=1e-5)
     assert [found[name] for name in ("f1", "low", "high")] == pytest.approx(
         [promised.f1, promised.low, promised.high], abs=1e-5
@@ -284,7 +292,7 @@ def test_the_certificate_is_shown_whole(sample: Corpus) -> None:
 
 def test_chosen_settings_say_why(sample: Corpus) -> None:
     model = quorate.api.estimator().fit(sample)
-    found = collect(model, model.result_, title="", documents=5)
+    found = plain(collect(model, model.result_, title="", documents=5))
     assert model.result_.choice is not None
     assert found["chosen"] == model.result_.choice.reasons
     assert found["certificate"]["f1"] == pytest.approx(model.result_.certificate.f1, abs=1e-5)
@@ -299,8 +307,20 @@ def test_json_in_a_page_says_the_same_and_cannot_end_its_element(value: Any) -> 
     text.encode()
 
 
-def test_the_page_needs_nothing_else(data: dict[str, Any]) -> None:
-    page = render(data)
+def test_a_report_is_a_value_of_which_the_page_is_made(report: Report, data: dict[str, Any]) -> None:
+    """Names of fields are keys; what is not there is left out where the page asks whether it is."""
+    assert content(render(report)) == data
+    assert list(data) == [field.name for field in fields(Report)]
+    assert report.gold is not None
+    assert data["gold"]["documents"] == report.gold.documents == report.documents.total
+    first = report.documents.list[0]
+    assert (first.known, "known" in data["documents"]["list"][0]) == (None, False)
+    with pytest.raises(FrozenInstanceError):
+        report.title = "another"  # type: ignore[misc]
+
+
+def test_the_page_needs_nothing_else(report: Report) -> None:
+    page = render(report)
     assert not re.findall(r"""(?:src|href)\s*=\s*["']?(?:https?:)?//""", page)
     assert "@import" not in page
     assert "url(" not in page
@@ -340,12 +360,7 @@ def test_percentages_never_claim_too_much(share: float) -> None:
 
 
 def test_nothing_found_in_nothing() -> None:
-    nothing = {
-        "documents": {"doubtful": 0, "total": 1, "once": 0},
-        "annotators": {"rows": [], "crowd": {}},
-        "labels": {"rows": []},
-        "summary": {"review": 0},
-    }
+    nothing = Report(documents=say.Documents(total=1))
     assert [finding.about for finding in find(nothing)] == ["documents"]
     assert next_steps(nothing) == ["Nothing needs to be done: use the consensus as it is."]
 
@@ -361,68 +376,50 @@ def test_a_consensus_that_gold_contradicts_is_not_to_be_used_as_it_is() -> None:
         for n in range(40)
     ]
     model = estimator("bsc-cm", max_iter=5).fit(Corpus(documents))
-    found = collect(model, model.result_, title="", documents=5)
+    found = plain(collect(model, model.result_, title="", documents=5))
     assert "Against gold, the consensus has a strict F1 of 0.0" in found["findings"][0]["text"]
     assert found["next"][0].startswith("Do not use the consensus as it is: against gold its strict F1 is 0.0.")
     assert NOTHING not in found["next"]
     right = Corpus([replace(document, gold=said) for document in documents])
     model = estimator("bsc-cm", max_iter=5).fit(right)
-    assert collect(model, model.result_, title="", documents=5)["next"] == [NOTHING]
+    assert plain(collect(model, model.result_, title="", documents=5))["next"] == [NOTHING]
 
 
-GOOD = {
-    "documents": {"doubtful": 0, "total": 100, "once": 0},
-    "annotators": {"rows": [], "crowd": {}},
-    "labels": {"rows": []},
-    "summary": {"review": 0},
-}
+def gold(f1: float | None, accuracy: float = 0.9, **others: Any) -> say.Gold:
+    return say.Gold(method=say.Scores(None if f1 is None else (f1, f1, f1), accuracy=accuracy), **others)
+
+
+def annotator(name: str, kind: str, *blind: str) -> say.Annotators:
+    return say.Annotators([say.AnnotatorRow(name, kind=kind, blind=blind)])
 
 
 @pytest.mark.parametrize(
     ("found", "step"),
     [
-        ({"gold": {"method": {"strict": [0.8, 0.8, 0.8], "accuracy": 0.9}, "calibration": {}}}, "Look at the errors"),
+        ({"gold": gold(0.8)}, "Look at the errors"),
+        ({"gold": gold(None, 0.4)}, "Do not use the consensus as it is"),
         (
-            {"gold": {"method": {"strict": None, "accuracy": 0.4}, "calibration": {}}},
-            "Do not use the consensus as it is",
-        ),
-        (
-            {
-                "gold": {
-                    "method": {"strict": [0.92, 0.92, 0.92], "accuracy": 0.9},
-                    "vote": {"strict": [0.95, 0.95, 0.95], "accuracy": 0.9},
-                    "calibration": {},
-                }
-            },
+            {"gold": gold(0.92, vote=say.Scores((0.95, 0.95, 0.95), accuracy=0.9))},
             "A majority vote does better against gold (95.0)",
         ),
         (
-            {
-                "gold": {
-                    "method": {"strict": [0.95, 0.95, 0.95], "accuracy": 0.9},
-                    "calibration": {"spans": {"count": 10, "bins": [[0.9, 1.0, 10, 0.99, 0.8]]}},
-                }
-            },
+            {"gold": gold(0.95, calibration=say.Calibration(spans=say.Bins(0.19, 10, [[0.9, 1.0, 10, 0.99, 0.8]])))},
             "Choose what to accept by gold",
         ),
         ({"worse_than_vote": True}, "A plain vote agrees better with annotators who were hidden"),
-        ({"agreement": {"alpha": 0.1}}, "Annotators hardly agree"),
-        ({"fit": {"bounds": [-200.0, -100.0], "reason": "passes"}}, "Fit again with more passes"),
+        ({"agreement": say.Agreement(alpha=0.1)}, "Annotators hardly agree"),
+        ({"fit": say.Fit([-200.0, -100.0], "passes")}, "Fit again with more passes"),
         (
-            {
-                "labels": {
-                    "rows": [{"label": "A", "spans": 50, "mixed_with": "B", "mixed_share": 0.2, "confidence": 0.9}]
-                }
-            },
+            {"labels": say.Labels([say.LabelRow("A", spans=50, mixed_with="B", mixed_share=0.2, confidence=0.9)])},
             "Say in the guidelines how to tell A from B",
         ),
-        ({"annotators": {"rows": [{"name": "ann", "kind": "misses many", "blind": []}]}}, "ann, who misses many spans"),
-        ({"annotators": {"rows": [{"name": "ann", "kind": "misses A", "blind": ["A"]}]}}, "Ask ann about A"),
-        ({"annotators": {"rows": [{"name": "ann", "kind": "misses many", "blind": ["many"]}]}}, "Ask ann about many"),
+        ({"annotators": annotator("ann", "misses many")}, "ann, who misses many spans"),
+        ({"annotators": annotator("ann", "misses A", "A")}, "Ask ann about A"),
+        ({"annotators": annotator("ann", "misses many", "many")}, "Ask ann about many"),
     ],
 )
 def test_advice_reads_every_finding(found: dict[str, Any], step: str) -> None:
-    steps = next_steps(GOOD | found)
+    steps = next_steps(Report(documents=say.Documents(total=100), **found))
     assert len(steps) == 1
     assert step in steps[0]
 
@@ -432,7 +429,7 @@ def test_chosen_settings_are_not_called_given(sample: Corpus, tmp_path: Path) ->
     model.save(tmp_path / "m")
     loaded = quorate.load(tmp_path / "m")
     for made, result in ((model, model.result_), (loaded, loaded.combine(sample))):
-        found = collect(made, result, title="", documents=1)
+        found = plain(collect(made, result, title="", documents=1))
         why = {row["name"]: row["why"] for row in found["settings"]}
         assert {name for name, reason in why.items() if reason == "chosen"} == {"annotator", "temper", "max_iter"}
         assert (why["epsilon0"], why["gamma0"], why["alpha0"]) == ("given", "given", "default")

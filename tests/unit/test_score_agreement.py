@@ -6,7 +6,7 @@ import pytest
 import quorate
 from quorate import score
 from quorate.corpus.records import Corpus, Document
-from quorate.corpus.tags import Span
+from quorate.corpus.spans import Span
 from quorate.errors import InputError
 
 # K. Krippendorff, "Computing Krippendorff's Alpha-Reliability" (2011), section C: 4 observers, 12 units, dots missing.

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from quorate import score
+from quorate import Span, score
 from quorate.errors import InputError, SettingsError
 
 LABELS = ["O", "B-X"]
@@ -96,7 +96,7 @@ def test_emitted_confidence_is_that_of_the_tag_and_not_of_the_best_label():
 
 def test_span_reliability_counts_exact_spans_with_gold_throughout():
     gold = [["B-X", "I-X", "O", None, "B-X"]]
-    spans = [[(0, 2, "X", 0.8), (2, 4, "X", 0.1), (4, 5, "Y", 0.6)]]
+    spans = [[Span(0, 2, "X", 0.8), Span(2, 4, "X", 0.1), Span(4, 5, "Y", 0.6)]]
     found = score.span_reliability(spans, gold, bins=1)
     assert (found.count, found.bins[0].right) == (2, 0.5)
     assert found.bins[0].confidence == pytest.approx(0.7, rel=1e-12)

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quorate.corpus.tags import Scheme, Span, TagSet, find_spans
+from quorate.corpus.spans import Span
+from quorate.corpus.tags import Scheme, TagSet, find_spans
 from quorate.errors import InputError
 
 

@@ -41,7 +41,7 @@ from quorate.corpus.tags import Invalid
 from quorate.encode.algebra import count_as_one, number_pairs, only_documents, without
 from quorate.encode.encoded import Encoded
 from quorate.errors import FitError, InputError, SettingsError
-from quorate.estimators.bsc import BSC
+from quorate.estimators.capabilities import FitsInPasses
 from quorate.estimators.methods import estimator
 from quorate.estimators.voting import MajorityVote
 from quorate.evaluate.compare import scored_positions
@@ -314,7 +314,7 @@ class _Model:
     would teach it classes of words that are not the labels.
     """
 
-    def __init__(self, method: BSC) -> None:
+    def __init__(self, method: FitsInPasses) -> None:
         self._settings, self._free = method.checked_settings(), settings_left_open(method.get_params())
         self.invalid = self._settings.invalid
         self._engines = replace(method.engines(), threads=1)  # runs go side by side
@@ -370,7 +370,7 @@ def _with_words_met(encoded: Encoded) -> tuple[Encoded, Encoded]:
 
 def _learner(method: str) -> _Votes | _Model:
     made = estimator(method)
-    if isinstance(made, BSC):
+    if isinstance(made, FitsInPasses):
         return _Model(made)
     if type(made) is MajorityVote:
         return _Votes(made)

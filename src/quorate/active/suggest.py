@@ -24,8 +24,9 @@ from quorate.corpus.records import Corpus, Tag
 from quorate.encode.algebra import seen_pairs
 from quorate.encode.encoded import Encoded
 from quorate.errors import InputError, SettingsError
-from quorate.estimators.bsc import BSC
+from quorate.estimators.capabilities import Advises
 from quorate.estimators.methods import DEFAULT_METHOD, estimator
+from quorate.estimators.updating import ModelState
 from quorate.formats.notes import some
 from quorate.infer import loop
 from quorate.models.prepared import Known, known_tags
@@ -69,7 +70,7 @@ class Advice(NamedTuple):
 
 def next_labels(
     corpus: Corpus,
-    model: BSC | None = None,
+    model: Advises | None = None,
     *,
     n: int = 20,
     strategy: str = Strategy.INFORMATION.value,
@@ -108,17 +109,17 @@ def next_labels(
         raise SettingsError(f"diversity must be from 0 to 1, not {diversity}")
     certain = known_tags(corpus, known)
     model = model or _fitted(corpus, certain)
-    encoded = model.encoded(corpus)
-    pool = _pool(encoded, model, annotators)
+    encoded, state = model.encoded(corpus), model.model_state()
+    pool = _pool(encoded, annotators)
     costs = _costs(encoded, cost or {})
     decided = _decided(corpus, model, certain)
     open_documents = _open(corpus, encoded, per_document_max, exclude) & ~decided
     result = model.combine(corpus)
-    unsure = _uncertainty(model, encoded, result._decoded.log_probability, result._kept_posterior())
+    unsure = _uncertainty(state, encoded, result)
     unknown = np.where(decided, 0.0, unsure.sequence)
-    doc, who, gains = _gains(model, encoded, unsure, pool, costs, open_documents, n, result)
+    doc, who, gains = _gains(state, encoded, unsure, pool, costs, open_documents, n, result)
     if not len(doc):
-        change = expected_change(result, model._model, encoded, [], unknown, model.combine)
+        change = expected_change(result, state.model, encoded, [], unknown, model.combine)
         return Advice((), change, True, "every document that may be asked for is decided, or labelled by everyone")
     worth = gains / costs[who]
     order = np.lexsort((-worth, doc))
@@ -146,7 +147,7 @@ def next_labels(
         for pair in pairs
     )
     asked = [(int(doc[pair]), int(who[pair])) for pair in pairs]
-    change = expected_change(result, model._model, encoded, asked, unknown, model.combine, seed=seed)
+    change = expected_change(result, state.model, encoded, asked, unknown, model.combine, seed=seed)
     return Advice(suggestions, change, *_verdict(change, enough))
 
 
@@ -155,21 +156,21 @@ def _verdict(change: Change, enough: float) -> tuple[bool, str]:
     return change.all_round < enough, most
 
 
-def _fitted(corpus: Corpus, known: Mapping[str, Sequence[Tag]]) -> BSC:
+def _fitted(corpus: Corpus, known: Mapping[str, Sequence[Tag]]) -> Advises:
     labelled = corpus.select(lambda document: bool(document.annotations) or document.id in known)
     if not any(document.annotations for document in labelled):
         raise InputError("no document has a label yet (have some labelled, or give a --model)")
     model = estimator(DEFAULT_METHOD)
-    if not isinstance(model, BSC):
+    if not isinstance(model, Advises):
         raise SettingsError(f"method {DEFAULT_METHOD!r} cannot say what to ask for next")
     return model.fit(labelled, known=known)
 
 
-def _decided(corpus: Corpus, model: BSC, known: Mapping[str, Sequence[Tag]]) -> NDArray[np.bool_]:
+def _decided(corpus: Corpus, model: Advises, known: Mapping[str, Sequence[Tag]]) -> NDArray[np.bool_]:
     """``[D]`` Which documents need nobody: all their labels are known, or an expert has labelled them."""
-    profiles = {**model.profiles_, **corpus.profiles}
+    profiles = {**model.model_state().profiles, **corpus.profiles}
     experts = {name: profile for name, profile in profiles.items() if profile.kind is Kind.EXPERT}
-    settled = model._fit_state.decided_documents() | {name for name, tags in known.items() if None not in tags}
+    settled = model.decided_documents() | {name for name, tags in known.items() if None not in tags}
     return np.array(
         [
             document.id in settled
@@ -183,7 +184,7 @@ def _decided(corpus: Corpus, model: BSC, known: Mapping[str, Sequence[Tag]]) -> 
     )
 
 
-def _pool(encoded: Encoded, model: BSC, wanted: Sequence[str] | None) -> Integers:
+def _pool(encoded: Encoded, wanted: Sequence[str] | None) -> Integers:
     """Whom to ask: those named, or everyone who has labelled something."""
     number = {name: k for k, name in enumerate(encoded.annotators)}
     if wanted is None:
@@ -225,19 +226,19 @@ def _open(corpus: Corpus, encoded: Encoded, most: int | None, exclude: Iterable[
     return np.asarray(may)
 
 
-def _uncertainty(model: BSC, encoded: Encoded, log_probability: Floats, posterior: Floats) -> Uncertainty:
-    with closing(model.engines().over(encoded, text=model.settings_.text)) as engine:
+def _uncertainty(state: ModelState, encoded: Encoded, result: Result) -> Uncertainty:
+    with closing(state.engines.over(encoded, text=state.settings.text)) as engine:
 
         def log_z(power: float) -> Floats:
-            return loop.decode(engine, model._model, encoded.cells, sharpness=power).log_z
+            return loop.decode(engine, state.model, encoded.cells, sharpness=power).log_z
 
-        sequence = sequence_entropy(log_z, model.calibration_.sharpness, rounding=engine.rounding)
-    tokens = token_entropy(posterior, encoded.doc_start)
-    return Uncertainty(log_probability, np.diff(encoded.doc_start), tokens, sequence)
+        sequence = sequence_entropy(log_z, result.calibration.sharpness, rounding=engine.rounding)
+    tokens = token_entropy(result._kept_posterior(), encoded.doc_start)
+    return Uncertainty(result._decoded.log_probability, np.diff(encoded.doc_start), tokens, sequence)
 
 
 def _gains(
-    model: BSC,
+    state: ModelState,
     encoded: Encoded,
     unsure: Uncertainty,
     pool: Integers,
@@ -253,7 +254,7 @@ def _gains(
     K = len(encoded.annotators)
     if len(pool) > _MOST_ANNOTATORS:
         told = np.zeros(K)
-        told[: len(model.annotators_)] = np.nan_to_num(model.annotators_.informativeness)
+        told[: len(result.annotators)] = np.nan_to_num(result.annotators.informativeness)
         pool = np.sort(pool[np.argsort(-(told / costs)[pool], kind="stable")[:_MOST_ANNOTATORS]])
     listed = np.argsort(-np.where(may, unsure.sequence, -1.0), kind="stable")
     listed = np.sort(listed[: max(_LIST_PER_CHOICE * n, _SHORTEST_LIST)])
@@ -262,6 +263,6 @@ def _gains(
     seen_doc, seen_by = seen_pairs(encoded)
     fresh = ~np.isin(doc * K + pool[who], seen_doc * K + seen_by)
     doc, who = doc[fresh], who[fresh]
-    matrices = matrices_of(model._model.annotators, pool.tolist())
-    gains = expected_information(result._decoded, encoded.doc_start, unsure, matrices, model.tagset_, doc, who)
+    matrices = matrices_of(state.model.annotators, pool.tolist())
+    gains = expected_information(result._decoded, encoded.doc_start, unsure, matrices, state.tagset, doc, who)
     return doc, pool[who], gains

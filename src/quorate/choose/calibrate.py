@@ -14,15 +14,16 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.choose.hidden import Agreement, HiddenLabels
+from quorate.choose.hidden import Agreement, HiddenLabels, agreement_over
 from quorate.infer.engines.protocol import Decoded
 from quorate.result.calibration import EDGE, log_odds, probability_of
 
-__all__ = ["fit_sharpness", "fit_span_map"]
+__all__ = ["fit_sharpness", "fit_span_map", "fit_span_sharpness"]
 
 
 Floats = NDArray[np.float64]
 _LEAST_SHARP, _MOST_SHARP = 0.2, 1.0
+_LEAST_SHARP_SPANS = 0.15
 _EM_PASSES = 8
 
 
@@ -76,6 +77,40 @@ def _log_likelihood(posteriors: Sequence[Floats]) -> float:
         right = [np.einsum("jn,n->j", here, 1.0 / total) for here, total in zip(posteriors, totals, strict=True)]
         share = matrix * np.stack(right, axis=1)
     return float(np.log(np.concatenate(totals)).mean())
+
+
+def fit_span_sharpness(
+    hidden: Sequence[HiddenLabels], decode: Callable[[float], Sequence[Decoded]]
+) -> float:
+    """The power at which the spans of a consensus are right as often as hidden annotators bear out.
+
+    As :func:`fit_span_map`, for evidence of spans: the probability itself, at some power, is what a span is confirmed
+    by; ``decode`` gives the consensus for a power.
+    """
+    from scipy.optimize import minimize_scalar
+
+    def loss(log_power: float) -> float:
+        decoded = decode(float(np.exp(log_power)))
+        each = [one.agreement(consensus) for one, consensus in zip(hidden, decoded, strict=True)]
+        stated = [one.span_probability[found.found.start] for one, found in zip(decoded, each, strict=True)]
+        agreement, p = agreement_over(hidden, decoded), np.concatenate(stated) / (1 - _SHARED_MISTAKES)
+
+        def of_gain(log_gain: float) -> float:
+            confirmed = np.clip(p * agreement.expected * np.exp(log_gain), EDGE, 1 - EDGE)
+            prior = ((log_gain - _HABIT_GAIN) / _HABIT_SPREAD) ** 2 / 2
+            return float(prior - np.where(agreement.matched, np.log(confirmed), np.log1p(-confirmed)).sum())
+
+        around = (_HABIT_GAIN - 3 * _HABIT_SPREAD, _HABIT_GAIN + 3 * _HABIT_SPREAD)
+        best = float(minimize_scalar(of_gain, bounds=around, method="bounded", options={"xatol": 0.01}).fun)
+        return best / max(len(p), 1)
+
+    found = minimize_scalar(
+        loss,
+        bounds=(np.log(_LEAST_SHARP_SPANS), np.log(_MOST_SHARP)),
+        method="bounded",
+        options={"maxiter": 8, "xatol": 0.05},
+    )
+    return float(np.exp(found.x))
 
 
 def fit_span_map(agreement: Agreement, probability: Floats) -> tuple[float, float, float]:

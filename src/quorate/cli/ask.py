@@ -98,7 +98,7 @@ def next_(
 ) -> None:
     """Say which documents to have labelled next, and by whom; or that it is time to stop."""
     from quorate.active.suggest import next_labels
-    from quorate.estimators.bsc import BSC
+    from quorate.estimators.capabilities import Advises
 
     if shape is None:
         shape = "table" if output == "-" else "jsonl" if ".jsonl" in output else "csv"
@@ -112,7 +112,7 @@ def next_(
     fitted = None
     if model is not None:
         loaded = quorate.load(model)
-        if not isinstance(loaded, BSC):
+        if not isinstance(loaded, Advises):
             raise SettingsError(f"{model}: a model of this kind cannot say what to ask for (fit one by another method)")
         fitted = loaded.set_params(n_jobs=threads)
     if annotators is not None and Path(annotators).is_file():

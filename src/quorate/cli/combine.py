@@ -10,15 +10,10 @@ import typer
 
 import quorate
 from quorate.cli.common import (
-    Cluster,
-    Engine,
     Inputs,
-    Output,
-    Probabilities,
     Quiet,
     Reading,
     Threads,
-    To,
     app,
     bar,
     check_outputs,
@@ -29,11 +24,11 @@ from quorate.cli.common import (
     write_json,
 )
 from quorate.cli.known import KnownLabels, KnownOption
+from quorate.cli.options import Chosen, Keeping, Machine, Method, Writing, takes_groups
 from quorate.cli.settings import Given, takes_settings
+from quorate.cli.summaries import acceptance, fit_summary, predict_summary, tagger_summary
 from quorate.errors import SettingsError
-from quorate.models.settings import MODEL as _MODEL
 from quorate.models.settings import READ as _DATA
-from quorate.models.settings import WRITTEN as _OUT
 
 if TYPE_CHECKING:
     from quorate.corpus.records import Corpus
@@ -43,8 +38,6 @@ if TYPE_CHECKING:
     from quorate.models.prepared import Known
     from quorate.result.annotators import AnnotatorSummaries, AnnotatorSummary
     from quorate.result.result import Accepted, Result
-
-_ENOUGH_TO_LEARN_FROM = 200  # documents
 
 
 @app.command(
@@ -57,17 +50,10 @@ _ENOUGH_TO_LEARN_FROM = 200  # documents
 )
 @reads
 @takes_settings
+@takes_groups
 def aggregate(
     inputs: Inputs,
-    output: Output = "-",
-    method: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="See 'quorate methods' (default auto).", rich_help_panel=_MODEL),
-    ] = None,
-    settings: Annotated[
-        str | None,
-        typer.Option(metavar="FILE", help="Settings that 'tune' wrote; other options win.", rich_help_panel=_MODEL),
-    ] = None,
+    how: Method,
     layers: Annotated[
         str,
         typer.Option(
@@ -85,168 +71,110 @@ def aggregate(
             rich_help_panel=_DATA,
         ),
     ] = None,
-    tagger: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="A model that reads the text, learns from the consensus and joins it: crf, or context (an extra).",
-            rich_help_panel=_MODEL,
-        ),
-    ] = None,
-    ties: Annotated[
-        str | None,
-        typer.Option(
-            metavar="RULE", help="For mv: entity-first (default), outside-first or random.", rich_help_panel=_MODEL
-        ),
-    ] = None,
-    to: To = None,
-    probabilities: Probabilities = False,
-    accept: Annotated[
-        float | None,
-        typer.Option(
-            metavar="PRECISION",
-            help="Write only documents whose spans together meet this expected precision; the others go to --review.",
-            rich_help_panel=_OUT,
-        ),
-    ] = None,
-    review: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE", help="With --accept: where the documents for a person to look at go.", rich_help_panel=_OUT
-        ),
-    ] = None,
-    save: Annotated[
-        str | None, typer.Option(metavar="MODEL", help="Keep the fitted model in this file.", rich_help_panel=_OUT)
-    ] = None,
-    meta: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE", help="Write version, settings and hashes of the input as JSON.", rich_help_panel=_OUT
-        ),
-    ] = None,
-    report: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE", help="Also write a report as HTML ('quorate report --help').", rich_help_panel=_OUT
-        ),
-    ] = None,
-    threads: Threads = None,
-    engine: Engine = None,
-    cluster: Cluster = None,
-    quiet: Quiet = False,
     *,
+    writing: Writing,
+    keeping: Keeping,
+    machine: Machine,
+    quiet: Quiet = False,
     given: Given,
     reading: Reading,
 ) -> None:
     """Combine annotations into one sequence per document, with confidence."""
-    from quorate.estimators.capabilities import Saves
-    from quorate.estimators.methods import DEFAULT_METHOD, estimator
-    from quorate.formats import named, output_format
-
-    others = {"tagger": tagger, "ties": ties, "n_jobs": threads, "engine": engine, "cluster": cluster}
-    given |= {name: value for name, value in others.items() if value is not None}
-    method, tuned = settings_from_file(settings, method)
-    method = method or DEFAULT_METHOD
-    model = estimator(method, **{**tuned, **given})
+    chosen = how.chosen({**given, **machine.given()})
+    model = chosen.estimator()
     if "probabilities" in model.get_params():
-        soft = probabilities or any(
-            named(to or output_format(path), to_write=True).soft for path in (output, review or output)
-        )
-        model.set_params(probabilities=soft or not quiet or report is not None or tagger is not None)
-    if save is not None and not isinstance(model, Saves):
-        raise SettingsError(f"method {method!r} has nothing to save (leave out --save)")
-    if (accept is None) != (review is None):
-        raise SettingsError("--accept and --review go together: a precision, and a file for the documents below it")
+        soft = writing.soft() or writing.soft(keeping.review)
+        model.set_params(probabilities=soft or not quiet or keeping.report is not None or how.tagger is not None)
+    keeping.check(chosen.method, model)
     certain = KnownLabels(known, inputs, reading.options["max_size"])
-    check_outputs([*inputs, *certain.files], [output, review, save, meta, report], to)
-    past = None if history is None else _history(history, model, method)
+    outputs = [writing.output, keeping.review, keeping.save, keeping.meta, keeping.report]
+    check_outputs([*inputs, *certain.files], outputs, writing.to)
+    past = {} if history is None else _history(history, model, chosen.method)
+    found = _read_layers(inputs, layers, reading)
+    if len(found) > 1:
+        if any(each is not None for each in (keeping.save, keeping.accept, keeping.report, history)) or certain.files:
+            raise SettingsError(
+                f"{len(found)} layers are not saved, accepted, reported, known from files or given a history "
+                "(take one by one)"
+            )
+        _aggregate_layers(found, chosen, certain, writing, keeping.meta, quiet)
+        return
+    (corpus,) = found.values()
+    labels = certain.of(corpus)
+    with fit_progress(quiet) as after_pass:
+        model.fit(corpus, known=labels, progress=after_pass, **past)
+    model.meta_["inputs"] |= certain.digests
+    accepted = _write(model, writing, keeping)
+    if keeping.report is not None:
+        make_report(model, model.result_, keeping.report, inputs=inputs, known=labels, quiet=quiet)
+    if not quiet:
+        say(fit_summary(model.result_, chosen.method, model.meta_["known"]) + tagger_summary(model))
+        if accepted is not None:
+            say(acceptance(accepted, str(keeping.review), calibrated=model.result_.certificate.calibrated))
+
+
+def _read_layers(inputs: list[str], layers: str, reading: Reading) -> dict[str, Corpus]:
+    """The annotations, by the name of their layer; without layers they are one, which has no name."""
     if layers not in ("none", "auto"):
         raise SettingsError(f"--layers {layers!r} is not known (one of: none, auto)")
-    if layers == "auto":
-        found = reading.layers(inputs)
-        if len(found) > 1:
-            if any(each is not None for each in (save, accept, report, history)) or certain.files:
-                raise SettingsError(
-                    f"{len(found)} layers are not saved, accepted, reported, known from files or given a history "
-                    "(take one by one)"
-                )
-            _aggregate_layers(found, method, {**tuned, **given}, certain, output, to, probabilities, meta, quiet)
-            return
-        corpus = next(iter(found.values()))
+    return reading.layers(inputs) if layers == "auto" else {"": reading.corpus(inputs)}
+
+
+def _write(model: BSC | CRFMA | MajorityVote, writing: Writing, keeping: Keeping) -> Accepted | None:
+    """The model, the consensus and what is told of the fit; which documents were accepted, if that was asked."""
+    from quorate.estimators.capabilities import Saves
+
+    if keeping.save is not None and isinstance(model, Saves):
+        model.save(keeping.save)
+    result, accepted = model.result_, None
+    if keeping.accept is None:
+        writing.write(result)
     else:
-        corpus = reading.corpus(inputs)
-    labels_known = certain.of(corpus)
-    with fit_progress(quiet) as after_pass:
-        model.fit(corpus, known=labels_known, progress=after_pass, **past or {})
-    model.meta_["inputs"] |= certain.digests
-    if save is not None and isinstance(model, Saves):
-        model.save(save)
-    result = model.result_
-    if accept is None or review is None:
-        accepted = None
-        result.write(output, to, probabilities=probabilities)
-    else:
-        accepted = result.accept(accept)
-        result.only(accepted.documents).write(output, to, probabilities=probabilities)
-        result.only(accepted.review).write(review, to, probabilities=probabilities)
-    if meta is not None:
-        write_json(model.meta_, meta)
-    if report is not None:
-        make_report(model, model.result_, report, inputs=inputs, known=labels_known, quiet=quiet)
-    if not quiet:
-        say(_fit_summary(result, method, model.meta_["known"]) + _tagger_summary(model))
-        if accepted is not None:
-            say(_acceptance(accepted, str(review), calibrated=result.certificate.calibrated))
+        accepted = result.accept(keeping.accept)
+        writing.write(result.only(accepted.documents))
+        writing.write(result.only(accepted.review), keeping.review)
+    if keeping.meta is not None:
+        write_json(model.meta_, keeping.meta)
+    return accepted
 
 
 def _aggregate_layers(
-    layers: dict[str, Corpus],
-    method: str,
-    settings: dict[str, Any],
-    known: KnownLabels,
-    output: str,
-    to: str | None,
-    probabilities: bool,
-    meta: str | None,
-    quiet: bool,
+    layers: dict[str, Corpus], chosen: Chosen, known: KnownLabels, writing: Writing, meta: str | None, quiet: bool
 ) -> None:
     """Combine each layer, and put the results together."""
-    from quorate.estimators.methods import estimator
     from quorate.result.layers import LayeredResult
 
-    models = {name: estimator(method, **settings) for name in layers}
+    models = {name: chosen.estimator() for name in layers}
     for name, corpus in layers.items():
         with fit_progress(quiet) as report:
             models[name].fit(corpus, known=known.of(corpus), progress=report)
-    result = LayeredResult({name: model.result_ for name, model in models.items()})
-    result.write(output, to, probabilities=probabilities)
+    writing.write(LayeredResult({name: model.result_ for name, model in models.items()}))
     if meta is not None:
         write_json({name: model.meta_ for name, model in models.items()}, meta)
     if not quiet:
         for name, model in models.items():
-            say(f"layer {name}: {line}" for line in _fit_summary(model.result_, method, model.meta_["known"]))
+            say(f"layer {name}: {line}" for line in fit_summary(model.result_, chosen.method, model.meta_["known"]))
 
 
 @app.command(epilog="Example: quorate predict crowd.quorate new.jsonl -o consensus.jsonl")
 @reads
+@takes_groups
 def predict(
     model: Annotated[str, typer.Argument(metavar="MODEL", help="A file that 'aggregate --save' wrote.")],
     inputs: Inputs,
-    output: Output = "-",
-    to: To = None,
-    probabilities: Probabilities = False,
+    writing: Writing,
     threads: Threads = None,
     quiet: Quiet = False,
     *,
     reading: Reading,
 ) -> None:
     """Apply a saved model to new documents, from annotators old and new, or from none."""
-    check_outputs([model, *inputs], [output], to)
+    check_outputs([model, *inputs], [writing.output], writing.to)
     fitted = quorate.load(model).set_params(n_jobs=threads)
     result = fitted.combine(reading.corpus(inputs))
-    result.write(output, to, probabilities=probabilities)
+    writing.write(result)
     if not quiet:
-        say(_predict_summary(result, model))
+        say(predict_summary(result, model))
 
 
 @app.command(epilog="Example: quorate annotators crowd.quorate --sort accuracy")
@@ -301,25 +229,6 @@ def demo(
     show(corpus, console(), written=write)
 
 
-def settings_from_file(path: str | None, method: str | None) -> tuple[str | None, dict[str, Any]]:
-    """Method and settings from a file of 'tune'; a method given on the command line must be the same."""
-    from quorate.models.settings import present_names
-
-    if path is None:
-        return method, {}
-    try:
-        with open(path, encoding="utf-8") as stream:
-            content = json.load(stream)
-        tuned_method, settings = content["method"], dict(content["settings"])
-    except OSError as error:
-        raise SettingsError(f"{path}: cannot be read: {error.strerror or error}") from None
-    except (ValueError, KeyError, TypeError, RecursionError):
-        raise SettingsError(f"{path}: not a settings file (make one with: quorate tune … -o FILE)") from None
-    if method is not None and method != tuned_method:
-        raise SettingsError(f"{path}: these settings are for method {tuned_method!r}, not {method!r}")
-    return tuned_method, present_names(settings)
-
-
 def _history(path: str, model: Any, method: str) -> dict[str, Any]:
     """The option of a fit for an earlier project's model."""
     from quorate.estimators.capabilities import Updates
@@ -349,100 +258,6 @@ def make_report(
     title = options.pop("title", None) or some([Path(name).name for name in inputs])
     with bar("reporting", quiet) as progress:
         write_report(model, path, result=result, title=title, known=set(given or ()), progress=progress, **options)
-
-
-def _counts(result: Result, what: str) -> str:
-    corpus = result.corpus
-    return f"{len(result):,} documents, {corpus.n_tokens:,} tokens, {len(corpus.annotators):,} annotators, {what}"
-
-
-def _fit_summary(result: Result, method: str, n_known: int) -> list[str]:
-    """What was combined, how it went, and what the user should know."""
-    from quorate.formats.notes import some
-
-    tagset, trace, corpus = result.tagset, result.trace, result.corpus
-    lines = [_counts(result, method), f"scheme {tagset.scheme.value}: {some(list(tagset.types), 10)}"]
-    if trace is not None:
-        lines.append(f"{trace.passes} passes in {trace.seconds:.2f} s, bound {trace.bound:,.1f} ({trace.reason.value})")
-    if result.choice is not None:
-        lines += result.choice.reasons
-    if tagset.outside is not None and result.choice is not None and result.certificate.calibrated:
-        lines.append(f"expected F1 {result.certificate}: docs/accuracy.md says how far to trust that")
-    if n_known:
-        lines.append(f"{n_known:,} tokens have known labels")
-        voted = corpus.tagset(tagset.scheme).labels
-        only_known = [label for label in tagset.labels if label not in voted]
-        if only_known:
-            lines.append(f"note: no annotator used {some(only_known)}, only the known labels do")
-    if result.repaired:
-        lines.append(_repairs(result))
-    lines += [f"note: {note}" for note in corpus.notes]
-    idle = [row.name for row in result.annotators if not row.n_labels > 0]
-    if idle:
-        lines.append(f"warning: no label by {some(idle)}")
-    lines += _bare_documents(result)
-    if not n_known and corpus.has_gold:
-        lines.append("note: the gold in the input was not used (--known inline uses it)")
-    return lines
-
-
-def _tagger_summary(model: BSC | CRFMA | MajorityVote) -> list[str]:
-    """How the tagger's rounds went, and how far it is trusted."""
-    from quorate.taggers.loop import TAGGER
-
-    finished = getattr(model, "tagger_rounds_", ())
-    if not finished:
-        return _tagger_hint(model.result_)
-    tagger = model.result_.annotators[TAGGER]
-    changes = ", ".join(f"{100 * one_round.changed:.2f}" for one_round in finished)
-    seconds = sum(one_round.seconds for one_round in finished)
-    return [
-        f"{TAGGER}, a model: expected accuracy {tagger.accuracy:.3f}, informativeness {tagger.informativeness:.3f}",
-        f"{len(finished)} rounds in {seconds:.1f} s; % of the consensus that each changed: {changes}",
-    ]
-
-
-def _tagger_hint(result: Result) -> list[str]:
-    """That a tagger might help, where there is enough to learn from."""
-    if result.choice is None or len(result) < _ENOUGH_TO_LEARN_FROM or result.tagset.outside is None:
-        return []
-    return ["with --tagger crf a model reads the text too, which takes longer and often helps: docs/tagger.md"]
-
-
-def _acceptance(accepted: Accepted, review: str, *, calibrated: bool) -> list[str]:
-    if not accepted.documents:
-        return [f"no document meets that precision; all {len(accepted.review):,} are in {review}"]
-    kept, all_of_them = len(accepted.documents), len(accepted.documents) + len(accepted.review)
-    unchecked = "" if calibrated else " (as the model states it, unchecked: see docs/accuracy.md)"
-    return [
-        f"{kept:,} of {all_of_them:,} documents accepted, {100 * accepted.precision:.1f} % of their spans right as "
-        f"expected{unchecked}; {len(accepted.review):,} to look at in {review}"
-    ]
-
-
-def _predict_summary(result: Result, model: str) -> list[str]:
-    """What was combined, and whom the model had not met."""
-    from quorate.formats.notes import some
-
-    lines = [_counts(result, f"model {model}")]
-    strangers = [name for name in result.corpus.annotators if name not in result.annotators.names]
-    if strangers:
-        lines.append(f"note: the model has not met {some(strangers)}, and takes them for average")
-    if result.repaired:
-        lines.append(_repairs(result))
-    lines += _bare_documents(result)
-    return lines + [f"note: {note}" for note in result.corpus.notes]
-
-
-def _repairs(result: Result) -> str:
-    return f"{result.repaired:,} tags that could not follow the one before were repaired"
-
-
-def _bare_documents(result: Result) -> list[str]:
-    from quorate.formats.notes import some
-
-    bare = [document.id for document in result.corpus if not document.annotations]
-    return [f"warning: no annotator for {some(bare)}: tagged from the words and the chain alone"] if bare else []
 
 
 def _finite(value: float) -> float | None:

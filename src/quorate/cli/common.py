@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from quorate.estimators.base import ProgressCallback
 
 __all__ = [
-    "Cluster",
-    "Engine",
     "Inputs",
     "MaxSize",
     "Output",
@@ -44,6 +42,7 @@ __all__ = [
     "say",
     "say_notes",
     "tell",
+    "with_options",
     "write_json",
 ]
 
@@ -75,15 +74,7 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No summary and no pr
 Probabilities = Annotated[
     bool, typer.Option("--probabilities", help="Also write the probability of every label at every token.")
 ]
-Threads = Annotated[int | None, typer.Option(help="How many threads; all cores if not given.")]
-Engine = Annotated[
-    str | None,
-    typer.Option(metavar="ENGINE", help="Where passes run: threads (default), or jax for an accelerator."),
-]
-Cluster = Annotated[
-    str | None,
-    typer.Option(metavar="ADDRESS", help="A Dask scheduler whose workers run the passes: tcp://scheduler:8786."),
-]
+Threads = Annotated[int | None, typer.Option("--threads", help="How many threads; all cores if not given.")]
 
 
 _READ = "What is read"
@@ -144,20 +135,29 @@ def reads(command: Callable[..., None]) -> Callable[..., None]:
     An option that the command has itself, under the same name, is left to it.
     """
     own = inspect.signature(command, eval_str=True)
-    kind = inspect.Parameter.KEYWORD_ONLY
-    parameters = [each.replace(kind=kind) for each in own.parameters.values() if each.name != "reading"]
+    parameters = [each for each in own.parameters.values() if each.name != "reading"]
     shared = [name for name in _READING if name not in own.parameters]
     for name in shared:
         annotation = _READING[name]
         default = None if name != "predictions" else False
-        parameters.append(inspect.Parameter(name, kind, default=default, annotation=annotation))
+        parameters.append(
+            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+        )
 
     def run(**values: Any) -> None:
         command(reading=Reading({name: values.pop(name) for name in shared}), **values)
 
+    return with_options(run, command, parameters)
+
+
+def with_options(
+    run: Callable[..., None], command: Callable[..., None], parameters: Iterable[inspect.Parameter]
+) -> Callable[..., None]:
+    """``run`` under the name of the command, with a signature from which its options are made."""
+    named = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in parameters]
     run.__name__, run.__doc__ = command.__name__, command.__doc__
-    run.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
-    run.__annotations__ = {each.name: each.annotation for each in parameters}
+    run.__signature__ = inspect.Signature(named)  # type: ignore[attr-defined]
+    run.__annotations__ = {each.name: each.annotation for each in named}
     return run
 
 

@@ -12,10 +12,10 @@ from quorate.api import aggregate
 from quorate.cli.terminal import escaped
 from quorate.corpus.records import Corpus
 from quorate.corpus.sample import SAMPLE_CROWD
-from quorate.corpus.tags import Span, find_spans
+from quorate.corpus.spans import Span
+from quorate.corpus.tags import find_spans
 from quorate.evaluate import metrics
 from quorate.result.annotators import AnnotatorSummary
-from quorate.result.consensus import ConsensusSpan
 from quorate.result.result import Result
 
 __all__ = ["annotator_table", "show"]
@@ -79,18 +79,18 @@ def _show_examples(votes: Result, best: Result, console: Console, how_many: int 
     shown = 0
     for voted, combined in zip(votes, best, strict=True):
         gold = set(find_spans(combined.document.gold or ()))
-        vote_right, right = (gold == {Span(*span[:3]) for span in each.spans} for each in (voted, combined))
+        vote_right, right = (gold == {span.bare for span in each.spans} for each in (voted, combined))
         if shown < how_many and right and not vote_right and len(gold) > 1:
             shown += 1
             tokens = combined.document.tokens
             table.add_row("vote", _marked(tokens, voted.spans))
             table.add_row("quorate", _marked(tokens, combined.spans))
-            least = min(span.confidence for span in combined.spans)
+            least = min(span.sure for span in combined.spans)
             table.add_row("", f"[dim]least certain span {least:.2f}, whole sentence {combined.confidence:.2f}[/dim]")
     console.print(table)
 
 
-def _marked(tokens: tuple[str, ...], spans: list[ConsensusSpan]) -> Text:
+def _marked(tokens: tuple[str, ...], spans: list[Span]) -> Text:
     """The sentence with its spans in brackets."""
     text = Text()
     cursor = 0

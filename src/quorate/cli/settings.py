@@ -1,8 +1,9 @@
-"""The options of a fit, from the declaration of its settings."""
+"""The settings of a fit: options from their declaration, and files that 'tune' wrote."""
 
 from __future__ import annotations
 
 import inspect
+import json
 import re
 from collections.abc import Callable
 from dataclasses import fields
@@ -10,9 +11,11 @@ from typing import Annotated, Any
 
 import typer
 
-from quorate.models.settings import Settings
+from quorate.cli.common import with_options
+from quorate.errors import SettingsError
+from quorate.models.settings import Settings, present_names
 
-__all__ = ["Given", "in_options", "takes_settings"]
+__all__ = ["Given", "in_options", "settings_from_file", "takes_settings"]
 
 _THREADS = {"n_jobs": "--threads"}
 
@@ -35,7 +38,7 @@ def takes_settings(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command an option for every setting of a fit; it takes them as one parameter, ``given``."""
     own = inspect.signature(command, eval_str=True)
     kind = inspect.Parameter.KEYWORD_ONLY
-    parameters = [each.replace(kind=kind) for each in own.parameters.values() if each.name != "given"]
+    parameters = [each for each in own.parameters.values() if each.name != "given"]
     for field in fields(Settings):
         told = field.metadata
         flag = told["option"] or f"--{field.name.replace('_', '-')}"
@@ -56,6 +59,21 @@ def takes_settings(command: Callable[..., None]) -> Callable[..., None]:
                 given[field.name] = value
         command(given=given, **values)
 
-    run.__name__, run.__doc__ = command.__name__, command.__doc__
-    run.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
-    return run
+    return with_options(run, command, parameters)
+
+
+def settings_from_file(path: str | None, method: str | None) -> tuple[str | None, dict[str, Any]]:
+    """Method and settings from a file of 'tune'; a method given on the command line must be the same."""
+    if path is None:
+        return method, {}
+    try:
+        with open(path, encoding="utf-8") as stream:
+            content = json.load(stream)
+        tuned_method, settings = content["method"], dict(content["settings"])
+    except OSError as error:
+        raise SettingsError(f"{path}: cannot be read: {error.strerror or error}") from None
+    except (ValueError, KeyError, TypeError, RecursionError):
+        raise SettingsError(f"{path}: not a settings file (make one with: quorate tune … -o FILE)") from None
+    if method is not None and method != tuned_method:
+        raise SettingsError(f"{path}: these settings are for method {tuned_method!r}, not {method!r}")
+    return tuned_method, present_names(settings)

@@ -12,9 +12,10 @@ from bisect import bisect_left
 from collections.abc import Iterable
 from enum import StrEnum
 from functools import lru_cache
-from typing import NamedTuple
 
-__all__ = ["Claim", "Ruler", "Unit", "are_alike", "find_units", "holds", "needs_unit", "ruler"]
+from quorate.corpus.spans import CharSpan
+
+__all__ = ["Ruler", "Unit", "are_alike", "find_units", "holds", "needs_unit", "ruler"]
 
 _ASTRAL = re.compile("[\U00010000-\U0010ffff]")
 _LINE_END = re.compile("\r\n")
@@ -31,14 +32,6 @@ class Unit(StrEnum):
     UTF16 = "utf-16"
     CODE_POINTS_LF = "code-points-lf"
     UTF16_LF = "utf-16-lf"
-
-
-class Claim(NamedTuple):
-    """A span as a file gives it: offsets in an unknown unit, and the words it holds, if the file says them."""
-
-    start: int
-    end: int
-    text: str | None
 
 
 class Ruler:
@@ -90,17 +83,17 @@ def ruler(text: str, unit: Unit) -> Ruler:
     return Ruler(text, unit)
 
 
-def find_units(text: str, claims: Iterable[Claim]) -> list[Unit]:
+def find_units(text: str, spans: Iterable[CharSpan]) -> list[Unit]:
     """The units in which the most spans lie in the text and hold the words they say: several where those do not tell.
 
-    >>> find_units("👋 Ada", [Claim(3, 6, "Ada")]), find_units("Ada 👋", [Claim(0, 3, "Ada")])
+    >>> find_units("👋 Ada", [CharSpan(3, 6, "PER", "Ada")]), find_units("Ada 👋", [CharSpan(0, 3, "PER", "Ada")])
     ([<Unit.UTF16: 'utf-16'>], [<Unit.CODE_POINTS: 'code-points'>, <Unit.UTF16: 'utf-16'>])
     """
     candidates = _candidates(text)
     if len(candidates) == 1:
         return candidates
-    given = list(claims)
-    wrong = {unit: sum(not _holds(text, claim, ruler(text, unit)) for claim in given) for unit in candidates}
+    given = list(spans)
+    wrong = {unit: sum(not _holds(text, span, ruler(text, unit)) for span in given) for unit in candidates}
     least = min(wrong.values())
     return [unit for unit in candidates if wrong[unit] == least]
 
@@ -123,13 +116,15 @@ def are_alike(text: str, one: Unit, other: Unit) -> bool:
     return ruler(text, one).measures_like(ruler(text, other))
 
 
-def holds(text: str, claim: Claim, unit: Unit) -> bool:
+def holds(text: str, span: CharSpan, unit: Unit) -> bool:
     """Whether a span lies in the text, and is of the words that it says.
 
-    >>> holds("Ada sang", Claim(0, 3, "Ada"), Unit.CODE_POINTS), holds("Ada sang", Claim(0, 4, "Bob"), Unit.UTF16)
-    (True, False)
+    >>> holds("Ada sang", CharSpan(0, 3, "PER", "Ada"), Unit.CODE_POINTS)
+    True
+    >>> holds("Ada sang", CharSpan(0, 4, "PER", "Bob"), Unit.UTF16)
+    False
     """
-    return _holds(text, claim, ruler(text, unit))
+    return _holds(text, span, ruler(text, unit))
 
 
 def _candidates(text: str) -> list[Unit]:
@@ -142,11 +137,11 @@ def _candidates(text: str) -> list[Unit]:
     return [Unit.CODE_POINTS, Unit.CODE_POINTS_LF] if not astral else list(Unit)
 
 
-def _holds(text: str, claim: Claim, measure: Ruler) -> bool:
-    start, end = measure.inward(claim.start), measure.inward(claim.end)
+def _holds(text: str, span: CharSpan, measure: Ruler) -> bool:
+    start, end = measure.inward(span.start), measure.inward(span.end)
     if start is None or end is None:
         return False
-    return claim.text is None or _bare(text[start:end]) == _bare(claim.text)
+    return span.text is None or _bare(text[start:end]) == _bare(span.text)
 
 
 def _bare(text: str) -> str:

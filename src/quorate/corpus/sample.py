@@ -6,7 +6,8 @@ from importlib.resources import files
 
 from quorate.corpus.records import Corpus, Document
 from quorate.corpus.simulate import KINDS, crowd
-from quorate.corpus.tags import Scheme, Span, TagSet
+from quorate.corpus.spans import Span
+from quorate.corpus.tags import Scheme, TagSet
 
 __all__ = ["SAMPLE_CROWD", "sample", "sentences"]
 

@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate.corpus.records import Corpus, Document
-from quorate.corpus.tags import Span, TagSet, find_spans
+from quorate.corpus.spans import Span
+from quorate.corpus.tags import TagSet, find_spans
 from quorate.errors import InputError
 
 __all__ = ["KINDS", "Behaviour", "crowd", "from_matrices"]
@@ -93,7 +94,8 @@ def _marked(
     if rng.random() < behaviour.spam:
         return _random_spans(length, types, rng)
     spans: list[Span] = []
-    for start, end, label in gold:
+    for span in gold:
+        start, end, label = span.start, span.end, span.label
         if label in behaviour.blind_to or rng.random() < behaviour.miss:
             continue
         if rng.random() < behaviour.confuse:

@@ -15,13 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate.corpus.schemes import Invalid, Scheme
+from quorate.corpus.spans import Span
 from quorate.errors import InputError
 
 __all__ = [
     "OUTSIDE",
     "Invalid",
     "Scheme",
-    "Span",
     "TagSet",
     "find_spans",
     "goes_on",
@@ -34,19 +34,6 @@ __all__ = [
 
 OUTSIDE = "O"
 MISSING = -1
-
-
-class Span(NamedTuple):
-    """Tokens ``start`` to ``end`` (excluded) are one span with this label.
-
-    >>> Span(0, 2, "PER").label
-    'PER'
-    """
-
-    start: int
-    end: int
-    label: str
-
 
 _PREFIXES = {
     Scheme.BIO: ("B", "I"),
@@ -361,13 +348,13 @@ class TagSet:
         ['B-X', 'I-X', 'E-X', 'S-X']
         """
         tags = [OUTSIDE] * length
-        for start, end, label in spans:
-            for position in range(start, end):
-                tags[position] = f"I-{label}"
+        for span in spans:
+            for position in range(span.start, span.end):
+                tags[position] = f"I-{span.label}"
             if self.scheme in (Scheme.BIO, Scheme.BIOES):
-                tags[start] = f"B-{label}"
+                tags[span.start] = f"B-{span.label}"
             if self.scheme is Scheme.BIOES:
-                tags[end - 1] = f"E-{label}" if end - start > 1 else f"S-{label}"
+                tags[span.end - 1] = f"E-{span.label}" if span.end - span.start > 1 else f"S-{span.label}"
         return tags
 
     def invalid_positions(
@@ -428,13 +415,13 @@ class TagSet:
 
     def _into_unknown(self, span: Span, tags: Sequence[str | None]) -> Span:
         """The span with the missing tags beside it that its own first and last tag say it goes on into."""
-        start, end, label = span
+        start, end = span.start, span.end
         first, last = str(tags[start]), str(tags[end - 1])
         comes_from = start > 0 and tags[start - 1] is None and first[0] in "IE"
         if comes_from and start > 1 and (earlier := tags[start - 2]) is not None:
             comes_from = bool(self._allowed_over_one[self.index[earlier], self.index[first]])
         goes_on = end < len(tags) and tags[end] is None and last[0] in "BI"
-        return Span(start - comes_from, end + goes_on, label)
+        return Span(start - comes_from, end + goes_on, span.label)
 
 
 class UnknownTagError(InputError):

@@ -7,6 +7,7 @@ kept in short numbers, and pairs of document and annotator are looked up, not so
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -252,7 +253,7 @@ def _members_here(encoded: Encoded, group: Integers) -> Integers:
     return np.bincount(people)[place]
 
 
-def as_one(encoded: Encoded, group: list[int]) -> Encoded:
+def as_one(encoded: Encoded, group: Sequence[int]) -> Encoded:
     """With those who share a number in ``group`` counting as one; annotators after them stand for themselves."""
     if not group:
         return encoded

@@ -28,6 +28,8 @@ class Estimator:
     """What estimators share: parameters as attributes, and predictions from ``result``."""
 
     result_: Result
+    settings_: dict[str, Any]
+    """The method, its settings as plain values and, where they were chosen, ``why``; the result has the same."""
     meta_: dict[str, Any]
 
     def fit(self, corpus: Corpus, *, known: Known = None, progress: ProgressCallback | None = None) -> Self:

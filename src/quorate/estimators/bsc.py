@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import closing
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -14,21 +15,21 @@ from quorate.choose.choice import calibrated_with, choose, settings_left_open
 from quorate.corpus.profiles import Profile, trust_of
 from quorate.corpus.records import Corpus
 from quorate.corpus.tags import TagSet
-from quorate.encode.algebra import as_one, count_as_one, with_annotator
+from quorate.encode.algebra import count_as_one, with_annotator
 from quorate.encode.encoded import Cells, Encoded
-from quorate.encode.from_corpus import encode
-from quorate.estimators.base import ProgressCallback, checked_threads, choice_progress, meta_of
-from quorate.estimators.updating import FitState, Updatable
+from quorate.estimators.base import Estimator, ProgressCallback, checked_threads, choice_progress, meta_of
+from quorate.estimators.updating import FitState, ModelState, Updated, check_update, update, updated_meta
 from quorate.infer import loop
 from quorate.infer.condense import condense
 from quorate.infer.engines.factory import EngineName, Engines
 from quorate.infer.engines.protocol import Decoded, Engine, Tables
+from quorate.infer.engines.threads import cell_counts_of
 from quorate.infer.parts.truth import Chain
 from quorate.models.build import check_fits, model_of, restored
 from quorate.models.history import Past, WithHistory, past_cells
-from quorate.models.prepared import Known, Prepared, prepare
+from quorate.models.prepared import Known, Prepared, known_tags, prepare
 from quorate.models.settings import AnnotatorModel, Decode, Settings, TruthModel, choice, present_names
-from quorate.result.annotators import AnnotatorSummaries
+from quorate.result.annotators import AnnotatorSummaries, summarise
 from quorate.result.calibration import AS_STATED, Calibration
 from quorate.result.result import Result
 from quorate.storage import model_files
@@ -48,7 +49,7 @@ _NOT_THE_MODELS = (
 )  # parameters that decide nothing of the outcome
 
 
-class BSC(Updatable):
+class BSC(Estimator):
     """Bayesian sequence combination: a hidden Markov model of the truth and a model of each annotator, in one fit.
 
     p(t, c, w) = Π_n p(t_n | t_n−1) · p(w_n | t_n) · Π_k p(c_nk | t_n, c_n−1,k), with truths t, labels c and words w.
@@ -230,11 +231,12 @@ class BSC(Updatable):
                 restarts=settings.n_init,
                 progress=progress,
             )
-            self.settings_, self.tagset_, self.trace_, self.profiles_ = settings, tagset, fitted.trace, corpus.profiles
+            self._settings, self.tagset_, self.trace_, self.profiles_ = settings, tagset, fitted.trace, corpus.profiles
+            self.settings_ = self._told([] if self.choice_ is None else self.choice_.reasons)
             self._model, self._names, self._words = fitted.model, encoded.annotators, encoded.words
-            self._fit_state = FitState(fitted_to=(corpus, encoded.doc_start, clamped), group=self._group)
+            self._fit_state = FitState(fitted_to=(corpus, encoded.doc_start, clamped))
             self._conclude(corpus, prepared.encoded, encoded, engine)
-        self.meta_ = {"method": self.method or f"bsc-{settings.annotator.value}"} | {
+        self.meta_ = {"method": self.settings_["method"]} | {
             **meta_of(corpus, encoded, clamped, settings.plain()),
             "calibration": self.calibration_._asdict(),
             "why": [] if self.choice_ is None else self.choice_.reasons,
@@ -254,13 +256,107 @@ class BSC(Updatable):
         with closing(self._engine(corpus, encoded, None)) as engine:
             return self._result(corpus, encoded, self._decoded(engine, encoded), trace=None)
 
+    def update(self, corpus: Corpus, *, known: Known = None, passes: int = 0) -> Self:
+        """Go on from the fit with new labels of old documents, new documents, annotators and words; returns self.
+
+        Documents are matched by id, and new labels are added to old ones; an annotator's labels of a document replace
+        their earlier ones. Only documents in which something is new are gone through, so that a whole export can be
+        given again and again; then everything for ``passes`` more passes. ``updated_`` says how many documents were
+        new, changed and unchanged. Settings stay as they are. A model from a file no longer has its documents:
+        everything is new to it, so give it each label once. ``known="inline"`` takes the gold that is there, if any.
+
+        >>> import quorate
+        >>> documents = quorate.sample().documents
+        >>> model = quorate.BSC(max_iter=5).fit(Corpus(documents[:300])).update(Corpus(documents))
+        >>> len(model.result_), model.updated_.sentence()
+        (320, '20 new documents, 0 changed, 300 unchanged')
+        """
+        state = self.model_state()
+        check_update(self._fit_state, self.meta_, corpus, passes)
+        if not len(corpus):
+            self.updated_ = Updated(0, 0, 0)
+            return self
+        before = self._fit_state.opened()
+        certain = known_tags(corpus, known, none_yet=True)  # a day's documents may be without gold
+        state = state._replace(profiles={**state.profiles, **corpus.profiles})
+        state, fit_state, self.updated_ = update(state, before, corpus, certain, passes)
+        self.go_on_from(state, fit_state, updated_meta(self.meta_, before, corpus, len(state.names)))
+        return self
+
+    def model_state(self) -> ModelState:
+        """What was learned, from which a fit goes on."""
+        self._check_fitted()
+        return ModelState(
+            self._model,
+            self._names,
+            self._words,
+            self._settings,
+            self.tagset_,
+            self.profiles_,
+            self.engines(),
+            self._group,
+        )
+
+    def decided_documents(self) -> set[str]:
+        """The ids of documents whose every label was known in the fit."""
+        self._check_fitted()
+        return self._fit_state.decided_documents()
+
+    def go_on_from(self, state: ModelState, fit_state: FitState, meta: dict[str, Any]) -> None:
+        """Take over what an update learned; the consensus is worked out again when it is asked for."""
+        self._model, self._names, self._words, self.profiles_ = state.model, state.names, state.words, state.profiles
+        self._fit_state, self.meta_ = fit_state, meta
+        for name in ("result_", "annotators_"):
+            self.__dict__.pop(name, None)
+
+    @cached_property
+    def result_(self) -> Result:  # type: ignore[override]
+        """The consensus."""
+        self._conclude_again()
+        return self.result_
+
+    @cached_property
+    def annotators_(self) -> AnnotatorSummaries:
+        """What is known about each annotator."""
+        state, earlier = self.model_state(), self._fit_state.earlier
+        if earlier is not None and not self._fit_state.documents:  # none was kept of a stream
+            return AnnotatorSummaries(state.names, earlier, state.model.annotators)
+        self._conclude_again()
+        return self.annotators_
+
+    @property
+    def past(self) -> Past:
+        """What was learned of the annotators, as prior for another fit."""
+        self._check_fitted()
+        return Past(self._settings.annotator, self.tagset_, self._names, self._model.annotators)
+
+    def _conclude_again(self) -> None:
+        """The consensus and the annotators after an update."""
+        state = self.model_state()
+        self._fit_state = fit_state = self._fit_state.opened()
+        if not fit_state.documents:
+            raise AttributeError("this model has kept no documents, and so no consensus (use combine)")
+        corpus = Corpus(fit_state.documents.values(), profiles=self.profiles_)
+        encoded = state.encoded(corpus)
+        weighed = state.weighed(encoded)
+        with closing(self._engine(corpus, weighed, fit_state.known_codes(corpus))) as engine:
+            self._conclude(corpus, encoded, weighed, engine)
+
+    def _conclude(self, corpus: Corpus, encoded: Encoded, weighed: Encoded, engine: Engine) -> None:
+        """The consensus and the annotators; ``weighed`` is the corpus with those who say the same counting as one."""
+        decoded = self._decoded(engine, weighed, as_one=weighed is not encoded)
+        said = decoded.cells
+        if weighed is not encoded:  # whoever counts as one with others is still judged by all they said
+            said = cell_counts_of(encoded, decoded.posterior)
+        self.annotators_ = summarise(encoded, said, self._model.annotators)
+        if self._fit_state.earlier is not None:
+            self.annotators_ = self.annotators_.with_earlier(self._fit_state.earlier)
+        self.result_ = self._result(corpus, weighed, decoded, trace=self.trace_)
+
     def encoded(self, corpus: Corpus) -> Encoded:
         """A corpus as arrays, in which names have the numbers that they had in the fit."""
-        self._check_fitted()
-        encoded = encode(
-            corpus, self.tagset_, invalid=self.settings_.invalid, annotators=self._names, words=self._words
-        )
-        return as_one(encoded, self._group)
+        state = self.model_state()
+        return state.weighed(state.encoded(corpus))
 
     def output_tables(self, encoded: Encoded) -> tuple[Tables, Chain]:
         """What the output pass reads, for a corpus that ``encoded`` gave."""
@@ -285,7 +381,7 @@ class BSC(Updatable):
             "words": self._words,
             "calibration": self.calibration_._asdict(),
             "group": self._group,
-            "decided": sorted(self._fit_state.decided_documents()),
+            "decided": sorted(self.decided_documents()),
         }
         model_files.save(model_files.Stored(meta, arrays), path)
 
@@ -293,7 +389,8 @@ class BSC(Updatable):
     def _loaded(cls, stored: model_files.Stored) -> Self:
         meta, arrays = model_files.combination_head(stored.meta), stored.arrays
         model = cls(**present_names(meta["fit"]["settings"]), method=meta["fit"].get("method"))
-        model.settings_ = settings = model.checked_settings()
+        model._settings = settings = model.checked_settings()
+        model.settings_ = model._told(meta["fit"].get("why", []))
         model.calibration_, model.choice_, model.tagger_rounds_ = Calibration(**meta["calibration"]), None, ()
         model._group = meta["group"]
         model.meta_ = meta["fit"]
@@ -306,7 +403,7 @@ class BSC(Updatable):
         model._model = restored(settings, model.tagset_, model._names, len(model._words), trust, arrays)
         model.annotators_ = AnnotatorSummaries.restored(model._names, arrays, model._model.annotators)
         decided = frozenset(meta.get("decided", ()))
-        model._fit_state = FitState(group=model._group, whole=False, earlier=arrays["summary"], decided=decided)
+        model._fit_state = FitState(whole=False, earlier=arrays["summary"], decided=decided)
         return model
 
     def checked_settings(self) -> Settings:
@@ -327,7 +424,7 @@ class BSC(Updatable):
             engine,
             self._model,
             encoded.cells,
-            by_token=self.settings_.decode is Decode.TOKEN,
+            by_token=self._settings.decode is Decode.TOKEN,
             sharpness=self.calibration_.sharpness,
             posteriors=self.probabilities or as_one,
         )
@@ -348,17 +445,20 @@ class BSC(Updatable):
         engine = engines.over(condensed.encoded, known=condensed.known, text=False, times=condensed.times)
         return engine, condensed.encoded.cells
 
+    def _told(self, why: list[str]) -> dict[str, Any]:
+        """The settings of the fit as everybody is told them."""
+        method = self.method or f"bsc-{self._settings.annotator.value}"
+        return {"method": method, **self._settings.plain(), **({"why": why} if why else {})}
+
     def _result(self, corpus: Corpus, encoded: Encoded, decoded: Decoded, *, trace: loop.Trace | None) -> Result:
-        settings = {"method": self.method or f"bsc-{self.settings_.annotator.value}", **self.settings_.plain()}
-        annotators = self.annotators_
         return Result(
             corpus,
             self.tagset_,
             encoded.doc_start,
             decoded,
-            annotators,
+            self.annotators_,
             trace,
-            settings,
+            self.settings_,
             encoded.repaired,
             self.calibration_,
             self.choice_,

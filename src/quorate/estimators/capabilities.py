@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Protocol, Self, runtime_checkable
+from typing import Any, Protocol, Self, runtime_checkable
 
 from quorate.corpus.records import Corpus
 from quorate.encode.encoded import Encoded
 from quorate.estimators.base import Estimator
+from quorate.estimators.updating import FitState, ModelState
+from quorate.infer.engines.factory import Engines
 from quorate.infer.engines.protocol import Tables
 from quorate.infer.parts.truth import Chain
 from quorate.models.prepared import Prepared
 from quorate.models.settings import Settings
 from quorate.result.calibration import Calibration
+from quorate.result.result import Result
 
-__all__ = ["Explains", "Saves", "Tunes", "Updates"]
+__all__ = ["Advises", "Explains", "FitsInPasses", "Saves", "Streams", "Tunes", "Updates"]
 
 
 @runtime_checkable
@@ -47,6 +50,59 @@ class Updates(Protocol):
 
     def update(self, corpus: Corpus) -> Self:
         """Go on from the fit; returns self."""
+
+
+@runtime_checkable
+class Streams(Saves, Protocol):
+    """A fit can go on batch by batch, with documents of which none is kept.
+
+    >>> from quorate.estimators.methods import estimator
+    >>> isinstance(estimator("bsc-seq"), Streams), isinstance(estimator("mv"), Streams)
+    (True, False)
+    """
+
+    def combine(self, corpus: Corpus) -> Result:
+        """The consensus on other documents, with what was learned."""
+
+    def predict(self, corpus: Corpus) -> list[list[str]]:
+        """Tags for the documents of a corpus, with what was learned."""
+
+    def model_state(self) -> ModelState:
+        """What was learned, from which a fit goes on."""
+
+    def go_on_from(self, state: ModelState, fit_state: FitState, meta: dict[str, Any]) -> None:
+        """Take over what was learned since."""
+
+
+@runtime_checkable
+class FitsInPasses(Protocol):
+    """A fit is passes of an engine under some settings, so that others can make them on a corpus that changes."""
+
+    def get_params(self) -> dict[str, Any]:
+        """The parameters that the estimator was made with."""
+
+    def checked_settings(self) -> Settings:
+        """The parameters as types; :class:`quorate.SettingsError` if one cannot be."""
+
+    def engines(self) -> Engines:
+        """Where passes run."""
+
+
+@runtime_checkable
+class Advises(Protocol):
+    """What a fit is not sure of can be worked out, and with it what to have labelled next."""
+
+    def encoded(self, corpus: Corpus) -> Encoded:
+        """A corpus as arrays, in which names have the numbers that they had in the fit."""
+
+    def combine(self, corpus: Corpus) -> Result:
+        """The consensus on a corpus, with what was learned."""
+
+    def model_state(self) -> ModelState:
+        """What was learned."""
+
+    def decided_documents(self) -> set[str]:
+        """The ids of documents whose every label was known in the fit."""
 
 
 @runtime_checkable

@@ -282,6 +282,7 @@ class CRFMA(Estimator):
         prior = AnnotatorPrior(self.tagset_, 1.0, 1.0)
         self._annotators = ConfusionMatrix.of(prior, len(self._names)).updated(encoded.cells, counts)
         self.annotators_ = summarise(encoded, counts, self._annotators)
+        self.settings_ = {"method": self.method, **self._plain_settings()}
         self.result_ = self._result(corpus, encoded, decoded, trace=self.trace_)
         self.meta_ = {"method": self.method, **meta_of(corpus, encoded, clamped, self._plain_settings())} | {
             "passes": self.trace_.passes,
@@ -325,6 +326,7 @@ class CRFMA(Estimator):
         """From what :meth:`save` wrote."""
         meta, arrays = model_files.tagger_head(stored.meta), stored.arrays
         model = cls(**present_names(meta["fit"]["settings"]))
+        model.settings_ = {"method": model.method, **model._plain_settings()}
         model.meta_ = meta["fit"]
         model.tagset_ = TagSet(meta["tags"]["scheme"], tuple(meta["tags"]["labels"]))
         model._names = tuple(meta["annotators"])
@@ -386,9 +388,8 @@ class CRFMA(Estimator):
         return engine.decode(tables, _valid(crf.chain(), self.tagset_), by_token=by_token)
 
     def _result(self, corpus: Corpus, encoded: Encoded, decoded: Decoded, *, trace: loop.Trace | None) -> Result:
-        settings = {"method": self.method, **self._plain_settings()}
         annotators, repaired = self.annotators_, encoded.repaired
-        return Result(corpus, self.tagset_, encoded.doc_start, decoded, annotators, trace, settings, repaired)
+        return Result(corpus, self.tagset_, encoded.doc_start, decoded, annotators, trace, self.settings_, repaired)
 
     def _plain_settings(self) -> dict[str, Any]:
         return {name: value for name, value in self.get_params().items() if name != "n_jobs"}

@@ -14,16 +14,13 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any
 
-import numpy as np
-
 from quorate.corpus.records import Corpus, Document
 from quorate.errors import InputError, SettingsError
-from quorate.estimators.bsc import BSC
+from quorate.estimators.capabilities import Streams
 from quorate.estimators.methods import estimator
 from quorate.estimators.updating import FitState, ModelState
-from quorate.infer.parts.truth import LabelCounts, Truth
 from quorate.models.settings import check_number
-from quorate.result.annotators import AnnotatorSummaries, summarise
+from quorate.result.annotators import summarise
 
 __all__ = ["batches", "fit_stream"]
 
@@ -52,7 +49,7 @@ def fit_stream(
     delay: float = 0.0,
     progress: Callable[[int, int], None] | None = None,
     **settings: Any,
-) -> BSC:
+) -> Streams:
     """A model fitted to a stream of corpora, of which none is kept: use ``combine`` or ``predict`` for a consensus.
 
     The first batch is fitted as usual, settings that are left open are chosen by it, and it must have every label. New
@@ -70,7 +67,7 @@ def fit_stream(
     if delay < 0:
         raise SettingsError(f"delay must be 0 or more, not {delay}")
     model = estimator(method, **settings)
-    if not isinstance(model, BSC):
+    if not isinstance(model, Streams):
         raise SettingsError(f"method {method!r} cannot be fitted to a stream (use one of those called bsc)")
     state: ModelState | None = None
     seen = tokens = 0
@@ -78,8 +75,7 @@ def fit_stream(
     for number, corpus in enumerate(stream, 1):
         if state is None:
             model.fit(corpus)
-            state = _state_of(model)
-            weights.group, weights.earlier = model._fit_state.group, model.annotators_.table
+            state, weights.earlier = model.model_state(), model.annotators_.table
         elif len(corpus):
             state = _stepped(state, corpus, (number + delay) ** -forgetting, seen, weights)
         seen += len(corpus)
@@ -88,16 +84,9 @@ def fit_stream(
             progress(number, seen)
     if state is None or weights.earlier is None:
         raise InputError("the stream has no document")
-    model._model, model._names, model._words, model._fit_state = state.model, state.names, state.words, weights
-    model.annotators_ = AnnotatorSummaries(state.names, weights.earlier, state.model.annotators)
-    del model.result_
-    model.meta_ |= {"documents": seen, "tokens": tokens, "annotators": len(state.names), "batches": number}
+    counted = {"documents": seen, "tokens": tokens, "annotators": len(state.names), "batches": number}
+    model.go_on_from(state, weights, {**model.meta_, **counted})
     return model
-
-
-def _state_of(model: BSC) -> ModelState:
-    settings, profiles = model.settings_, model.profiles_
-    return ModelState(model._model, model._names, model._words, settings, model.tagset_, profiles, model.engines())
 
 
 def _stepped(state: ModelState, corpus: Corpus, step: float, seen: int, weights: FitState) -> ModelState:
@@ -112,7 +101,7 @@ def _stepped(state: ModelState, corpus: Corpus, step: float, seen: int, weights:
             batch = model.annotators.updated(passes.encoded.cells, counts.cells)  # of the batch alone
             model = replace(
                 model,
-                truth=_mixed_truth(state.model.truth, counts.labels, old, new),
+                truth=state.model.truth.mixed(counts.labels, old, new),
                 annotators=state.model.annotators.mixed(batch, old, new),
                 text=None if text is None else text.mixed(passes.words, counts.words, old, new),
             )
@@ -121,9 +110,3 @@ def _stepped(state: ModelState, corpus: Corpus, step: float, seen: int, weights:
     if weights.earlier is not None:
         weights.earlier = summaries.with_earlier(weights.earlier).table
     return state._replace(model=model)
-
-
-def _mixed_truth(truth: Truth, labels: LabelCounts, old: float, new: float) -> Truth:
-    prior = truth.updated(LabelCounts(*(np.zeros_like(column) for column in labels))).arrays()
-    batch, now = truth.updated(labels).arrays(), truth.arrays()
-    return truth.restored({name: p + old * (now[name] - p) + new * (batch[name] - p) for name, p in prior.items()})

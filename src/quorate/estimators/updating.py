@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
-from functools import cached_property
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,22 +22,24 @@ from quorate.encode.algebra import as_one
 from quorate.encode.encoded import Cells, Encoded
 from quorate.encode.from_corpus import encode, encode_known
 from quorate.errors import InputError, SettingsError
-from quorate.estimators.base import Estimator
 from quorate.infer import loop
 from quorate.infer.engines.factory import Engines
-from quorate.infer.engines.protocol import Counts, Decoded, Engine, Tables
-from quorate.infer.engines.threads import cell_counts_of
-from quorate.infer.parts.annotators import Annotators
+from quorate.infer.engines.protocol import Counts, Engine, Tables
 from quorate.infer.parts.dirichlet import view_of
-from quorate.infer.parts.truth import LabelCounts
 from quorate.models.build import with_more_words
-from quorate.models.history import Past, WithHistory
-from quorate.models.prepared import Known, known_tags
 from quorate.models.settings import Settings, check_number
-from quorate.result.annotators import AnnotatorSummaries, summarise
-from quorate.result.result import Result
 
-__all__ = ["FitState", "ModelState", "Passes", "Updatable", "Updated", "changed_by", "grown", "update"]
+__all__ = [
+    "FitState",
+    "ModelState",
+    "Passes",
+    "Updated",
+    "changed_by",
+    "check_update",
+    "grown",
+    "update",
+    "updated_meta",
+]
 
 
 Floats = NDArray[np.float64]
@@ -55,21 +56,12 @@ def grown(model: loop.Model, n_annotators: int, n_words: int, trust: Trust) -> l
 
 def changed_by(model: loop.Model, cells: Cells, counts: Counts, words: Integers, sign: float) -> loop.Model:
     """The model with the counts of some documents added, or taken out; ``words`` are the words that they count."""
-    nothing = LabelCounts(*(np.zeros_like(column) for column in counts.labels))
-    zero, one = model.truth.updated(nothing).arrays(), model.truth.updated(counts.labels).arrays()
-    now = model.truth.arrays()
     return replace(
         model,
-        truth=model.truth.restored({name: now[name] + sign * (one[name] - zero[name]) for name in now}),
-        annotators=_changed_annotators(model.annotators, cells, counts.cells, sign),
+        truth=model.truth.changed(counts.labels, sign),
+        annotators=model.annotators.changed(cells, counts.cells, sign),
         text=None if model.text is None else model.text.mixed(words, counts.words, 1.0, sign),
     )
-
-
-def _changed_annotators(annotators: Annotators, cells: Cells, counts: Floats, sign: float) -> Annotators:
-    if isinstance(annotators, WithHistory):  # the history stays in it, whatever is added or taken out
-        return replace(annotators, inner=_changed_annotators(annotators.inner, cells, counts, sign))
-    return annotators.mixed(annotators.updated(cells, counts), 1.0, sign)
 
 
 @dataclass
@@ -89,7 +81,6 @@ class FitState:
     fitted_to: tuple[Corpus, Integers, NDArray[np.int32] | None] | None = None
     documents: dict[str, Document] = field(default_factory=dict)
     known: dict[str, NDArray[np.int32]] = field(default_factory=dict)
-    group: list[int] = field(default_factory=list)
     whole: bool = True
     earlier: Floats | None = None
     decided: frozenset[str] = frozenset()
@@ -157,13 +148,12 @@ class FitState:
             [self.known.get(one.id, np.full(len(one.tokens), -1, np.int32)) for one in corpus]
         ).astype(np.int32)
 
-    def weighed(self, encoded: Encoded) -> Encoded:
-        """With those who say the same counting as one, as in the fit."""
-        return as_one(encoded, self.group)
-
 
 class ModelState(NamedTuple):
-    """A model on its way: with what names and words, under which settings."""
+    """A model on its way: with what names and words, under which settings.
+
+    ``group`` says which annotators say the same, and so count as one; it is empty if nobody does.
+    """
 
     model: loop.Model
     names: tuple[str, ...]
@@ -172,6 +162,15 @@ class ModelState(NamedTuple):
     tagset: TagSet
     profiles: dict[str, Profile]
     engines: Engines
+    group: Sequence[int] = ()
+
+    def encoded(self, corpus: Corpus) -> Encoded:
+        """A corpus as arrays, with the numbers that names and words have here."""
+        return encode(corpus, self.tagset, invalid=self.settings.invalid, annotators=self.names, words=self.words)
+
+    def weighed(self, encoded: Encoded) -> Encoded:
+        """With those who say the same counting as one."""
+        return as_one(encoded, self.group)
 
     def with_names_of(self, documents: Corpus) -> ModelState:
         """With room for the annotators and words of these documents too."""
@@ -191,9 +190,7 @@ class ModelState(NamedTuple):
         """For passes over documents, laid out with the numbers that names have here and with their own words."""
         words = sorted({token for one in documents for token in one.tokens})
         number = {word: place for place, word in enumerate(self.words)}
-        encoded = fit_state.weighed(
-            encode(documents, self.tagset, invalid=self.settings.invalid, annotators=self.names, words=words)
-        )
+        encoded = self.weighed(self._replace(words=tuple(words)).encoded(documents))
         engines = replace(self.engines, threads=1) if encoded.n_tokens < _FEW_TOKENS else self.engines
         known, text = fit_state.known_codes(documents), self.settings.text
         engine = engines.over(encoded, known=known, text=text, corpus=documents)
@@ -202,9 +199,7 @@ class ModelState(NamedTuple):
     def passes_over_all(self, fit_state: FitState) -> tuple[Engine, Encoded]:
         """For passes over all documents, with the numbers that names and words have here."""
         documents = Corpus(fit_state.documents.values())
-        encoded = fit_state.weighed(
-            encode(documents, self.tagset, invalid=self.settings.invalid, annotators=self.names, words=self.words)
-        )
+        encoded = self.weighed(self.encoded(documents))
         known, text = fit_state.known_codes(documents), self.settings.text
         return self.engines.over(encoded, known=known, text=text, corpus=documents), encoded
 
@@ -253,14 +248,55 @@ class Updated(NamedTuple):
         return f"{self.new:,} new documents, {self.changed:,} changed, {self.unchanged:,} unchanged"
 
 
+def check_update(fit_state: FitState, meta: Mapping[str, Any], corpus: Corpus, passes: int) -> None:
+    """One clear error if a fit of which ``meta`` is told cannot go on with this corpus."""
+    check_number("passes", passes, whole=True)
+    if passes < 0:
+        raise SettingsError(f"passes must be 0 or more, not {passes}")
+    if passes and not fit_state.whole:
+        raise SettingsError("a model from a file does not have its documents to pass over (fit again instead)")
+    if not fit_state.whole:
+        _refuse_what_was_fitted(meta, corpus)
+    if len(corpus) and meta.get("tagger"):
+        raise SettingsError("a fit with a tagger cannot go on from where it is (fit again instead)")
+
+
+def _refuse_what_was_fitted(meta: Mapping[str, Any], corpus: Corpus) -> None:
+    """A model from a file cannot tell which documents are new to it, but it knows a whole file again."""
+    fitted = set(meta["inputs"].values())
+    for name, digest in corpus.digests.items():
+        if digest in fitted:
+            raise InputError(
+                "these very labels are in the model already, and would count twice (give it what is new alone, or "
+                "fit again)",
+                where=name,
+            )
+
+
+def updated_meta(meta: Mapping[str, Any], before: FitState, corpus: Corpus, n_annotators: int) -> dict[str, Any]:
+    """What is told of a fit after an update with this corpus; ``before`` is what it was made of until then."""
+    fresh = [document for document in corpus if document.id not in before.documents]
+    return {
+        **meta,
+        "inputs": {**meta["inputs"], **corpus.digests},
+        "documents": meta["documents"] + len(fresh),
+        "tokens": meta["tokens"] + sum(len(document.tokens) for document in fresh),
+        "annotators": n_annotators,
+        "updates": meta.get("updates", 0) + 1,
+    }
+
+
 def update(
-    state: ModelState, fit_state: FitState, corpus: Corpus, known: Mapping[str, Sequence[Tag]], passes: int
+    state: ModelState, before: FitState, corpus: Corpus, known: Mapping[str, Sequence[Tag]], passes: int
 ) -> tuple[ModelState, FitState, Updated]:
     """Take in new labels: the changed documents alone, then ``passes`` over everything.
+
+    What is given stays as it was, so that an error leaves the fit as it is.
 
     A document of which everything is known already is passed over: to take it out and put it in again would be one
     more step of the fit for it, with nothing to learn from.
     """
+    fit_state = before.opened()
     given = Corpus([fit_state.merged(document) for document in corpus])
     codes = _known_codes(given, state, known)
     documents = Corpus([one for one in given if fit_state.changed_by(one, codes.get(one.id))])
@@ -324,132 +360,3 @@ def _with(state: ModelState, fit_state: FitState, documents: Corpus) -> tuple[Mo
             source = model
             model = passes.changed(state.model, passes.counts(source), 1.0)
     return state._replace(model=model), source
-
-
-class Updatable(Estimator):
-    """An estimator that goes on from its fit; what it gives out is worked out again when it is asked for."""
-
-    settings_: Settings
-    tagset_: TagSet
-    trace_: loop.Trace
-    profiles_: dict[str, Profile]
-    updated_: Updated
-    _model: loop.Model
-    _names: tuple[str, ...]
-    _words: tuple[str, ...]
-    _fit_state: FitState
-
-    def engines(self) -> Engines:
-        """Where passes run."""
-        raise NotImplementedError
-
-    def _engine(self, corpus: Corpus, encoded: Encoded, known: NDArray[np.int32] | None) -> Engine:
-        raise NotImplementedError
-
-    def _decoded(self, engine: Engine, encoded: Encoded, *, as_one: bool = False) -> Decoded:
-        raise NotImplementedError
-
-    def _result(self, corpus: Corpus, encoded: Encoded, decoded: Decoded, *, trace: loop.Trace | None) -> Result:
-        raise NotImplementedError
-
-    def update(self, corpus: Corpus, *, known: Known = None, passes: int = 0) -> Self:
-        """Go on from the fit with new labels of old documents, new documents, annotators and words; returns self.
-
-        Documents are matched by id, and new labels are added to old ones; an annotator's labels of a document replace
-        their earlier ones. Only documents in which something is new are gone through, so that a whole export can be
-        given again and again; then everything for ``passes`` more passes. ``updated_`` says how many documents were
-        new, changed and unchanged. Settings stay as they are. A model from a file no longer has its documents:
-        everything is new to it, so give it each label once. ``known="inline"`` takes the gold that is there, if any.
-
-        >>> import quorate
-        >>> documents = quorate.sample().documents
-        >>> model = quorate.BSC(max_iter=5).fit(Corpus(documents[:300])).update(Corpus(documents))
-        >>> len(model.result_), model.updated_.sentence()
-        (320, '20 new documents, 0 changed, 300 unchanged')
-        """
-        self._check_fitted()
-        check_number("passes", passes, whole=True)
-        if passes < 0:
-            raise SettingsError(f"passes must be 0 or more, not {passes}")
-        if passes and not self._fit_state.whole:
-            raise SettingsError("a model from a file does not have its documents to pass over (fit again instead)")
-        if not self._fit_state.whole:
-            self._refuse_what_was_fitted(corpus)
-        if not len(corpus):
-            self.updated_ = Updated(0, 0, 0)
-            return self
-        if self.meta_.get("tagger"):
-            raise SettingsError("a fit with a tagger cannot go on from where it is (fit again instead)")
-        fit_state = self._fit_state.opened()  # an error leaves the fit as it was
-        fresh = [document for document in corpus if document.id not in fit_state.documents]
-        profiles = {**self.profiles_, **corpus.profiles}
-        state = ModelState(
-            self._model, self._names, self._words, self.settings_, self.tagset_, profiles, self.engines()
-        )
-        certain = known_tags(corpus, known, none_yet=True)  # a day's documents may be without gold
-        state, self._fit_state, self.updated_ = update(state, fit_state, corpus, certain, passes)
-        self._model, self._names, self._words, self.profiles_ = state.model, state.names, state.words, profiles
-        for name in ("result_", "annotators_"):  # worked out again when they are asked for
-            self.__dict__.pop(name, None)
-        self.meta_ = self.meta_ | {
-            "inputs": {**self.meta_["inputs"], **corpus.digests},
-            "documents": self.meta_["documents"] + len(fresh),
-            "tokens": self.meta_["tokens"] + sum(len(document.tokens) for document in fresh),
-            "annotators": len(self._names),
-            "updates": self.meta_.get("updates", 0) + 1,
-        }
-        return self
-
-    @cached_property
-    def result_(self) -> Result:  # type: ignore[override]
-        """The consensus."""
-        self._conclude_again()
-        return self.result_
-
-    @cached_property
-    def annotators_(self) -> AnnotatorSummaries:
-        """What is known about each annotator."""
-        self._conclude_again()
-        return self.annotators_
-
-    @property
-    def past(self) -> Past:
-        """What was learned of the annotators, as prior for another fit."""
-        self._check_fitted()
-        return Past(self.settings_.annotator, self.tagset_, self._names, self._model.annotators)
-
-    def _refuse_what_was_fitted(self, corpus: Corpus) -> None:
-        """A model from a file cannot tell which documents are new to it, but it knows a whole file again."""
-        fitted = set(self.meta_["inputs"].values())
-        for name, digest in corpus.digests.items():
-            if digest in fitted:
-                raise InputError(
-                    "these very labels are in the model already, and would count twice (give it what is new alone, or "
-                    "fit again)",
-                    where=name,
-                )
-
-    def _conclude_again(self) -> None:
-        """The consensus and the annotators after an update."""
-        self._check_fitted()
-        self._fit_state = self._fit_state.opened()
-        if not self._fit_state.documents:
-            raise AttributeError("this model has kept no documents, and so no consensus (use combine)")
-        corpus = Corpus(self._fit_state.documents.values(), profiles=self.profiles_)
-        encoded = encode(
-            corpus, self.tagset_, invalid=self.settings_.invalid, annotators=self._names, words=self._words
-        )
-        weighed, known = self._fit_state.weighed(encoded), self._fit_state.known_codes(corpus)
-        with closing(self._engine(corpus, weighed, known)) as engine:
-            self._conclude(corpus, encoded, weighed, engine)
-
-    def _conclude(self, corpus: Corpus, encoded: Encoded, weighed: Encoded, engine: Engine) -> None:
-        """The consensus and the annotators; ``weighed`` is the corpus with those who say the same counting as one."""
-        decoded = self._decoded(engine, weighed, as_one=weighed is not encoded)
-        said = decoded.cells
-        if weighed is not encoded:  # whoever counts as one with others is still judged by all they said
-            said = cell_counts_of(encoded, decoded.posterior)
-        self.annotators_ = summarise(encoded, said, self._model.annotators)
-        if self._fit_state.earlier is not None:
-            self.annotators_ = self.annotators_.with_earlier(self._fit_state.earlier)
-        self.result_ = self._result(corpus, weighed, decoded, trace=self.trace_)

@@ -63,6 +63,7 @@ class MajorityVote(Estimator):
         self.tagset_ = prepared.tagset
         self.annotators_ = summarise(encoded, votes.decoded.cells, votes.annotators)
         settings = {name: value for name, value in self.get_params().items() if name != "n_jobs"}
+        self.settings_ = {"method": self.method, **settings}
         self.result_ = Result(
             corpus,
             self.tagset_,
@@ -70,7 +71,7 @@ class MajorityVote(Estimator):
             votes.decoded,
             self.annotators_,
             None,
-            {"method": self.method, **settings},
+            self.settings_,
             encoded.repaired,
         )
         self.meta_ = {"method": self.method, **meta_of(corpus, encoded, prepared.known, settings)}

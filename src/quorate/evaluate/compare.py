@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate.corpus.records import Corpus, Tag
+from quorate.corpus.spans import Span
 from quorate.corpus.tags import Scheme, TagSet, span_of_one
 from quorate.errors import InputError, SettingsError
 from quorate.estimators.methods import estimator
@@ -63,7 +64,7 @@ class Answers(NamedTuple):
     tags: list[list[str]]
     gold: Sequence[Sequence[Tag] | None]
     scheme: Scheme
-    spans: Sequence[Sequence[tuple[int, int, str, float]]]
+    spans: Sequence[Sequence[Span]]
     confidence: list[Floats] | None
     probabilities: list[Floats] | None
     labels: Sequence[str]

@@ -12,9 +12,10 @@ from typing import Any
 import msgspec
 
 from quorate.corpus.records import Source
+from quorate.corpus.spans import CharSpan
 from quorate.errors import InputError
 from quorate.formats.json_records import decoded, reason, records
-from quorate.formats.marked import Mark, Marked
+from quorate.formats.marked import Marked
 from quorate.formats.notes import Notes
 from quorate.formats.opened import Input
 
@@ -58,7 +59,7 @@ def read(given: Input, notes: Notes) -> Iterator[Marked]:
 
 
 def _document(record: _Record, source: Source, number: int, predictions: bool, notes: Notes) -> Marked:
-    annotations: dict[str, list[Mark]] = {}
+    annotations: dict[str, list[CharSpan]] = {}
     models: set[str] = set()
     for question, responses in (record.responses or {}).items():
         for response in responses:
@@ -85,7 +86,7 @@ def _document(record: _Record, source: Source, number: int, predictions: bool, n
 
 
 def _add(
-    annotations: dict[str, list[Mark]], name: str, value: Any, question: str, source: Source, notes: Notes
+    annotations: dict[str, list[CharSpan]], name: str, value: Any, question: str, source: Source, notes: Notes
 ) -> bool:
     """Add the spans of one answer, if it is one about spans."""
     if not isinstance(value, list) or not all(isinstance(span, dict) and "start" in span for span in value):
@@ -96,5 +97,5 @@ def _add(
     except msgspec.ValidationError as error:
         raise InputError(reason(error, "a span of Argilla"), where=source.at()) from None
     marks = annotations.setdefault(name, [])
-    marks += [Mark(span.start, span.end, span.label, None, span.score, question) for span in spans]
+    marks += [CharSpan(span.start, span.end, span.label, None, span.score, question) for span in spans]
     return True

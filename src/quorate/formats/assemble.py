@@ -9,6 +9,7 @@ from pathlib import Path
 from quorate.corpus.offsets import Unit
 from quorate.corpus.profiles import Kind, Profile, gold_like, pseudonyms
 from quorate.corpus.records import Corpus, Document, SoftTag, Tag
+from quorate.corpus.spans import Span
 from quorate.corpus.tags import OUTSIDE, find_spans, marks_span, split_tag
 from quorate.errors import InputError
 from quorate.formats.changes import TWICE, LabelChanges, rename_annotators
@@ -17,7 +18,6 @@ from quorate.formats.marked import (
     GOLD_OVERLAPPING,
     Marked,
     Placed,
-    TokenMark,
     UnitVotes,
     Words,
     find_units_of,
@@ -110,15 +110,15 @@ class Assembly:
     def layers(self) -> dict[str, Corpus]:
         """A corpus for each layer, by its name; a single one where nobody's spans overlap."""
         items = list(self._items.values())
-        deep, layers = deal([item if isinstance(item, Placed) else _spans_of(item) for item in items])
+        dealt = deal([item if isinstance(item, Placed) else _spans_of(item) for item in items])
         found: dict[str, Corpus] = {}
-        for layer in layers or [Layer(frozenset(), 0)]:
+        for layer, held in dealt:
             name = layer.name or "all"
             name = name if name not in found else f"{name} #{len(found) + 1}"
             found[name] = self._finished(
                 [
-                    self._tagged(spans, layer) if isinstance(item, Placed) else _only(item, layer)
-                    for item, spans in zip(items, deep, strict=True)
+                    self._tagged(spans) if isinstance(item, Placed) else _only(item, layer)
+                    for item, spans in zip(items, held, strict=True)
                 ]
             )
         return found
@@ -146,16 +146,12 @@ class Assembly:
         found = placed(marked, unit, self._words, self.notes)
         return found if self.options.layers else self._tagged(found)
 
-    def _tagged(self, item: Placed, layer: Layer | None = None) -> Document:
+    def _tagged(self, item: Placed) -> Document:
         length = len(item.document.tokens)
-
-        def chosen(marks: list[TokenMark]) -> list[TokenMark]:
-            return marks if layer is None else [mark for mark in marks if layer.holds(mark)]
-
-        gold = None if item.gold is None else [mark._replace(score=None) for mark in chosen(item.gold)]
+        gold = None if item.gold is None else [span._replace(confidence=None) for span in item.gold]
         return replace(
             item.document,
-            annotations={name: tagged(chosen(marks), length, self.notes) for name, marks in item.annotations.items()},
+            annotations={name: tagged(spans, length, self.notes) for name, spans in item.annotations.items()},
             gold=None if gold is None else tagged(gold, length, self.notes, GOLD_OVERLAPPING),  # type: ignore[arg-type]
         )
 
@@ -213,12 +209,12 @@ def folder_of(file: str) -> str:
 def _spans_of(document: Document) -> Placed:
     """The spans of a document with tags, to find its layers by."""
 
-    def marks(tags: Sequence[Tag | SoftTag]) -> list[TokenMark]:
+    def spans(tags: Sequence[Tag | SoftTag]) -> list[Span]:
         hard = [max(tag, key=lambda name: tag[name]) if isinstance(tag, Mapping) else tag for tag in tags]
-        return [TokenMark(*span) for span in find_spans([tag if tag and marks_span(tag) else None for tag in hard])]
+        return find_spans([tag if tag and marks_span(tag) else None for tag in hard])
 
-    annotations = {name: marks(tags) for name, tags in document.annotations.items()}
-    return Placed(document, annotations, None if document.gold is None else marks(document.gold))
+    annotations = {name: spans(tags) for name, tags in document.annotations.items()}
+    return Placed(document, annotations, None if document.gold is None else spans(document.gold))
 
 
 def _only(document: Document, layer: Layer) -> Document:

@@ -12,9 +12,10 @@ from pathlib import Path
 
 from quorate.corpus.offsets import Unit
 from quorate.corpus.records import Source
+from quorate.corpus.spans import CharSpan
 from quorate.errors import InputError
 from quorate.formats.exports import Export, ExportAnnotation, ExportDocument, outward_spans
-from quorate.formats.marked import Mark, Marked
+from quorate.formats.marked import Marked
 from quorate.formats.notes import Notes
 from quorate.formats.opened import Input
 from quorate.storage.files.atomic import folder_written_whole
@@ -60,7 +61,7 @@ def _content(path: Path) -> str:
         raise InputError(f"cannot be read: {error.strerror or error}", where=str(path)) from None
 
 
-def _marks(path: Path, notes: Notes) -> Iterator[Mark]:
+def _marks(path: Path, notes: Notes) -> Iterator[CharSpan]:
     for number, line in enumerate(_content(path).removeprefix("\ufeff").split("\n"), 1):
         if not line.strip():
             continue
@@ -76,7 +77,7 @@ def _marks(path: Path, notes: Notes) -> Iterator[Mark]:
         notes.count(_DISCONTINUOUS, len(pieces) > 1)
         for piece in pieces:
             if piece is not None:
-                yield Mark(int(piece[1]), int(piece[2]), label, words if words and len(pieces) == 1 else None)
+                yield CharSpan(int(piece[1]), int(piece[2]), label, words if words and len(pieces) == 1 else None)
 
 
 def write(export: Export, path: str) -> None:
@@ -104,7 +105,7 @@ def _file_name(name: str) -> str:
 
 def _lines(exported: ExportDocument, annotation: ExportAnnotation) -> Iterator[str]:
     for number, span in enumerate(outward_spans(exported, annotation, Unit.CODE_POINTS), 1):
-        words = " ".join(span.text.splitlines()).replace("\t", " ")
+        words = " ".join((span.text or "").splitlines()).replace("\t", " ")
         yield f"T{number}\t{_NOT_IN_LABELS.sub('_', span.label)} {span.start} {span.end}\t{words}\n"
         if span.confidence is not None:
             yield f"#{number}\tAnnotatorNotes T{number}\tconfidence {span.confidence:.4f}\n"

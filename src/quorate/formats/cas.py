@@ -13,11 +13,12 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from quorate.corpus.offsets import Unit, ruler
+from quorate.corpus.offsets import Ruler, Unit, ruler
 from quorate.corpus.records import Source
+from quorate.corpus.spans import CharSpan
 from quorate.corpus.tokens import Offsets, Places
 from quorate.errors import InputError
-from quorate.formats.marked import Mark, Marked
+from quorate.formats.marked import Marked
 from quorate.formats.notes import Notes
 from quorate.formats.opened import Content, Input, most_of, stem
 from quorate.formats.zipped import members
@@ -88,10 +89,7 @@ def _document(content: bytes, types: bytes | None, where: str, name: str, user: 
         text = cas.sofa_string
         if not isinstance(text, str):
             raise InputError("no text in it (its view _InitialView has none)", where=where)
-        outward = ruler(text, Unit.UTF16).outward
-        marks = [
-            Mark(outward(begin), outward(end), label, layer=layer) for begin, end, label, layer in _spans(cas, notes)
-        ]
+        marks = list(_marks(cas, ruler(text, Unit.UTF16), notes))
         offsets = _tokens(cas, text)
     except InputError:
         raise
@@ -122,7 +120,7 @@ def _damaged(error: Exception, where: str) -> InputError:
     )
 
 
-def _spans(cas: Any, notes: Notes) -> Iterator[tuple[int, int, str, str]]:
+def _marks(cas: Any, measure: Ruler, notes: Notes) -> Iterator[CharSpan]:
     for kind in cas.typesystem.get_types():
         if kind.name != _NAMED_ENTITY and not kind.name.startswith(_CUSTOM):
             continue
@@ -135,7 +133,8 @@ def _spans(cas: Any, notes: Notes) -> Iterator[tuple[int, int, str, str]]:
             if not label or not isinstance(begin, int) or not isinstance(end, int):
                 notes.count(_UNLABELLED, 1)
                 continue
-            yield begin, end, str(label), "" if kind.name == _NAMED_ENTITY else kind.name
+            layer = "" if kind.name == _NAMED_ENTITY else kind.name
+            yield CharSpan(measure.outward(begin), measure.outward(end), str(label), layer=layer)
 
 
 def _label_feature(kind: Any) -> str | None:

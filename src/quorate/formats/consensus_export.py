@@ -11,7 +11,7 @@ from quorate.corpus.records import Document
 from quorate.corpus.tags import OUTSIDE, Scheme, TagSet, marks_span
 from quorate.corpus.tokens import Places
 from quorate.errors import InputError
-from quorate.formats.exports import Export, ExportAnnotation, ExportDocument, ExportSpan
+from quorate.formats.exports import Export, ExportAnnotation, ExportDocument
 from quorate.formats.json_records import first_keys
 from quorate.formats.jsonl import ConsensusRecord
 from quorate.formats.opened import opened
@@ -38,7 +38,7 @@ def consensus_export(records: Sequence[ConsensusRecord]) -> Export:
 
 
 def _exported(record: ConsensusRecord) -> ExportDocument:
-    spans = [ExportSpan(*span) for span in record.token_spans()]
+    spans = record.token_spans()
     if len(record.tags) != len(record.tokens) or any(not 0 <= s.start < s.end <= len(record.tokens) for s in spans):
         raise InputError("tags or spans that do not fit the tokens (write it again)", where=f"document {record.id!r}")
     document = Document(

@@ -7,7 +7,8 @@ from dataclasses import replace
 
 from quorate.corpus.offsets import Unit
 from quorate.corpus.records import Tag
-from quorate.corpus.tags import OUTSIDE, Span, find_spans, marks_span
+from quorate.corpus.spans import Span
+from quorate.corpus.tags import OUTSIDE, find_spans, marks_span
 from quorate.errors import InputError
 from quorate.formats.marked import SPANS_DROPPED, SPANS_OTHER_WORDS, SPANS_OVERLAPPING, Marked, Words, placed, tagged
 from quorate.formats.notes import Notes, some
@@ -23,7 +24,7 @@ _DOUBTFUL = {  # what would do for one voice among many, and is refused where it
 
 def tags_of_spans(marked: Marked, words: Words) -> tuple[tuple[str, ...], tuple[Tag, ...]]:
     """Tokens and tags of a document whose spans are its gold; those that cannot all be right are refused."""
-    certain = replace(marked, annotations={}, gold=[mark._replace(score=None) for mark in marked.gold or ()])
+    certain = replace(marked, annotations={}, gold=[mark._replace(confidence=None) for mark in marked.gold or ()])
     notes = Notes()
     laid = placed(certain, marked.unit or Unit.CODE_POINTS, words, notes)
     tags = tagged(laid.gold or (), len(laid.document.tokens), notes)
@@ -40,8 +41,8 @@ def refuse_contradiction(tags: Sequence[Tag], marked: Marked, words: Words, own:
     may say anything; plain labels mark no spans.
 
     >>> from quorate.corpus.records import Source
-    >>> from quorate.formats.marked import Mark
-    >>> marked = Marked("1", None, {}, Source("a.jsonl", 3), [Mark(0, 1, "PER")], tokens=["Ada", "sang"])
+    >>> from quorate.corpus.spans import CharSpan
+    >>> marked = Marked("1", None, {}, Source("a.jsonl", 3), [CharSpan(0, 1, "PER")], tokens=["Ada", "sang"])
     >>> refuse_contradiction(["B-PER", "O"], marked, Words(), [None])
     >>> refuse_contradiction(["O", "O"], marked, Words(), [None])
     Traceback (most recent call last):
@@ -51,7 +52,7 @@ def refuse_contradiction(tags: Sequence[Tag], marked: Marked, words: Words, own:
         return
     laid = placed(marked, marked.unit or Unit.CODE_POINTS, words, Notes())
     by_tags = {span for span in find_spans(tags) if not _beside_unknown(span, tags)}
-    by_spans = {Span(*mark[:3]) for mark in laid.gold or ()} | {span for span in own if span is not None}
+    by_spans = {span.bare for span in laid.gold or ()} | {span for span in own if span is not None}
     by_spans = {span for span in by_spans if not _beside_unknown(span, tags)}
     told = [
         f"{span.label}, token {span.start + 1} to {span.end}, in '{'tags' if span in by_tags else 'spans'}' alone"

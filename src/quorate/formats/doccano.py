@@ -14,10 +14,11 @@ from typing import Any
 import msgspec
 
 from quorate.corpus.records import Source
+from quorate.corpus.spans import CharSpan
 from quorate.errors import InputError
 from quorate.formats.exports import Export, ExportAnnotation, ExportDocument, outward_spans, unit_for
 from quorate.formats.json_records import decoded, records
-from quorate.formats.marked import Mark, Marked
+from quorate.formats.marked import Marked
 from quorate.formats.notes import Notes
 from quorate.formats.opened import Content, Input, most_of, stem
 from quorate.formats.zipped import members
@@ -61,8 +62,8 @@ def _file(given: Input, annotator: str) -> Iterator[Marked]:
 def _document(line: _Line, source: Source, annotator: str) -> Marked:
     if line.label is None and line.labels is None and line.entities is None:
         raise InputError("neither 'label' nor 'entities' (export a sequence labelling project)", where=source.at())
-    marks = [Mark(*span) for span in line.label or line.labels or ()]
-    marks += [Mark(entity.start_offset, entity.end_offset, entity.label) for entity in line.entities or ()]
+    marks = [CharSpan(*span) for span in line.label or line.labels or ()]
+    marks += [CharSpan(entity.start_offset, entity.end_offset, entity.label) for entity in line.entities or ()]
     name = "" if line.id is None else str(line.id)
     return Marked(name, line.text, {annotator: marks}, source, origin={"tool": "doccano", "id": line.id})
 

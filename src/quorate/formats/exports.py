@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from quorate.corpus.offsets import Unit, ruler
 from quorate.corpus.records import Corpus, Document, SoftTag, Tag
+from quorate.corpus.spans import CharSpan, Span
 from quorate.corpus.tags import OUTSIDE, Scheme, TagSet, find_spans, marks_span, split_tag
 from quorate.corpus.tokens import Offsets, Places
 from quorate.errors import OutputError
@@ -20,26 +21,10 @@ __all__ = [
     "Export",
     "ExportAnnotation",
     "ExportDocument",
-    "ExportSpan",
-    "OutSpan",
     "export_of",
     "outward_spans",
     "unit_for",
 ]
-
-
-class ExportSpan(NamedTuple):
-    """Tokens ``start`` to ``end`` (excluded) are one span.
-
-    >>> ExportSpan(0, 2, "PER").confidence is None
-    True
-    """
-
-    start: int
-    end: int
-    label: str
-    confidence: float | None = None
-    layer: str = ""
 
 
 class ExportAnnotation(NamedTuple):
@@ -49,7 +34,7 @@ class ExportAnnotation(NamedTuple):
     """
 
     name: str
-    spans: Sequence[ExportSpan]
+    spans: Sequence[Span]
     tags: Sequence[Tag | SoftTag] | None
     confidence: float | None = None
     token_confidence: Sequence[float] | NDArray[np.float64] | None = None
@@ -115,19 +100,6 @@ class Export:
             raise OutputError(f"{format} holds one tag a token, and there are several layers (use jsonl, csv or brat)")
 
 
-class OutSpan(NamedTuple):
-    """A span on the way out: offsets into :meth:`ExportDocument.text`, and tokens ``first`` to ``last`` (excluded)."""
-
-    start: int
-    end: int
-    label: str
-    text: str
-    confidence: float | None
-    first: int
-    last: int
-    layer: str
-
-
 def unit_for(exported: ExportDocument, tool: str) -> Unit:
     """What offsets count in a tool's file: what they counted in the file that it came from, if that was the tool's."""
     origin = exported.document.origin or {}
@@ -136,11 +108,11 @@ def unit_for(exported: ExportDocument, tool: str) -> Unit:
 
 def outward_spans(
     exported: ExportDocument, annotation: ExportAnnotation, unit: Unit | None = None
-) -> Iterator[OutSpan]:
-    """The spans of a reading, in the document's own unit, unless a format has one of its own.
+) -> Iterator[CharSpan]:
+    """The spans of a reading in their order, in the document's own unit, unless a format has one of its own.
 
     >>> document = Document("1", ("👋", "Ada"), text="👋 Ada", offsets=((0, 1), (2, 5)), unit=Unit.UTF16)
-    >>> annotation = ExportAnnotation("", [ExportSpan(1, 2, "P")], None)
+    >>> annotation = ExportAnnotation("", [Span(1, 2, "P")], None)
     >>> [(span.start, span.end, span.text) for span in outward_spans(ExportDocument(document), annotation)]
     [(3, 6, 'Ada')]
     """
@@ -148,11 +120,10 @@ def outward_spans(
         return
     text, offsets = exported.text(), exported.offsets()
     measure = ruler(text, unit or exported.document.unit)
-    for first, last, label, confidence, layer in annotation.spans:
-        start, end = offsets[first][0], offsets[last - 1][1]
-        yield OutSpan(
-            measure.outward(start), measure.outward(end), label, text[start:end], confidence, first, last, layer
-        )
+    for span in annotation.spans:
+        start, end = offsets[span.start][0], offsets[span.end - 1][1]
+        words = text[start:end]
+        yield CharSpan(measure.outward(start), measure.outward(end), span.label, words, span.confidence, span.layer)
 
 
 def export_of(corpus: Corpus) -> Export:
@@ -160,7 +131,7 @@ def export_of(corpus: Corpus) -> Export:
 
     >>> export = export_of(Corpus([Document("1", ("Ada", "sang"), {"ann": ("B-PER", "O")})]))
     >>> [annotation.spans for exported in export.documents() for annotation in exported.annotators]
-    [[ExportSpan(start=0, end=1, label='PER', confidence=None, layer='')]]
+    [[Span(start=0, end=1, label='PER')]]
     """
     tagset = _tagset(corpus)
     return Export(lambda: (_exported(document, tagset) for document in corpus), tagset.labels, tagset.scheme)
@@ -197,7 +168,7 @@ def _annotation(name: str, tags: Sequence[Tag | SoftTag], tagset: TagSet) -> Exp
             best.append(tag)
             scores.append(None)
     spans = []
-    for start, end, label in find_spans(best):
-        given = [score for score in scores[start:end] if score is not None]
-        spans.append(ExportSpan(start, end, label, min(given) if given else None))
+    for span in find_spans(best):
+        given = [score for score in scores[span.start : span.end] if score is not None]
+        spans.append(span._replace(confidence=min(given)) if given else span)
     return ExportAnnotation(name, spans, tags)

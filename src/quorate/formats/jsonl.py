@@ -18,12 +18,12 @@ from numpy.typing import NDArray
 
 from quorate.corpus.offsets import Unit
 from quorate.corpus.records import Corpus, Document, SoftTag, Source, Tag
-from quorate.corpus.tags import Span
+from quorate.corpus.spans import CharSpan, Span
 from quorate.errors import InputError
 from quorate.formats.corrected import refuse_contradiction, tags_of_spans
-from quorate.formats.exports import Export, ExportAnnotation, ExportDocument, OutSpan, outward_spans
+from quorate.formats.exports import Export, ExportAnnotation, ExportDocument, outward_spans
 from quorate.formats.json_records import decoded, lines, reason
-from quorate.formats.marked import Mark, Marked, UnitVotes, Words, find_units_of, placed
+from quorate.formats.marked import Marked, UnitVotes, Words, find_units_of, placed
 from quorate.formats.notes import Notes
 from quorate.formats.opened import Input
 from quorate.storage.files.atomic import written_whole
@@ -229,7 +229,7 @@ def _known_record(given: _KnownLine, reader: _DocumentReader, source: Source) ->
             if tags is None:
                 raise ValueError("spans need 'tokens' or 'text' to lie on (give one of them)")
             words = [""] * len(tags)
-        marks = [Mark(span.start, span.end, span.label) for span in spans]
+        marks = [CharSpan(span.start, span.end, span.label) for span in spans]
         unit = _unit(given.offset_unit or Unit.CODE_POINTS)
         marked = Marked(name, given.text, {}, source, marks, None, words, given.offsets, unit)
         if tags is None:
@@ -313,9 +313,9 @@ def _is_nobodys(record: _Record) -> bool:
     return isinstance(record.tags, list) and len(record.tags) == len(record.tokens)
 
 
-def _marks(spans: Sequence[Any]) -> list[Mark]:
+def _marks(spans: Sequence[Any]) -> list[CharSpan]:
     return [
-        Mark(span.start, span.end, span.label, span.text, span.score)
+        CharSpan(span.start, span.end, span.label, span.text, span.score)
         for span in msgspec.convert(spans, list[_JsonSpan])
     ]
 
@@ -383,25 +383,21 @@ def _span_records(exported: ExportDocument, annotation: ExportAnnotation) -> lis
     """Offsets are characters where there is text, and tokens elsewhere."""
     document = exported.document
     if document.text is None:
-        spans = [
-            OutSpan(first, last, label, " ".join(document.tokens[first:last]), confidence, first, last, layer)
-            for first, last, label, confidence, layer in annotation.spans
-        ]
-    else:
-        spans = list(outward_spans(exported, annotation))
-    return [_span_record(span, has_text=document.text is not None) for span in spans]
+        return [_span_record(span, " ".join(document.tokens[span.start : span.end]), None) for span in annotation.spans]
+    pairs = zip(outward_spans(exported, annotation), annotation.spans, strict=True)
+    return [_span_record(span, span.text, in_tokens) for span, in_tokens in pairs]
 
 
-def _span_record(span: OutSpan, *, has_text: bool) -> dict[str, Any]:
+def _span_record(span: Span | CharSpan, words: str | None, in_tokens: Span | None) -> dict[str, Any]:
     record: dict[str, Any] = {
         "start": span.start,
         "end": span.end,
         "label": span.label,
         "confidence": span.confidence,
-        "text": span.text,
+        "text": words,
     }
-    if has_text:
-        record |= {"token_start": span.first, "token_end": span.last}
+    if in_tokens is not None:
+        record |= {"token_start": in_tokens.start, "token_end": in_tokens.end}
     return {**record, "layer": span.layer} if span.layer else record
 
 
@@ -449,10 +445,10 @@ class ConsensusRecord(msgspec.Struct):
     labels: list[str] | None = None
     probabilities: list[list[float]] | None = None
 
-    def token_spans(self) -> list[tuple[int, int, str, float]]:
-        """Start and end in tokens, label and confidence of every span."""
+    def token_spans(self) -> list[Span]:
+        """Its spans, in tokens."""
         return [
-            (
+            Span(
                 span.start if span.token_start is None else span.token_start,
                 span.end if span.token_end is None else span.token_end,
                 span.label,

@@ -12,10 +12,11 @@ from typing import Any
 import msgspec
 
 from quorate.corpus.records import Source
+from quorate.corpus.spans import CharSpan
 from quorate.errors import InputError
 from quorate.formats.exports import Export, ExportAnnotation, ExportDocument, outward_spans, unit_for
 from quorate.formats.json_records import decoded, records
-from quorate.formats.marked import Mark, Marked
+from quorate.formats.marked import Marked
 from quorate.formats.notes import Notes
 from quorate.formats.opened import Input
 from quorate.storage.files.atomic import written_whole
@@ -73,8 +74,8 @@ def read(given: Input, notes: Notes) -> Iterator[Marked]:
 
 def _document(task: _Task, number: int, regions: _Regions, predictions: bool) -> Marked:
     notes, source = regions.notes, regions.source
-    annotations: dict[str, list[Mark]] = {}
-    gold: list[Mark] | None = None
+    annotations: dict[str, list[CharSpan]] = {}
+    gold: list[CharSpan] | None = None
     for annotation in task.annotations:
         if annotation.was_cancelled:
             continue
@@ -116,9 +117,9 @@ class _Regions:
 
     def __init__(self, notes: Notes, source: Source, controls: Controls) -> None:
         self.notes, self.source, self.controls = notes, source, controls
-        self.first: Mark | None = None
+        self.first: CharSpan | None = None
 
-    def marks(self, regions: Iterable[_Region]) -> list[Mark]:
+    def marks(self, regions: Iterable[_Region]) -> list[CharSpan]:
         found = []
         for region in regions:
             labels: Any = region.value.get(region.type)
@@ -133,7 +134,9 @@ class _Regions:
                     raise InputError(f"label {label!r} is not a string", where=self.source.at())
                 control = (region.from_name or "label", region.to_name or "text", region.type)
                 self.controls.setdefault(label, control)
-                found.append(Mark(start, end, label, text if isinstance(text, str) else None, region.score, control[0]))
+                found.append(
+                    CharSpan(start, end, label, text if isinstance(text, str) else None, region.score, control[0])
+                )
                 self.first = self.first or found[-1]
         return found
 
@@ -142,7 +145,7 @@ def _is_offset(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-def _text_key(data: Mapping[str, Any], mark: Mark | None, source: Source) -> str:
+def _text_key(data: Mapping[str, Any], mark: CharSpan | None, source: Source) -> str:
     """Which field of a task is its text: ``text``, the only string, or the one that holds the first region's words."""
     keys = [key for key, value in data.items() if isinstance(value, str)]
     if "text" in keys:

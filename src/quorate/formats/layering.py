@@ -11,7 +11,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple, TypeVar
 
-from quorate.formats.marked import Placed, TokenMark
+from quorate.corpus.spans import Span
+from quorate.formats.marked import Placed
 
 __all__ = ["Layer", "deal"]
 
@@ -34,17 +35,28 @@ class Layer(NamedTuple):
         names = "+".join(sorted({label for _, label in self.labels}))
         return names if not self.depth else f"{names} ({self.depth} deep)"
 
-    def holds(self, mark: TokenMark) -> bool:
-        """Whether a span belongs to this layer."""
-        return mark.depth == self.depth and (mark.layer, mark.label) in self.labels
+    def holds(self, span: Span, depth: int) -> bool:
+        """Whether a span that is so deep inside its own label belongs to this layer."""
+        return depth == self.depth and (span.layer, span.label) in self.labels
 
 
-def deal(documents: Sequence[Placed]) -> tuple[list[Placed], list[Layer]]:
-    """The documents with every span's depth, and the layers that take all their spans.
+_Nested = list[tuple[Span, int]]
+"""Spans, each with how many others of its label it is inside of."""
+
+
+class _Deep(NamedTuple):
+    """The spans of a document with their depths."""
+
+    annotations: dict[str, _Nested]
+    gold: _Nested | None
+
+
+def deal(documents: Sequence[Placed]) -> list[tuple[Layer, list[Placed]]]:
+    """The layers that take all spans, each with the documents and the spans that it takes; one where there is no span.
 
     >>> from quorate.corpus.records import Document
-    >>> marks = {"ann": [TokenMark(0, 3, "ORG"), TokenMark(1, 2, "LOC")], "bob": [TokenMark(4, 5, "PER")]}
-    >>> [layer.name for layer in deal([Placed(Document("1", ("w",) * 5), marks, None)])[1]]
+    >>> spans = {"ann": [Span(0, 3, "ORG"), Span(1, 2, "LOC")], "bob": [Span(4, 5, "PER")]}
+    >>> [layer.name for layer, _ in deal([Placed(Document("1", ("w",) * 5), spans, None)])]
     ['LOC+PER', 'ORG']
     """
     deep = [_with_depths(document) for document in documents]
@@ -52,12 +64,12 @@ def deal(documents: Sequence[Placed]) -> tuple[list[Placed], list[Layer]]:
     depths: dict[tuple[str, str], int] = {}
     clashes: dict[tuple[str, str], set[tuple[str, str]]] = defaultdict(set)
     for document in deep:
-        for marks in (*document.annotations.values(), document.gold or []):
-            for mark in marks:
-                key = (mark.layer, mark.label)
+        for nested in (*document.annotations.values(), document.gold or []):
+            for span, depth in nested:
+                key = (span.layer, span.label)
                 counts[key] += 1
-                depths[key] = max(depths.get(key, 0), mark.depth)
-            for one, other in _overlapping(marks):
+                depths[key] = max(depths.get(key, 0), depth)
+            for one, other in _overlapping(span for span, _ in nested):
                 key, other_key = (one.layer, one.label), (other.layer, other.label)
                 if key != other_key:
                     clashes[key].add(other_key)
@@ -69,41 +81,48 @@ def deal(documents: Sequence[Placed]) -> tuple[list[Placed], list[Layer]]:
         for depth in range(1 + max(depths[label] for label in group))
         if (labels := frozenset(label for label in group if depths[label] >= depth))
     ]
-    return deep, sorted(layers, key=lambda layer: (layer.depth, layer.name))
+    layers = sorted(layers, key=lambda layer: (layer.depth, layer.name)) or [Layer(frozenset(), 0)]
+    return [(layer, [_held(layer, *pair) for pair in zip(documents, deep, strict=True)]) for layer in layers]
 
 
-def _with_depths(document: Placed) -> Placed:
-    return document._replace(
-        annotations={name: _nested(marks) for name, marks in document.annotations.items()},
-        gold=None if document.gold is None else _nested(document.gold),
-    )
+def _held(layer: Layer, document: Placed, deep: _Deep) -> Placed:
+    """The document with the spans that a layer takes."""
+
+    def held(nested: _Nested) -> list[Span]:
+        return [span for span, depth in nested if layer.holds(span, depth)]
+
+    annotations = {name: held(nested) for name, nested in deep.annotations.items()}
+    return Placed(document.document, annotations, None if deep.gold is None else held(deep.gold))
 
 
-def _nested(marks: list[TokenMark]) -> list[TokenMark]:
+def _with_depths(document: Placed) -> _Deep:
+    annotations = {name: _nested(spans) for name, spans in document.annotations.items()}
+    return _Deep(annotations, None if document.gold is None else _nested(document.gold))
+
+
+def _nested(spans: list[Span]) -> _Nested:
     """Spans with their depth: one more than the deepest longer span of the same label that they overlap."""
-    if len(marks) < 2:
-        return marks
-    by_label: dict[tuple[str, str], list[TokenMark]] = defaultdict(list)
-    for mark in marks:
-        by_label[mark.layer, mark.label].append(mark)
-    found = []
+    by_label: dict[tuple[str, str], list[Span]] = defaultdict(list)
+    for span in spans:
+        by_label[span.layer, span.label].append(span)
+    found: _Nested = []
     for same in by_label.values():
-        done: list[TokenMark] = []
-        for mark in sorted(same, key=lambda mark: (mark.first - mark.last, mark.first)):
-            above = [other.depth for other in done if mark.first < other.last and other.first < mark.last]
-            done.append(mark._replace(depth=1 + max(above) if above else 0))
+        done: _Nested = []
+        for span in sorted(same, key=lambda span: (span.start - span.end, span.start)):
+            above = [depth for other, depth in done if span.start < other.end and other.start < span.end]
+            done.append((span, 1 + max(above) if above else 0))
         found += done
     return found
 
 
-def _overlapping(marks: Iterable[TokenMark]) -> Iterable[tuple[TokenMark, TokenMark]]:
+def _overlapping(spans: Iterable[Span]) -> Iterable[tuple[Span, Span]]:
     """Every pair of spans that overlap."""
-    open_marks: list[TokenMark] = []
-    for mark in sorted(marks):
-        open_marks = [other for other in open_marks if other.last > mark.first]
-        for other in open_marks:
-            yield other, mark
-        open_marks.append(mark)
+    open_spans: list[Span] = []
+    for span in sorted(spans, key=lambda span: (span.start, span.end)):
+        open_spans = [other for other in open_spans if other.end > span.start]
+        for other in open_spans:
+            yield other, span
+        open_spans.append(span)
 
 
 def _groups(

@@ -15,8 +15,9 @@ from dataclasses import dataclass
 from sys import intern
 from typing import Any, NamedTuple
 
-from quorate.corpus.offsets import Claim, Unit, are_alike, find_units, holds, needs_unit, ruler
+from quorate.corpus.offsets import Unit, are_alike, find_units, holds, needs_unit, ruler
 from quorate.corpus.records import Document, SoftTag, Source, Tag
+from quorate.corpus.spans import CharSpan, Span
 from quorate.corpus.tags import OUTSIDE
 from quorate.corpus.tokens import Offsets, Places, locate, place_span, tokenize
 from quorate.errors import InputError
@@ -27,31 +28,14 @@ __all__ = [
     "SPANS_DROPPED",
     "SPANS_OTHER_WORDS",
     "SPANS_OVERLAPPING",
-    "Mark",
     "Marked",
     "Placed",
-    "TokenMark",
     "UnitVotes",
     "Words",
     "find_units_of",
     "placed",
     "tagged",
 ]
-
-
-class Mark(NamedTuple):
-    """A span as a file gives it: offsets in the file's unit, the words if the file says them, a score, a label set.
-
-    >>> Mark(0, 3, "PER", "Ada").label
-    'PER'
-    """
-
-    start: int
-    end: int
-    label: str
-    text: str | None = None
-    score: float | None = None
-    layer: str = ""
 
 
 @dataclass(slots=True)
@@ -61,15 +45,15 @@ class Marked:
     ``unit`` says what offsets count, where the format leaves no doubt. An annotator named ``""`` is one whom the file
     does not name; ``models`` are those who are no people.
 
-    >>> Marked("1", "Ada sang", {"ann": [Mark(0, 3, "PER")]}, Source("crowd.json", 1)).gold is None
+    >>> Marked("1", "Ada sang", {"ann": [CharSpan(0, 3, "PER")]}, Source("crowd.json", 1)).gold is None
     True
     """
 
     id: str
     text: str | None
-    annotations: dict[str, list[Mark]]
+    annotations: dict[str, list[CharSpan]]
     source: Source
-    gold: list[Mark] | None = None
+    gold: list[CharSpan] | None = None
     split: str | None = None
     tokens: Sequence[str] | None = None
     offsets: Offsets | None = None
@@ -81,34 +65,19 @@ class Marked:
         """Where this document stands, for messages."""
         return f"{self.source.at()}: document {self.id!r}"
 
-    def marks(self) -> Iterator[Mark]:
+    def marks(self) -> Iterator[CharSpan]:
         """Everybody's spans, and those of the gold."""
         for marks in self.annotations.values():
             yield from marks
         yield from self.gold or ()
 
 
-class TokenMark(NamedTuple):
-    """Tokens ``first`` to ``last`` (excluded) are one span; ``depth`` counts spans of its label that it is inside of.
-
-    >>> TokenMark(0, 2, "PER").depth
-    0
-    """
-
-    first: int
-    last: int
-    label: str
-    score: float | None = None
-    layer: str = ""
-    depth: int = 0
-
-
 class Placed(NamedTuple):
     """A document whose spans lie on tokens, and may yet overlap."""
 
     document: Document
-    annotations: dict[str, list[TokenMark]]
-    gold: list[TokenMark] | None
+    annotations: dict[str, list[Span]]
+    gold: list[Span] | None
 
 
 class Words(dict[str, str]):
@@ -146,7 +115,7 @@ def find_units_of(marked: Marked) -> list[Unit]:
         return [marked.unit]
     if marked.text is None:
         return [Unit.CODE_POINTS]
-    return find_units(marked.text, (Claim(mark.start, mark.end, mark.text) for mark in marked.marks()))
+    return find_units(marked.text, marked.marks())
 
 
 class UnitVotes:
@@ -154,7 +123,7 @@ class UnitVotes:
 
     >>> votes = UnitVotes()
     >>> votes.count(Marked("1", "👋 Ada", {}, Source("a.jsonl", 1)), Unit.UTF16)
-    >>> votes.choose(Marked("2", "👋 a b", {"ann": [Mark(3, 4, "X")]}, Source("a.jsonl", 2)), list(Unit)[:2])
+    >>> votes.choose(Marked("2", "👋 a b", {"ann": [CharSpan(3, 4, "X")]}, Source("a.jsonl", 2)), list(Unit)[:2])
     (<Unit.UTF16: 'utf-16'>, True)
     """
 
@@ -178,16 +147,18 @@ def _units_matter(marked: Marked, units: Sequence[Unit]) -> bool:
     """Whether some span lies elsewhere in another of these units."""
     text = marked.text or ""
     return any(
-        len({ruler(text, unit).inward(offset) for unit in units}) > 1 for mark in marked.marks() for offset in mark[:2]
+        len({ruler(text, unit).inward(offset) for unit in units}) > 1
+        for mark in marked.marks()
+        for offset in (mark.start, mark.end)
     )
 
 
 def placed(marked: Marked, unit: Unit, words: Words, notes: Notes) -> Placed:
     """Lay a document's spans on its tokens.
 
-    >>> marked = Marked("1", "👋 Ada sang", {"ann": [Mark(3, 7, "PER")]}, Source("crowd.json", 1))
+    >>> marked = Marked("1", "👋 Ada sang", {"ann": [CharSpan(3, 7, "PER")]}, Source("crowd.json", 1))
     >>> placed(marked, Unit.UTF16, Words(), Notes()).annotations
-    {'ann': [TokenMark(first=1, last=2, label='PER', score=None, layer='', depth=0)]}
+    {'ann': [Span(start=1, end=2, label='PER')]}
     """
     text, offsets = marked.text, _offsets(marked)
     if text is None:
@@ -212,8 +183,8 @@ def placed(marked: Marked, unit: Unit, words: Words, notes: Notes) -> Placed:
     lay = _Layer(marked, unit, starts, ends, notes)
     return Placed(
         document,
-        {name: lay.marks(marks) for name, marks in marked.annotations.items()},
-        None if marked.gold is None else lay.marks(marked.gold),
+        {name: lay.spans(marks) for name, marks in marked.annotations.items()},
+        None if marked.gold is None else lay.spans(marked.gold),
     )
 
 
@@ -255,8 +226,8 @@ class _Layer:
         self.text = marked.text
         self.ruler = None if self.text is None else ruler(self.text, unit)
 
-    def marks(self, marks: Sequence[Mark]) -> list[TokenMark]:
-        found: dict[TokenMark, None] = {}
+    def spans(self, marks: Sequence[CharSpan]) -> list[Span]:
+        found: dict[Span, None] = {}
         for mark in marks:
             start, end = self._inward(mark)
             place = place_span(start, end, self.starts, self.ends)
@@ -265,12 +236,12 @@ class _Layer:
                 continue
             self.notes.count(_SPANS_TRIMMED, place.trimmed)
             self.notes.count(_SPANS_WIDENED, place.widened)
-            token_mark = TokenMark(place.first, place.last, mark.label, mark.score, mark.layer)
-            self.notes.count(_SPANS_TWICE, token_mark in found)
-            found[token_mark] = None
+            span = Span(place.first, place.last, mark.label, mark.confidence, mark.layer)
+            self.notes.count(_SPANS_TWICE, span in found)
+            found[span] = None
         return list(found)
 
-    def _inward(self, mark: Mark) -> tuple[int, int]:
+    def _inward(self, mark: CharSpan) -> tuple[int, int]:
         """A span's offsets as code points (or tokens, where there is no text)."""
         start, end, label = mark.start, mark.end, mark.label
         if not 0 <= start <= end or not label:
@@ -278,12 +249,12 @@ class _Layer:
         length = len(self.starts) if self.ruler is None else self.ruler.length
         if end > length:
             raise self._error(f"span {start}–{end} {label!r} ends after the text, which ends at {length}")
-        if mark.score is not None and not 0 <= mark.score <= 1:
-            raise self._error(f"span {start}–{end} {label!r} has the score {mark.score!r} (a number from 0 to 1)")
+        if mark.confidence is not None and not 0 <= mark.confidence <= 1:
+            raise self._error(f"span {start}–{end} {label!r} has the score {mark.confidence!r} (a number from 0 to 1)")
         if self.ruler is None or self.text is None:
             return start, end
         if mark.text is not None:
-            self.notes.count(SPANS_OTHER_WORDS, not holds(self.text, Claim(start, end, mark.text), self.unit))
+            self.notes.count(SPANS_OTHER_WORDS, not holds(self.text, mark, self.unit))
         inner_start, inner_end = self.ruler.inward(start), self.ruler.inward(end)
         if inner_start is None or inner_end is None:
             raise self._error(f"span {start}–{end} {label!r} cuts a character in two (check what offsets count)")
@@ -294,28 +265,29 @@ class _Layer:
 
 
 def tagged(
-    marks: Sequence[TokenMark], length: int, notes: Notes, left_out: str = SPANS_OVERLAPPING
+    spans: Sequence[Span], length: int, notes: Notes, left_out: str = SPANS_OVERLAPPING
 ) -> tuple[Tag | SoftTag, ...]:
-    """Token spans as BIO tags; of two that overlap the longer stays (of equals, the first), and the other is counted.
+    """Spans as BIO tags; of two that overlap the longer stays (of equals, the first), and the other is counted.
 
-    ``left_out`` is the sentence that counts them. A span with a score is written as probabilities: the score for it,
-    the rest for ``O``.
+    ``left_out`` is the sentence that counts them. A span with a confidence is written as probabilities: that
+    for it, the rest for ``O``.
 
-    >>> tagged([TokenMark(0, 2, "PER"), TokenMark(2, 3, "LOC", score=0.9)], 3, Notes())
+    >>> tagged([Span(0, 2, "PER"), Span(2, 3, "LOC", 0.9)], 3, Notes())
     ('B-PER', 'I-PER', {'B-LOC': 0.9, 'O': 0.09999999999999998})
     """
     tags: list[Tag | SoftTag] = [OUTSIDE] * length
     taken = bytearray(length)
-    for mark in sorted(marks, key=lambda mark: mark.first - mark.last):
-        if taken.find(1, mark.first, mark.last) >= 0:
+    for span in sorted(spans, key=lambda span: span.start - span.end):
+        if taken.find(1, span.start, span.end) >= 0:
             notes.count(left_out, 1)
             continue
-        for position in range(mark.first, mark.last):
+        sure = span.sure
+        for position in range(span.start, span.end):
             taken[position] = 1
-            tag = intern(f"{'B' if position == mark.first else 'I'}-{mark.label}")
-            tags[position] = tag if mark.score in (None, 1) else _soft(tag, mark.score or 0.0)
+            tag = intern(f"{'B' if position == span.start else 'I'}-{span.label}")
+            tags[position] = tag if sure == 1 else _soft(tag, sure)
     return tuple(tags)
 
 
-def _soft(tag: str, score: float) -> Tag | SoftTag:
-    return {tag: score, OUTSIDE: 1.0 - score} if score > 0 else OUTSIDE
+def _soft(tag: str, sure: float) -> Tag | SoftTag:
+    return {tag: sure, OUTSIDE: 1.0 - sure} if sure > 0 else OUTSIDE

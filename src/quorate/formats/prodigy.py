@@ -13,11 +13,12 @@ import msgspec
 
 from quorate.corpus.offsets import Unit, ruler
 from quorate.corpus.records import Source
+from quorate.corpus.spans import CharSpan
 from quorate.corpus.tokens import Offsets, Places
 from quorate.errors import InputError
 from quorate.formats.exports import Export, ExportAnnotation, ExportDocument, outward_spans, unit_for
 from quorate.formats.json_records import decoded, lines
-from quorate.formats.marked import Mark, Marked
+from quorate.formats.marked import Marked
 from quorate.formats.notes import Notes
 from quorate.formats.opened import Input
 from quorate.storage.files.atomic import written_whole
@@ -78,7 +79,7 @@ def _document(line: _Line, source: Source, number: int, hashed: dict[str, str], 
         name = hashed.setdefault(line.text, str(number))
     offsets, unit = _offsets(line.tokens or (), line.text)
     notes.count(_CUT, line.tokens is not None and offsets is None)
-    marks = [Mark(span.start, span.end, span.label, span.text, span.score) for span in line.spans or ()]
+    marks = [CharSpan(span.start, span.end, span.label, span.text, span.score) for span in line.spans or ()]
     return Marked(
         name,
         line.text,
@@ -129,9 +130,10 @@ def _answer(exported: ExportDocument, annotation: ExportAnnotation) -> dict[str,
         for number, (start, end) in enumerate(offsets)
     ]
     answer["spans"] = []
-    for span in outward_spans(exported, annotation, unit_for(exported, "prodigy")):
-        record: dict[str, Any] = {"start": span.start, "end": span.end, "token_start": span.first}
-        record |= {"token_end": span.last - 1, "label": span.label}
+    outward = outward_spans(exported, annotation, unit_for(exported, "prodigy"))
+    for span, in_tokens in zip(outward, annotation.spans, strict=True):
+        record: dict[str, Any] = {"start": span.start, "end": span.end, "token_start": in_tokens.start}
+        record |= {"token_end": in_tokens.end - 1, "label": span.label}
         answer["spans"].append(record if span.confidence is None else {**record, "score": round(span.confidence, 6)})
     meta = dict(origin.get("meta") or {})
     if annotation.confidence is not None:

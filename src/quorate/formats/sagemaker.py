@@ -12,9 +12,10 @@ from typing import Any
 import msgspec
 
 from quorate.corpus.records import Source
+from quorate.corpus.spans import CharSpan
 from quorate.errors import InputError
 from quorate.formats.json_records import decoded, plain, reason, records
-from quorate.formats.marked import Mark, Marked
+from quorate.formats.marked import Marked
 from quorate.formats.notes import Notes
 from quorate.formats.opened import Input
 
@@ -72,13 +73,13 @@ def _answers(line: Mapping[str, Any], source: Source) -> Any:
     )
 
 
-def _marks(content: str, source: Source) -> list[Mark]:
+def _marks(content: str, source: Source) -> list[CharSpan]:
     try:
         value = plain(content.encode(), source)
         entities = msgspec.convert(_entities(value), list[_Entity])
     except (msgspec.ValidationError, UnicodeEncodeError) as error:
         raise InputError(reason(error, "a worker's content"), where=source.at()) from None
-    return [Mark(entity.startOffset, entity.endOffset, entity.label) for entity in entities]
+    return [CharSpan(entity.startOffset, entity.endOffset, entity.label) for entity in entities]
 
 
 def _entities(value: Any) -> Any:

@@ -12,10 +12,11 @@ from typing import Any
 
 from quorate.corpus.offsets import Unit
 from quorate.corpus.records import Source
+from quorate.corpus.spans import CharSpan
 from quorate.corpus.tokens import Places
 from quorate.errors import InputError, OutputError
-from quorate.formats.exports import Export, ExportAnnotation, ExportDocument, OutSpan, outward_spans
-from quorate.formats.marked import Mark, Marked
+from quorate.formats.exports import Export, ExportAnnotation, ExportDocument, outward_spans
+from quorate.formats.marked import Marked
 from quorate.formats.notes import Notes
 from quorate.formats.opened import Input, check_unpacked, most_of
 from quorate.storage.files.atomic import written_whole
@@ -80,8 +81,8 @@ def _document(doc: Any, name: str, number: int) -> Marked:
     )
 
 
-def _mark(span: Any, score: float | None) -> Mark:
-    return Mark(span.start_char, span.end_char, span.label_, None, score)
+def _mark(span: Any, score: float | None) -> CharSpan:
+    return CharSpan(span.start_char, span.end_char, span.label_, None, score)
 
 
 def write(export: Export, path: str) -> None:
@@ -119,13 +120,13 @@ def _doc(exported: ExportDocument, vocab: Any) -> Any:
     return doc
 
 
-def _char_span(doc: Any, span: OutSpan) -> Any:
+def _char_span(doc: Any, span: CharSpan) -> Any:
     return doc.char_span(span.start, span.end, label=span.label)
 
 
-def _apart(spans: list[OutSpan]) -> list[OutSpan]:
+def _apart(spans: list[CharSpan]) -> list[CharSpan]:
     """Spans that do not overlap, which is all that entities may be: the longest first."""
-    kept: list[OutSpan] = []
+    kept: list[CharSpan] = []
     for span in sorted(spans, key=lambda span: (span.start - span.end, span.start)):
         if all(span.end <= other.start or other.end <= span.start for other in kept):
             kept.append(span)

@@ -41,7 +41,7 @@ def write(export: Export, path: str) -> None:
                 whole = "" if annotation.confidence is None else f"{annotation.confidence:.6g}"
                 for span in outward_spans(exported, annotation):
                     sure = "" if span.confidence is None else f"{span.confidence:.6g}"
-                    who, label, words = map(as_text, (annotation.name, span.label, span.text))
+                    who, label, words = map(as_text, (annotation.name, span.label, span.text or ""))
                     row = [as_text(exported.document.id), who, span.start, span.end, label, words, sure, whole]
                     table.writerow([*row, *([as_text(span.layer)] if export.layers else [])])
         text.detach()

@@ -53,6 +53,11 @@ class Candidates(NamedTuple):
         """``[C]`` The document of each."""
         return np.repeat(np.arange(len(self.first) - 1), np.diff(self.first))
 
+    def votes(self) -> Floats:
+        """``[C]`` The share of the annotators of its document who marked just this span."""
+        people = np.diff(self.pair_start)[self.document]
+        return np.asarray(self.marked / np.maximum(people, 1))
+
 
 def find_candidates(encoded: Encoded, likely: Likely, least: float, group: list[int] | None = None) -> Candidates:
     """The candidates of a corpus: what was marked, and what has a probability of at least ``least`` in ``likely``.

@@ -114,12 +114,12 @@ class SpanEngine:
     def log_probability(
         self,
         model: SpanModel,
-        posterior: SpanPosterior,
         chosen: NDArray[np.bool_],
         sharpness: float = 1.0,
         view: View = log_mean,
     ) -> Floats:
         """``[D]`` ln of the probability that just the chosen candidates of a document are true."""
+        posterior = self.posterior(model, sharpness, view)
         out = np.empty(len(posterior.log_z))
         tables = model.responses.log_lik(view)
         self._kernels.log_weight_of_set(self._problem, *tables, model.temper, sharpness, chosen, out)
@@ -129,6 +129,12 @@ class SpanEngine:
         """``[C]`` Of every document the set of candidates that do not overlap with the highest sum of ``gain``."""
         p, chosen = self._problem, np.zeros(len(gain), np.bool_)
         self._kernels.best_set(p.start, p.end, p.first, p.apart, gain, chosen)
+        return chosen
+
+    def likeliest_set(self, model: SpanModel, view: View = log_mean) -> NDArray[np.bool_]:
+        """``[C]`` Of every document the set of candidates that is likeliest as a whole."""
+        chosen = np.zeros(len(self._problem.start), np.bool_)
+        self._kernels.likeliest_set(self._problem, *model.responses.log_lik(view), model.temper, chosen)
         return chosen
 
     def close(self) -> None:

@@ -94,6 +94,10 @@ class WithHistory:
         """As the models within."""
         return replace(self, inner=self.inner.mixed(other.inner, own, others))
 
+    def changed(self, cells: Cells, counts: Floats, sign: float) -> Self:
+        """The history stays in it, whatever is added or taken out."""
+        return replace(self, inner=self.inner.changed(cells, counts, sign))
+
     def grown(self, n_annotators: int, trust: Trust) -> Self:
         """The model within; nothing is known yet of new ones."""
         cells = self.cells._replace(n_annotators=n_annotators)

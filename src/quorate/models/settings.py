@@ -93,13 +93,29 @@ class Zeros(StrEnum):
     DROPPED = "dropped"
 
 
+class Evidence(StrEnum):
+    """What the consensus rests on: tags of tokens, or whole spans and the tokens beside them; or exact spans' votes.
+
+    >>> Evidence("spans").value
+    'spans'
+    """
+
+    TOKENS = "tokens"
+    SPANS = "spans"
+    VOTES = "votes"
+
+
 class Decode(StrEnum):
-    """How tags are read off: the most probable valid sequence, or each token's most probable label.
+    """How tags are read off: the spans of the highest expected F1, the likeliest sequence, or each token's label.
+
+    ``best`` is the first where the evidence is spans, and the second where it is tokens.
 
     >>> Decode("sequence").value
     'sequence'
     """
 
+    BEST = "best"
+    F1 = "f1"
     SEQUENCE = "sequence"
     TOKEN = "token"
 
@@ -155,6 +171,7 @@ class Range(NamedTuple):
 
 _COUNT = Range(f"a positive number, at most {_MOST:g}", 0, _MOST, above=True)
 _ONE_OR_MORE = Range("1 or more", 1, whole=True)
+_SHARE = Range("above 0 and at most 1", 0, 1, above=True)
 
 
 def _told(
@@ -213,6 +230,12 @@ class Settings:
     inference: Inference = field(
         default=Inference.VB, metadata=_told("WAY", "vb (default), em or em-annotators.", kind=Inference)
     )
+    evidence: Evidence = field(
+        default=Evidence.TOKENS,
+        metadata=_told(
+            "KIND", "tokens, spans (with tokens beside), or votes for spans (default: auto chooses).", kind=Evidence
+        ),
+    )
     temper: float = field(
         default=0.6,
         metadata=_told(
@@ -251,9 +274,24 @@ class Settings:
         ),
     )
     decode: Decode = field(
-        default=Decode.SEQUENCE,
+        default=Decode.BEST,
         metadata=_told(
-            "WAY", "sequence (default): the best valid one; token: each by itself.", panel=WRITTEN, kind=Decode
+            "WAY", "f1: spans of the highest expected F1; sequence: the likeliest; token.", panel=WRITTEN, kind=Decode
+        ),
+    )
+    precision: float | None = field(
+        default=None,
+        metadata=_told(
+            "SHARE",
+            "As many spans as possible with an expected precision of at least this.",
+            within=_SHARE,
+            panel=WRITTEN,
+        ),
+    )
+    recall: float | None = field(
+        default=None,
+        metadata=_told(
+            "SHARE", "As few spans as possible with an expected recall of at least this.", within=_SHARE, panel=WRITTEN
         ),
     )
     invalid: Invalid = field(
@@ -274,6 +312,12 @@ class Settings:
                 within.check(each.name, value)
         if self.inference is not Inference.VB and self.annotator is AnnotatorModel.SEQ:
             raise SettingsError("the annotator model 'seq' is fitted by 'vb' only (choose another inference, or model)")
+        if self.precision is not None and self.recall is not None:
+            raise SettingsError("a consensus keeps to a precision or to a recall, not to both (give one of them)")
+        if self.decode is Decode.TOKEN and (self.precision is not None or self.recall is not None):
+            raise SettingsError("with decode 'token' no precision or recall of spans can be kept to (leave one out)")
+        if self.decode is Decode.TOKEN and self.evidence is not Evidence.TOKENS:
+            raise SettingsError("with decode 'token' the evidence is 'tokens' (leave one of them out)")
 
     @classmethod
     def of(cls, **values: Any) -> Self:

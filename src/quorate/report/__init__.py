@@ -1,6 +1,6 @@
 """A report that people want to open: one HTML file about a consensus, its annotators and its doubtful documents.
 
-Data are collected into one plain dictionary (:mod:`quorate.report.data`), then drawn (:mod:`quorate.report.page`).
+What it says is collected into one typed value (:mod:`quorate.report.data`), then drawn (:mod:`quorate.report.page`).
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ def write_report(
     if documents is not None and documents < 0:
         raise SettingsError(f"a report shows 0 documents or more, not {documents}")
     shown = model.result_ if result is None else result
-    data = collect(
+    report = collect(
         model, shown, title=title, documents=documents, groups=groups, known=known, split=split, progress=progress
     )
     with written_whole(path) as stream:
-        stream.write(render(data).encode())
+        stream.write(render(report).encode())

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from typing import Any
 
 import numpy as np
 
 from quorate.corpus.records import Tag
-from quorate.corpus.tags import Scheme, Span
+from quorate.corpus.spans import Span
+from quorate.corpus.tags import Scheme
 from quorate.estimators.voting import MajorityVote
-from quorate.evaluate import metrics
-from quorate.evaluate.compare import Answers, Scores, score_answers, scored_positions
+from quorate.evaluate import compare, metrics
+from quorate.evaluate.compare import Answers, score_answers, scored_positions
 from quorate.evaluate.metrics.span_errors import ErrorKinds, kinds_of_gold, kinds_of_predicted
+from quorate.report.content import Bins, Calibration, ErrorExample, ErrorRow, Gold, Scores, Vote, VoteSpans
 from quorate.report.documents import Codes
 from quorate.result.result import Result
 
@@ -38,36 +39,36 @@ def majority_of(result: Result) -> Result:
     """The majority vote on the result's corpus, with the same tags.
 
     >>> import quorate
-    >>> majority_of(quorate.aggregate(quorate.sample(), "bsc-cm")).settings["method"]
+    >>> majority_of(quorate.aggregate(quorate.sample(), "bsc-cm")).settings_["method"]
     'mv'
     """
-    invalid = result.settings.get("invalid", "repair")
+    invalid = result.settings_.get("invalid", "repair")
     return MajorityVote(scheme=result.tagset.scheme.value, invalid=invalid).fit(result.corpus).result_
 
 
-def against_vote(result: Result, votes: Result) -> dict[str, Any]:
+def against_vote(result: Result, votes: Result) -> Vote:
     """What the consensus changes in the majority vote: documents, tokens, and spans by what became of them."""
     tags, voted = result.tags, votes.tags
     changed = [mine != theirs for mine, theirs in zip(tags, voted, strict=True)]
     tokens = sum(a != b for mine, theirs in zip(tags, voted, strict=True) for a, b in zip(mine, theirs, strict=True))
-    found: dict[str, Any] = {"documents": int(sum(changed)), "tokens": int(tokens)}
-    if result.tagset.scheme is not Scheme.PLAIN:
-        kinds = metrics.error_kinds(tags, voted, scheme=result.tagset.scheme)
-        found["spans"] = {
-            "vote": kinds.gold_spans,
-            "kept": kinds.exact,
-            "moved": kinds.partial,
-            "retyped": kinds.wrong_type,
-            "dropped": kinds.missed,
-            "added": kinds.false_positive,
-            "consensus": sum(len(spans) for spans in result.spans),
-        }
-    return found
+    if result.tagset.scheme is Scheme.PLAIN:
+        return Vote(sum(changed), tokens)
+    kinds = metrics.error_kinds(tags, voted, scheme=result.tagset.scheme)
+    spans = VoteSpans(
+        vote=kinds.gold_spans,
+        kept=kinds.exact,
+        moved=kinds.partial,
+        retyped=kinds.wrong_type,
+        dropped=kinds.missed,
+        added=kinds.false_positive,
+        consensus=sum(len(spans) for spans in result.spans),
+    )
+    return Vote(sum(changed), tokens, spans)
 
 
 def against_gold(
     result: Result, votes: Result | None, codes: Codes, *, known: Collection[str] = (), split: str | None = None
-) -> dict[str, Any] | None:
+) -> Gold | None:
     """Scores, calibration and errors with examples, on the documents whose gold was not given as known.
 
     ``None`` if there is no such document; a split that no document is of is an error.
@@ -86,53 +87,42 @@ def against_gold(
         return None
     answers = Answers.of(result, positions)
     scores = score_answers(answers._replace(probabilities=None))  # no score of theirs is shown
-    found: dict[str, Any] = {
-        "documents": len(positions),
-        "split": split,
-        "right": sum(map(_is_right, answers.tags, answers.gold)),
-        "method": {
-            "strict": None if scores.strict is None else list(scores.strict),
-            "relaxed": None if scores.relaxed is None else list(scores.relaxed),
-            "accuracy": scores.tokens.accuracy,
-        },
-        "by_type": {kind: list(row) for kind, row in scores.by_type.items()},
-        "calibration": _calibration(scores),
-        "document_calibration": _bins(_whole_documents(result, answers, positions)),
-    }
-    if votes is not None:
-        found["vote"] = _vote_scores(votes, answers, positions)
-    if scores.errors is not None:
-        found["errors"] = _errors(result, positions, scores.errors, codes)
-    return found
+    return Gold(
+        documents=len(positions),
+        split=split,
+        right=sum(map(_is_right, answers.tags, answers.gold)),
+        method=Scores(scores.strict, scores.relaxed, scores.tokens.accuracy),
+        by_type=scores.by_type,
+        calibration=_calibration(scores),
+        document_calibration=_bins(_whole_documents(result, answers, positions)),
+        vote=None if votes is None else _vote_scores(votes, answers, positions),
+        errors=None if scores.errors is None else _errors(result, positions, scores.errors, codes),
+    )
 
 
 def _is_right(tags: Sequence[str], gold: Sequence[Tag] | None) -> bool:
     return all(wish is None or tag == wish for tag, wish in zip(tags, gold or (), strict=False))
 
 
-def _vote_scores(votes: Result, answers: Answers, positions: Sequence[int]) -> dict[str, Any]:
+def _vote_scores(votes: Result, answers: Answers, positions: Sequence[int]) -> Scores:
     every = votes.tags
     tags = [every[position] for position in positions]
-    found: dict[str, Any] = {
-        "strict": None,
-        "relaxed": None,
-        "accuracy": metrics.token_scores(tags, answers.gold).accuracy,
-    }
-    if answers.scheme is not Scheme.PLAIN:
-        found["strict"] = list(metrics.strict(tags, answers.gold, scheme=answers.scheme))
-        found["relaxed"] = list(metrics.relaxed(tags, answers.gold, scheme=answers.scheme))
-    return found
+    accuracy = metrics.token_scores(tags, answers.gold).accuracy
+    if answers.scheme is Scheme.PLAIN:
+        return Scores(accuracy=accuracy)
+    strict = metrics.strict(tags, answers.gold, scheme=answers.scheme)
+    return Scores(strict, metrics.relaxed(tags, answers.gold, scheme=answers.scheme), accuracy)
 
 
-def _bins(reliability: metrics.Reliability | None) -> dict[str, Any] | None:
+def _bins(reliability: metrics.Reliability | None) -> Bins | None:
     if reliability is None or not reliability.count:
         return None
-    rows = [[one.low, one.high, one.count, one.confidence, one.right] for one in reliability.bins]
-    return {"error": reliability.error, "count": reliability.count, "bins": rows}
+    rows = [(one.low, one.high, one.count, one.confidence, one.right) for one in reliability.bins]
+    return Bins(reliability.error, reliability.count, rows)
 
 
-def _calibration(scores: Scores) -> dict[str, Any]:
-    return {"tokens": _bins(scores.calibration), "spans": _bins(scores.span_calibration)}
+def _calibration(scores: compare.Scores) -> Calibration:
+    return Calibration(_bins(scores.calibration), _bins(scores.span_calibration))
 
 
 def _whole_documents(result: Result, answers: Answers, positions: Sequence[int]) -> metrics.Reliability:
@@ -141,10 +131,10 @@ def _whole_documents(result: Result, answers: Answers, positions: Sequence[int])
     return metrics.reliability(sure, right)
 
 
-def _errors(result: Result, positions: Sequence[int], kinds: ErrorKinds, codes: Codes) -> list[dict[str, Any]]:
+def _errors(result: Result, positions: Sequence[int], kinds: ErrorKinds, codes: Codes) -> list[ErrorRow]:
     """Each kind of error with its number, and examples in which the consensus was surest."""
     wanted = {kind: getattr(kinds, kind) for kind in KINDS if getattr(kinds, kind)}
-    examples: dict[str, list[dict[str, Any]]] = {kind: [] for kind in wanted}
+    examples: dict[str, list[ErrorExample]] = {kind: [] for kind in wanted}
     surest = -result.confidence
     order = sorted(positions, key=lambda position: surest[position])
     for position in order:
@@ -154,15 +144,12 @@ def _errors(result: Result, positions: Sequence[int], kinds: ErrorKinds, codes: 
         gold = one.document.gold or ()
         if _is_right(one.tags, gold):
             continue
-        own = [Span(*span[:3]) for span in one.spans]
+        own = [span.bare for span in one.spans]
         for kind in dict.fromkeys(_kinds(own, result.tagset.spans(gold, orphans=False))):
             if kind in examples and len(examples[kind]) < _EXAMPLES:
-                example = {"id": one.document.id, "tokens": list(one.document.tokens)}
-                examples[kind].append(example | {"tags": codes.of(one.tags), "gold": codes.of(gold)})
-    return [
-        {"kind": kind, "name": KINDS[kind], "count": count, "examples": examples[kind]}
-        for kind, count in wanted.items()
-    ]
+                document = one.document
+                examples[kind].append(ErrorExample(document.id, document.tokens, codes.of(one.tags), codes.of(gold)))
+    return [ErrorRow(kind, KINDS[kind], count, examples[kind]) for kind, count in wanted.items()]
 
 
 def _kinds(own: Sequence[Span], gold: Sequence[Span]) -> Iterator[str]:

@@ -1,11 +1,11 @@
-"""Everything that a report shows, collected into one plain dictionary: numbers, names and sentences, no markup."""
+"""Everything that a report shows, collected from a result into one :class:`quorate.report.content.Report`."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,25 @@ from quorate.estimators.voting import MajorityVote
 from quorate.evaluate.metrics import measure_agreement
 from quorate.models.settings import Settings
 from quorate.report.against import against_gold, against_vote, majority_of
-from quorate.report.documents import Codes, chosen_documents, document_records
+from quorate.report.content import (
+    Agreement,
+    AnnotatorRow,
+    Annotators,
+    AsExpected,
+    DocumentRow,
+    Documents,
+    Fit,
+    Gold,
+    Group,
+    LabelRow,
+    Labels,
+    Matrices,
+    NamedValue,
+    Report,
+    SettingRow,
+    Summary,
+)
+from quorate.report.documents import Codes, chosen_documents, document_rows
 from quorate.report.findings import DOUBTFUL, find, next_steps
 from quorate.report.people import HABITS, Person, blind_types, people
 from quorate.result.annotators import AnnotatorSummary
@@ -51,7 +69,7 @@ def collect(
     known: Collection[str] = (),
     split: str | None = None,
     progress: Progress | None = None,
-) -> dict[str, Any]:
+) -> Report:
     """The content of a report about a result.
 
     ``model`` is what made it, for the explanations; ``documents`` how many to show (``None``: all), the least certain
@@ -60,14 +78,14 @@ def collect(
 
     >>> import quorate
     >>> model = quorate.BSC().fit(quorate.sample())
-    >>> data = collect(model, model.result_, title="A sample", documents=10)
-    >>> data["documents"]["total"], len(data["documents"]["list"])
+    >>> report = collect(model, model.result_, title="A sample", documents=10)
+    >>> report.documents.total, len(report.documents.list)
     (320, 10)
     """
     tell = progress or (lambda done, total, note: None)
     steps = 6
     tell(0, steps, "the majority vote")
-    votes = None if result.settings.get("method") == "mv" else majority_of(result)
+    votes = None if result.settings_.get("method") == "mv" else majority_of(result)
     codes = Codes(result.labels)
     tell(1, steps, "annotators")
     crowd = people(result)
@@ -77,70 +95,52 @@ def collect(
     tell(3, steps, "gold")
     gold = against_gold(result, votes, codes, known=known, split=split)
     tell(4, steps, "documents")
-    names = [person.name for person in crowd]
-    about = getattr(model, "meta_", {})
-    data: dict[str, Any] = {
-        "title": title,
-        "version": quorate.__version__,
-        "method": str(result.settings.get("method", "")),
-        "scheme": result.tagset.scheme.value,
-        "labels_of_model": list(result.labels),
-        "types": list(result.tagset.types),
-        "inputs": [str(name) for name in result.corpus.digests],
-        "digest": "".join(result.corpus.digests.values())[:16] or title,
-        "notes": _notes(result),
-        "annotators": _annotators(crowd, grouped),
-        "matrices": _matrices(result, crowd, grouped),
-        "documents": _documents(result, known),
-        "labels": _labels(result, crowd, gold, agreement),
-        "agreement": agreement,
-        "fit": _fit(result),
-        "settings": _settings(result, about.get("chosen", ())),
-        "chosen": list(result.settings_.get("why") or about.get("why", ())),
-        "worse_than_vote": result.choice is not None and result.choice.worse_than_vote,
-        "certificate": _certificate(result.certificate),
-        "gold": gold,
-        "vote": None if votes is None else against_vote(result, votes),
-    }
-    chosen = chosen_documents(result, documents, known)
     explain = model if isinstance(model, Explains) else None
-    data["documents"]["explained"] = explain is not None
-    data["documents"]["list"] = document_records(
+    shown = document_rows(
         result,
-        chosen,
-        names,
+        chosen_documents(result, documents, known),
+        [person.name for person in crowd],
         codes,
         model=explain,
         votes=votes,
         known=known,
         progress=lambda done, total: tell(4, steps, f"document {done:,} of {total:,}"),
     )
-    data["tags"] = codes.tags
-    data["summary"] = _summary(result, data, len(chosen))
-    data["findings"] = [finding._asdict() for finding in find(data)]
-    data["next"] = next_steps(data)
+    about = getattr(model, "meta_", {})
+    annotators, counted = _annotators(crowd, grouped), _documents(result, known, shown, explained=explain is not None)
+    report = Report(
+        title=title,
+        version=quorate.__version__,
+        method=str(result.settings_.get("method", "")),
+        scheme=result.tagset.scheme.value,
+        labels_of_model=result.labels,
+        types=result.tagset.types,
+        inputs=[str(name) for name in result.corpus.digests],
+        digest="".join(result.corpus.digests.values())[:16] or title,
+        notes=_notes(result),
+        annotators=annotators,
+        matrices=_matrices(result, crowd, grouped),
+        documents=counted,
+        labels=_labels(result, crowd, gold, agreement),
+        agreement=agreement,
+        fit=_fit(result),
+        settings=_settings(result, about.get("chosen", ())),
+        chosen=list(result.settings_.get("why") or about.get("why", ())),
+        worse_than_vote=result.choice is not None and result.choice.worse_than_vote,
+        certificate=_certificate(result.certificate),
+        gold=gold,
+        vote=None if votes is None else against_vote(result, votes),
+        tags=codes.tags,
+        summary=_summary(result, annotators, counted),
+    )
+    report = replace(report, findings=find(report), next=next_steps(report))
     tell(steps, steps, "")
-    plain: dict[str, Any] = _plain(data)
-    return plain
+    return report
 
 
-def _plain(value: Any) -> Any:
-    """As JSON can have it: no arrays, no numpy numbers, nothing that is not finite."""
-    if isinstance(value, dict):
-        return {str(name): _plain(item) for name, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    if isinstance(value, np.generic):
-        value = value.item()
-    if isinstance(value, float):
-        return round(value, 5) if math.isfinite(value) else None
-    return value
-
-
-def _certificate(promised: Certificate) -> dict[str, Any]:
-    """What is expected without gold: what the summary shows of it, and all of it row by row."""
-    rows = [{"name": name, "value": value} for name, value in promised._asdict().items()]
-    return {"f1": promised.f1, "low": promised.low, "high": promised.high, "rows": rows}
+def _certificate(promised: Certificate) -> AsExpected:
+    rows = [NamedValue(name, value) for name, value in promised._asdict().items()]
+    return AsExpected(promised.f1, promised.low, promised.high, rows)
 
 
 def _notes(result: Result) -> list[str]:
@@ -150,34 +150,34 @@ def _notes(result: Result) -> list[str]:
     return notes
 
 
-def _annotators(crowd: Sequence[Person], grouped: Groups | None) -> dict[str, Any]:
+def _annotators(crowd: Sequence[Person], grouped: Groups | None) -> Annotators:
     of_group = {} if grouped is None else dict(enumerate(grouped.member.tolist()))
     rows = [
-        {
-            "name": person.name,
-            "documents": person.documents,
-            "labels": person.labels,
-            "accuracy": person.accuracy,
-            "low": person.low,
-            "high": person.high,
-            "informativeness": person.informativeness,
-            "precision": person.precision,
-            "coverage": person.coverage,
-            "kind": person.kind,
-            "group": of_group.get(k),
-            "consensus_spans": person.shares.consensus,
-            "own_spans": person.shares.own,
-            "shares": {kind: person.shares.share(kind) for kind in _SHARES},
-            "of": {kind: person.shares.of(kind) for kind in _SHARES},
-            "blind": blind_types(person.by_type),
-        }
+        AnnotatorRow(
+            name=person.name,
+            documents=person.documents,
+            labels=person.labels,
+            accuracy=person.accuracy,
+            low=person.low,
+            high=person.high,
+            informativeness=person.informativeness,
+            precision=person.precision,
+            coverage=person.coverage,
+            kind=person.kind,
+            group=of_group.get(k),
+            consensus_spans=person.shares.consensus,
+            own_spans=person.shares.own,
+            shares={kind: person.shares.share(kind) for kind in _SHARES},
+            of={kind: person.shares.of(kind) for kind in _SHARES},
+            blind=blind_types(person.by_type),
+        )
         for k, person in enumerate(crowd)
     ]
     pooled: dict[str, float | None] = {}
     for kind in _SHARES:
         whole = sum(person.shares.of(kind) for person in crowd)
         pooled[kind] = sum(person.shares.counts.get(kind, 0) for person in crowd) / whole if whole else None
-    return {"rows": rows, "crowd": pooled}
+    return Annotators(rows, pooled)
 
 
 def _grouped(result: Result, n: int | None) -> Groups | None:
@@ -189,7 +189,7 @@ def _grouped(result: Result, n: int | None) -> Groups | None:
     return group_annotators(annotators, n)
 
 
-def _matrices(result: Result, crowd: Sequence[Person], grouped: Groups | None) -> dict[str, Any]:
+def _matrices(result: Result, crowd: Sequence[Person], grouped: Groups | None) -> Matrices:
     """Posterior mean matrices in thousandths: of the groups, and of the annotators who gave most labels."""
     J = len(result.labels)
     P = result.annotators.matrix_shape[0]
@@ -200,25 +200,21 @@ def _matrices(result: Result, crowd: Sequence[Person], grouped: Groups | None) -
     previous: list[str] = []
     if whole and P > 1:
         previous = [*result.labels, *(["start"] if P > J else [])]
-    found: dict[str, Any] = {
-        "previous": previous,
-        "averaged": not whole,
-        "of": {str(k): _thousandths(_matrix(result.annotators[crowd[k].name]), whole) for k in sorted(most)},
-    }
-    if grouped is not None:
-        members = [np.flatnonzero(grouped.member == group).tolist() for group in range(len(grouped.matrices))]
-        found["groups"] = [
-            {
-                "members": who,
-                "matrix": _thousandths(matrix, whole),
-                "accuracy": _mean([crowd[k].accuracy for k in who]),
-                "informativeness": _mean([crowd[k].informativeness for k in who]),
-                "kinds": Counter(crowd[k].kind for k in who).most_common(3),
-            }
-            for who, matrix in zip(members, grouped.matrices, strict=True)
-        ]
-        found["silhouettes"] = sorted(grouped.silhouettes.items())
-    return found
+    of = {str(k): _thousandths(_matrix(result.annotators[crowd[k].name]), whole) for k in sorted(most)}
+    if grouped is None:
+        return Matrices(previous, not whole, of)
+    members = [np.flatnonzero(grouped.member == group).tolist() for group in range(len(grouped.matrices))]
+    groups = [
+        Group(
+            who,
+            _thousandths(matrix, whole),
+            _mean([crowd[k].accuracy for k in who]),
+            _mean([crowd[k].informativeness for k in who]),
+            Counter(crowd[k].kind for k in who).most_common(3),
+        )
+        for who, matrix in zip(members, grouped.matrices, strict=True)
+    ]
+    return Matrices(previous, not whole, of, groups, sorted(grouped.silhouettes.items()))
 
 
 def _matrix(one: AnnotatorSummary) -> Floats:
@@ -235,39 +231,39 @@ def _mean(values: Sequence[float | None]) -> float | None:
     return sum(given) / len(given) if given else None
 
 
-def _documents(result: Result, known: Collection[str]) -> dict[str, Any]:
+def _documents(result: Result, known: Collection[str], shown: Sequence[DocumentRow], *, explained: bool) -> Documents:
     confidence = np.minimum(result.confidence, 1.0)
     open_documents = np.array([document.id not in known for document in result.corpus], np.bool_)
     seen_by = np.array([len(document.annotations) for document in result.corpus])
-    return {
-        "total": len(result),
-        "doubtful": int((confidence[open_documents] < DOUBTFUL).sum()),
-        "unsure": int((confidence[open_documents] < 0.9).sum()),
-        "known": int((~open_documents).sum()),
-        "once": int((seen_by[open_documents] < 2).sum()),
-        "histogram": np.histogram(confidence, _BINS, (0.0, 1.0))[0].tolist(),
-        "expected_right": float(confidence.sum()),
-    }
+    return Documents(
+        total=len(result),
+        doubtful=int((confidence[open_documents] < DOUBTFUL).sum()),
+        unsure=int((confidence[open_documents] < 0.9).sum()),
+        known=int((~open_documents).sum()),
+        once=int((seen_by[open_documents] < 2).sum()),
+        histogram=np.histogram(confidence, _BINS, (0.0, 1.0))[0].tolist(),
+        expected_right=float(confidence.sum()),
+        explained=explained,
+        list=shown,
+    )
 
 
-def _labels(
-    result: Result, crowd: Sequence[Person], gold: Mapping[str, Any] | None, agreement: Mapping[str, Any] | None
-) -> dict[str, Any]:
-    """Each type (in the plain scheme each label): how many, how certain, who sees it, and what it is taken for."""
-    rows = _plain_labels(result, crowd) if result.tagset.scheme is Scheme.PLAIN else _span_labels(result, crowd)
-    for row in rows:
-        by_type = (gold or {}).get("by_type", {})
-        row["f1"] = by_type[row["label"]][2] if row["label"] in by_type else None
-        row["alpha"] = (agreement or {}).get("by_type", {}).get(row["label"])
-    return {"rows": rows, "unit": "token" if result.tagset.scheme is Scheme.PLAIN else "span"}
+def _labels(result: Result, crowd: Sequence[Person], gold: Gold | None, agreement: Agreement | None) -> Labels:
+    """Each type (in the plain scheme each label), with its score and the agreement on it where there are any."""
+    is_plain = result.tagset.scheme is Scheme.PLAIN
+    rows = _plain_labels(result, crowd) if is_plain else _span_labels(result, crowd)
+    scored = {} if gold is None else {label: scores[2] for label, scores in gold.by_type.items()}
+    alphas = {} if agreement is None else agreement.by_type
+    rows = [replace(row, f1=scored.get(row.label), alpha=alphas.get(row.label)) for row in rows]
+    return Labels(rows, "token" if is_plain else "span")
 
 
-def _span_labels(result: Result, crowd: Sequence[Person]) -> list[dict[str, Any]]:
+def _span_labels(result: Result, crowd: Sequence[Person]) -> list[LabelRow]:
     sure: dict[str, list[float]] = {kind: [] for kind in result.tagset.types}
     length: Counter[str] = Counter()
     for spans in result.spans:
         for span in spans:
-            sure[span.label].append(span.confidence)
+            sure[span.label].append(span.sure)
             length[span.label] += span.end - span.start
     rows = []
     for kind, confidences in sure.items():
@@ -280,22 +276,22 @@ def _span_labels(result: Result, crowd: Sequence[Person]) -> list[dict[str, Any]
         noticed = marked + others.total()
         other, times = others.most_common(1)[0] if others else (None, 0)
         rows.append(
-            {
-                "label": kind,
-                "spans": len(confidences),
-                "confidence": float(np.mean(confidences)) if confidences else None,
-                "low": sum(value < 0.9 for value in confidences),
-                "length": length[kind] / len(confidences) if confidences else None,
-                "marked": marked / seen if seen else None,
-                "mixed_with": other,
-                "mixed_share": times / noticed if noticed else 0.0,
-                "histogram": np.histogram(confidences, 10, (0.0, 1.0))[0].tolist(),
-            }
+            LabelRow(
+                label=kind,
+                spans=len(confidences),
+                confidence=float(np.mean(confidences)) if confidences else None,
+                low=sum(value < 0.9 for value in confidences),
+                length=length[kind] / len(confidences) if confidences else None,
+                marked=marked / seen if seen else None,
+                mixed_with=other,
+                mixed_share=times / noticed if noticed else 0.0,
+                histogram=np.histogram(confidences, 10, (0.0, 1.0))[0].tolist(),
+            )
         )
     return rows
 
 
-def _plain_labels(result: Result, crowd: Sequence[Person]) -> list[dict[str, Any]]:
+def _plain_labels(result: Result, crowd: Sequence[Person]) -> list[LabelRow]:
     J = len(result.labels)
     confusion = np.zeros((J, J))
     for person in crowd:
@@ -309,79 +305,75 @@ def _plain_labels(result: Result, crowd: Sequence[Person]) -> list[dict[str, Any
         wrong[j] = 0.0
         other = int(wrong.argmax())
         rows.append(
-            {
-                "label": label,
-                "spans": len(mine),
-                "confidence": float(mine.mean()) if len(mine) else None,
-                "low": int((mine < 0.9).sum()),
-                "length": None,
-                "marked": float(confusion[j, j] / total) if total else None,
-                "mixed_with": result.labels[other] if wrong[other] > 0 else None,
-                "mixed_share": float(wrong[other] / total) if total else 0.0,
-                "histogram": np.histogram(mine, 10, (0.0, 1.0))[0].tolist(),
-            }
+            LabelRow(
+                label=label,
+                spans=len(mine),
+                confidence=float(mine.mean()) if len(mine) else None,
+                low=int((mine < 0.9).sum()),
+                length=None,
+                marked=float(confusion[j, j] / total) if total else None,
+                mixed_with=result.labels[other] if wrong[other] > 0 else None,
+                mixed_share=float(wrong[other] / total) if total else 0.0,
+                histogram=np.histogram(mine, 10, (0.0, 1.0))[0].tolist(),
+            )
         )
     return rows
 
 
-def _agreement(result: Result) -> dict[str, Any] | None:
+def _agreement(result: Result) -> Agreement | None:
     try:
         found = measure_agreement(result.corpus)
     except InputError:  # nobody shares a document with anybody
         return None
     pairs = sorted(found.pairs, key=lambda pair: (-pair.tokens, pair.first, pair.second))
-    return {
-        "documents": found.documents,
-        "tokens": found.tokens,
-        "observed": found.observed,
-        "alpha": found.alpha,
-        "unitizing_alpha": found.unitizing_alpha,
-        "fleiss_kappa": found.fleiss_kappa,
-        "mean_kappa": found.mean_kappa,
-        "span_f1": found.span_f1,
-        "by_type": found.unitizing_by_type,
-        "n_pairs": len(pairs),
-        "pairs": [list(pair) for pair in pairs[:_MOST_PAIRS]],
-    }
+    return Agreement(
+        documents=found.documents,
+        tokens=found.tokens,
+        observed=found.observed,
+        alpha=found.alpha,
+        unitizing_alpha=found.unitizing_alpha,
+        fleiss_kappa=found.fleiss_kappa,
+        mean_kappa=found.mean_kappa,
+        span_f1=found.span_f1,
+        by_type=found.unitizing_by_type,
+        n_pairs=len(pairs),
+        pairs=pairs[:_MOST_PAIRS],
+    )
 
 
-def _fit(result: Result) -> dict[str, Any] | None:
+def _fit(result: Result) -> Fit | None:
     trace = result.trace
-    if trace is None:
-        return None
-    return {
-        "bounds": list(trace.bounds),
-        "reason": trace.reason.value,
-        "starts": list(trace.starts),
-    }
+    return None if trace is None else Fit(trace.bounds, trace.reason.value, trace.starts)
 
 
-def _settings(result: Result, chosen: Collection[str]) -> list[dict[str, Any]]:
+def _settings(result: Result, chosen: Collection[str]) -> list[SettingRow]:
     """Every setting, its value, and why it has it; ``chosen`` are those that nobody gave."""
     defaults = Settings().plain()
     reasons = dict.fromkeys(chosen, "chosen")
     rows = []
-    for name, value in result.settings.items():
-        if name == "method":
+    for name, value in result.settings_.items():
+        if name in ("method", "why"):
             continue
         why = reasons.get(name) or ("default" if name in defaults and defaults[name] == value else "given")
-        rows.append({"name": name, "value": "–" if value is None else str(value), "why": str(why)})
+        rows.append(SettingRow(name, "–" if value is None else str(value), str(why)))
     return rows
 
 
-def _summary(result: Result, data: Mapping[str, Any], embedded: int) -> dict[str, Any]:
-    documents = data["documents"]
-    found: dict[str, Any] = {
-        "documents": documents["total"],
-        "tokens": result.corpus.n_tokens,
-        "annotators": len(data["annotators"]["rows"]),
-        "labels": sum(row["labels"] for row in data["annotators"]["rows"]),
-        "confidence": float(np.minimum(result.confidence, 1.0).mean()),
-        "review": min(documents["doubtful"] or min(documents["unsure"], 20), embedded),
-    }
-    if result.tagset.scheme is not Scheme.PLAIN:
-        confidences = [span.confidence for spans in result.spans for span in spans]
-        found["spans"] = len(confidences)
-        found["sure_spans"] = sum(value >= 0.9 for value in confidences)
-        found["span_histogram"] = np.histogram(np.minimum(confidences, 1.0), _BINS, (0.0, 1.0))[0].tolist()
-    return found
+def _summary(result: Result, annotators: Annotators, documents: Documents) -> Summary:
+    found = Summary(
+        documents=documents.total,
+        tokens=result.corpus.n_tokens,
+        annotators=len(annotators.rows),
+        labels=sum(row.labels for row in annotators.rows),
+        confidence=float(np.minimum(result.confidence, 1.0).mean()),
+        review=min(documents.doubtful or min(documents.unsure, 20), len(documents.list)),
+    )
+    if result.tagset.scheme is Scheme.PLAIN:
+        return found
+    confidences = [span.sure for spans in result.spans for span in spans]
+    return replace(
+        found,
+        spans=len(confidences),
+        sure_spans=sum(value >= 0.9 for value in confidences),
+        span_histogram=np.histogram(np.minimum(confidences, 1.0), _BINS, (0.0, 1.0))[0].tolist(),
+    )

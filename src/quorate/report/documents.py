@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from quorate.corpus.records import Document, Tag, hard_tags
-from quorate.corpus.tags import Scheme, Span
+from quorate.corpus.spans import Span
+from quorate.corpus.tags import Scheme
+from quorate.report.content import DocumentRow, Explanation
 from quorate.report.influence import Influence, influences
 from quorate.result.consensus import Consensus
 from quorate.result.result import Result
@@ -16,7 +18,7 @@ from quorate.result.result import Result
 if TYPE_CHECKING:
     from quorate.estimators.capabilities import Explains
 
-__all__ = ["Codes", "chosen_documents", "document_records"]
+__all__ = ["Codes", "chosen_documents", "document_rows"]
 
 _MOST_TOKENS_EXPLAINED = 12  # plain tags: every token is a decision, only the least certain are explained
 _SAME = 1e-6
@@ -59,7 +61,7 @@ def chosen_documents(result: Result, most: int | None, known: Collection[str] = 
     return [int(position) for position in order[: len(result) if most is None else most]]
 
 
-def document_records(
+def document_rows(
     result: Result,
     positions: Sequence[int],
     names: Sequence[str],
@@ -69,11 +71,11 @@ def document_records(
     votes: Result | None = None,
     known: Collection[str] = (),
     progress: Callable[[int, int], None] | None = None,
-) -> list[dict[str, Any]]:
-    """The documents at these positions as plain records.
+) -> list[DocumentRow]:
+    """The documents at these positions.
 
-    ``names`` gives annotators their numbers, ``codes`` tags theirs. With a ``model`` each record says why; with
-    ``votes`` it has the majority's version.
+    ``names`` gives annotators their numbers, ``codes`` tags theirs. With a ``model`` each says why; with ``votes`` it
+    has the majority's version.
     """
     number = {name: k for k, name in enumerate(names)}
     chosen = [result[position] for position in positions]
@@ -83,46 +85,42 @@ def document_records(
     if model is not None:
         wanted = [(one.document, spans) for one, spans, why in zip(chosen, asked, explained, strict=True) if why]
         reasons = influences(model, [document for document, _ in wanted], [spans for _, spans in wanted])
-    records = []
+    rows = []
     for done, (position, one, spans, why) in enumerate(zip(positions, chosen, asked, explained, strict=True), 1):
         document = one.document
-        record: dict[str, Any] = {
-            "id": document.id,
-            "confidence": _rounded(one.confidence),
-            "tokens": list(document.tokens),
-            "tags": codes.of(one.tags),
-            "sure": [_rounded(value) for value in one.token_confidence.tolist()],
-            "spans": [[span.start, span.end, span.label, _rounded(span.confidence)] for span in one.spans],
-            "said": [[number[name], codes.of(hard_tags(tags))] for name, tags in sorted(document.annotations.items())],
-        }
-        record |= _optional(document, codes)
-        if document.id in known:
-            record["known"] = True
-        if votes is not None:
-            record["vote"] = codes.of(votes[position].tags)
         reason = next(reasons, None) if why else None
-        if reason is not None and _agrees(one, reason, spans):
-            record["why"] = _why(reason, spans, number)
-        records.append(record)
+        rows.append(
+            DocumentRow(
+                document.id,
+                _rounded(one.confidence),
+                document.tokens,
+                codes.of(one.tags),
+                [_rounded(value) for value in one.token_confidence.tolist()],
+                [(span.start, span.end, span.label, _rounded(span.sure)) for span in one.spans],
+                [(number[name], codes.of(hard_tags(tags))) for name, tags in sorted(document.annotations.items())],
+                None if document.gold is None else codes.of(document.gold),
+                document.split,
+                _gaps(document),
+                document.id in known or None,
+                None if votes is None else codes.of(votes[position].tags),
+                _why(reason, spans, number) if reason is not None and _agrees(one, reason, spans) else None,
+            )
+        )
         if progress is not None:
             progress(done, len(positions))
-    return records
+    return rows
 
 
 def _rounded(value: float) -> float:
     return round(value, 4)
 
 
-def _optional(document: Document, codes: Codes) -> dict[str, Any]:
-    out: dict[str, Any] = {}
-    if document.gold is not None:
-        out["gold"] = codes.of(document.gold)
-    if document.split is not None:
-        out["split"] = document.split
-    if document.text is not None and document.offsets is not None and document.offsets:
-        edges = [0, *(edge for offset in document.offsets for edge in offset), len(document.text)]
-        out["gaps"] = [document.text[edges[2 * n] : edges[2 * n + 1]] for n in range(len(document.tokens) + 1)]
-    return out
+def _gaps(document: Document) -> list[str] | None:
+    """What stands in the text before, between and after the tokens; ``None`` where that is not known."""
+    if document.text is None or not document.offsets:
+        return None
+    edges = [0, *(edge for offset in document.offsets for edge in offset), len(document.text)]
+    return [document.text[edges[2 * n] : edges[2 * n + 1]] for n in range(len(document.tokens) + 1)]
 
 
 def _asked(result: Result, one: Consensus) -> list[Span]:
@@ -132,27 +130,32 @@ def _asked(result: Result, one: Consensus) -> list[Span]:
     if result.tagset.scheme is Scheme.PLAIN:
         least = np.argsort(one.token_confidence, kind="stable")[:_MOST_TOKENS_EXPLAINED]
         return [Span(int(t), int(t) + 1, one.tags[int(t)]) for t in np.sort(least)]
-    own = [Span(*span[:3]) for span in one.spans]
+    own = [span.bare for span in one.spans]
     others = {span for tags in said for span in result.tagset.spans(tags)} - set(own)
     return own + sorted(others)
 
 
 def _agrees(one: Consensus, reason: Influence, spans: Sequence[Span]) -> bool:
     """Whether the explanation starts from the probabilities given out: not so if something else had a say."""
-    given = {Span(*span[:3]): span.confidence for span in one.spans}
+    given = {span.bare: span.sure for span in one.spans}
     pairs = [(given[span], p) for span, p in zip(spans, reason.with_all.tolist(), strict=True) if span in given]
     return all(abs(stated - found) <= _SAME for stated, found in pairs)
 
 
-def _why(reason: Influence, spans: Sequence[Span], number: dict[str, int]) -> dict[str, Any]:
+def _why(reason: Influence, spans: Sequence[Span], number: dict[str, int]) -> Explanation:
     """Of every span: with all, with nobody, and without each annotator; and what would change without each."""
     now = set(reason.spans_with_all)
-    return {
-        "who": [number[name] for name in reason.annotators],
-        "spans": [[*span, _rounded(p)] for span, p in zip(spans, reason.with_all.tolist(), strict=True)],
-        "none": [_rounded(p) for p in reason.with_none.tolist()],
-        "without": [[_rounded(p) for p in row] for row in reason.without.T.tolist()],
-        "changes": [
-            [sorted(map(list, now - set(then))), sorted(map(list, set(then) - now))] for then in reason.spans_without
+    return Explanation(
+        [number[name] for name in reason.annotators],
+        [(*_listed(span), _rounded(p)) for span, p in zip(spans, reason.with_all.tolist(), strict=True)],
+        [_rounded(p) for p in reason.with_none.tolist()],
+        [[_rounded(p) for p in row] for row in reason.without.T.tolist()],
+        [
+            (sorted(map(_listed, now - set(then))), sorted(map(_listed, set(then) - now)))
+            for then in reason.spans_without
         ],
-    }
+    )
+
+
+def _listed(span: Span) -> tuple[int, int, str]:
+    return span.start, span.end, span.label

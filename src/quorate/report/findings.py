@@ -1,16 +1,15 @@
-"""What the numbers say, in plain sentences, and what to do next. Pure functions on the report's own data."""
+"""What the numbers say, in plain sentences, and what to do next. Pure functions on the report itself."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from quorate.formats.notes import some
+from quorate.report.content import AnnotatorRow, Annotators, Finding, Fit, Gold, LabelRow, Report
 from quorate.report.people import HABITS, RIGHT_WHERE_MARKED, wilson
 
-__all__ = ["Finding", "find", "next_steps"]
-
-Data = Mapping[str, Any]
+__all__ = ["DOUBTFUL", "find", "next_steps"]
 
 _SENTENCES = {
     "late_start": "{start} spans late in {share} of cases",
@@ -35,18 +34,6 @@ _HABITS_SHOWN = 5
 _TELLING = 1.5  # a habit in spans that were found says more about someone than yet another miss
 DOUBTFUL = 0.5
 """A document is doubtful if its whole sequence is less probable than this."""
-
-
-class Finding(NamedTuple):
-    """One sentence, the section that says more, and (for findings about someone) the annotator's name.
-
-    >>> Finding("annotators", "ann misses 40% of the spans.", "ann").about
-    'annotators'
-    """
-
-    about: str
-    text: str
-    who: str | None = None
 
 
 def percent(share: float) -> str:
@@ -82,30 +69,34 @@ def listed(names: Sequence[str], most: int = 3) -> str:
     return some(names, most)
 
 
-def find(data: Data) -> list[Finding]:
+def find(report: Report) -> list[Finding]:
     """Everything worth a sentence, what matters most first."""
-    return [*_consensus(data), *_people(data), *_labels(data), *_agreement(data), *_fit(data)]
+    return [
+        *_consensus(report),
+        *_people(report.annotators),
+        *_labels(report),
+        *_agreement(report),
+        *_fit(report.fit),
+    ]
 
 
-def _consensus(data: Data) -> Iterator[Finding]:
-    documents = data["documents"]
-    gold = data.get("gold")
-    if gold and gold["method"]["strict"]:
-        f1 = 100 * gold["method"]["strict"][2]
-        vote = gold.get("vote")
+def _consensus(report: Report) -> Iterator[Finding]:
+    documents, gold = report.documents, report.gold
+    if gold is not None and gold.method.strict:
+        f1 = 100 * gold.method.strict[2]
         rest = ""
-        if vote:
-            gain = f1 - 100 * vote["strict"][2]
+        if gold.vote is not None and gold.vote.strict:
+            gain = f1 - 100 * gold.vote.strict[2]
             rest = f", {abs(gain):.1f} points {'more' if gain >= 0 else 'less'} than a majority vote"
         yield Finding(
             "calibration",
-            f"Against gold, the consensus has a strict F1 of {f1:.1f}{rest} ({gold['documents']:,} documents).",
+            f"Against gold, the consensus has a strict F1 of {f1:.1f}{rest} ({gold.documents:,} documents).",
         )
-    elif gold:
-        yield Finding("calibration", f"Against gold, {percent(gold['method']['accuracy'])} of the tags are right.")
-    doubtful = documents["doubtful"]
+    elif gold is not None:
+        yield Finding("calibration", f"Against gold, {percent(gold.method.accuracy)} of the tags are right.")
+    doubtful = documents.doubtful
     if doubtful:
-        share = percent(doubtful / max(documents["total"], 1))
+        share = percent(doubtful / max(documents.total, 1))
         verb = "is" if doubtful == 1 else "are"
         yield Finding(
             "documents",
@@ -114,16 +105,17 @@ def _consensus(data: Data) -> Iterator[Finding]:
         )
     else:
         yield Finding("documents", "No document is more likely to hold a mistake than not.")
-    spans = data["summary"].get("spans")
+    spans = report.summary.spans
     if spans:
-        sure = percent(data["summary"]["sure_spans"] / spans)
+        sure = percent((report.summary.sure_spans or 0) / spans)
         yield Finding("documents", f"Of {count(spans, 'span')} in the consensus, {sure} are at least 90% certain.")
-    vote = data.get("vote")
-    if vote:
-        share = percent(vote["documents"] / max(documents["total"], 1))
-        text = f"It differs from a majority vote in {count(vote['documents'], 'document')} ({share})"
-        if vote.get("spans"):
-            changes = [f"{vote['spans'][what]:,} {name}" for what, name in _CHANGES if vote["spans"][what]]
+    vote = report.vote
+    if vote is not None:
+        share = percent(vote.documents / max(documents.total, 1))
+        text = f"It differs from a majority vote in {count(vote.documents, 'document')} ({share})"
+        if vote.spans is not None:
+            numbers = ((getattr(vote.spans, what), name) for what, name in _CHANGES)
+            changes = [f"{number:,} {name}" for number, name in numbers if number]
             text += f": {', '.join(changes)}" if changes else ""
         yield Finding("vote", text + ".")
     yield from _overconfidence(gold)
@@ -137,12 +129,12 @@ _CHANGES = (
 )
 
 
-def _overconfidence(gold: Data | None) -> Iterator[Finding]:
-    bins = gold and gold["calibration"].get("spans")
-    if not gold or not bins:
+def _overconfidence(gold: Gold | None) -> Iterator[Finding]:
+    if gold is None or gold.calibration.spans is None:
         return
-    claimed = sum(row[2] * row[3] for row in bins["bins"]) / bins["count"]
-    right = sum(row[2] * row[4] for row in bins["bins"]) / bins["count"]
+    spans = gold.calibration.spans
+    claimed = sum(row[2] * row[3] for row in spans.bins) / spans.count
+    right = sum(row[2] * row[4] for row in spans.bins) / spans.count
     if claimed - right >= 0.03:
         yield Finding(
             "calibration",
@@ -151,38 +143,41 @@ def _overconfidence(gold: Data | None) -> Iterator[Finding]:
         )
 
 
-def _people(data: Data) -> Iterator[Finding]:
-    rows = data["annotators"]["rows"]
-    told = [row for row in rows if row["labels"] and row["informativeness"] is not None]
+def _people(annotators: Annotators) -> Iterator[Finding]:
+    told = [row for row in annotators.rows if row.labels and row.informativeness is not None]
     if not told:
         return
-    typical = sorted(row["informativeness"] for row in told)[len(told) // 2]
-    noise = [row for row in told if row["kind"] == "noise"]
+    typical = sorted(map(_bits, told))[len(told) // 2]
+    noise = [row for row in told if row.kind == "noise"]
     if noise:
-        names = listed([row["name"] for row in noise], 4)
+        names = listed([row.name for row in noise], 4)
         verb = "tells" if len(noise) == 1 else "tell"
         yield Finding(
             "annotators",
             f"{names} {verb} next to nothing about the truth "
-            f"({max(row['informativeness'] for row in noise):.2f} bits a label at most; the median is {typical:.2f}).",
-            noise[0]["name"] if len(noise) == 1 else None,
+            f"({max(map(_bits, noise)):.2f} bits a label at most; the median is {typical:.2f}).",
+            noise[0].name if len(noise) == 1 else None,
         )
-    for row in [row for row in told if row["kind"] == RIGHT_WHERE_MARKED][:_HABITS_SHOWN]:
+    for row in [row for row in told if row.kind == RIGHT_WHERE_MARKED][:_HABITS_SHOWN]:
         yield Finding(
             "annotators",
-            f"{row['name']} marks {percent(row['coverage'] or 0.0)} of what there is to mark, and is right in "
-            f"{percent(row['precision'])} of it.",
-            row["name"],
+            f"{row.name} marks {percent(row.coverage or 0.0)} of what there is to mark, and is right in "
+            f"{percent(row.precision or 0.0)} of it.",
+            row.name,
         )
-    yield from _habits(data, [row for row in told if row["kind"] not in ("noise", RIGHT_WHERE_MARKED)])
-    best = [row for row in sorted(told, key=lambda row: -row["informativeness"]) if row["kind"] == "careful"][:3]
+    yield from _habits(annotators, [row for row in told if row.kind not in ("noise", RIGHT_WHERE_MARKED)])
+    best = [row for row in sorted(told, key=lambda row: -_bits(row)) if row.kind == "careful"][:3]
     if best and len(told) > 3:
-        yield Finding("annotators", f"Most can be learned from {listed([row['name'] for row in best], 3)}.")
+        yield Finding("annotators", f"Most can be learned from {listed([row.name for row in best], 3)}.")
 
 
-def _habits(data: Data, rows: Sequence[Data]) -> Iterator[Finding]:
+def _bits(row: AnnotatorRow) -> float:
+    return row.informativeness or 0.0
+
+
+def _habits(annotators: Annotators, rows: Sequence[AnnotatorRow]) -> Iterator[Finding]:
     """What stands out in someone, the strongest first; those with the same habit share a sentence."""
-    strongest = [max(found) for row in rows if (found := list(_stands_out(row, data["annotators"]["crowd"])))]
+    strongest = [max(found) for row in rows if (found := list(_stands_out(row, annotators)))]
     together: dict[tuple[str, str], list[_Habit]] = {}
     for habit in sorted(strongest, reverse=True):
         together.setdefault((habit.kind, habit.blind_to), []).append(habit)
@@ -197,7 +192,7 @@ def _habits(data: Data, rows: Sequence[Data]) -> Iterator[Finding]:
         shares = [percent(share) for share in sorted({habit.share for habit in habits})]
         verbs = {verb: verb_alone if alone else verb for verb, verb_alone in _VERBS.items()}
         sentence = _SENTENCES[kind].format(share=" to ".join(dict.fromkeys([shares[0], shares[-1]])), **verbs)
-        usual = percent(data["annotators"]["crowd"][kind])
+        usual = percent(annotators.crowd[kind] or 0.0)
         yield Finding("annotators", f"{listed(names)} {sentence} (the crowd: {usual}).", alone)
 
 
@@ -211,55 +206,54 @@ class _Habit(NamedTuple):
     share: float
 
 
-def _stands_out(row: Data, crowd: Data) -> Iterator[_Habit]:
-    if row["blind"]:
-        share, n = row["shares"]["missed"], row["of"]["missed"]
-        yield _Habit(_TELLING * share * n**0.5, row["name"], "missed", listed(row["blind"]), share)
+def _stands_out(row: AnnotatorRow, annotators: Annotators) -> Iterator[_Habit]:
+    if row.blind:
+        missed, n = row.shares["missed"] or 0.0, row.of["missed"]
+        yield _Habit(_TELLING * missed * n**0.5, row.name, "missed", listed(row.blind), missed)
     for kind in _SENTENCES:
-        share, n, usual = row["shares"].get(kind), row["of"].get(kind, 0), crowd.get(kind)
+        share, n, usual = row.shares.get(kind), row.of.get(kind, 0), annotators.crowd.get(kind)
         if share is None or usual is None or n < _LEAST_SPANS or share < _LEAST_SHARE:
             continue
         low, _ = wilson(share * n, n)
         if low > 1.25 * usual:
             telling = _TELLING if kind in HABITS else 1.0
-            yield _Habit(telling * (low - usual) * n**0.5, row["name"], kind, "", share)
+            yield _Habit(telling * (low - usual) * n**0.5, row.name, kind, "", share)
 
 
-def _labels(data: Data) -> Iterator[Finding]:
-    rows = [row for row in data["labels"]["rows"] if row["spans"] >= _LEAST_SPANS]
+def _labels(report: Report) -> Iterator[Finding]:
+    rows = [row for row in report.labels.rows if row.spans >= _LEAST_SPANS]
     if len(rows) > 1:
         hardest, easiest = min(rows, key=_confidence), max(rows, key=_confidence)
         if _confidence(easiest) - _confidence(hardest) >= 0.02:
             yield Finding(
                 "labels",
-                f"{hardest['label']} is the hardest label: {percent(_confidence(hardest))} certain on average, "
-                f"where {easiest['label']} is {percent(_confidence(easiest))}.",
+                f"{hardest.label} is the hardest label: {percent(_confidence(hardest))} certain on average, "
+                f"where {easiest.label} is {percent(_confidence(easiest))}.",
             )
-    mixed = _mixed_up(data)
+    mixed = _mixed_up(report)
     if mixed:
         yield Finding(
             "labels",
-            f"{mixed['label']} is taken for {mixed['mixed_with']} more often than any other mix-up: "
-            f"in {percent(mixed['mixed_share'])} of its spans that somebody marked.",
+            f"{mixed.label} is taken for {mixed.mixed_with} more often than any other mix-up: "
+            f"in {percent(mixed.mixed_share)} of its spans that somebody marked.",
         )
 
 
-def _mixed_up(data: Data) -> Data | None:
+def _mixed_up(report: Report) -> LabelRow | None:
     """The label that is most often taken for another, if it is so often enough to matter."""
-    rows = [row for row in data.get("labels", {}).get("rows", ()) if row["spans"] >= _LEAST_SPANS and row["mixed_with"]]
-    worst: Data | None = max(rows, key=lambda row: row["mixed_share"], default=None)
-    return worst if worst and worst["mixed_share"] >= _LEAST_MIXED else None
+    rows = [row for row in report.labels.rows if row.spans >= _LEAST_SPANS and row.mixed_with]
+    worst = max(rows, key=lambda row: row.mixed_share, default=None)
+    return worst if worst and worst.mixed_share >= _LEAST_MIXED else None
 
 
-def _confidence(row: Data) -> float:
-    return float(row["confidence"])
+def _confidence(row: LabelRow) -> float:
+    return row.confidence or 0.0
 
 
-def _agreement(data: Data) -> Iterator[Finding]:
-    found = data.get("agreement")
-    if not found or found["alpha"] is None:
+def _agreement(report: Report) -> Iterator[Finding]:
+    alpha = None if report.agreement is None else report.agreement.alpha
+    if alpha is None:
         return
-    alpha = found["alpha"]
     word = next(
         word
         for least, word in ((0.8, "good"), (0.667, "tolerable"), (_POOR_ALPHA, "low"), (-2, "poor"))
@@ -268,38 +262,42 @@ def _agreement(data: Data) -> Iterator[Finding]:
     yield Finding("agreement", f"Before any model, annotators' agreement is {word} (Krippendorff's alpha {alpha:.2f}).")
 
 
-def _fit(data: Data) -> Iterator[Finding]:
-    fit = data.get("fit")
-    if fit and len(fit["bounds"]) > 1 and fit["reason"] != "converged":
-        gain = (fit["bounds"][-1] - fit["bounds"][-2]) / abs(fit["bounds"][-1])
+def _fit(fit: Fit | None) -> Iterator[Finding]:
+    if fit is not None and len(fit.bounds) > 1 and fit.reason != "converged":
+        gain = (fit.bounds[-1] - fit.bounds[-2]) / abs(fit.bounds[-1])
         if gain > 1e-4:
             yield Finding(
-                "fit", f"The fit stopped at {count(len(fit['bounds']), 'pass', 'passes')} with the bound still rising."
+                "fit", f"The fit stopped at {count(len(fit.bounds), 'pass', 'passes')} with the bound still rising."
             )
 
 
-def next_steps(data: Data) -> list[str]:
+def next_steps(report: Report) -> list[str]:
     """What to do now, the most useful first.
 
-    >>> next_steps({"documents": {"doubtful": 0, "once": 0}, "annotators": {"rows": []}, "summary": {"review": 0}})
+    >>> next_steps(Report())
     ['Nothing needs to be done: use the consensus as it is.']
     """
-    steps = [*_steps_of_gold(data), *_steps_of_documents(data), *_steps_of_people(data), *_steps_of_labels(data)]
+    steps = [
+        *_steps_of_gold(report),
+        *_steps_of_documents(report),
+        *_steps_of_people(report.annotators.rows),
+        *_steps_of_labels(report),
+    ]
     return steps or ["Nothing needs to be done: use the consensus as it is."]
 
 
-def _steps_of_gold(data: Data) -> Iterator[str]:
-    gold = data.get("gold")
-    if data.get("worse_than_vote"):
+def _steps_of_gold(report: Report) -> Iterator[str]:
+    gold = report.gold
+    if report.worse_than_vote:
         yield (
             "A plain vote agrees better with annotators who were hidden: look at the documents where the two differ, "
             "or use --method mv."
         )
-    if not gold:
+    if gold is None:
         return
-    good, what = gold["method"]["accuracy"], "token accuracy"
-    if gold["method"]["strict"]:
-        good, what = gold["method"]["strict"][2], "strict F1"
+    good, what = gold.method.accuracy, "token accuracy"
+    if gold.method.strict:
+        good, what = gold.method.strict[2], "strict F1"
     if good < _POOR:
         yield (
             f"Do not use the consensus as it is: against gold its {what} is {100 * good:.1f}. See whether gold and "
@@ -307,54 +305,52 @@ def _steps_of_gold(data: Data) -> Iterator[str]:
         )
     elif good < _GOOD:
         yield f"Look at the errors under Against gold before you use the consensus: its {what} is {100 * good:.1f}."
-    vote = gold.get("vote")
-    if vote and vote["strict" if gold["method"]["strict"] else "accuracy"]:
-        voted = vote["strict"][2] if gold["method"]["strict"] else vote["accuracy"]
+    if gold.vote is not None:
+        voted = gold.vote.strict[2] if gold.vote.strict else gold.vote.accuracy
         if voted - good >= _MUCH_BETTER:
             yield f"A majority vote does better against gold ({100 * voted:.1f}): see what 'quorate compare' says."
     if list(_overconfidence(gold)):
         yield "Choose what to accept by gold, or by rank: the confidence promises too much here."
 
 
-def _steps_of_documents(data: Data) -> Iterator[str]:
-    review, doubtful = data["summary"]["review"], data["documents"]["doubtful"]
+def _steps_of_documents(report: Report) -> Iterator[str]:
+    review, doubtful = report.summary.review, report.documents.doubtful
     if review:
         yield (
             f"Check the {count(review, 'least certain document')} under Documents, correct what is wrong, export the "
             "review, and fit again with --known: every checked document also teaches the model about its annotators."
         )
-    once = data["documents"]["once"]
+    once = report.documents.once
     if once:
         yield (
             f"{count(once, 'document')} {'was' if once == 1 else 'were'} seen by one annotator or none: have "
             f"{'it' if once == 1 else 'them'} annotated again."
         )
-    alpha = (data.get("agreement") or {}).get("alpha")
-    if doubtful > 0.2 * data["documents"].get("total", 0) > 0:
+    alpha = None if report.agreement is None else report.agreement.alpha
+    if doubtful > 0.2 * report.documents.total > 0:
         yield "One document in five is doubtful: the guidelines may leave room for more than one reading."
     elif alpha is not None and alpha < _POOR_ALPHA:
         yield "Annotators hardly agree: the guidelines may leave room for more than one reading."
-    if list(_fit(data)):
+    if list(_fit(report.fit)):
         yield "Fit again with more passes (--max-passes): the bound was still rising."
 
 
-def _steps_of_people(data: Data) -> Iterator[str]:
-    rows: Sequence[Data] = data["annotators"]["rows"]
-    noise = [row["name"] for row in rows if row["kind"] in ("noise", "marks nothing")]
+def _steps_of_people(rows: Sequence[AnnotatorRow]) -> Iterator[str]:
+    noise = [row.name for row in rows if row.kind in ("noise", "marks nothing")]
     if noise:
         names = listed(noise, 4)
         yield f"Ask {names} how they worked before giving them more: so far their labels add next to nothing."
     for kind, habit in HABITS.items():
-        who = [row["name"] for row in rows if row["kind"] == habit]
+        who = [row.name for row in rows if row.kind == habit]
         if who:
             yield f"Show {listed(who, 4)} an example: {_LESSONS[kind]}"
     for kind, lesson in (("misses many", "miss many spans"), ("marks too much", "mark much that nobody else sees")):
-        who = [row["name"] for row in rows if row["kind"] == kind and not row["blind"]]  # a type may be called "many"
+        who = [row.name for row in rows if row.kind == kind and not row.blind]  # a type may be called "many"
         if who:
             yield f"Go through the guidelines with {listed(who, 4)}, who {lesson if len(who) > 1 else _alone(lesson)}."
-    blind = [row for row in rows if row["kind"].startswith("misses ") and row["blind"]]
+    blind = [row for row in rows if row.kind.startswith("misses ") and row.blind]
     for row in blind[:_HABITS_SHOWN]:
-        yield f"Ask {row['name']} about {listed(row['blind'])}, which they hardly ever mark."
+        yield f"Ask {row.name} about {listed(row.blind)}, which they hardly ever mark."
 
 
 def _alone(what: str) -> str:
@@ -363,10 +359,10 @@ def _alone(what: str) -> str:
     return f"{verb}{'es' if verb.endswith('s') else 's'} {rest}"
 
 
-def _steps_of_labels(data: Data) -> Iterator[str]:
-    mixed = _mixed_up(data)
+def _steps_of_labels(report: Report) -> Iterator[str]:
+    mixed = _mixed_up(report)
     if mixed:
-        yield f"Say in the guidelines how to tell {mixed['label']} from {mixed['mixed_with']}: they are often mixed up."
+        yield f"Say in the guidelines how to tell {mixed.label} from {mixed.mixed_with}: they are often mixed up."
 
 
 _LESSONS = {

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate.corpus.records import Corpus, Document
-from quorate.corpus.tags import Scheme, Span
+from quorate.corpus.spans import Span
+from quorate.corpus.tags import Scheme
 from quorate.encode.algebra import events_of_document
 from quorate.infer.engines.threads import span_shape
 from quorate.infer.parts.truth import log_mask
@@ -49,7 +50,7 @@ def influences(model: Explains, documents: Sequence[Document], spans: Sequence[S
     >>> import quorate
     >>> model = quorate.BSC().fit(quorate.sample())
     >>> one = model.result_["s001"]
-    >>> found = next(influences(model, [one.document], [[Span(*span[:3]) for span in one.spans]]))
+    >>> found = next(influences(model, [one.document], [one.spans]))
     >>> bool(np.allclose(found.with_all, [span.confidence for span in one.spans]))
     True
     """
@@ -136,7 +137,8 @@ class _Reader:
         path, back = np.zeros(L, np.int32), np.empty((L, J), np.int32)
         self._single.viterbi(evidence, L, self._allowed, self._may_end, back, path)
         weights = np.zeros(len(asked))
-        for s, (start, end, _) in enumerate(asked):
+        for s, span in enumerate(asked):
+            start, end = span.start, span.end
             if self._tagset.scheme is Scheme.PLAIN:
                 weights[s] = alpha[start, codes[s][start]] + beta[start, codes[s][start]]
             else:

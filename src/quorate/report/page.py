@@ -5,9 +5,10 @@ from __future__ import annotations
 import html
 import json
 import re
-from collections.abc import Mapping
 from importlib.resources import files
 from typing import Any
+
+from quorate.report.content import Report, plain
 
 __all__ = ["embedded_json", "render"]
 
@@ -27,7 +28,7 @@ def embedded_json(data: Any) -> str:
     return re.sub("[\ud800-\udfff]", lambda half: f"\\u{ord(half.group()):04x}", text)
 
 
-def render(data: Mapping[str, Any]) -> str:
+def render(report: Report) -> str:
     """The whole page.
 
     >>> import quorate
@@ -39,11 +40,11 @@ def render(data: Mapping[str, Any]) -> str:
     """
     assets = files("quorate.report").joinpath("assets")
     parts = {
-        "title": html.escape(str(data["title"])).encode("utf-8", "replace").decode(),
-        "version": html.escape(str(data["version"])),
+        "title": html.escape(report.title).encode("utf-8", "replace").decode(),
+        "version": html.escape(report.version),
         "style": assets.joinpath("report.css").read_text(encoding="utf-8"),
         "script": "\n".join(assets.joinpath(name).read_text(encoding="utf-8") for name in _SCRIPTS),
-        "data": embedded_json(data),
+        "data": embedded_json(plain(report)),
     }
     template = assets.joinpath("report.html").read_text(encoding="utf-8")
     return re.sub(r"\{\{(\w+)\}\}", lambda hole: parts[hole.group(1)], template)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate.corpus.records import hard_tags
-from quorate.corpus.tags import Invalid, Scheme, Span
+from quorate.corpus.tags import Invalid, Scheme
 from quorate.encode.algebra import document_of_events, token_of_events
 from quorate.encode.encoded import Encoded
 from quorate.encode.from_corpus import encode
@@ -127,7 +127,7 @@ def people(result: Result) -> list[Person]:
     encoded = encode(
         result.corpus,
         result.tagset,
-        invalid=Invalid(result.settings.get("invalid", "repair")),
+        invalid=Invalid(result.settings_.get("invalid", "repair")),
         annotators=result.annotators.names,
         words=(),
     )
@@ -226,11 +226,13 @@ def _span_shares(result: Result) -> tuple[dict[str, Shares], dict[str, ByType]]:
     kinds: dict[str, Counter[str]] = {}
     types: dict[str, dict[str, tuple[list[int], Counter[str]]]] = {}
     for document, consensus in zip(result.corpus, result.spans, strict=True):
-        agreed = [Span(*span[:3]) for span in consensus]
+        agreed = [span.bare for span in consensus]
         for name, given in document.annotations.items():
             tags = hard_tags(given)
             own = tagset.spans(tags)
-            wanted = agreed if None not in tags else [span for span in agreed if None not in tags[slice(*span[:2])]]
+            wanted = (
+                agreed if None not in tags else [span for span in agreed if None not in tags[span.start : span.end]]
+            )
             counts = kinds.setdefault(name, Counter())
             if not own and not wanted:
                 counts["agreed"] += len(agreed)

@@ -20,6 +20,8 @@ EDGE = 1e-6  # probabilities are kept this far from 0 and 1
 class Calibration(NamedTuple):
     """Probabilities of sequences are raised to ``sharpness``; those of spans become ceiling·σ(shift + slope·logit p).
 
+    Where the evidence is spans there is one power, ``span_sharpness``, for everything, and nothing else.
+
     >>> Calibration(shift=-1.0).spans(np.array([0.5])).round(2)
     array([0.27])
     """
@@ -28,10 +30,11 @@ class Calibration(NamedTuple):
     shift: float = 0.0
     slope: float = 1.0
     ceiling: float = 1.0
+    span_sharpness: float = 1.0
 
     def spans(self, probability: Floats) -> Floats:
         """The probability that a span is right, from the one that the model states."""
-        if self == AS_STATED:
+        if (self.shift, self.slope, self.ceiling) == (0.0, 1.0, 1.0):
             return probability
         return self.ceiling * probability_of(self.shift + self.slope * log_odds(probability))
 

@@ -62,6 +62,8 @@ def span_tallies(
         np.bincount(document, weights, minlength=D).astype(np.float64)
         for weights in (np.ones(len(document)), calibration.spans(stated), stated)
     )
+    if len(decoded.expected_spans):
+        return SpanTallies(given, found, found_stated, decoded.expected_spans, decoded.expected_spans)
     if plain or not tagset.opens.any():  # where no label says that a span begins, those that were missed are not seen
         return SpanTallies(given, found, found_stated, given, given)
     sharp = posterior ** (1 / calibration.sharpness)

@@ -3,31 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from quorate.corpus.records import Document
-from quorate.formats.exports import ExportAnnotation, ExportSpan
+from quorate.corpus.spans import Span
+from quorate.formats.exports import ExportAnnotation
 
-__all__ = ["Consensus", "ConsensusSpan"]
-
+__all__ = ["Consensus"]
 
 Floats = NDArray[np.float64]
-
-
-class ConsensusSpan(NamedTuple):
-    """Tokens ``start`` to ``end`` (excluded) are one span; ``confidence`` is the probability of exactly this span.
-
-    >>> ConsensusSpan(0, 2, "PER", 0.97).label
-    'PER'
-    """
-
-    start: int
-    end: int
-    label: str
-    confidence: float
 
 
 @dataclass(frozen=True)
@@ -45,12 +31,12 @@ class Consensus:
 
     document: Document = field(repr=False)
     tags: list[str]
-    spans: list[ConsensusSpan]
+    spans: list[Span]
     confidence: float
     token_confidence: Floats = field(repr=False)
     probabilities: Floats = field(repr=False)
 
-    def text(self, span: ConsensusSpan) -> str:
+    def text(self, span: Span) -> str:
         """The words of a span: from the document's text, or its tokens with blanks between."""
         document = self.document
         if document.text is None or document.offsets is None:
@@ -61,7 +47,7 @@ class Consensus:
         """The consensus as writers take it."""
         return ExportAnnotation(
             "quorate",
-            [ExportSpan(*span) for span in self.spans],
+            self.spans,
             self.tags,
             self.confidence,
             self.token_confidence,

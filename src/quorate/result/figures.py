@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate.corpus.records import hard_tags
-from quorate.corpus.tags import Scheme, Span, TagSet
+from quorate.corpus.spans import Span
+from quorate.corpus.tags import Scheme, TagSet
 from quorate.errors import SettingsError
 from quorate.result.annotators import AnnotatorSummaries
 from quorate.result.clusters import group_annotators
@@ -182,9 +183,9 @@ def document_figure(consensus: Consensus, tagset: TagSet) -> Figure:
         else:
             versions.append((name, tagset.spans(hard)))
     if plain:
-        own = [(at, at + 1, tag, float(consensus.token_confidence[at])) for at, tag in enumerate(consensus.tags)]
+        own = [Span(at, at + 1, tag, float(consensus.token_confidence[at])) for at, tag in enumerate(consensus.tags)]
     else:
-        own = [(span.start, span.end, span.label, span.confidence) for span in consensus.spans]
+        own = consensus.spans
     tokens = document.tokens
     lines = [
         (first, min(first + _TOKENS_A_LINE, len(tokens))) for first in range(0, max(len(tokens), 1), _TOKENS_A_LINE)
@@ -199,10 +200,9 @@ def document_figure(consensus: Consensus, tagset: TagSet) -> Figure:
         for at in range(first, last):
             middle = float(edges[at - first : at - first + 2].mean())
             axes.text(middle, top, tokens[at], ha="center", va="center", fontsize=8, parse_math=False)
-        for start, end, label, sure in own:
-            _draw_span(
-                axes, edges, first, last, top - 1, Span(start, end, label), tagset, 0.2 + 0.8 * sure, f" {sure:.2f}"
-            )
+        for span in own:
+            alpha, note = 0.2 + 0.8 * span.sure, f" {span.sure:.2f}"
+            _draw_span(axes, edges, first, last, top - 1, span, tagset, alpha, note)
         axes.text(-1.5, top - 1, "consensus", ha="right", va="center", fontsize=8, weight="bold")
         for row, (name, spans) in enumerate(versions, 2):
             axes.text(-1.5, top - row, name, ha="right", va="center", fontsize=8, parse_math=False)

@@ -10,8 +10,9 @@ import numpy as np
 
 from quorate import formats
 from quorate.corpus.records import Corpus, Document
+from quorate.corpus.spans import Span
 from quorate.corpus.tags import Scheme
-from quorate.formats.exports import Export, ExportAnnotation, ExportDocument, ExportSpan
+from quorate.formats.exports import Export, ExportAnnotation, ExportDocument
 from quorate.result.consensus import Consensus
 from quorate.result.result import Result
 
@@ -39,9 +40,9 @@ class LayeredConsensus:
         return float(np.prod([one.confidence for one in self.layers.values()]))
 
     @property
-    def spans(self) -> list[ExportSpan]:
+    def spans(self) -> list[Span]:
         """The spans of all layers, by their place; each knows its layer."""
-        found = [ExportSpan(*span, layer) for layer, one in self.layers.items() for span in one.spans]
+        found = [span._replace(layer=layer) for layer, one in self.layers.items() for span in one.spans]
         return sorted(found, key=lambda span: (span.start, span.end, span.label))
 
     def annotation(self) -> ExportAnnotation:

@@ -49,11 +49,11 @@ def consensus_html(consensus: Consensus) -> str:
 
     for span in consensus.spans:
         pieces.append(escape(between(cursor, span.start)))
-        line = "solid" if span.confidence >= 0.9 else "dashed" if span.confidence >= 0.6 else "dotted"
-        style = _MARK.format(shade=0.06 + 0.22 * min(span.confidence, 1.0), line=line)
+        line = "solid" if span.sure >= 0.9 else "dashed" if span.sure >= 0.6 else "dotted"
+        style = _MARK.format(shade=0.06 + 0.22 * min(span.sure, 1.0), line=line)
         words, label = escape(consensus.text(span)), escape(span.label)
         pieces.append(
-            f'<mark style="{style};color:inherit">{words} <small><b>{label}</b> {span.confidence:.2f}</small></mark>'
+            f'<mark style="{style};color:inherit">{words} <small><b>{label}</b> {span.sure:.2f}</small></mark>'
         )
         pieces.append(" " if document.text is None else "")
         cursor = span.end
@@ -71,7 +71,7 @@ def result_html(result: Result) -> str:
     """
     corpus = result.corpus
     head = (
-        f"<p><b>{escape(str(result.settings.get('method')))}</b>: {len(result):,} documents, "
+        f"<p><b>{escape(str(result.settings_.get('method')))}</b>: {len(result):,} documents, "
         f"{corpus.n_tokens:,} tokens, "
         f"{len(result.annotators):,} annotators, mean confidence {_percent(float(result.confidence.mean()))}</p>"
     )

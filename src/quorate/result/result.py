@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from quorate import formats
 from quorate.corpus.records import Corpus
+from quorate.corpus.spans import Span
 from quorate.corpus.tags import TagSet
 from quorate.encode.algebra import laid_end_to_end
 from quorate.errors import SettingsError
@@ -24,7 +25,7 @@ from quorate.models.settings import check_number
 from quorate.result.annotators import AnnotatorSummaries
 from quorate.result.calibration import AS_STATED, Calibration
 from quorate.result.certificate import Certificate, SpanTallies, certify, span_tallies
-from quorate.result.consensus import Consensus, ConsensusSpan
+from quorate.result.consensus import Consensus
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -62,8 +63,8 @@ class Result:
     """The consensus on every document of a corpus, in its order, and how it came about.
 
     Iterate over it, or take a document by position or id, for :class:`Consensus` records; or take a column:
-    ``tags``, ``spans``, ``confidence``, ``probabilities``. ``settings`` says what was used, ``repaired`` how many tags
-    of the input were mended.
+    ``tags``, ``spans``, ``confidence``, ``probabilities``. ``settings_`` says what was used and, where it was
+    chosen, why; ``repaired`` how many tags of the input were mended.
 
     >>> import quorate
     >>> result = quorate.aggregate(quorate.sample(), method="mv")
@@ -85,14 +86,9 @@ class Result:
         choice: Choice | None = None,
     ) -> None:
         self.corpus, self.tagset = corpus, tagset
-        self.annotators, self.trace, self.settings, self.repaired = annotators, trace, settings, repaired
+        self.annotators, self.trace, self.settings_, self.repaired = annotators, trace, dict(settings), repaired
         self.calibration, self.choice = calibration, choice
         self._doc_start, self._decoded = doc_start, decoded
-
-    @property
-    def settings_(self) -> dict[str, Any]:
-        """The settings that were used and, if they were chosen, ``why``."""
-        return self.settings | ({} if self.choice is None else {"why": self.choice.reasons})
 
     @cached_property
     def certificate(self) -> Certificate:
@@ -137,7 +133,7 @@ class Result:
         spans = [self._spans(d) for d in range(len(self))]
         count = np.array([max(len(one), 1) for one in spans], np.float64)
         sure = self.confidence
-        right = np.array([sum(s.confidence for s in one) if one else sure[d] for d, one in enumerate(spans)])
+        right = np.array([sum(span.sure for span in one) if one else sure[d] for d, one in enumerate(spans)])
         mean = np.round(right / count, _DIGITS)
         order = np.argsort(-mean, kind="stable")
         expected = np.round(np.cumsum(right[order]) / np.cumsum(count[order]), _DIGITS)
@@ -159,7 +155,7 @@ class Result:
         return [self._tags(d) for d in range(len(self))]
 
     @property
-    def spans(self) -> list[list[ConsensusSpan]]:
+    def spans(self) -> list[list[Span]]:
         """For every document, its spans."""
         return [self._spans(d) for d in range(len(self))]
 
@@ -214,6 +210,7 @@ class Result:
             log_z=decoded.log_z[chosen],
             span_end=np.where(span_end > 0, span_end - shift, 0).astype(np.int32),
             span_probability=decoded.span_probability[token],
+            expected_spans=decoded.expected_spans[chosen] if len(decoded.expected_spans) else np.zeros(0),
         )
         result = copy(self)
         for derived in ("certificate", "_found"):
@@ -242,7 +239,7 @@ class Result:
 
     def export(self, *, probabilities: bool = False) -> Export:
         """The consensus as writers take it."""
-        model = f"quorate {self.settings.get('method', '')}".strip()
+        model = f"quorate {self.settings_.get('method', '')}".strip()
         return Export(
             lambda: (ExportDocument(one.document, consensus=one.annotation()) for one in self),
             self.labels,
@@ -299,7 +296,7 @@ class Result:
         )
 
     def __repr__(self) -> str:
-        return f"<Result: {len(self)} documents, {len(self.annotators)} annotators, {self.settings.get('method')}>"
+        return f"<Result: {len(self)} documents, {len(self.annotators)} annotators, {self.settings_.get('method')}>"
 
     def _tokens(self, d: int) -> slice:
         return slice(self._doc_start[d], self._doc_start[d + 1])
@@ -315,10 +312,10 @@ class Result:
         confidence = self.calibration.spans(self._decoded.span_probability[start])
         return _Found(np.searchsorted(start, self._doc_start).tolist(), start, confidence)
 
-    def _spans(self, d: int) -> list[ConsensusSpan]:
+    def _spans(self, d: int) -> list[Span]:
         found, decoded, first = self._found, self._decoded, int(self._doc_start[d])
         here = slice(found.of_document[d], found.of_document[d + 1])
         start, parts = found.start[here], self.tagset.parts
         columns = (start - first, decoded.span_end[start] - first, decoded.path[start], found.confidence[here])
         rows = zip(*(column.tolist() for column in columns), strict=True)
-        return [ConsensusSpan(begin, end, parts[label][1], confidence) for begin, end, label, confidence in rows]
+        return [Span(begin, end, parts[label][1], confidence) for begin, end, label, confidence in rows]

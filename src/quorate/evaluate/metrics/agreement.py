@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate.corpus.records import Corpus, Tag, hard_tags
-from quorate.corpus.tags import MISSING, Scheme, Span, find_spans, marks_span
+from quorate.corpus.spans import Span
+from quorate.corpus.tags import MISSING, Scheme, find_spans, marks_span
 from quorate.errors import InputError
 from quorate.evaluate.metrics.kappa import fleiss_kappa, kappa_of, krippendorff_alpha, observed_agreement
 from quorate.evaluate.metrics.reading import opens_at_orphans

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from quorate.corpus.records import Tag
+from quorate.corpus.spans import Span
 from quorate.corpus.tags import Scheme, find_spans
 from quorate.errors import InputError, SettingsError
 from quorate.evaluate.metrics.reading import opens_at_orphans, tag_pairs
@@ -234,7 +235,7 @@ def token_reliability(
 
 
 def span_reliability(
-    spans: Iterable[Sequence[tuple[int, int, str, float]]],
+    spans: Iterable[Sequence[Span]],
     gold: Iterable[Sequence[Tag] | None],
     *,
     orphans: bool = False,
@@ -243,10 +244,11 @@ def span_reliability(
 ) -> Reliability:
     """Whether the confidence of predicted spans is the share of such spans that have a gold span's start, end and type.
 
-    A predicted span is (start, end, label, confidence). One that holds a token without gold is left out. ``orphans``
+    A predicted span without confidence counts as certain. One that holds a token without gold is left out. ``orphans``
     says whether a gold span may open at an ``I`` that continues nothing.
 
-    >>> span_reliability([[(0, 1, "X", 0.9), (2, 3, "X", 0.7)]], [["B-X", "O", "O"]], bins=1).bins[0].right
+    >>> found = [Span(0, 1, "X", 0.9), Span(2, 3, "X", 0.7)]
+    >>> span_reliability([found], [["B-X", "O", "O"]], bins=1).bins[0].right
     0.5
     """
     given, truths = list(spans), list(gold)
@@ -258,9 +260,9 @@ def span_reliability(
     for found, truth in zip(given, truths, strict=True):
         if truth is None:
             continue
-        wanted = {tuple(span) for span in find_spans(truth, orphans=opens)}
-        for start, end, label, confidence in found:
-            if None not in truth[start:end]:
-                sure.append(confidence)
-                right.append((start, end, label) in wanted)
+        wanted = set(find_spans(truth, orphans=opens))
+        for span in found:
+            if None not in truth[span.start : span.end]:
+                sure.append(span.sure)
+                right.append(span.bare in wanted)
     return reliability(sure, right, bins=bins)

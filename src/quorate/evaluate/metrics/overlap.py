@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from quorate.corpus.records import Tag
-from quorate.corpus.tags import Scheme, Span
+from quorate.corpus.spans import Span
+from quorate.corpus.tags import Scheme
 from quorate.evaluate.metrics.reading import span_pairs
 from quorate.evaluate.metrics.spans import PRF
 
@@ -34,7 +35,7 @@ def partial(
         for span in found:
             touched = [other for other in free if _overlap(span, other)]
             if touched:
-                equal = [other for other in touched if other[:2] == span[:2]]
+                equal = [other for other in touched if (other.start, other.end) == (span.start, span.end)]
                 credit += 1.0 if equal else 0.5
                 free.remove((equal or touched)[0])
         n_predicted += len(found)

@@ -9,7 +9,8 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from quorate.corpus.records import Tag
-from quorate.corpus.tags import OUTSIDE, Scheme, Span, find_spans, marks_span, scheme_of
+from quorate.corpus.spans import Span
+from quorate.corpus.tags import OUTSIDE, Scheme, find_spans, marks_span, scheme_of
 from quorate.errors import InputError
 
 __all__ = ["SpanPair", "TagPair", "opens_at_orphans", "span_pairs", "tag_pairs"]

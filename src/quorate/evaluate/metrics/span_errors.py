@@ -31,7 +31,8 @@ from itertools import chain
 from typing import NamedTuple
 
 from quorate.corpus.records import Tag
-from quorate.corpus.tags import OUTSIDE, Scheme, Span, goes_on
+from quorate.corpus.spans import Span
+from quorate.corpus.tags import OUTSIDE, Scheme, goes_on
 from quorate.evaluate.metrics.reading import opens_at_orphans, span_pairs, tag_pairs
 
 __all__ = ["ErrorKinds", "error_kinds", "kinds_of_gold", "kinds_of_predicted"]
@@ -105,11 +106,11 @@ def kinds_of_gold(found: Sequence[Span], wanted: Sequence[Span]) -> Iterable[str
     >>> list(kinds_of_gold([Span(1, 2, "X")], [Span(0, 2, "X")]))
     ['partial', 'late_start']
     """
-    exact, bounds = set(found), {span[:2] for span in found}
+    exact, bounds = set(found), {(span.start, span.end) for span in found}
     for span in wanted:
         if span in exact:
             yield "exact"
-        elif span[:2] in bounds:
+        elif (span.start, span.end) in bounds:
             yield "wrong_type"
         elif over := [other for other in found if other.label == span.label and _overlap(other, span)]:
             yield "partial"

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate.corpus.records import Tag
-from quorate.corpus.tags import Scheme, Span
+from quorate.corpus.spans import Span
+from quorate.corpus.tags import Scheme
 from quorate.evaluate.metrics.reading import span_pairs
 
 __all__ = [

@@ -30,7 +30,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from quorate.corpus.tags import Span
+from quorate.corpus.spans import Span
 from quorate.errors import InputError
 
 __all__ = ["Continuum", "Unitizing", "unitizing_alpha"]
@@ -91,7 +91,7 @@ def unitizing_alpha(continua: Iterable[Continuum]) -> Unitizing:
         texts[length] += m
         marked: defaultdict[str, dict[int, list[Bounds]]] = defaultdict(dict)
         for annotator, spans in enumerate(annotators):
-            for span in sorted(spans):
+            for span in sorted(span.bare for span in spans):
                 marked[span.label].setdefault(annotator, []).append((span.start, span.end))
         for kind, units_of in marked.items():
             for units in units_of.values():

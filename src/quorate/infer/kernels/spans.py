@@ -27,6 +27,7 @@ __all__ = [
     "SpanSums",
     "best_set",
     "cluster_of",
+    "likeliest_set",
     "log_weight_of_set",
     "overlapping",
     "responses",
@@ -48,10 +49,10 @@ class Problem(NamedTuple):
     """Candidates, and what everybody did with each: what a pass goes over.
 
     Document d has the candidates ``first[d]`` to ``first[d + 1]``, the pairs ``pair_start[d]`` to ``pair_start[d + 1]``
-    and responses from ``response_start[d]`` on. Annotator ``who[p]`` of a pair counts ``weight[p]``. ``spread`` is ln of
-    the number of candidates among which a boundary that is off is chosen, ``prior`` the log odds of a candidate before
-    anybody is asked. ``by_start`` are the candidates of each cluster sorted by start, counted from the cluster's first.
-    ``apart`` is how many tokens must lie between two spans.
+    and responses from ``response_start[d]`` on. Annotator ``who[p]`` of a pair counts ``weight[p]``. ``spread`` is ln
+    of the number of candidates among which a boundary that is off is chosen, ``prior`` the log odds of a candidate
+    before anybody is asked. ``by_start`` are the candidates of each cluster sorted by start, counted from the cluster's
+    first. ``apart`` is how many tokens must lie between two spans.
     """
 
     start: Ints
@@ -205,7 +206,7 @@ def _weigh(p: Problem, d: int, of_true: Floats, of_free: Floats, temper: float, 
             if said == UNSEEN:
                 continue
             score = of_true[k, said]
-            if said == SHIFTED or said == SPLIT or said == OTHER_TYPE_SHIFTED:
+            if said in (SHIFTED, SPLIT, OTHER_TYPE_SHIFTED):
                 score -= p.spread[c]
             true[c - a] += weight * score
             free[c - a] += weight * of_free[k, 1 if said == EXACT else 0]
@@ -403,6 +404,73 @@ def best_set(start: Ints, end: Ints, first: Ints, apart: int, gain: Floats, chos
             else:
                 chosen[a + j - 1] = True
                 j = back[j]
+
+
+@njit(nogil=True, cache=True)
+def likeliest_set(p: Problem, of_true: Floats, of_free: Floats, temper: float, chosen: NDArray[np.bool_]) -> None:
+    """Of every document the set of candidates with the highest weight: as the sums, with the largest in their place."""
+    most = 0
+    for d in range(p.first.shape[0] - 1):
+        most = max(most, p.first[d + 1] - p.first[d])
+    true, free, after, next_true = np.empty(most), np.empty(most), np.empty(most), np.empty(most + 1, np.int64)
+    for d in range(p.first.shape[0] - 1):
+        a, b = p.first[d], p.first[d + 1]
+        _weigh(p, d, of_true, of_free, temper, true, free)
+        i = a
+        while i < b:
+            j = i + 1
+            while j < b and p.cluster[j] == p.cluster[i]:
+                j += 1
+            here = slice(i - a, j - a)
+            _likeliest(
+                p.start[i:j], p.end[i:j], p.by_start[i:j], p.apart, true[here], free[here], after, next_true,
+                chosen[i:j],
+            )  # fmt: skip
+            i = j
+
+
+@njit(nogil=True, cache=True)
+def _likeliest(
+    start: Ints,
+    end: Ints,
+    by_start: Ints,
+    apart: int,
+    true: Floats,
+    free: Floats,
+    after: Floats,
+    next_true: Ints,
+    chosen: NDArray[np.bool_],
+) -> None:
+    """The likeliest set of a cluster; ``next_true[i + 1]`` is the true candidate that best follows i (n: none)."""
+    n = start.shape[0]
+    for i in range(n - 1, -2, -1):
+        bound = end[i] if i >= 0 else -(1 << 62)
+        gap, c, best, place_of_best = 0.0, max(i, 0), -math.inf, n
+        for place in range(n):
+            j = by_start[place]
+            if start[j] < bound + (apart if i >= 0 else 0):
+                continue
+            while c < n and end[c] <= start[j]:
+                if start[c] >= bound:
+                    gap += free[c]
+                c += 1
+            if gap + true[j] + after[j] > best:
+                best, place_of_best = gap + true[j] + after[j], j
+        while c < n:
+            if start[c] >= bound:
+                gap += free[c]
+            c += 1
+        if gap >= best:
+            best, place_of_best = gap, n
+        if i >= 0:
+            after[i] = best
+        next_true[i + 1] = place_of_best
+    for c in range(n):
+        chosen[c] = False
+    c = next_true[0]
+    while c < n:
+        chosen[c] = True
+        c = next_true[c + 1]
 
 
 @njit(nogil=True, cache=True)

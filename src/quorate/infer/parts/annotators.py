@@ -92,6 +92,9 @@ class Annotators(Protocol):
     def mixed(self, other: Self, own: float, others: float) -> Self:
         """With ``own`` times these counts and ``others`` times those of another model of its kind, none below 0."""
 
+    def changed(self, cells: Cells, counts: Floats, sign: float) -> Self:
+        """With the counts ``[G, J]`` of some documents added (1), or taken out (−1)."""
+
     def grown(self, n_annotators: int, trust: Trust) -> Self:
         """With room for annotators who come after those it has met, and everybody's ``trust``."""
 
@@ -191,6 +194,10 @@ class Accuracy:
         """With counts of both."""
         return replace(self, counts=not_below_zero(own * self.counts + others * other.counts))
 
+    def changed(self, cells: Cells, counts: Floats, sign: float) -> Self:
+        """Their counts are as those of any others."""
+        return self.mixed(self.updated(cells, counts), 1.0, sign)
+
     def grown(self, n_annotators: int, trust: Trust) -> Self:
         """New ones have no counts."""
         return replace(self, prior=self.prior._replace(trust=trust), counts=_with_room(self.counts, n_annotators))
@@ -284,6 +291,10 @@ class Spammer:
             habits=not_below_zero(own * self.habits + others * other.habits),
         )
 
+    def changed(self, cells: Cells, counts: Floats, sign: float) -> Self:
+        """Their counts are as those of any others."""
+        return self.mixed(self.updated(cells, counts), 1.0, sign)
+
     def grown(self, n_annotators: int, trust: Trust) -> Self:
         """New ones have no counts of either kind."""
         knew, habits = _with_room(self.knew, n_annotators), _with_room(self.habits, n_annotators)
@@ -361,6 +372,10 @@ class ClassVector:
     def mixed(self, other: Self, own: float, others: float) -> Self:
         """With counts of both."""
         return replace(self, counts=not_below_zero(own * self.counts + others * other.counts))
+
+    def changed(self, cells: Cells, counts: Floats, sign: float) -> Self:
+        """Their counts are as those of any others."""
+        return self.mixed(self.updated(cells, counts), 1.0, sign)
 
     def grown(self, n_annotators: int, trust: Trust) -> Self:
         """New ones have no counts."""

@@ -206,6 +206,10 @@ class _ByCells:
         counts[np.searchsorted(keys, other.keys)] += others * other.counts
         return replace(self, keys=keys, counts=not_below_zero(counts))
 
+    def changed(self, cells: Cells, counts: Floats, sign: float) -> Self:
+        """Their cells are as those of any others."""
+        return self.mixed(self.updated(cells, counts), 1.0, sign)
+
     def grown(self, n_annotators: int, trust: Trust) -> Self:
         """New ones have no cells."""
         return replace(self, prior=self.prior._replace(trust=trust), n_annotators=n_annotators)

@@ -52,6 +52,12 @@ class Truth(Protocol):
     def updated(self, counts: LabelCounts) -> Self:
         """The same model with the posterior that these counts give."""
 
+    def mixed(self, counts: LabelCounts, own: float, others: float) -> Self:
+        """With ``own`` times what was counted and ``others`` times these counts."""
+
+    def changed(self, counts: LabelCounts, sign: float) -> Self:
+        """With the counts of some documents added (1), or taken out (−1)."""
+
     def kl(self) -> float:
         """KL(posterior ‖ prior)."""
 
@@ -97,6 +103,15 @@ class Markov:
         posterior[self.start_row] += counts.first
         return replace(self, posterior=np.where(self.prior > 0, posterior, 0.0))
 
+    def mixed(self, counts: LabelCounts, own: float, others: float) -> Self:
+        """What the scheme forbids stays out."""
+        mine, theirs = self.posterior - self.prior, self.updated(counts).posterior - self.prior
+        return replace(self, posterior=self.prior + own * mine + others * theirs)
+
+    def changed(self, counts: LabelCounts, sign: float) -> Self:
+        """The prior is in it once."""
+        return replace(self, posterior=self.posterior + sign * (self.updated(counts).posterior - self.prior))
+
     def kl(self) -> float:
         """Σ over the rows of T."""
         return divergence(self.posterior, self.prior, point=self.point)
@@ -134,6 +149,15 @@ class Independent:
         """Prior and counts of all tokens."""
         return replace(self, posterior=self.prior + counts.all)
 
+    def mixed(self, counts: LabelCounts, own: float, others: float) -> Self:
+        """Prior, and counts of both."""
+        mine, theirs = self.posterior - self.prior, self.updated(counts).posterior - self.prior
+        return replace(self, posterior=self.prior + own * mine + others * theirs)
+
+    def changed(self, counts: LabelCounts, sign: float) -> Self:
+        """The prior is in it once."""
+        return replace(self, posterior=self.posterior + sign * (self.updated(counts).posterior - self.prior))
+
     def kl(self) -> float:
         """Of p."""
         return divergence(self.posterior, self.prior, point=self.point)
@@ -164,6 +188,14 @@ class Uniform:
         return Chain(np.full(J, -np.log(J)), np.full((J, J), -np.log(J)), np.zeros(J), False)
 
     def updated(self, counts: LabelCounts) -> Self:
+        """The same."""
+        return self
+
+    def mixed(self, counts: LabelCounts, own: float, others: float) -> Self:
+        """The same."""
+        return self
+
+    def changed(self, counts: LabelCounts, sign: float) -> Self:
         """The same."""
         return self
 

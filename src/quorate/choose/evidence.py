@@ -1,0 +1,85 @@
+"""Whether a consensus rests on tokens, on spans, or on votes for spans: judged by hidden annotators, as all settings.
+
+Spans are usual, as people mark spans. Another evidence must agree clearly better with those who were hidden.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from quorate.choose.calibrate import fit_span_sharpness
+from quorate.choose.hidden import Agreement, HiddenLabels, agreement_over
+from quorate.infer import loop
+from quorate.infer.engines.protocol import Decoded, Engine
+from quorate.infer.spans import SpanModel
+from quorate.models.settings import Evidence, Settings
+from quorate.models.spans import SpanEvidence, fit_spans, given_spans, span_evidence, with_spans
+from quorate.result.calibration import Calibration
+
+__all__ = ["SpanBench", "better_evidence", "calibrated_spans", "span_benches"]
+
+_CLEARLY = 2.0  # standard errors
+
+
+class SpanBench(NamedTuple):
+    """Where evidence of spans is judged by one draw of hidden annotators.
+
+    ``evidence`` is of the documents where someone was hidden, ``tokens`` the token model's consensus on them, ``model``
+    what annotators do with spans, learned from all that was not hidden.
+    """
+
+    hidden: HiddenLabels
+    evidence: SpanEvidence
+    tokens: Decoded
+    model: SpanModel
+
+    def decoded(self, settings: Settings, sharpness: float = 1.0) -> Decoded:
+        """The consensus on some evidence."""
+        if settings.evidence is Evidence.TOKENS:
+            return self.tokens
+        model = self.model if settings.evidence is Evidence.SPANS else None
+        return with_spans(self.evidence, given_spans(self.evidence, model, settings, sharpness), self.tokens)
+
+
+def span_benches(
+    hidden: Sequence[HiddenLabels],
+    engines: Sequence[tuple[Engine, Engine]],
+    models: Sequence[loop.Model],
+    tokens: Sequence[Decoded],
+    sharpness: float,
+    threads: int | None,
+) -> list[SpanBench]:
+    """One for each draw; ``engines`` are over what was not hidden, and over the documents where someone was."""
+
+    def look(encoded: object, engine: Engine, model: loop.Model) -> SpanEvidence:
+        return span_evidence(encoded, encoded, engine, model, sharpness=sharpness, threads=threads)  # type: ignore[arg-type]
+
+    return [
+        SpanBench(one, look(one.sample, judges, model), consensus, fit_spans(look(one.rest, fits, model)))
+        for one, (fits, judges), model, consensus in zip(hidden, engines, models, tokens, strict=True)
+    ]
+
+
+def better_evidence(benches: Sequence[SpanBench], settings: Settings) -> tuple[Evidence, Agreement]:
+    """Spans, unless tokens or votes agree clearly better with hidden annotators; and how the chosen one agrees."""
+    hidden = [bench.hidden for bench in benches]
+
+    def agreement(evidence: Evidence) -> Agreement:
+        asked = replace(settings, evidence=evidence)
+        return agreement_over(hidden, [bench.decoded(asked) for bench in benches])
+
+    best, score = Evidence.SPANS, agreement(Evidence.SPANS)
+    for other in (Evidence.TOKENS, Evidence.VOTES):
+        tried = agreement(other)
+        gain, error = tried.gain_over(score)
+        if gain > _CLEARLY * error:
+            best, score = other, tried
+    return best, score
+
+
+def calibrated_spans(benches: Sequence[SpanBench], settings: Settings, sharpness: float) -> Calibration:
+    """How confidence is to be read where the evidence is spans; ``sharpness`` is that of the token model."""
+    decode: Callable[[float], list[Decoded]] = lambda power: [one.decoded(settings, power) for one in benches]  # noqa: E731
+    return Calibration(sharpness, span_sharpness=fit_span_sharpness([one.hidden for one in benches], decode))

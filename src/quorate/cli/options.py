@@ -1,0 +1,195 @@
+"""Options that belong together, each group declared once: a command takes a group as one parameter.
+
+A group is a dataclass whose fields are declared as options are; :func:`takes_groups` gives a command the options of all
+the groups among its parameters, in the order in which they stand.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, fields, is_dataclass
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, get_type_hints
+
+import typer
+
+from quorate.cli.common import Output, Probabilities, Threads, To, with_options
+from quorate.errors import SettingsError
+from quorate.models.settings import MODEL, WRITTEN
+
+if TYPE_CHECKING:
+    from quorate.estimators.bsc import BSC
+    from quorate.estimators.crf_ma import CRFMA
+    from quorate.estimators.voting import MajorityVote
+    from quorate.result.layers import LayeredResult
+    from quorate.result.result import Result
+
+__all__ = ["Chosen", "Keeping", "Machine", "Method", "Writing", "takes_groups"]
+
+
+@dataclass(frozen=True)
+class Method:
+    """What combines the annotations."""
+
+    method: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="See 'quorate methods' (default auto).", rich_help_panel=MODEL),
+    ] = None
+    settings: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Settings that 'tune' wrote; other options win.", rich_help_panel=MODEL),
+    ] = None
+    tagger: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="A model that reads the text, learns from the consensus and joins it: crf, or context (an extra).",
+            rich_help_panel=MODEL,
+        ),
+    ] = None
+    ties: Annotated[
+        str | None,
+        typer.Option(
+            metavar="RULE", help="For mv: entity-first (default), outside-first or random.", rich_help_panel=MODEL
+        ),
+    ] = None
+
+    def chosen(self, given: dict[str, Any]) -> Chosen:
+        """The method and its settings: those of the file, if there is one, and those that were given."""
+        from quorate.cli.settings import settings_from_file
+        from quorate.estimators.methods import DEFAULT_METHOD
+
+        name, tuned = settings_from_file(self.settings, self.method)
+        own = {"tagger": self.tagger, "ties": self.ties}
+        return Chosen(name or DEFAULT_METHOD, {**tuned, **_those_given(own), **given})
+
+
+class Chosen(NamedTuple):
+    """A method and its settings."""
+
+    method: str
+    settings: dict[str, Any]
+
+    def estimator(self) -> BSC | CRFMA | MajorityVote:
+        """A new estimator; :class:`SettingsError` if there can be none."""
+        from quorate.estimators.methods import estimator
+
+        return estimator(self.method, **self.settings)
+
+
+@dataclass(frozen=True)
+class Machine:
+    """Where the work is done."""
+
+    n_jobs: Threads = None
+    engine: Annotated[
+        str | None,
+        typer.Option(metavar="ENGINE", help="Where passes run: threads (default), or jax for an accelerator."),
+    ] = None
+    cluster: Annotated[
+        str | None,
+        typer.Option(metavar="ADDRESS", help="A Dask scheduler whose workers run the passes: tcp://scheduler:8786."),
+    ] = None
+
+    def given(self) -> dict[str, Any]:
+        """What was given, by the names of an estimator's parameters."""
+        return _those_given(asdict(self))
+
+
+@dataclass(frozen=True)
+class Writing:
+    """How a consensus is written."""
+
+    output: Output = "-"
+    to: To = None
+    probabilities: Probabilities = False
+
+    def soft(self, path: str | None = None) -> bool:
+        """Whether probabilities of labels go into the output, or into another file of its kind."""
+        from quorate.formats import named, output_format
+
+        return self.probabilities or named(self.to or output_format(path or self.output), to_write=True).soft
+
+    def write(self, result: Result | LayeredResult, path: str | None = None) -> None:
+        """Write a consensus to the output, or to another file."""
+        result.write(path or self.output, self.to, probabilities=self.probabilities)
+
+
+@dataclass(frozen=True)
+class Keeping:
+    """What is kept of a fit beside the consensus."""
+
+    accept: Annotated[
+        float | None,
+        typer.Option(
+            metavar="PRECISION",
+            help="Write only documents whose spans together meet this expected precision; the others go to --review.",
+            rich_help_panel=WRITTEN,
+        ),
+    ] = None
+    review: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="With --accept: where the documents for a person to look at go.",
+            rich_help_panel=WRITTEN,
+        ),
+    ] = None
+    save: Annotated[
+        str | None, typer.Option(metavar="MODEL", help="Keep the fitted model in this file.", rich_help_panel=WRITTEN)
+    ] = None
+    meta: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE", help="Write version, settings and hashes of the input as JSON.", rich_help_panel=WRITTEN
+        ),
+    ] = None
+    report: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE", help="Also write a report as HTML ('quorate report --help').", rich_help_panel=WRITTEN
+        ),
+    ] = None
+
+    def check(self, method: str, model: BSC | CRFMA | MajorityVote) -> None:
+        """One clear error if that cannot be kept of a method's fit."""
+        from quorate.estimators.capabilities import Saves
+
+        if self.save is not None and not isinstance(model, Saves):
+            raise SettingsError(f"method {method!r} has nothing to save (leave out --save)")
+        if (self.accept is None) != (self.review is None):
+            raise SettingsError("--accept and --review go together: a precision, and a file for the documents below it")
+
+
+def _those_given(options: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in options.items() if value is not None}
+
+
+def takes_groups(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options of its groups; what is no group among its parameters stays as it is."""
+    own = inspect.signature(command, eval_str=True)
+    types: dict[str, type[Any]] = {name: each.annotation for name, each in own.parameters.items()}
+    groups = {name: kind for name, kind in types.items() if is_dataclass(kind)}
+    parameters: list[inspect.Parameter] = []
+    for name, each in own.parameters.items():
+        parameters += _options(groups[name]) if name in groups else [each]
+
+    def run(**values: Any) -> None:
+        made = {
+            name: group(**{field.name: values.pop(field.name) for field in fields(group)})
+            for name, group in groups.items()
+        }
+        command(**made, **values)
+
+    return with_options(run, command, parameters)
+
+
+def _options(group: type[Any]) -> list[inspect.Parameter]:
+    """A parameter for every field."""
+    declared = get_type_hints(group, include_extras=True)
+    return [
+        inspect.Parameter(
+            field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default, annotation=declared[field.name]
+        )
+        for field in fields(group)
+    ]

@@ -1,0 +1,110 @@
+"""What a command says when it is done: how a fit or a prediction went, and what the user should know."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from quorate.estimators.bsc import BSC
+    from quorate.estimators.crf_ma import CRFMA
+    from quorate.estimators.voting import MajorityVote
+    from quorate.result.result import Accepted, Result
+
+__all__ = ["acceptance", "fit_summary", "predict_summary", "tagger_summary"]
+
+_ENOUGH_TO_LEARN_FROM = 200  # documents
+
+
+def _counts(result: Result, what: str) -> str:
+    corpus = result.corpus
+    return f"{len(result):,} documents, {corpus.n_tokens:,} tokens, {len(corpus.annotators):,} annotators, {what}"
+
+
+def fit_summary(result: Result, method: str, n_known: int) -> list[str]:
+    """What was combined, how it went, and what the user should know."""
+    from quorate.formats.notes import some
+
+    tagset, trace, corpus = result.tagset, result.trace, result.corpus
+    lines = [_counts(result, method), f"scheme {tagset.scheme.value}: {some(list(tagset.types), 10)}"]
+    if trace is not None:
+        lines.append(f"{trace.passes} passes in {trace.seconds:.2f} s, bound {trace.bound:,.1f} ({trace.reason.value})")
+    if result.choice is not None:
+        lines += result.choice.reasons
+    if tagset.outside is not None and result.choice is not None and result.certificate.calibrated:
+        lines.append(f"expected F1 {result.certificate}: docs/accuracy.md says how far to trust that")
+    if n_known:
+        lines.append(f"{n_known:,} tokens have known labels")
+        voted = corpus.tagset(tagset.scheme).labels
+        only_known = [label for label in tagset.labels if label not in voted]
+        if only_known:
+            lines.append(f"note: no annotator used {some(only_known)}, only the known labels do")
+    if result.repaired:
+        lines.append(_repairs(result))
+    lines += [f"note: {note}" for note in corpus.notes]
+    idle = [row.name for row in result.annotators if not row.n_labels > 0]
+    if idle:
+        lines.append(f"warning: no label by {some(idle)}")
+    lines += _bare_documents(result)
+    if not n_known and corpus.has_gold:
+        lines.append("note: the gold in the input was not used (--known inline uses it)")
+    return lines
+
+
+def tagger_summary(model: BSC | CRFMA | MajorityVote) -> list[str]:
+    """How the tagger's rounds went, and how far it is trusted."""
+    from quorate.taggers.loop import TAGGER
+
+    finished = getattr(model, "tagger_rounds_", ())
+    if not finished:
+        return _tagger_hint(model.result_)
+    tagger = model.result_.annotators[TAGGER]
+    changes = ", ".join(f"{100 * one_round.changed:.2f}" for one_round in finished)
+    seconds = sum(one_round.seconds for one_round in finished)
+    return [
+        f"{TAGGER}, a model: expected accuracy {tagger.accuracy:.3f}, informativeness {tagger.informativeness:.3f}",
+        f"{len(finished)} rounds in {seconds:.1f} s; % of the consensus that each changed: {changes}",
+    ]
+
+
+def _tagger_hint(result: Result) -> list[str]:
+    """That a tagger might help, where there is enough to learn from."""
+    if result.choice is None or len(result) < _ENOUGH_TO_LEARN_FROM or result.tagset.outside is None:
+        return []
+    return ["with --tagger crf a model reads the text too, which takes longer and often helps: docs/tagger.md"]
+
+
+def acceptance(accepted: Accepted, review: str, *, calibrated: bool) -> list[str]:
+    """How many documents meet the precision that was asked for."""
+    if not accepted.documents:
+        return [f"no document meets that precision; all {len(accepted.review):,} are in {review}"]
+    kept, all_of_them = len(accepted.documents), len(accepted.documents) + len(accepted.review)
+    unchecked = "" if calibrated else " (as the model states it, unchecked: see docs/accuracy.md)"
+    return [
+        f"{kept:,} of {all_of_them:,} documents accepted, {100 * accepted.precision:.1f} % of their spans right as "
+        f"expected{unchecked}; {len(accepted.review):,} to look at in {review}"
+    ]
+
+
+def predict_summary(result: Result, model: str) -> list[str]:
+    """What was combined, and whom the model had not met."""
+    from quorate.formats.notes import some
+
+    lines = [_counts(result, f"model {model}")]
+    strangers = [name for name in result.corpus.annotators if name not in result.annotators.names]
+    if strangers:
+        lines.append(f"note: the model has not met {some(strangers)}, and takes them for average")
+    if result.repaired:
+        lines.append(_repairs(result))
+    lines += _bare_documents(result)
+    return lines + [f"note: {note}" for note in result.corpus.notes]
+
+
+def _repairs(result: Result) -> str:
+    return f"{result.repaired:,} tags that could not follow the one before were repaired"
+
+
+def _bare_documents(result: Result) -> list[str]:
+    from quorate.formats.notes import some
+
+    bare = [document.id for document in result.corpus if not document.annotations]
+    return [f"warning: no annotator for {some(bare)}: tagged from the words and the chain alone"] if bare else []
