@@ -12,7 +12,7 @@ from scipy.special import digamma, gammaln, logsumexp
 from scipy.stats import dirichlet
 
 from crowds import sentences
-from every_set import components, overlap, response_to, sets_of
+from every_set import Place, components, overlap, places_of, response_to, sets_of
 from problems import enumerate_paths, random_corpus, tagset
 from quorate.corpus.records import Corpus, Document
 from quorate.corpus.simulate import Behaviour, crowd
@@ -54,7 +54,6 @@ class Case:
     """A problem as the kernels take it, with tables; and its answers by enumeration."""
 
     problem: kernels.Problem
-    kind: NDArray[np.int64]
     of_true: Floats
     of_free: Floats
 
@@ -62,9 +61,9 @@ class Case:
     def n_docs(self) -> int:
         return len(self.problem.first) - 1
 
-    def spans(self, d: int) -> list[tuple[int, int]]:
+    def spans(self, d: int) -> list[Place]:
         p = self.problem
-        return [(int(p.start[c]), int(p.end[c])) for c in range(p.first[d], p.first[d + 1])]
+        return [(int(p.start[c]), int(p.end[c]), int(p.kind[c])) for c in range(p.first[d], p.first[d + 1])]
 
     def answer(self, d: int, temper: float, sharpness: float) -> Answer:
         p, spans, a = self.problem, self.spans(d), int(self.problem.first[d])
@@ -122,7 +121,7 @@ def random_case(seed: int, apart: int, *, n_docs: int = 5, most: int = 8, spread
             for b in rng.integers(0, length, rng.integers(0, most + 1)).tolist()
         }
         found = sorted(drawn, key=lambda span: (span[1], span[0], span[2]))
-        groups = components([span[:2] for span in found], apart)
+        groups = components(found, apart)
         for g in sorted(set(groups)):
             members = [c for c, group in enumerate(groups) if group == g]
             assert members == list(range(members[0], members[-1] + 1))
@@ -139,7 +138,7 @@ def random_case(seed: int, apart: int, *, n_docs: int = 5, most: int = 8, spread
         response_start.append(len(response))
         offset += length
     C = len(start)
-    whole = [np.array(column, np.int64) for column in (start, end, cluster, by_start, first, pair_start, who)]
+    whole = [np.array(column, np.int64) for column in (start, end, kind, cluster, by_start, first, pair_start, who)]
     problem = kernels.Problem(
         *whole,
         rng.choice([1.0, 0.5, 1 / 3], len(who)),
@@ -151,7 +150,6 @@ def random_case(seed: int, apart: int, *, n_docs: int = 5, most: int = 8, spread
     )
     return Case(
         problem,
-        np.array(kind, np.int64),
         rng.normal(-1.5, spread / 2, (K, kernels.N_RESPONSES)),
         rng.normal(-1.0, spread / 2, (K, 2)),
     )
@@ -245,7 +243,7 @@ def test_best_set_is_the_best_of_all_and_of_equals_one_with_fewest_spans(apart: 
         rng = np.random.default_rng(seed)
         gain = rng.integers(-2, 4, len(p.start)).astype(np.float64) if whole else rng.normal(0.2, 1.0, len(p.start))
         chosen = np.ones(len(p.start), np.bool_)
-        kernels.best_set(p.start, p.end, p.first, apart, gain, chosen)
+        kernels.best_set(p.start, p.end, p.kind, p.first, apart, gain, chosen)
         for d in range(case.n_docs):
             worth = gain[p.first[d] : p.first[d + 1]]
             found = tuple(np.flatnonzero(chosen[p.first[d] : p.first[d + 1]]).tolist())
@@ -258,20 +256,49 @@ def test_best_set_is_the_best_of_all_and_of_equals_one_with_fewest_spans(apart: 
 
 
 @pytest.mark.parametrize("apart", [0, 1])
+@pytest.mark.parametrize("temper", [1.0, 0.4])
+def test_likeliest_set_has_the_highest_weight_of_all(apart: int, temper: float) -> None:
+    sizes = set()
+    for seed in range(30):
+        case, p = random_case(seed, apart), random_case(seed, apart).problem
+        chosen = np.ones(len(p.start), np.bool_)
+        kernels.likeliest_set(p, case.of_true, case.of_free, temper, chosen)
+        for d in range(case.n_docs):
+            weights = case.answer(d, temper, 1.0).log_weights
+            found = tuple(np.flatnonzero(chosen[p.first[d] : p.first[d + 1]]).tolist())
+            np.testing.assert_allclose(weights[found], max(weights.values()), **CLOSE)
+            sizes.add(len(found))
+    assert max(sizes) >= 3
+
+
+def test_spans_of_different_types_that_touch_are_both_true_where_all_say_so() -> None:
+    """In IO too, where only spans of one type that touch are one."""
+    said = ("I-T0", "I-T1", "I-T1", "O", "I-T0")
+    corpus = Corpus([Document(f"{n}", ("w",) * 5, dict.fromkeys("abc", said)) for n in range(20)])
+    found = candidates_of(encode(corpus, tagset(Scheme.IO, 2)))
+    engine = SpanEngine(found, np.zeros(len(found.start)))
+    model = loop.more_passes(engine, SpanModel(Responses.of(3), 1.0), found, 8).model
+    true = engine.posterior(model).true
+    assert true.min() > 0.9
+    assert engine.best_set(true - 0.5).all()
+    assert engine.likeliest_set(model).all()
+
+
+@pytest.mark.parametrize("apart", [0, 1])
 def test_clusters_and_neighbours_are_those_of_their_definition(apart: int) -> None:
     for seed in range(40):
         case, p = random_case(seed, apart, most=12), random_case(seed, apart, most=12).problem
         np.testing.assert_array_equal(kernels.cluster_of(p.start, p.end, p.first, apart), p.cluster)
         expected = [
             sum(
-                other != c and case.kind[other] == case.kind[c] and overlap(spans[other - a], spans[c - a])
+                other != c and p.kind[other] == p.kind[c] and overlap(spans[other - a], spans[c - a])
                 for other in range(a, b)
             )
             for d in range(case.n_docs)
             for a, b, spans in [(p.first[d], p.first[d + 1], case.spans(d))]
             for c in range(a, b)
         ]
-        np.testing.assert_array_equal(kernels.overlapping(p.start, p.end, case.kind, p.cluster), expected)
+        np.testing.assert_array_equal(kernels.overlapping(p.start, p.end, p.kind, p.cluster), expected)
 
 
 def test_responses_are_those_of_their_definition() -> None:
@@ -279,25 +306,21 @@ def test_responses_are_those_of_their_definition() -> None:
     for seed in range(30):
         case = random_case(seed, 0)
         p, rng = case.problem, np.random.default_rng(seed)
-        marks: list[list[tuple[int, int, int]]] = []
+        marks: list[list[Place]] = []
         runs: list[list[tuple[int, int]]] = []
         expected = []
         for d in range(case.n_docs):
             spans = case.spans(d)
-            low, high = min((s for s, _ in spans), default=0), max((e for _, e in spans), default=1)
+            low, high = min((span[0] for span in spans), default=0), max((span[1] for span in spans), default=1)
             for _ in range(p.pair_start[d], p.pair_start[d + 1]):
                 cuts = np.unique(rng.integers(low, high + 1, 6)).tolist()
                 marks.append([(a, b, int(rng.integers(3))) for a, b in itertools.pairwise(cuts) if rng.random() < 0.7])
                 hidden = int(rng.integers(low, high))
                 runs.append([(low, high)] if rng.random() < 0.7 else [(low, hidden), (hidden + 1, high)])
-                for c, (start, end) in enumerate(spans):
-                    span = (start, end, int(case.kind[p.first[d] + c]))
-                    if rng.random() < 0.3 and not any(overlap(mark[:2], span[:2]) for mark in marks[-1]):
+                for span in spans:
+                    if rng.random() < 0.3 and not any(overlap(mark, span) for mark in marks[-1]):
                         marks[-1] = sorted([*marks[-1], span])
-                expected += [
-                    response_to((*spans[c], int(case.kind[p.first[d] + c])), marks[-1], runs[-1])
-                    for c in range(len(spans))
-                ]
+                expected += [response_to(span, marks[-1], runs[-1]) for span in spans]
 
         def columns(rows: list[list[tuple[int, ...]]], width: int) -> list[NDArray[np.int64]]:
             start = np.concatenate([[0], np.cumsum([len(row) for row in rows], dtype=np.int64)])
@@ -306,7 +329,7 @@ def test_responses_are_those_of_their_definition() -> None:
 
         out = np.empty(p.response_start[-1], np.int8)
         kernels.responses(
-            p.start, p.end, case.kind, p.first, p.pair_start, p.response_start,
+            p.start, p.end, p.kind, p.first, p.pair_start, p.response_start,
             *columns(marks, 3), *columns(runs, 2), out,
         )  # fmt: skip
         assert out.tolist() == expected
@@ -430,8 +453,8 @@ def tiny(seed: int) -> tuple[Candidates, SpanEngine, Floats]:
     return found, SpanEngine(found, prior, threads=1), prior
 
 
-def case_of(found: Candidates, engine: SpanEngine, of_true: Floats, of_free: Floats) -> Case:
-    return Case(engine._problem, found.kind, of_true, of_free)
+def case_of(engine: SpanEngine, of_true: Floats, of_free: Floats) -> Case:
+    return Case(engine._problem, of_true, of_free)
 
 
 def log_density_of_means(part: Responses) -> float:
@@ -454,7 +477,7 @@ def test_bound_is_the_sum_over_sets_less_the_divergence(seed: int, temper: float
         part = model.responses
         of_true = digamma(part.true) - digamma(part.true.sum(axis=1, keepdims=True))
         of_free = digamma(part.free) - digamma(part.free.sum(axis=1, keepdims=True))
-        case = case_of(found, engine, of_true, of_free)
+        case = case_of(engine, of_true, of_free)
         said = sum(case.answer(d, temper, 1.0).log_z - case.answer(d, 0.0, 1.0).log_z for d in range(2))
         kl = sum(dirichlet_kl(row, _POOLED * part.crowd_true) for row in part.true)
         kl += sum(dirichlet_kl(row, _POOLED * part.crowd_free) for row in part.free)
@@ -499,7 +522,7 @@ def test_bound_never_exceeds_the_evidence(seed: int) -> None:
     fit = loop.more_passes(engine, SpanModel(Responses.of(3), 1.0), found, 30)
     model = fit.model
     bound = engine.run(model).log_z - model.kl()
-    case = case_of(found, engine, *model.responses.log_lik())
+    case = case_of(engine, *model.responses.log_lik())
     evidence = log_evidence(case, model.responses) + log_density_of_means(model.responses)
     assert bound <= evidence + 1e-9
     # A bound with a constant missing would be far below: mean field on a few spans is within a few nats.
@@ -509,7 +532,7 @@ def test_bound_never_exceeds_the_evidence(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(6))
 def test_bound_equals_the_evidence_when_the_truth_is_known(seed: int) -> None:
     found, engine, prior = tiny(seed)
-    case = case_of(found, engine, np.zeros((3, 6)), np.zeros((3, 2)))
+    case = case_of(engine, np.zeros((3, 6)), np.zeros((3, 2)))
     sets = [list(sets_of(case.spans(d), found.apart)) for d in range(2)]
     known = np.concatenate([np.isin(np.arange(len(case.spans(d))), sets[d][-1]) for d in range(2)])
     prior = np.where(known, 600.0, -600.0)
@@ -517,7 +540,7 @@ def test_bound_equals_the_evidence_when_the_truth_is_known(seed: int) -> None:
     start = Responses.of(3)
     updated = SpanModel(start, 1.0).updated(found, engine.run(SpanModel(start, 1.0))).responses
     model = SpanModel(replace(updated, crowd_true=start.crowd_true, crowd_free=start.crowd_free), 1.0)
-    case = case_of(found, engine, *model.responses.log_lik())
+    case = case_of(engine, *model.responses.log_lik())
     evidence = log_evidence(case, model.responses) + log_density_of_means(start)
     np.testing.assert_allclose(engine.run(model).log_z - model.kl(), evidence, rtol=1e-9)
 
@@ -526,14 +549,13 @@ def test_probabilities_of_all_sets_of_a_document_add_up_to_one() -> None:
     for seed, sharpness in itertools.product(range(4), [1.0, 0.5]):
         found, engine, _ = tiny(seed)
         model = loop.more_passes(engine, SpanModel(Responses.of(3)), found, 3).model
-        posterior = engine.posterior(model, sharpness)
-        case = case_of(found, engine, np.zeros((3, 6)), np.zeros((3, 2)))
+        case = case_of(engine, np.zeros((3, 6)), np.zeros((3, 2)))
         for d in range(2):
             total = 0.0
             for members in sets_of(case.spans(d), found.apart):
                 chosen = np.zeros(len(found.start), np.bool_)
                 chosen[found.first[d] + np.array(members, np.int64)] = True
-                total += np.exp(engine.log_probability(model, posterior, chosen, sharpness)[d])
+                total += np.exp(engine.log_probability(model, chosen, sharpness)[d])
             np.testing.assert_allclose(total, 1.0, rtol=1e-9)
 
 
@@ -545,7 +567,7 @@ def test_a_document_is_no_surer_than_the_least_sure_of_its_spans() -> None:
     for sharpness, threshold in itertools.product([1.0, 0.5], [0.2, 0.5]):
         posterior = engine.posterior(model, sharpness)
         chosen = engine.best_set(posterior.true - threshold)
-        whole = np.exp(engine.log_probability(model, posterior, chosen, sharpness))
+        whole = np.exp(engine.log_probability(model, chosen, sharpness))
         assert chosen.sum() > 30
         assert np.all(whole[found.document[chosen]] <= posterior.true[chosen] + 1e-12)
 
@@ -601,11 +623,8 @@ def test_habits_of_a_simulated_crowd_are_recovered() -> None:
     types = encoded.tagset.types
     rates = np.zeros((len(people), 6))
     for document in corpus:
-        marks = [
-            [(start, end, types.index(kind)) for start, end, kind in find_spans(document.annotations[name])]
-            for name in encoded.annotators
-        ]
-        gold = [(start, end, types.index(kind)) for start, end, kind in find_spans(document.gold or ())]
+        marks = [places_of(find_spans(document.annotations[name]), types) for name in encoded.annotators]
+        gold = places_of(find_spans(document.gold or ()), types)
         for span, (k, row) in itertools.product(gold, enumerate(marks)):
             if any(span in each for each in marks):
                 rates[k, response_to(span, row, [(0, len(document.tokens))])] += 1

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from every_set import components, overlap, response_to
+from every_set import Place, components, overlap, places_of, response_to
 from problems import random_corpus, tagset
 from quorate.corpus.records import Corpus, Document, hard_tags
 from quorate.corpus.tags import Scheme, TagSet, find_spans
@@ -26,7 +26,6 @@ from quorate.infer.spans import SpanEngine, SpanModel, prior_log_odds
 
 SOME = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
 LEAST = 0.2
-Place = tuple[int, int, int]
 
 problem = st.fixed_dictionaries(
     {
@@ -100,10 +99,7 @@ def marks_of(case: Case) -> list[dict[str, list[Place]]]:
     for document in case.corpus:
         marks.append(
             {
-                name: [
-                    (offset + start, offset + end, case.tags.types.index(kind))
-                    for start, end, kind in find_spans(hard_tags(said))
-                ]
+                name: places_of(find_spans(hard_tags(said)), case.tags.types, offset)
                 for name, said in sorted(document.annotations.items())
                 if any(tag is not None for tag in said)
             }
@@ -144,7 +140,7 @@ def test_clusters_are_the_largest_groups_that_hang_together(drawn: dict[str, Any
     found, clusters = case.found, []
     assert found.apart == (1 if drawn["scheme"] is Scheme.IO else 0)
     for first, last in itertools.pairwise(found.first.tolist()):
-        groups = components([place[:2] for place in places(found)[first:last]], found.apart)
+        groups = components(places(found)[first:last], found.apart)
         clusters += [max(clusters, default=-1) + 1 + group for group in groups] if groups else []
     assert found.cluster.tolist() == clusters
     for number in set(clusters):
@@ -189,7 +185,7 @@ def test_responses_are_what_everybody_did_with_each_candidate(drawn: dict[str, A
     assert found.marked.tolist() == [codes.count(kernels.EXACT) for codes in of_candidate]
     assert found.touched.tolist() == [sum(code < kernels.OTHER_TYPE for code in codes) for codes in of_candidate]
     alike = [
-        sum(one != other and one[2] == other[2] and overlap(one[:2], other[:2]) for other in places(found))
+        sum(one != other and one[2] == other[2] and overlap(one, other) for other in places(found))
         for one in places(found)
     ]
     np.testing.assert_allclose(found.spread, np.log(np.maximum(alike, 1)))
@@ -212,10 +208,10 @@ def test_a_fit_holds_whatever_there_is(drawn: dict[str, Any]) -> None:
     assert np.all(np.cumsum(covered) <= 1 + 1e-9)  # candidates that share a token are never true together
     chosen = engine.best_set(posterior.true - 0.3)
     assert not any(
-        overlap(one[:2], other[:2])
+        overlap(one, other)
         for one, other in itertools.combinations([p for p, c in zip(places(found), chosen, strict=True) if c], 2)
     )
-    whole = engine.log_probability(fit.model, posterior, chosen)
+    whole = engine.log_probability(fit.model, chosen)
     assert np.all(whole <= 0)
     assert np.all(whole[np.diff(found.first) == 0] == 0)  # nothing can be there: that is sure
     assert np.all(np.exp(whole)[found.document[chosen]] <= posterior.true[chosen] + 1e-12)
