@@ -79,9 +79,7 @@ def _log_likelihood(posteriors: Sequence[Floats]) -> float:
     return float(np.log(np.concatenate(totals)).mean())
 
 
-def fit_span_sharpness(
-    hidden: Sequence[HiddenLabels], decode: Callable[[float], Sequence[Decoded]]
-) -> float:
+def fit_span_sharpness(hidden: Sequence[HiddenLabels], decode: Callable[[float], Sequence[Decoded]]) -> float:
     """The power at which the spans of a consensus are right as often as hidden annotators bear out.
 
     As :func:`fit_span_map`, for evidence of spans: the probability itself, at some power, is what a span is confirmed
@@ -93,7 +91,7 @@ def fit_span_sharpness(
         decoded = decode(float(np.exp(log_power)))
         each = [one.agreement(consensus) for one, consensus in zip(hidden, decoded, strict=True)]
         stated = [one.span_probability[found.found.start] for one, found in zip(decoded, each, strict=True)]
-        agreement, p = agreement_over(hidden, decoded), np.concatenate(stated) / (1 - _SHARED_MISTAKES)
+        agreement, p = agreement_over(hidden, decoded), np.concatenate(stated)
 
         def of_gain(log_gain: float) -> float:
             confirmed = np.clip(p * agreement.expected * np.exp(log_gain), EDGE, 1 - EDGE)

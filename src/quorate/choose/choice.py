@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from quorate.choose.calibrate import fit_sharpness, fit_span_map
 from quorate.choose.duplicates import groups_alike, one_of_each
+from quorate.choose.evidence import SpanBench, agreement_on, better_evidence, calibrated_spans, span_benches
 from quorate.choose.hidden import Agreement, HiddenLabels, agreement_over, draws
 from quorate.corpus.profiles import Trust, trust_of
 from quorate.encode.algebra import only_documents, with_annotator
@@ -31,7 +32,7 @@ from quorate.infer.engines.factory import Engines
 from quorate.infer.engines.protocol import Decoded, Engine
 from quorate.models.build import model_of, those_that_fit
 from quorate.models.prepared import Prepared
-from quorate.models.settings import AnnotatorModel, Inference, Settings
+from quorate.models.settings import AnnotatorModel, Decode, Evidence, Inference, Settings
 from quorate.models.votes import majority
 from quorate.result.calibration import AS_STATED, Calibration
 
@@ -40,10 +41,16 @@ __all__ = ["AUTO", "CHOSEN", "Choice", "Trial", "calibrated_with", "choose", "se
 AUTO = "auto"
 """The value of a setting that is to be chosen."""
 
-CHOSEN = ("annotator", "epsilon0", "temper", "max_iter")
+CHOSEN = ("annotator", "epsilon0", "temper", "max_iter", "evidence")
 """The settings that can be chosen."""
 
-_USUAL: dict[str, Any] = {"annotator": AnnotatorModel.CM, "epsilon0": 10.0, "temper": 0.9, "max_iter": 5}
+_USUAL: dict[str, Any] = {
+    "annotator": AnnotatorModel.CM,
+    "epsilon0": 10.0,
+    "temper": 0.9,
+    "max_iter": 5,
+    "evidence": Evidence.SPANS,
+}
 _MODELS = (AnnotatorModel.CM, AnnotatorModel.SEQ, AnnotatorModel.CV, AnnotatorModel.SPAM)
 _STRENGTHS = (1.0, 10.0, 100.0)
 _LESS_TRUST = 0.6
@@ -221,6 +228,8 @@ def choose(
     >>> choose(prepared, Settings(), CHOSEN).settings.temper
     0.9
     """
+    if prepared.tagset.outside is None or settings.decode is Decode.TOKEN:  # there are no spans to look at
+        free = tuple(name for name in free if name != "evidence")
     usual = replace(settings, **{name: value for name, value in _USUAL.items() if name in free})
     if tagger and "temper" in free:
         usual = replace(usual, temper=_TRUST_BESIDE_TAGGER)
@@ -267,13 +276,23 @@ def choose(
                     tried.append(milder)
                     milder.forget_models()
         winner = _usual_within_chance(runs, usual, much_hidden=much_hidden)
-        calibration = _calibrated(benches, winner.best_models)
-    vote = agreement_over(hidden, [majority(one.sample, threads=engines.threads).decoded for one in hidden])
-    gain, error = winner.agreement.gain_over(vote)
+        calibration, agreement, chosen = _calibrated(benches, winner.best_models), winner.agreement, winner.settings
+        vote = agreement_over(hidden, [majority(one.sample, threads=engines.threads).decoded for one in hidden])
+        if usual.evidence is not Evidence.TOKENS:
+            spans = _span_benches(benches, winner.best_models, calibration.sharpness, engines)
+            evidence = better_evidence(spans, chosen) if "evidence" in free else usual.evidence
+            chosen = replace(chosen, evidence=evidence)
+            agreement = agreement_on(spans, chosen)
+            vote = max(vote, agreement_on(spans, replace(chosen, evidence=Evidence.VOTES)), key=lambda one: one.f1)
+            if evidence is Evidence.SPANS:
+                calibration = calibrated_spans(spans, chosen, calibration.sharpness)
+            elif evidence is Evidence.VOTES:
+                calibration = Calibration(calibration.sharpness)
+    gain, error = agreement.gain_over(vote)
     among = {run.settings for run in runs}
     others = [run for run in tried if run.settings not in among]  # judged by fewer draws, so not side by side
     return Choice(
-        replace(winner.settings, max_iter=winner.best_passes),
+        replace(chosen, max_iter=winner.best_passes),
         calibration,
         names,
         group,
@@ -357,7 +376,25 @@ def calibrated_with(
     with _benches(with_tagger, prepared, choice.settings, engines) as benches:
         run = _Run(choice.settings, benches, trust_of(names, prepared.corpus.profiles))
         run.go_on(choice.settings.max_iter)
-        return _calibrated(benches, run.models)
+        calibration = _calibrated(benches, run.models)
+        if choice.settings.evidence is Evidence.SPANS:
+            spans = _span_benches(benches, run.models, calibration.sharpness, engines)
+            calibration = calibrated_spans(spans, choice.settings, calibration.sharpness)
+        return calibration
+
+
+def _span_benches(
+    benches: Sequence[_Bench], models: Sequence[loop.Model], sharpness: float, engines: Engines
+) -> list[SpanBench]:
+    """The same draws of hidden annotators, to judge evidence of spans by."""
+    return span_benches(
+        [bench.hidden for bench in benches],
+        [(bench.fits, bench.judges) for bench in benches],
+        models,
+        _decoded(benches, models, sharpness, posteriors=False),
+        sharpness,
+        engines.threads,
+    )
 
 
 def _calibrated(benches: Sequence[_Bench], models: Sequence[loop.Model]) -> Calibration:

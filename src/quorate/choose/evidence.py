@@ -1,16 +1,18 @@
 """Whether a consensus rests on tokens, on spans, or on votes for spans: judged by hidden annotators, as all settings.
 
-Spans are usual, as people mark spans. Another evidence must agree clearly better with those who were hidden.
+Spans are usual, as people mark spans. Another evidence must agree clearly better with those who were hidden, span by
+span: overlaps would favour whoever splices a little of everybody's.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
 from quorate.choose.calibrate import fit_span_sharpness
 from quorate.choose.hidden import Agreement, HiddenLabels, agreement_over
+from quorate.encode.encoded import Encoded
 from quorate.infer import loop
 from quorate.infer.engines.protocol import Decoded, Engine
 from quorate.infer.spans import SpanModel
@@ -18,7 +20,7 @@ from quorate.models.settings import Evidence, Settings
 from quorate.models.spans import SpanEvidence, fit_spans, given_spans, span_evidence, with_spans
 from quorate.result.calibration import Calibration
 
-__all__ = ["SpanBench", "better_evidence", "calibrated_spans", "span_benches"]
+__all__ = ["SpanBench", "agreement_on", "better_evidence", "calibrated_spans", "span_benches"]
 
 _CLEARLY = 2.0  # standard errors
 
@@ -53,8 +55,8 @@ def span_benches(
 ) -> list[SpanBench]:
     """One for each draw; ``engines`` are over what was not hidden, and over the documents where someone was."""
 
-    def look(encoded: object, engine: Engine, model: loop.Model) -> SpanEvidence:
-        return span_evidence(encoded, encoded, engine, model, sharpness=sharpness, threads=threads)  # type: ignore[arg-type]
+    def look(encoded: Encoded, engine: Engine, model: loop.Model) -> SpanEvidence:
+        return span_evidence(encoded, encoded, engine, model, sharpness=sharpness, threads=threads)
 
     return [
         SpanBench(one, look(one.sample, judges, model), consensus, fit_spans(look(one.rest, fits, model)))
@@ -62,24 +64,27 @@ def span_benches(
     ]
 
 
-def better_evidence(benches: Sequence[SpanBench], settings: Settings) -> tuple[Evidence, Agreement]:
-    """Spans, unless tokens or votes agree clearly better with hidden annotators; and how the chosen one agrees."""
-    hidden = [bench.hidden for bench in benches]
+def agreement_on(benches: Sequence[SpanBench], settings: Settings) -> Agreement:
+    """How the consensus on some evidence agrees with hidden annotators."""
+    return agreement_over([bench.hidden for bench in benches], [bench.decoded(settings) for bench in benches])
 
-    def agreement(evidence: Evidence) -> Agreement:
-        asked = replace(settings, evidence=evidence)
-        return agreement_over(hidden, [bench.decoded(asked) for bench in benches])
 
-    best, score = Evidence.SPANS, agreement(Evidence.SPANS)
+def better_evidence(benches: Sequence[SpanBench], settings: Settings) -> Evidence:
+    """Spans, unless tokens or votes agree clearly better with hidden annotators."""
+    best, score = Evidence.SPANS, agreement_on(benches, replace(settings, evidence=Evidence.SPANS))
     for other in (Evidence.TOKENS, Evidence.VOTES):
-        tried = agreement(other)
-        gain, error = tried.gain_over(score)
+        tried = agreement_on(benches, replace(settings, evidence=other))
+        gain, error = tried.strict_gain_over(score)
         if gain > _CLEARLY * error:
             best, score = other, tried
-    return best, score
+    return best
 
 
 def calibrated_spans(benches: Sequence[SpanBench], settings: Settings, sharpness: float) -> Calibration:
     """How confidence is to be read where the evidence is spans; ``sharpness`` is that of the token model."""
-    decode: Callable[[float], list[Decoded]] = lambda power: [one.decoded(settings, power) for one in benches]  # noqa: E731
+    settings = replace(settings, precision=None, recall=None)
+
+    def decode(power: float) -> list[Decoded]:
+        return [one.decoded(settings, power) for one in benches]
+
     return Calibration(sharpness, span_sharpness=fit_span_sharpness([one.hidden for one in benches], decode))

@@ -13,7 +13,7 @@ the plain scheme every label is a span of one token.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -155,9 +155,11 @@ class Agreement(NamedTuple):
 
     def gain_over(self, other: Agreement) -> tuple[float, float]:
         """How much more this one scores than another on the same documents, and the standard error of that."""
-        differences = _influence(self.table) - _influence(other.table)
-        error = float(np.sqrt((differences**2).sum()))
-        return round(self.f1 - other.f1, _DIGITS), round(error, _DIGITS)
+        return _gain(self.table, other.table, _f1)
+
+    def strict_gain_over(self, other: Agreement) -> tuple[float, float]:
+        """The same by whole spans alone: where one consensus is made of spans, and the other of tokens."""
+        return _gain(self.table, other.table, _strict)
 
 
 def agreement_over(hidden: Sequence[HiddenLabels], decoded: Sequence[Decoded]) -> Agreement:
@@ -176,20 +178,31 @@ def agreement_over(hidden: Sequence[HiddenLabels], decoded: Sequence[Decoded]) -
     )
 
 
-def _influence(table: Floats) -> Floats:
+def _gain(table: Floats, other: Floats, score: Callable[[Floats], Floats]) -> tuple[float, float]:
+    """By how much a table scores more than another, and the standard error of that over documents."""
+    differences = _influence(table, score) - _influence(other, score)
+    gain = float(score(table.sum(axis=1)) - score(other.sum(axis=1)))
+    return round(gain, _DIGITS), round(float(np.sqrt((differences**2).sum())), _DIGITS)
+
+
+def _influence(table: Floats, score: Callable[[Floats], Floats]) -> Floats:
     """``[D]`` How much each document moves the score: to first order its gradient, times what the document has."""
     sums = table.sum(axis=1)
     steps = np.diag(1e-4 * np.maximum(sums, 1.0))
-    gradient = (_f1(sums[:, None] + steps) - _f1(sums[:, None] - steps)) / (2 * steps.diagonal())
+    gradient = (score(sums[:, None] + steps) - score(sums[:, None] - steps)) / (2 * steps.diagonal())
     return np.asarray(gradient @ table)
 
 
+def _strict(sums: Floats) -> Floats:
+    matched, hidden, expected = sums[:3]
+    return np.asarray(2 * matched / np.maximum(hidden + expected, _TINY))
+
+
 def _f1(sums: Floats) -> Floats:
-    matched, hidden, expected, covering, covered, expected_share = sums
-    strict = 2 * matched / np.maximum(hidden + expected, _TINY)
+    _, hidden, _, covering, covered, expected_share = sums
     precision, recall = covering / np.maximum(expected_share, _TINY), covered / np.maximum(hidden, _TINY)
     relaxed = 2 * precision * recall / np.maximum(precision + recall, _TINY)
-    return np.asarray((strict + relaxed) / 2)
+    return np.asarray((_strict(sums) + relaxed) / 2)
 
 
 def draws(encoded: Encoded, *, known: NDArray[np.int32] | None = None, seed: int = 0) -> list[HiddenLabels]:

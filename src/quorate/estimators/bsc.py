@@ -24,11 +24,14 @@ from quorate.infer.condense import condense
 from quorate.infer.engines.factory import EngineName, Engines
 from quorate.infer.engines.protocol import Decoded, Engine, Tables
 from quorate.infer.engines.threads import cell_counts_of
+from quorate.infer.parts.responses import Responses
 from quorate.infer.parts.truth import Chain
+from quorate.infer.spans import SpanModel
 from quorate.models.build import check_fits, model_of, restored
 from quorate.models.history import Past, WithHistory, past_cells
 from quorate.models.prepared import Known, Prepared, known_tags, prepare
-from quorate.models.settings import AnnotatorModel, Decode, Settings, TruthModel, choice, present_names
+from quorate.models.settings import AnnotatorModel, Decode, Evidence, Settings, TruthModel, choice, present_names
+from quorate.models.spans import decode_spans, fit_spans, needs_spans, span_evidence
 from quorate.result.annotators import AnnotatorSummaries, summarise
 from quorate.result.calibration import AS_STATED, Calibration
 from quorate.result.result import Result
@@ -59,8 +62,10 @@ class BSC(Estimator):
     ``uniform``; ``text`` says whether words count. ``alpha0``, ``epsilon0``, ``gamma0`` and ``kappa0`` are the priors,
     ``temper`` how far annotators' evidence is trusted. The others are explained in ``docs/settings.md``. ``tagger`` is
     ``"crf"``, ``"context"`` or one of your own: it learns from the consensus, and joins it (``docs/tagger.md``).
-    Those of ``annotator``, ``epsilon0``, ``temper`` and ``max_iter`` that are ``"auto"``, as all are unless given, are
-    chosen by what they predict of annotators who were hidden, and confidence is calibrated in the same way.
+    ``evidence`` is ``tokens``, ``spans`` (and tokens beside them) or ``votes`` for spans (``docs/spans.md``);
+    ``precision`` or ``recall`` ask for as many, or as few, spans as keep to it. Those of ``annotator``, ``epsilon0``,
+    ``temper``, ``max_iter`` and ``evidence`` that are ``"auto"``, as all are unless given, are chosen by what they
+    predict of annotators who were hidden, and confidence is calibrated in the same way.
     ``method`` is the name that the results go by; ``bsc-`` and the annotator model if not given.
 
     After ``fit``: ``result_`` (the consensus), ``trace_`` (bound per pass, reason for stopping), ``annotators_``,
@@ -87,12 +92,15 @@ class BSC(Estimator):
         zeros: str = Settings.zeros.value,
         inference: str = Settings.inference.value,
         temper: float | Literal["auto"] = "auto",
+        evidence: str = "auto",
         start: str = Settings.start.value,
         max_iter: int | Literal["auto"] = "auto",
         tol: float = Settings.tol,
         random_state: int | None = None,
         n_init: int = 1,
         decode: str = Settings.decode.value,
+        precision: float | None = None,
+        recall: float | None = None,
         invalid: str = Settings.invalid.value,
         scheme: str | None = None,
         tagger: TaggerChoice = None,
@@ -112,7 +120,8 @@ class BSC(Estimator):
             start,
         )
         self.max_iter, self.tol, self.random_state, self.n_init = max_iter, tol, random_state, n_init
-        self.decode, self.invalid, self.scheme = decode, invalid, scheme
+        self.evidence, self.decode, self.precision, self.recall = evidence, decode, precision, recall
+        self.invalid, self.scheme = invalid, scheme
         self.n_jobs, self.engine, self.cluster, self.probabilities = n_jobs, engine, cluster, probabilities
         self.method = method
 
@@ -138,6 +147,7 @@ class BSC(Estimator):
         """Like ``fit``, on a corpus that was prepared once for several fits."""
         past = None if history is None else history.past
         self.tagger_rounds_: tuple[TaggerRound, ...] = ()
+        self._spans: SpanModel | None = None
         settings = self._choose(prepared, past, progress)
         weighed = self._weigh(prepared.encoded)
         if self.tagger is None:
@@ -199,7 +209,7 @@ class BSC(Estimator):
             self.calibration_ = calibrated_with(prepared, self.choice_, TAGGER, latest, engines=self.engines())
             self.meta_["calibration"] = self.calibration_._asdict()
             with closing(self._engine(prepared.corpus, weighed, prepared.known)) as engine:
-                self._conclude(prepared.corpus, said, weighed, engine)
+                self._conclude(prepared.corpus, said, weighed, engine, prepared.known)
         self.meta_ |= {"tagger": tagger_name(self.tagger), "rounds": len(self.tagger_rounds_)}
         return self
 
@@ -235,7 +245,7 @@ class BSC(Estimator):
             self.settings_ = self._told([] if self.choice_ is None else self.choice_.reasons)
             self._model, self._names, self._words = fitted.model, encoded.annotators, encoded.words
             self._fit_state = FitState(fitted_to=(corpus, encoded.doc_start, clamped))
-            self._conclude(corpus, prepared.encoded, encoded, engine)
+            self._conclude(corpus, prepared.encoded, encoded, engine, clamped)
         self.meta_ = {"method": self.settings_["method"]} | {
             **meta_of(corpus, encoded, clamped, settings.plain()),
             "calibration": self.calibration_._asdict(),
@@ -252,9 +262,11 @@ class BSC(Estimator):
 
         An annotator who was not there in fitting is taken to behave as the crowd did on average.
         """
-        encoded = self.encoded(corpus)
-        with closing(self._engine(corpus, encoded, None)) as engine:
-            return self._result(corpus, encoded, self._decoded(engine, encoded), trace=None)
+        state = self.model_state()
+        said = state.encoded(corpus)
+        weighed = state.weighed(said)
+        with closing(self._engine(corpus, weighed, None)) as engine:
+            return self._result(corpus, weighed, self._decoded(engine, said, weighed, None), trace=None)
 
     def update(self, corpus: Corpus, *, known: Known = None, passes: int = 0) -> Self:
         """Go on from the fit with new labels of old documents, new documents, annotators and words; returns self.
@@ -339,12 +351,15 @@ class BSC(Estimator):
         corpus = Corpus(fit_state.documents.values(), profiles=self.profiles_)
         encoded = state.encoded(corpus)
         weighed = state.weighed(encoded)
-        with closing(self._engine(corpus, weighed, fit_state.known_codes(corpus))) as engine:
-            self._conclude(corpus, encoded, weighed, engine)
+        known = fit_state.known_codes(corpus)
+        with closing(self._engine(corpus, weighed, known)) as engine:
+            self._conclude(corpus, encoded, weighed, engine, known)
 
-    def _conclude(self, corpus: Corpus, encoded: Encoded, weighed: Encoded, engine: Engine) -> None:
+    def _conclude(
+        self, corpus: Corpus, encoded: Encoded, weighed: Encoded, engine: Engine, known: NDArray[np.int32] | None
+    ) -> None:
         """The consensus and the annotators; ``weighed`` is the corpus with those who say the same counting as one."""
-        decoded = self._decoded(engine, weighed, as_one=weighed is not encoded)
+        decoded = self._decoded(engine, encoded, weighed, known, learn=self._fit_state.whole)
         said = decoded.cells
         if weighed is not encoded:  # whoever counts as one with others is still judged by all they said
             said = cell_counts_of(encoded, decoded.posterior)
@@ -368,6 +383,8 @@ class BSC(Estimator):
         arrays = self._model.truth.arrays() | self._model.annotators.arrays()
         if self._model.text is not None:
             arrays |= self._model.text.arrays()
+        if self._spans is not None:
+            arrays |= self._spans.responses.arrays()
         arrays["summary"] = self.annotators_.table
         meta = {
             "estimator": "BSC",
@@ -392,7 +409,7 @@ class BSC(Estimator):
         model._settings = settings = model.checked_settings()
         model.settings_ = model._told(meta["fit"].get("why", []))
         model.calibration_, model.choice_, model.tagger_rounds_ = Calibration(**meta["calibration"]), None, ()
-        model._group = meta["group"]
+        model._group, model._spans = meta["group"], None
         model.meta_ = meta["fit"]
         reason = loop.StopReason(meta["fit"]["stopped"])
         model.trace_ = loop.Trace(tuple(meta["bounds"]), reason, tuple(meta["starts"]), meta["seconds"])
@@ -401,6 +418,8 @@ class BSC(Estimator):
         model.profiles_ = {name: Profile.of(**fields) for name, fields in meta["profiles"].items()}
         trust = trust_of(model._names, model.profiles_)
         model._model = restored(settings, model.tagset_, model._names, len(model._words), trust, arrays)
+        if settings.evidence is Evidence.SPANS:
+            model._spans = SpanModel(Responses.of(len(model._names)).restored(arrays))
         model.annotators_ = AnnotatorSummaries.restored(model._names, arrays, model._model.annotators)
         decided = frozenset(meta.get("decided", ()))
         model._fit_state = FitState(whole=False, earlier=arrays["summary"], decided=decided)
@@ -419,15 +438,45 @@ class BSC(Estimator):
         """Where passes run; :class:`SettingsError` if that cannot be."""
         return Engines(choice(EngineName, "engine", self.engine), checked_threads(self.n_jobs), self.cluster)
 
-    def _decoded(self, engine: Engine, encoded: Encoded, *, as_one: bool = False) -> Decoded:
-        return loop.decode(
+    def _decoded(
+        self,
+        engine: Engine,
+        said: Encoded,
+        weighed: Encoded,
+        known: NDArray[np.int32] | None,
+        *,
+        learn: bool = False,
+    ) -> Decoded:
+        """The consensus of the token model and, where the settings ask for it, then that of spans.
+
+        With ``learn``, what annotators do with spans is learned from these documents first.
+        """
+        settings, calibration = self._settings, self.calibration_
+        tokens = loop.decode(
             engine,
             self._model,
-            encoded.cells,
-            by_token=self._settings.decode is Decode.TOKEN,
-            sharpness=self.calibration_.sharpness,
-            posteriors=self.probabilities or as_one,
+            weighed.cells,
+            by_token=settings.decode is Decode.TOKEN,
+            sharpness=calibration.sharpness,
+            posteriors=self.probabilities or weighed is not said,
         )
+        if not needs_spans(settings, self.tagset_):
+            return tokens
+        evidence = span_evidence(
+            said,
+            weighed,
+            engine,
+            self._model,
+            sharpness=calibration.sharpness,
+            known=known,
+            group=self._group,
+            threads=self.engines().threads,
+        )
+        if settings.evidence is Evidence.SPANS:
+            if learn or self._spans is None:
+                self._spans = fit_spans(evidence)
+            self._spans = self._spans.grown(len(said.annotators))
+        return decode_spans(evidence, self._spans, tokens, settings, calibration.span_sharpness)
 
     def _engine(self, corpus: Corpus, encoded: Encoded, known: NDArray[np.int32] | None) -> Engine:
         return self.engines().over(encoded, known=known, text=self.text, corpus=corpus)

@@ -37,6 +37,7 @@ METHODS: dict[str, Method] = {
         BSC,
         {},
     ),
+    "bsc-span": Method("whole spans as evidence, and tokens beside them; the rest chosen", BSC, {"evidence": "spans"}),
     "mv": Method("majority vote on every token", MajorityVote, {}),
     "best-worker": Method("in each document its best annotator (an oracle: needs gold)", BestWorker, {}),
     "worst-worker": Method("in each document its worst annotator (an oracle: needs gold)", WorstWorker, {}),

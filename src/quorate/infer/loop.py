@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Protocol, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,6 +38,7 @@ __all__ = [
     "initial_model",
     "more_passes",
     "output_tables",
+    "passes",
 ]
 
 _VOTE_SMOOTHING = 0.1
@@ -105,20 +106,20 @@ class Model:
         words = np.zeros((0, cells.n_labels)) if self.text is None else self.text.log_lik(view)
         return Tables(self.annotators.log_lik(cells, view), words, self.temper)
 
-    def counted(self, engine: Engine, cells: Cells) -> Counts:
+    def counted(self, engine: Engine, data: Cells) -> Counts:
         """One pass over what an engine has: expected counts under this model, and ln Z."""
-        return engine.run(self.tables(cells), self.truth.chain())
+        return engine.run(self.tables(data), self.truth.chain())
 
     def kl(self) -> float:
         """Of all parts."""
         return self.truth.kl() + self.annotators.kl() + (0.0 if self.text is None else self.text.kl())
 
-    def updated(self, cells: Cells, counts: Counts) -> Self:
+    def updated(self, data: Cells, counts: Counts) -> Self:
         """With the posteriors that the counts give, which the engine has tempered like the likelihood."""
         return replace(
             self,
             truth=self.truth.updated(counts.labels),
-            annotators=self.annotators.updated(cells, counts.cells),
+            annotators=self.annotators.updated(data, counts.cells),
             text=None if self.text is None else self.text.updated(counts.words),
         )
 
@@ -152,11 +153,11 @@ def fit(
     finals: list[float] = []
     for number, rng in enumerate(_generators(seed, restarts)):
 
-        def report(passes: int, bound: float, number: int = number) -> None:
+        def report(done: int, bound: float, number: int = number) -> None:
             if progress is not None:
-                progress(Progress(number, restarts, passes, max_passes, bound))
+                progress(Progress(number, restarts, done, max_passes, bound))
 
-        fitted, bounds, reason = _loop(
+        fitted, bounds, reason = passes(
             engine, initial_model(engine, model, cells, start, rng), cells, max_passes, tolerance, report
         )
         finals.append(bounds[-1])
@@ -174,10 +175,10 @@ def _generators(seed: int | None, restarts: int) -> Iterator[np.random.Generator
         yield None if seed is None and number == 0 else parent.spawn(1)[0]
 
 
-def more_passes(engine: Engine, model: Model, cells: Cells, passes: int, *, tolerance: float = 0.0) -> Fit:
+def more_passes(engine: Engine, model: Model, cells: Cells, max_passes: int, *, tolerance: float = 0.0) -> Fit:
     """Go on from where a model is."""
     began = time.perf_counter()
-    fitted, bounds, reason = _loop(engine, model, cells, passes, tolerance, lambda *_: None)
+    fitted, bounds, reason = passes(engine, model, cells, max_passes, tolerance)
     return Fit(fitted, Trace(tuple(bounds), reason, (bounds[-1],), time.perf_counter() - began))
 
 
@@ -196,17 +197,40 @@ def initial_model(
     return model.updated(cells, engine.run(tables._replace(cells=tables.cells + noise), model.truth.chain()))
 
 
-def _loop(
-    engine: Engine,
-    model: Model,
-    cells: Cells,
+class HasRounding(Protocol):
+    """Where passes run; ``rounding`` is the share of a bound's terms by which it may fall unnoticed."""
+
+    rounding: float
+
+
+class Trainable(Protocol):
+    """What the loop goes round: a model that counts in a pass over its data, and takes the counts."""
+
+    def counted(self, engine: Any, data: Any) -> Any:
+        """One pass: expected counts, among them ``log_z``."""
+
+    def kl(self) -> float:
+        """Of all that was learned."""
+
+    def updated(self, data: Any, counts: Any) -> Self:
+        """With the posteriors that the counts give."""
+
+
+Trained = TypeVar("Trained", bound=Trainable)
+
+
+def passes(
+    engine: HasRounding,
+    model: Trained,
+    data: Any,
     max_passes: int,
     tolerance: float,
-    report: Callable[[int, float], None],
-) -> tuple[Model, list[float], StopReason]:
+    report: Callable[[int, float], None] = lambda *_: None,
+) -> tuple[Trained, list[float], StopReason]:
+    """Pass, bound, stop rule, update: the model after its last pass, the bound of each, and why it ended there."""
     bounds: list[float] = []
     while True:
-        counts = model.counted(engine, cells)
+        counts = model.counted(engine, data)
         kl = model.kl()
         bound = counts.log_z - kl
         rounding = engine.rounding * (abs(counts.log_z) + abs(kl))  # in EM, ln Z and KL may nearly cancel
@@ -219,7 +243,7 @@ def _loop(
         gain = bound - bounds[-1] if bounds else np.inf
         bounds.append(bound)
         report(len(bounds), bound)
-        model = model.updated(cells, counts)
+        model = model.updated(data, counts)
         if gain <= tolerance * abs(bound):
             return model, bounds, StopReason.CONVERGED
         if len(bounds) >= max_passes:

@@ -70,7 +70,7 @@ class SpanModel:
     responses: Responses
     temper: float = TEMPER
 
-    def counted(self, engine: SpanEngine, candidates: Candidates) -> SpanCounts:
+    def counted(self, engine: SpanEngine, data: Candidates) -> SpanCounts:
         """One pass: what everybody is held to have done."""
         return engine.run(self)
 
@@ -78,7 +78,11 @@ class SpanModel:
         """Of the responses."""
         return self.responses.kl()
 
-    def updated(self, candidates: Candidates, counts: SpanCounts) -> Self:
+    def grown(self, n_annotators: int) -> Self:
+        """With room for annotators who come after those it has met."""
+        return replace(self, responses=self.responses.grown(n_annotators))
+
+    def updated(self, data: Candidates, counts: SpanCounts) -> Self:
         """With the posteriors that the counts give."""
         return replace(self, responses=self.responses.updated(counts.responses, counts.marks))
 

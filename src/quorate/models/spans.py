@@ -88,8 +88,8 @@ def span_evidence(
         from quorate.infer.kernels.spans import word_support
 
         _, first, inside, _ = said.tagset.span_labels
-        rows = model.text.log_lik(log_mean)
-        words = word_support(found.start, found.end, found.kind, weighed.word, rows, first, inside, said.tagset.outside)
+        rows, outside = model.text.log_lik(log_mean), said.tagset.outside or 0
+        words = word_support(found.start, found.end, found.kind, weighed.word, rows, first, inside, outside)
     prior = prior_log_odds(found.likely, words)
     clamped = np.zeros(said.n_docs, np.bool_)
     if known is not None:
@@ -101,7 +101,7 @@ def span_evidence(
 def fit_spans(evidence: SpanEvidence) -> SpanModel:
     """What every annotator does with spans, learned from all candidates."""
     model = SpanModel(Responses.of(len(evidence.encoded.annotators)))
-    return loop.more_passes(evidence.engine, model, evidence.candidates, _PASSES, tolerance=_TOLERANCE).model
+    return loop.passes(evidence.engine, model, evidence.candidates, _PASSES, _TOLERANCE)[0]
 
 
 class GivenSpans(NamedTuple):
@@ -127,12 +127,18 @@ def given_spans(
         true = _mixed(of_sets, candidates.likely)
     else:
         of_sets = true = candidates.votes() if settings.evidence is Evidence.VOTES else candidates.likely
-    unseen = _unseen(candidates, true) * np.diff(encoded.doc_start) / max(encoded.n_tokens, 1)
-    if model is not None and settings.decode is Decode.SEQUENCE and not _dial(settings):
+    unseen = _unseen(candidates, true)
+    if _dial(settings):
+        chosen = _dialled(engine.best_set, true, float(true.sum()) + unseen, settings)
+    elif model is None:
+        chosen = _best_f1(engine.best_set, true, float(true.sum()) + unseen)
+    elif settings.decode is Decode.SEQUENCE:
         chosen = engine.likeliest_set(model)
-    else:
-        chosen = _chosen(engine.best_set, true, float(true.sum() + unseen.sum()), settings)
-    return GivenSpans(of_sets, true, chosen, unseen)
+    else:  # which spans are given out does not hang on how sure one may be of them
+        stated = true if sharpness == 1.0 else _mixed(engine.posterior(model).true, candidates.likely)
+        chosen = _best_f1(engine.best_set, stated, float(stated.sum()))
+    by_document = unseen * np.diff(encoded.doc_start) / max(encoded.n_tokens, 1)
+    return GivenSpans(of_sets, true, chosen, by_document)
 
 
 def with_spans(evidence: SpanEvidence, given: GivenSpans, tokens: Decoded) -> Decoded:
@@ -215,13 +221,11 @@ def _unseen(candidates: Candidates, true: Floats) -> float:
     return once**2 / (2 * max(twice, 1.0))
 
 
-def _chosen(best_set: Callable[[Floats], Chosen], true: Floats, expected: float, settings: Settings) -> Chosen:
-    """The spans to give out: those of the highest expected F1, or what keeps to a precision or a recall.
+def _best_f1(best_set: Callable[[Floats], Chosen], true: Floats, expected: float) -> Chosen:
+    """The spans of the highest expected F1, of ``expected`` true ones.
 
-    The set with the highest expected F1 has the highest sum of p − θ, θ being half of that F1.
+    That set has the highest sum of p − θ, θ being half of the F1 itself.
     """
-    if _dial(settings):
-        return _dialled(best_set, true, expected, settings)
     threshold = 0.5
     chosen = best_set(true - threshold)
     for _ in range(_THRESHOLD_ROUNDS):
@@ -285,7 +289,7 @@ def _by_label(candidates: Candidates, true: Floats, tagset: TagSet, n_tokens: in
         posterior[:, label] += np.maximum(np.cumsum(change)[:-1], 0.0)
     posterior[:, tagset.outside] = 0.0
     posterior[:, tagset.outside] = np.maximum(1.0 - posterior.sum(axis=1), 0.0)
-    return posterior / posterior.sum(axis=1, keepdims=True)
+    return np.asarray(posterior / posterior.sum(axis=1, keepdims=True))
 
 
 def _if_same(path: NDArray[np.int32], tokens: Decoded, doc_start: NDArray[np.int64]) -> Floats:

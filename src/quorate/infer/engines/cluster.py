@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from quorate.encode.encoded import Encoded
 from quorate.errors import FitError, SettingsError
-from quorate.infer.engines.protocol import Counts, Decoded, Engine, Tables
+from quorate.infer.engines.protocol import Counts, Decoded, Engine, Likely, Tables
 from quorate.infer.engines.threads import balanced
 from quorate.infer.parts.truth import Chain, LabelCounts
 
@@ -108,6 +108,15 @@ class ClusterEngine:
     def vote(self, table: Floats, smoothing: float, temper: float = 1.0) -> Counts:
         """Shares of votes as posterior."""
         return self._counted(self._each("vote", lambda s: (table[self._rows[s][0]], smoothing, temper)), table.shape[1])
+
+    def likely_spans(self, tables: Tables, chain: Chain, least: float) -> Likely:
+        """Every span with a probability of at least ``least``, by place."""
+        parts: list[Likely] = self._each("likely_spans", lambda s: (self._local(tables, s), chain, least))
+        moved = [
+            part._replace(start=part.start + first, end=part.end + first)
+            for part, first in zip(parts, self._encoded.doc_start[self._bounds[:-1]], strict=True)
+        ]
+        return Likely(*(np.concatenate(column) for column in zip(*moved, strict=True)))
 
     def decode(self, tables: Tables, chain: Chain, *, by_token: bool, posteriors: bool = True) -> Decoded:
         """The output pass."""

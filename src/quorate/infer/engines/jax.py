@@ -21,7 +21,8 @@ from quorate.encode.algebra import events_of_document, token_of_events
 from quorate.encode.encoded import Encoded
 from quorate.errors import FitError, SettingsError
 from quorate.infer.engines import plain
-from quorate.infer.engines.protocol import Counts, Decoded, Tables
+from quorate.infer.engines.protocol import Counts, Decoded, Likely, Tables
+from quorate.infer.engines.threads import ThreadsEngine
 from quorate.infer.parts.truth import Chain, LabelCounts, log_mask
 
 try:
@@ -78,7 +79,7 @@ class JaxEngine:
     ) -> None:
         if times is not None:
             raise SettingsError("the engine 'jax' takes every token by itself")
-        self._encoded, self._known, self._text = encoded, known, text
+        self._encoded, self._known, self._text, self._threads = encoded, known, text, threads
         self._name = names or (lambda d: f"document {d}")
         self._documents = _batches_of(np.diff(encoded.doc_start))
         self._batches, place, n_places = [], np.empty(encoded.n_tokens, np.int64), 0
@@ -121,6 +122,11 @@ class JaxEngine:
         pairs, every = (np.sum([np.asarray(out[n], np.float64).sum(axis=0) for out in outs], axis=0) for n in (2, 3))
         counts = self._counted([out[0] for out in outs], temper)
         return Counts(0.0, *counts, LabelCounts(first, pairs, every))
+
+    def likely_spans(self, tables: Tables, chain: Chain, least: float) -> Likely:
+        """Every span with a probability of at least ``least``: found on this machine's cores, it is done once a fit."""
+        here = ThreadsEngine(self._encoded, known=self._known, text=self._text, threads=self._threads)
+        return here.likely_spans(tables, chain, least)
 
     def decode(self, tables: Tables, chain: Chain, *, by_token: bool, posteriors: bool = True) -> Decoded:
         """The output pass."""

@@ -6,7 +6,7 @@ Letters as in :mod:`quorate.infer.kernels.chain`, and T types.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
@@ -33,7 +33,7 @@ class SpanLabels(NamedTuple):
 
 
 @njit(nogil=True, cache=True)
-def _grown(values: NDArray, size: int) -> NDArray:
+def _grown(values: NDArray[Any], size: int) -> NDArray[Any]:
     """The same with room for twice as many."""
     more = np.empty(2 * size, values.dtype)
     more[:size] = values
@@ -44,7 +44,8 @@ def _grown(values: NDArray, size: int) -> NDArray:
 def _before(first: int, label: int, steps: Steps, shape: SpanShape, log_alpha: Floats, terms: Floats) -> float:
     """ln of the weight of all that may stand before a span that begins with ``label`` at token ``first``."""
     if first == 0:
-        return steps.log_start[label]
+        alone: float = steps.log_start[label]
+        return alone
     for j in range(terms.shape[0]):
         continued = shape.kind[j] == shape.kind[label] and not shape.closes[j] and not shape.opens[label]
         terms[j] = -math.inf if continued else log_alpha[j] + steps.log_trans[j, label]

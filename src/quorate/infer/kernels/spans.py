@@ -251,13 +251,13 @@ def _cluster(
     Two sweeps: candidate −1 stands for the left end, n for the right one.
     """
     n = start.shape[0]
+    log_z: float = 0.0
     if n == 1:
         top = max(true[0], free[0])
         log_z = top + math.log(math.exp(true[0] - top) + math.exp(free[0] - top))
         is_true[0] = math.exp(true[0] - log_z)
         is_free[0] = math.exp(free[0] - log_z)
         return log_z
-    log_z = 0.0
     for i in range(n - 1, -2, -1):
         bound = end[i] if i >= 0 else -(1 << 62)
         gap, c, count = 0.0, max(i, 0), 0
