@@ -431,7 +431,12 @@ def test_chosen_settings_are_not_called_given(sample: Corpus, tmp_path: Path) ->
     for made, result in ((model, model.result_), (loaded, loaded.combine(sample))):
         found = plain(collect(made, result, title="", documents=1))
         why = {row["name"]: row["why"] for row in found["settings"]}
-        assert {name for name, reason in why.items() if reason == "chosen"} == {"annotator", "temper", "max_iter", "evidence"}
+        assert {name for name, reason in why.items() if reason == "chosen"} == {
+            "annotator",
+            "temper",
+            "max_iter",
+            "evidence",
+        }
         assert (why["epsilon0"], why["gamma0"], why["alpha0"]) == ("given", "given", "default")
         assert found["chosen"]
 
