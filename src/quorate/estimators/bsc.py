@@ -453,15 +453,16 @@ class BSC(Estimator):
         With ``learn``, what annotators do with spans is learned from these documents first.
         """
         settings, calibration = self._settings, self.calibration_
+        on_spans, kept = needs_spans(settings, self.tagset_), self.probabilities or weighed is not said
         tokens = loop.decode(
             engine,
             self._model,
             weighed.cells,
             by_token=settings.decode is Decode.TOKEN,
             sharpness=calibration.sharpness,
-            posteriors=self.probabilities or weighed is not said,
+            posteriors=kept or on_spans,  # other labels than the token model's may be given out
         )
-        if not needs_spans(settings, self.tagset_):
+        if not on_spans:
             return tokens
         evidence = span_evidence(
             said,
@@ -477,7 +478,8 @@ class BSC(Estimator):
             if learn or self._spans is None:
                 self._spans = fit_spans(evidence)
             self._spans = self._spans.grown(len(said.annotators))
-        return decode_spans(evidence, self._spans, tokens, settings, calibration.span_sharpness)
+        decoded = decode_spans(evidence, self._spans, tokens, settings, calibration.span_sharpness)
+        return decoded if kept else decoded.of_path_alone()
 
     def _engine(self, corpus: Corpus, encoded: Encoded, known: NDArray[np.int32] | None) -> Engine:
         return self.engines().over(encoded, known=known, text=self.text, corpus=corpus)
