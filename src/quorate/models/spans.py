@@ -85,11 +85,12 @@ def span_evidence(
     found = find_candidates(said, likely, _LIKELY, group)
     words = np.zeros(len(found.start))
     if model.text is not None:
+        from quorate.infer.kernels.likely import SpanLabels
         from quorate.infer.kernels.spans import word_support
 
-        _, first, inside, _ = said.tagset.span_labels
-        rows, outside = model.text.log_lik(log_mean), said.tagset.outside or 0
-        words = word_support(found.start, found.end, found.kind, weighed.word, rows, first, inside, outside)
+        labels, outside = SpanLabels(*said.tagset.span_labels), said.tagset.outside or 0
+        rows = model.text.log_lik(log_mean)
+        words = word_support(found.start, found.end, found.kind, weighed.word, rows, labels, outside)
     prior = prior_log_odds(found.likely, words)
     clamped = np.zeros(said.n_docs, np.bool_)
     if known is not None:
