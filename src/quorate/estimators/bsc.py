@@ -224,7 +224,7 @@ class BSC(Estimator):
     ) -> Self:
         """One fit to what was said, as weighed in ``encoded``."""
         corpus, tagset, _, clamped = prepared
-        check_fits(settings, encoded, posteriors=self.probabilities)
+        check_fits(settings, encoded, posteriors=self.probabilities or needs_spans(settings, tagset))
         blank = model_of(settings, tagset, encoded, trust_of(encoded.annotators, corpus.profiles))
         if past is not None:
             seen = past_cells(past, settings.annotator, tagset, encoded.annotators, encoded.cells.n_previous)

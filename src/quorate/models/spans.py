@@ -166,10 +166,12 @@ def decode_spans(
     encoded, candidates, engine, clamped = evidence
     given = given_spans(evidence, model, settings, sharpness)
     decoded = with_spans(evidence, given, tokens)
-    probability = _if_same(decoded.path, tokens, encoded.doc_start)
-    if model is not None:
+    by_tokens = _if_same(decoded.path, tokens, encoded.doc_start)
+    if model is None:
+        probability = np.where(np.isnan(by_tokens), _one_by_one(given, candidates, decoded.path), by_tokens)
+    else:
         of_sets = np.exp(engine.log_probability(model, given.chosen, sharpness))
-        probability = _mixed(of_sets, probability) * np.exp(-given.unseen)
+        probability = _mixed(of_sets, np.nan_to_num(by_tokens)) * np.exp(-given.unseen)
     probability = np.minimum(probability, _least(given, candidates.first))
     posterior = tokens.posterior
     if settings.evidence is not Evidence.TOKENS:
@@ -277,8 +279,9 @@ def _by_label(candidates: Candidates, true: Floats, tagset: TagSet, n_tokens: in
     long = end - start > 1
     np.add.at(posterior, (start, np.where(long, first[kind], single[kind])), true)
     np.add.at(posterior, (end[long] - 1, last[kind[long]]), true[long])
-    for number, label in enumerate(inside):
-        mine = (kind == number) & (end - start > 2)
+    longer = end - start > 2
+    for number in np.unique(kind[longer]):
+        label, mine = inside[number], longer & (kind == number)
         change = np.bincount(start[mine] + 1, true[mine], n_tokens + 1)
         change -= np.bincount(end[mine] - 1, true[mine], n_tokens + 1)
         posterior[:, label] += np.maximum(np.cumsum(change)[:-1], 0.0)
@@ -288,6 +291,15 @@ def _by_label(candidates: Candidates, true: Floats, tagset: TagSet, n_tokens: in
 
 
 def _if_same(path: NDArray[np.int32], tokens: Decoded, doc_start: NDArray[np.int64]) -> Floats:
-    """``[D]`` The token model's probability of documents on which it says the same, 0 for the others."""
+    """``[D]`` The token model's probability of documents on which it says the same, nan for the others."""
     differs = np.concatenate([[0], np.cumsum(path != tokens.path)])
-    return np.where(np.diff(differs[doc_start]) == 0, np.exp(tokens.log_probability), 0.0)
+    return np.where(np.diff(differs[doc_start]) == 0, np.exp(tokens.log_probability), np.nan)
+
+
+def _one_by_one(given: GivenSpans, candidates: Candidates, path: NDArray[np.int32]) -> Floats:
+    """``[D]`` The probability of each document if its spans were true or not each by itself."""
+    inside = np.concatenate([[0], np.cumsum(path != 0)])
+    beside = inside[candidates.start] == inside[candidates.end]  # overlaps nothing that is given out
+    share = np.where(given.chosen, given.true, np.where(beside, 1 - given.true, 1.0))
+    log_share = np.concatenate([[0.0], np.cumsum(np.log(np.maximum(share, _LEAST)))])
+    return np.asarray(np.exp(np.diff(log_share[candidates.first])))
