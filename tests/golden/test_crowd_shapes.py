@@ -11,7 +11,7 @@ import quorate
 from quorate import Corpus, Result, score
 from quorate.corpus.simulate import Behaviour, crowd
 
-BESIDE_CV = "the token model beside the spans is chosen among others than cv, which is 3 points better here"
+BESIDE_CV = "hidden annotators prefer another token model beside the spans than cv, which is better here"
 
 
 def f1(result: Result) -> float:
