@@ -27,11 +27,14 @@ from quorate.models.settings import Decode, Evidence, Settings
 __all__ = [
     "GivenSpans",
     "SpanEvidence",
+    "by_label",
+    "clamped_documents",
     "decode_spans",
     "fit_spans",
     "given_spans",
     "needs_spans",
     "span_evidence",
+    "with_known",
     "with_spans",
 ]
 
@@ -92,11 +95,17 @@ def span_evidence(
         rows = model.text.log_lik(log_mean)
         words = word_support(found.start, found.end, found.kind, weighed.word, rows, labels, outside)
     prior = prior_log_odds(found.likely, words)
-    clamped = np.zeros(said.n_docs, np.bool_)
+    clamped = clamped_documents(said, known)
     if known is not None:
-        clamped = np.diff(np.concatenate([[0], np.cumsum(known >= 0)])[said.doc_start]) > 0
         prior = np.where(clamped[found.document], np.where(found.likely > 0.5, _CERTAIN, -_CERTAIN), prior)
     return SpanEvidence(said, found, SpanEngine(found, prior, threads=threads), clamped)
+
+
+def clamped_documents(encoded: Encoded, known: NDArray[np.int32] | None) -> NDArray[np.bool_]:
+    """``[D]`` Whether some of a document's labels are known."""
+    if known is None:
+        return np.zeros(encoded.n_docs, np.bool_)
+    return np.diff(np.concatenate([[0], np.cumsum(known >= 0)])[encoded.doc_start]) > 0
 
 
 def fit_spans(evidence: SpanEvidence) -> SpanModel:
@@ -175,20 +184,20 @@ def decode_spans(
     probability = np.minimum(probability, _least(given, candidates.first))
     posterior = tokens.posterior
     if settings.evidence is not Evidence.TOKENS:
-        posterior = _mixed(_by_label(candidates, given.of_sets, encoded.tagset, encoded.n_tokens), posterior)
+        posterior = _mixed(by_label(candidates, given.of_sets, encoded.tagset, encoded.n_tokens), posterior)
     decoded = decoded._replace(
         posterior=posterior,
         log_probability=np.log(np.maximum(probability, _LEAST)),
         expected_spans=np.diff(np.concatenate([[0.0], np.cumsum(given.true)])[candidates.first]) + given.unseen,
     )
-    return _with_known(decoded, tokens, clamped, encoded)
+    return with_known(decoded, tokens, clamped, encoded)
 
 
 def _mixed(spans: Floats, tokens: Floats) -> Floats:
     return np.asarray((1 - _TOKEN_SHARE) * spans + _TOKEN_SHARE * tokens)
 
 
-def _with_known(decoded: Decoded, tokens: Decoded, clamped: NDArray[np.bool_], encoded: Encoded) -> Decoded:
+def with_known(decoded: Decoded, tokens: Decoded, clamped: NDArray[np.bool_], encoded: Encoded) -> Decoded:
     """The consensus with the documents of which labels are known as the token model has them."""
     if not clamped.any():
         return decoded
@@ -271,7 +280,7 @@ def _path(candidates: Candidates, chosen: Chosen, encoded: Encoded) -> NDArray[n
     return path
 
 
-def _by_label(candidates: Candidates, true: Floats, tagset: TagSet, n_tokens: int) -> Floats:
+def by_label(candidates: Candidates, true: Floats, tagset: TagSet, n_tokens: int) -> Floats:
     """``[N, J]`` The probability of every label at every token, from that of candidates."""
     posterior = np.zeros((n_tokens, len(tagset.labels)))
     single, first, inside, last = tagset.span_labels
