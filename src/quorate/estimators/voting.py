@@ -11,7 +11,7 @@ from quorate.encode.from_corpus import encode_known
 from quorate.errors import InputError
 from quorate.estimators.base import Estimator, ProgressCallback, checked_threads, meta_of
 from quorate.models.prepared import Known, Prepared, prepare
-from quorate.models.settings import Decode, Ties, check_number, choice, scheme_named
+from quorate.models.settings import Decode, Ties, check_number, choice, decode_of_tokens, scheme_named
 from quorate.models.votes import majority, one_worker_a_document
 from quorate.result.annotators import summarise
 from quorate.result.result import Result
@@ -47,7 +47,7 @@ class MajorityVote(Estimator):
     def fit(self, corpus: Corpus, *, known: Known = None, progress: ProgressCallback | None = None) -> Self:
         """Count the votes; returns self."""
         check_number("random_state", self.random_state, whole=True)
-        ties, decode = choice(Ties, "ties", self.ties), choice(Decode, "decode", self.decode)
+        ties, decode = choice(Ties, "ties", self.ties), decode_of_tokens(self.decode)
         invalid = choice(Invalid, "invalid", self.invalid)
         prepared = prepare(corpus, scheme_named(self.scheme), invalid, known)
         encoded = prepared.encoded
