@@ -69,3 +69,13 @@ def test_some_documents_are_those_of_a_corpus_that_has_no_others() -> None:
     assert some.word.tolist() == [*encoded.word[4:7].tolist(), *encoded.word[:2].tolist()]
     first = int(encoded.event_start[4])
     assert some.event_cell.tolist() == [*encoded.event_cell[first:].tolist(), *encoded.event_cell[:3].tolist()]
+
+
+def test_marks_of_someone_who_gives_probabilities_are_the_likeliest_labels() -> None:
+    def soft(tag: str) -> dict[str, float]:
+        return {tag: 0.7, "O": 0.3}
+
+    said = {"ann": (soft("B-X"), soft("I-X"), soft("I-X"), "O"), "bob": ("O", "B-X", None, {"B-X": 0.4, "O": 0.6})}
+    corpus = Corpus([Document("1", tuple("abcd"), said)])
+    marks = marked_spans(encode(corpus, corpus.tagset()))
+    assert list(zip(marks.start.tolist(), marks.end.tolist(), marks.who.tolist(), strict=True)) == [(0, 3, 0), (1, 2, 1)]

@@ -24,6 +24,7 @@ from quorate.infer.condense import condense
 from quorate.infer.engines.factory import EngineName, Engines
 from quorate.infer.engines.protocol import Decoded, Engine, Tables
 from quorate.infer.engines.threads import cell_counts_of
+from quorate.infer.parts.annotators import Annotators
 from quorate.infer.parts.responses import Responses
 from quorate.infer.parts.truth import Chain
 from quorate.infer.spans import SpanModel
@@ -230,7 +231,7 @@ class BSC(Estimator):
             seen = past_cells(past, settings.annotator, tagset, encoded.annotators, encoded.cells.n_previous)
             blank = replace(blank, annotators=WithHistory.around(blank.annotators, *seen))
         with closing(self._engine(corpus, encoded, clamped)) as engine:
-            fit_engine, cells = self._condensed(settings, encoded, clamped) or (engine, encoded.cells)
+            fit_engine, cells = self._condensed(settings, blank.annotators, encoded, clamped) or (engine, encoded.cells)
             fitted = loop.fit(
                 fit_engine,
                 blank,
@@ -392,7 +393,7 @@ class BSC(Estimator):
         if self._model.text is not None:
             arrays |= self._model.text.arrays()
         if self._spans is not None:
-            arrays |= self._spans.responses.arrays()
+            arrays |= self._spans.grown(len(self._names)).responses.arrays()
         arrays["summary"] = self.annotators_.table
         meta = {
             "estimator": "BSC",
@@ -430,7 +431,7 @@ class BSC(Estimator):
             model._spans = SpanModel(Responses.of(len(model._names)).restored(arrays))
         model.annotators_ = AnnotatorSummaries.restored(model._names, arrays, model._model.annotators)
         decided = frozenset(meta.get("decided", ()))
-        model._fit_state = FitState(whole=False, earlier=arrays["summary"], decided=decided)
+        model._fit_state = FitState(whole=False, earlier=model.annotators_.table, decided=decided)
         return model
 
     def checked_settings(self) -> Settings:
@@ -460,16 +461,16 @@ class BSC(Estimator):
         With ``learn``, what annotators do with spans is learned from these documents first.
         """
         settings, calibration = self._output_settings(), self.calibration_
-        by_spans, kept = needs_spans(settings, self.tagset_), self.probabilities or weighed is not said
+        on_spans, kept = needs_spans(settings, self.tagset_), self.probabilities or weighed is not said
         tokens = loop.decode(
             engine,
             self._model,
             weighed.cells,
             by_token=settings.decode is Decode.TOKEN,
             sharpness=calibration.sharpness,
-            posteriors=kept or by_spans,  # spans may have other labels than the token model's best
+            posteriors=kept or on_spans,  # other labels than the token model's may be given out
         )
-        if not by_spans:
+        if not on_spans:
             return tokens
         evidence = span_evidence(
             said,
@@ -487,10 +488,7 @@ class BSC(Estimator):
             self._spans = self._spans.grown(len(said.annotators))
         told = calibration.spans
         decoded = decode_spans(evidence, self._spans, tokens, settings, calibration.span_sharpness, told)
-        if kept:
-            return decoded
-        of_path = decoded.posterior[np.arange(len(decoded.path)), decoded.path]
-        return decoded._replace(posterior=decoded.posterior[:0], token_probability=of_path)
+        return decoded if kept else decoded.of_path_alone()
 
     def _output_settings(self) -> Settings:
         """The settings of the fit, with those of what is given out as they are set now."""
@@ -501,13 +499,13 @@ class BSC(Estimator):
         return self.engines().over(encoded, known=known, text=self.text, corpus=corpus)
 
     def _condensed(
-        self, settings: Settings, encoded: Encoded, known: NDArray[np.int32] | None
+        self, settings: Settings, annotators: Annotators, encoded: Encoded, known: NDArray[np.int32] | None
     ) -> tuple[Engine, Cells] | None:
         """An engine over distinct tokens, and its cells, where neither neighbours nor words count."""
         engines = self.engines()
         if settings.text or settings.truth is TruthModel.MARKOV or not engines.condense:
             return None
-        condensed = condense(encoded, known, by_previous=settings.annotator is AnnotatorModel.SEQ)
+        condensed = condense(encoded, known, by_previous=annotators.matrix_shape[0] > 1)
         if condensed is None:
             return None
         engine = engines.over(condensed.encoded, known=condensed.known, text=False, times=condensed.times)

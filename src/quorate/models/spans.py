@@ -140,13 +140,17 @@ def given_spans(
         of_sets = engine.posterior(model, sharpness).true
         true = _mixed(of_sets, candidates.likely)
     else:
-        of_sets = true = candidates.votes() if settings.evidence is Evidence.VOTES else candidates.likely
-    unseen = _unseen(candidates, true)
+        of_sets = true = candidates.likely
+        if settings.evidence is Evidence.VOTES:
+            of_sets = candidates.votes()
+            true = _mixed(of_sets, candidates.likely)
+    chooses = of_sets if model is None else true
+    unseen = _unseen(candidates, chooses)
     if _dial(settings):
         sure = true if told is None else told(true)
         chosen = _dialled(engine.best_set, sure, float(true.sum()) + unseen, settings)
     elif model is None:
-        chosen = _best_f1(engine.best_set, true, float(true.sum()) + unseen)
+        chosen = _best_f1(engine.best_set, chooses, float(chooses.sum()) + unseen)
     elif settings.decode is Decode.SEQUENCE:
         chosen = engine.likeliest_set(model)
     else:  # which spans are given out does not hang on how sure one may be of them
@@ -174,7 +178,7 @@ def decode_spans(
     sharpness: float = 1.0,
     told: Callable[[Floats], Floats] | None = None,
 ) -> Decoded:
-    """The consensus that the settings ask for; ``tokens`` is that of the token model.
+    """The consensus that the settings ask for; ``tokens`` is that of the token model, with its posterior.
 
     Documents of which labels are known stay as the token model, which is bound by them, has them.
     """
@@ -186,18 +190,12 @@ def decode_spans(
         of_sets = np.exp(engine.log_probability(model, given.chosen, sharpness))
         probability = _mixed(of_sets, probability) * np.exp(-given.unseen)
     probability = np.minimum(probability, _least(given, candidates.first))
-    posteriors, of_path = tokens.posterior, tokens.token_probability
+    posterior = tokens.posterior
     if settings.evidence is not Evidence.TOKENS:
-        by_label = _by_label(candidates, given.of_sets, encoded.tagset, encoded.n_tokens)
-        if len(of_path):  # the probabilities of all labels were not asked for
-            at = np.arange(len(decoded.path)), decoded.path
-            of_path = _mixed(by_label[at], np.where(decoded.path == tokens.path, of_path, 0.0))
-        else:
-            posteriors = _mixed(by_label, posteriors)
+        posterior = _mixed(_by_label(candidates, given.of_sets, encoded.tagset, encoded.n_tokens), posterior)
     decoded = decoded._replace(
-        posterior=posteriors,
+        posterior=posterior,
         log_probability=np.log(np.maximum(probability, _LEAST)),
-        token_probability=of_path,
         expected_spans=np.diff(np.concatenate([[0.0], np.cumsum(given.true)])[candidates.first]) + given.unseen,
     )
     return _with_known(decoded, tokens, clamped, encoded)
@@ -212,17 +210,13 @@ def _with_known(decoded: Decoded, tokens: Decoded, clamped: NDArray[np.bool_], e
     if not clamped.any():
         return decoded
     here = np.repeat(clamped, np.diff(encoded.doc_start))
-    posterior = np.where(here[:, None], tokens.posterior, decoded.posterior) if len(decoded.posterior) else None
     starts = np.concatenate([[0], np.cumsum(tokens.span_end > 0)])[encoded.doc_start]
     return decoded._replace(
-        posterior=decoded.posterior if posterior is None else posterior,
+        posterior=np.where(here[:, None], tokens.posterior, decoded.posterior),
         path=np.where(here, tokens.path, decoded.path),
         log_probability=np.where(clamped, tokens.log_probability, decoded.log_probability),
         span_end=np.where(here, tokens.span_end, decoded.span_end),
         span_probability=np.where(here, tokens.span_probability, decoded.span_probability),
-        token_probability=np.where(here, tokens.token_probability, decoded.token_probability)
-        if len(decoded.token_probability)
-        else decoded.token_probability,
         expected_spans=np.where(clamped, np.diff(starts), decoded.expected_spans),
     )
 
