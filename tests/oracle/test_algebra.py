@@ -9,6 +9,7 @@ from quorate.encode.algebra import (
     document_of,
     document_of_events,
     events_of_document,
+    marked_spans,
     number_pairs,
     only_documents,
     pair_of_events,
@@ -78,4 +79,4 @@ def test_marks_of_someone_who_gives_probabilities_are_the_likeliest_labels() -> 
     said = {"ann": (soft("B-X"), soft("I-X"), soft("I-X"), "O"), "bob": ("O", "B-X", None, {"B-X": 0.4, "O": 0.6})}
     corpus = Corpus([Document("1", tuple("abcd"), said)])
     marks = marked_spans(encode(corpus, corpus.tagset()))
-    assert list(zip(marks.start.tolist(), marks.end.tolist(), marks.who.tolist(), strict=True)) == [(0, 3, 0), (1, 2, 1)]
+    assert np.stack([marks.start, marks.end, marks.who], axis=1).tolist() == [[0, 3, 0], [1, 2, 1]]
