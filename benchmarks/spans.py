@@ -71,7 +71,7 @@ def main() -> None:
     work: dict[str, Callable[[], None]] = {
         "parts": partial(ablation, splits),
         "reliability": partial(reliability, splits),
-        "crowds": crowds,
+        "crowds": simulations,
     }
     work[given.what]()
 
@@ -141,7 +141,7 @@ def calibration_errors(result: Result, split: str) -> tuple[float, float, float]
     )
 
 
-def crowds() -> None:
+def simulations() -> None:
     """Strict F1 on every simulated crowd, by what the consensus rests on."""
     print(f"| crowd | {' | '.join(EVIDENCE)} | the default rests on |")
     print("|---" * (len(EVIDENCE) + 2) + "|")
@@ -155,8 +155,8 @@ def crowds() -> None:
 
 def simulated() -> dict[str, Callable[[], Corpus]]:
     """The crowds of the tests: functions of tests/crowds.py that need nothing."""
-    sys.path.insert(0, str(ROOT))
-    from tests import crowds
+    sys.path.insert(0, str(ROOT / "tests"))
+    import crowds
 
     made = {name: function for name, function in vars(crowds).items() if inspect.isfunction(function)}
     return {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -25,7 +26,7 @@ def crowd(tmp_path: Path, sample: Corpus) -> Path:
     return path
 
 
-def spans_in(text: str) -> list[dict]:
+def spans_in(text: str) -> list[dict[str, Any]]:
     return [span for line in text.splitlines() for span in json.loads(line)["spans"]]
 
 
@@ -106,7 +107,7 @@ def test_a_wrong_value_gets_one_clear_line(run: Run, crowd: Path, options: tuple
 
 
 @pytest.mark.parametrize("asked", [{"precision": 0.9}, {"recall": 0.9}, {"decode": "f1"}, {"evidence": "spans"}])
-def test_labels_without_spans_refuse_what_is_for_spans(asked: dict) -> None:
+def test_labels_without_spans_refuse_what_is_for_spans(asked: dict[str, Any]) -> None:
     corpus = Corpus([Document("1", ("good", "bad"), {"ann": ("pos", "neg"), "bob": ("pos", "pos")})])
     with pytest.raises(quorate.SettingsError, match="is for spans, and labels of the plain scheme have none"):
         quorate.aggregate(corpus, scheme="plain", **asked)

@@ -6,6 +6,7 @@ import io
 import json
 from contextlib import redirect_stdout
 from functools import cache
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ import quorate
 from problems import random_corpus, tagset
 from quorate import Corpus, Result
 from quorate.corpus.tags import Scheme
+from quorate.models.settings import Settings
 from quorate.result.calibration import Calibration
 
 FEW = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
@@ -64,13 +66,13 @@ def check_known_is_certain(result: Result, known: set[str]) -> None:
 @FEW
 @given(seed=st.integers(0, 10_000), scheme=scheme, case=fitted, dial=dial, calibration=calibration, some=st.booleans())
 def test_nothing_is_surer_than_what_it_contains(
-    seed: int, scheme: Scheme, case: dict, dial: dict, calibration: Calibration, some: bool
+    seed: int, scheme: Scheme, case: dict[str, Any], dial: dict[str, Any], calibration: Calibration, some: bool
 ) -> None:
     rng = np.random.default_rng(seed)
     corpus = random_corpus(rng, tagset(scheme, 2), n_documents=8, longest=5, n_annotators=4)
-    known = {one.id: one.gold for one in corpus.documents[::3]} if some else None
+    known = {one.id: one.gold or () for one in corpus.documents[::3]} if some else None
     model = quorate.BSC(**case, **dial, epsilon0=1.0, max_iter=3, scheme=scheme.value)
-    model._choose = lambda *_: calibrated(model, calibration)  # type: ignore[method-assign, assignment, misc]
+    model._choose = lambda *_: calibrated(model, calibration)  # type: ignore[method-assign]
     result = model.fit(corpus, known=known).result_
     check_coherent(result)
     check_known_is_certain(result, set(known or ()))
@@ -78,7 +80,7 @@ def test_nothing_is_surer_than_what_it_contains(
     check_coherent(model.combine(corpus))
 
 
-def calibrated(model: quorate.BSC, calibration: Calibration):  # type: ignore[no-untyped-def]
+def calibrated(model: quorate.BSC, calibration: Calibration) -> Settings:
     """In place of a choice of settings: those that were given, and any calibration."""
     model.calibration_, model.choice_, model._chosen = calibration, None, []
     return model.checked_settings()
@@ -92,7 +94,7 @@ def part_of_the_sample() -> Corpus:
 @pytest.mark.parametrize("evidence", ["auto", "tokens", "spans", "votes"])
 def test_chosen_settings_and_their_calibration_give_coherent_probabilities(evidence: str) -> None:
     corpus = part_of_the_sample()
-    known = {one.id: one.gold for one in corpus.documents[:10]}
+    known = {one.id: one.gold or () for one in corpus.documents[:10]}
     model = quorate.BSC(evidence=evidence).fit(corpus, known=known)
     result = model.result_
     check_coherent(result)
@@ -116,7 +118,14 @@ def test_the_same_probabilities_are_written() -> None:
 @pytest.mark.parametrize("evidence", ["tokens", "spans", "votes"])
 @pytest.mark.parametrize("decode", ["f1", "sequence"])
 def test_probabilities_do_not_hang_on_whether_those_of_all_labels_are_kept(evidence: str, decode: str) -> None:
-    given = {"annotator": "cm", "epsilon0": 10.0, "temper": 0.6, "max_iter": 5, "evidence": evidence, "decode": decode}
+    given: dict[str, Any] = {
+        "annotator": "cm",
+        "epsilon0": 10.0,
+        "temper": 0.6,
+        "max_iter": 5,
+        "evidence": evidence,
+        "decode": decode,
+    }
     kept, dropped = (quorate.aggregate(part_of_the_sample(), **given, probabilities=each) for each in (True, False))
     assert kept.tags == dropped.tags
     for one, other in zip(kept, dropped, strict=True):

@@ -107,7 +107,8 @@ def _dial(result: Result) -> list[str]:
     if precision is None and recall is None:
         return []
     spans, expected = sum(map(len, result.spans)), result.certificate
-    what = f"{spans:,} spans, expected precision {expected.precision:.3g}, recall {expected.recall:.3g}"
+    found = f"{spans:,} span{'s' if spans != 1 else ''}"
+    what = f"{found}, expected precision {round(expected.precision, 3):g}, recall {round(expected.recall, 3):g}"
     if precision is not None:
         if not spans:
             return [f"no span is sure enough for an expected precision of {precision:g}: none is given (ask for less)"]
