@@ -59,14 +59,14 @@ def test_every_option_reaches_the_model(run: Run, crowd: Path, tmp_path: Path) -
     options = {
         "scheme": "bio", "invalid": "keep", "max_passes": 3, "tolerance": 0.5, "seed": 4, "restarts": 2,
         "start": "prior", "truth": "independent", "alpha0": 2.0, "epsilon0": 3.0, "gamma0": 4.0, "kappa0": 5.0,
-        "zeros": "dropped", "temper": 0.9, "decode": "token", "inference": "vb", "guess_prior": 0.5,
-        "annotator": "seq",
+        "zeros": "dropped", "temper": 0.9, "decode": "f1", "inference": "vb", "guess_prior": 0.5,
+        "annotator": "seq", "evidence": "spans", "recall": 0.9,
     }  # fmt: skip
     flags = [part for name, value in options.items() for part in (f"--{name.replace('_', '-')}", value)]
     code, _, _ = run("aggregate", crowd, *flags, "--no-text", "--threads", 1, "--meta", "meta.json", "-q")
     assert code == 0
     settings = json.loads((tmp_path / "meta.json").read_text())["settings"]
-    assert settings == present_names({**options, "text": False})
+    assert settings == present_names({**options, "text": False, "precision": None})
 
 
 def test_standard_input_and_output(run: Run, crowd: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -450,7 +450,7 @@ def whole_crowd(tmp_path: Path, sample: Corpus) -> Path:
 
 
 def test_accepted_documents_and_those_to_review_are_all(run: Run, whole_crowd: Path, sample: Corpus) -> None:
-    code, _, err = run("aggregate", whole_crowd, "-o", "sure.jsonl", "--accept", "0.9", "--review", "unsure.jsonl")
+    code, _, err = run("aggregate", whole_crowd, "-o", "sure.jsonl", "--accept", "0.96", "--review", "unsure.jsonl")
     assert code == 0, err
     sure, unsure = (records(Path(name).read_text()) for name in ("sure.jsonl", "unsure.jsonl"))
     assert f"{len(sure)} of {len(sample)} documents accepted" in err
@@ -466,7 +466,7 @@ def test_accepted_documents_and_those_to_review_are_all(run: Run, whole_crowd: P
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--accept", "0.98", "--review", "r.jsonl"], "no span is surer than 0.97"),
+        (["--accept", "0.98", "--review", "r.jsonl", "--evidence", "tokens"], "no span is surer than 0.97"),
         (["--accept", "1.5", "--review", "r.jsonl"], "above 0 and below 1"),
         (["--accept", "0.9"], "go together"),
     ],

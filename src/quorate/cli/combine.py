@@ -25,7 +25,7 @@ from quorate.cli.common import (
 )
 from quorate.cli.known import KnownLabels, KnownOption
 from quorate.cli.options import Chosen, Keeping, Machine, Method, Writing, takes_groups
-from quorate.cli.settings import Given, takes_settings
+from quorate.cli.settings import Given, takes_output_settings, takes_settings
 from quorate.cli.summaries import acceptance, fit_summary, predict_summary, tagger_summary
 from quorate.errors import SettingsError
 from quorate.models.settings import READ as _DATA
@@ -156,8 +156,13 @@ def _aggregate_layers(
             say(f"layer {name}: {line}" for line in fit_summary(model.result_, chosen.method, model.meta_["known"]))
 
 
-@app.command(epilog="Example: quorate predict crowd.quorate new.jsonl -o consensus.jsonl")
+@app.command(
+    epilog="Examples:\n\n"
+    "quorate predict crowd.quorate new.jsonl -o consensus.jsonl\n\n"
+    "quorate predict crowd.quorate new.jsonl -o sure.jsonl --precision 0.95"
+)
 @reads
+@takes_output_settings
 @takes_groups
 def predict(
     model: Annotated[str, typer.Argument(metavar="MODEL", help="A file that 'aggregate --save' wrote.")],
@@ -166,11 +171,15 @@ def predict(
     threads: Threads = None,
     quiet: Quiet = False,
     *,
+    given: Given,
     reading: Reading,
 ) -> None:
     """Apply a saved model to new documents, from annotators old and new, or from none."""
     check_outputs([model, *inputs], [writing.output], writing.to)
     fitted = quorate.load(model).set_params(n_jobs=threads)
+    if given.keys() & {"precision", "recall"}:  # one that the model was saved with no longer holds
+        given = Given({"precision": None, "recall": None} | given)
+    fitted.set_params(**given)
     result = fitted.combine(reading.corpus(inputs))
     writing.write(result)
     if not quiet:

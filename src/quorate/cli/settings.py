@@ -6,7 +6,7 @@ import inspect
 import json
 import re
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import Field, fields
 from typing import Annotated, Any
 
 import typer
@@ -15,9 +15,10 @@ from quorate.cli.common import with_options
 from quorate.errors import SettingsError
 from quorate.models.settings import Settings, present_names
 
-__all__ = ["Given", "in_options", "settings_from_file", "takes_settings"]
+__all__ = ["Given", "in_options", "settings_from_file", "takes_output_settings", "takes_settings"]
 
 _THREADS = {"n_jobs": "--threads"}
+_OUTPUT = ("decode", "precision", "recall")  # settings that a saved model can be given anew
 
 
 class Given(dict[str, Any]):
@@ -36,10 +37,19 @@ def in_options(message: str) -> str:
 
 def takes_settings(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command an option for every setting of a fit; it takes them as one parameter, ``given``."""
+    return _takes(command, fields(Settings))
+
+
+def takes_output_settings(command: Callable[..., None]) -> Callable[..., None]:
+    """The same for settings of what is given out, which a fit does not depend on."""
+    return _takes(command, tuple(field for field in fields(Settings) if field.name in _OUTPUT))
+
+
+def _takes(command: Callable[..., None], settings: tuple[Field[Any], ...]) -> Callable[..., None]:
     own = inspect.signature(command, eval_str=True)
     kind = inspect.Parameter.KEYWORD_ONLY
     parameters = [each for each in own.parameters.values() if each.name != "given"]
-    for field in fields(Settings):
+    for field in settings:
         told = field.metadata
         flag = told["option"] or f"--{field.name.replace('_', '-')}"
         option = typer.Option(flag, metavar=told["metavar"], help=told["help"], rich_help_panel=told["panel"])
@@ -51,7 +61,7 @@ def takes_settings(command: Callable[..., None]) -> Callable[..., None]:
 
     def run(**values: Any) -> None:
         given = Given()
-        for field in fields(Settings):
+        for field in settings:
             value = values.pop(field.name)
             if field.default is True:
                 value = False if value else None

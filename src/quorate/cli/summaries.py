@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 __all__ = ["acceptance", "fit_summary", "predict_summary", "tagger_summary"]
 
 _ENOUGH_TO_LEARN_FROM = 200  # documents
+_NEARLY = 0.005  # a recall that is reached, but for rounding
 
 
 def _counts(result: Result, what: str) -> str:
@@ -32,6 +33,7 @@ def fit_summary(result: Result, method: str, n_known: int) -> list[str]:
         lines += result.choice.reasons
     if tagset.outside is not None and result.choice is not None and result.certificate.calibrated:
         lines.append(f"expected F1 {result.certificate}: docs/accuracy.md says how far to trust that")
+    lines += _dial(result)
     if n_known:
         lines.append(f"{n_known:,} tokens have known labels")
         voted = corpus.tagset(tagset.scheme).labels
@@ -89,7 +91,7 @@ def predict_summary(result: Result, model: str) -> list[str]:
     """What was combined, and whom the model had not met."""
     from quorate.formats.notes import some
 
-    lines = [_counts(result, f"model {model}")]
+    lines = [_counts(result, f"model {model}"), *_dial(result)]
     strangers = [name for name in result.corpus.annotators if name not in result.annotators.names]
     if strangers:
         lines.append(f"note: the model has not met {some(strangers)}, and takes them for average")
@@ -97,6 +99,23 @@ def predict_summary(result: Result, model: str) -> list[str]:
         lines.append(_repairs(result))
     lines += _bare_documents(result)
     return lines + [f"note: {note}" for note in result.corpus.notes]
+
+
+def _dial(result: Result) -> list[str]:
+    """What came of a precision or a recall that was asked for."""
+    precision, recall = result.settings_.get("precision"), result.settings_.get("recall")
+    if precision is None and recall is None:
+        return []
+    spans, expected = sum(map(len, result.spans)), result.certificate
+    found = f"{spans:,} span{'s' if spans != 1 else ''}"
+    what = f"{found}, expected precision {round(expected.precision, 3):g}, recall {round(expected.recall, 3):g}"
+    if precision is not None:
+        if not spans:
+            return [f"no span is sure enough for an expected precision of {precision:g}: none is given (ask for less)"]
+        return [f"as many spans as keep an expected precision of {precision:g}: {what}"]
+    if recall is not None and expected.recall < recall - _NEARLY:
+        return [f"an expected recall of {recall:g} cannot be reached, as some spans nobody marked; the most is {what}"]
+    return [f"as few spans as keep an expected recall of {recall:g}: {what}"]
 
 
 def _repairs(result: Result) -> str:

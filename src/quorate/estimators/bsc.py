@@ -158,6 +158,7 @@ class BSC(Estimator):
     def _choose(self, prepared: Prepared, past: Past | None, progress: ProgressCallback | None) -> Settings:
         """The settings of the fit; those that are left open are chosen, and confidence is calibrated."""
         settings, self.calibration_, self.choice_ = self.checked_settings(), AS_STATED, None
+        needs_spans(settings, prepared.tagset)  # says so now if there can be none
         free = settings_left_open(self.get_params())
         if past is not None and "annotator" in free:
             free = tuple(name for name in free if name != "annotator")
@@ -261,7 +262,14 @@ class BSC(Estimator):
     def combine(self, corpus: Corpus) -> Result:
         """The consensus on other documents, with the annotators, words and transitions that were learned.
 
-        An annotator who was not there in fitting is taken to behave as the crowd did on average.
+        An annotator who was not there in fitting is taken to behave as the crowd did on average. ``decode``,
+        ``precision`` and ``recall`` may have been set anew since.
+
+        >>> import quorate
+        >>> model = quorate.BSC(annotator="cm", max_iter=5).fit(quorate.sample())
+        >>> sure = model.set_params(precision=0.99).combine(quorate.sample())
+        >>> sum(map(len, sure.spans)) < sum(map(len, model.result_.spans))
+        True
         """
         state = self.model_state()
         said = state.encoded(corpus)
@@ -367,7 +375,7 @@ class BSC(Estimator):
         self.annotators_ = summarise(encoded, said, self._model.annotators)
         if self._fit_state.earlier is not None:
             self.annotators_ = self.annotators_.with_earlier(self._fit_state.earlier)
-        self.result_ = self._result(corpus, weighed, decoded, trace=self.trace_)
+        self.result_ = self._result(corpus, weighed, decoded, trace=self.trace_, known=known)
 
     def encoded(self, corpus: Corpus) -> Encoded:
         """A corpus as arrays, in which names have the numbers that they had in the fit."""
@@ -452,7 +460,7 @@ class BSC(Estimator):
 
         With ``learn``, what annotators do with spans is learned from these documents first.
         """
-        settings, calibration = self._settings, self.calibration_
+        settings, calibration = self._output_settings(), self.calibration_
         on_spans, kept = needs_spans(settings, self.tagset_), self.probabilities or weighed is not said
         tokens = loop.decode(
             engine,
@@ -478,8 +486,14 @@ class BSC(Estimator):
             if learn or self._spans is None:
                 self._spans = fit_spans(evidence)
             self._spans = self._spans.grown(len(said.annotators))
-        decoded = decode_spans(evidence, self._spans, tokens, settings, calibration.span_sharpness)
+        told = calibration.spans
+        decoded = decode_spans(evidence, self._spans, tokens, settings, calibration.span_sharpness, told)
         return decoded if kept else decoded.of_path_alone()
+
+    def _output_settings(self) -> Settings:
+        """The settings of the fit, with those of what is given out as they are set now."""
+        decode = choice(Decode, "decode", self.decode)
+        return replace(self._settings, decode=decode, precision=self.precision, recall=self.recall)
 
     def _engine(self, corpus: Corpus, encoded: Encoded, known: NDArray[np.int32] | None) -> Engine:
         return self.engines().over(encoded, known=known, text=self.text, corpus=corpus)
@@ -502,7 +516,15 @@ class BSC(Estimator):
         method = self.method or f"bsc-{self._settings.annotator.value}"
         return {"method": method, **self._settings.plain(), **({"why": why} if why else {})}
 
-    def _result(self, corpus: Corpus, encoded: Encoded, decoded: Decoded, *, trace: loop.Trace | None) -> Result:
+    def _result(
+        self,
+        corpus: Corpus,
+        encoded: Encoded,
+        decoded: Decoded,
+        *,
+        trace: loop.Trace | None,
+        known: NDArray[np.int32] | None = None,
+    ) -> Result:
         return Result(
             corpus,
             self.tagset_,
@@ -510,8 +532,9 @@ class BSC(Estimator):
             decoded,
             self.annotators_,
             trace,
-            self.settings_,
+            {**self.settings_, "decode": self.decode, "precision": self.precision, "recall": self.recall},
             encoded.repaired,
             self.calibration_,
             self.choice_,
+            known,
         )

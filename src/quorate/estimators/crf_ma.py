@@ -35,7 +35,7 @@ from quorate.infer.parts.arrays import check_arrays
 from quorate.infer.parts.confusions import ConfusionMatrix
 from quorate.infer.parts.truth import Chain, log_mask
 from quorate.models.prepared import Known, Prepared, prepare
-from quorate.models.settings import Decode, check_number, choice, present_names, scheme_named
+from quorate.models.settings import Decode, check_number, choice, decode_of_tokens, present_names, scheme_named
 from quorate.result.annotators import AnnotatorSummaries, summarise
 from quorate.result.result import Result
 from quorate.storage import model_files
@@ -384,7 +384,7 @@ class CRFMA(Estimator):
     def _decoded(self, engine: ThreadsEngine, features: NDArray[np.int32]) -> Decoded:
         crf = self._fitted.crf
         tables = Tables(np.zeros((0, len(self.tagset_.labels))), crf.scores(features))
-        by_token = choice(Decode, "decode", self.decode) is Decode.TOKEN
+        by_token = decode_of_tokens(self.decode) is Decode.TOKEN
         return engine.decode(tables, _valid(crf.chain(), self.tagset_), by_token=by_token)
 
     def _result(self, corpus: Corpus, encoded: Encoded, decoded: Decoded, *, trace: loop.Trace | None) -> Result:
@@ -404,4 +404,4 @@ class CRFMA(Estimator):
             check_number(name, getattr(self, name))
             if not 0 <= getattr(self, name) < np.inf:
                 raise SettingsError(f"{name} must be a number, 0 or more, not {getattr(self, name)}")
-        choice(Decode, "decode", self.decode)
+        decode_of_tokens(self.decode)

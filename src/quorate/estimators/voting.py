@@ -12,7 +12,7 @@ from quorate.encode.from_corpus import encode_known
 from quorate.errors import InputError
 from quorate.estimators.base import Estimator, ProgressCallback, checked_threads, meta_of
 from quorate.models.prepared import Known, Prepared, prepare
-from quorate.models.settings import Decode, Ties, check_number, choice, scheme_named
+from quorate.models.settings import Decode, Ties, check_number, choice, decode_of_tokens, scheme_named
 from quorate.models.votes import Votes, majority, one_worker_a_document, span_majority
 from quorate.result.annotators import summarise
 from quorate.result.result import Result
@@ -75,7 +75,7 @@ class MajorityVote(Estimator):
     def _vote(self) -> Callable[[Prepared], Votes]:
         """How votes are counted, once the parameters have been checked."""
         check_number("random_state", self.random_state, whole=True)
-        ties, decode = choice(Ties, "ties", self.ties), choice(Decode, "decode", self.decode)
+        ties, decode = choice(Ties, "ties", self.ties), decode_of_tokens(self.decode)
         threads = checked_threads(self.n_jobs)
 
         def vote(prepared: Prepared) -> Votes:

@@ -19,6 +19,7 @@ __all__ = [
     "WRITTEN",
     "AnnotatorModel",
     "Decode",
+    "Evidence",
     "Inference",
     "Range",
     "Settings",
@@ -27,6 +28,7 @@ __all__ = [
     "Zeros",
     "check_number",
     "choice",
+    "decode_of_tokens",
     "present_names",
     "scheme_named",
 ]
@@ -276,7 +278,10 @@ class Settings:
     decode: Decode = field(
         default=Decode.BEST,
         metadata=_told(
-            "WAY", "f1: spans of the highest expected F1; sequence: the likeliest; token.", panel=WRITTEN, kind=Decode
+            "WAY",
+            "f1: spans of the highest expected F1; sequence: the likeliest; token. Default best: f1 for spans.",
+            panel=WRITTEN,
+            kind=Decode,
         ),
     )
     precision: float | None = field(
@@ -364,6 +369,18 @@ def choice(kind: type[Choice], name: str, value: str) -> Choice:
     except ValueError:
         known = ", ".join(member.value for member in kind)
         raise SettingsError(f"{name} {value!r} is not known (one of: {known})") from None
+
+
+def decode_of_tokens(value: str) -> Decode:
+    """How tags are read off by a method that knows no probabilities of spans.
+
+    >>> decode_of_tokens("token")
+    <Decode.TOKEN: 'token'>
+    """
+    decode = choice(Decode, "decode", value)
+    if decode is Decode.F1:
+        raise SettingsError("decode 'f1' needs probabilities of spans, which this method has not (sequence or token)")
+    return decode
 
 
 def present_names(values: Mapping[str, Any]) -> dict[str, Any]:

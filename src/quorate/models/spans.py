@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from quorate.corpus.tags import TagSet
 from quorate.encode.encoded import Encoded
+from quorate.errors import SettingsError
 from quorate.infer import loop
 from quorate.infer.candidates import Candidates, find_candidates
 from quorate.infer.engines.protocol import Decoded, Engine
@@ -62,7 +63,13 @@ class SpanEvidence(NamedTuple):
 
 
 def needs_spans(settings: Settings, tagset: TagSet) -> bool:
-    """Whether a consensus with these settings looks at candidates: never in the plain scheme, which has no spans."""
+    """Whether a consensus with these settings looks at candidates; :class:`SettingsError` if there can be none."""
+    if tagset.outside is None:
+        asked = [name for name in ("precision", "recall") if getattr(settings, name) is not None]
+        asked += ["decode f1"] if settings.decode is Decode.F1 else []
+        asked += [f"evidence {settings.evidence.value}"] if settings.evidence is not Evidence.TOKENS else []
+        if asked:
+            raise SettingsError(f"{asked[0]} is for spans, and labels of the plain scheme have none (leave it out)")
     if tagset.outside is None or settings.decode is Decode.TOKEN:
         return False
     return settings.evidence is not Evidence.TOKENS or settings.decode is Decode.F1 or _dial(settings)
@@ -128,9 +135,16 @@ class GivenSpans(NamedTuple):
 
 
 def given_spans(
-    evidence: SpanEvidence, model: SpanModel | None, settings: Settings, sharpness: float = 1.0
+    evidence: SpanEvidence,
+    model: SpanModel | None,
+    settings: Settings,
+    sharpness: float = 1.0,
+    told: Callable[[Floats], Floats] | None = None,
 ) -> GivenSpans:
-    """The spans that the settings ask for; ``model`` is for evidence of spans."""
+    """The spans that the settings ask for; ``model`` is for evidence of spans.
+
+    ``told`` makes of a span's probability the one that people are told, by which a precision or a recall is kept to.
+    """
     encoded, candidates, engine, _ = evidence
     if model is not None:
         of_sets = engine.posterior(model, sharpness).true
@@ -143,7 +157,8 @@ def given_spans(
     chooses = of_sets if model is None else true
     unseen = _unseen(candidates, chooses)
     if _dial(settings):
-        chosen = _dialled(engine.best_set, chooses, float(chooses.sum()) + unseen, settings)
+        sure = true if told is None else told(true)
+        chosen = _dialled(engine.best_set, sure, float(true.sum()) + unseen, settings)
     elif model is None:
         chosen = _best_f1(engine.best_set, chooses, float(chooses.sum()) + unseen)
     elif settings.decode is Decode.SEQUENCE:
@@ -166,14 +181,19 @@ def with_spans(evidence: SpanEvidence, given: GivenSpans, tokens: Decoded) -> De
 
 
 def decode_spans(
-    evidence: SpanEvidence, model: SpanModel | None, tokens: Decoded, settings: Settings, sharpness: float = 1.0
+    evidence: SpanEvidence,
+    model: SpanModel | None,
+    tokens: Decoded,
+    settings: Settings,
+    sharpness: float = 1.0,
+    told: Callable[[Floats], Floats] | None = None,
 ) -> Decoded:
     """The consensus that the settings ask for; ``tokens`` is that of the token model, with its posterior.
 
     Documents of which labels are known stay as the token model, which is bound by them, has them.
     """
     encoded, candidates, engine, clamped = evidence
-    given = given_spans(evidence, model, settings, sharpness)
+    given = given_spans(evidence, model, settings, sharpness, told)
     decoded = with_spans(evidence, given, tokens)
     by_tokens = _if_same(decoded.path, tokens, encoded.doc_start)
     if model is None:

@@ -51,16 +51,24 @@ class SpanTallies(NamedTuple):
 
 
 def span_tallies(
-    decoded: Decoded, posterior: Floats, tagset: TagSet, doc_start: NDArray[np.int64], calibration: Calibration
+    decoded: Decoded,
+    posterior: Floats,
+    tagset: TagSet,
+    doc_start: NDArray[np.int64],
+    calibration: Calibration,
+    sure: Floats,
 ) -> SpanTallies:
-    """The tallies of a consensus; ``posterior`` is ``[N, J]``. In the plain scheme every token is a span."""
+    """The tallies of a consensus whose spans are told to be right with probability ``sure``.
+
+    ``posterior`` is ``[N, J]``. In the plain scheme every token is a span.
+    """
     spans, D = consensus_spans(decoded, tagset), len(doc_start) - 1
     document = np.searchsorted(doc_start, spans.start, side="right") - 1
     plain = tagset.outside is None
     stated = posterior[spans.start, decoded.path] if plain else decoded.span_probability[spans.start]
     given, found, found_stated = (
         np.bincount(document, weights, minlength=D).astype(np.float64)
-        for weights in (np.ones(len(document)), calibration.spans(stated), stated)
+        for weights in (np.ones(len(document)), sure, stated)
     )
     if len(decoded.expected_spans):
         return SpanTallies(given, found, found_stated, decoded.expected_spans, decoded.expected_spans)

@@ -25,6 +25,7 @@ from quorate.models.settings import check_number
 from quorate.result.annotators import AnnotatorSummaries
 from quorate.result.calibration import AS_STATED, Calibration
 from quorate.result.certificate import Certificate, SpanTallies, certify, span_tallies
+from quorate.result.coherent import Probabilities, coherent
 from quorate.result.consensus import Consensus
 
 if TYPE_CHECKING:
@@ -52,11 +53,10 @@ class Accepted(NamedTuple):
 
 
 class _Found(NamedTuple):
-    """Where spans begin, and their confidence; those of document d are ``of_document[d]`` to ``of_document[d + 1]``."""
+    """Where spans begin; those of document d are ``of_document[d]`` to ``of_document[d + 1]``."""
 
     of_document: list[int]
     start: NDArray[np.int64]
-    confidence: Floats
 
 
 class Result:
@@ -84,11 +84,16 @@ class Result:
         repaired: int,
         calibration: Calibration = AS_STATED,
         choice: Choice | None = None,
+        known: NDArray[np.int32] | None = None,
     ) -> None:
         self.corpus, self.tagset = corpus, tagset
         self.annotators, self.trace, self.settings_, self.repaired = annotators, trace, dict(settings), repaired
         self.calibration, self.choice = calibration, choice
-        self._doc_start, self._decoded = doc_start, decoded
+        self._doc_start = doc_start
+        self._told = coherent(decoded, doc_start, calibration, known)
+        with np.errstate(divide="ignore"):
+            log_probability = np.minimum(decoded.log_probability, np.log(self._told.documents))
+        self._decoded = decoded._replace(log_probability=log_probability)
 
     @cached_property
     def certificate(self) -> Certificate:
@@ -109,7 +114,9 @@ class Result:
         >>> bool((tallies.found <= tallies.given).all())
         True
         """
-        return span_tallies(self._decoded, self._kept_posterior(), self.tagset, self._doc_start, self.calibration)
+        posterior, told = self._kept_posterior(), self._told
+        sure = told.tokens if self.tagset.outside is None else told.spans
+        return span_tallies(self._decoded, posterior, self.tagset, self._doc_start, self.calibration, sure)
 
     def accept(self, precision: float) -> Accepted:
         """Part the documents: those whose spans together meet an expected precision, and those for a person to see.
@@ -162,7 +169,7 @@ class Result:
     @property
     def confidence(self) -> Floats:
         """``[D]`` The probability of each document's whole sequence."""
-        return np.exp(self._decoded.log_probability)
+        return self._told.documents
 
     @property
     def posterior(self) -> Floats:
@@ -181,14 +188,6 @@ class Result:
 
     def _posterior(self, d: int) -> Floats:
         return self._kept_posterior()[self._tokens(d)]
-
-    def _confidences(self, d: int) -> Floats:
-        """``[L]`` The probability of every emitted tag."""
-        tokens = self._tokens(d)
-        if len(self._decoded.token_probability):
-            return self._decoded.token_probability[tokens]
-        path = self._decoded.path[tokens]
-        return self._posterior(d)[np.arange(len(path)), path]
 
     def only(self, documents: Sequence[int]) -> Result:
         """The same for some of the documents, by their positions.
@@ -215,11 +214,14 @@ class Result:
         result = copy(self)
         for derived in ("certificate", "_found"):
             result.__dict__.pop(derived, None)
+        spans = np.zeros(len(decoded.path))
+        spans[self._found.start] = self._told.spans
         result.corpus, result._doc_start, result._decoded = (
             Corpus([self.corpus[int(d)] for d in chosen]),
             doc_start,
             part,
         )
+        result._told = Probabilities(self._told.documents[chosen], spans[token][span_end > 0], self._told.tokens[token])
         return result
 
     def write(self, path: str | Path, format: str | None = None, *, probabilities: bool = False) -> None:
@@ -290,8 +292,8 @@ class Result:
             self.corpus[d],
             self._tags(d),
             self._spans(d),
-            float(np.exp(self._decoded.log_probability[d])),
-            self._confidences(d),
+            float(self._told.documents[d]),
+            self._told.tokens[self._tokens(d)],
             self._posterior(d) if kept else np.zeros((0, len(self.labels))),
         )
 
@@ -309,13 +311,12 @@ class Result:
     def _found(self) -> _Found:
         """The spans of all documents."""
         start = np.flatnonzero(self._decoded.span_end)
-        confidence = self.calibration.spans(self._decoded.span_probability[start])
-        return _Found(np.searchsorted(start, self._doc_start).tolist(), start, confidence)
+        return _Found(np.searchsorted(start, self._doc_start).tolist(), start)
 
     def _spans(self, d: int) -> list[Span]:
         found, decoded, first = self._found, self._decoded, int(self._doc_start[d])
         here = slice(found.of_document[d], found.of_document[d + 1])
         start, parts = found.start[here], self.tagset.parts
-        columns = (start - first, decoded.span_end[start] - first, decoded.path[start], found.confidence[here])
+        columns = (start - first, decoded.span_end[start] - first, decoded.path[start], self._told.spans[here])
         rows = zip(*(column.tolist() for column in columns), strict=True)
         return [Span(begin, end, parts[label][1], confidence) for begin, end, label, confidence in rows]
