@@ -30,6 +30,7 @@ __all__ = [
     "decode_spans",
     "fit_spans",
     "given_spans",
+    "mixed",
     "needs_spans",
     "span_evidence",
     "with_spans",
@@ -124,7 +125,7 @@ def given_spans(
     encoded, candidates, engine, _ = evidence
     if model is not None:
         of_sets = engine.posterior(model, sharpness).true
-        true = _mixed(of_sets, candidates.likely)
+        true = mixed(of_sets, candidates.likely)
     else:
         of_sets = true = candidates.votes() if settings.evidence is Evidence.VOTES else candidates.likely
     unseen = _unseen(candidates, true)
@@ -135,7 +136,7 @@ def given_spans(
     elif settings.decode is Decode.SEQUENCE:
         chosen = engine.likeliest_set(model)
     else:  # which spans are given out does not hang on how sure one may be of them
-        stated = true if sharpness == 1.0 else _mixed(engine.posterior(model).true, candidates.likely)
+        stated = true if sharpness == 1.0 else mixed(engine.posterior(model).true, candidates.likely)
         chosen = _best_f1(engine.best_set, stated, float(stated.sum()))
     by_document = unseen * np.diff(encoded.doc_start) / max(encoded.n_tokens, 1)
     return GivenSpans(of_sets, true, chosen, by_document)
@@ -164,16 +165,16 @@ def decode_spans(
     probability = _if_same(decoded.path, tokens, encoded.doc_start)
     if model is not None:
         of_sets = np.exp(engine.log_probability(model, given.chosen, sharpness))
-        probability = _mixed(of_sets, probability) * np.exp(-given.unseen)
+        probability = mixed(of_sets, probability) * np.exp(-given.unseen)
     probability = np.minimum(probability, _least(given, candidates.first))
     posteriors, of_path = tokens.posterior, tokens.token_probability
     if settings.evidence is not Evidence.TOKENS:
         by_label = _by_label(candidates, given.of_sets, encoded.tagset, encoded.n_tokens)
         if len(of_path):  # the probabilities of all labels were not asked for
             at = np.arange(len(decoded.path)), decoded.path
-            of_path = _mixed(by_label[at], np.where(decoded.path == tokens.path, of_path, 0.0))
+            of_path = mixed(by_label[at], np.where(decoded.path == tokens.path, of_path, 0.0))
         else:
-            posteriors = _mixed(by_label, posteriors)
+            posteriors = mixed(by_label, posteriors)
     decoded = decoded._replace(
         posterior=posteriors,
         log_probability=np.log(np.maximum(probability, _LEAST)),
@@ -183,7 +184,8 @@ def decode_spans(
     return _with_known(decoded, tokens, clamped, encoded)
 
 
-def _mixed(spans: Floats, tokens: Floats) -> Floats:
+def mixed(spans: Floats, tokens: Floats) -> Floats:
+    """What is given out, of what the span model says and what the token model says."""
     return np.asarray((1 - _TOKEN_SHARE) * spans + _TOKEN_SHARE * tokens)
 
 
