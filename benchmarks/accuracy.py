@@ -77,8 +77,8 @@ def main() -> None:
 
 def simulated(name: str) -> Corpus:
     """One of the crowds of the tests."""
-    sys.path.insert(0, str(ROOT))
-    from tests import crowds
+    sys.path.insert(0, str(ROOT / "tests"))
+    import crowds
 
     made: Corpus = getattr(crowds, name)()
     return made

@@ -23,14 +23,27 @@ SLOW = {
 }
 """Files of tests/unit and tests/property that take more than five seconds: ``make check`` leaves them out."""
 
+LARGE = {
+    "golden/test_crowd_shapes.py",
+    "golden/test_datasets_real.py",
+    "golden/test_real_crowds.py",
+    "golden/test_report_real.py",
+    "oracle/test_rivals.py",
+    "property/test_names_and_order.py",
+}
+"""Files that run much Python on much data, which others run too: counting lines would take longer than the tests."""
+
 REAL_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what is slow."""
+    """Mark what is slow, and what is left out of coverage."""
     for item in items:
-        if item.path.is_relative_to(TESTS) and item.path.relative_to(TESTS).as_posix() in SLOW:
+        file = item.path.relative_to(TESTS).as_posix() if item.path.is_relative_to(TESTS) else ""
+        if file in SLOW:
             item.add_marker(pytest.mark.slow)
+        if file in LARGE:
+            item.add_marker(pytest.mark.no_cover)
 
 
 def real_corpus(name: str) -> Corpus:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.corpus.records import Corpus, Document
+from quorate.corpus.records import Corpus, Document, SoftTag, Tag
 from quorate.corpus.tags import Scheme, TagSet
 
 Floats = NDArray[np.float64]
@@ -17,6 +17,13 @@ Floats = NDArray[np.float64]
 
 def tagset(scheme: Scheme, n_types: int = 1) -> TagSet:
     return TagSet.of_types(scheme, [f"T{n}" for n in range(n_types + (scheme is Scheme.PLAIN))])
+
+
+def certain(said: Sequence[Tag | SoftTag]) -> tuple[Tag, ...]:
+    """What an annotator said, where nothing is a soft label."""
+    tags = tuple(tag for tag in said if tag is None or isinstance(tag, str))
+    assert len(tags) == len(said)
+    return tags
 
 
 def random_corpus(

@@ -30,7 +30,7 @@ def crowd(tmp_path: Path, sample: Corpus) -> Path:
     return path
 
 
-def records(text: str) -> list[dict]:
+def records(text: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in text.splitlines()]
 
 
@@ -100,7 +100,7 @@ def test_known_labels_from_a_file_and_inline(run: Run, crowd: Path, sample: Corp
         ({"id": "s002", "gold": [["O"]]}, "['O'] is not a tag"),
     ],
 )
-def test_known_labels_that_do_not_fit(run: Run, crowd: Path, line: dict, message: str) -> None:
+def test_known_labels_that_do_not_fit(run: Run, crowd: Path, line: dict[str, object], message: str) -> None:
     crowd.with_name("known.jsonl").write_text(json.dumps(line))
     code, _, err = run("aggregate", crowd, "--known", "known.jsonl")
     assert code == 2

@@ -80,10 +80,14 @@ def test_a_consensus_is_never_converted_to_nothing(
     assert run("aggregate", crowd, "-o", "folder/c.jsonl", "-q")[0] == 0
     assert run("convert", "folder/c.jsonl", "alone.conll", "-q")[0] == 0
     assert Path("alone.conll").read_text().count("B-ORG") == len(LINES)
-    inputs = {"two files": [crowd, "folder/c.jsonl"], "standard input": ["-"], "a folder": ["folder"]}[source]
+    sources: dict[str, list[object]] = {
+        "two files": [crowd, "folder/c.jsonl"],
+        "standard input": ["-"],
+        "a folder": ["folder"],
+    }
     content = Path("folder/c.jsonl").read_bytes()
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
-    code, _, err = run("convert", *inputs, "out.conll")
+    code, _, err = run("convert", *sources[source], "out.conll")
     assert code == 2
     assert "'tags' that are nobody's, as in a consensus" in err
     assert not Path("out.conll").exists()

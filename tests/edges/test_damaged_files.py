@@ -30,7 +30,7 @@ TIMES = int(os.environ.get("QUORATE_DAMAGED_INPUTS", "1000"))
 
 def read_bytes(name: str, content: bytes, source: str = "in") -> None:
     """Read as :func:`quorate.read` does, from memory, and make a corpus of it."""
-    stream = io.BufferedReader(io.BytesIO(content))
+    stream: io.BufferedReader = io.BufferedReader(io.BytesIO(content))
     assembly = Assembly(Options(layers=len(content) % 2 == 1))
     reader = FORMATS[name].load()
     documents = reader.read(Input(stream, source, 1, True), assembly.notes)

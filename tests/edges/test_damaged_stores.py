@@ -19,8 +19,8 @@ import numpy as np
 import pytest
 
 import quorate
+from by_name import bsc
 from damage import damaged_bytes, damaged_json, limit
-from quorate.estimators.methods import estimator
 from quorate.storage import arrays as container
 from quorate.storage import corpora, model_files
 from quorate.storage.corpora import store
@@ -45,7 +45,7 @@ def corpus_answer(path: Path) -> Any:
     corpus = quorate.read(path)
     if not isinstance(corpus, corpora.StoredCorpus):
         return "read as something else"
-    fitted = estimator("bsc-seq", max_iter=2, n_jobs=1).fit(corpus)
+    fitted = bsc("bsc-seq", max_iter=2, n_jobs=1).fit(corpus)
     return list(corpus), fitted.result_.tags, fitted.trace_.bounds
 
 
@@ -95,7 +95,7 @@ def test_a_damaged_corpus_is_found(tmp_path: Path) -> None:
 def test_a_damaged_model_is_found_or_says_the_same(
     annotator: str, damage: Callable[[random.Random, bytes], bytes], tmp_path: Path
 ) -> None:
-    estimator(f"bsc-{annotator}", max_iter=2).fit(small_corpus()).save(tmp_path / "m.quorate")
+    bsc(f"bsc-{annotator}", max_iter=2).fit(small_corpus()).save(tmp_path / "m.quorate")
     refused = outcomes(tmp_path / "m.quorate", model_answer, damage)
     assert refused > FLIPS * 0.8  # dates and the like in a zip say nothing
 
@@ -173,7 +173,7 @@ def test_a_made_up_header_gives_only_our_errors(tmp_path: Path) -> None:
 def test_a_made_up_model_gives_only_our_errors(annotator: str, tmp_path: Path) -> None:
     path, rng = tmp_path / "m.quorate", random.Random(2019)
     refused: list[str] = []
-    estimator(f"bsc-{annotator}", max_iter=2).fit(small_corpus()).save(path)
+    bsc(f"bsc-{annotator}", max_iter=2).fit(small_corpus()).save(path)
     meta, original = model_files.load(path)
     with limit(1200):
         for _ in range(FLIPS):
@@ -208,7 +208,7 @@ def test_a_shortened_array_of_a_model_is_refused(method: str, tmp_path: Path) ->
 
 def test_a_bomb_in_a_model_file_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "m.quorate"
-    estimator("bsc-acc", max_iter=2).fit(small_corpus()).save(path)
+    bsc("bsc-acc", max_iter=2).fit(small_corpus()).save(path)
     with zipfile.ZipFile(path, "a") as archive:
         header = b"\x93NUMPY\x01\x00" + (118).to_bytes(2, "little")
         described = b"{'descr': '<f8', 'fortran_order': False, 'shape': (99999999999999,), }"

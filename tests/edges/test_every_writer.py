@@ -73,7 +73,7 @@ def _prodigy(path: Path) -> int:
 def _own(path: Path) -> int:
     """The spans of a consensus, or the openings of spans in annotations."""
     lines = list(map(json.loads, path.read_text().splitlines()))
-    said = [tag for line in lines for tags in line.get("annotations", {}).values() for tag in tags]
+    said: list[str] = [tag for line in lines for tags in line.get("annotations", {}).values() for tag in tags]
     return sum(len(line.get("spans", ())) for line in lines) + sum(tag.startswith("B-") for tag in said)
 
 

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 import quorate
+from by_name import bsc
 from quorate import Corpus, Document, InputError
-from quorate.estimators.methods import estimator
 from quorate.formats import read_known
 from running import Run
 
@@ -39,14 +39,14 @@ def consensus(run: Run, crowd: Path) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("method", METHODS)
 def test_an_inside_tag_after_an_unknown_one_does_not_split_its_span(method: str) -> None:
     corpus = Corpus([Document(str(n), ADA, CROWD) for n in range(6)])
-    settings = {"iterations": 5} if method == "crf-ma" else {}
+    settings: dict[str, Any] = {"iterations": 5} if method == "crf-ma" else {}
     result = quorate.aggregate(corpus, method, known={"0": (None, "I-PER", None, None, None)}, **settings)
     assert result["0"].tags[:3] == ["B-PER", "I-PER", "O"]
 
 
 def test_an_inside_tag_after_an_unknown_one_is_kept_in_an_update() -> None:
     documents = [Document(str(n), ADA, CROWD) for n in range(6)]
-    model = estimator("bsc-cm", max_iter=3).fit(Corpus(documents))
+    model = bsc("bsc-cm", max_iter=3).fit(Corpus(documents))
     model.update(Corpus(documents[:1]), known={"0": (None, "I-PER", None, None, None)})
     assert model.result_["0"].tags[:3] == ["B-PER", "I-PER", "O"]
 

@@ -302,7 +302,9 @@ class World:
         region = {"from_name": "ner", "to_name": "words", "type": "labels"}
         value = {"start": 0, "end": 3, "text": "Ada", "labels": ["PER"]}
         annotations = [{"completed_by": n, "result": [{**region, "value": value}] if n < 3 else []} for n in (1, 2, 3)]
-        self.tasks = [{"id": n, "data": {"text": "Ada sang."}, "annotations": annotations} for n in (1, 2)]
+        self.tasks: list[dict[str, Any]] = [
+            {"id": n, "data": {"text": "Ada sang."}, "annotations": annotations} for n in (1, 2)
+        ]
 
     def answer(self, method: str, path: str, body: Any) -> tuple[int, Any]:
         planned = self.fail.get((method, path.rstrip("/").rsplit("/", 1)[-1]))
@@ -572,7 +574,7 @@ def test_sync_recommends_no_option_that_it_lacks() -> None:
     world = World()
     for task in world.tasks:
         task["data"] = {"text": "👋 Ada sang."}
-        for annotation in task["annotations"]:  # type: ignore[attr-defined]
+        for annotation in task["annotations"]:
             regions = [{**region, "value": {**region["value"], "text": None}} for region in annotation["result"]]
             inner = [{**region, "value": {**region["value"], "start": 2}} for region in regions]
             annotation["result"] = regions + inner

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 
 import quorate
+from by_name import bsc
+from problems import certain
 from quorate import Corpus, Document
+from quorate.corpus.records import SoftTag, Tag
 from quorate.corpus.simulate import from_matrices
 from quorate.corpus.tags import Scheme, TagSet
-from quorate.estimators.methods import estimator
 
 NEED_NO_GOLD = [name for name in quorate.METHODS if not name.endswith("-worker")]
 
@@ -63,7 +67,7 @@ def test_forty_labels() -> None:
         tags, {f"a{n}": matrix for n in range(5)}, transitions=transitions, n_documents=150, length=12
     )
     for annotator in ("acc", "spam", "cv", "cm", "seq"):
-        check(estimator(f"bsc-{annotator}", max_iter=3).fit(corpus).result_)
+        check(bsc(f"bsc-{annotator}", max_iter=3).fit(corpus).result_)
 
 
 def test_a_hundred_and_twenty_annotators_on_every_token() -> None:
@@ -75,7 +79,7 @@ def test_a_hundred_and_twenty_annotators_on_every_token() -> None:
         tags, {f"a{n:03}": matrix for n in range(120)}, transitions=transitions, n_documents=20, length=30
     )
     for alpha0 in (0.01, 1.0):
-        model = estimator("bsc-seq", temper=1.0, alpha0=alpha0, max_iter=5).fit(corpus)
+        model = bsc("bsc-seq", temper=1.0, alpha0=alpha0, max_iter=5).fit(corpus)
         check(model.result_)
         right = [tuple(tags) == corpus[d].gold for d, tags in enumerate(model.result_.tags)]
         assert np.mean(right) > 0.9
@@ -97,12 +101,13 @@ def test_other_schemes_end_to_end(scheme: str, sample: Corpus) -> None:
     tagset = sample.tagset()
     other = TagSet.of_types(Scheme(scheme), tagset.types if scheme != "plain" else tagset.labels)
 
-    def rewrite(tags: tuple[str, ...]) -> tuple[str, ...]:
+    def rewrite(said: Sequence[Tag | SoftTag]) -> tuple[Tag, ...]:
+        tags = certain(said)
         return tags if scheme == "plain" else tuple(other.tags(tagset.spans(tags), len(tags)))
 
     corpus = Corpus(
-        replace(d, annotations={a: rewrite(t) for a, t in d.annotations.items()}, gold=rewrite(d.gold))
-        for d in sample  # type: ignore[arg-type]
+        replace(d, annotations={a: rewrite(t) for a, t in d.annotations.items()}, gold=rewrite(d.gold or ()))
+        for d in sample
     )
     result = quorate.aggregate(corpus, scheme=scheme)
     check(result)

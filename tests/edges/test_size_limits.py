@@ -17,7 +17,6 @@ from pathlib import Path
 import pytest
 
 import quorate
-from quorate.cli import combine
 from quorate.formats import spacy_docs
 from quorate.formats.opened import Input, opened
 from quorate.label_studio import Client
@@ -45,13 +44,16 @@ TASK = {
 }
 
 
+EMPTY = b"\n" + (b" " * 999 + b"\n") * 3000
+
+
 def bomb(name: str, content: bytes) -> bytes:
     """A little that unpacks to much."""
     if name.endswith(".gz"):
-        return gzip.compress(content + b"\n" * 3_000_000)
+        return gzip.compress(content + EMPTY)
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("ann.jsonl", content + b"\n" * 3_000_000)
+        archive.writestr("ann.jsonl", content + EMPTY)
     return packed.getvalue()
 
 
@@ -255,7 +257,7 @@ def test_no_memory_and_no_end_are_one_line(
         raise error
 
     (tmp_path / "good.jsonl").write_text(json.dumps(LINE))
-    monkeypatch.setattr(combine.quorate, "read", fail)
+    monkeypatch.setattr(quorate, "read", fail)
     code, _, err = run("aggregate", "good.jsonl")
     assert (code, err.count("\n")) == (2, 1)
     assert err.startswith("quorate: ")

@@ -144,7 +144,7 @@ def test_a_label_forges_no_line_of_brat(tmp_path: Path, end: str) -> None:
     assert len(content.splitlines()) == 1
     assert content.count("\t") == 2
     (tags,) = quorate.read(tmp_path / "out")[0].annotations.values()
-    assert (tags[0] or "").startswith("B-PER_0_3_")
+    assert str(tags[0]).startswith("B-PER_0_3_")
 
 
 @pytest.mark.parametrize("end", LINE_ENDS)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from tests import crowds
 
+import crowds
 import quorate
 from quorate import Corpus, Result, score
 from quorate.corpus.simulate import Behaviour, crowd

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from by_name import bsc
 from quorate import BSC, Corpus
-from quorate.estimators.methods import estimator
 from quorate.report import write_report
 from quorate.report.content import plain
 from quorate.report.data import collect
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.realdata
 
 @pytest.fixture(scope="module")
 def model(ner: Corpus) -> BSC:
-    return estimator("bsc-seq").fit(ner)
+    return bsc("bsc-seq").fit(ner)
 
 
 def test_it_has_at_most_eight_megabytes(model: BSC, tmp_path: Path) -> None:

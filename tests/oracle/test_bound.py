@@ -41,6 +41,7 @@ def truth_evidence(model: Truth, tags: TagSet, encoded: Encoded, truth: NDArray[
         return -len(truth) * float(np.log(J))
     if isinstance(model, Independent):
         return polya(np.full(J, GAMMA0), np.bincount(truth, minlength=J).astype(float))
+    assert isinstance(model, Markov)
     prior = model.prior
     counts = np.zeros_like(prior)
     for d in range(encoded.n_docs):

@@ -8,12 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from by_name import bsc, loaded
 from problems import random_corpus, tagset
 from quorate import Corpus, Document
 from quorate.corpus.profiles import Profile, Trust
 from quorate.corpus.tags import Invalid, Scheme, TagSet
 from quorate.encode.from_corpus import encode, encode_known
-from quorate.estimators.methods import estimator
 from quorate.infer import loop
 from quorate.infer.engines.threads import ThreadsEngine
 from quorate.infer.parts.annotators import Accuracy, AnnotatorPrior, Annotators, ClassVector, Spammer
@@ -60,19 +60,18 @@ def test_the_trusted_one_wins_a_dispute(annotator: str) -> None:
     documents = [Document(str(n), ("a", "b"), {"ann": one, "bob": two}) for n, (one, two) in enumerate(pairs)]
     for trusted in ("ann", "bob"):
         corpus = Corpus(documents, profiles={trusted: Profile.of(kind="expert", trust=50)})
-        result = estimator(f"bsc-{annotator}", text=False).fit(corpus).result_
+        result = bsc(f"bsc-{annotator}", text=False).fit(corpus).result_
         assert result.tags == [list(d.annotations[trusted]) for d in corpus]
 
 
 def test_trust_is_kept_in_the_file_of_a_model(tmp_path: Path, sample: Corpus) -> None:
-    import quorate
 
     corpus = Corpus(
         sample.documents, profiles={"fay": Profile.of(kind="model", trust=0.0), "ana": Profile.of("expert")}
     )
-    model = estimator("bsc-seq", max_iter=3).fit(corpus)
+    model = bsc("bsc-seq", max_iter=3).fit(corpus)
     model.save(tmp_path / "m.quorate")
-    again = quorate.load(tmp_path / "m.quorate")
+    again = loaded(tmp_path / "m.quorate")
     assert again.profiles_ == corpus.profiles
     np.testing.assert_array_equal(again.annotators_["fay"].matrix, model.annotators_["fay"].matrix)
     np.testing.assert_allclose(again.predict_proba(corpus)[0], model.predict_proba(corpus)[0], atol=1e-12)

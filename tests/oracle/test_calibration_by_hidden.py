@@ -39,8 +39,11 @@ def test_a_certificate_by_hand() -> None:
     calibration = Calibration(0.5, -1.0, 1.0)
     right = expit(logit(stated) - 1.0)
     sharp, blunt = np.array([2.0, 0.5, 0.6]), np.array([2.4, 0.7, 0.8])
-    sums = (np.bincount(document, one, minlength=3) for one in (np.ones(3), calibration.spans(stated), stated))
-    found = certify(SpanTallies(*sums, sharp, blunt), calibrated=True)
+    counts, likely, sure = (
+        np.bincount(document, one, minlength=3).astype(np.float64)
+        for one in (np.ones(3), calibration.spans(stated), stated)
+    )
+    found = certify(SpanTallies(counts, likely, sure, sharp, blunt), calibrated=True)
     true = (3.1 + 3.9) / 2
     assert found.precision == pytest.approx(right.sum() / 3)
     assert found.recall == pytest.approx(right.sum() / true)

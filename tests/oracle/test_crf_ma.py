@@ -278,5 +278,6 @@ def test_plain_classes_of_single_items() -> None:
     [("max_iter", 0), ("iterations", 0), ("l2", -1.0), ("tol", float("nan"))],
 )
 def test_impossible_settings_are_refused(sample: Corpus, setting: str, value: float) -> None:
+    changed: dict[str, Any] = {setting: value}
     with pytest.raises(SettingsError, match=setting):
-        quorate.aggregate(sample, "crf-ma", **{setting: value})
+        quorate.aggregate(sample, "crf-ma", **changed)

@@ -6,10 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tests import crowds
 
+import crowds
+from problems import certain
 from quorate.choose import hidden as heldout
-from quorate.corpus.records import Corpus, Document
+from quorate.corpus.records import Corpus, Document, Tag
 from quorate.corpus.spans import Span
 from quorate.corpus.tags import find_spans
 from quorate.encode.algebra import Spans, marked_spans
@@ -30,7 +31,7 @@ def test_spans_of_every_annotator(corpus: Corpus) -> None:
         (int(encoded.doc_start[d]) + s.start, int(encoded.doc_start[d]) + s.end, s.label, name)
         for d, document in enumerate(corpus)
         for name, tags in document.annotations.items()
-        for s in find_spans(tags)
+        for s in find_spans(certain(tags))
     }
     types = encoded.tagset.types
     found = [(int(s), int(e), types[k], encoded.annotators[w]) for s, e, k, w in zip(*spans, strict=True)]
@@ -95,16 +96,17 @@ def test_habits_by_loops(corpus: Corpus) -> None:
     names, types = encoded.annotators, encoded.tagset.types
     counts = np.zeros((2, len(names), len(types), 2))
     for document in corpus:
-        spans = {name: set(find_spans(tags)) for name, tags in document.annotations.items()}
+        spans = {name: set(find_spans(certain(tags))) for name, tags in document.annotations.items()}
+        said = {name: [str(tag) for tag in tags] for name, tags in document.annotations.items()}
         for name in spans:
             others = [s for other, marked in spans.items() if other != name for s in marked]
             for s in {s for s in others if others.count(s) >= 2}:
                 counts[0, names.index(name), types.index(s.label)] += (1, s in spans[name])
             for place in range(len(document.tokens)):
-                given = [tags[place][2:] for other, tags in document.annotations.items() if other != name]
+                given = [tags[place][2:] for other, tags in said.items() if other != name]
                 for kind in types:
                     if given.count(kind) >= 2:
-                        mine = document.annotations[name][place][2:] == kind
+                        mine = said[name][place][2:] == kind
                         counts[1, names.index(name), types.index(kind)] += (1, mine)
     for habit, (total, right) in zip(hidden.habits, (np.moveaxis(one, -1, 0) for one in counts), strict=True):
         everybody = (right.sum(axis=0) + 1) / (total.sum(axis=0) + 2)
@@ -142,10 +144,10 @@ def by_gold(hidden: heldout.HiddenLabels, corpus: Corpus) -> Decoded:
     sample = hidden.sample
     words = np.array(sample.words)
     gold = {document.tokens: document.gold for document in corpus}
-    tags = []
+    tags: list[Tag] = []
     for first, last in zip(sample.doc_start[:-1], sample.doc_start[1:], strict=True):
         tags += gold[tuple(words[sample.word[first:last]].tolist())] or ()
-    path = np.array([sample.tagset.index[tag] for tag in tags], np.int32)
+    path = np.array([sample.tagset.index[str(tag)] for tag in tags], np.int32)
     span_end = np.zeros(len(path), np.int32)
     for span in find_spans(tags):
         span_end[span.start] = span.end

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from by_name import bsc
 from problems import random_corpus, tagset
 from quorate.active.strategies import sequence_entropy
 from quorate.choose import hidden
@@ -16,7 +18,6 @@ from quorate.corpus.records import Corpus
 from quorate.corpus.tags import Invalid, Scheme, TagSet
 from quorate.encode.from_corpus import encode, encode_known
 from quorate.estimators.bsc import BSC
-from quorate.estimators.methods import estimator
 from quorate.infer.engines import factory, plain
 from quorate.infer.engines.protocol import Counts, Decoded, Engine, Tables
 from quorate.infer.engines.threads import ThreadsEngine
@@ -27,7 +28,7 @@ pytest.importorskip("jax", reason="the extra 'jax' is not installed")
 from quorate.infer.engines.jax import JaxEngine, _batches_of, _tree
 
 Floats = NDArray[np.float64]
-SINGLE = {"rtol": 2e-5, "atol": 2e-5}
+SINGLE: dict[str, Any] = {"rtol": 2e-5, "atol": 2e-5}
 
 
 def random_chain(rng: np.random.Generator, tags: TagSet, spread: float = 1.0) -> Chain:
@@ -46,7 +47,7 @@ class Problem:
         self.encoded = encode(self.corpus, self.tags)
         self.known = None
         if known:
-            clamp = {d.id: d.gold for d in self.corpus if rng.random() < 0.5}
+            clamp = {d.id: d.gold or () for d in self.corpus if rng.random() < 0.5}
             self.known = encode_known(self.corpus, self.tags, clamp, Invalid.REPAIR)
         J = len(self.tags.labels)
         self.tables = Tables(
@@ -114,8 +115,8 @@ def test_a_fit_gives_the_same_tags() -> None:
     import quorate
 
     corpus = quorate.sample()
-    threads = estimator("bsc-seq", max_iter=10).fit(corpus)
-    jax = estimator("bsc-seq", max_iter=10, engine="jax").fit(corpus)
+    threads = bsc("bsc-seq", max_iter=10).fit(corpus)
+    jax = bsc("bsc-seq", max_iter=10, engine="jax").fit(corpus)
     assert jax.result_.tags == threads.result_.tags
     np.testing.assert_allclose(jax.trace_.bounds, threads.trace_.bounds, rtol=1e-5)
 
@@ -169,7 +170,7 @@ def test_the_default_method_chooses_and_updates_on_the_engine_that_was_asked_for
     monkeypatch.setattr(JaxEngine, "run", counted)
     rng = np.random.default_rng(0)
     corpus = random_corpus(rng, tagset(Scheme.BIO), n_documents=210, shortest=4, longest=4)
-    model = estimator(engine="jax")
+    model = bsc(engine="jax")
     assert isinstance(model, BSC)
     model.fit(Corpus(corpus.documents[:200]))
     assert model.choice_ is not None

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from by_name import bsc
 from quorate import Corpus
 from quorate.corpus.simulate import KINDS, Behaviour, crowd, from_matrices
 from quorate.corpus.tags import Scheme, TagSet
-from quorate.estimators.methods import estimator
 from quorate.infer.parts.dirichlet import log_mean
 
 Floats = NDArray[np.float64]
@@ -58,7 +58,7 @@ def test_parameters_are_recovered(annotator: str) -> None:
     corpus = from_matrices(TAGS, matrices, transitions=TRANSITIONS, words=WORDS, n_documents=1200, length=10, seed=1)
     # Labels that break the scheme are part of the models that do not look at the previous label: keep them.
     invalid = "repair" if annotator == "seq" else "keep"
-    model = estimator(f"bsc-{annotator}", temper=1.0, epsilon0=1, max_iter=60, tol=1e-9, invalid=invalid).fit(corpus)
+    model = bsc(f"bsc-{annotator}", temper=1.0, epsilon0=1, max_iter=60, tol=1e-9, invalid=invalid).fit(corpus)
     for name, expected in matrices.items():
         learned = model.annotators_[name].matrix
         rows = np.ones(expected.shape[:2], dtype=bool)
@@ -82,7 +82,7 @@ def occurrences(corpus: Corpus, name: str) -> Floats:
 def test_transitions_are_recovered() -> None:
     matrices = {f"a{n}": matrix for n, matrix in enumerate(MATRICES["cm"])}
     corpus = from_matrices(TAGS, matrices, transitions=TRANSITIONS, words=WORDS, n_documents=1200, length=10, seed=1)
-    model = estimator("bsc-cm", temper=1.0, max_iter=60, invalid="keep").fit(corpus)
+    model = bsc("bsc-cm", temper=1.0, max_iter=60, invalid="keep").fit(corpus)
     learned = np.exp(model._model.truth.chain(log_mean).trans)
     np.testing.assert_allclose(learned, TRANSITIONS, rtol=0.0, atol=0.04)
 
@@ -90,7 +90,7 @@ def test_transitions_are_recovered() -> None:
 @pytest.mark.parametrize("annotator", ["acc", "spam", "cv", "cm", "seq"])
 def test_a_spammer_is_seen_as_one(annotator: str, sample: Corpus) -> None:
     people = {f"careful{n}": KINDS["careful"] for n in range(3)} | {"spammer": KINDS["spammer"]}
-    summaries = estimator(f"bsc-{annotator}").fit(crowd(sample, people, seed=5)).annotators_
+    summaries = bsc(f"bsc-{annotator}").fit(crowd(sample, people, seed=5)).annotators_
     careful = [summaries[name] for name in people if name != "spammer"]
     assert summaries["spammer"].accuracy < min(row.accuracy for row in careful) - 0.1
     assert summaries["spammer"].informativeness < 0.35 * min(row.informativeness for row in careful)
@@ -98,7 +98,7 @@ def test_a_spammer_is_seen_as_one(annotator: str, sample: Corpus) -> None:
 
 def test_one_who_always_says_outside_tells_nothing(sample: Corpus) -> None:
     people = {f"careful{n}": KINDS["careful"] for n in range(3)} | {"silent": Behaviour(miss=1.0)}
-    silent = estimator("bsc-seq").fit(crowd(sample, people, seed=5)).annotators_["silent"]
+    silent = bsc("bsc-seq").fit(crowd(sample, people, seed=5)).annotators_["silent"]
     assert silent.accuracy > 0.7
     assert silent.informativeness < 0.05
 
@@ -107,7 +107,7 @@ def test_informativeness_is_mutual_information() -> None:
     """Against the definition, summed over the table of previous label, truth and label, from many labels."""
     matrix = MATRICES["seq"][0]
     corpus = from_matrices(TAGS, {"a": matrix}, transitions=TRANSITIONS, n_documents=3000, length=10, seed=2)
-    learned = estimator("bsc-seq", text=False, max_iter=1).fit(corpus, known="inline").annotators_["a"].informativeness
+    learned = bsc("bsc-seq", text=False, max_iter=1).fit(corpus, known="inline").annotators_["a"].informativeness
     joint = np.zeros((J, J, J))
     for document in corpus:
         before = 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,13 +12,13 @@ from numpy.typing import NDArray
 from sklearn.cluster import KMeans
 from sklearn.metrics import adjusted_rand_score, silhouette_score
 
-from problems import random_corpus, tagset, valid_paths
+from by_name import bsc
+from problems import certain, random_corpus, tagset, valid_paths
 from quorate import BSC, Corpus
 from quorate.corpus.records import Tag
 from quorate.corpus.spans import Span
 from quorate.corpus.tags import Scheme, TagSet
 from quorate.errors import SettingsError
-from quorate.estimators.methods import estimator
 from quorate.infer.parts.dirichlet import log_mean
 from quorate.report.influence import influences
 from quorate.report.people import people, wilson
@@ -25,7 +26,7 @@ from quorate.result.clusters import choose_clusters, group_annotators, k_means, 
 
 Floats = NDArray[np.float64]
 Weights = dict[tuple[int, ...], float]
-CLOSE = {"rtol": 1e-8, "atol": 1e-10}
+CLOSE: dict[str, Any] = {"rtol": 1e-8, "atol": 1e-10}
 
 
 def blobs(rng: np.random.Generator, n_groups: int, size: int = 15, spread: float = 0.2) -> tuple[Floats, list[int]]:
@@ -78,7 +79,7 @@ def test_points_that_are_alike_are_one_group() -> None:
 
 
 def test_more_groups_than_annotators_are_refused(sample: Corpus) -> None:
-    annotators = estimator("bsc-cm", max_iter=2).fit(sample).annotators_
+    annotators = bsc("bsc-cm", max_iter=2).fit(sample).annotators_
     with pytest.raises(SettingsError, match="12 annotators cannot be put into 13 groups"):
         group_annotators(annotators, 13)
 
@@ -86,7 +87,7 @@ def test_more_groups_than_annotators_are_refused(sample: Corpus) -> None:
 def test_groups_of_the_sample_are_the_kinds_it_was_made_of(sample: Corpus) -> None:
     from quorate.corpus.sample import SAMPLE_CROWD
 
-    model = estimator("bsc-seq").fit(sample)
+    model = bsc("bsc-seq").fit(sample)
     groups = group_annotators(model.annotators_, 6)
     made_as = [SAMPLE_CROWD[name] for name in model.annotators_.names]
     assert adjusted_rand_score(made_as, groups.member) == 1.0
@@ -120,7 +121,7 @@ def path_weights(model: BSC, corpus: Corpus, d: int, left_out: str | None, *, no
                 continue
             with np.errstate(divide="ignore"):
                 matrix, before = np.log(model.annotators_[name].matrix), start_row
-            for tag, truth in zip(said, path, strict=True):
+            for tag, truth in zip(certain(said), path, strict=True):
                 if tag is None:
                     before = start_row
                     continue
@@ -156,11 +157,11 @@ def test_influence_is_what_every_path_says(scheme: Scheme, annotator: str) -> No
         replace(
             document,
             gold=None,
-            annotations={name: rewritten(tags, said) for name, said in document.annotations.items()},
+            annotations={name: rewritten(tags, certain(said)) for name, said in document.annotations.items()},
         )
         for document in corpus
     )
-    model = estimator(f"bsc-{annotator}", max_iter=3, scheme=scheme.value, temper=0.7).fit(corpus)
+    model = bsc(f"bsc-{annotator}", max_iter=3, scheme=scheme.value, temper=0.7).fit(corpus)
     asked = []
     for document in corpus:
         length = len(document.tokens)
@@ -196,15 +197,15 @@ def test_influence_is_what_every_path_says(scheme: Scheme, annotator: str) -> No
 
 
 def test_leaving_someone_out_is_combining_without_them(sample: Corpus) -> None:
-    model = estimator("bsc-seq", max_iter=5).fit(sample)
+    model = bsc("bsc-seq", max_iter=5).fit(sample)
     one = model.result_["s003"]
     [found] = influences(model, [one.document], [[span.bare for span in one.spans]])
-    np.testing.assert_allclose(found.with_all, [span.confidence for span in one.spans], **CLOSE)
+    np.testing.assert_allclose(found.with_all, [span.sure for span in one.spans], **CLOSE)
     for a, name in enumerate(found.annotators):
         rest = {who: tags for who, tags in one.document.annotations.items() if who != name}
         again = model.combine(Corpus([replace(one.document, annotations=rest)]))[0]
         assert found.spans_without[a] == [span.bare for span in again.spans]
-        given = {span.bare: span.confidence for span in again.spans}
+        given = {span.bare: span.sure for span in again.spans}
         for s, span in enumerate(one.spans):
             if span.bare in given:
                 np.testing.assert_allclose(found.without[a, s], given[span.bare], **CLOSE)
@@ -221,14 +222,15 @@ def test_kinds_of_the_sample_are_those_it_was_made_of(sample: Corpus) -> None:
         "splits spans": "splits spans",
         "misses a type": "misses ORG",
     }
-    found = {person.name: person.kind for person in people(estimator("bsc-seq").fit(sample).result_)}
+    found = {person.name: person.kind for person in people(bsc("bsc-seq").fit(sample).result_)}
     assert found == {name: said[kind] for name, kind in SAMPLE_CROWD.items()}
 
 
 def test_accuracy_and_confusions_are_the_posteriors_own(sample: Corpus) -> None:
-    result = estimator("bsc-seq", max_iter=3).fit(sample).result_
+    result = bsc("bsc-seq", max_iter=3).fit(sample).result_
     for person in people(result):
         summary = result.annotators[person.name]
+        assert person.accuracy is not None
         np.testing.assert_allclose(person.accuracy, summary.accuracy, **CLOSE)
         np.testing.assert_allclose(person.truths.sum(), summary.n_labels, **CLOSE)
         right = person.truths[np.arange(len(person.given)), person.given].sum()
@@ -246,9 +248,7 @@ def test_the_interval_holds_the_accuracy_in_about_95_of_100_draws() -> None:
         truth = tuple("AB"[int(rng.integers(2))] for _ in range(10))
         said = {f"a{k:03}": tuple(t if rng.random() < 0.8 else "BA"["AB".index(t)] for t in truth) for k in range(200)}
         documents.append(Document(f"d{number}", tuple("x" * 10), said, truth))
-    result = (
-        estimator("bsc-acc", max_iter=1, truth="independent", text=False).fit(Corpus(documents), known="inline").result_
-    )
+    result = bsc("bsc-acc", max_iter=1, truth="independent", text=False).fit(Corpus(documents), known="inline").result_
     inside = [person.low <= 0.8 <= person.high for person in people(result)]  # type: ignore[operator]
     assert 0.9 <= np.mean(inside) <= 0.99
 

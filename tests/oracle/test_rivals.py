@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -11,8 +13,8 @@ from crowdkit.aggregation import OneCoinDawidSkene as CrowdKitOneCoin
 from numpy.typing import NDArray
 
 import quorate
+from by_name import bsc
 from quorate import Corpus, Document, InputError, score
-from quorate.estimators.methods import estimator
 
 # crowd-kit's own use of pandas is not ours to mend
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
@@ -43,10 +45,10 @@ class Long:
     def votes(self, smoothing: float) -> Floats:
         shares = np.full((len(self.tasks), len(self.labels)), smoothing)
         np.add.at(shares, (self.task, self.label), 1.0)
-        return shares / shares.sum(axis=1, keepdims=True)
+        return np.asarray(shares / shares.sum(axis=1, keepdims=True))
 
-    def by(self, model: object) -> NDArray[np.str_]:
-        return model.fit_predict(self.frame).reindex(self.tasks).to_numpy(dtype=str)  # type: ignore[attr-defined]
+    def by(self, model: Any) -> NDArray[np.str_]:
+        return np.asarray(model.fit_predict(self.frame).reindex(self.tasks).to_numpy(dtype=str))
 
     def dawid_skene(self, steps: int, smoothing: float) -> NDArray[np.str_]:
         """Dawid and Skene (1979), from shares of votes, by the book."""
@@ -61,14 +63,14 @@ class Long:
             np.add.at(weight, self.task, np.log(errors[self.worker, self.label]))
             p = np.exp(weight - weight.max(axis=1, keepdims=True))
             p /= p.sum(axis=1, keepdims=True)
-        return np.array(self.labels)[p.argmax(axis=1)]
+        return np.asarray(np.array(self.labels)[p.argmax(axis=1)])
 
 
 def flat(tags: list[list[str]]) -> NDArray[np.str_]:
     return np.array([tag for sequence in tags for tag in sequence])
 
 
-BARE = {"decode": "token", "tol": 0.0, "alpha0": TINY, "gamma0": TINY}
+BARE: dict[str, Any] = {"decode": "token", "tol": 0.0, "alpha0": TINY, "gamma0": TINY}
 
 
 @pytest.fixture(scope="module")
@@ -102,7 +104,7 @@ def test_dawid_skene_on_ner(ner: Corpus, long_ner: Long) -> None:
 
 @pytest.mark.realdata
 def test_one_coin_is_crowd_kits_on_ner(ner: Corpus, long_ner: Long) -> None:
-    model = estimator(
+    model = bsc(
         "bsc-acc", truth="independent", text=False, temper=1.0, invalid="keep", inference="em", epsilon0=0.0, **BARE
     )
     assert np.mean(flat(model.fit_predict(ner)) == long_ner.by(CrowdKitOneCoin(n_iter=20))) > 0.999
@@ -123,7 +125,8 @@ def test_majority_is_crowd_kits_on_ner_where_the_vote_is_not_tied(ner: Corpus, l
     [("ds", 74.4, 0.5), ("ibcc", 74.4, 0.5), ("hmm-crowd", 74.2, 1.1), ("mace", 68.0, 1.8)],
 )
 def test_rivals_reach_their_figures_on_ner(ner: Corpus, method: str, f1: float, most_entropy: float) -> None:
-    result = quorate.aggregate(ner, method, **({} if method == "hmm-crowd" else {"decode": "token"}))
+    settings: dict[str, Any] = {} if method == "hmm-crowd" else {"decode": "token"}
+    result = quorate.aggregate(ner, method, **settings)
     test = [one for one in result if one.document.split == "test"]
     gold = [one.document.gold for one in test]
     assert 100 * score.strict([one.tags for one in test], gold).f1 == pytest.approx(f1, abs=0.7)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -30,7 +31,8 @@ def random_cells(tags: TagSet, n_annotators: int, rng: np.random.Generator, shar
     allowed[:J] = tags.allowed
     occurs = allowed & (rng.random((n_annotators, P, J)) < share)
     occurs[-1] = False
-    return Cells(*np.nonzero(occurs), n_annotators, J, P)
+    annotator, previous, label = np.nonzero(occurs)
+    return Cells(annotator, previous, label, n_annotators, J, P)
 
 
 class Dense:
@@ -98,7 +100,7 @@ def test_a_collapsed_model_has_the_counts_of_all_previous_labels(scheme: Scheme)
 def test_mixing_is_that_of_whole_tables(kind: type[Model], scheme: Scheme) -> None:
     tags, rng = tagset(scheme, 2), np.random.default_rng(6)
     blank = kind.of(AnnotatorPrior(tags, ALPHA0, EPSILON0), K)
-    total, parts = Dense(kind, tags, (1.0,) * K), []
+    total, parts = Dense(kind, tags, (1.0,) * K), list[Any]()
     for weight in (0.5, 3.0):
         cells = random_cells(tags, K, rng)
         counts = rng.gamma(1.0, 2.0, (len(cells.label), cells.n_labels))

@@ -7,6 +7,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
+from by_name import bsc
 from crowds import sentences
 from problems import enumerate_paths
 from quorate import Corpus, Document, aggregate, score
@@ -14,7 +15,6 @@ from quorate.active.stopping import Change, draw_path, evidence_of
 from quorate.active.suggest import next_labels
 from quorate.corpus.simulate import Behaviour, crowd
 from quorate.encode.from_corpus import encode
-from quorate.estimators.methods import estimator
 from quorate.infer.parts.dirichlet import log_mean
 from quorate.infer.parts.truth import Chain
 
@@ -31,7 +31,7 @@ def test_paths_are_drawn_as_often_as_they_are_probable() -> None:
 
 def test_evidence_gives_the_posterior_of_the_output_pass(sample: Corpus) -> None:
     part = Corpus(sample.documents[:20])
-    model = estimator("bsc-seq").fit(part)
+    model = bsc("bsc-seq").fit(part)
     chain = model._model.truth.chain(log_mean)
     for d in range(3):
         length = min(len(part[d].tokens), 3)
@@ -59,7 +59,7 @@ def test_the_expected_change_is_near_the_one_that_comes() -> None:
             for number, one in enumerate(everything)
         ]
     )
-    model = estimator("bsc-cm").fit(held)
+    model = bsc("bsc-cm").fit(held)
     advice = next_labels(held, model, n=150, diversity=0.0)
     gold = [one.gold for one in held]
     before = score.strict(model.result_.tags, gold).f1
@@ -78,7 +78,7 @@ def test_the_expected_change_is_near_the_one_that_comes() -> None:
 def test_a_crowd_that_knows_it_all_is_told_to_stop() -> None:
     people = {f"a{n}": Behaviour(miss=0.0) for n in range(5)}
     corpus = crowd(sentences(80, seed=22), people, per_document=4, seed=4)
-    advice = next_labels(corpus, estimator("bsc-cm").fit(corpus), n=10)
+    advice = next_labels(corpus, bsc("bsc-cm").fit(corpus), n=10)
     assert advice.stop
     assert advice.suggestions
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable, Iterable
 
 import numpy as np
 import pytest
 
+from by_name import bsc
 from problems import random_corpus, tagset
 from quorate import BSC, Corpus, Document
 from quorate.active.strategies import (
@@ -19,26 +21,31 @@ from quorate.active.strategies import (
     token_entropy,
 )
 from quorate.corpus.tags import Scheme
+from quorate.encode.encoded import Encoded
 from quorate.encode.from_corpus import encode
-from quorate.estimators.methods import estimator
 from quorate.infer import loop
+from quorate.infer.engines.protocol import Decoded
 from quorate.infer.engines.threads import ThreadsEngine
 from quorate.infer.parts.dirichlet import log_mean
 
+Decode = Callable[[float], Decoded]
+Fitted = tuple[Corpus, BSC, Encoded, Decode]
 
-def fitted(seed: int, scheme: Scheme, annotator: str, truth: str, longest: int = 4):
+
+def fitted(seed: int, scheme: Scheme, annotator: str, truth: str, longest: int = 4) -> Fitted:
     tags = tagset(scheme, 1)
     rng = np.random.default_rng(seed)
     corpus = random_corpus(rng, tags, n_documents=6, longest=longest, n_annotators=3, missing=0.1)
-    model = estimator(f"bsc-{annotator}", truth=truth, max_iter=3, scheme=scheme.value, temper=0.8).fit(corpus)
+    model = bsc(f"bsc-{annotator}", truth=truth, max_iter=3, scheme=scheme.value, temper=0.8).fit(corpus)
     encoded = encode(corpus, model.tagset_)
     engine = ThreadsEngine(encoded)
     return corpus, model, encoded, lambda power: loop.decode(engine, model._model, encoded.cells, sharpness=power)
 
 
-def sequence_weights(model: BSC, encoded, d: int) -> dict[tuple[int, ...], float]:
+def sequence_weights(model: BSC, encoded: Encoded, d: int) -> dict[tuple[int, ...], float]:
     """p(sequence) of a document under posterior means, by enumeration."""
     parts = model._model
+    assert parts.text is not None
     cells, words = parts.annotators.log_lik(encoded.cells, log_mean), parts.text.log_lik(log_mean)
     chain = parts.truth.chain(log_mean)
     tokens = range(encoded.doc_start[d], encoded.doc_start[d + 1])
@@ -54,7 +61,7 @@ def sequence_weights(model: BSC, encoded, d: int) -> dict[tuple[int, ...], float
     return dict(zip(scores, weights / weights.sum(), strict=True))
 
 
-def entropy(probabilities) -> float:
+def entropy(probabilities: Iterable[float]) -> float:
     p = np.array([value for value in probabilities if value > 0])
     return float(-(p * np.log(p)).sum())
 
@@ -83,7 +90,7 @@ def test_entropy_at_another_power_by_enumeration() -> None:
         assert whole[d] == pytest.approx(entropy(powers / powers.sum()), abs=1e-5)
 
 
-def information(model: BSC, encoded, decode, doc: list[int], who: list[int]) -> np.ndarray:
+def information(model: BSC, encoded: Encoded, decode: Decode, doc: list[int], who: list[int]) -> np.ndarray:
     decoded = decode(1.0)
     unsure = Uncertainty(
         decoded.log_probability,
@@ -151,7 +158,7 @@ def test_information_in_chains_is_near_the_enumerated(annotator: str) -> None:
                     probability = 1.0
                     for place, (j, i) in enumerate(zip(path, one, strict=True)):
                         before = (one[place - 1] if place else model.tagset_.outside) if len(matrix) > 1 else 0
-                        probability *= matrix[before, j, i]
+                        probability *= float(matrix[before, j, i])
                     if probability > 0:
                         blur -= weight * probability * np.log(probability)
                         said[one] = said.get(one, 0.0) + weight * probability
@@ -162,7 +169,7 @@ def test_information_in_chains_is_near_the_enumerated(annotator: str) -> None:
 
 
 def test_a_good_annotator_tells_more_than_a_spammer(sample: Corpus) -> None:
-    model = estimator("bsc-seq").fit(sample)
+    model = bsc("bsc-seq").fit(sample)
     encoded = encode(sample, model.tagset_)
     engine = ThreadsEngine(encoded)
     doc, who = np.divmod(np.arange(encoded.n_docs * len(encoded.annotators)), len(encoded.annotators))

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import quorate
+from by_name import bsc, streamed
 from crowds import sentences
 from quorate import Corpus, InputError, SettingsError, score
 from quorate.corpus.simulate import Behaviour, crowd
-from quorate.estimators.methods import estimator
 from quorate.estimators.streaming import batches, fit_stream
 
 
@@ -24,18 +24,19 @@ def stream() -> Corpus:
 @pytest.mark.parametrize("annotator", ["acc", "spam", "cv", "cm", "seq"])
 def test_a_stream_is_nearly_as_good_as_everything_at_once(stream: Corpus, annotator: str) -> None:
     gold = [one.gold for one in stream]
-    whole = estimator(f"bsc-{annotator}", max_iter=10).fit(stream)
-    streamed = fit_stream(batches(stream, 60), f"bsc-{annotator}", max_iter=10)
-    one, other = (score.strict(tags, gold).f1 for tags in (whole.result_.tags, streamed.predict(stream)))
+    whole = bsc(f"bsc-{annotator}", max_iter=10).fit(stream)
+    piecewise = streamed(batches(stream, 60), f"bsc-{annotator}", max_iter=10)
+    one, other = (score.strict(tags, gold).f1 for tags in (whole.result_.tags, piecewise.predict(stream)))
     assert other > one - 0.02
-    np.testing.assert_allclose(streamed.annotators_.n_labels, whole.annotators_.n_labels)
-    np.testing.assert_allclose(streamed.annotators_.accuracy, whole.annotators_.accuracy, rtol=0, atol=0.03)
+    np.testing.assert_allclose(piecewise.annotators_.n_labels, whole.annotators_.n_labels)
+    np.testing.assert_allclose(piecewise.annotators_.accuracy, whole.annotators_.accuracy, rtol=0, atol=0.03)
 
 
 def test_without_forgetting_counts_are_sums(stream: Corpus) -> None:
     """ρ = 1/t with batches of one size: every batch weighs the same, so that all labels given are there."""
-    model = fit_stream(batches(stream, 100), "bsc-cm", forgetting=1.0, temper=1.0)
+    model = streamed(batches(stream, 100), "bsc-cm", forgetting=1.0, temper=1.0)
     tokens = sum(len(one.tokens) for one in stream)
+    assert model._model.text is not None
     words = model._model.text.counts
     assert words.sum() == pytest.approx(tokens)
     number = {word: place for place, word in enumerate(model._words)}
@@ -47,7 +48,7 @@ def test_without_forgetting_counts_are_sums(stream: Corpus) -> None:
 
 def test_the_stream_is_taken_once_and_the_model_can_be_kept(stream: Corpus, tmp_path: Path) -> None:
     told: list[tuple[int, int]] = []
-    model = fit_stream(batches(iter(stream), 250), "bsc-seq", progress=lambda *step: told.append(step), max_iter=5)
+    model = streamed(batches(iter(stream), 250), "bsc-seq", progress=lambda *step: told.append(step), max_iter=5)
     assert told == [(1, 250), (2, 500), (3, 600)]
     assert model.meta_["documents"] == 600
     model.save(tmp_path / "m")

@@ -62,9 +62,9 @@ def test_expectations_are_those_of_all_paths(tagset: TagSet, scale: float) -> No
     np.testing.assert_allclose(pairs, neighbours, atol=1e-10)
     assert log_z == pytest.approx(np.log(total) + shift.sum(), rel=1e-10)
 
-    path = np.zeros(L, np.int32)
-    kernels.best_paths(scores, np.array([0, L]), start, trans, end, path)
-    assert weights[tuple(path.tolist())] == pytest.approx(max(weights.values()), rel=1e-9)
+    best = np.zeros(L, np.int32)
+    kernels.best_paths(scores, np.array([0, L]), start, trans, end, best)
+    assert weights[tuple(best.tolist())] == pytest.approx(max(weights.values()), rel=1e-9)
 
 
 @pytest.mark.parametrize("tagset", TAGSETS, ids=lambda tagset: tagset.scheme.value)
@@ -88,7 +88,7 @@ def test_gradients_are_finite_differences(tagset: TagSet) -> None:
         units = np.maximum(vectors.astype(np.float64) @ hidden.inner + hidden.bias, 0) * kept
         by_token, by_step = np.empty((L, J)), np.empty((J, J))
         weights = kernels.Weights(np.zeros((1, J), np.float32), start, trans)
-        whole = scores + units @ hidden.outer.astype(np.float64)
+        whole = np.asarray(scores + units @ hidden.outer.astype(np.float64), np.float64)
         return (
             kernels.loss_and_gradient(whole, weights, rules, target, target_pairs, by_token, by_step),
             by_token,
@@ -112,7 +112,7 @@ def test_gradients_are_finite_differences(tagset: TagSet) -> None:
     for index in np.ndindex(L, J):
         assert by_token[index] == pytest.approx(slope(scores, index, 1e-5), abs=1e-7)
     for j in np.flatnonzero(tagset.allowed_first):
-        assert by_token[0, j] == pytest.approx(slope(start, (j,), 1e-5), abs=1e-7)
+        assert by_token[0, j] == pytest.approx(slope(start, (int(j),), 1e-5), abs=1e-7)
     for i, j in np.argwhere(tagset.allowed):
         assert by_step[i, j] == pytest.approx(slope(trans, (i, j), 1e-5), abs=1e-7)
     for part, expected in zip(hidden, slopes, strict=True):

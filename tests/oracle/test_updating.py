@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import quorate
+from by_name import bsc, loaded
 from crowds import sentences
 from problems import random_corpus, tagset
 from quorate import BSC, Corpus, Document, Result
@@ -19,7 +21,6 @@ from quorate.corpus.simulate import Behaviour, crowd
 from quorate.corpus.tags import Scheme
 from quorate.encode.from_corpus import encode
 from quorate.errors import InputError, SettingsError
-from quorate.estimators.methods import estimator
 from quorate.estimators.updating import ModelState, _without
 from quorate.formats.jsonl import write_corpus
 from quorate.infer import loop
@@ -63,7 +64,7 @@ def assert_same(one: BSC, other: BSC, atol: float) -> None:
 def test_what_a_document_put_in_is_what_is_taken_out(annotator: str, truth: str) -> None:
     """Without some documents a model is what one pass over the others alone makes of the model before."""
     corpus = people_on(sentences(40, seed=3))
-    model = estimator(f"bsc-{annotator}", truth=truth, max_iter=4).fit(corpus)
+    model = bsc(f"bsc-{annotator}", truth=truth, max_iter=4).fit(corpus)
     before = model._model
     state = ModelState(before, model._names, model._words, model._settings, model.tagset_, {}, Engines())
     gone, rest = corpus.documents[5:9], Corpus([*corpus.documents[:5], *corpus.documents[9:]])
@@ -71,9 +72,11 @@ def test_what_a_document_put_in_is_what_is_taken_out(annotator: str, truth: str)
     encoded = encode(rest, model.tagset_, annotators=model._names, words=model._words)
     counts = ThreadsEngine(encoded).run(before.tables(encoded.cells), before.truth.chain())
     expected = before.updated(encoded.cells, counts)
-    for one, other in ((left.truth, expected.truth), (left.text, expected.text)):
-        for name, array in one.arrays().items():
-            np.testing.assert_allclose(array, other.arrays()[name], rtol=0, atol=1e-9)
+    assert left.text is not None
+    assert expected.text is not None
+    for one, other in ((left.truth.arrays(), expected.truth.arrays()), (left.text.arrays(), expected.text.arrays())):
+        for name, array in one.items():
+            np.testing.assert_allclose(array, other[name], rtol=0, atol=1e-9)
     for k in range(len(model._names)):
         np.testing.assert_allclose(left.annotators.matrix(k), expected.annotators.matrix(k), rtol=0, atol=1e-12)
 
@@ -82,11 +85,11 @@ def test_what_a_document_put_in_is_what_is_taken_out(annotator: str, truth: str)
 def test_room_for_more_annotators_leaves_the_others_as_they_were(annotator: str) -> None:
     """Who is new has their prior, by their own trust; so has the model with a history in it."""
     corpus = people_on(sentences(40, seed=3))
-    model = estimator(f"bsc-{annotator}", max_iter=3).fit(corpus)
+    model = bsc(f"bsc-{annotator}", max_iter=3).fit(corpus)
     K, J = len(model._names), len(model.tagset_.labels)
     parts = [model._model.annotators]
     if annotator != "spam":
-        parts.append(estimator(f"bsc-{annotator}", max_iter=3).fit(corpus, history=model)._model.annotators)
+        parts.append(bsc(f"bsc-{annotator}", max_iter=3).fit(corpus, history=model)._model.annotators)
     for part in parts:
         trust = (1.0,) * K + (1.0, 50.0)
         larger = part.grown(K + 2, trust)
@@ -104,7 +107,7 @@ def test_room_for_more_annotators_leaves_the_others_as_they_were(annotator: str)
 @pytest.mark.parametrize("annotator", MODELS)
 def test_taking_a_word_back_changes_little(annotator: str) -> None:
     corpus = people_on(sentences(40, seed=3))
-    model = estimator(f"bsc-{annotator}", max_iter=400, tol=0.0).fit(corpus)
+    model = bsc(f"bsc-{annotator}", max_iter=400, tol=0.0).fit(corpus)
     before = statistics(model)
     again = corpus.documents[5:9]
     silent = [replace(one, annotations={name: ("O",) * len(one.tokens) for name in one.annotations}) for one in again]
@@ -118,7 +121,7 @@ def test_documents_that_have_not_changed_leave_the_fit_alone(annotator: str, tmp
     """The whole export of every day can be given: what is in the model already is passed over."""
     corpus = people_on(sentences(60, seed=3))
     known = {corpus[0].id: ("O",) * len(corpus[0].tokens)}
-    model = estimator(f"bsc-{annotator}", max_iter=3).fit(corpus, known=known)
+    model = bsc(f"bsc-{annotator}", max_iter=3).fit(corpus, known=known)
     before, tags = statistics(model), model.result_.tags
     with (tmp_path / "export.jsonl").open("wb") as stream:
         write_corpus(corpus, stream)
@@ -134,7 +137,7 @@ def test_in_a_whole_export_only_what_is_new_counts() -> None:
     documents = people_on(sentences(60, seed=3)).documents
     less = replace(documents[7], annotations=dict(list(documents[7].annotations.items())[:2]))
     start = Corpus([*documents[:7], less, *documents[8:50]])
-    whole, parts = estimator("bsc-cm").fit(start), estimator("bsc-cm").fit(start)
+    whole, parts = bsc("bsc-cm").fit(start), bsc("bsc-cm").fit(start)
     whole.update(Corpus(documents))
     parts.update(Corpus([documents[7], *documents[50:]]))
     assert whole.updated_ == (10, 1, 49)
@@ -145,7 +148,7 @@ def test_in_a_whole_export_only_what_is_new_counts() -> None:
 
 def test_what_is_newly_known_of_an_old_document_is_a_change() -> None:
     documents = people_on(sentences(30, seed=8)).documents
-    model = estimator("bsc-cm").fit(Corpus(documents))
+    model = bsc("bsc-cm").fit(Corpus(documents))
     gold = ("O",) * len(documents[0].tokens)
     assert model.update(Corpus(documents), known={documents[0].id: gold}).updated_ == (0, 1, 29)
     assert tuple(model.result_[0].tags) == gold
@@ -155,7 +158,7 @@ def test_what_is_newly_known_of_an_old_document_is_a_change() -> None:
 
 def test_gold_that_came_later_is_there_to_score_against() -> None:
     documents = people_on(sentences(30, seed=8)).documents
-    model = estimator("bsc-cm").fit(Corpus([replace(one, gold=None) for one in documents]))
+    model = bsc("bsc-cm").fit(Corpus([replace(one, gold=None) for one in documents]))
     assert model.update(Corpus(documents)).updated_ == (0, 0, 30)
     assert model.result_.corpus[0].gold == documents[0].gold
 
@@ -164,8 +167,8 @@ def test_gold_that_came_later_is_there_to_score_against() -> None:
 def test_passes_over_everything_are_those_of_the_loop(annotator: str) -> None:
     documents = people_on(sentences(60, seed=4)).documents
     few = {"annotator": annotator, "max_iter": 3}
-    local = estimator("bsc-seq", **few).fit(Corpus(documents[:50])).update(Corpus(documents[50:]))
-    whole = estimator("bsc-seq", **few).fit(Corpus(documents[:50])).update(Corpus(documents[50:]), passes=4)
+    local = bsc("bsc-seq", **few).fit(Corpus(documents[:50])).update(Corpus(documents[50:]))
+    whole = bsc("bsc-seq", **few).fit(Corpus(documents[:50])).update(Corpus(documents[50:]), passes=4)
     encoded = encode(Corpus(documents), local.tagset_, annotators=local._names, words=local._words)
     local._model = loop.more_passes(ThreadsEngine(encoded), local._model, encoded.cells, 4).model
     assert_same(whole, local, atol=1e-9)
@@ -178,10 +181,10 @@ def test_an_update_agrees_with_a_fit_from_scratch(annotator: str) -> None:
         replace(one, annotations=dict(sorted(one.annotations.items())[:2])) if number % 50 == 0 else one
         for number, one in enumerate(documents[:396])
     ]
-    model = estimator(f"bsc-{annotator}").fit(Corpus(changed))
+    model = bsc(f"bsc-{annotator}").fit(Corpus(changed))
     late = [Document(one.id, one.tokens, dict(sorted(one.annotations.items())[2:])) for one in documents[:396:50]]
     model.update(Corpus([*late, *documents[396:]]))  # new labels of old documents, and new documents
-    scratch = estimator(f"bsc-{annotator}").fit(Corpus(documents))
+    scratch = bsc(f"bsc-{annotator}").fit(Corpus(documents))
     assert agreement(model.result_, scratch.result_) >= 0.999
     assert model.annotators_["a1"].n_labels == scratch.annotators_["a1"].n_labels
     assert model.meta_["documents"] == 400
@@ -189,23 +192,23 @@ def test_an_update_agrees_with_a_fit_from_scratch(annotator: str) -> None:
 
 def test_new_annotators_and_new_words_are_learned() -> None:
     documents = people_on(sentences(80, seed=6)).documents
-    model = estimator("bsc-cm").fit(
+    model = bsc("bsc-cm").fit(
         Corpus([replace(one, annotations=_annotations_without(one, "a5")) for one in documents[:60]])
     )
-    assert "a5" not in model.annotators_
+    assert "a5" not in model.annotators_.names
     model.update(Corpus(documents[60:]), passes=3)
     assert model.annotators_["a5"].n_labels > 0
     assert {token for one in documents for token in one.tokens} == set(model._words)
     assert [one.document.id for one in model.result_] == [one.id for one in documents]
 
 
-def _annotations_without(document: Document, name: str) -> dict:
+def _annotations_without(document: Document, name: str) -> dict[str, Any]:
     return {who: tags for who, tags in document.annotations.items() if who != name}
 
 
 def test_labels_that_are_given_again_replace_the_old() -> None:
     documents = people_on(sentences(30, seed=7)).documents
-    model = estimator("bsc-cm").fit(Corpus(documents))
+    model = bsc("bsc-cm").fit(Corpus(documents))
     first = documents[0]
     who = min(first.annotations)
     model.update(Corpus([Document(first.id, first.tokens, {who: ("O",) * len(first.tokens)})]))
@@ -215,7 +218,7 @@ def test_labels_that_are_given_again_replace_the_old() -> None:
 
 def test_known_labels_are_clamped_in_an_update() -> None:
     documents = people_on(sentences(30, seed=8)).documents
-    model = estimator("bsc-cm").fit(Corpus(documents))
+    model = bsc("bsc-cm").fit(Corpus(documents))
     gold = tuple("O" for _ in documents[0].tokens)
     model.update(Corpus(documents[:1]), known={documents[0].id: gold})
     assert tuple(model.result_[0].tags) == gold
@@ -228,7 +231,7 @@ def test_documents_of_an_update_may_be_without_gold() -> None:
     documents = people_on(sentences(30, seed=8)).documents
     bare = [replace(one, gold=None) for one in documents[20:25]]
     bare += [replace(one, gold=(None,) * len(one.tokens)) for one in documents[25:]]
-    model, other = (estimator("bsc-cm").fit(Corpus(documents[:20]), known="inline") for _ in range(2))
+    model, other = (bsc("bsc-cm").fit(Corpus(documents[:20]), known="inline") for _ in range(2))
     model.update(Corpus(bare), known="inline")
     assert model.updated_ == (10, 0, 0)
     assert_same(model, other.update(Corpus(bare)), atol=0.0)
@@ -238,8 +241,8 @@ def test_documents_of_an_update_may_be_without_gold() -> None:
 
 def test_a_model_from_a_file_goes_on(tmp_path: Path) -> None:
     documents = people_on(sentences(60, seed=9)).documents
-    estimator("bsc-seq").fit(Corpus(documents[:50])).save(tmp_path / "m")
-    loaded, whole = quorate.load(tmp_path / "m"), estimator("bsc-seq").fit(Corpus(documents[:50]))
+    bsc("bsc-seq").fit(Corpus(documents[:50])).save(tmp_path / "m")
+    loaded, whole = quorate.load(tmp_path / "m"), bsc("bsc-seq").fit(Corpus(documents[:50]))
     assert isinstance(loaded, BSC)
     loaded.update(Corpus(documents[50:]))
     whole.update(Corpus(documents[50:]))
@@ -257,7 +260,7 @@ def test_a_model_from_a_file_goes_on(tmp_path: Path) -> None:
 
 def test_mistakes_leave_the_fit_as_it_was() -> None:
     documents = people_on(sentences(30, seed=10)).documents
-    model = estimator("bsc-cm").fit(Corpus(documents))
+    model = bsc("bsc-cm").fit(Corpus(documents))
     before, tags = statistics(model), model.result_.tags
     with pytest.raises(InputError, match="other tokens"):
         model.update(Corpus([replace(documents[0], tokens=("x",) * len(documents[0].tokens))]))
@@ -282,7 +285,7 @@ def test_any_order_of_updates_ends_with_all_documents(seed: int, annotator: str,
     rng = np.random.default_rng(seed)
     tags = tagset(scheme, 2)
     documents = random_corpus(rng, tags, n_documents=8, n_annotators=3).documents
-    model = estimator(f"bsc-{annotator}", max_iter=3, scheme=scheme.value)
+    model = bsc(f"bsc-{annotator}", max_iter=3, scheme=scheme.value)
     try:
         model.fit(Corpus(documents[:4]))
     except quorate.QuorateError:
@@ -299,8 +302,8 @@ def test_any_order_of_updates_ends_with_all_documents(seed: int, annotator: str,
 @pytest.mark.realdata
 def test_one_evening_on_ner(ner: Corpus) -> None:
     documents = ner.documents
-    scratch = estimator("bsc-seq").fit(ner)
-    model = estimator("bsc-seq").fit(Corpus(documents[:-60])).update(Corpus(documents[-60:]))
+    scratch = bsc("bsc-seq").fit(ner)
+    model = bsc("bsc-seq").fit(Corpus(documents[:-60])).update(Corpus(documents[-60:]))
     assert agreement(model.result_, scratch.result_) >= 0.999
 
 
@@ -310,4 +313,4 @@ def test_a_model_from_a_file_does_not_count_a_file_twice(tmp_path: Path) -> None
         write_corpus(Corpus(list(quorate.sample())[:40]), stream)
     BSC(annotator="cm").fit(quorate.read(export)).save(path)
     with pytest.raises(InputError, match="in the model already"):
-        quorate.load(path).update(quorate.read(export))
+        loaded(path).update(quorate.read(export))

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests import crowds
 
+import crowds
 import quorate
 from quorate import Corpus, Result
 from quorate.choose.hidden import draws

@@ -1,6 +1,8 @@
 """Agreement against the definitions spelled out one value, one pair, one section at a time."""
 
+from collections.abc import Sequence
 from itertools import combinations, permutations
+from random import Random
 
 import numpy as np
 import pytest
@@ -8,17 +10,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import cohen_kappa_score
 
+from problems import certain
 from quorate import score
-from quorate.corpus.records import Corpus, Document
+from quorate.corpus.records import Corpus, Document, Tag
 from quorate.corpus.spans import Span
 from quorate.corpus.tags import Scheme, find_spans
 
 TAGS = ["O", "B-X", "I-X", "B-Y"]
 RTOL = 1e-9
+Texts = list[tuple[int, list[list[Span]]]]
+Section = tuple[int, int, bool]
 EXAMPLES = settings(max_examples=100, deadline=None)
 
 
-def alpha_by_pairs(units):
+def alpha_by_pairs(units: list[list[Tag]]) -> float | None:
     """1 − D_o / D_e from all ordered pairs of values, as Krippendorff writes it."""
     units = [values for values in units if len(values) > 1]
     values = [value for unit in units for value in unit]
@@ -30,23 +35,23 @@ def alpha_by_pairs(units):
     return 1 - observed / expected
 
 
-def fleiss_by_pairs(units):
+def fleiss_by_pairs(units: list[list[Tag]]) -> float | None:
     units = [values for values in units if len(values) > 1]
     values = [value for unit in units for value in unit]
     if len(set(values)) < 2:
         return None
     observed = np.mean([np.mean([a == b for a, b in combinations(unit, 2)]) for unit in units])
     chance = np.mean([[a == b for a in values] for b in values])
-    return (observed - chance) / (1 - chance)
+    return float((observed - chance) / (1 - chance))
 
 
-def same(found, expected):
+def same(found: float | None, expected: float | None) -> None:
     assert (found is None) == (expected is None)
     assert found is None or found == pytest.approx(expected, rel=RTOL, abs=1e-9)
 
 
 @st.composite
-def corpora(draw, tags=(*TAGS, None), full=False):
+def corpora(draw: st.DrawFn, tags: Sequence[str | None] = (*TAGS, None), full: bool = False) -> Corpus:
     documents = []
     for d in range(draw(st.integers(1, 3))):
         length = draw(st.integers(1, 5))
@@ -56,21 +61,21 @@ def corpora(draw, tags=(*TAGS, None), full=False):
     return Corpus(documents)
 
 
-def units_of(corpus):
+def units_of(corpus: Corpus) -> list[list[Tag]]:
     return [
-        [tags[p] for tags in document.annotations.values() if tags[p] is not None]
+        [tags[p] for tags in map(certain, document.annotations.values()) if tags[p] is not None]
         for document in corpus
         for p in range(len(document.tokens))
     ]
 
 
-def measurable(corpus):
+def measurable(corpus: Corpus) -> bool:
     return any(len(values) > 1 for values in units_of(corpus))
 
 
 @EXAMPLES
 @given(corpora())
-def test_token_measures_of_a_corpus(corpus):
+def test_token_measures_of_a_corpus(corpus: Corpus) -> None:
     if not measurable(corpus):
         return
     found = score.measure_agreement(corpus, scheme=Scheme.BIO)
@@ -83,7 +88,7 @@ def test_token_measures_of_a_corpus(corpus):
         assert ((first, second) in pairs) == bool(shared)
         if not shared:
             continue
-        one, other = ([tag for said in shared for tag in said[name]] for name in (first, second))
+        one, other = ([tag for said in shared for tag in certain(said[name])] for name in (first, second))
         same(pairs[first, second].kappa, score.cohen_kappa(one, other))
         both = [(a, b) for a, b in zip(one, other, strict=True) if a is not None and b is not None]
         assert pairs[first, second].tokens == len(both)
@@ -95,24 +100,25 @@ def test_token_measures_of_a_corpus(corpus):
 
 @EXAMPLES
 @given(corpora(tags=TAGS))
-def test_pairwise_span_f1_is_the_strict_score_of_one_against_the_other(corpus):
+def test_pairwise_span_f1_is_the_strict_score_of_one_against_the_other(corpus: Corpus) -> None:
     if not measurable(corpus):
         return
     for pair in score.measure_agreement(corpus, orphans=False, scheme=Scheme.BIO).pairs:
         shared = [d.annotations for d in corpus if pair.first in d.annotations and pair.second in d.annotations]
-        one, other = ([said[name] for said in shared] for name in (pair.first, pair.second))
+        one, other = ([certain(said[name]) for said in shared] for name in (pair.first, pair.second))
         for expected in (score.strict(one, other, scheme=Scheme.BIO), score.strict(other, one, scheme=Scheme.BIO)):
             assert (pair.span_f1 or 0.0) == pytest.approx(expected.f1, rel=RTOL)
 
 
 @EXAMPLES
 @given(corpora(), st.randoms())
-def test_order_and_names_change_nothing(corpus, random):
+def test_order_and_names_change_nothing(corpus: Corpus, random: Random) -> None:
     if not measurable(corpus):
         return
     names = {"ann": "zoe", "bob": "yan", "cy": "xia", "di": "wes"}
     documents = [
-        Document(d.id, d.tokens, {names[name]: tags for name, tags in reversed(d.annotations.items())}) for d in corpus
+        Document(d.id, d.tokens, {names[name]: tags for name, tags in reversed(list(d.annotations.items()))})
+        for d in corpus
     ]
     random.shuffle(documents)
     one, other = (score.measure_agreement(c, scheme=Scheme.BIO) for c in (corpus, Corpus(documents)))
@@ -122,7 +128,7 @@ def test_order_and_names_change_nothing(corpus, random):
         same(getattr(one, name), getattr(other, name))
 
 
-def sections(texts, annotator, kind):
+def sections(texts: Texts, annotator: int, kind: str) -> list[Section]:
     """(start, length, is a unit) over the texts laid end to end; no section crosses from one text to the next."""
     found, offset = [], 0
     for length, spans_of in texts:
@@ -139,7 +145,7 @@ def sections(texts, annotator, kind):
     return found
 
 
-def delta(one, other):
+def delta(one: Section, other: Section) -> int:
     (b1, l1, v1), (b2, l2, v2) = one, other
     if v1 and v2 and -l1 < b1 - b2 < l2:
         return (b1 - b2) ** 2 + (b1 + l1 - b2 - l2) ** 2
@@ -150,7 +156,7 @@ def delta(one, other):
     return 0
 
 
-def unitizing_by_sections(texts, kind, m):
+def unitizing_by_sections(texts: Texts, kind: str, m: int) -> tuple[float, float]:
     """D_o and D_e as Krippendorff (1995) writes them."""
     L = sum(length for length, _ in texts)
     by_annotator = [sections(texts, annotator, kind) for annotator in range(m)]
@@ -167,8 +173,10 @@ def unitizing_by_sections(texts, kind, m):
 
 @EXAMPLES
 @given(corpora(tags=TAGS, full=True))
-def test_unitizing_alpha_is_the_formula_where_all_annotate_all(corpus):
-    texts = [(len(d.tokens), [find_spans(d.annotations[name]) for name in ("ann", "bob", "cy")]) for d in corpus]
+def test_unitizing_alpha_is_the_formula_where_all_annotate_all(corpus: Corpus) -> None:
+    texts = [
+        (len(d.tokens), [find_spans(certain(d.annotations[name])) for name in ("ann", "bob", "cy")]) for d in corpus
+    ]
     found = score.unitizing_alpha(score.Continuum(length, spans) for length, spans in texts)
     by_kind = [unitizing_by_sections(texts, kind, 3) for kind in ("X", "Y")]
     observed, expected = (sum(column) for column in zip(*by_kind, strict=True))
@@ -178,12 +186,14 @@ def test_unitizing_alpha_is_the_formula_where_all_annotate_all(corpus):
     same(score.measure_agreement(corpus, scheme=Scheme.BIO).unitizing_alpha, found.alpha)
 
 
-def test_unitizing_alpha_is_near_zero_by_chance_and_one_in_agreement():
+def test_unitizing_alpha_is_near_zero_by_chance_and_one_in_agreement() -> None:
     rng = np.random.default_rng(0)
 
-    def text(together):
+    def text(together: bool) -> score.Continuum:
         starts = rng.integers(0, 1990, 2)
         return score.Continuum(2000, [[Span(int(b), int(b) + 10, "X")] for b in starts[[0, 0] if together else [0, 1]]])
 
     assert score.unitizing_alpha([text(True) for _ in range(300)]).alpha == 1.0
-    assert abs(score.unitizing_alpha([text(False) for _ in range(3000)]).alpha) < 0.02
+    by_chance = score.unitizing_alpha([text(False) for _ in range(3000)]).alpha
+    assert by_chance is not None
+    assert abs(by_chance) < 0.02

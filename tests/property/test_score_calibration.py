@@ -15,7 +15,7 @@ EXAMPLES = settings(max_examples=60, deadline=None)
 
 @EXAMPLES
 @given(st.integers(0, 10_000), st.integers(1, 40), st.integers(1, 4))
-def test_cross_entropy_is_log_loss(seed, n_tokens, n_documents):
+def test_cross_entropy_is_log_loss(seed: int, n_tokens: int, n_documents: int) -> None:
     rng = np.random.default_rng(seed)
     rows = rng.dirichlet(np.ones(3), n_tokens) * 0.99 + 0.01 / 3
     gold = rng.choice(LABELS, n_tokens)
@@ -28,7 +28,7 @@ def test_cross_entropy_is_log_loss(seed, n_tokens, n_documents):
 
 @EXAMPLES
 @given(st.integers(0, 10_000), st.integers(1, 60), st.integers(1, 12))
-def test_reliability_bins_are_scikit_learns(seed, n, bins):
+def test_reliability_bins_are_scikit_learns(seed: int, n: int, bins: int) -> None:
     rng = np.random.default_rng(seed)
     confidence = rng.integers(0, 101, n) / 100  # many fall on the edge of a bin
     right = rng.random(n) < confidence
@@ -40,7 +40,7 @@ def test_reliability_bins_are_scikit_learns(seed, n, bins):
     assert 0 <= found.error <= 1
 
 
-def test_probabilities_that_are_true_have_little_calibration_error():
+def test_probabilities_that_are_true_have_little_calibration_error() -> None:
     rng = np.random.default_rng(7)
     confidence = rng.random(200_000)
     right = rng.random(200_000) < confidence

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -51,7 +52,7 @@ def utf16_length(text: str) -> int:
     return len(text.encode("utf-16-le")) // 2
 
 
-ORACLES = {
+ORACLES: dict[Unit, Callable[[str], int]] = {
     Unit.CODE_POINTS: len,
     Unit.UTF16: utf16_length,
     Unit.CODE_POINTS_LF: lambda text: len(text.replace("\r\n", "\n")),
@@ -272,7 +273,7 @@ def test_the_other_documents_choose_among_the_units_that_hold_the_words() -> Non
 def test_a_unit_told_elsewhere_counts_where_it_measures_the_same() -> None:
     """Without a line end in it a text is measured alike with and without line ends of one."""
     others = [jsonl_line(f"👋👋 a\r\nAda {n}", Unit.UTF16_LF, "Ada") for n in range(2)]
-    bare = {"text": "👋 Ada sang", "annotations": {"x": [{"start": 3, "end": 6, "label": "P"}]}}
+    bare: dict[str, object] = {"text": "👋 Ada sang", "annotations": {"x": [{"start": 3, "end": 6, "label": "P"}]}}
     corpus = read_lines(*others, bare)
     assert corpus[2].annotations["x"] == ("O", "B-P", "O")
     assert corpus[2].unit is Unit.UTF16

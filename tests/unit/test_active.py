@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 
 import quorate
+from by_name import bsc
 from crowds import sentences
 from quorate import Corpus, Document, score
 from quorate.active.simulation import Plan, _Labels, _Pool, simulate_active
 from quorate.corpus.simulate import Behaviour, crowd
 from quorate.corpus.tags import Invalid
 from quorate.errors import FitError, InputError, SettingsError
-from quorate.estimators.methods import estimator
 from quorate.models.prepared import prepare
 
 PLAN = Plan(initial=60, batch=40, max_labels=180)
@@ -30,7 +30,7 @@ def small() -> Corpus:
 
 
 def test_scores_are_those_of_the_score_module(small: Corpus) -> None:
-    result = estimator("bsc-seq").fit(small).result_
+    result = bsc("bsc-seq").fit(small).result_
     labels = _Labels(prepare(small, None, Invalid.REPAIR), list(range(len(small))))
     f1, cee = labels.score(result._decoded)
     gold = [one.gold for one in small]

@@ -8,14 +8,15 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import quorate
+from by_name import bsc
 from quorate import BSC, Corpus, Document, FitError, InputError, MajorityVote, ModelFileError, SettingsError
 from quorate.encode.from_corpus import encode
-from quorate.estimators.methods import estimator
 from quorate.infer import loop
 from quorate.infer.engines.protocol import Counts, Tables
 from quorate.infer.engines.threads import ThreadsEngine
@@ -26,7 +27,7 @@ from quorate.infer.parts.truth import Chain, Markov
 
 @pytest.fixture(scope="module")
 def model(sample: Corpus) -> BSC:
-    return estimator("bsc-seq", max_iter=5).fit(sample)
+    return bsc("bsc-seq", max_iter=5).fit(sample)
 
 
 def test_fit_returns_self_and_fitted_names(model: BSC, sample: Corpus) -> None:
@@ -36,7 +37,10 @@ def test_fit_returns_self_and_fitted_names(model: BSC, sample: Corpus) -> None:
     assert model.annotators_.names == sample.annotators
     assert model.fit_predict(sample) == model.result_.tags
     assert model.get_params()["max_iter"] == 5
-    assert repr(model) == "BSC(annotator='seq', epsilon0=30.0, temper=0.6, max_iter=5, method='bsc-seq')"
+    assert (
+        repr(model)
+        == "BSC(annotator='seq', epsilon0=30.0, temper=0.6, evidence='tokens', max_iter=5, method='bsc-seq')"
+    )
 
 
 def test_result_by_column_and_by_document(model: BSC, sample: Corpus) -> None:
@@ -60,7 +64,7 @@ def test_predict_on_the_fitted_corpus_is_the_result(model: BSC, sample: Corpus) 
 @pytest.mark.parametrize("annotator", ["acc", "spam", "cv", "cm", "seq"])
 @pytest.mark.parametrize("truth", ["markov", "independent", "uniform"])
 def test_saved_and_loaded_models_predict_alike(tmp_path: Path, sample: Corpus, annotator: str, truth: str) -> None:
-    fitted = estimator(f"bsc-{annotator}", truth=truth, text=truth != "uniform", max_iter=2).fit(sample)
+    fitted = bsc(f"bsc-{annotator}", truth=truth, text=truth != "uniform", max_iter=2).fit(sample)
     fitted.save(tmp_path / "m.quorate")
     loaded = quorate.load(tmp_path / "m.quorate")
     assert loaded.trace_ == fitted.trace_
@@ -75,7 +79,7 @@ def test_saved_and_loaded_models_predict_alike(tmp_path: Path, sample: Corpus, a
 
 def test_the_same_fit_makes_the_same_file(tmp_path: Path, sample: Corpus) -> None:
     for name in ("a", "b"):
-        model = estimator("bsc-seq", max_iter=2).fit(sample)
+        model = bsc("bsc-seq", max_iter=2).fit(sample)
         model.trace_ = model.trace_._replace(seconds=0.0)
         model.save(tmp_path / name)
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
@@ -85,7 +89,7 @@ def test_the_same_fit_makes_the_same_file(tmp_path: Path, sample: Corpus) -> Non
 def test_a_stranger_behaves_as_the_crowd_on_average(sample: Corpus, annotator: str) -> None:
     """Everyone alike: then a stranger is like everyone, up to the prior."""
     people = {f"a{n}": quorate.simulate.Behaviour(miss=0.3) for n in range(4)}
-    model = estimator(f"bsc-{annotator}", max_iter=10).fit(quorate.simulate.crowd(sample, people))
+    model = bsc(f"bsc-{annotator}", max_iter=10).fit(quorate.simulate.crowd(sample, people))
     stranger = model._model.annotators.matrix(4)
     known = np.mean([model.annotators_[name].matrix for name in people], axis=0)
     np.testing.assert_allclose(stranger[0], known[0], rtol=0.0, atol=0.05)
@@ -93,7 +97,7 @@ def test_a_stranger_behaves_as_the_crowd_on_average(sample: Corpus, annotator: s
 
 def test_matrices_are_distributions(sample: Corpus) -> None:
     for annotator in ("acc", "spam", "cv", "cm", "seq"):
-        matrix = estimator(f"bsc-{annotator}", max_iter=2).fit(sample).annotators_["ana"].matrix
+        matrix = bsc(f"bsc-{annotator}", max_iter=2).fit(sample).annotators_["ana"].matrix
         np.testing.assert_allclose(matrix.sum(axis=2), 1.0, rtol=1e-9)
 
 
@@ -126,12 +130,12 @@ def test_conflicting_known_labels_name_document_and_token() -> None:
 
 def test_progress_is_told_of_every_pass(sample: Corpus) -> None:
     steps: list[Progress] = []
-    estimator("bsc-seq", max_iter=3, n_init=2).fit(sample, progress=steps.append)
+    bsc("bsc-seq", max_iter=3, n_init=2).fit(sample, progress=steps.append)
     assert [(step.start, step.passes) for step in steps] == [(0, 1), (0, 2), (0, 3), (1, 1), (1, 2), (1, 3)]
 
 
 def test_converged_is_said_only_when_it_is(sample: Corpus) -> None:
-    trace = estimator("bsc-acc", tol=1e-6, max_iter=200).fit(sample).trace_
+    trace = bsc("bsc-acc", tol=1e-6, max_iter=200).fit(sample).trace_
     assert trace.reason == "converged"
     assert trace.bounds[-1] - trace.bounds[-2] <= 1e-6 * abs(trace.bounds[-1])
     assert trace.bounds[-2] - trace.bounds[-3] > 1e-6 * abs(trace.bounds[-2])
@@ -175,7 +179,7 @@ def test_majority_vote_by_token_and_by_sequence() -> None:
         (lambda c: BSC(n_jobs=0).fit(c), "n_jobs must be 1 or more"),
         (lambda c: BSC(random_state=-1).fit(c), "random_state must be 0 or more"),
         (lambda c: BSC().predict(c), "has not been fitted yet"),
-        (lambda c: BSC().fit(c, known="gold"), "known must be None, 'inline' or"),
+        (lambda c: BSC().fit(c, known="gold"), "known must be None, 'inline' or"),  # type: ignore[arg-type]
         (lambda c: BSC().set_params(alpha=1), "unknown setting 'alpha'"),
     ],
 )
@@ -193,9 +197,11 @@ def test_bad_settings_say_what(sample: Corpus, call: object, message: str) -> No
         {"annotator": "spam", "guess_prior": 3.0},
     ],
 )  # fmt: skip
-def test_every_setting_reaches_the_model(sample: Corpus, change: dict) -> None:
-    plain = {name: change[name] for name in ("annotator", "start") if name in change and len(change) > 1}
-    changed, usual = (estimator("bsc-seq", max_iter=2, **settings).fit(sample) for settings in (change, plain))
+def test_every_setting_reaches_the_model(sample: Corpus, change: dict[str, Any]) -> None:
+    plain: dict[str, Any] = {
+        name: change[name] for name in ("annotator", "start") if name in change and len(change) > 1
+    }
+    changed, usual = (bsc("bsc-seq", max_iter=2, **settings).fit(sample) for settings in (change, plain))
     assert changed.trace_.bounds != usual.trace_.bounds
 
 
@@ -218,7 +224,7 @@ def test_a_bound_that_falls_raises(sample: Corpus) -> None:
 
 def test_what_is_given_out_comes_from_posterior_means(sample: Corpus) -> None:
     """One token alone: p(truth | its labels) by Bayes' rule from the mean matrices and the mean label shares."""
-    fitted = estimator("bsc-cm", truth="independent", text=False, temper=1.0, max_iter=3).fit(sample)
+    fitted = bsc("bsc-cm", truth="independent", text=False, temper=1.0, max_iter=3).fit(sample)
     labels = fitted.tagset_.labels
     shares = fitted._model.truth.arrays()["labels"]
     document = sample[5]
@@ -229,7 +235,7 @@ def test_what_is_given_out_comes_from_posterior_means(sample: Corpus) -> None:
 
 
 def test_an_unseen_word_gives_no_evidence(sample: Corpus) -> None:
-    fitted = estimator("bsc-seq", max_iter=3).fit(sample)
+    fitted = bsc("bsc-seq", max_iter=3).fit(sample)
     said = {"ana": ("B-PER",), "ben": ("O",)}
     unseen = fitted.predict_proba(Corpus([Document("1", ("neverseen",), said)]))[0]
     fitted._model = replace(fitted._model, text=None)
@@ -287,7 +293,7 @@ def test_model_files_that_are_not(tmp_path: Path, model: BSC) -> None:
     "make",
     [
         *(
-            (lambda c, n=name: BSC(**{n: "1"}).fit(c))  # type: ignore[arg-type,misc]
+            (lambda c, n=name: BSC(**{n: "1"}).fit(c))  # type: ignore[arg-type]
             for name in (
                 *("alpha0", "epsilon0", "gamma0", "kappa0", "guess_prior", "temper", "tol"),
                 *("max_iter", "random_state", "n_init", "n_jobs"),
@@ -299,12 +305,12 @@ def test_model_files_that_are_not(tmp_path: Path, model: BSC) -> None:
         lambda c: quorate.aggregate(c, "auto", gamma0=[1]),
         lambda c: quorate.aggregate(c, "mv", random_state="1"),
         lambda c: quorate.aggregate(c, "mv", n_jobs="1"),
-        *((lambda c, n=name: quorate.aggregate(c, "crf-ma", **{n: "1"})) for name in ("max_iter", "l2", "iterations")),  # type: ignore[misc]
-        lambda c: estimator("bsc-seq", max_iter=1).fit(c).update(c, passes="1"),  # type: ignore[arg-type]
+        *((lambda c, n=name: quorate.aggregate(c, "crf-ma", **{n: "1"})) for name in ("max_iter", "l2", "iterations")),  # type: ignore[arg-type]
+        lambda c: bsc("bsc-seq", max_iter=1).fit(c).update(c, passes="1"),  # type: ignore[arg-type]
         lambda c: quorate.aggregate(c, "mv").accept("0.9"),  # type: ignore[arg-type]
         lambda c: quorate.next_labels(c, n="5"),  # type: ignore[arg-type]
         lambda c: quorate.next_labels(c, diversity="0.5"),  # type: ignore[arg-type]
-        lambda c: quorate.next_labels(c, estimator("bsc-seq", max_iter=1).fit(c), cost={"ana": "1"}),  # type: ignore[dict-item]
+        lambda c: quorate.next_labels(c, bsc("bsc-seq", max_iter=1).fit(c), cost={"ana": "1"}),  # type: ignore[dict-item]
     ],
 )
 def test_a_number_of_a_wrong_type_is_one_clear_error(sample: Corpus, make: Callable[[Corpus], object]) -> None:
@@ -315,7 +321,7 @@ def test_a_number_of_a_wrong_type_is_one_clear_error(sample: Corpus, make: Calla
 def test_numbers_of_numpy_are_numbers(sample: Corpus, tmp_path: Path) -> None:
     few = Corpus(sample.documents[:20])
     settings = {"alpha0": np.float32(1), "epsilon0": np.int64(3), "max_iter": np.int64(2), "n_jobs": np.int32(1)}
-    model = estimator("bsc-seq", **settings).fit(few)
+    model = bsc("bsc-seq", **settings).fit(few)
     assert model.trace_.passes == 2
     model.save(tmp_path / "m")
     assert quorate.load(tmp_path / "m").get_params()["epsilon0"] == 3
@@ -333,7 +339,7 @@ def test_a_table_of_annotators_has_no_private_columns(sample: Corpus) -> None:
 def test_model_files_of_an_earlier_version_load_under_present_names(tmp_path: Path, sample: Corpus) -> None:
     now_and_then = {"guess_prior": "habit0", "max_iter": "max_passes", "tol": "tolerance", "n_init": "restarts"}
     now_and_then |= {"random_state": "seed"}
-    model = estimator("bsc-spam", guess_prior=0.1, max_iter=2, tol=1e-9, n_init=2, random_state=3).fit(sample)
+    model = bsc("bsc-spam", guess_prior=0.1, max_iter=2, tol=1e-9, n_init=2, random_state=3).fit(sample)
     model.save(tmp_path / "new.quorate")
     with zipfile.ZipFile(tmp_path / "new.quorate") as new, zipfile.ZipFile(tmp_path / "old.quorate", "w") as old:
         for name in new.namelist():

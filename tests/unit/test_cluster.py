@@ -13,12 +13,12 @@ import numpy as np
 import pytest
 
 import quorate
+from by_name import bsc
 from problems import random_corpus, tagset
 from processes import Start
 from quorate.choose.hidden import draws
 from quorate.corpus.tags import Invalid, Scheme
 from quorate.encode.from_corpus import encode, encode_known
-from quorate.estimators.methods import estimator
 from quorate.infer.engines.cluster import ClusterEngine, shard_of
 from quorate.infer.engines.protocol import Tables
 from quorate.infer.engines.threads import ThreadsEngine
@@ -67,8 +67,8 @@ def close(ours: quorate.Result, theirs: quorate.Result) -> None:
 
 def test_a_cluster_gives_what_one_machine_gives_even_if_a_worker_is_killed(cluster: Cluster) -> None:
     corpus = quorate.sample()
-    alone = estimator("bsc-seq", max_iter=8, tol=0.0).fit(corpus)
-    together = estimator("bsc-seq", max_iter=8, tol=0.0, cluster=cluster.address).fit(corpus)
+    alone = bsc("bsc-seq", max_iter=8, tol=0.0).fit(corpus)
+    together = bsc("bsc-seq", max_iter=8, tol=0.0, cluster=cluster.address).fit(corpus)
     close(together.result_, alone.result_)
     np.testing.assert_allclose(together.trace_.bounds, alone.trace_.bounds, rtol=1e-9)
 
@@ -79,7 +79,7 @@ def test_a_cluster_gives_what_one_machine_gives_even_if_a_worker_is_killed(clust
         if step.passes == 3:
             cluster.workers[0].kill()
 
-    bereft = estimator("bsc-seq", max_iter=8, tol=0.0, cluster=cluster.address)
+    bereft = bsc("bsc-seq", max_iter=8, tol=0.0, cluster=cluster.address)
     bereft.fit(corpus, progress=kill_one)
     assert passes == list(range(1, 9))
     assert cluster.workers[0].wait(10) != 0
@@ -88,7 +88,7 @@ def test_a_cluster_gives_what_one_machine_gives_even_if_a_worker_is_killed(clust
     impossible = quorate.Corpus([quorate.Document("7", ("a", "b"), {"x": ("O", "O"), "y": ("B-X", "I-X")})])
     tags = impossible.tagset()
     with distributed.Client(cluster.address, set_as_default=False) as client:
-        model = estimator("bsc-seq", cluster=client)
+        model = bsc("bsc-seq", cluster=client)
         engine = model._engine(impossible, encode(impossible, tags), np.array([0, 2], np.int32))
         tables = Tables(np.zeros((len(encode(impossible, tags).cells.label), 3)), np.zeros((2, 3)))
         with pytest.raises(quorate.FitError, match="document '7': no tag sequence is possible"):

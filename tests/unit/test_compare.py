@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -102,7 +103,8 @@ def test_tune_ranks_by_the_goal(sample: Corpus) -> None:
     values = [trial.cee for trial in found.trials]
     assert values == sorted(values)
     assert len(values) == 4
-    best = quorate.aggregate(sample, "bsc-cm", max_iter=3, **found.best.settings)
+    settings: dict[str, Any] = {**found.best.settings}
+    best = quorate.aggregate(sample, "bsc-cm", max_iter=3, **settings)
     entropy = quorate.score.cross_entropy(best.probabilities, [d.gold for d in sample], best.labels)
     assert entropy.mean == pytest.approx(found.best.cee, rel=1e-9)
 
@@ -138,15 +140,16 @@ def test_tune_refuses_trials_of_something_else(tmp_path: Path, sample: Corpus) -
 
 
 def test_tune_says_what_cannot_be_tuned(sample: Corpus) -> None:
-    for options, message in [
+    wrong: list[tuple[dict[str, Any], str]] = [
         ({"goal": "beauty"}, "goal 'beauty' is not known"),
         ({"method": "mv"}, "method 'mv' has no(thing to tune| setting)"),
         ({"grid": {"alpha": [1.0]}}, "has no setting 'alpha'"),
         ({"grid": {"temper": [2.0]}}, "temper must be above 0"),
         ({"jobs": -1}, "jobs must be 1 or more"),
-    ]:
+    ]
+    for options, message in wrong:
         with pytest.raises(SettingsError, match=message):
-            tune(sample, **{"split": None, **options})  # type: ignore[arg-type]
+            tune(sample, **{"split": None, **options})
 
 
 def test_settings_file_of_tune_is_taken_by_aggregate(tmp_path: Path, sample: Corpus) -> None:

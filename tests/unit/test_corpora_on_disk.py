@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 import quorate
+from by_name import bsc
 from problems import random_corpus, tagset
 from quorate.cli import app
 from quorate.corpus.tags import Invalid, Scheme
 from quorate.encode.from_corpus import encode
-from quorate.estimators.methods import estimator
 from quorate.formats.jsonl import write_corpus
 from quorate.storage.corpora import StoredCorpus, store
 
@@ -77,8 +77,8 @@ def test_arrays_are_those_that_encode_gives(tmp_path: Path, seed: int, scheme: S
 def test_a_fit_from_disk_is_a_fit_from_memory(tmp_path: Path) -> None:
     for name, corpus in (("sample", quorate.sample()), ("odd", odd_documents())):
         store(corpus, tmp_path / f"{name}.qr")
-        memory = estimator("bsc-seq", max_iter=5).fit(corpus)
-        disk = estimator("bsc-seq", max_iter=5, probabilities=False).fit(quorate.read(tmp_path / f"{name}.qr"))
+        memory = bsc("bsc-seq", max_iter=5).fit(corpus)
+        disk = bsc("bsc-seq", max_iter=5, probabilities=False).fit(quorate.read(tmp_path / f"{name}.qr"))
         assert disk.trace_.bounds == memory.trace_.bounds
         assert disk.result_.tags == memory.result_.tags
         for ours, theirs in zip(disk.result_, memory.result_, strict=True):
@@ -87,7 +87,7 @@ def test_a_fit_from_disk_is_a_fit_from_memory(tmp_path: Path) -> None:
         np.testing.assert_array_equal(disk.annotators_.table, memory.annotators_.table)
         with pytest.raises(quorate.SettingsError, match="were not kept"):
             disk.result_.probabilities  # noqa: B018
-        kept = estimator("bsc-seq", max_iter=5).fit(quorate.read(tmp_path / f"{name}.qr"))
+        kept = bsc("bsc-seq", max_iter=5).fit(quorate.read(tmp_path / f"{name}.qr"))
         for a, b in zip(kept.result_.probabilities, memory.result_.probabilities, strict=True):
             np.testing.assert_array_equal(a, b)
 

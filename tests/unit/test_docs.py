@@ -11,6 +11,7 @@ import pytest
 
 import quorate
 from crowds import sentences
+from problems import certain
 from quorate import Corpus, score
 from quorate.corpus.simulate import Behaviour, crowd
 
@@ -78,7 +79,7 @@ def test_samples_of_one_model_are_one_annotator_with_their_shares() -> None:
     texts = sentences(400, seed=1)
     alone = crowd(texts, people, per_document=3, seed=1)
     belief = crowd(texts, {"llm": believes}, per_document=1, seed=11)
-    asked = Corpus([replace(one, gold=one.annotations["llm"], annotations={}) for one in belief])
+    asked = Corpus([replace(one, gold=certain(one.annotations["llm"]), annotations={}) for one in belief])
     samples = [one.annotations for one in crowd(asked, says, per_document=5, seed=21)]
     five = Corpus(
         [replace(one, annotations={**one.annotations, **said}) for one, said in zip(alone, samples, strict=True)]

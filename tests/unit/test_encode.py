@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import quorate
+from by_name import bsc
 from quorate import Corpus, Document, InputError
 from quorate.corpus.tags import Invalid, Scheme, TagSet
 from quorate.encode.from_corpus import encode, encode_known
-from quorate.estimators.methods import estimator
 
 BIO = TagSet.of_types(Scheme.BIO, ["X"])
 
@@ -204,7 +204,7 @@ def test_spans_can_be_wanted_as_io(tmp_path: Path) -> None:
         result = quorate.aggregate(corpus, method, scheme="io")
         assert result.labels == ("O", "I-P")
         assert result.tags[0] in (["I-P", "I-P", "O"], ["O", "O", "O"])
-    model = estimator("bsc-seq", scheme="io", max_iter=2).fit(corpus)
+    model = bsc("bsc-seq", scheme="io", max_iter=2).fit(corpus)
     assert model.predict(corpus) == model.result_.tags
     encoded = encode(corpus, corpus.tagset(Scheme.IO))
     soft = slice(*encoded.event_start[3:5])

@@ -48,7 +48,8 @@ def test_a_clone_keeps_everything_its_method_too(method: str) -> None:
 
 @pytest.mark.parametrize("method", METHODS)
 def test_fit_returns_self_and_predicts_what_fit_predict_does(method: str, few: Corpus) -> None:
-    model = estimator(method)
+    # A CRF takes long to converge, and what is promised does not depend on it.
+    model = estimator(method, **({"iterations": 5} if method == "crf-ma" else {}))
     params = model.get_params()
     assert model.fit(few) is model
     assert model.get_params() == params
@@ -101,6 +102,7 @@ def test_a_model_with_annotators_who_count_as_one_is_read_back_after_others_came
     corpus = crowds.copies(120)
     later = Document("later", ("w1", "w2"), {"newcomer": ("O", "O"), corpus.annotators[0]: ("O", "O")})
     model = BSC().fit(corpus)
+    assert model.choice_ is not None
     assert model.choice_.same
     model.update(Corpus([later])).save(tmp_path / "model.quorate")
     assert "newcomer" in quorate.load(tmp_path / "model.quorate").annotators_.names

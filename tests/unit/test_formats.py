@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 import quorate
+from by_name import bsc
 from quorate import Corpus, Document, InputError
-from quorate.estimators.methods import estimator
 from quorate.formats import jsonl
 
 
@@ -280,7 +280,7 @@ def test_long_table_of_tasks(tmp_path: Path) -> None:
     assert [d.id for d in corpus] == ["t1", "t2"]
     assert corpus["t1"].annotations == {"ann": ("cat",), "bob": ("dog, big",)}
     assert corpus["t1"].gold == ("cat",)
-    assert estimator("bsc-cm").fit_predict(corpus) == [["cat"], ["cat"]]
+    assert bsc("bsc-cm").fit_predict(corpus) == [["cat"], ["cat"]]
     assert quorate.MajorityVote().fit_predict_proba(corpus)[0].tolist() == [[0.5, 0.5]]
 
 

@@ -8,12 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from by_name import bsc
 from quorate import Corpus, Document, memory
 from quorate.active import strategies
 from quorate.encode.encoded import Encoded
 from quorate.encode.from_corpus import encode
 from quorate.errors import SettingsError
-from quorate.estimators.methods import estimator
 from quorate.limits import size_in_words, size_named
 from quorate.models import build
 from quorate.models.build import bytes_needed
@@ -78,18 +78,21 @@ def test_a_model_that_cannot_fit_is_refused_with_its_size(
     only(monkeypatch, 1000)
     said = rf"annotator model '{annotator}' .* would need [\d.,]+ [KM]B of memory, and 1,000 bytes are free"
     with pytest.raises(SettingsError, match=said):
-        estimator(f"bsc-{annotator}").fit(sample)
+        bsc(f"bsc-{annotator}").fit(sample)
     only(monkeypatch, None)  # where it cannot be known, everything is tried
-    assert estimator(f"bsc-{annotator}", max_iter=1).fit(sample).trace_.passes == 1
+    assert bsc(f"bsc-{annotator}", max_iter=1).fit(sample).trace_.passes == 1
 
 
 def test_auto_leaves_out_what_cannot_fit_and_says_so(sample: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert not estimator("auto").fit(sample).choice_.left_out
+    choice = bsc("auto").fit(sample).choice_
+    assert choice is not None
+    assert not choice.left_out
     needed = {kind: bytes_needed(Settings(annotator=kind), encoded(sample)) for kind in AnnotatorModel}
     assert needed[AnnotatorModel.CV] < needed[AnnotatorModel.SEQ]
     monkeypatch.setattr(build, "free_memory", lambda: 2 * needed[AnnotatorModel.CV])  # a choice holds two fits
-    model = estimator("auto").fit(sample)
+    model = bsc("auto").fit(sample)
     assert model.settings_["annotator"] in ("cv", "spam")
+    assert model.choice_ is not None
     assert {trial.settings.annotator for trial in model.choice_.trials} == {AnnotatorModel.CV, AnnotatorModel.SPAM}
     said = [reason for reason in model.meta_["why"] if "left out" in reason]
     assert [reason.split()[:2] for reason in said] == [["note:", "cm"], ["note:", "seq"]]
@@ -98,22 +101,22 @@ def test_auto_leaves_out_what_cannot_fit_and_says_so(sample: Corpus, monkeypatch
     few = Corpus(sample.documents[:3])  # too little to compare anything
     little = bytes_needed(Settings(annotator=AnnotatorModel.CV), encoded(few))
     monkeypatch.setattr(build, "free_memory", lambda: 2 * little)
-    assert estimator("auto").fit(few).settings_["annotator"] == "cv"
+    assert bsc("auto").fit(few).settings_["annotator"] == "cv"
     only(monkeypatch, 1000)
     with pytest.raises(SettingsError, match="would need"):
-        estimator("auto").fit(sample)
+        bsc("auto").fit(sample)
 
 
 @pytest.mark.parametrize("annotator", ["spam", "cv", "cm", "seq"])
 @pytest.mark.parametrize(("n_labels", "n_annotators"), [(300, 5), (40, 3_000)])
 def test_what_a_fit_is_said_to_need_is_about_what_it_takes(annotator: str, n_labels: int, n_annotators: int) -> None:
     corpus = many_labels(n_labels, n_annotators, 200 if n_labels == 300 else 1500)
-    estimator(f"bsc-{annotator}", max_iter=1).fit(Corpus(corpus.documents[:5]))  # what is loaded once does not count
+    bsc(f"bsc-{annotator}", max_iter=1).fit(Corpus(corpus.documents[:5]))  # what is loaded once does not count
     tracemalloc.start()
     try:
         arrays = encoded(corpus)
         before = tracemalloc.get_traced_memory()[0]
-        estimator(f"bsc-{annotator}", max_iter=3).fit(corpus)
+        bsc(f"bsc-{annotator}", max_iter=3).fit(corpus)
         taken = tracemalloc.get_traced_memory()[1] - before
     finally:
         tracemalloc.stop()
@@ -134,7 +137,7 @@ def test_many_annotators_take_memory_by_what_they_said() -> None:
     arrays = encoded(corpus)
     tracemalloc.start()
     try:
-        estimator("bsc-cm", max_iter=2).fit(corpus)
+        bsc("bsc-cm", max_iter=2).fit(corpus)
         one_worker_a_document(encoded(Corpus(documents[:200])), gold[:400], best=True)
         assert tracemalloc.get_traced_memory()[1] < 6 * 8 * 41 * len(arrays.cells.label) + 100e6
     finally:
@@ -146,7 +149,7 @@ def test_many_labels_are_fitted_reported_and_asked_about_in_little_memory() -> N
     corpus = many_labels(500, 4, 60, 12)
     tracemalloc.start()
     try:
-        model = estimator("bsc-seq", max_iter=2).fit(corpus)
+        model = bsc("bsc-seq", max_iter=2).fit(corpus)
         page = collect(model, model.result_, title="many", documents=5)
         told = strategies.matrices_of(model._model.annotators, range(4))
         peak = tracemalloc.get_traced_memory()[1]
@@ -161,7 +164,7 @@ def test_many_labels_are_fitted_reported_and_asked_about_in_little_memory() -> N
 
 
 def test_a_matrix_that_cannot_fit_is_refused(sample: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
-    model = estimator("bsc-seq", max_iter=1).fit(sample)
+    model = bsc("bsc-seq", max_iter=1).fit(sample)
     only(monkeypatch, 1000)
     with pytest.raises(SettingsError, match="matrices of 9 labels, for 1 annotators would need"):
         _ = model.annotators_[0].matrix

@@ -106,9 +106,11 @@ def test_the_readme_links_the_pages_for_developers() -> None:
     assert all(f"({page.relative_to(ROOT)})" in readme for page in PAGES)
 
 
-def test_every_file_that_is_called_slow_is_there() -> None:
-    listed = re.search(r"^SLOW = \{(.*?)\}", (ROOT / "tests" / "conftest.py").read_text(encoding="utf-8"), re.M | re.S)
+@pytest.mark.parametrize("name", ["SLOW", "LARGE"])
+def test_every_file_of_tests_that_is_marked_by_name_is_there(name: str) -> None:
+    text = (ROOT / "tests" / "conftest.py").read_text(encoding="utf-8")
+    listed = re.search(rf"^{name} = \{{(.*?)\}}", text, re.M | re.S)
     assert listed
-    names = re.findall(r'"(.+?)"', listed[1])
-    assert names
-    assert [name for name in names if not (ROOT / "tests" / name).exists()] == []
+    files = re.findall(r'"(.+?)"', listed[1])
+    assert files
+    assert [file for file in files if not (ROOT / "tests" / file).exists()] == []

@@ -14,10 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import quorate
+from by_name import bsc
 from quorate import BSC, Corpus, Document, InputError, SettingsError
 from quorate.corpus.tags import TagSet, find_spans
 from quorate.errors import ModelFileError
-from quorate.estimators.methods import estimator
 from quorate.report import content as say
 from quorate.report import write_report
 from quorate.report.content import Report, plain
@@ -32,7 +32,7 @@ from quorate.storage import model_files
 
 @pytest.fixture(scope="module")
 def model(sample: Corpus) -> BSC:
-    return estimator("bsc-seq", max_iter=8).fit(sample)
+    return bsc("bsc-seq", max_iter=8).fit(sample)
 
 
 @pytest.fixture(scope="module")
@@ -74,7 +74,7 @@ def with_rules(sample: Corpus) -> BSC:
         persons = tagset.tags([span for span in spans if span.label == "PER"], length)
         rules = {"regex": tuple(few), "list": tuple(None if tag == "O" else tag for tag in persons)}
         documents.append(replace(one, annotations={**one.annotations, **rules}))
-    return estimator("bsc-seq", max_iter=8).fit(Corpus(documents))
+    return bsc("bsc-seq", max_iter=8).fit(Corpus(documents))
 
 
 def test_rules_that_are_right_where_they_mark_are_no_noise(with_rules: BSC) -> None:
@@ -101,7 +101,7 @@ def test_a_rule_on_plain_labels_is_no_noise_and_a_constant_is() -> None:
         said = {f"p{k}": tuple(np.where(rng.random(10) < 0.1, "C", truth).tolist()) for k in range(4)}
         said |= {"constant": ("A",) * 10, "rule": tuple("B" if tag == "B" else None for tag in truth)}
         documents.append(Document(str(n), tuple("abcdefghij"), said))
-    model = estimator("bsc-cm", truth="independent", text=False).fit(Corpus(documents))
+    model = bsc("bsc-cm", truth="independent", text=False).fit(Corpus(documents))
     kinds = {row.name: row.kind for row in collect(model, model.result_, title="", documents=1).annotators.rows}
     assert (kinds["rule"], kinds["constant"]) == ("right where they mark", "noise")
 
@@ -236,7 +236,7 @@ def test_other_schemes(scheme: str, sample: Corpus) -> None:
         )
         for document in sample.documents[:60]
     )
-    model = estimator("bsc-seq", max_iter=3).fit(corpus)
+    model = bsc("bsc-seq", max_iter=3).fit(corpus)
     assert model.tagset_.scheme.value == scheme
     found = plain(collect(model, model.result_, title="", documents=10))
     assert all("why" in document for document in found["documents"]["list"])
@@ -249,7 +249,7 @@ def test_odd_corpora() -> None:
         Document("soft", ("x", "y"), {"a": ({"B-X": 0.6, "O": 0.4}, "O"), "b": ("B-X", None)}, ("B-X", None)),
         Document("gold only", ("z",), {"a": ("O",)}, ("B-NEW",)),
     ]
-    model = estimator("bsc-seq", max_iter=3).fit(Corpus(documents))
+    model = bsc("bsc-seq", max_iter=3).fit(Corpus(documents))
     report = collect(model, model.result_, title="", documents=None)
     found = plain(report)
     assert {document["id"] for document in found["documents"]["list"]} == {one.id for one in documents}
@@ -259,7 +259,7 @@ def test_odd_corpora() -> None:
 
 def test_nobody_shares_a_document() -> None:
     documents = [Document(str(n), ("x", "y"), {f"a{n}": ("B-X", "O")}) for n in range(3)]
-    model = estimator("bsc-seq", max_iter=2).fit(Corpus(documents))
+    model = bsc("bsc-seq", max_iter=2).fit(Corpus(documents))
     found = plain(collect(model, model.result_, title="", documents=None))
     assert found["agreement"] is None
     assert any("3 documents were seen by one annotator or none" in step for step in found["next"])
@@ -281,7 +281,7 @@ def test_a_stranger_in_new_documents(model: BSC) -> None:
 
 
 def test_the_certificate_is_shown_whole(sample: Corpus) -> None:
-    model = estimator("bsc-seq", max_iter=2).fit(sample)
+    model = bsc("bsc-seq", max_iter=2).fit(sample)
     promised = model.result_.certificate
     found = plain(collect(model, model.result_, title="", documents=0))["certificate"]
     assert {row["name"]: row["value"] for row in found["rows"]} == pytest.approx(promised._asdict(), abs=1e-5)
@@ -375,13 +375,13 @@ def test_a_consensus_that_gold_contradicts_is_not_to_be_used_as_it_is() -> None:
         Document(str(n), ("Ada", "Ng", "sang", "again"), {f"a{k}": said for k in range(5)}, ("B-P", "I-P", "O", "O"))
         for n in range(40)
     ]
-    model = estimator("bsc-cm", max_iter=5).fit(Corpus(documents))
+    model = bsc("bsc-cm", max_iter=5).fit(Corpus(documents))
     found = plain(collect(model, model.result_, title="", documents=5))
     assert "Against gold, the consensus has a strict F1 of 0.0" in found["findings"][0]["text"]
     assert found["next"][0].startswith("Do not use the consensus as it is: against gold its strict F1 is 0.0.")
     assert NOTHING not in found["next"]
     right = Corpus([replace(document, gold=said) for document in documents])
-    model = estimator("bsc-cm", max_iter=5).fit(right)
+    model = bsc("bsc-cm", max_iter=5).fit(right)
     assert plain(collect(model, model.result_, title="", documents=5))["next"] == [NOTHING]
 
 
@@ -425,13 +425,18 @@ def test_advice_reads_every_finding(found: dict[str, Any], step: str) -> None:
 
 
 def test_chosen_settings_are_not_called_given(sample: Corpus, tmp_path: Path) -> None:
-    model = quorate.api.estimator("auto", epsilon0=7.0, gamma0=2.0).fit(sample)
+    model = bsc("auto", epsilon0=7.0, gamma0=2.0).fit(sample)
     model.save(tmp_path / "m")
     loaded = quorate.load(tmp_path / "m")
     for made, result in ((model, model.result_), (loaded, loaded.combine(sample))):
         found = plain(collect(made, result, title="", documents=1))
         why = {row["name"]: row["why"] for row in found["settings"]}
-        assert {name for name, reason in why.items() if reason == "chosen"} == {"annotator", "temper", "max_iter"}
+        assert {name for name, reason in why.items() if reason == "chosen"} == {
+            "annotator",
+            "temper",
+            "max_iter",
+            "evidence",
+        }
         assert (why["epsilon0"], why["gamma0"], why["alpha0"]) == ("given", "given", "default")
         assert found["chosen"]
 
@@ -442,7 +447,7 @@ def test_a_result_shows_itself_in_a_notebook(model: BSC) -> None:
     assert shown.count("<mark") >= 3
     assert "<script" not in shown
     hostile = Corpus([Document("<b>", ("<i>", "x"), {"<u>": ("B-<s>", "O"), "b": ("B-<s>", "O")})])
-    result = estimator("bsc-cm", max_iter=2).fit(hostile).result_
+    result = bsc("bsc-cm", max_iter=2).fit(hostile).result_
     for text in (result._repr_html_(), result[0]._repr_html_()):
         assert not re.findall(r"<[ius]>|<b>(?!The|bsc|&lt;)", text)
 
@@ -451,7 +456,7 @@ def test_notebook_view_keeps_the_text(tmp_path: Path) -> None:
     spans = [{"start": 2, "end": 8, "label": "PER"}]
     line = {"id": "1", "text": "  Ada Ng (who?) sang", "annotations": {"a": spans, "b": spans}}
     (tmp_path / "c.jsonl").write_text(json.dumps(line))
-    shown = estimator("bsc-cm", max_iter=2).fit(quorate.read(tmp_path / "c.jsonl")).result_[0]._repr_html_()
+    shown = bsc("bsc-cm", max_iter=2).fit(quorate.read(tmp_path / "c.jsonl")).result_[0]._repr_html_()
     plain = re.sub(r"<[^>]*>", "", shown.split("<br>")[1])
     assert re.sub(r" PER \d\.\d\d", "", plain) == "  Ada Ng (who?) sang"
 
@@ -491,6 +496,6 @@ def test_figures_are_saved_alike_every_time(model: BSC, tmp_path: Path, kind: st
 
 def test_dollar_signs_are_no_formulas(tmp_path: Path) -> None:
     documents = [Document("$a$", ("$x^", "$$", "_"), {"$k$": ("B-$y$", "O", "O"), "b": ("B-$y$", "O", "O")})]
-    result = estimator("bsc-cm", max_iter=2).fit(Corpus(documents)).result_
+    result = bsc("bsc-cm", max_iter=2).fit(Corpus(documents)).result_
     save(result.plot_document(0), tmp_path / "d.png")
     save(result.plot_annotators(name="$k$"), tmp_path / "a.png")

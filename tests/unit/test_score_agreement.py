@@ -1,11 +1,13 @@
 """Agreement against published worked examples, and on corpora small enough to work out by hand."""
 
+from collections.abc import Mapping, Sequence
+
 import numpy as np
 import pytest
 
 import quorate
 from quorate import score
-from quorate.corpus.records import Corpus, Document
+from quorate.corpus.records import Corpus, Document, SoftTag, Tag
 from quorate.corpus.spans import Span
 from quorate.errors import InputError
 
@@ -19,16 +21,16 @@ FLEISS = """
 """
 
 
-def counts_of(rows, labels):
+def counts_of(rows: Sequence[str], labels: str) -> np.ndarray:
     return np.array([[sum(row[unit] == label for row in rows) for label in labels] for unit in range(len(rows[0]))])
 
 
-def test_krippendorff_alpha_of_his_own_example():
+def test_krippendorff_alpha_of_his_own_example() -> None:
     assert [len(row) for row in KRIPPENDORFF] == [12] * 4
     assert score.krippendorff_alpha(counts_of(KRIPPENDORFF, "12345")) == pytest.approx(0.743, abs=5e-4)
 
 
-def test_fleiss_kappa_of_his_own_example():
+def test_fleiss_kappa_of_his_own_example() -> None:
     counts = np.array([[int(digit) for digit in row] for row in FLEISS.split()])
     assert counts.sum(axis=0).tolist() == [26, 26, 30, 55, 43]  # the column totals that he prints
     assert score.fleiss_kappa(counts) == pytest.approx(0.430, abs=5e-4)
@@ -37,16 +39,16 @@ def test_fleiss_kappa_of_his_own_example():
 @pytest.mark.parametrize(
     ("table", "kappa"), [((20, 5, 10, 15), 0.4), ((45, 15, 25, 15), 0.1304), ((25, 35, 5, 35), 0.2593)]
 )
-def test_cohen_kappa_of_textbook_tables(table, kappa):
+def test_cohen_kappa_of_textbook_tables(table: tuple[int, ...], kappa: float) -> None:
     """Yes-yes, yes-no, no-yes, no-no; the second and third have the same observed agreement."""
     first, second = [], []
-    for n, (one, other) in zip(table, ["YY", "YN", "NY", "NN"], strict=True):
+    for n, (one, other) in zip(table, [("Y", "Y"), ("Y", "N"), ("N", "Y"), ("N", "N")], strict=True):
         first += [one] * n
         second += [other] * n
     assert score.cohen_kappa(first, second) == pytest.approx(kappa, abs=5e-5)
 
 
-def test_unitizing_alpha_of_krippendorff_2004_page_254():
+def test_unitizing_alpha_of_krippendorff_2004_page_254() -> None:
     """Two observers, tokens 150 to 450, types c and k; spans of different types may overlap."""
     first = [(225, 70, "c"), (370, 30, "c"), (180, 60, "k"), (300, 50, "k")]
     second = [(220, 80, "c"), (355, 20, "c"), (400, 20, "c"), (180, 60, "k"), (300, 50, "k")]
@@ -59,7 +61,7 @@ def test_unitizing_alpha_of_krippendorff_2004_page_254():
     assert found.expected / 300 == pytest.approx(0.0532 + 0.0490, abs=1e-4)
 
 
-def test_unitizing_alpha_by_hand():
+def test_unitizing_alpha_by_hand() -> None:
     """Two annotators of 4 tokens: one marks [0, 1), the other [0, 2).
 
     δ² = 0² + 1², over both orders 2; T = 8, so D_o·L = 2 / 8. Units 1 and 2, N = 2, gaps 3 and 2: of length 1,
@@ -69,14 +71,14 @@ def test_unitizing_alpha_by_hand():
     assert found.alpha == pytest.approx(1 - (2 / 8) / (38 / 54), rel=1e-12)
 
 
-def test_unitizing_alpha_ignores_texts_with_one_annotator_and_refuses_overlaps():
+def test_unitizing_alpha_ignores_texts_with_one_annotator_and_refuses_overlaps() -> None:
     texts = [score.Continuum(4, [[Span(0, 1, "X")], [Span(0, 2, "X")]])]
     assert score.unitizing_alpha([*texts, score.Continuum(9, [[Span(0, 1, "X")]])]) == score.unitizing_alpha(texts)
     with pytest.raises(InputError, match="document 1: spans of the same type by one annotator overlap"):
         score.unitizing_alpha([score.Continuum(4, [[Span(0, 2, "X"), Span(1, 3, "X")], []])])
 
 
-def test_what_is_not_defined_is_none():
+def test_what_is_not_defined_is_none() -> None:
     assert score.cohen_kappa(["O"], ["O"]) is None
     assert score.cohen_kappa([], []) is None
     assert score.fleiss_kappa([[3, 0], [2, 0]]) is None
@@ -85,19 +87,19 @@ def test_what_is_not_defined_is_none():
     assert score.unitizing_alpha([]).alpha is None
 
 
-def test_cohen_kappa_wants_two_labels_a_token():
+def test_cohen_kappa_wants_two_labels_a_token() -> None:
     with pytest.raises(InputError, match="1 labels against 2"):
         score.cohen_kappa(["O"], ["O", "O"])
 
 
-def corpus_of(*documents):
+def corpus_of(*documents: Mapping[str, Sequence[Tag | SoftTag]]) -> Corpus:
     return Corpus(
         Document(str(d), tuple("abcdefgh"[: len(next(iter(said.values())))]), {k: tuple(v) for k, v in said.items()})
         for d, said in enumerate(documents)
     )
 
 
-def test_a_corpus_by_hand():
+def test_a_corpus_by_hand() -> None:
     found = score.measure_agreement(
         corpus_of(
             {"bob": ["B-X", "I-X", "O"], "ann": ["B-X", "O", "O"]},
@@ -119,29 +121,29 @@ def test_a_corpus_by_hand():
     assert found.mean_kappa == pair.kappa
 
 
-def test_spans_where_the_other_did_not_look_do_not_count():
+def test_spans_where_the_other_did_not_look_do_not_count() -> None:
     found = score.measure_agreement(corpus_of({"ann": ["B-X", "O", "B-X"], "bob": ["B-X", "O", None]}))
     assert found.span_f1 == 1.0
 
 
-def test_the_size_of_blocks_changes_nothing(monkeypatch):
+def test_the_size_of_blocks_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = score.measure_agreement(quorate.sample())
     monkeypatch.setattr("quorate.evaluate.metrics.agreement._BLOCK", 50)
     assert score.measure_agreement(quorate.sample()) == whole
 
 
-def test_plain_labels_have_no_span_measures():
+def test_plain_labels_have_no_span_measures() -> None:
     found = score.measure_agreement(corpus_of({"ann": ["NOUN", "VERB"], "bob": ["NOUN", "NOUN"]}))
     assert (found.span_f1, found.unitizing_alpha) == (None, None)
     assert found.observed == 0.5
 
 
-def test_soft_tags_count_as_their_most_probable_tag():
+def test_soft_tags_count_as_their_most_probable_tag() -> None:
     soft = corpus_of({"ann": [{"O": 0.2, "B-X": 0.8}, "O"], "bob": ["B-X", "O"]})
     assert score.measure_agreement(soft).observed == 1.0
 
 
-def test_io_labels_have_spans():
+def test_io_labels_have_spans() -> None:
     assert score.measure_agreement(corpus_of({"ann": ["I-X"], "bob": ["I-X"]}), orphans=False).span_f1 == 1.0
 
 
@@ -152,11 +154,11 @@ def test_io_labels_have_spans():
         ([{"ann": ["O", None], "bob": [None, "O"]}], "no token has labels of two annotators"),
     ],
 )
-def test_no_agreement_to_measure(documents, message):
+def test_no_agreement_to_measure(documents: list[dict[str, list[Tag]]], message: str) -> None:
     with pytest.raises(InputError, match=message):
         score.measure_agreement(corpus_of(*documents))
 
 
-def test_nobody_there():
+def test_nobody_there() -> None:
     with pytest.raises(InputError, match="no document has two annotators"):
         score.measure_agreement(Corpus([Document("1", ("a",))]))

@@ -1,12 +1,14 @@
 """One worked example of every error kind."""
 
+from typing import Any
+
 import pytest
 
 from quorate.evaluate.metrics import ErrorKinds, error_kinds, strict_tallies
 
-NONE = ErrorKinds(*[0] * 12, 0.0)
+NONE = ErrorKinds._make([*[0] * 12, 0.0])
 
-CASES = {
+CASES: dict[str, tuple[str, str, dict[str, Any]]] = {
     "exact": ("B-X I-X O", "B-X I-X O", {"exact": 1}),
     "wrong type": ("B-Y I-Y O", "B-X I-X O", {"wrong_type": 1}),
     "missed": ("O O O", "B-X I-X O", {"missed": 1}),
@@ -38,30 +40,30 @@ CASES = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_worked_example(name):
+def test_worked_example(name: str) -> None:
     predicted, gold, expected = CASES[name]
     assert error_kinds([predicted.split()], [gold.split()]) == NONE._replace(**expected)
 
 
-def test_without_orphans_a_lost_b_is_a_missed_span():
+def test_without_orphans_a_lost_b_is_a_missed_span() -> None:
     kinds = error_kinds([["O", "I-X"]], [["B-X", "I-X"]], orphans=False)
     assert (kinds.missed, kinds.partial, kinds.invalid) == (1, 0, 1)
 
 
-def test_gold_spans_open_only_at_b():
+def test_gold_spans_open_only_at_b() -> None:
     gold = [["B-X", "O", "I-X"]]
     assert error_kinds(gold, gold).gold_spans == 1
 
 
-def test_what_follows_a_missing_tag_is_not_called_invalid():
+def test_what_follows_a_missing_tag_is_not_called_invalid() -> None:
     assert error_kinds([["B-X", "I-X", "I-X"]], [["B-X", None, "O"]]).invalid == 0
 
 
-def test_exact_is_what_the_strict_score_calls_right():
+def test_exact_is_what_the_strict_score_calls_right() -> None:
     predicted = [["B-X", "I-X", "O"], ["I-X", "O", "B-X"]]
     gold = [["B-X", "I-X", "O"], ["B-X", "O", "B-X"]]
     assert error_kinds(predicted, gold, orphans=False).exact == strict_tallies(predicted, gold).right_gold.sum() == 2
 
 
-def test_length_error_is_zero_where_a_side_has_no_span():
+def test_length_error_is_zero_where_a_side_has_no_span() -> None:
     assert error_kinds([["O", "O"]], [["B-X", "I-X"]]).length_error == 0.0

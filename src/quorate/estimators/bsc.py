@@ -24,6 +24,7 @@ from quorate.infer.condense import condense
 from quorate.infer.engines.factory import EngineName, Engines
 from quorate.infer.engines.protocol import Decoded, Engine, Tables
 from quorate.infer.engines.threads import cell_counts_of
+from quorate.infer.parts.annotators import Annotators
 from quorate.infer.parts.responses import Responses
 from quorate.infer.parts.truth import Chain
 from quorate.infer.spans import SpanModel
@@ -229,7 +230,7 @@ class BSC(Estimator):
             seen = past_cells(past, settings.annotator, tagset, encoded.annotators, encoded.cells.n_previous)
             blank = replace(blank, annotators=WithHistory.around(blank.annotators, *seen))
         with closing(self._engine(corpus, encoded, clamped)) as engine:
-            fit_engine, cells = self._condensed(settings, encoded, clamped) or (engine, encoded.cells)
+            fit_engine, cells = self._condensed(settings, blank.annotators, encoded, clamped) or (engine, encoded.cells)
             fitted = loop.fit(
                 fit_engine,
                 blank,
@@ -424,7 +425,7 @@ class BSC(Estimator):
             model._spans = SpanModel(Responses.of(len(model._names)).restored(arrays))
         model.annotators_ = AnnotatorSummaries.restored(model._names, arrays, model._model.annotators)
         decided = frozenset(meta.get("decided", ()))
-        model._fit_state = FitState(whole=False, earlier=arrays["summary"], decided=decided)
+        model._fit_state = FitState(whole=False, earlier=model.annotators_.table, decided=decided)
         return model
 
     def checked_settings(self) -> Settings:
@@ -468,13 +469,13 @@ class BSC(Estimator):
         return self.engines().over(encoded, known=known, text=self.text, corpus=corpus)
 
     def _condensed(
-        self, settings: Settings, encoded: Encoded, known: NDArray[np.int32] | None
+        self, settings: Settings, annotators: Annotators, encoded: Encoded, known: NDArray[np.int32] | None
     ) -> tuple[Engine, Cells] | None:
         """An engine over distinct tokens, and its cells, where neither neighbours nor words count."""
         engines = self.engines()
         if settings.text or settings.truth is TruthModel.MARKOV or not engines.condense:
             return None
-        condensed = condense(encoded, known, by_previous=settings.annotator is AnnotatorModel.SEQ)
+        condensed = condense(encoded, known, by_previous=annotators.matrix_shape[0] > 1)
         if condensed is None:
             return None
         engine = engines.over(condensed.encoded, known=condensed.known, text=False, times=condensed.times)

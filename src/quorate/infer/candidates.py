@@ -68,7 +68,7 @@ def find_candidates(encoded: Encoded, likely: Likely, least: float, group: list[
     from quorate.infer.kernels import spans as kernels
 
     marks = marked_spans(encoded)
-    apart = 1 if encoded.tagset.scheme is Scheme.IO else 0  # spans that touch are one there
+    apart = 1 if encoded.tagset.scheme is Scheme.IO else 0  # spans of one type that touch are one there
     span, first, probability = _columns(encoded, marks, likely, least)
     cluster = kernels.cluster_of(span.start, span.end, first, apart)
     kept = _not_too_many(span, cluster, marks, probability, encoded)

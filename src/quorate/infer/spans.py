@@ -99,7 +99,7 @@ class SpanEngine:
         self._kernels, self._threads = kernels, threads or available_threads()
         c = candidates
         self._problem = kernels.Problem(
-            c.start, c.end, c.cluster, c.by_start, c.first, c.pair_start, c.who, c.weight,
+            c.start, c.end, c.kind, c.cluster, c.by_start, c.first, c.pair_start, c.who, c.weight,
             c.response_start, c.response, c.spread, prior, c.apart,
         )  # fmt: skip
         work = c.response_start + 4 * c.first  # a document takes about as long as it has responses
@@ -132,7 +132,7 @@ class SpanEngine:
     def best_set(self, gain: Floats) -> NDArray[np.bool_]:
         """``[C]`` Of every document the set of candidates that do not overlap with the highest sum of ``gain``."""
         p, chosen = self._problem, np.zeros(len(gain), np.bool_)
-        self._kernels.best_set(p.start, p.end, p.first, p.apart, gain, chosen)
+        self._kernels.best_set(p.start, p.end, p.kind, p.first, p.apart, gain, chosen)
         return chosen
 
     def likeliest_set(self, model: SpanModel, view: View = log_mean) -> NDArray[np.bool_]:

@@ -52,11 +52,12 @@ class Problem(NamedTuple):
     and responses from ``response_start[d]`` on. Annotator ``who[p]`` of a pair counts ``weight[p]``. ``spread`` is ln
     of the number of candidates among which a boundary that is off is chosen, ``prior`` the log odds of a candidate
     before anybody is asked. ``by_start`` are the candidates of each cluster sorted by start, counted from the cluster's
-    first. ``apart`` is how many tokens must lie between two spans.
+    first. ``apart`` is how many tokens must lie between two spans of one type.
     """
 
     start: Ints
     end: Ints
+    kind: Ints
     cluster: Ints
     by_start: Ints
     first: Ints
@@ -232,6 +233,7 @@ def _log_sum(values: Floats, n: int) -> float:
 def _cluster(
     start: Ints,
     end: Ints,
+    kind: Ints,
     by_start: Ints,
     apart: int,
     true: Floats,
@@ -261,7 +263,7 @@ def _cluster(
         gap, c, count = 0.0, max(i, 0), 0
         for place in range(n):
             j = by_start[place]
-            if start[j] < bound + (apart if i >= 0 else 0):
+            if start[j] < bound + (apart if i >= 0 and kind[i] == kind[j] else 0):
                 continue
             while c < n and end[c] <= start[j]:
                 if start[c] >= bound:
@@ -290,7 +292,7 @@ def _cluster(
         gap, c, reached = 0.0, max(i, 0), 0.0
         for place in range(n):
             j = by_start[place]
-            if start[j] < bound + (apart if i >= 0 else 0):
+            if start[j] < bound + (apart if i >= 0 and kind[i] == kind[j] else 0):
                 continue
             while c < n and end[c] <= start[j]:
                 if start[c] >= bound:
@@ -357,8 +359,8 @@ def span_pass(
                 j += 1
             here = slice(i - a, j - a)
             log_zs[d] += _cluster(
-                p.start[i:j], p.end[i:j], p.by_start[i:j], p.apart, true[here], free[here], after, values,
-                is_true[i:j], is_free[here],
+                p.start[i:j], p.end[i:j], p.kind[i:j], p.by_start[i:j], p.apart, true[here], free[here], after,
+                values, is_true[i:j], is_free[here],
             )  # fmt: skip
             i = j
         total += log_zs[d]
@@ -375,7 +377,9 @@ def span_pass(
 
 
 @njit(nogil=True, cache=True)
-def best_set(start: Ints, end: Ints, first: Ints, apart: int, gain: Floats, chosen: NDArray[np.bool_]) -> None:
+def best_set(
+    start: Ints, end: Ints, kind: Ints, first: Ints, apart: int, gain: Floats, chosen: NDArray[np.bool_]
+) -> None:
     """Of every document the set of candidates that do not overlap with the highest sum of ``gain``, if above 0.
 
     Weighted interval scheduling over candidates sorted by end; of sets with the same sum, the one with fewer spans.
@@ -383,25 +387,37 @@ def best_set(start: Ints, end: Ints, first: Ints, apart: int, gain: Floats, chos
     most = 0
     for d in range(first.shape[0] - 1):
         most = max(most, first[d + 1] - first[d])
-    value, back = np.zeros(most + 1), np.zeros(most + 1, np.int64)
+    # Of the best set of the first j candidates: its worth, how many they are, and the last (−1: none).
+    value, many, last = np.zeros(most + 1), np.zeros(most + 1, np.int64), np.full(most + 1, -1)
+    # Of the best set that ends with candidate j: the same, and the candidate before it.
+    ending, members, before = np.zeros(most), np.zeros(most, np.int64), np.full(most, -1)
     for d in range(first.shape[0] - 1):
         a, n = first[d], first[d + 1] - first[d]
         for j in range(n):
             chosen[a + j] = False
+            value[j + 1], many[j + 1], last[j + 1] = value[j], many[j], last[j]
+            if not gain[a + j] > 0.0:
+                continue
             fits = j
+            while fits > 0 and end[a + fits - 1] > start[a + j]:
+                fits -= 1
+            touching = fits
             while fits > 0 and end[a + fits - 1] + apart > start[a + j]:
                 fits -= 1
-            with_it = value[fits] + gain[a + j]
-            taken = gain[a + j] > 0.0 and with_it > value[j]
-            value[j + 1] = with_it if taken else value[j]
-            back[j + 1] = fits if taken else -1
-        j = n
-        while j > 0:
-            if back[j] < 0:
-                j -= 1
-            else:
-                chosen[a + j - 1] = True
-                j = back[j]
+            ending[j], members[j], before[j] = value[fits], many[fits], last[fits]
+            for i in range(fits, touching):  # closer than spans of one type may be
+                if kind[a + i] == kind[a + j] or not gain[a + i] > 0.0:
+                    continue
+                if ending[i] > ending[j] or (ending[i] == ending[j] and members[i] < members[j]):
+                    ending[j], members[j], before[j] = ending[i], members[i], i
+            ending[j] += gain[a + j]
+            members[j] += 1
+            if ending[j] > value[j] or (ending[j] == value[j] and members[j] < many[j]):
+                value[j + 1], many[j + 1], last[j + 1] = ending[j], members[j], j
+        j = last[n]
+        while j >= 0:
+            chosen[a + j] = True
+            j = before[j]
 
 
 @njit(nogil=True, cache=True)
@@ -421,8 +437,8 @@ def likeliest_set(p: Problem, of_true: Floats, of_free: Floats, temper: float, c
                 j += 1
             here = slice(i - a, j - a)
             _likeliest(
-                p.start[i:j], p.end[i:j], p.by_start[i:j], p.apart, true[here], free[here], after, next_true,
-                chosen[i:j],
+                p.start[i:j], p.end[i:j], p.kind[i:j], p.by_start[i:j], p.apart, true[here], free[here], after,
+                next_true, chosen[i:j],
             )  # fmt: skip
             i = j
 
@@ -431,6 +447,7 @@ def likeliest_set(p: Problem, of_true: Floats, of_free: Floats, temper: float, c
 def _likeliest(
     start: Ints,
     end: Ints,
+    kind: Ints,
     by_start: Ints,
     apart: int,
     true: Floats,
@@ -446,7 +463,7 @@ def _likeliest(
         gap, c, best, place_of_best = 0.0, max(i, 0), -math.inf, n
         for place in range(n):
             j = by_start[place]
-            if start[j] < bound + (apart if i >= 0 else 0):
+            if start[j] < bound + (apart if i >= 0 and kind[i] == kind[j] else 0):
                 continue
             while c < n and end[c] <= start[j]:
                 if start[c] >= bound:
