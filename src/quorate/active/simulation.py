@@ -64,7 +64,7 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 _LEAST_PROBABILITY = 1e-100
-_CHOSEN_AGAIN = 2  # times as many labels as the settings were chosen by: all choices together take twice the last
+_CHOSEN_AGAIN = 2  # times as many labels as settings were chosen by: all choices together take twice the last
 
 
 @dataclass(frozen=True)
@@ -304,7 +304,7 @@ class _Votes:
 
 
 class _Model:
-    """Bayesian sequence combination; settings that are open are chosen again whenever there are twice as many labels.
+    """Bayesian sequence combination; open settings are chosen again whenever there are twice as many labels.
 
     It learns from documents that someone labelled, and from their words. Left to itself, the text of all the others
     would teach it classes of words that are not the labels.

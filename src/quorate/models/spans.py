@@ -170,6 +170,9 @@ def decode_spans(
     posteriors, of_path = tokens.posterior, tokens.token_probability
     if settings.evidence is not Evidence.TOKENS:
         by_label = _by_label(candidates, given.of_sets, encoded.tagset, encoded.n_tokens)
+        unread = np.repeat(np.diff(candidates.pair_start) == 0, np.diff(encoded.doc_start))
+        if len(posteriors) and unread.any():
+            by_label[unread] = _with_rest(candidates, by_label, posteriors, encoded)[unread]
         if len(of_path):  # the probabilities of all labels were not asked for
             at = np.arange(len(decoded.path)), decoded.path
             of_path = mixed(by_label[at], np.where(decoded.path == tokens.path, of_path, 0.0))
@@ -292,6 +295,22 @@ def _by_label(candidates: Candidates, true: Floats, tagset: TagSet, n_tokens: in
     posterior[:, tagset.outside] = 0.0
     posterior[:, tagset.outside] = np.maximum(1.0 - posterior.sum(axis=1), 0.0)
     return np.asarray(posterior / posterior.sum(axis=1, keepdims=True))
+
+
+def _with_rest(candidates: Candidates, by_label: Floats, tokens: Floats, encoded: Encoded) -> Floats:
+    """``[N, J]`` Labels where ``O`` also stands for spans that are no candidates: those go as the token model says.
+
+    Of a document that nobody labelled, the candidates are only what the token model thinks likely; with all the rest
+    taken for ``O`` it would look surer than it is.
+    """
+    outside = encoded.tagset.outside
+    likely = _by_label(candidates, candidates.likely, encoded.tagset, encoded.n_tokens)
+    likely[:, outside] = 0.0
+    rest = np.maximum(tokens - likely, 0.0)
+    rest /= np.maximum(rest.sum(axis=1, keepdims=True), _LEAST)
+    spans = by_label.copy()
+    spans[:, outside] = 0.0
+    return np.asarray(spans + by_label[:, [outside]] * rest)
 
 
 def _if_same(path: NDArray[np.int32], tokens: Decoded, doc_start: NDArray[np.int64]) -> Floats:
