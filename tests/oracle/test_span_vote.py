@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import combinations, pairwise
 
 import numpy as np
@@ -11,6 +11,7 @@ import pytest
 
 import quorate
 from quorate import Corpus, Document, Span, SpanVote
+from quorate.corpus.records import hard_tags
 from quorate.corpus.tags import Scheme, TagSet, find_spans
 
 TYPES = ("LOC", "PER")
@@ -23,7 +24,7 @@ def spans_of(tags: Sequence[str | None]) -> list[Span]:
 
 def votes_on(document: Document) -> dict[Span, tuple[int, int]]:
     """For every span that somebody marked, how many did, and how many saw all of it."""
-    marked = Counter(span for tags in document.annotations.values() for span in spans_of(tags))
+    marked = Counter(span for tags in document.annotations.values() for span in spans_of(hard_tags(tags)))
     return {
         span: (votes, sum(None not in tags[span.start : span.end] for tags in document.annotations.values()))
         for span, votes in marked.items()
@@ -34,13 +35,17 @@ def voted(document: Document, *, apart: int = 0) -> list[Span]:
     """The set of spans with half of the votes that has most votes in all; then that with the earliest, longest one."""
     votes = votes_on(document)
     can = sorted(span for span, (mine, seen) in votes.items() if 2 * mine >= seen)
-    sets = [chosen for size in range(len(can) + 1) for chosen in combinations(can, size) if fits(chosen, apart)]
+    sets: list[Sequence[Span]] = [
+        chosen for size in range(len(can) + 1) for chosen in combinations(can, size) if fits(chosen, apart)
+    ]
     order = sorted(can, key=lambda span: (span.start, -span.end, span.label))
 
-    def merit(chosen: Sequence[Span]) -> tuple[int, list[bool]]:
-        return sum(votes[span][0] for span in chosen), [span in chosen for span in order]
+    def merit(chosen: Iterable[Span]) -> tuple[int, list[bool]]:
+        taken = list(chosen)
+        return sum(votes[span][0] for span in taken), [span in taken for span in order]
 
-    return sorted(max(sets, key=merit))
+    best: Sequence[Span] = max(sets, key=merit)
+    return sorted(best)
 
 
 def fits(spans: Sequence[Span], apart: int) -> bool:

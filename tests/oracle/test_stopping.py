@@ -49,7 +49,8 @@ def test_tallies_are_those_of_the_certificate(sample: Corpus, method: str) -> No
     assert 2 * tallies.found.sum() / (tallies.given.sum() + tallies.true.sum()) == pytest.approx(result.certificate.f1)
 
 
-def test_the_expected_change_is_near_the_one_that_comes() -> None:
+@pytest.mark.parametrize("method", ["bsc-cm", "auto"])
+def test_the_expected_change_is_near_the_one_that_comes(method: str) -> None:
     """Half of the labels are held back. Those that are asked for are given, and F1 against gold is looked at."""
     people = {f"a{n}": Behaviour(miss=0.25, confuse=0.1, start_late=0.1, invent=0.004) for n in range(6)}
     everything = crowd(sentences(300, seed=21), people, seed=3)
@@ -59,7 +60,7 @@ def test_the_expected_change_is_near_the_one_that_comes() -> None:
             for number, one in enumerate(everything)
         ]
     )
-    model = bsc("bsc-cm").fit(held)
+    model = bsc(method).fit(held)
     advice = next_labels(held, model, n=150, diversity=0.0)
     gold = [one.gold for one in held]
     before = score.strict(model.result_.tags, gold).f1

@@ -15,6 +15,7 @@ from quorate.active.strategies import (
     Strategy,
     Uncertainty,
     diverse,
+    document_entropy,
     expected_information,
     matrices_of,
     sequence_entropy,
@@ -27,6 +28,9 @@ from quorate.infer import loop
 from quorate.infer.engines.protocol import Decoded
 from quorate.infer.engines.threads import ThreadsEngine
 from quorate.infer.parts.dirichlet import log_mean
+from quorate.models.consensus import conclude
+from quorate.models.spans import mixed
+from quorate.result.calibration import Calibration
 
 Decode = Callable[[float], Decoded]
 Fitted = tuple[Corpus, BSC, Encoded, Decode]
@@ -88,6 +92,33 @@ def test_entropy_at_another_power_by_enumeration() -> None:
     for d in range(encoded.n_docs):
         powers = np.array(list(sequence_weights(model, encoded, d).values())) ** 0.6
         assert whole[d] == pytest.approx(entropy(powers / powers.sum()), abs=1e-5)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_entropy_of_spans_by_enumeration(seed: int) -> None:
+    """Of every set of candidates that do not overlap, mixed with the token model's entropy."""
+    tags = tagset(Scheme.BIO, 2)
+    corpus = random_corpus(np.random.default_rng(seed), tags, n_documents=5, longest=4, n_annotators=3, missing=0.1)
+    model = bsc("bsc-cm", evidence="spans", max_iter=3, scheme="bio").fit(corpus)
+    encoded, calibration = encode(corpus, model.tagset_), Calibration(0.8, span_sharpness=0.7)
+    engine = ThreadsEngine(encoded)
+    found = conclude(engine, model._model, encoded, encoded, model._settings, calibration)
+    whole = document_entropy(engine, model._model, encoded.cells, found, calibration)
+    tokens = sequence_entropy(
+        lambda power: loop.decode(engine, model._model, encoded.cells, sharpness=power).log_z, 0.8
+    )
+    assert found.evidence is not None
+    assert found.spans is not None
+    candidates = found.evidence.candidates
+    for d in range(encoded.n_docs):
+        here, sets = range(candidates.first[d], candidates.first[d + 1]), []
+        for one in itertools.chain.from_iterable(itertools.combinations(here, n) for n in range(len(here) + 1)):
+            spans = sorted((candidates.start[c], candidates.end[c]) for c in one)
+            if all(before[1] <= after[0] for before, after in itertools.pairwise(spans)):
+                chosen = np.isin(np.arange(len(candidates.start)), one)
+                sets.append(np.exp(found.evidence.engine.log_probability(found.spans, chosen, 0.7)[d]))
+        assert sum(sets) == pytest.approx(1.0, abs=1e-9)
+        assert whole[d] == pytest.approx(mixed(np.array(entropy(sets)), tokens[d]), abs=1e-5)
 
 
 def information(model: BSC, encoded: Encoded, decode: Decode, doc: list[int], who: list[int]) -> np.ndarray:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import multiprocessing
 import threading
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,11 +16,14 @@ import quorate
 from by_name import bsc
 from crowds import sentences
 from quorate import Corpus, Document, score
+from quorate.active import simulation
 from quorate.active.simulation import Plan, _Labels, _Pool, simulate_active
+from quorate.choose.choice import Choice, choose
 from quorate.corpus.simulate import Behaviour, crowd
 from quorate.corpus.tags import Invalid
+from quorate.encode.algebra import number_pairs
 from quorate.errors import FitError, InputError, SettingsError
-from quorate.models.prepared import prepare
+from quorate.models.prepared import Prepared, prepare
 
 PLAN = Plan(initial=60, batch=40, max_labels=180)
 
@@ -153,3 +158,56 @@ def test_mistakes_say_what_to_do(small: Corpus) -> None:
     bare = Corpus([Document(one.id, one.tokens, one.annotations) for one in small])
     with pytest.raises(InputError, match="no document to be scored has gold"):
         simulate_active(bare, ["mv"])
+
+
+@pytest.fixture(scope="module")
+def vague() -> Corpus:
+    """Forty people who find most names, and put every third boundary a token off."""
+    rng = np.random.default_rng(8)
+    people = {
+        f"w{n:02}": Behaviour(
+            miss=float(rng.beta(2, 4)), confuse=0.1, start_early=0.2, start_late=0.1, end_early=0.1, end_late=0.2
+        )
+        for n in range(40)
+    }
+    return crowd(sentences(900, seed=8), people, per_document=5, seed=8)
+
+
+def test_more_labels_do_not_make_it_worse_and_settings_are_chosen_again(
+    vague: Corpus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chosen_by = []
+
+    def counted(prepared: Prepared, *settings: Any, **more: Any) -> Choice:
+        found = choose(prepared, *settings, **more)
+        if found.vote is not None:
+            chosen_by.append(len(number_pairs(prepared.encoded)[0]))
+        return found
+
+    monkeypatch.setattr(simulation, "choose", counted)
+    run = _Pool(vague, None).run("auto", "random", 0, Plan(initial=900, batch=900, max_labels=3600))
+    assert len(chosen_by) > 1
+    assert all(later >= 2 * earlier for earlier, later in itertools.pairwise(chosen_by))
+    noise = 0.015  # of an F1 over about 1,000 spans
+    assert (np.diff(run.f1) > -noise).all()
+    assert run.f1[-1] > run.f1[0] + 0.2
+
+
+def test_the_consensus_of_a_run_is_that_of_the_estimator(vague: Corpus) -> None:
+    whole = sum(len(one.annotations) for one in vague)
+    run = _Pool(vague, None).run("auto", "random", 0, Plan(initial=whole, batch=10, max_labels=whole))
+    model = quorate.BSC().fit(vague)
+    assert model.settings_["evidence"] == "spans"
+    assert run.f1 == [pytest.approx(score.strict(model.result_.tags, [one.gold for one in vague]).f1, abs=0.002)]
+
+
+def test_documents_that_nobody_labelled_are_no_surer_than_the_token_model_has_them(vague: Corpus) -> None:
+    unread = [Document(f"u{n}", one.tokens, {}, one.gold) for n, one in enumerate(sentences(100, seed=9))]
+    few = Corpus([*vague.documents[:150], *unread])
+    gold = [one.gold for one in unread]
+    entropies = []
+    for evidence in ("tokens", "spans"):
+        model = quorate.BSC("cm", epsilon0=10.0, temper=0.9, max_iter=5, evidence=evidence).fit(few)
+        probabilities = model.result_.probabilities[150:]
+        entropies.append(score.cross_entropy(probabilities, gold, model.result_.labels).mean)
+    assert entropies[1] < 1.15 * entropies[0]

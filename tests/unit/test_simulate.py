@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from quorate import Corpus, Document
+from quorate.corpus.records import hard_tags
 from quorate.corpus.simulate import Behaviour, crowd
 from quorate.corpus.spans import Span
 from quorate.corpus.tags import find_spans
@@ -17,7 +18,10 @@ LONG = ("O",) * 200 + ("B-X", *("I-X",) * 199) + ("O",) * 200
 def marked(gold: tuple[str, ...], behaviour: Behaviour, times: int = 1, seed: int = 0) -> list[list[Span]]:
     """The spans that someone marks in each of some copies of a document."""
     documents = Corpus(Document(str(n), ("w",) * len(gold), gold=gold) for n in range(times))
-    return [find_spans(document.annotations["ann"]) for document in crowd(documents, {"ann": behaviour}, seed=seed)]
+    return [
+        find_spans(hard_tags(document.annotations["ann"]))
+        for document in crowd(documents, {"ann": behaviour}, seed=seed)
+    ]
 
 
 def test_a_crowd_of_old_is_drawn_as_ever() -> None:

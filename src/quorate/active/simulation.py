@@ -29,16 +29,16 @@ from numpy.typing import NDArray
 from quorate.active.strategies import (
     Strategy,
     Uncertainty,
+    document_entropy,
     expected_information,
     matrices_of,
-    sequence_entropy,
     token_entropy,
 )
 from quorate.choose.choice import choose, settings_left_open
 from quorate.corpus.profiles import trust_of
 from quorate.corpus.records import Corpus
 from quorate.corpus.tags import Invalid
-from quorate.encode.algebra import count_as_one, number_pairs, only_documents, without
+from quorate.encode.algebra import as_one, number_pairs, only_documents, without
 from quorate.encode.encoded import Encoded
 from quorate.errors import FitError, InputError, SettingsError
 from quorate.estimators.capabilities import FitsInPasses
@@ -50,10 +50,11 @@ from quorate.infer.engines.protocol import Decoded, Engine
 from quorate.infer.kernels.cores import available_threads
 from quorate.infer.parts.annotators import Annotators
 from quorate.models.build import model_of
+from quorate.models.consensus import conclude
 from quorate.models.prepared import Prepared, prepare
 from quorate.models.settings import Ties, check_number, choice
 from quorate.models.votes import majority
-from quorate.result.calibration import AS_STATED, Calibration
+from quorate.result.calibration import AS_STATED
 from quorate.result.spans import consensus_spans
 from quorate.storage.work_log import Store
 
@@ -63,6 +64,7 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 _LEAST_PROBABILITY = 1e-100
+_CHOSEN_AGAIN = 2  # times as many labels as settings were chosen by: all choices together take twice the last
 
 
 @dataclass(frozen=True)
@@ -70,7 +72,7 @@ class Plan:
     """How a run goes: labels to begin with, documents in a batch, labels to end with, passes of each fit.
 
     Each fit starts from votes: what a fit before it believed of a document would stay believed for long. Settings that
-    are chosen are chosen once in a run, and then say how many passes.
+    are chosen are chosen again whenever there are twice as many labels, and then say how many passes.
 
     >>> Plan(initial=100, batch=50, max_labels=200).sizes
     [100, 150, 200]
@@ -266,23 +268,17 @@ def _in_processes(
 
 
 class _Learned(NamedTuple):
-    """What a method makes of the labels so far.
-
-    ``log_z`` is for any power, by ``engine``; both are ``None`` where tokens stand alone.
-    """
+    """What a method makes of the labels so far; ``entropy`` gives that of whole documents."""
 
     decoded: Decoded
     annotators: Annotators
-    calibration: Calibration
-    log_z: Callable[[float], Floats] | None
+    entropy: Callable[[], Floats] | None = None
     engine: Engine | None = None
 
     def uncertainty(self, doc_start: Integers, strategy: Strategy) -> Uncertainty:
         token = token_entropy(self.decoded.posterior, doc_start)
-        whole = token
         by_sequence = strategy in (Strategy.SEQUENCE_ENTROPY, Strategy.INFORMATION)
-        if by_sequence and self.log_z is not None and self.engine is not None:
-            whole = sequence_entropy(self.log_z, self.calibration.sharpness, rounding=self.engine.rounding)
+        whole = self.entropy() if by_sequence and self.entropy is not None else token
         return Uncertainty(self.decoded.log_probability, np.diff(doc_start), token, whole)
 
     def close(self) -> None:
@@ -304,11 +300,11 @@ class _Votes:
         if outside is not None:
             unseen = np.diff(encoded.event_start) == 0
             decoded.path[unseen], decoded.span_end[unseen] = outside, 0
-        return _Learned(decoded, annotators, AS_STATED, None)
+        return _Learned(decoded, annotators)
 
 
 class _Model:
-    """Bayesian sequence combination; settings that are open are chosen once.
+    """Bayesian sequence combination; open settings are chosen again whenever there are twice as many labels.
 
     It learns from documents that someone labelled, and from their words. Left to itself, the text of all the others
     would teach it classes of words that are not the labels.
@@ -318,41 +314,41 @@ class _Model:
         self._settings, self._free = method.checked_settings(), settings_left_open(method.get_params())
         self.invalid = self._settings.invalid
         self._engines = replace(method.engines(), threads=1)  # runs go side by side
-        self._chosen, self._calibration = False, AS_STATED
-        self._group: Integers | None = None
-        self._fits = 0
+        self._calibration, self._group = AS_STATED, list[int]()
+        self._fits = self._chosen_by = 0  # how many fits there were, and by how many labels settings were chosen
 
     def learn(self, prepared: Prepared, plan: Plan) -> _Learned:
         everything, labelled = _with_words_met(prepared.encoded)
         if self._free:
             self._choose(prepared._replace(encoded=labelled))
-        if self._group is not None:
-            everything, labelled = count_as_one(everything, self._group), count_as_one(labelled, self._group)
-        cells, text = labelled.cells, self._settings.text
-        passes = self._settings.max_iter if self._chosen else plan.passes
-        with closing(self._engines.over(labelled, text=text)) as engine:
+        weighed, labelled = as_one(everything, self._group), as_one(labelled, self._group)
+        settings, calibration = self._settings, self._calibration
+        with closing(self._engines.over(labelled, text=settings.text)) as engine:
             trust = trust_of(labelled.annotators, prepared.corpus.profiles)
-            blank = model_of(self._settings, prepared.tagset, labelled, trust)
-            start = loop.initial_model(engine, blank, cells, self._settings.start)
-            model = loop.more_passes(engine, start, cells, passes).model
+            blank = model_of(settings, prepared.tagset, labelled, trust)
+            start = loop.initial_model(engine, blank, labelled.cells, settings.start)
+            passes = settings.max_iter if self._chosen_by else plan.passes
+            model = loop.more_passes(engine, start, labelled.cells, passes).model
         self._fits += 1
-        output = self._engines.over(everything, text=text)
+        output = self._engines.over(weighed, text=settings.text)
+        found = conclude(output, model, everything, weighed, settings, calibration, group=self._group, threads=1)
 
-        def decode(power: float) -> Decoded:
-            return loop.decode(output, model, cells, sharpness=power)
+        def entropy() -> Floats:
+            return document_entropy(output, model, weighed.cells, found, calibration)
 
-        calibration = self._calibration
-        decoded = decode(calibration.sharpness)
-        return _Learned(decoded, model.annotators, calibration, lambda p: decode(p).log_z, output)
+        return _Learned(found.decoded, model.annotators, entropy, output)
 
     def _choose(self, prepared: Prepared) -> None:
-        """The settings that are open, as soon as enough annotators share documents to choose by."""
+        """The settings that are open, as soon as enough annotators share documents to choose by, then now and again."""
+        labels = len(number_pairs(prepared.encoded)[0])
+        if labels < _CHOSEN_AGAIN * self._chosen_by:
+            return
         found = choose(prepared, self._settings, self._free, engines=self._engines)
         if found.vote is not None or not self._fits:
             self._settings = found.settings
         if found.vote is not None:
-            self._free, self._chosen, self._calibration = (), True, found.calibration
-            self._group = found.group if found.same else None
+            self._chosen_by, self._calibration = labels, found.calibration
+            self._group = found.group.tolist() if found.same else []
 
 
 def _with_words_met(encoded: Encoded) -> tuple[Encoded, Encoded]:

@@ -19,14 +19,20 @@ from numpy.typing import NDArray
 
 from quorate.corpus.records import Document
 from quorate.corpus.tags import TagSet
-from quorate.infer.engines.protocol import Decoded
+from quorate.encode.encoded import Cells
+from quorate.infer import loop
+from quorate.infer.engines.protocol import Decoded, Engine
 from quorate.infer.parts.annotators import Annotators
+from quorate.models.consensus import Concluded
+from quorate.models.spans import mixed
 from quorate.result.annotators import check_matrix
+from quorate.result.calibration import Calibration
 
 __all__ = [
     "Strategy",
     "Uncertainty",
     "diverse",
+    "document_entropy",
     "entropies",
     "expected_information",
     "sequence_entropy",
@@ -118,6 +124,26 @@ def sequence_entropy(log_z: Callable[[float], Floats], power: float = 1.0, *, ro
     step = max(_STEP, math.sqrt(rounding))
     above, below = log_z(power * (1 + step)), log_z(power * (1 - step))
     return np.maximum(log_z(power) - (above - below) / (2 * step), 0.0)
+
+
+def document_entropy(
+    engine: Engine, model: loop.Model, cells: Cells, found: Concluded, calibration: Calibration
+) -> Floats:
+    """``[D]`` The entropy of what is given out of each document, in nats; ``engine`` is that of the consensus.
+
+    Where spans are the evidence, two distributions are mixed, and the mean of their entropies is taken: that of the
+    mixture is no less, and more by half a nat at most, by what is not known of which of the two is right.
+    """
+    tokens = sequence_entropy(
+        lambda power: loop.decode(engine, model, cells, sharpness=power, posteriors=False).log_z,
+        calibration.sharpness,
+        rounding=engine.rounding,
+    )
+    if found.evidence is None or found.spans is None:
+        return tokens
+    over_sets, spans = found.evidence.engine, found.spans
+    sets = sequence_entropy(lambda power: over_sets.posterior(spans, power).log_z, calibration.span_sharpness)
+    return mixed(sets, tokens)
 
 
 def matrices_of(annotators: Annotators, numbers: Sequence[int]) -> Floats:

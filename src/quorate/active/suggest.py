@@ -14,9 +14,9 @@ from quorate.active.strategies import (
     Strategy,
     Uncertainty,
     diverse,
+    document_entropy,
     expected_information,
     matrices_of,
-    sequence_entropy,
     token_entropy,
 )
 from quorate.corpus.profiles import Kind
@@ -28,7 +28,7 @@ from quorate.estimators.capabilities import Advises
 from quorate.estimators.methods import DEFAULT_METHOD, estimator
 from quorate.estimators.updating import ModelState
 from quorate.formats.notes import some
-from quorate.infer import loop
+from quorate.models.consensus import conclude
 from quorate.models.prepared import Known, known_tags
 from quorate.models.settings import check_number, choice
 from quorate.result.result import Result
@@ -115,7 +115,7 @@ def next_labels(
     decided = _decided(corpus, model, certain)
     open_documents = _open(corpus, encoded, per_document_max, exclude) & ~decided
     result = model.combine(corpus)
-    unsure = _uncertainty(state, encoded, result)
+    unsure = _uncertainty(state, corpus, result)
     unknown = np.where(decided, 0.0, unsure.sequence)
     doc, who, gains = _gains(state, encoded, unsure, pool, costs, open_documents, n, result)
     if not len(doc):
@@ -226,15 +226,26 @@ def _open(corpus: Corpus, encoded: Encoded, most: int | None, exclude: Iterable[
     return np.asarray(may)
 
 
-def _uncertainty(state: ModelState, encoded: Encoded, result: Result) -> Uncertainty:
-    with closing(state.engines.over(encoded, text=state.settings.text)) as engine:
-
-        def log_z(power: float) -> Floats:
-            return loop.decode(engine, state.model, encoded.cells, sharpness=power).log_z
-
-        sequence = sequence_entropy(log_z, result.calibration.sharpness, rounding=engine.rounding)
-    tokens = token_entropy(result._kept_posterior(), encoded.doc_start)
-    return Uncertainty(result._decoded.log_probability, np.diff(encoded.doc_start), tokens, sequence)
+def _uncertainty(state: ModelState, corpus: Corpus, result: Result) -> Uncertainty:
+    """What is not known of the consensus that is given out."""
+    said = state.encoded(corpus)
+    weighed, settings, calibration = state.weighed(said), state.settings, result.calibration
+    with closing(state.engines.over(weighed, text=settings.text)) as engine:
+        threads = state.engines.threads
+        found = conclude(
+            engine,
+            state.model,
+            said,
+            weighed,
+            settings,
+            calibration,
+            spans=state.spans,
+            group=state.group,
+            threads=threads,
+        )
+        sequence = document_entropy(engine, state.model, weighed.cells, found, calibration)
+    tokens = token_entropy(result._kept_posterior(), said.doc_start)
+    return Uncertainty(result._decoded.log_probability, np.diff(said.doc_start), tokens, sequence)
 
 
 def _gains(

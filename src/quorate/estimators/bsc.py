@@ -29,10 +29,11 @@ from quorate.infer.parts.responses import Responses
 from quorate.infer.parts.truth import Chain
 from quorate.infer.spans import SpanModel
 from quorate.models.build import check_fits, model_of, restored
+from quorate.models.consensus import Concluded, conclude
 from quorate.models.history import Past, WithHistory, past_cells
 from quorate.models.prepared import Known, Prepared, known_tags, prepare
 from quorate.models.settings import AnnotatorModel, Decode, Evidence, Settings, TruthModel, choice, present_names
-from quorate.models.spans import decode_spans, fit_spans, needs_spans, span_evidence
+from quorate.models.spans import needs_spans
 from quorate.result.annotators import AnnotatorSummaries, summarise
 from quorate.result.calibration import AS_STATED, Calibration
 from quorate.result.result import Result
@@ -275,7 +276,7 @@ class BSC(Estimator):
         said = state.encoded(corpus)
         weighed = state.weighed(said)
         with closing(self._engine(corpus, weighed, None)) as engine:
-            return self._result(corpus, weighed, self._decoded(engine, said, weighed, None), trace=None)
+            return self._result(corpus, weighed, self._consensus(engine, said, weighed, None).decoded, trace=None)
 
     def update(self, corpus: Corpus, *, known: Known = None, passes: int = 0) -> Self:
         """Go on from the fit with new labels of old documents, new documents, annotators and words; returns self.
@@ -316,6 +317,7 @@ class BSC(Estimator):
             self.profiles_,
             self.engines(),
             self._group,
+            self._spans,
         )
 
     def decided_documents(self) -> set[str]:
@@ -368,7 +370,8 @@ class BSC(Estimator):
         self, corpus: Corpus, encoded: Encoded, weighed: Encoded, engine: Engine, known: NDArray[np.int32] | None
     ) -> None:
         """The consensus and the annotators; ``weighed`` is the corpus with those who say the same counting as one."""
-        decoded = self._decoded(engine, encoded, weighed, known, learn=self._fit_state.whole)
+        found = self._consensus(engine, encoded, weighed, known, learn=self._fit_state.whole)
+        decoded, self._spans = found.decoded, found.spans
         said = decoded.cells
         if weighed is not encoded:  # whoever counts as one with others is still judged by all they said
             said = cell_counts_of(encoded, decoded.posterior)
@@ -447,7 +450,7 @@ class BSC(Estimator):
         """Where passes run; :class:`SettingsError` if that cannot be."""
         return Engines(choice(EngineName, "engine", self.engine), checked_threads(self.n_jobs), self.cluster)
 
-    def _decoded(
+    def _consensus(
         self,
         engine: Engine,
         said: Encoded,
@@ -455,40 +458,21 @@ class BSC(Estimator):
         known: NDArray[np.int32] | None,
         *,
         learn: bool = False,
-    ) -> Decoded:
-        """The consensus of the token model and, where the settings ask for it, then that of spans.
-
-        With ``learn``, what annotators do with spans is learned from these documents first.
-        """
-        settings, calibration = self._output_settings(), self.calibration_
-        on_spans, kept = needs_spans(settings, self.tagset_), self.probabilities or weighed is not said
-        tokens = loop.decode(
+    ) -> Concluded:
+        """The consensus; with ``learn``, what annotators do with spans is learned from these documents first."""
+        return conclude(
             engine,
             self._model,
-            weighed.cells,
-            by_token=settings.decode is Decode.TOKEN,
-            sharpness=calibration.sharpness,
-            posteriors=kept or on_spans,  # other labels than the token model's may be given out
-        )
-        if not on_spans:
-            return tokens
-        evidence = span_evidence(
             said,
             weighed,
-            engine,
-            self._model,
-            sharpness=calibration.sharpness,
+            self._output_settings(),
+            self.calibration_,
+            spans=None if learn else self._spans,
             known=known,
             group=self._group,
+            posteriors=self.probabilities or weighed is not said,
             threads=self.engines().threads,
         )
-        if settings.evidence is Evidence.SPANS:
-            if learn or self._spans is None:
-                self._spans = fit_spans(evidence)
-            self._spans = self._spans.grown(len(said.annotators))
-        told = calibration.spans
-        decoded = decode_spans(evidence, self._spans, tokens, settings, calibration.span_sharpness, told)
-        return decoded if kept else decoded.of_path_alone()
 
     def _output_settings(self) -> Settings:
         """The settings of the fit, with those of what is given out as they are set now."""

@@ -26,6 +26,7 @@ from quorate.infer import loop
 from quorate.infer.engines.factory import Engines
 from quorate.infer.engines.protocol import Counts, Engine, Tables
 from quorate.infer.parts.dirichlet import view_of
+from quorate.infer.spans import SpanModel
 from quorate.models.build import with_more_words
 from quorate.models.settings import Settings, check_number
 
@@ -152,7 +153,8 @@ class FitState:
 class ModelState(NamedTuple):
     """A model on its way: with what names and words, under which settings.
 
-    ``group`` says which annotators say the same, and so count as one; it is empty if nobody does.
+    ``group`` says which annotators say the same, and so count as one; it is empty if nobody does. ``spans`` is what
+    was learned of annotators and spans, where those are the evidence.
     """
 
     model: loop.Model
@@ -163,6 +165,7 @@ class ModelState(NamedTuple):
     profiles: dict[str, Profile]
     engines: Engines
     group: Sequence[int] = ()
+    spans: SpanModel | None = None
 
     def encoded(self, corpus: Corpus) -> Encoded:
         """A corpus as arrays, with the numbers that names and words have here."""

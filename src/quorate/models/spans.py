@@ -33,6 +33,7 @@ __all__ = [
     "decode_spans",
     "fit_spans",
     "given_spans",
+    "mixed",
     "needs_spans",
     "span_evidence",
     "with_known",
@@ -148,12 +149,12 @@ def given_spans(
     encoded, candidates, engine, _ = evidence
     if model is not None:
         of_sets = engine.posterior(model, sharpness).true
-        true = _mixed(of_sets, candidates.likely)
+        true = mixed(of_sets, candidates.likely)
     else:
         of_sets = true = candidates.likely
         if settings.evidence is Evidence.VOTES:
             of_sets = candidates.votes()
-            true = _mixed(of_sets, candidates.likely)
+            true = mixed(of_sets, candidates.likely)
     chooses = of_sets if model is None else true
     unseen = _unseen(candidates, chooses)
     if _dial(settings):
@@ -164,7 +165,7 @@ def given_spans(
     elif settings.decode is Decode.SEQUENCE:
         chosen = engine.likeliest_set(model)
     else:  # which spans are given out does not hang on how sure one may be of them
-        stated = true if sharpness == 1.0 else _mixed(engine.posterior(model).true, candidates.likely)
+        stated = true if sharpness == 1.0 else mixed(engine.posterior(model).true, candidates.likely)
         chosen = _best_f1(engine.best_set, stated, float(stated.sum()))
     by_document = unseen * np.diff(encoded.doc_start) / max(encoded.n_tokens, 1)
     return GivenSpans(of_sets, true, chosen, by_document)
@@ -200,11 +201,16 @@ def decode_spans(
         probability = np.where(np.isnan(by_tokens), _one_by_one(given, candidates, decoded.path), by_tokens)
     else:
         of_sets = np.exp(engine.log_probability(model, given.chosen, sharpness))
-        probability = _mixed(of_sets, np.nan_to_num(by_tokens)) * np.exp(-given.unseen)
+        probability = mixed(of_sets, np.nan_to_num(by_tokens)) * np.exp(-given.unseen)
     probability = np.minimum(probability, _least(given, candidates.first))
     posterior = tokens.posterior
     if settings.evidence is not Evidence.TOKENS:
-        posterior = _mixed(by_label(candidates, given.of_sets, encoded.tagset, encoded.n_tokens), posterior)
+        of_labels = by_label(candidates, given.of_sets, encoded.tagset, encoded.n_tokens)
+        unread = np.repeat(np.diff(candidates.pair_start) == 0, np.diff(encoded.doc_start))
+        if unread.any():
+            of_labels[unread] = _with_rest(candidates, of_labels, posterior, encoded)[unread]
+        posterior = mixed(of_labels, posterior)
+    probability = np.minimum(probability, _least_token(posterior, decoded.path, encoded.doc_start))
     decoded = decoded._replace(
         posterior=posterior,
         log_probability=np.log(np.maximum(probability, _LEAST)),
@@ -213,7 +219,8 @@ def decode_spans(
     return with_known(decoded, tokens, clamped, encoded)
 
 
-def _mixed(spans: Floats, tokens: Floats) -> Floats:
+def mixed(spans: Floats, tokens: Floats) -> Floats:
+    """What is given out, of what the span model says and what the token model says."""
     return np.asarray((1 - _TOKEN_SHARE) * spans + _TOKEN_SHARE * tokens)
 
 
@@ -238,6 +245,15 @@ def _least(given: GivenSpans, first: NDArray[np.int64]) -> Floats:
     least = np.ones(len(first) - 1)
     document = np.repeat(np.arange(len(first) - 1), np.diff(first))
     np.minimum.at(least, document[given.chosen], given.true[given.chosen])
+    return least
+
+
+def _least_token(posterior: Floats, path: NDArray[np.int32], doc_start: NDArray[np.int64]) -> Floats:
+    """``[D]`` The probability of each document's least sure tag, 1 where there is none."""
+    least, filled = np.ones(len(doc_start) - 1), np.diff(doc_start) > 0
+    if len(path):
+        of_path = posterior[np.arange(len(path)), path]
+        least[filled] = np.minimum.reduceat(of_path, doc_start[:-1][filled])
     return least
 
 
@@ -317,6 +333,22 @@ def by_label(candidates: Candidates, true: Floats, tagset: TagSet, n_tokens: int
     posterior[:, tagset.outside] = 0.0
     posterior[:, tagset.outside] = np.maximum(1.0 - posterior.sum(axis=1), 0.0)
     return np.asarray(posterior / posterior.sum(axis=1, keepdims=True))
+
+
+def _with_rest(candidates: Candidates, of_labels: Floats, tokens: Floats, encoded: Encoded) -> Floats:
+    """``[N, J]`` Labels where ``O`` also stands for spans that are no candidates: those go as the token model says.
+
+    Of a document that nobody labelled, the candidates are only what the token model thinks likely; with all the rest
+    taken for ``O`` it would look surer than it is.
+    """
+    outside = encoded.tagset.outside or 0
+    likely = by_label(candidates, candidates.likely, encoded.tagset, encoded.n_tokens)
+    likely[:, outside] = 0.0
+    rest = np.maximum(tokens - likely, 0.0)
+    rest /= np.maximum(rest.sum(axis=1, keepdims=True), _LEAST)
+    spans = of_labels.copy()
+    spans[:, outside] = 0.0
+    return np.asarray(spans + of_labels[:, [outside]] * rest)
 
 
 def _if_same(path: NDArray[np.int32], tokens: Decoded, doc_start: NDArray[np.int64]) -> Floats:

@@ -1,0 +1,76 @@
+"""The consensus of a fitted model: that of tokens and, where the settings ask for it, then that of spans."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quorate.encode.encoded import Encoded
+from quorate.infer import loop
+from quorate.infer.engines.protocol import Decoded, Engine
+from quorate.infer.spans import SpanModel
+from quorate.models.settings import Decode, Evidence, Settings
+from quorate.models.spans import SpanEvidence, decode_spans, fit_spans, needs_spans, span_evidence
+from quorate.result.calibration import Calibration
+
+__all__ = ["Concluded", "conclude"]
+
+
+class Concluded(NamedTuple):
+    """What is given out, and what it was read off.
+
+    ``evidence`` is ``None`` where only tokens were looked at, ``spans`` where no model of spans was.
+    """
+
+    decoded: Decoded
+    evidence: SpanEvidence | None = None
+    spans: SpanModel | None = None
+
+
+def conclude(
+    engine: Engine,
+    model: loop.Model,
+    said: Encoded,
+    weighed: Encoded,
+    settings: Settings,
+    calibration: Calibration,
+    *,
+    spans: SpanModel | None = None,
+    known: NDArray[np.int32] | None = None,
+    group: Sequence[int] = (),
+    posteriors: bool = True,
+    threads: int | None = None,
+) -> Concluded:
+    """The consensus that the settings ask for, of what was ``said``.
+
+    ``engine`` is over ``weighed``: the same corpus, with those who share a number in ``group`` counting as one, and
+    with the ``known`` labels. Without ``spans``, what annotators do with spans is learned from these documents first.
+    """
+    on_spans = needs_spans(settings, said.tagset)
+    tokens = loop.decode(
+        engine,
+        model,
+        weighed.cells,
+        by_token=settings.decode is Decode.TOKEN,
+        sharpness=calibration.sharpness,
+        posteriors=posteriors or on_spans,  # other labels than the token model's may be given out
+    )
+    if not on_spans:
+        return Concluded(tokens)
+    evidence = span_evidence(
+        said,
+        weighed,
+        engine,
+        model,
+        sharpness=calibration.sharpness,
+        known=known,
+        group=list(group),
+        threads=threads,
+    )
+    by_model = settings.evidence is Evidence.SPANS
+    spans = (spans or fit_spans(evidence)).grown(len(said.annotators)) if by_model else None
+    decoded = decode_spans(evidence, spans, tokens, settings, calibration.span_sharpness, calibration.spans)
+    return Concluded(decoded if posteriors else decoded.of_path_alone(), evidence, spans)
