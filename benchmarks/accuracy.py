@@ -56,6 +56,11 @@ SHAPES = (
     "disjoint_batches",
     "copies",
     "colluders",
+    "vague_boundaries",
+    "long_spans",
+    "splitters_and_joiners",
+    "vague_names",
+    "vague_and_sparse",
 )
 
 
@@ -127,8 +132,8 @@ def scores(result: Result, split: str | None) -> tuple[float, float, float, floa
 
 
 def shapes() -> None:
-    print("| crowd | vote | best fixed setting of BSC | default | chosen | certificate | with temper 0.7 |")
-    print("|---|---|---|---|---|---|---|")
+    print("| crowd | vote | span vote | best fixed setting of BSC | default | chosen | certificate | with temper 0.7 |")
+    print("|---|---|---|---|---|---|---|---|")
     for name in SHAPES:
         corpus = simulated(name)
         result = quorate.aggregate(corpus)
@@ -141,12 +146,14 @@ def shapes() -> None:
             for temper in (0.5, 0.7, 1.0)
         }
         best = max(fixed, key=lambda one: fixed[one])
-        vote = scores(quorate.aggregate(corpus, "mv"), None)[0]
+        vote, span_vote = (scores(quorate.aggregate(corpus, method), None)[0] for method in ("mv", "span-vote"))
         chosen = result.settings_
         what = f"{chosen['annotator']}, {chosen['epsilon0']:g}, {chosen['temper']:g}, {chosen['max_iter']} passes"
+        what += f", {chosen['evidence']}"
+        less = scores(quorate.aggregate(corpus, temper=0.7), None)[0]
         print(
-            f"| {name.replace('_', ' ')} | {vote:.1f} | {fixed[best]:.1f} ({best}) | {scores(result, None)[0]:.1f} | "
-            f"{what} | {result.certificate} | {scores(quorate.aggregate(corpus, temper=0.7), None)[0]:.1f} |",
+            f"| {name.replace('_', ' ')} | {vote:.1f} | {span_vote:.1f} | {fixed[best]:.1f} ({best}) | "
+            f"{scores(result, None)[0]:.1f} | {what} | {result.certificate} | {less:.1f} |",
             flush=True,
         )
 

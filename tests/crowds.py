@@ -137,3 +137,60 @@ def disjoint_batches(how_many: int = 500) -> Corpus:
     first = crowd(Corpus(gold[:half]), {"a0": good, "a1": weak, "a2": weak}, seed=8)
     second = crowd(Corpus(gold[half:]), {"b0": good, "b1": good, "b2": weak}, seed=9)
     return Corpus([*first, *second])
+
+
+def vague_boundaries(how_many: int = 500, annotators: int = 70) -> Corpus:
+    """Long spans of which nobody knows quite where they begin and end: five of seventy workers a document."""
+    rng = np.random.default_rng(11)
+    people = {
+        f"w{number:02}": Behaviour(
+            miss=rng.beta(2, 4), confuse=0.2 * rng.random(), vague=rng.beta(3, 3), reach=1 / rng.uniform(0.3, 0.7),
+            invent=0.01 * rng.random(),
+        )
+        for number in range(annotators)
+    }  # fmt: skip
+    return crowd(paragraphs(how_many, seed=11), people, per_document=5, seed=11)
+
+
+def long_spans(how_many: int = 200) -> Corpus:
+    """Three careful people, and long spans whose boundaries they put a few tokens apart."""
+    people = {
+        "ann": Behaviour(miss=0.08, vague=0.15, reach=2.5, invent=0.0005),
+        "bob": Behaviour(miss=0.15, vague=0.2, reach=2.5, invent=0.001),
+        "cem": Behaviour(miss=0.1, vague=0.25, reach=2.5, invent=0.001),
+    }
+    return crowd(paragraphs(how_many, seed=12), people, seed=12)
+
+
+def splitters_and_joiners(how_many: int = 400) -> Corpus:
+    """Of thirty workers a third cut long spans in two, and a third make one of two that follow each other."""
+    usual = Behaviour(miss=0.15, confuse=0.05, vague=0.2, reach=1 / 0.6, invent=0.002)
+    kinds = (replace(usual, split=0.6), replace(usual, join=0.6), usual)
+    people = {f"w{number:02}": kinds[number % 3] for number in range(30)}
+    return crowd(paragraphs(how_many, seed=13), people, per_document=6, seed=13)
+
+
+def vague_names(how_many: int = 900, annotators: int = 40) -> Corpus:
+    """Short spans with vague boundaries: five of forty workers a document."""
+    rng = np.random.default_rng(14)
+    people = {
+        f"w{number:02}": Behaviour(
+            miss=rng.beta(2, 4), confuse=0.2 * rng.random(), vague=rng.beta(2, 4), reach=1 / 0.7,
+            invent=0.02 * rng.random(),
+        )
+        for number in range(annotators)
+    }  # fmt: skip
+    return crowd(sentences(how_many, seed=14), people, per_document=5, seed=14)
+
+
+def vague_and_sparse(how_many: int = 1500, annotators: int = 1500) -> Corpus:
+    """Four labels a document from a crowd in which everyone sees a handful, and few know where a name ends."""
+    rng = np.random.default_rng(15)
+    people = {
+        f"w{number:04}": Behaviour(
+            miss=rng.beta(2, 3), confuse=0.3 * rng.random(), vague=rng.beta(2, 3), reach=1 / rng.uniform(0.3, 0.8),
+            invent=0.03 * rng.random(),
+        )
+        for number in range(annotators)
+    }  # fmt: skip
+    return crowd(sentences(how_many, seed=15), people, per_document=4, seed=15)

@@ -1,4 +1,4 @@
-"""Automatic settings on crowds of many shapes: never below the vote, never far below the best fixed setting."""
+"""Automatic settings on crowds of many shapes: never below a vote, never far below the best fixed setting."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ import crowds
 import quorate
 from quorate import Corpus, Result, score
 from quorate.corpus.simulate import Behaviour, crowd
+
+BESIDE_CV = "hidden annotators prefer another token model beside the spans than cv, which is better here"
 
 
 def f1(result: Result) -> float:
@@ -25,10 +27,15 @@ def f1(result: Result) -> float:
         crowds.spammer_majority,
         crowds.one_expert,
         crowds.disjoint_batches,
+        crowds.vague_boundaries,
+        pytest.param(crowds.long_spans, marks=pytest.mark.xfail(strict=True, reason=BESIDE_CV)),
+        pytest.param(crowds.splitters_and_joiners, marks=pytest.mark.xfail(strict=True, reason=BESIDE_CV)),
+        crowds.vague_names,
+        crowds.vague_and_sparse,
     ],
     ids=lambda make: make.__name__,
 )
-def test_default_against_vote_and_fixed_settings(make: Callable[[], Corpus]) -> None:
+def test_default_against_votes_and_fixed_settings(make: Callable[[], Corpus]) -> None:
     corpus = make()
     chosen = quorate.aggregate(corpus)
     fixed = [
@@ -37,9 +44,10 @@ def test_default_against_vote_and_fixed_settings(make: Callable[[], Corpus]) -> 
         for strength in (1.0, 30.0)
         for temper in (0.7, 1.0)
     ]
-    vote = f1(quorate.aggregate(corpus, "mv"))
-    assert f1(chosen) >= vote
-    assert f1(chosen) >= max(map(f1, fixed)) - 1.0
+    evidence = [quorate.aggregate(corpus, evidence=kind) for kind in ("tokens", "spans")]
+    votes = [quorate.aggregate(corpus, method) for method in ("mv", "span-vote")]
+    assert f1(chosen) >= max(map(f1, votes))
+    assert f1(chosen) >= max(map(f1, [*fixed, *evidence])) - 1.0
     assert chosen.choice is not None
     assert not chosen.choice.worse_than_vote
 

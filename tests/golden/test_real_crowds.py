@@ -55,6 +55,17 @@ def test_pico_default(pico: Corpus) -> None:
     assert all(result.tagset.is_valid(sequence) for sequence in result.tags)
 
 
+def test_default_on_the_dev_split_of_ner(ner: Corpus) -> None:
+    tags, gold, _ = on_split(quorate.aggregate(ner), "dev")
+    assert score.strict(tags, gold).f1 >= 0.79
+
+
+def test_default_on_the_dev_split_of_pico(pico: Corpus) -> None:
+    tags, gold, _ = on_split(quorate.aggregate(pico), "dev")
+    assert score.strict(tags, gold).f1 >= 0.62
+    assert score.relaxed(tags, gold).f1 >= 0.73
+
+
 def test_ner_majority_vote_is_the_papers(ner: Corpus) -> None:
     result = quorate.aggregate(ner, "mv", invalid="keep", decode="token")
     tags, gold, entropy = on_split(result, "test")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from quorate.corpus.records import Corpus, Document
+from quorate.corpus.records import Corpus, Document, SoftTag, Tag
 from quorate.encode.algebra import (
     document_of,
     document_of_events,
@@ -76,7 +76,10 @@ def test_marks_of_someone_who_gives_probabilities_are_the_likeliest_labels() -> 
     def soft(tag: str) -> dict[str, float]:
         return {tag: 0.7, "O": 0.3}
 
-    said = {"ann": (soft("B-X"), soft("I-X"), soft("I-X"), "O"), "bob": ("O", "B-X", None, {"B-X": 0.4, "O": 0.6})}
+    said: dict[str, tuple[Tag | SoftTag, ...]] = {
+        "ann": (soft("B-X"), soft("I-X"), soft("I-X"), "O"),
+        "bob": ("O", "B-X", None, {"B-X": 0.4, "O": 0.6}),
+    }
     corpus = Corpus([Document("1", tuple("abcd"), said)])
     marks = marked_spans(encode(corpus, corpus.tagset()))
     assert np.stack([marks.start, marks.end, marks.who], axis=1).tolist() == [[0, 3, 0], [1, 2, 1]]

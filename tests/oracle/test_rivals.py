@@ -134,7 +134,7 @@ def test_rivals_reach_their_figures_on_ner(ner: Corpus, method: str, f1: float, 
 
 
 def test_every_rival_gives_tags_probabilities_and_annotators(sample: Corpus) -> None:
-    for method in ("best-worker", "worst-worker", "ds", "ibcc", "mace", "hmm-crowd"):
+    for method in ("span-vote", "best-worker", "worst-worker", "ds", "ibcc", "mace", "hmm-crowd"):
         result = quorate.aggregate(sample, method)
         assert result.settings_["method"] == method
         assert all(result.tagset.is_valid(tags) for tags in result.tags)

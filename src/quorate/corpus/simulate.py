@@ -20,6 +20,7 @@ from quorate.errors import InputError
 __all__ = ["KINDS", "Behaviour", "crowd", "from_matrices"]
 
 Floats = NDArray[np.float64]
+_NEAR = 12  # tokens between two spans that someone may take for one
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,8 @@ class Behaviour:
     ``miss`` leaves a span out, ``confuse`` gives it another type, ``start_late``, ``start_early``, ``end_early`` and
     ``end_late`` move a boundary by one token, ``split`` cuts a span in two, ``blind_to`` are types never marked,
     ``invent`` marks a token that is in no span (per token), ``spam`` marks at random without reading (per document).
+    ``vague`` moves a boundary either way (per boundary) by a geometric number of tokens with the mean ``reach``, 1 or
+    more. ``join`` marks a span and the next one, if it is near and of the same type, as one.
 
     >>> Behaviour(miss=0.5).miss
     0.5
@@ -43,6 +46,9 @@ class Behaviour:
     split: float = 0.0
     invent: float = 0.0
     spam: float = 0.0
+    vague: float = 0.0
+    reach: float = 1.0
+    join: float = 0.0
     blind_to: frozenset[str] = frozenset()
 
 
@@ -94,7 +100,7 @@ def _marked(
     if rng.random() < behaviour.spam:
         return _random_spans(length, types, rng)
     spans: list[Span] = []
-    for span in gold:
+    for span in _joined(gold, behaviour, rng):
         start, end, label = span.start, span.end, span.label
         if label in behaviour.blind_to or rng.random() < behaviour.miss:
             continue
@@ -108,6 +114,8 @@ def _marked(
             start = max(start - 1, 0)
         if rng.random() < behaviour.end_late:
             end = min(end + 1, length)
+        if behaviour.vague > 0:
+            start, end = _vague(start, end, length, behaviour, rng)
         if rng.random() < behaviour.split and end - start > 1:
             cut = int(rng.integers(start + 1, end))
             spans += [Span(start, cut, label), Span(cut, end, label)]
@@ -118,6 +126,31 @@ def _marked(
         for position in np.flatnonzero(rng.random(length) < behaviour.invent).tolist()
     ]
     return _without_overlaps([*spans, *invented])
+
+
+def _joined(gold: Sequence[Span], behaviour: Behaviour, rng: np.random.Generator) -> list[Span]:
+    """The gold spans, of which some make one with the next; no number is drawn for those who never do that."""
+    if not behaviour.join > 0:
+        return list(gold)
+    spans: list[Span] = []
+    rest = list(gold)
+    while rest:
+        span = rest.pop(0)
+        near = bool(rest) and rest[0].label == span.label and rest[0].start - span.end <= _NEAR
+        if rng.random() < behaviour.join and near:
+            span = Span(span.start, rest.pop(0).end, span.label)
+        spans.append(span)
+    return spans
+
+
+def _vague(start: int, end: int, length: int, behaviour: Behaviour, rng: np.random.Generator) -> tuple[int, int]:
+    """The boundaries of a span, each perhaps moved; at least one token is left."""
+    bounds = [start, end]
+    for side in (0, 1):
+        if rng.random() < behaviour.vague:
+            bounds[side] += int(rng.geometric(1 / behaviour.reach)) * (1 if rng.random() < 0.5 else -1)
+    start = min(max(bounds[0], 0), length - 1)
+    return start, max(min(bounds[1], length), start + 1)
 
 
 def _random_spans(length: int, types: Sequence[str], rng: np.random.Generator) -> list[Span]:

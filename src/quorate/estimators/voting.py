@@ -1,7 +1,8 @@
-"""Votes as estimators: the majority, and the oracles that follow one annotator a document."""
+"""Votes as estimators: the majority on tokens or on spans, and the oracles that follow one annotator a document."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Self
 
 from quorate.corpus.records import Corpus
@@ -12,11 +13,11 @@ from quorate.errors import InputError
 from quorate.estimators.base import Estimator, ProgressCallback, checked_threads, meta_of
 from quorate.models.prepared import Known, Prepared, prepare
 from quorate.models.settings import Decode, Ties, check_number, choice, decode_of_tokens, scheme_named
-from quorate.models.votes import majority, one_worker_a_document
+from quorate.models.votes import Votes, majority, one_worker_a_document, span_majority
 from quorate.result.annotators import summarise
 from quorate.result.result import Result
 
-__all__ = ["BestWorker", "MajorityVote", "WorstWorker"]
+__all__ = ["BestWorker", "MajorityVote", "SpanVote", "WorstWorker"]
 
 
 class MajorityVote(Estimator):
@@ -46,20 +47,9 @@ class MajorityVote(Estimator):
 
     def fit(self, corpus: Corpus, *, known: Known = None, progress: ProgressCallback | None = None) -> Self:
         """Count the votes; returns self."""
-        check_number("random_state", self.random_state, whole=True)
-        ties, decode = choice(Ties, "ties", self.ties), decode_of_tokens(self.decode)
-        invalid = choice(Invalid, "invalid", self.invalid)
+        vote, invalid = self._vote(), choice(Invalid, "invalid", self.invalid)
         prepared = prepare(corpus, scheme_named(self.scheme), invalid, known)
-        encoded = prepared.encoded
-        votes = majority(
-            encoded,
-            voters=self._voters(prepared),
-            known=prepared.known,
-            ties=ties,
-            seed=self.random_state,
-            decode=decode,
-            threads=checked_threads(self.n_jobs),
-        )
+        encoded, votes = prepared.encoded, vote(prepared)
         self.tagset_ = prepared.tagset
         self.annotators_ = summarise(encoded, votes.decoded.cells, votes.annotators)
         settings = {name: value for name, value in self.get_params().items() if name != "n_jobs"}
@@ -82,9 +72,54 @@ class MajorityVote(Estimator):
         self._check_fitted()
         return type(self)(**self.get_params()).fit(corpus).result_
 
+    def _vote(self) -> Callable[[Prepared], Votes]:
+        """How votes are counted, once the parameters have been checked."""
+        check_number("random_state", self.random_state, whole=True)
+        ties, decode = choice(Ties, "ties", self.ties), decode_of_tokens(self.decode)
+        threads = checked_threads(self.n_jobs)
+
+        def vote(prepared: Prepared) -> Votes:
+            return majority(
+                prepared.encoded,
+                voters=self._voters(prepared),
+                known=prepared.known,
+                ties=ties,
+                seed=self.random_state,
+                decode=decode,
+                threads=threads,
+            )
+
+        return vote
+
     def _voters(self, prepared: Prepared) -> Encoded | None:
         """The corpus with weights for those whose votes count; ``None``: everybody's do."""
         return None
+
+
+class SpanVote(MajorityVote):
+    """A vote on every span: it is given if at least half of those who saw all its tokens marked exactly it.
+
+    T = argmax_T Σ_{σ∈T} v_σ over sets of spans that do not overlap and have v_σ ≥ n_σ / 2, where v_σ of the n_σ who saw
+    span σ marked it; of sets with as many votes, that with the earliest, then longest span. p(σ) = v_σ / n_σ. In the
+    plain scheme it is the vote on tokens. Rodrigues, Pereira and Ribeiro, *Sequence Labeling with Multiple Annotators*,
+    Machine Learning 95, 2014, vote so (MVseg).
+
+    >>> import quorate
+    >>> SpanVote().fit(quorate.sample()).result_[0].spans[0].sure > 0.5
+    True
+    """
+
+    method = "span-vote"
+
+    def __init__(
+        self, *, invalid: str = Invalid.REPAIR.value, scheme: str | None = None, n_jobs: int | None = None
+    ) -> None:
+        self.invalid, self.scheme, self.n_jobs = invalid, scheme, n_jobs
+
+    def _vote(self) -> Callable[[Prepared], Votes]:
+        """The vote on spans."""
+        threads = checked_threads(self.n_jobs)
+        return lambda prepared: span_majority(prepared.encoded, known=prepared.known, threads=threads)
 
 
 class BestWorker(MajorityVote):

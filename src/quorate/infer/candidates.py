@@ -27,8 +27,8 @@ class Candidates(NamedTuple):
     """Candidates of every document as columns, by document, end, start and type; tokens count through the corpus.
 
     ``likely`` is the probability by the token model (0: too small to tell), ``marked`` how many annotators marked just
-    this span, ``touched`` how many marked something that overlaps it, ``seen`` how many were shown it. For the others
-    see :class:`quorate.infer.kernels.spans.Problem`.
+    this span, ``touched`` how many marked something of its type that overlaps it. Both leave out who was not shown all
+    of its tokens. For the others see :class:`quorate.infer.kernels.spans.Problem`.
     """
 
     start: Integers
@@ -41,6 +41,7 @@ class Candidates(NamedTuple):
     likely: Floats
     marked: Floats
     touched: Floats
+    seen: Floats
     pair_start: Integers
     who: Integers
     weight: Floats
@@ -54,9 +55,8 @@ class Candidates(NamedTuple):
         return np.repeat(np.arange(len(self.first) - 1), np.diff(self.first))
 
     def votes(self) -> Floats:
-        """``[C]`` The share of the annotators of its document who marked just this span."""
-        people = np.diff(self.pair_start)[self.document]
-        return np.asarray(self.marked / np.maximum(people, 1))
+        """``[C]`` Of the annotators who were shown all of a span, the share that marked just this one."""
+        return np.asarray(self.marked / np.maximum(self.seen, 1))
 
 
 def find_candidates(encoded: Encoded, likely: Likely, least: float, group: list[int] | None = None) -> Candidates:
@@ -102,6 +102,7 @@ def find_candidates(encoded: Encoded, likely: Likely, least: float, group: list[
         probability,
         np.bincount(candidate[response == kernels.EXACT], minlength=C).astype(np.float64),
         np.bincount(candidate[response < kernels.OTHER_TYPE], minlength=C).astype(np.float64),
+        np.bincount(candidate[response != kernels.UNSEEN], minlength=C).astype(np.float64),
         pair_start,
         who,
         _weights(who, pair_doc, group),

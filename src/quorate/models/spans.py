@@ -28,11 +28,14 @@ from quorate.models.settings import Decode, Evidence, Settings
 __all__ = [
     "GivenSpans",
     "SpanEvidence",
+    "by_label",
+    "clamped_documents",
     "decode_spans",
     "fit_spans",
     "given_spans",
     "needs_spans",
     "span_evidence",
+    "with_known",
     "with_spans",
 ]
 
@@ -92,17 +95,24 @@ def span_evidence(
     found = find_candidates(said, likely, _LIKELY, group)
     words = np.zeros(len(found.start))
     if model.text is not None:
+        from quorate.infer.kernels.likely import SpanLabels
         from quorate.infer.kernels.spans import word_support
 
-        _, first, inside, _ = said.tagset.span_labels
-        rows, outside = model.text.log_lik(log_mean), said.tagset.outside or 0
-        words = word_support(found.start, found.end, found.kind, weighed.word, rows, first, inside, outside)
+        labels, outside = SpanLabels(*said.tagset.span_labels), said.tagset.outside or 0
+        rows = model.text.log_lik(log_mean)
+        words = word_support(found.start, found.end, found.kind, weighed.word, rows, labels, outside)
     prior = prior_log_odds(found.likely, words)
-    clamped = np.zeros(said.n_docs, np.bool_)
+    clamped = clamped_documents(said, known)
     if known is not None:
-        clamped = np.diff(np.concatenate([[0], np.cumsum(known >= 0)])[said.doc_start]) > 0
         prior = np.where(clamped[found.document], np.where(found.likely > 0.5, _CERTAIN, -_CERTAIN), prior)
     return SpanEvidence(said, found, SpanEngine(found, prior, threads=threads), clamped)
+
+
+def clamped_documents(encoded: Encoded, known: NDArray[np.int32] | None) -> NDArray[np.bool_]:
+    """``[D]`` Whether some of a document's labels are known."""
+    if known is None:
+        return np.zeros(encoded.n_docs, np.bool_)
+    return np.diff(np.concatenate([[0], np.cumsum(known >= 0)])[encoded.doc_start]) > 0
 
 
 def fit_spans(evidence: SpanEvidence) -> SpanModel:
@@ -185,27 +195,29 @@ def decode_spans(
     encoded, candidates, engine, clamped = evidence
     given = given_spans(evidence, model, settings, sharpness, told)
     decoded = with_spans(evidence, given, tokens)
-    probability = _if_same(decoded.path, tokens, encoded.doc_start)
-    if model is not None:
+    by_tokens = _if_same(decoded.path, tokens, encoded.doc_start)
+    if model is None:
+        probability = np.where(np.isnan(by_tokens), _one_by_one(given, candidates, decoded.path), by_tokens)
+    else:
         of_sets = np.exp(engine.log_probability(model, given.chosen, sharpness))
-        probability = _mixed(of_sets, probability) * np.exp(-given.unseen)
+        probability = _mixed(of_sets, np.nan_to_num(by_tokens)) * np.exp(-given.unseen)
     probability = np.minimum(probability, _least(given, candidates.first))
     posterior = tokens.posterior
     if settings.evidence is not Evidence.TOKENS:
-        posterior = _mixed(_by_label(candidates, given.of_sets, encoded.tagset, encoded.n_tokens), posterior)
+        posterior = _mixed(by_label(candidates, given.of_sets, encoded.tagset, encoded.n_tokens), posterior)
     decoded = decoded._replace(
         posterior=posterior,
         log_probability=np.log(np.maximum(probability, _LEAST)),
         expected_spans=np.diff(np.concatenate([[0.0], np.cumsum(given.true)])[candidates.first]) + given.unseen,
     )
-    return _with_known(decoded, tokens, clamped, encoded)
+    return with_known(decoded, tokens, clamped, encoded)
 
 
 def _mixed(spans: Floats, tokens: Floats) -> Floats:
     return np.asarray((1 - _TOKEN_SHARE) * spans + _TOKEN_SHARE * tokens)
 
 
-def _with_known(decoded: Decoded, tokens: Decoded, clamped: NDArray[np.bool_], encoded: Encoded) -> Decoded:
+def with_known(decoded: Decoded, tokens: Decoded, clamped: NDArray[np.bool_], encoded: Encoded) -> Decoded:
     """The consensus with the documents of which labels are known as the token model has them."""
     if not clamped.any():
         return decoded
@@ -288,7 +300,7 @@ def _path(candidates: Candidates, chosen: Chosen, encoded: Encoded) -> NDArray[n
     return path
 
 
-def _by_label(candidates: Candidates, true: Floats, tagset: TagSet, n_tokens: int) -> Floats:
+def by_label(candidates: Candidates, true: Floats, tagset: TagSet, n_tokens: int) -> Floats:
     """``[N, J]`` The probability of every label at every token, from that of candidates."""
     posterior = np.zeros((n_tokens, len(tagset.labels)))
     single, first, inside, last = tagset.span_labels
@@ -296,8 +308,9 @@ def _by_label(candidates: Candidates, true: Floats, tagset: TagSet, n_tokens: in
     long = end - start > 1
     np.add.at(posterior, (start, np.where(long, first[kind], single[kind])), true)
     np.add.at(posterior, (end[long] - 1, last[kind[long]]), true[long])
-    for number, label in enumerate(inside):
-        mine = (kind == number) & (end - start > 2)
+    longer = end - start > 2
+    for number in np.unique(kind[longer]):
+        label, mine = inside[number], longer & (kind == number)
         change = np.bincount(start[mine] + 1, true[mine], n_tokens + 1)
         change -= np.bincount(end[mine] - 1, true[mine], n_tokens + 1)
         posterior[:, label] += np.maximum(np.cumsum(change)[:-1], 0.0)
@@ -307,6 +320,15 @@ def _by_label(candidates: Candidates, true: Floats, tagset: TagSet, n_tokens: in
 
 
 def _if_same(path: NDArray[np.int32], tokens: Decoded, doc_start: NDArray[np.int64]) -> Floats:
-    """``[D]`` The token model's probability of documents on which it says the same, 0 for the others."""
+    """``[D]`` The token model's probability of documents on which it says the same, nan for the others."""
     differs = np.concatenate([[0], np.cumsum(path != tokens.path)])
-    return np.where(np.diff(differs[doc_start]) == 0, np.exp(tokens.log_probability), 0.0)
+    return np.where(np.diff(differs[doc_start]) == 0, np.exp(tokens.log_probability), np.nan)
+
+
+def _one_by_one(given: GivenSpans, candidates: Candidates, path: NDArray[np.int32]) -> Floats:
+    """``[D]`` The probability of each document if its spans were true or not each by itself."""
+    inside = np.concatenate([[0], np.cumsum(path != 0)])
+    beside = inside[candidates.start] == inside[candidates.end]  # overlaps nothing that is given out
+    share = np.where(given.chosen, given.true, np.where(beside, 1 - given.true, 1.0))
+    log_share = np.concatenate([[0.0], np.cumsum(np.log(np.maximum(share, _LEAST)))])
+    return np.asarray(np.exp(np.diff(log_share[candidates.first])))

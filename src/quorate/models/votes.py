@@ -1,4 +1,4 @@
-"""Methods that are votes: the majority, and the oracles that follow one annotator a document."""
+"""Methods that are votes: the majority on tokens or on spans, and the oracles that follow one annotator a document."""
 
 from __future__ import annotations
 
@@ -11,15 +11,19 @@ from numpy.typing import NDArray
 from quorate.corpus.tags import TagSet
 from quorate.encode.algebra import document_of_events, token_of_events
 from quorate.encode.encoded import Encoded
-from quorate.infer.engines.protocol import Decoded
-from quorate.infer.engines.threads import ThreadsEngine
+from quorate.infer.candidates import Candidates, find_candidates
+from quorate.infer.engines.protocol import Decoded, Likely
+from quorate.infer.engines.threads import ThreadsEngine, cell_counts_of
 from quorate.infer.parts.annotators import AnnotatorPrior
 from quorate.infer.parts.confusions import ConfusionMatrix
+from quorate.infer.spans import SpanEngine
 from quorate.models.settings import Decode, Ties
+from quorate.models.spans import GivenSpans, SpanEvidence, by_label, clamped_documents, with_known, with_spans
 
-__all__ = ["Votes", "majority", "one_worker_a_document"]
+__all__ = ["Votes", "majority", "one_worker_a_document", "span_majority"]
 
 Floats = NDArray[np.float64]
+_NO_VOTE = 1e-300  # of a share whose logarithm is taken
 
 
 class Votes(NamedTuple):
@@ -51,6 +55,61 @@ def majority(
     if voters is not None:
         cells = ThreadsEngine(encoded, text=False, threads=threads).cell_counts(engine.posterior)
     decoded = engine.decode_votes(_tie_rank(encoded, ties, seed), by_token=decode is Decode.TOKEN)
+    return _counted(encoded, decoded, cells)
+
+
+def span_majority(encoded: Encoded, *, known: NDArray[np.int32] | None = None, threads: int | None = None) -> Votes:
+    """A vote on every span that somebody marked: at least half of those who saw all of it must have marked just it.
+
+    A span's probability is its share of votes, a label's that of the spans that give it (all labels alike where nobody
+    voted), a document's the product of its tokens', at most that of its least sure span. Documents of which labels are
+    known are as the vote on tokens has them. So are all in the plain scheme, which has no spans.
+    """
+    tokens = majority(encoded, known=known, threads=threads)
+    if encoded.tagset.outside is None:
+        return tokens
+    nowhere = np.zeros(0, np.int64)
+    found = find_candidates(encoded, Likely(nowhere, nowhere, nowhere, np.zeros(0)), 1.0)
+    engine = SpanEngine(found, np.zeros(len(found.start)), threads=threads)
+    chosen = engine.best_set(_gains(found))
+    evidence = SpanEvidence(encoded, found, engine, clamped_documents(encoded, known))
+    given = GivenSpans(found.votes(), found.votes(), chosen, np.zeros(encoded.n_docs))
+    voted = with_spans(evidence, given, tokens.decoded)
+    posterior = by_label(found, given.true, encoded.tagset, encoded.n_tokens)
+    nobody = np.diff(encoded.event_start) == 0
+    posterior[nobody] = tokens.decoded.posterior[nobody]
+    of_path = np.log(np.maximum(posterior[np.arange(len(voted.path)), voted.path], _NO_VOTE))
+    document = np.repeat(np.arange(encoded.n_docs), np.diff(encoded.doc_start))
+    probability = np.bincount(document, of_path, encoded.n_docs).astype(np.float64)
+    np.minimum.at(probability, found.document[chosen], np.log(given.true[chosen]))
+    voted = voted._replace(
+        posterior=posterior,
+        log_probability=probability,
+        expected_spans=np.bincount(found.document, given.true, encoded.n_docs).astype(np.float64),
+    )
+    voted = with_known(voted, tokens.decoded, evidence.clamped, encoded)
+    return _counted(encoded, voted, cell_counts_of(encoded, voted.posterior))
+
+
+def _gains(candidates: Candidates) -> Floats:
+    """``[C]`` The votes of spans that have half of them, 0 of others.
+
+    Beside its votes, of spans that overlap directly or through others, the first has half a vote, the next a quarter,
+    and so on: so sets with as many votes are told apart by the earliest, then longest span that is not in both.
+    """
+    enough = np.flatnonzero(2 * candidates.marked >= candidates.seen)
+    start, end, kind, cluster = (
+        column[enough] for column in (candidates.start, candidates.end, candidates.kind, candidates.cluster)
+    )
+    order = np.lexsort((kind, -end, start, cluster))
+    place = np.arange(len(order)) - np.searchsorted(cluster[order], cluster[order])
+    gains = np.zeros(len(candidates.start))
+    gains[enough[order]] = candidates.marked[enough[order]] + 0.5 ** (1 + place)
+    return gains
+
+
+def _counted(encoded: Encoded, decoded: Decoded, cells: Floats) -> Votes:
+    """The consensus, with the annotators against it: ``cells [G, J]`` are their labels by true label."""
     prior = AnnotatorPrior(encoded.tagset, 1.0, 1.0)
     model = ConfusionMatrix.of(prior, len(encoded.annotators)).updated(encoded.cells, cells)
     return Votes(decoded._replace(cells=cells), model)
