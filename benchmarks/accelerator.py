@@ -18,7 +18,7 @@ from quorate.encode.encoded import Encoded
 from quorate.infer import loop
 from quorate.infer.engines import plain
 from quorate.infer.engines.jax import JaxEngine
-from quorate.infer.engines.protocol import Counts, Decoded, Engine, Tables
+from quorate.infer.engines.protocol import Counts, Decoded, Engine, Likely, Tables
 from quorate.infer.parts.dirichlet import log_mean
 from quorate.infer.parts.truth import Chain, LabelCounts
 
@@ -41,6 +41,10 @@ class PlainEngine:
 
     def decode(self, tables: Tables, chain: Chain, *, by_token: bool, posteriors: bool = True) -> Decoded:
         """Not asked for: see :func:`paths`."""
+        raise NotImplementedError
+
+    def likely_spans(self, tables: Tables, chain: Chain, least: float) -> Likely:
+        """Not asked for."""
         raise NotImplementedError
 
     def close(self) -> None:

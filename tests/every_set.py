@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
 
-from quorate.corpus.tags import Span
+from quorate.corpus.spans import Span
 from quorate.infer.kernels import spans as kernels
 
 Place = tuple[int, int, int]

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from quorate.corpus.records import Corpus, Document
+from quorate.corpus.records import Corpus, Document, SoftTag, Tag
 from quorate.encode.algebra import (
     document_of,
     document_of_events,
     events_of_document,
+    marked_spans,
     number_pairs,
     only_documents,
     pair_of_events,
@@ -69,3 +70,16 @@ def test_some_documents_are_those_of_a_corpus_that_has_no_others() -> None:
     assert some.word.tolist() == [*encoded.word[4:7].tolist(), *encoded.word[:2].tolist()]
     first = int(encoded.event_start[4])
     assert some.event_cell.tolist() == [*encoded.event_cell[first:].tolist(), *encoded.event_cell[:3].tolist()]
+
+
+def test_marks_of_someone_who_gives_probabilities_are_the_likeliest_labels() -> None:
+    def soft(tag: str) -> dict[str, float]:
+        return {tag: 0.7, "O": 0.3}
+
+    said: dict[str, tuple[Tag | SoftTag, ...]] = {
+        "ann": (soft("B-X"), soft("I-X"), soft("I-X"), "O"),
+        "bob": ("O", "B-X", None, {"B-X": 0.4, "O": 0.6}),
+    }
+    corpus = Corpus([Document("1", tuple("abcd"), said)])
+    marks = marked_spans(encode(corpus, corpus.tagset()))
+    assert np.stack([marks.start, marks.end, marks.who], axis=1).tolist() == [[0, 3, 0], [1, 2, 1]]

@@ -130,3 +130,11 @@ def test_damaged_arrays_are_refused(name: str, damaged: Callable[[Floats], Float
         arrays[name] = array
     with pytest.raises(ValueError, match=says):
         Responses.of(K).restored(arrays)
+
+
+@pytest.mark.parametrize("name", ["span_crowd_true", "span_crowd_free"])
+@pytest.mark.parametrize("factor", [0.5, 1 - 1e-4, 1 + 1e-4, 30.0])
+def test_means_that_do_not_add_up_to_one_are_refused(name: str, factor: float) -> None:
+    arrays: Arrays = learned().arrays()
+    with pytest.raises(ValueError, match=f"array '{name}' does not add up to 1"):
+        Responses.of(K).restored(arrays | {name: factor * arrays[name]})

@@ -26,6 +26,8 @@ from quorate.infer.spans import SpanEngine, SpanModel, prior_log_odds
 
 SOME = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
 LEAST = 0.2
+NOWHERE = np.zeros(0, np.int64)
+NOTHING_LIKELY = Likely(start=NOWHERE, end=NOWHERE, kind=NOWHERE, probability=np.zeros(0))
 
 problem = st.fixed_dictionaries(
     {
@@ -68,7 +70,7 @@ def case_of(drawn: dict[str, Any]) -> Case:
     order = rng.permutation(len(made) + len(edges))
     documents = [*made, *(edges[name] for name in drawn["edges"])]
     corpus = Corpus([documents[i] for i in order])
-    likely = likely_in(rng, corpus) if drawn["likely"] else Likely(*(np.zeros(0, np.int64),) * 3, np.zeros(0))
+    likely = likely_in(rng, corpus) if drawn["likely"] else NOTHING_LIKELY
     return Case(corpus, tags, likely, find_candidates(encode(corpus, tags), likely, LEAST))
 
 
@@ -89,8 +91,8 @@ def likely_in(rng: np.random.Generator, corpus: Corpus) -> Likely:
         for kind in range(2)
         if rng.random() < 0.2
     ]
-    columns = np.array(spans, np.int64).reshape(-1, 3).T.copy()
-    return Likely(*columns, rng.random(len(spans)))
+    start, end, kind = np.array(spans, np.int64).reshape(-1, 3).T.copy()
+    return Likely(start=start, end=end, kind=kind, probability=rng.random(len(spans)))
 
 
 def marks_of(case: Case) -> list[dict[str, list[Place]]]:
@@ -137,7 +139,8 @@ def test_candidates_are_all_that_was_marked_and_what_is_likely(drawn: dict[str, 
 @given(problem)
 def test_clusters_are_the_largest_groups_that_hang_together(drawn: dict[str, Any]) -> None:
     case = case_of(drawn)
-    found, clusters = case.found, []
+    found = case.found
+    clusters: list[int] = []
     assert found.apart == (1 if drawn["scheme"] is Scheme.IO else 0)
     for first, last in itertools.pairwise(found.first.tolist()):
         groups = components(places(found)[first:last], found.apart)
@@ -197,9 +200,9 @@ def test_a_fit_holds_whatever_there_is(drawn: dict[str, Any]) -> None:
     case = case_of(drawn)
     found, K = case.found, len(encode(case.corpus, case.tags).annotators)
     engine = SpanEngine(found, prior_log_odds(found.likely, np.zeros(len(found.start))), threads=2)
-    fit = loop.more_passes(engine, SpanModel(Responses.of(K)), found, 5)
-    assert np.all(np.diff(fit.trace.bounds) >= -1e-9 * np.abs(fit.trace.bounds[1:]))
-    posterior = engine.posterior(fit.model)
+    model, bounds, _ = loop.passes(engine, SpanModel(Responses.of(K)), found, 5, 0.0)
+    assert np.all(np.diff(bounds) >= -1e-9 * np.abs(bounds[1:]))
+    posterior = engine.posterior(model)
     assert np.all((posterior.true >= 0) & (posterior.true <= 1))
     n_tokens = sum(len(document.tokens) for document in case.corpus)
     covered = np.zeros(n_tokens + 1)
@@ -211,7 +214,7 @@ def test_a_fit_holds_whatever_there_is(drawn: dict[str, Any]) -> None:
         overlap(one, other)
         for one, other in itertools.combinations([p for p, c in zip(places(found), chosen, strict=True) if c], 2)
     )
-    whole = engine.log_probability(fit.model, chosen)
+    whole = engine.log_probability(model, chosen)
     assert np.all(whole <= 0)
     assert np.all(whole[np.diff(found.first) == 0] == 0)  # nothing can be there: that is sure
     assert np.all(np.exp(whole)[found.document[chosen]] <= posterior.true[chosen] + 1e-12)

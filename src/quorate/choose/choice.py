@@ -30,7 +30,7 @@ from quorate.formats.notes import some
 from quorate.infer import loop
 from quorate.infer.engines.factory import Engines
 from quorate.infer.engines.protocol import Decoded, Engine
-from quorate.models.build import model_of, those_that_fit
+from quorate.models.build import model_of, those_that_fit, why_no_spans
 from quorate.models.prepared import Prepared
 from quorate.models.settings import AnnotatorModel, Decode, Evidence, Inference, Settings
 from quorate.models.votes import majority
@@ -230,12 +230,16 @@ def choose(
     """
     if prepared.tagset.outside is None or settings.decode is Decode.TOKEN:  # there are no spans to look at
         free = tuple(name for name in free if name != "evidence")
+    no_room = why_no_spans(prepared.encoded) if "evidence" in free else None
+    if no_room is not None:
+        free = tuple(name for name in free if name != "evidence")
     usual = replace(settings, **{name: value for name, value in _USUAL.items() if name in free})
     if tagger and "temper" in free:
         usual = replace(usual, temper=_TRUST_BESIDE_TAGGER)
     less_trust = _LESS_TRUST_BESIDE_TAGGER if tagger else _LESS_TRUST
     open_models = _MODELS if "annotator" in free else (usual.annotator,)
     models, left_out = those_that_fit(open_models, usual, prepared.encoded, at_once=_FITS_AT_ONCE)
+    left_out = left_out if no_room is None else (*left_out, no_room)
     usual = replace(usual, annotator=usual.annotator if usual.annotator in models else models[0])
     names = prepared.encoded.annotators
     group, trust = groups_alike(prepared.encoded), trust_of(names, prepared.corpus.profiles)

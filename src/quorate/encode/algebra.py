@@ -215,13 +215,15 @@ def with_annotator(encoded: Encoded, name: str, path: NDArray[np.int32]) -> Enco
 def marked_spans(encoded: Encoded) -> Spans:
     """Every span that an annotator marked, by annotator and place; in the plain scheme every token is one."""
     tagset = encoded.tagset
-    used = sure_events(encoded)
-    if tagset.outside is not None:
-        used &= (encoded.cells.label != tagset.outside)[encoded.event_cell]
-    event = np.flatnonzero(used)
-    token = token_of(encoded, event)
-    cell = encoded.event_cell[event]
-    who, label = encoded.cells.annotator[cell], encoded.cells.label[cell]
+    in_span = np.ones(len(tagset.labels), np.bool_) if tagset.outside is None else tagset.in_span
+    if encoded.event_weight is None:
+        event = np.flatnonzero(in_span[encoded.cells.label][encoded.event_cell])
+        token, cell = token_of(encoded, event), encoded.event_cell[event]
+        who, label = encoded.cells.annotator[cell], encoded.cells.label[cell]
+    else:
+        token, who, label = _likeliest_labels(encoded, encoded.event_weight)
+        marked = in_span[label]
+        token, who, label = token[marked], who[marked], label[marked]
     order = np.lexsort((token, who))
     token, who, label = token[order], who[order], label[order]
     doc = document_of(encoded, token)
@@ -235,6 +237,18 @@ def marked_spans(encoded: Encoded) -> Spans:
     first = np.flatnonzero(~goes_on)
     last = np.append(first[1:], len(token)) - 1
     return Spans(token[first], token[last[: len(first)]] + 1, tagset.type_of[label[first]], who[first])
+
+
+def _likeliest_labels(encoded: Encoded, event_weight: Floats) -> tuple[Integers, Integers, Integers]:
+    """Token, annotator and label of all that was said: of someone's probabilities for a token, the likeliest label."""
+    cells, J, K = encoded.cells, encoded.cells.n_labels, max(len(encoded.annotators), 1)
+    pair = token_of_events(encoded) * K + cells.annotator[encoded.event_cell]
+    each, place = np.unique(pair * J + cells.label[encoded.event_cell], return_inverse=True)
+    weight = np.bincount(place, event_weight)  # over all labels that may have stood before
+    pair, label = np.divmod(each, J)
+    order = np.lexsort((-label, weight, pair))
+    chosen = order[np.append(pair[order][1:] != pair[order][:-1], True)] if len(order) else order
+    return *np.divmod(pair[chosen], K), label[chosen]
 
 
 def count_as_one(encoded: Encoded, group: Integers) -> Encoded:

@@ -33,6 +33,7 @@ from quorate.models.consensus import Consensus, consensus_of
 from quorate.models.history import Past, WithHistory, past_cells
 from quorate.models.prepared import Known, Prepared, known_tags, prepare
 from quorate.models.settings import AnnotatorModel, Evidence, Settings, TruthModel, choice, present_names
+from quorate.models.spans import needs_spans
 from quorate.result.annotators import AnnotatorSummaries, summarise
 from quorate.result.calibration import AS_STATED, Calibration
 from quorate.result.result import Result
@@ -224,7 +225,7 @@ class BSC(Estimator):
     ) -> Self:
         """One fit to what was said, as weighed in ``encoded``."""
         corpus, tagset, _, clamped = prepared
-        check_fits(settings, encoded, posteriors=self.probabilities)
+        check_fits(settings, encoded, posteriors=self.probabilities or needs_spans(settings, tagset))
         blank = model_of(settings, tagset, encoded, trust_of(encoded.annotators, corpus.profiles))
         if past is not None:
             seen = past_cells(past, settings.annotator, tagset, encoded.annotators, encoded.cells.n_previous)

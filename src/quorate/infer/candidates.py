@@ -27,8 +27,8 @@ class Candidates(NamedTuple):
     """Candidates of every document as columns, by document, end, start and type; tokens count through the corpus.
 
     ``likely`` is the probability by the token model (0: too small to tell), ``marked`` how many annotators marked just
-    this span, ``touched`` how many marked something that overlaps it, ``seen`` how many were shown it. For the others
-    see :class:`quorate.infer.kernels.spans.Problem`.
+    this span, ``touched`` how many marked something of its type that overlaps it. Both leave out who was not shown all
+    of its tokens. For the others see :class:`quorate.infer.kernels.spans.Problem`.
     """
 
     start: Integers

@@ -30,6 +30,7 @@ __all__ = [
     "parts_of",
     "restored",
     "those_that_fit",
+    "why_no_spans",
     "with_more_words",
 ]
 
@@ -151,6 +152,18 @@ def those_that_fit(
         f"{model.value} was left out: it would need {size_in_words(needed[model])} of memory, {room}"
         for model in models
         if model not in fit
+    )
+
+
+def why_no_spans(encoded: Encoded) -> str | None:
+    """Why there is no room for evidence of spans, which takes the probabilities of all labels; ``None``: there is."""
+    needed = 3 * 8 * encoded.n_tokens * len(encoded.tagset.labels)  # of tokens, of spans, of both
+    free = free_memory()
+    if free is None or needed <= free:
+        return None
+    return (
+        f"spans as evidence were left out: they would need {size_in_words(needed)} of memory, and "
+        f"{size_in_words(free)} are free"
     )
 
 

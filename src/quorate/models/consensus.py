@@ -49,15 +49,16 @@ def consensus_of(
     ``engine`` is over ``weighed``: the same corpus, with those who share a number in ``group`` counting as one, and
     with the ``known`` labels. Without ``spans``, what annotators do with spans is learned from these documents first.
     """
+    on_spans = needs_spans(settings, said.tagset)
     tokens = loop.decode(
         engine,
         model,
         weighed.cells,
         by_token=settings.decode is Decode.TOKEN,
         sharpness=calibration.sharpness,
-        posteriors=posteriors,
+        posteriors=posteriors or on_spans,  # other labels than the token model's may be given out
     )
-    if not needs_spans(settings, said.tagset):
+    if not on_spans:
         return Consensus(tokens)
     evidence = span_evidence(
         said,
@@ -71,4 +72,5 @@ def consensus_of(
     )
     by_model = settings.evidence is Evidence.SPANS
     spans = (spans or fit_spans(evidence)).grown(len(said.annotators)) if by_model else None
-    return Consensus(decode_spans(evidence, spans, tokens, settings, calibration.span_sharpness), evidence, spans)
+    decoded = decode_spans(evidence, spans, tokens, settings, calibration.span_sharpness)
+    return Consensus(decoded if posteriors else decoded.of_path_alone(), evidence, spans)

@@ -86,11 +86,12 @@ def span_evidence(
     found = find_candidates(said, likely, _LIKELY, group)
     words = np.zeros(len(found.start))
     if model.text is not None:
+        from quorate.infer.kernels.likely import SpanLabels
         from quorate.infer.kernels.spans import word_support
 
-        _, first, inside, _ = said.tagset.span_labels
-        rows, outside = model.text.log_lik(log_mean), said.tagset.outside or 0
-        words = word_support(found.start, found.end, found.kind, weighed.word, rows, first, inside, outside)
+        labels, outside = SpanLabels(*said.tagset.span_labels), said.tagset.outside or 0
+        rows = model.text.log_lik(log_mean)
+        words = word_support(found.start, found.end, found.kind, weighed.word, rows, labels, outside)
     prior = prior_log_odds(found.likely, words)
     clamped = np.zeros(said.n_docs, np.bool_)
     if known is not None:
@@ -127,12 +128,16 @@ def given_spans(
         of_sets = engine.posterior(model, sharpness).true
         true = mixed(of_sets, candidates.likely)
     else:
-        of_sets = true = candidates.votes() if settings.evidence is Evidence.VOTES else candidates.likely
-    unseen = _unseen(candidates, true)
+        of_sets = true = candidates.likely
+        if settings.evidence is Evidence.VOTES:
+            of_sets = candidates.votes()
+            true = mixed(of_sets, candidates.likely)
+    chooses = of_sets if model is None else true
+    unseen = _unseen(candidates, chooses)
     if _dial(settings):
-        chosen = _dialled(engine.best_set, true, float(true.sum()) + unseen, settings)
+        chosen = _dialled(engine.best_set, chooses, float(chooses.sum()) + unseen, settings)
     elif model is None:
-        chosen = _best_f1(engine.best_set, true, float(true.sum()) + unseen)
+        chosen = _best_f1(engine.best_set, chooses, float(chooses.sum()) + unseen)
     elif settings.decode is Decode.SEQUENCE:
         chosen = engine.likeliest_set(model)
     else:  # which spans are given out does not hang on how sure one may be of them
@@ -155,33 +160,30 @@ def with_spans(evidence: SpanEvidence, given: GivenSpans, tokens: Decoded) -> De
 def decode_spans(
     evidence: SpanEvidence, model: SpanModel | None, tokens: Decoded, settings: Settings, sharpness: float = 1.0
 ) -> Decoded:
-    """The consensus that the settings ask for; ``tokens`` is that of the token model.
+    """The consensus that the settings ask for; ``tokens`` is that of the token model, with its posterior.
 
     Documents of which labels are known stay as the token model, which is bound by them, has them.
     """
     encoded, candidates, engine, clamped = evidence
     given = given_spans(evidence, model, settings, sharpness)
     decoded = with_spans(evidence, given, tokens)
-    probability = _if_same(decoded.path, tokens, encoded.doc_start)
-    if model is not None:
+    by_tokens = _if_same(decoded.path, tokens, encoded.doc_start)
+    if model is None:
+        probability = np.where(np.isnan(by_tokens), _one_by_one(given, candidates, decoded.path), by_tokens)
+    else:
         of_sets = np.exp(engine.log_probability(model, given.chosen, sharpness))
-        probability = mixed(of_sets, probability) * np.exp(-given.unseen)
+        probability = mixed(of_sets, np.nan_to_num(by_tokens)) * np.exp(-given.unseen)
     probability = np.minimum(probability, _least(given, candidates.first))
-    posteriors, of_path = tokens.posterior, tokens.token_probability
+    posterior = tokens.posterior
     if settings.evidence is not Evidence.TOKENS:
         by_label = _by_label(candidates, given.of_sets, encoded.tagset, encoded.n_tokens)
         unread = np.repeat(np.diff(candidates.pair_start) == 0, np.diff(encoded.doc_start))
-        if len(posteriors) and unread.any():
-            by_label[unread] = _with_rest(candidates, by_label, posteriors, encoded)[unread]
-        if len(of_path):  # the probabilities of all labels were not asked for
-            at = np.arange(len(decoded.path)), decoded.path
-            of_path = mixed(by_label[at], np.where(decoded.path == tokens.path, of_path, 0.0))
-        else:
-            posteriors = mixed(by_label, posteriors)
+        if unread.any():
+            by_label[unread] = _with_rest(candidates, by_label, posterior, encoded)[unread]
+        posterior = mixed(by_label, posterior)
     decoded = decoded._replace(
-        posterior=posteriors,
+        posterior=posterior,
         log_probability=np.log(np.maximum(probability, _LEAST)),
-        token_probability=of_path,
         expected_spans=np.diff(np.concatenate([[0.0], np.cumsum(given.true)])[candidates.first]) + given.unseen,
     )
     return _with_known(decoded, tokens, clamped, encoded)
@@ -197,17 +199,13 @@ def _with_known(decoded: Decoded, tokens: Decoded, clamped: NDArray[np.bool_], e
     if not clamped.any():
         return decoded
     here = np.repeat(clamped, np.diff(encoded.doc_start))
-    posterior = np.where(here[:, None], tokens.posterior, decoded.posterior) if len(decoded.posterior) else None
     starts = np.concatenate([[0], np.cumsum(tokens.span_end > 0)])[encoded.doc_start]
     return decoded._replace(
-        posterior=decoded.posterior if posterior is None else posterior,
+        posterior=np.where(here[:, None], tokens.posterior, decoded.posterior),
         path=np.where(here, tokens.path, decoded.path),
         log_probability=np.where(clamped, tokens.log_probability, decoded.log_probability),
         span_end=np.where(here, tokens.span_end, decoded.span_end),
         span_probability=np.where(here, tokens.span_probability, decoded.span_probability),
-        token_probability=np.where(here, tokens.token_probability, decoded.token_probability)
-        if len(decoded.token_probability)
-        else decoded.token_probability,
         expected_spans=np.where(clamped, np.diff(starts), decoded.expected_spans),
     )
 
@@ -287,8 +285,9 @@ def _by_label(candidates: Candidates, true: Floats, tagset: TagSet, n_tokens: in
     long = end - start > 1
     np.add.at(posterior, (start, np.where(long, first[kind], single[kind])), true)
     np.add.at(posterior, (end[long] - 1, last[kind[long]]), true[long])
-    for number, label in enumerate(inside):
-        mine = (kind == number) & (end - start > 2)
+    longer = end - start > 2
+    for number in np.unique(kind[longer]):
+        label, mine = inside[number], longer & (kind == number)
         change = np.bincount(start[mine] + 1, true[mine], n_tokens + 1)
         change -= np.bincount(end[mine] - 1, true[mine], n_tokens + 1)
         posterior[:, label] += np.maximum(np.cumsum(change)[:-1], 0.0)
@@ -314,6 +313,15 @@ def _with_rest(candidates: Candidates, by_label: Floats, tokens: Floats, encoded
 
 
 def _if_same(path: NDArray[np.int32], tokens: Decoded, doc_start: NDArray[np.int64]) -> Floats:
-    """``[D]`` The token model's probability of documents on which it says the same, 0 for the others."""
+    """``[D]`` The token model's probability of documents on which it says the same, nan for the others."""
     differs = np.concatenate([[0], np.cumsum(path != tokens.path)])
-    return np.where(np.diff(differs[doc_start]) == 0, np.exp(tokens.log_probability), 0.0)
+    return np.where(np.diff(differs[doc_start]) == 0, np.exp(tokens.log_probability), np.nan)
+
+
+def _one_by_one(given: GivenSpans, candidates: Candidates, path: NDArray[np.int32]) -> Floats:
+    """``[D]`` The probability of each document if its spans were true or not each by itself."""
+    inside = np.concatenate([[0], np.cumsum(path != 0)])
+    beside = inside[candidates.start] == inside[candidates.end]  # overlaps nothing that is given out
+    share = np.where(given.chosen, given.true, np.where(beside, 1 - given.true, 1.0))
+    log_share = np.concatenate([[0.0], np.cumsum(np.log(np.maximum(share, _LEAST)))])
+    return np.asarray(np.exp(np.diff(log_share[candidates.first])))

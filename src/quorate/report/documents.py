@@ -157,5 +157,5 @@ def _why(reason: Influence, spans: Sequence[Span], number: dict[str, int]) -> Ex
     )
 
 
-def _listed(span: Span) -> tuple[Any, ...]:
+def _listed(span: Span) -> tuple[int | str, ...]:
     return span.start, span.end, span.label

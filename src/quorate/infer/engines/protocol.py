@@ -55,6 +55,11 @@ class Decoded(NamedTuple):
     token_probability: Floats = np.zeros(0)
     expected_spans: Floats = np.zeros(0)
 
+    def of_path_alone(self) -> Decoded:
+        """The same without the probabilities of labels that were not decoded."""
+        of_path = self.posterior[np.arange(len(self.path)), self.path]
+        return self._replace(posterior=np.empty((0, self.posterior.shape[1])), token_probability=of_path)
+
 
 class Likely(NamedTuple):
     """Spans that the token model thinks likely, by place: first token, token after the last, type, probability."""

@@ -14,6 +14,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from quorate.infer.kernels.likely import SpanLabels
+
 __all__ = [
     "EXACT",
     "MISSED",
@@ -175,19 +177,27 @@ def responses(
 
 @njit(nogil=True, cache=True)
 def word_support(
-    start: Ints, end: Ints, kind: Ints, word: NDArray[np.int32], rows: Floats, first: Ints, inside: Ints, outside: int
+    start: Ints, end: Ints, kind: Ints, word: NDArray[np.int32], rows: Floats, labels: SpanLabels, outside: int
 ) -> Floats:
     """``[C]`` By how much the words of each candidate speak for its type, and not for ``O``, in nats.
 
-    ``rows [V, J]`` is ln of each word's probability by label; ``first`` and ``inside`` are the labels of each type.
+    ``rows [V, J]`` is ln of each word's probability by label; ``labels`` are those that a span is written with.
     """
     support = np.zeros(start.shape[0])
     for c in range(start.shape[0]):
-        label = first[kind[c]]
-        for t in range(start[c], end[c]):
-            if word[t] < rows.shape[0]:
-                support[c] += rows[word[t], label] - rows[word[t], outside]
-            label = inside[kind[c]]
+        begin, final = start[c], end[c] - 1
+        for t in range(begin, end[c]):
+            if word[t] >= rows.shape[0]:
+                continue
+            if begin == final:
+                label = labels.single[kind[c]]
+            elif t == begin:
+                label = labels.first[kind[c]]
+            elif t == final:
+                label = labels.last[kind[c]]
+            else:
+                label = labels.inside[kind[c]]
+            support[c] += rows[word[t], label] - rows[word[t], outside]
     return support
 
 

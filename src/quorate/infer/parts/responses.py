@@ -30,6 +30,7 @@ _USUAL_MARKS = np.array([0.92, 0.08])
 _WORTH = 30.0
 # How many spans of the average annotator each is worth. On sparse crowds more is a little better, on dense ones less.
 _POOLED = 8.0
+_ROUNDING = 1e-6  # by how much the probabilities of a file may miss a sum of 1
 
 
 @dataclass(frozen=True)
@@ -94,10 +95,6 @@ class Responses:
             free=np.concatenate([self.free, np.tile(_POOLED * self.crowd_free, (more, 1))]),
         )
 
-    def counts(self) -> Floats:
-        """``[K, 6]`` What each annotator is held to have done with how many true spans."""
-        return np.maximum(self.true - _POOLED * self.crowd_true, 0.0)
-
     def arrays(self) -> dict[str, Floats]:
         """Everything, for a file."""
         return {
@@ -114,6 +111,9 @@ class Responses:
         check_arrays(arrays, shapes, counts=True)
         if any(not (arrays[name] > 0).all() for name in shapes):
             raise ValueError("the span model holds a probability of 0")
+        for name in ("span_crowd_true", "span_crowd_free"):
+            if abs(arrays[name].sum() - 1.0) > _ROUNDING:
+                raise ValueError(f"array {name!r} does not add up to 1")
         return replace(self, **{name.removeprefix("span_"): arrays[name] for name in shapes})
 
 
