@@ -363,7 +363,7 @@ class BSC(Estimator):
         said = decoded.cells
         if weighed is not encoded:  # whoever counts as one with others is still judged by all they said
             said = cell_counts_of(encoded, decoded.posterior)
-        self.annotators_ = summarise(encoded, said, self._model.annotators)
+        self.annotators_ = summarise(encoded, said, self._model.annotators, decoded, self.calibration_)
         if self._fit_state.earlier is not None:
             self.annotators_ = self.annotators_.with_earlier(self._fit_state.earlier)
         self.result_ = self._result(corpus, weighed, decoded, trace=self.trace_)

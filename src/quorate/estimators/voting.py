@@ -61,7 +61,7 @@ class MajorityVote(Estimator):
             threads=checked_threads(self.n_jobs),
         )
         self.tagset_ = prepared.tagset
-        self.annotators_ = summarise(encoded, votes.decoded.cells, votes.annotators)
+        self.annotators_ = summarise(encoded, votes.decoded.cells, votes.annotators, votes.decoded)
         settings = {name: value for name, value in self.get_params().items() if name != "n_jobs"}
         self.settings_ = {"method": self.method, **settings}
         self.result_ = Result(
