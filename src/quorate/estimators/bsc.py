@@ -20,6 +20,7 @@ from quorate.encode.encoded import Cells, Encoded
 from quorate.estimators.base import Estimator, ProgressCallback, checked_threads, choice_progress, meta_of
 from quorate.estimators.updating import FitState, ModelState, Updated, check_update, update, updated_meta
 from quorate.infer import loop
+from quorate.infer.candidates import Candidates
 from quorate.infer.condense import condense
 from quorate.infer.engines.factory import EngineName, Engines
 from quorate.infer.engines.protocol import Decoded, Engine, Tables
@@ -31,7 +32,7 @@ from quorate.models.build import check_fits, model_of, restored
 from quorate.models.history import Past, WithHistory, past_cells
 from quorate.models.prepared import Known, Prepared, known_tags, prepare
 from quorate.models.settings import AnnotatorModel, Decode, Evidence, Settings, TruthModel, choice, present_names
-from quorate.models.spans import decode_spans, fit_spans, needs_spans, span_evidence
+from quorate.models.spans import SpanEvidence, decode_spans, fit_spans, given_spans, needs_spans, span_evidence
 from quorate.result.annotators import AnnotatorSummaries, summarise
 from quorate.result.calibration import AS_STATED, Calibration
 from quorate.result.result import Result
@@ -377,6 +378,22 @@ class BSC(Estimator):
         """What the output pass reads, for a corpus that ``encoded`` gave."""
         return loop.output_tables(self._model, encoded.cells, self.calibration_.sharpness)
 
+    def span_probabilities(self, corpus: Corpus) -> tuple[Candidates, NDArray[np.float64]] | None:
+        """The spans that may be true, and the probability of each as ``combine`` gives it out.
+
+        ``None`` where the consensus is a sequence of labels, in which any span can be.
+        """
+        if not needs_spans(self._settings, self.tagset_):
+            return None
+        state = self.model_state()
+        said = state.encoded(corpus)
+        weighed = state.weighed(said)
+        model = None if self._spans is None else self._spans.grown(len(said.annotators))
+        with closing(self._engine(corpus, weighed, None)) as engine:
+            evidence = self._span_evidence(engine, said, weighed, None)
+        given = given_spans(evidence, model, self._settings, self.calibration_.span_sharpness)
+        return evidence.candidates, self.calibration_.spans(given.true)
+
     def save(self, path: str | Path) -> None:
         """Write what was learned to a file, for :func:`load`."""
         self._check_fitted()
@@ -462,21 +479,26 @@ class BSC(Estimator):
         )
         if not needs_spans(settings, self.tagset_):
             return tokens
-        evidence = span_evidence(
-            said,
-            weighed,
-            engine,
-            self._model,
-            sharpness=calibration.sharpness,
-            known=known,
-            group=self._group,
-            threads=self.engines().threads,
-        )
+        evidence = self._span_evidence(engine, said, weighed, known)
         if settings.evidence is Evidence.SPANS:
             if learn or self._spans is None:
                 self._spans = fit_spans(evidence)
             self._spans = self._spans.grown(len(said.annotators))
         return decode_spans(evidence, self._spans, tokens, settings, calibration.span_sharpness)
+
+    def _span_evidence(
+        self, engine: Engine, said: Encoded, weighed: Encoded, known: NDArray[np.int32] | None
+    ) -> SpanEvidence:
+        return span_evidence(
+            said,
+            weighed,
+            engine,
+            self._model,
+            sharpness=self.calibration_.sharpness,
+            known=known,
+            group=self._group,
+            threads=self.engines().threads,
+        )
 
     def _engine(self, corpus: Corpus, encoded: Encoded, known: NDArray[np.int32] | None) -> Engine:
         return self.engines().over(encoded, known=known, text=self.text, corpus=corpus)
