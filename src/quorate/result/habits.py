@@ -41,8 +41,8 @@ class SpanHabits(NamedTuple):
     of the consensus, each counted as much as it is probable: ``KINDS`` and, of the shifted ones, ``BOUNDS``.
 
     >>> habits = SpanHabits(exact=12, shifted=4, missed=4, late_start=4, marks=20, invented=5)
-    >>> habits.share("found"), habits.share("exact"), habits.share("invented"), habits.direction
-    (0.8, 0.6, 0.25, 'late_start')
+    >>> habits.share("found"), habits.share("exact"), habits.share("invented")
+    (0.8, 0.6, 0.25)
     >>> [round(bound, 2) for bound in habits.interval("exact")]
     [0.38, 0.79]
     """
@@ -85,12 +85,6 @@ class SpanHabits(NamedTuple):
         n, x = self.of(what), getattr(self, what)
         low, high = (float(betaincinv(0.5 + x, 0.5 + max(n - x, 0.0), side)) for side in _SIDES)
         return (low if x > 0 else 0.0), (high if x < n else 1.0)
-
-    @property
-    def direction(self) -> str | None:
-        """The bound that is off in more than half of the shifted spans, if one is, and the most often."""
-        most = max(BOUNDS, key=lambda bound: float(getattr(self, bound)))
-        return most if getattr(self, most) > 0.5 * self.shifted else None
 
 
 def count_habits(encoded: Encoded, decoded: Decoded, calibration: Calibration) -> Floats:
