@@ -257,7 +257,9 @@ def test_annotators_are_told_apart_by_what_they_do_with_spans(
     wide = run("annotators", "m.quorate")[1].splitlines()
     assert "missed" in wide[0]
     assert all(line.count("–") == 7 for line in wide[1:])  # an interval in each
-    told = {row["name"]: row["spans"] for row in map(json.loads, run("annotators", "m.quorate", "--json")[1].splitlines())}
+    told = {
+        row["name"]: row["spans"] for row in map(json.loads, run("annotators", "m.quorate", "--json")[1].splitlines())
+    }
     assert told["hal"]["late_start"]["low"] > told["ana"]["late_start"]["high"]
     assert told["fay"]["invented"]["share"] > 0.5
     for spans in told.values():

@@ -211,7 +211,9 @@ def test_leaving_someone_out_is_combining_without_them(sample: Corpus) -> None:
                 np.testing.assert_allclose(found.without[a, s], given[span.bare], **CLOSE)
 
 
-@pytest.mark.parametrize("settings", [{"evidence": "spans"}, {"evidence": "votes"}, {"decode": "f1"}, {"method": "auto"}])
+@pytest.mark.parametrize(
+    "settings", [{"evidence": "spans"}, {"evidence": "votes"}, {"decode": "f1"}, {"method": "auto"}]
+)
 def test_a_span_without_someone_is_as_likely_as_in_a_consensus_without_them(
     sample: Corpus, settings: dict[str, str]
 ) -> None:

@@ -185,9 +185,7 @@ def predict(
 @app.command(epilog="Example: quorate annotators crowd.quorate --sort accuracy")
 def annotators(
     model: Annotated[str, typer.Argument(metavar="MODEL", help="A file that 'aggregate --save' wrote.")],
-    sort: Annotated[
-        str, typer.Option(metavar="COLUMN", help=f"{', '.join(_COLUMNS)}.")
-    ] = "informativeness",
+    sort: Annotated[str, typer.Option(metavar="COLUMN", help=f"{', '.join(_COLUMNS)}.")] = "informativeness",
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object an annotator, with the matrices.")] = False,
 ) -> None:
     """Show whom to trust: the annotators of a saved model."""

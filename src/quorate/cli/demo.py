@@ -56,18 +56,16 @@ def annotator_table(
         if not marks_spans:
             told.append(f"{row.accuracy:.3f}" if row.n_labels > 0 else "–")
         told.append(f"{row.informativeness:.3f}")
-        for name in shares:
-            told.append(
-                _bounds_off(row.habits)
-                if name == "bounds off"
-                else _share(row.habits, _FIELDS.get(name, name), interval=wide or name == "exact")
-            )
-        table.add_row(Text(escaped(row.name)), *told)
+        spans = (_share(row.habits, name, interval=wide or name == "exact") for name in shares)
+        table.add_row(Text(escaped(row.name)), *told, *spans)
     return table
 
 
-def _share(habits: SpanHabits, name: str, *, interval: bool) -> str:
+def _share(habits: SpanHabits, shown: str, *, interval: bool) -> str:
     """A share in percent, perhaps with its interval."""
+    if shown == "bounds off":
+        return _bounds_off(habits)
+    name = _FIELDS.get(shown, shown)
     if not habits.of(name) > 0:
         return "–"
     text = f"{100 * habits.share(name):.0f}"

@@ -131,7 +131,7 @@ class AnnotatorSummaries(Sequence[AnnotatorSummary]):
             float(self.n_labels[number]),
             float(self.accuracy[number]),
             float(self.informativeness[number]),
-            *map(habits.share, ("found", *KINDS, "invented")),
+            **{name: habits.share(name) for name in ("found", *KINDS, "invented")},
             counted=habits,
             of=(self._model, number),
         )
@@ -142,7 +142,7 @@ class AnnotatorSummaries(Sequence[AnnotatorSummary]):
         return self._model.matrix_shape
 
     def with_earlier(self, table: Floats) -> AnnotatorSummaries:
-        """Together with an earlier table ``[14, K']`` of the first K' of them: means weighed by labels, sums of spans."""
+        """Together with an earlier table ``[14, K']`` of the first K' of them: means, weighed by labels, and sums."""
         before = np.zeros_like(self.table)
         before[: len(table), : table.shape[1]] = table
         labels = before[0] + self.n_labels
