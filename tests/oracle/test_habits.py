@@ -2,6 +2,7 @@
 
 import math
 from collections import defaultdict
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -104,6 +105,13 @@ def test_every_span_of_the_consensus_comes_out_in_one_way(seed: int) -> None:
         assert habits.invented <= habits.marks
 
 
+def test_habits_are_the_same_however_many_labels_are_looked_at_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    at_once = quorate.aggregate(crowd(1), "bsc-cm").annotators.table
+    for events in (0, 7, 40):
+        monkeypatch.setattr("quorate.result.habits._AT_ONCE", events)
+        np.testing.assert_allclose(quorate.aggregate(crowd(1), "bsc-cm").annotators.table, at_once, rtol=1e-12)
+
+
 def test_intervals_are_those_of_a_beta_distribution() -> None:
     habits = SpanHabits(exact=7.5, missed=4.5, marks=9, invented=0)
     low, high = habits.interval("exact")
@@ -119,7 +127,7 @@ def test_there_are_no_habits_of_spans_where_tags_are_plain() -> None:
     assert math.isnan(row.exact)
 
 
-def test_habits_are_kept_in_a_file_and_added_to_by_an_update(tmp_path) -> None:
+def test_habits_are_kept_in_a_file_and_added_to_by_an_update(tmp_path: Path) -> None:
     documents = quorate.sample().documents
     model = estimator("bsc-cm", max_iter=3).fit(Corpus(documents[:200]))
     model.save(tmp_path / "model")

@@ -238,6 +238,18 @@ def test_a_span_without_someone_is_as_likely_as_in_a_consensus_without_them(
     assert compared > 10
 
 
+def test_influence_is_the_same_however_many_documents_are_combined_at_once(
+    sample: Corpus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = estimator("bsc-cm", evidence="spans").fit(sample)
+    documents, asked = list(sample)[:5], [[span.bare for span in one.spans] for one in list(model.result_)[:5]]
+    together = list(influences(model, documents, asked))
+    monkeypatch.setattr("quorate.report.influence._AT_ONCE", 8)
+    for one, other in zip(together, influences(model, documents, asked), strict=True):
+        np.testing.assert_allclose(one.without, other.without, **CLOSE)
+        assert (one.spans_without, one.spans_with_all) == (other.spans_without, other.spans_with_all)
+
+
 def test_every_document_of_the_default_consensus_says_why(sample: Corpus) -> None:
     model = BSC().fit(sample)
     rows = collect(model, model.result_, title="", documents=40).documents.list

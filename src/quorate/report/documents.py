@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -164,5 +164,5 @@ def _why(
     )
 
 
-def _listed(span: Span) -> tuple[int, int, str]:
+def _listed(span: Span) -> tuple[Any, ...]:
     return span.start, span.end, span.label

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.encode.algebra import Spans, marked_spans
+from quorate.encode.algebra import Spans, marked_spans, only_documents
 from quorate.encode.encoded import Encoded
 from quorate.infer.candidates import Answers, answers_to
 from quorate.infer.engines.protocol import Decoded
@@ -32,6 +32,7 @@ BOUNDS = ("early_start", "late_start", "early_end", "late_end")
 """How a shifted span is off: one of the first two, one of the last two, or one of each."""
 
 _SIDES = (0.025, 0.975)
+_AT_ONCE = 1 << 25  # events
 
 
 class SpanHabits(NamedTuple):
@@ -89,14 +90,32 @@ class SpanHabits(NamedTuple):
 
 def count_habits(encoded: Encoded, decoded: Decoded, calibration: Calibration) -> Floats:
     """``[11, K]`` The :class:`SpanHabits` of everybody; nothing but zeros in the plain scheme, which has no spans."""
-    K = len(encoded.annotators)
-    if encoded.tagset.outside is None or not K:
-        return np.zeros((len(SpanHabits._fields), K))
+    habits = np.zeros((len(SpanHabits._fields), len(encoded.annotators)))
+    if encoded.tagset.outside is None or not habits.size:
+        return habits
+    truth = consensus_spans(decoded, encoded.tagset)
+    sure = np.minimum(calibration.spans(decoded.span_probability[truth.start]), 1.0)
+    events = encoded.event_start[encoded.doc_start]
+    low = 0
+    while low < encoded.n_docs:  # in pieces: the events may lie on disk
+        high = max(int(np.searchsorted(events, events[low] + _AT_ONCE, side="right")) - 1, low + 1)
+        whole = high - low == encoded.n_docs
+        part = encoded if whole else only_documents(encoded, np.arange(low, high))
+        token = encoded.doc_start[low]
+        here = np.arange(*np.searchsorted(truth.start, [token, encoded.doc_start[high]]))
+        spans = truth.where(here)
+        spans = spans._replace(start=spans.start - token, end=spans.end - token)
+        habits += _counted(part, spans, sure[here])
+        low = high
+    return habits
+
+
+def _counted(encoded: Encoded, truth: Spans, sure: Floats) -> Floats:
+    """The habits, with the spans of the consensus and how probable each is."""
     load_numba()
     from quorate.infer.kernels import spans as kernels
 
-    truth = consensus_spans(decoded, encoded.tagset)
-    sure = np.minimum(calibration.spans(decoded.span_probability[truth.start]), 1.0)
+    K = len(encoded.annotators)
     first = np.searchsorted(truth.start, encoded.doc_start)
     answers = answers_to(encoded, marked_spans(encoded), truth, first)
     kind_of = np.zeros(kernels.N_RESPONSES + 1, np.int64)
@@ -114,8 +133,8 @@ def count_habits(encoded: Encoded, decoded: Decoded, calibration: Calibration) -
     place = kind_of[answers.response[seen]] * K + who[seen]
     kinds = np.bincount(place, weight[seen], minlength=len(KINDS) * K).reshape(len(KINDS), K)
     shifted = np.flatnonzero(answers.response == kernels.SHIFTED)
-    mark = _mark_of(answers, pair[shifted], truth.where(span[shifted]), encoded.n_tokens)
     off = truth.where(span[shifted])
+    mark = _mark_of(answers, pair[shifted], off, encoded.n_tokens)
     bounds = [
         np.bincount(who[shifted], weight[shifted] * is_off, minlength=K)
         for is_off in (mark.start < off.start, mark.start > off.start, mark.end < off.end, mark.end > off.end)
