@@ -240,6 +240,41 @@ def test_an_unknown_tag_is_found_by_line(run: Run, crowd: Path) -> None:
     assert err.startswith(f"quorate: {crowd}:61: document 'z', token 2: tag 'PERS' is not of the scheme BIO")
 
 
+def test_annotators_are_told_apart_by_what_they_do_with_spans(
+    run: Run, crowd: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert run("aggregate", crowd, "-o", "c.jsonl", "--save", "m.quorate", "-q")[0] == 0
+    monkeypatch.setenv("COLUMNS", "80")
+    lines = run("annotators", "m.quorate", "--sort", "exact")[1].splitlines()
+    assert lines[0].split() == ["annotator", "labels", "bits", "found", "exact", "bounds", "off", "type", "invented"]
+    rows = {line.split()[0]: line for line in lines[1:]}
+    assert len(rows) == 12
+    assert max(map(len, lines)) <= 80
+    assert all("starts late" in rows[name] for name in ("hal", "ida"))
+    assert "in pieces" in rows["jun"]
+    assert "starts" not in rows["ana"]
+    monkeypatch.setenv("COLUMNS", "130")
+    wide = run("annotators", "m.quorate")[1].splitlines()
+    assert "missed" in wide[0]
+    assert all(line.count("–") == 7 for line in wide[1:])  # an interval in each
+    told = {
+        row["name"]: row["spans"] for row in map(json.loads, run("annotators", "m.quorate", "--json")[1].splitlines())
+    }
+    assert told["hal"]["late_start"]["low"] > told["ana"]["late_start"]["high"]
+    assert told["fay"]["invented"]["share"] > 0.5
+    for spans in told.values():
+        kinds = ("exact", "shifted", "split", "wrong_type", "missed")
+        assert sum(spans[kind]["share"] for kind in kinds) == pytest.approx(1.0)
+        assert all(spans[kind]["low"] <= spans[kind]["share"] <= spans[kind]["high"] for kind in kinds)
+
+
+def test_annotators_of_plain_tags_have_an_accuracy_and_no_spans(run: Run, crowd: Path) -> None:
+    assert run("aggregate", crowd, "-o", "c.jsonl", "--save", "m.quorate", "-q", "--scheme", "plain")[0] == 0
+    assert run("annotators", "m.quorate")[1].splitlines()[0].split() == ["annotator", "labels", "accuracy", "bits"]
+    rows = [json.loads(line) for line in run("annotators", "m.quorate", "--json")[1].splitlines()]
+    assert [row["spans"] for row in rows] == [None] * 12
+
+
 def test_warnings_for_idle_annotators_and_bare_documents(run: Run, crowd: Path) -> None:
     with crowd.open("a") as stream:
         stream.write(

@@ -20,6 +20,7 @@ from quorate.corpus.spans import Span
 from quorate.corpus.tags import Scheme, TagSet
 from quorate.errors import SettingsError
 from quorate.infer.parts.dirichlet import log_mean
+from quorate.report.data import collect
 from quorate.report.influence import influences
 from quorate.report.people import people, wilson
 from quorate.result.clusters import choose_clusters, group_annotators, k_means, silhouette
@@ -209,6 +210,55 @@ def test_leaving_someone_out_is_combining_without_them(sample: Corpus) -> None:
         for s, span in enumerate(one.spans):
             if span.bare in given:
                 np.testing.assert_allclose(found.without[a, s], given[span.bare], **CLOSE)
+
+
+@pytest.mark.parametrize(
+    "settings", [{"evidence": "spans"}, {"evidence": "votes"}, {"decode": "f1"}, {"method": "auto"}]
+)
+def test_a_span_without_someone_is_as_likely_as_in_a_consensus_without_them(
+    sample: Corpus, settings: dict[str, str]
+) -> None:
+    model = bsc(settings.get("method", "bsc-cm"), **{k: v for k, v in settings.items() if k != "method"})
+    result = model.fit(sample).result_
+    documents = [result[d] for d in (0, 3, 7)]
+    asked = [[span.bare for span in one.spans] for one in documents]
+    compared = 0
+    for one, spans, found in zip(
+        documents, asked, influences(model, [one.document for one in documents], asked), strict=True
+    ):
+        np.testing.assert_allclose(found.with_all, [span.sure for span in one.spans], **CLOSE)
+        said = one.document.annotations
+        versions = [{who: said[who] for who in said if who != name} for name in found.annotators]
+        for kept, told in zip([*versions, {}], [*found.without, found.with_none], strict=True):
+            [again] = model.combine(Corpus([replace(one.document, annotations=kept)]))
+            given = {span.bare: span.sure for span in again.spans}
+            for span, probability in zip(spans, told.tolist(), strict=True):
+                if span in given:
+                    np.testing.assert_allclose(probability, given[span], **CLOSE)
+                    compared += 1
+    assert compared > 10
+
+
+def test_influence_is_the_same_however_many_documents_are_combined_at_once(
+    sample: Corpus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = bsc("bsc-cm", evidence="spans").fit(sample)
+    documents, asked = list(sample)[:5], [[span.bare for span in one.spans] for one in list(model.result_)[:5]]
+    together = list(influences(model, documents, asked))
+    monkeypatch.setattr("quorate.report.influence._AT_ONCE", 8)
+    for one, other in zip(together, influences(model, documents, asked), strict=True):
+        np.testing.assert_allclose(one.without, other.without, **CLOSE)
+        assert (one.spans_without, one.spans_with_all) == (other.spans_without, other.spans_with_all)
+
+
+def test_every_document_of_the_default_consensus_says_why(sample: Corpus) -> None:
+    model = BSC().fit(sample)
+    rows = collect(model, model.result_, title="", documents=40).documents.list
+    assert all(row.why is not None for row in rows)
+    for row in rows:
+        assert row.why is not None
+        agreed = {tuple(span[:3]) for span in row.spans}
+        assert all(agreed.issuperset(gone) and not agreed & set(come) for gone, come in row.why.changes)
 
 
 def test_kinds_of_the_sample_are_those_it_was_made_of(sample: Corpus) -> None:

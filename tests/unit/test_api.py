@@ -331,7 +331,8 @@ def test_a_table_of_annotators_has_no_private_columns(sample: Corpus) -> None:
     pandas = pytest.importorskip("pandas", reason="pandas is not installed")
     result = quorate.aggregate(sample, "bsc-cm", max_iter=2)
     table = pandas.DataFrame(result.annotators)
-    assert list(table.columns) == ["name", "n_labels", "accuracy", "informativeness"]
+    told = ["name", "n_labels", "accuracy", "informativeness"]
+    assert list(table.columns) == [*told, "found", "exact", "shifted", "split", "wrong_type", "missed", "invented"]
     assert table["informativeness"].tolist() == result.annotators.informativeness.tolist()
     assert result.annotators["ana"].matrix.shape == (1, 9, 9)
 

@@ -37,7 +37,12 @@ if TYPE_CHECKING:
     from quorate.estimators.voting import MajorityVote
     from quorate.models.prepared import Known
     from quorate.result.annotators import AnnotatorSummaries, AnnotatorSummary
+    from quorate.result.habits import SpanHabits
     from quorate.result.result import Accepted, Result
+
+_SHARES = ("found", "exact", "shifted", "type", "missed", "invented")
+_COLUMNS = ("name", "labels", "accuracy", "informativeness", *_SHARES)
+_WIDE = 120  # columns of a terminal that has room for every interval
 
 
 @app.command(
@@ -189,9 +194,7 @@ def predict(
 @app.command(epilog="Example: quorate annotators crowd.quorate --sort accuracy")
 def annotators(
     model: Annotated[str, typer.Argument(metavar="MODEL", help="A file that 'aggregate --save' wrote.")],
-    sort: Annotated[
-        str, typer.Option(metavar="COLUMN", help="name, labels, accuracy or informativeness.")
-    ] = "informativeness",
+    sort: Annotated[str, typer.Option(metavar="COLUMN", help=f"{', '.join(_COLUMNS)}.")] = "informativeness",
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object an annotator, with the matrices.")] = False,
 ) -> None:
     """Show whom to trust: the annotators of a saved model."""
@@ -204,7 +207,8 @@ def annotators(
             record: dict[str, Any] = {"name": row.name, "labels": labels, "accuracy": _finite(row.accuracy)}
             if row.name in profiles:
                 record |= profiles[row.name].plain()
-            record |= {"informativeness": row.informativeness, "tags": fitted.tagset_.labels}
+            record |= {"informativeness": row.informativeness, "spans": _spans_of(row.habits)}
+            record |= {"tags": fitted.tagset_.labels}
             print(json.dumps(record | {"matrix": row.matrix.round(6).tolist()}))
         return
     _print_annotators(rows)
@@ -273,17 +277,31 @@ def _finite(value: float) -> float | None:
     return value if value == value else None
 
 
+def _spans_of(habits: SpanHabits) -> dict[str, Any] | None:
+    """What an annotator does with spans, as JSON has it; ``None`` where nothing is known of that."""
+    from quorate.result.habits import BOUNDS, KINDS
+
+    if not habits.spans and not habits.marks:
+        return None
+    found: dict[str, Any] = {"shown": habits.spans, "marked": habits.marks}
+    for name in ("found", *KINDS, *BOUNDS, "invented"):
+        low, high = habits.interval(name)
+        found[name] = {"share": _finite(habits.share(name)), "low": low, "high": high}
+    return found
+
+
 def _sorted(summaries: AnnotatorSummaries, column: str) -> list[AnnotatorSummary]:
-    if column not in ("name", "labels", "accuracy", "informativeness"):
-        raise SettingsError(f"--sort {column!r} is not a column (one of: name, labels, accuracy, informativeness)")
+    if column not in _COLUMNS:
+        raise SettingsError(f"--sort {column!r} is not a column (one of: {', '.join(_COLUMNS)})")
     rows = list(summaries)
     if column == "name":
         return rows
-    column = "n_labels" if column == "labels" else column
+    column = {"labels": "n_labels", "type": "wrong_type"}.get(column, column)
     return sorted(rows, key=lambda row: -getattr(row, column) if getattr(row, column) == getattr(row, column) else 1.0)
 
 
 def _print_annotators(rows: list[AnnotatorSummary]) -> None:
     from quorate.cli.demo import annotator_table
 
-    console().print(annotator_table(rows))
+    shown = console()
+    shown.print(annotator_table(rows, wide=shown.width >= _WIDE))

@@ -16,24 +16,73 @@ from quorate.corpus.spans import Span
 from quorate.corpus.tags import find_spans
 from quorate.evaluate import metrics
 from quorate.result.annotators import AnnotatorSummary
+from quorate.result.habits import SpanHabits
 from quorate.result.result import Result
 
 __all__ = ["annotator_table", "show"]
 
+_WORTH_SAYING = 0.05  # the share of spans with other bounds from which on it matters how they are off
 
-def annotator_table(rows: Iterable[AnnotatorSummary], made_as: Mapping[str, str] | None = None) -> Table:
-    """Annotators, a line each; ``made_as`` adds the kind that each was simulated as."""
+
+_WAYS = {
+    "early_start": "starts early",
+    "late_start": "starts late",
+    "early_end": "ends early",
+    "late_end": "ends late",
+    "split": "in pieces",
+}
+_NARROW = ("found", "exact", "bounds off", "type", "invented")
+_ALL = ("found", "exact", "shifted", "in pieces", "type", "missed", "invented")
+_FIELDS = {"in pieces": "split", "type": "wrong_type"}
+
+
+def annotator_table(
+    rows: Iterable[AnnotatorSummary], made_as: Mapping[str, str] | None = None, *, wide: bool = False
+) -> Table:
+    """Annotators, a line each; ``made_as`` says as what each was simulated.
+
+    Shares of spans are in percent, with a 95% interval for the exact ones; in a ``wide`` table for all.
+    """
+    everybody = list(rows)
+    marks_spans = any(row.habits.spans or row.habits.marks for row in everybody)
+    shares = (_ALL if wide else _NARROW) if marks_spans else ()
     table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("annotator", overflow="fold")
-    if made_as:
-        table.add_column("made as")
-    for name in ("labels", "accuracy", "bits/token"):
-        table.add_column(name, justify="right")
-    for row in rows:
-        accuracy = f"{row.accuracy:.3f}" if row.n_labels > 0 else "–"
-        kind = [made_as[row.name]] if made_as else []
-        table.add_row(Text(escaped(row.name)), *kind, f"{row.n_labels:,.0f}", accuracy, f"{row.informativeness:.3f}")
+    table.add_column("who" if made_as else "annotator", overflow="fold")
+    table.add_column("made as" if made_as else "labels", justify="left" if made_as else "right")
+    for name in (*(() if marks_spans else ("accuracy",)), "bits", *shares):
+        table.add_column(name, justify="left" if name == "bounds off" else "right")
+    for row in everybody:
+        told = [made_as[row.name] if made_as else f"{row.n_labels:,.0f}"]
+        if not marks_spans:
+            told.append(f"{row.accuracy:.3f}" if row.n_labels > 0 else "–")
+        told.append(f"{row.informativeness:.3f}")
+        spans = (_share(row.habits, name, interval=wide or name == "exact") for name in shares)
+        table.add_row(Text(escaped(row.name)), *told, *spans)
     return table
+
+
+def _share(habits: SpanHabits, shown: str, *, interval: bool) -> str:
+    """A share in percent, perhaps with its interval."""
+    if shown == "bounds off":
+        return _bounds_off(habits)
+    name = _FIELDS.get(shown, shown)
+    if not habits.of(name) > 0:
+        return "–"
+    text = f"{100 * habits.share(name):.0f}"
+    if not interval:
+        return text
+    low, high = habits.interval(name)
+    return f"{text} ({100 * low:.0f}–{100 * high:.0f})"
+
+
+def _bounds_off(habits: SpanHabits) -> str:
+    """The share of spans that they mark with other bounds, and what is mostly the matter with those."""
+    if not habits.spans > 0:
+        return "–"
+    off = habits.shifted + habits.split
+    most = max(_WAYS, key=lambda name: float(getattr(habits, name)))
+    says_much = off >= _WORTH_SAYING * habits.spans and getattr(habits, most) > 0.5 * off
+    return f"{100 * off / habits.spans:2.0f}{f' {_WAYS[most]}' if says_much else ''}"
 
 
 def show(corpus: Corpus, console: Console, *, written: str | None = None) -> None:
@@ -59,8 +108,8 @@ def show(corpus: Corpus, console: Console, *, written: str | None = None) -> Non
     console.print("\n[bold]Who is who[/bold], as learned without gold:\n")
     console.print(annotator_table(sorted(best.annotators, key=lambda row: -row.informativeness), SAMPLE_CROWD))
     console.print(
-        "\naccuracy: expected share of right labels. bits/token: how much a label tells about the truth; a spammer's "
-        "next to nothing, however many O it gets right.\n"
+        "\nbits: how much a label tells about the truth; a spammer's next to nothing. Then, in %, of the spans of the "
+        "consensus: found, exact (95% interval), with other bounds, with another type; of their own: invented.\n"
     )
     _show_examples(results["mv"], best, console)
     if written is None:

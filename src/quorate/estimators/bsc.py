@@ -20,6 +20,7 @@ from quorate.encode.encoded import Cells, Encoded
 from quorate.estimators.base import Estimator, ProgressCallback, checked_threads, choice_progress, meta_of
 from quorate.estimators.updating import FitState, ModelState, Updated, check_update, update, updated_meta
 from quorate.infer import loop
+from quorate.infer.candidates import Candidates
 from quorate.infer.condense import condense
 from quorate.infer.engines.factory import EngineName, Engines
 from quorate.infer.engines.protocol import Decoded, Engine, Tables
@@ -33,7 +34,7 @@ from quorate.models.consensus import Concluded, conclude
 from quorate.models.history import Past, WithHistory, past_cells
 from quorate.models.prepared import Known, Prepared, known_tags, prepare
 from quorate.models.settings import AnnotatorModel, Decode, Evidence, Settings, TruthModel, choice, present_names
-from quorate.models.spans import needs_spans
+from quorate.models.spans import SpanEvidence, given_spans, needs_spans, span_evidence
 from quorate.result.annotators import AnnotatorSummaries, summarise
 from quorate.result.calibration import AS_STATED, Calibration
 from quorate.result.result import Result
@@ -375,7 +376,7 @@ class BSC(Estimator):
         said = decoded.cells
         if weighed is not encoded:  # whoever counts as one with others is still judged by all they said
             said = cell_counts_of(encoded, decoded.posterior)
-        self.annotators_ = summarise(encoded, said, self._model.annotators)
+        self.annotators_ = summarise(encoded, said, self._model.annotators, decoded, self.calibration_)
         if self._fit_state.earlier is not None:
             self.annotators_ = self.annotators_.with_earlier(self._fit_state.earlier)
         self.result_ = self._result(corpus, weighed, decoded, trace=self.trace_, known=known)
@@ -388,6 +389,22 @@ class BSC(Estimator):
     def output_tables(self, encoded: Encoded) -> tuple[Tables, Chain]:
         """What the output pass reads, for a corpus that ``encoded`` gave."""
         return loop.output_tables(self._model, encoded.cells, self.calibration_.sharpness)
+
+    def span_probabilities(self, corpus: Corpus) -> tuple[Candidates, NDArray[np.float64]] | None:
+        """The spans that may be true, and the probability of each as ``combine`` gives it out.
+
+        ``None`` where the consensus is a sequence of labels, in which any span can be.
+        """
+        if not needs_spans(self._settings, self.tagset_):
+            return None
+        state = self.model_state()
+        said = state.encoded(corpus)
+        weighed = state.weighed(said)
+        model = None if self._spans is None else self._spans.grown(len(said.annotators))
+        with closing(self._engine(corpus, weighed, None)) as engine:
+            evidence = self._span_evidence(engine, said, weighed, None)
+        given = given_spans(evidence, model, self._settings, self.calibration_.span_sharpness)
+        return evidence.candidates, self.calibration_.spans(given.true)
 
     def save(self, path: str | Path) -> None:
         """Write what was learned to a file, for :func:`load`."""
@@ -478,6 +495,20 @@ class BSC(Estimator):
         """The settings of the fit, with those of what is given out as they are set now."""
         decode = choice(Decode, "decode", self.decode)
         return replace(self._settings, decode=decode, precision=self.precision, recall=self.recall)
+
+    def _span_evidence(
+        self, engine: Engine, said: Encoded, weighed: Encoded, known: NDArray[np.int32] | None
+    ) -> SpanEvidence:
+        return span_evidence(
+            said,
+            weighed,
+            engine,
+            self._model,
+            sharpness=self.calibration_.sharpness,
+            known=known,
+            group=self._group,
+            threads=self.engines().threads,
+        )
 
     def _engine(self, corpus: Corpus, encoded: Encoded, known: NDArray[np.int32] | None) -> Engine:
         return self.engines().over(encoded, known=known, text=self.text, corpus=corpus)

@@ -5,10 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Protocol, Self, runtime_checkable
 
+import numpy as np
+from numpy.typing import NDArray
+
 from quorate.corpus.records import Corpus
+from quorate.corpus.tags import TagSet
 from quorate.encode.encoded import Encoded
 from quorate.estimators.base import Estimator
 from quorate.estimators.updating import FitState, ModelState
+from quorate.infer.candidates import Candidates
 from quorate.infer.engines.factory import Engines
 from quorate.infer.engines.protocol import Tables
 from quorate.infer.parts.truth import Chain
@@ -109,6 +114,8 @@ class Advises(Protocol):
 class Explains(Protocol):
     """The probability of a span can be worked out with and without an annotator."""
 
+    tagset_: TagSet
+
     @property
     def calibration_(self) -> Calibration:
         """How the confidence is to be read."""
@@ -118,3 +125,6 @@ class Explains(Protocol):
 
     def output_tables(self, encoded: Encoded) -> tuple[Tables, Chain]:
         """What the output pass reads."""
+
+    def span_probabilities(self, corpus: Corpus) -> tuple[Candidates, NDArray[np.float64]] | None:
+        """The spans that may be true, and the probability of each; ``None`` where the evidence is tokens."""

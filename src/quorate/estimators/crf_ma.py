@@ -281,7 +281,7 @@ class CRFMA(Estimator):
         counts = ThreadsEngine(encoded, text=False, threads=checked_threads(self.n_jobs)).cell_counts(decoded.posterior)
         prior = AnnotatorPrior(self.tagset_, 1.0, 1.0)
         self._annotators = ConfusionMatrix.of(prior, len(self._names)).updated(encoded.cells, counts)
-        self.annotators_ = summarise(encoded, counts, self._annotators)
+        self.annotators_ = summarise(encoded, counts, self._annotators, decoded)
         self.settings_ = {"method": self.method, **self._plain_settings()}
         self.result_ = self._result(corpus, encoded, decoded, trace=self.trace_)
         self.meta_ = {"method": self.method, **meta_of(corpus, encoded, clamped, self._plain_settings())} | {

@@ -51,7 +51,7 @@ class MajorityVote(Estimator):
         prepared = prepare(corpus, scheme_named(self.scheme), invalid, known)
         encoded, votes = prepared.encoded, vote(prepared)
         self.tagset_ = prepared.tagset
-        self.annotators_ = summarise(encoded, votes.decoded.cells, votes.annotators)
+        self.annotators_ = summarise(encoded, votes.decoded.cells, votes.annotators, votes.decoded)
         settings = {name: value for name, value in self.get_params().items() if name != "n_jobs"}
         self.settings_ = {"method": self.method, **settings}
         self.result_ = Result(

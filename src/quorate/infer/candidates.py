@@ -16,7 +16,7 @@ from quorate.encode.encoded import Encoded
 from quorate.infer.engines.protocol import Likely
 from quorate.infer.kernels.compiled import load_numba
 
-__all__ = ["Candidates", "find_candidates"]
+__all__ = ["Answers", "Candidates", "answers_to", "find_candidates"]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -59,6 +59,55 @@ class Candidates(NamedTuple):
         return np.asarray(self.marked / np.maximum(self.seen, 1))
 
 
+class Answers(NamedTuple):
+    """What the annotators of each document did with each of its spans: pair by pair, and in a pair span by span.
+
+    Pair p is annotator ``who[p]`` in the document whose pairs begin at ``pair_start``; those of document d have their
+    responses from ``response_start[d]`` on. Pair p marked ``marks`` from ``mark_start[p]`` to ``mark_start[p + 1]``.
+    """
+
+    pair_start: Integers
+    who: Integers
+    response_start: Integers
+    response: NDArray[np.int8]
+    mark_start: Integers
+    marks: Spans
+
+    def span(self, first: Integers) -> Integers:
+        """``[R]`` The span that each response is to; those of document d begin at ``first[d]``."""
+        start, size, within = self._places(first)
+        return np.asarray(start + within % size)
+
+    def pair(self, first: Integers) -> Integers:
+        """``[R]`` The pair of each response."""
+        _, size, within = self._places(first)
+        return np.asarray(np.repeat(self.pair_start[:-1], np.diff(self.response_start)) + within // size)
+
+    def _places(self, first: Integers) -> tuple[Integers, Integers, Integers]:
+        """Of each response the first span of its document, how many that has, and its place there."""
+        times = np.diff(self.response_start)
+        within = np.arange(self.response_start[-1]) - np.repeat(self.response_start[:-1], times)
+        return np.repeat(first[:-1], times), np.repeat(np.diff(first), times), within
+
+
+def answers_to(encoded: Encoded, marks: Spans, span: Spans, first: Integers) -> Answers:
+    """What everybody did with each span; those of document d are ``first[d]`` to ``first[d + 1]``."""
+    load_numba()
+    from quorate.infer.kernels import spans as kernels
+
+    pair_doc, who, number = number_pairs(encoded)
+    pair_start = np.searchsorted(pair_doc, np.arange(encoded.n_docs + 1))
+    mark_start, marks = _by_pair(encoded, marks, pair_doc, who)
+    run_start, run_from, run_to = _runs(encoded, pair_doc, number)
+    response_start = np.concatenate([[0], np.cumsum(np.diff(first) * np.diff(pair_start))])
+    response = np.empty(response_start[-1], np.int8)
+    kernels.responses(
+        span.start, span.end, span.kind, first, pair_start, response_start,
+        mark_start, marks.start, marks.end, marks.kind, run_start, run_from, run_to, response,
+    )  # fmt: skip
+    return Answers(pair_start, who, response_start, response, mark_start, marks)
+
+
 def find_candidates(encoded: Encoded, likely: Likely, least: float, group: list[int] | None = None) -> Candidates:
     """The candidates of a corpus: what was marked, and what has a probability of at least ``least`` in ``likely``.
 
@@ -77,17 +126,9 @@ def find_candidates(encoded: Encoded, likely: Likely, least: float, group: list[
         first = np.searchsorted(span.end, encoded.doc_start, side="right")
         first[0] = 0
         cluster = kernels.cluster_of(span.start, span.end, first, apart)
-    pair_doc, who, number = number_pairs(encoded)
-    pair_start = np.searchsorted(pair_doc, np.arange(encoded.n_docs + 1))
-    mark_start, marks = _by_pair(encoded, marks, pair_doc, who)
-    run_start, run_from, run_to = _runs(encoded, pair_doc, number)
-    response_start = np.concatenate([[0], np.cumsum(np.diff(first) * np.diff(pair_start))])
-    response = np.empty(response_start[-1], np.int8)
-    kernels.responses(
-        span.start, span.end, span.kind, first, pair_start, response_start,
-        mark_start, marks.start, marks.end, marks.kind, run_start, run_from, run_to, response,
-    )  # fmt: skip
-    candidate = _candidate_of_responses(first, pair_start, response_start)
+    answers = answers_to(encoded, marks, span, first)
+    response, candidate = answers.response, answers.span(first)
+    pair_doc = np.repeat(np.arange(encoded.n_docs), np.diff(answers.pair_start))
     C = len(span.start)
     order = np.lexsort((span.start, cluster))
     cluster_first = np.searchsorted(cluster, cluster)
@@ -103,10 +144,10 @@ def find_candidates(encoded: Encoded, likely: Likely, least: float, group: list[
         np.bincount(candidate[response == kernels.EXACT], minlength=C).astype(np.float64),
         np.bincount(candidate[response < kernels.OTHER_TYPE], minlength=C).astype(np.float64),
         np.bincount(candidate[response != kernels.UNSEEN], minlength=C).astype(np.float64),
-        pair_start,
-        who,
-        _weights(who, pair_doc, group),
-        response_start,
+        answers.pair_start,
+        answers.who,
+        _weights(answers.who, pair_doc, group),
+        answers.response_start,
         response,
         apart,
     )
@@ -212,12 +253,3 @@ def _weights(who: Integers, pair_doc: Integers, group: list[int] | None) -> Floa
     together = pair_doc * (int(numbers.max()) + 1) + numbers[who]
     _, place, times = np.unique(together, return_inverse=True, return_counts=True)
     return np.asarray(1.0 / times[place])
-
-
-def _candidate_of_responses(first: Integers, pair_start: Integers, response_start: Integers) -> Integers:
-    """``[R]`` The candidate that each response is to."""
-    size = np.diff(first)
-    per_response = np.repeat(size, np.diff(response_start))
-    start = np.repeat(first[:-1], np.diff(response_start))
-    within = np.arange(response_start[-1]) - np.repeat(response_start[:-1], np.diff(response_start))
-    return np.asarray(start + within % np.maximum(per_response, 1))

@@ -77,7 +77,10 @@ class Finding:
 
 @dataclass(frozen=True)
 class AnnotatorRow:
-    """An annotator; ``shares`` of spans with each kind of error, and ``of`` how many spans that is."""
+    """An annotator; ``shares`` of spans with each kind of error, and ``of`` how many spans that is.
+
+    ``habits`` are the shares of what they do with the consensus's spans, each with a 95% interval: share, low, high.
+    """
 
     name: str
     documents: int = 0
@@ -90,19 +93,21 @@ class AnnotatorRow:
     coverage: float | None = None
     kind: str = "mixed"
     group: int | None = None
-    consensus_spans: int = 0
-    own_spans: int = 0
+    consensus_spans: float = 0
+    own_spans: float = 0
     shares: Mapping[str, float | None] = field(default_factory=dict)
-    of: Mapping[str, int] = field(default_factory=dict)
+    of: Mapping[str, float] = field(default_factory=dict)
     blind: Sequence[str] = ()
+    habits: Mapping[str, tuple[float, float, float]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Annotators:
-    """Everybody, and the shares of the whole crowd."""
+    """Everybody, and the shares and habits of the whole crowd."""
 
     rows: Sequence[AnnotatorRow] = ()
     crowd: Mapping[str, float | None] = field(default_factory=dict)
+    habits: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

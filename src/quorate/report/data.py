@@ -44,6 +44,7 @@ from quorate.report.people import HABITS, Person, blind_types, people
 from quorate.result.annotators import AnnotatorSummary
 from quorate.result.certificate import Certificate
 from quorate.result.clusters import Groups, group_annotators
+from quorate.result.habits import BOUNDS, KINDS, SpanHabits
 from quorate.result.result import Result
 
 __all__ = ["collect"]
@@ -170,6 +171,7 @@ def _annotators(crowd: Sequence[Person], grouped: Groups | None) -> Annotators:
             shares={kind: person.shares.share(kind) for kind in _SHARES},
             of={kind: person.shares.of(kind) for kind in _SHARES},
             blind=blind_types(person.by_type),
+            habits={name: (person.habits.share(name), *person.habits.interval(name)) for name in _told(person.habits)},
         )
         for k, person in enumerate(crowd)
     ]
@@ -177,7 +179,13 @@ def _annotators(crowd: Sequence[Person], grouped: Groups | None) -> Annotators:
     for kind in _SHARES:
         whole = sum(person.shares.of(kind) for person in crowd)
         pooled[kind] = sum(person.shares.counts.get(kind, 0) for person in crowd) / whole if whole else None
-    return Annotators(rows, pooled)
+    everybody = SpanHabits(*(sum(column) for column in zip(*(person.habits for person in crowd), strict=True)))
+    return Annotators(rows, pooled, {name: everybody.share(name) for name in _told(everybody)})
+
+
+def _told(habits: SpanHabits) -> list[str]:
+    """The habits of which something is known."""
+    return [name for name in ("found", *KINDS, *BOUNDS, "invented") if habits.of(name) > 0]
 
 
 def _grouped(result: Result, n: int | None) -> Groups | None:

@@ -77,14 +77,15 @@ def document_rows(
     ``names`` gives annotators their numbers, ``codes`` tags theirs. With a ``model`` each says why; with ``votes`` it
     has the majority's version.
     """
-    number = {name: k for k, name in enumerate(names)}
+    number, is_plain = {name: k for k, name in enumerate(names)}, result.tagset.scheme is Scheme.PLAIN
     chosen = [result[position] for position in positions]
     asked = [_asked(result, one) for one in chosen]
     explained = [one.document.id not in known and bool(one.document.tokens) for one in chosen]
     reasons: Iterator[Influence] = iter(())
     if model is not None:
         wanted = [(one.document, spans) for one, spans, why in zip(chosen, asked, explained, strict=True) if why]
-        reasons = influences(model, [document for document, _ in wanted], [spans for _, spans in wanted])
+        least = min((span.sure for spans in result.spans for span in spans), default=0.5)
+        reasons = influences(model, [document for document, _ in wanted], [spans for _, spans in wanted], least)
     rows = []
     for done, (position, one, spans, why) in enumerate(zip(positions, chosen, asked, explained, strict=True), 1):
         document = one.document
@@ -103,7 +104,9 @@ def document_rows(
                 _gaps(document),
                 document.id in known or None,
                 None if votes is None else codes.of(votes[position].tags),
-                _why(reason, spans, number) if reason is not None and _agrees(one, reason, spans) else None,
+                _why(reason, spans, one, number, is_plain=is_plain)
+                if reason is not None and _agrees(one, reason, spans)
+                else None,
             )
         )
         if progress is not None:
@@ -142,16 +145,20 @@ def _agrees(one: Consensus, reason: Influence, spans: Sequence[Span]) -> bool:
     return all(abs(stated - found) <= _SAME for stated, found in pairs)
 
 
-def _why(reason: Influence, spans: Sequence[Span], number: dict[str, int]) -> Explanation:
+def _why(
+    reason: Influence, spans: Sequence[Span], one: Consensus, number: dict[str, int], *, is_plain: bool
+) -> Explanation:
     """Of every span: with all, with nobody, and without each annotator; and what would change without each."""
     now = set(reason.spans_with_all)
+    # Which spans are given out may hang on other documents too: only what is a change to these is said.
+    given = now if is_plain else {span.bare for span in one.spans}
     return Explanation(
         [number[name] for name in reason.annotators],
         [(*_listed(span), _rounded(p)) for span, p in zip(spans, reason.with_all.tolist(), strict=True)],
         [_rounded(p) for p in reason.with_none.tolist()],
         [[_rounded(p) for p in row] for row in reason.without.T.tolist()],
         [
-            (sorted(map(_listed, now - set(then))), sorted(map(_listed, set(then) - now)))
+            (sorted(map(_listed, (now - set(then)) & given)), sorted(map(_listed, set(then) - now - given)))
             for then in reason.spans_without
         ],
     )

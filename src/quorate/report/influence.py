@@ -1,12 +1,14 @@
 """Why a span is (not) in the consensus: its probability with everybody, and without each annotator in turn.
 
 Nothing is fitted again: what was learned about annotators, words and transitions stays, and only what one annotator
-said about this document is taken away. The probabilities are exact, from the kernels that the output pass uses.
+said about this document is taken away. The probabilities are exact: where the evidence is spans, the document is
+combined again without them; else they are from the kernels that the output pass uses.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -17,6 +19,7 @@ from quorate.corpus.records import Corpus, Document
 from quorate.corpus.spans import Span
 from quorate.corpus.tags import Scheme
 from quorate.encode.algebra import events_of_document
+from quorate.infer.candidates import Candidates
 from quorate.infer.engines.threads import span_shape
 from quorate.infer.parts.truth import log_mask
 
@@ -26,6 +29,8 @@ if TYPE_CHECKING:
 __all__ = ["Influence", "influences"]
 
 Floats = NDArray[np.float64]
+_ROUNDING = 1e-9
+_AT_ONCE = 2_000  # versions of documents that are combined together
 
 
 class Influence(NamedTuple):
@@ -33,7 +38,7 @@ class Influence(NamedTuple):
 
     ``with_all [S]`` is the probability of each span that was asked about, ``without [A, S]`` that when annotator a said
     nothing here, ``with_none [S]`` when nobody did: from the words and the chain alone. ``spans_without`` are, for each
-    annotator, the spans of the most probable sequence without them. In the plain scheme a span is one token.
+    annotator, the spans that would be given out without them. In the plain scheme a span is one token.
     """
 
     annotators: tuple[str, ...]
@@ -44,8 +49,12 @@ class Influence(NamedTuple):
     spans_with_all: list[Span]
 
 
-def influences(model: Explains, documents: Sequence[Document], spans: Sequence[Sequence[Span]]) -> Iterator[Influence]:
+def influences(
+    model: Explains, documents: Sequence[Document], spans: Sequence[Sequence[Span]], least: float = 0.5
+) -> Iterator[Influence]:
     """For every document, the influence of its annotators on the given spans and on the consensus.
+
+    Where the evidence is spans, those of a probability of at least ``least`` are taken to be given out.
 
     >>> import quorate
     >>> model = quorate.BSC().fit(quorate.sample())
@@ -54,6 +63,81 @@ def influences(model: Explains, documents: Sequence[Document], spans: Sequence[S
     >>> bool(np.allclose(found.with_all, [span.confidence for span in one.spans]))
     True
     """
+    versions = [_versions(document) for document in documents]
+    for lot in _lots([len(several) for several in versions]):
+        told = model.span_probabilities(_numbered(versions[lot]))
+        if told is None:
+            yield from _by_tokens(model, documents, spans)
+            return
+        yield from _by_spans(model.tagset_.types, told, versions[lot], spans[lot], least)
+
+
+def _lots(sizes: Sequence[int]) -> Iterator[slice]:
+    """Neighbours whose sizes together are at most so many as are combined at once; or one that is larger alone."""
+    first = total = 0
+    for place, size in enumerate(sizes):
+        if place > first and total + size > _AT_ONCE:
+            yield slice(first, place)
+            first, total = place, 0
+        total += size
+    if sizes:
+        yield slice(first, len(sizes))
+
+
+def _numbered(versions: Sequence[Sequence[Document]]) -> Corpus:
+    """All versions as a corpus, in which each has an id of its own."""
+    one_by_one = (version for several in versions for version in several)
+    return Corpus([replace(version, id=str(number)) for number, version in enumerate(one_by_one)])
+
+
+def _versions(document: Document) -> list[Document]:
+    """The document with all of its annotators, without each, and with none."""
+    said = document.annotations
+    without = [{name: tags for name, tags in said.items() if name != gone} for gone in sorted(said)]
+    return [replace(document, annotations=kept) for kept in (said, *without, {})]
+
+
+def _by_spans(
+    types: Sequence[str],
+    told: tuple[Candidates, Floats],
+    versions: Sequence[Sequence[Document]],
+    spans: Sequence[Sequence[Span]],
+    least: float,
+) -> Iterator[Influence]:
+    """Where the evidence is spans: from what is told of every version of every document."""
+    from quorate.infer.kernels.spans import best_set  # compiled code is loaded when it is needed
+
+    found, probability = told
+    chosen = np.zeros(len(probability), np.bool_)
+    best_set(
+        found.start, found.end, found.kind, found.first, found.apart, probability - least * (1 - _ROUNDING), chosen
+    )
+    token = d = 0
+    for several, asked in zip(versions, spans, strict=True):
+        looks: list[tuple[list[float], list[Span]]] = []
+        for version in several:
+            here = slice(int(found.first[d]), int(found.first[d + 1]))
+            columns = (found.start[here] - token, found.end[here] - token, found.kind[here])
+            places = zip(*(column.tolist() for column in columns), strict=True)
+            rows = [Span(start, end, types[kind]) for start, end, kind in places]
+            true = dict(zip(rows, probability[here].tolist(), strict=True))
+            given = [span for span, is_given in zip(rows, chosen[here].tolist(), strict=True) if is_given]
+            looks.append(([true.get(span.bare, 0.0) for span in asked], given))
+            token, d = token + len(version.tokens), d + 1
+        (with_all, now), *without, (with_none, _) = looks
+        names = tuple(sorted(several[0].annotations))
+        yield Influence(
+            names,
+            np.array(with_all),
+            np.array([look[0] for look in without]).reshape(len(names), len(asked)),
+            np.array(with_none),
+            [look[1] for look in without],
+            now,
+        )
+
+
+def _by_tokens(model: Explains, documents: Sequence[Document], spans: Sequence[Sequence[Span]]) -> Iterator[Influence]:
+    """Where the evidence is tokens: what annotators say is added up, and taken away, token by token."""
     reader = _Reader(model, Corpus(documents))
     for number, (document, asked) in enumerate(zip(documents, spans, strict=True)):
         names = tuple(sorted(document.annotations))

@@ -14,7 +14,7 @@ from quorate.corpus.tags import Invalid, Scheme
 from quorate.encode.algebra import document_of_events, token_of_events
 from quorate.encode.encoded import Encoded
 from quorate.encode.from_corpus import encode
-from quorate.evaluate.metrics.span_errors import kinds_of_gold, kinds_of_predicted
+from quorate.result.habits import SpanHabits
 from quorate.result.result import Result
 
 __all__ = ["HABITS", "RIGHT_WHERE_MARKED", "Person", "Shares", "blind_types", "people", "wilson"]
@@ -45,16 +45,18 @@ _Z = 1.959964
 class Shares:
     """Counts of spans behind an annotator's shares: of the consensus's, found ones, and the annotator's own.
 
+    Spans of the consensus count as much as they are probable.
+
     >>> Shares(consensus=10, found=8, own=9, counts={"missed": 2, "late_start": 4}).share("late_start")
     0.5
     """
 
-    consensus: int = 0
-    found: int = 0
-    own: int = 0
-    counts: Mapping[str, int] = field(default_factory=dict)
+    consensus: float = 0
+    found: float = 0
+    own: float = 0
+    counts: Mapping[str, float] = field(default_factory=dict)
 
-    def of(self, kind: str) -> int:
+    def of(self, kind: str) -> float:
         """How many spans a kind of error is counted over: all for misses, own for inventions, else those found."""
         return {"missed": self.consensus, "false_positive": self.own, "fused": self.own}.get(kind, self.found)
 
@@ -84,6 +86,7 @@ class Person:
     overlap, and how many they marked as another type, by that type. ``given [G]`` are the labels that they gave, and
     ``truths [G, J]`` the expected number of each on every truth. ``precision`` is how often they are right where they
     speak, ``coverage`` how much of what there is to say they say: of spans, or of tokens in the plain scheme.
+    ``habits`` is what they do with the spans of the consensus.
     """
 
     name: str
@@ -100,6 +103,7 @@ class Person:
     precision: float | None
     coverage: float | None
     kind: str
+    habits: SpanHabits
 
 
 def wilson(right: float, n: float) -> tuple[float, float]:
@@ -132,7 +136,8 @@ def people(result: Result) -> list[Person]:
         words=(),
     )
     events = _Events(result, encoded)
-    shares, by_type = _span_shares(result)
+    counts, by_type = _span_counts(result)
+    habits = result.span_habits(encoded)
     typical = float(np.quantile(result.annotators.informativeness, 0.75)) if len(result.annotators) else 0.0
     marks_spans = result.tagset.scheme is not Scheme.PLAIN
     tokens: Counter[str] = Counter()
@@ -143,7 +148,8 @@ def people(result: Result) -> list[Person]:
     for name in result.corpus.annotators:
         k = number[name]
         accuracy, low, high = events.accuracy(k)
-        of_spans = shares.get(name, Shares())
+        own_habits = SpanHabits(*habits[:, k].tolist())
+        of_spans = _shares(own_habits, counts.get(name, {}))
         kinds = by_type.get(name, {})
         told = result.annotators[name].informativeness if name in result.annotators.names else None
         labels = float(events.labels[k])
@@ -165,6 +171,7 @@ def people(result: Result) -> list[Person]:
                 precision,
                 coverage,
                 _kind(labels, told, typical, of_spans, kinds, precision, coverage, marks_spans=marks_spans),
+                own_habits,
             )
         )
     return rows
@@ -218,8 +225,26 @@ class _Events:
         return share, low, high
 
 
-def _span_shares(result: Result) -> tuple[dict[str, Shares], dict[str, ByType]]:
-    """Every annotator's spans against the consensus's, by annotator."""
+_KIND_OF_HABIT = {
+    "missed": "missed",
+    "invented": "false_positive",
+    "early_start": "early_start",
+    "late_start": "late_start",
+    "early_end": "early_finish",
+    "late_end": "late_finish",
+    "split": "split",
+    "wrong_type": "wrong_type",
+}
+
+
+def _shares(habits: SpanHabits, counts: Mapping[str, int]) -> Shares:
+    """Kinds of error as habits have them, and ``counts`` of the others."""
+    of_habits = {kind: getattr(habits, name) for name, kind in _KIND_OF_HABIT.items()}
+    return Shares(habits.spans, habits.found, habits.marks, {**counts, **of_habits})
+
+
+def _span_counts(result: Result) -> tuple[dict[str, Counter[str]], dict[str, ByType]]:
+    """How many of the consensus's spans each annotator marked just so, of how many; and what became of each type."""
     tagset = result.tagset
     if tagset.scheme is Scheme.PLAIN:
         return {}, {}
@@ -234,14 +259,8 @@ def _span_shares(result: Result) -> tuple[dict[str, Shares], dict[str, ByType]]:
                 agreed if None not in tags else [span for span in agreed if None not in tags[span.start : span.end]]
             )
             counts = kinds.setdefault(name, Counter())
-            if not own and not wanted:
-                counts["agreed"] += len(agreed)
-                continue
-            counts.update(kinds_of_gold(own, wanted))
-            counts.update(kinds_of_predicted(own, wanted))
-            counts["consensus"] += len(wanted)
             counts["agreed"] += len(agreed)
-            counts["own"] += len(own)
+            counts["exact"] += len(set(own) & set(wanted))
             for span in wanted:
                 row, others = types.setdefault(name, {}).setdefault(span.label, ([0, 0], Counter()))
                 over = [other.label for other in own if other.start < span.end and span.start < other.end]
@@ -250,15 +269,11 @@ def _span_shares(result: Result) -> tuple[dict[str, Shares], dict[str, ByType]]:
                     row[1] += 1
                 elif over:
                     others[over[0]] += 1
-    shares = {
-        name: Shares(counts["consensus"], counts["consensus"] - counts["missed"], counts["own"], dict(counts))
-        for name, counts in kinds.items()
-    }
     by_type: dict[str, ByType] = {
         name: {kind: (n, marked, others) for kind, ((n, marked), others) in rows.items()}
         for name, rows in types.items()
     }
-    return shares, by_type
+    return kinds, by_type
 
 
 def _kind(

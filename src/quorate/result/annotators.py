@@ -11,15 +11,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate.encode.encoded import Cells, Encoded
+from quorate.infer.engines.protocol import Decoded
 from quorate.infer.parts.annotators import Annotators
 from quorate.infer.parts.arrays import check_arrays
 from quorate.infer.parts.confusions import blocks
 from quorate.memory import check_room
+from quorate.result.calibration import AS_STATED, Calibration
+from quorate.result.habits import KINDS, SpanHabits, count_habits
 
 __all__ = ["AnnotatorSummaries", "AnnotatorSummary", "check_matrix", "summarise"]
 
 Floats = NDArray[np.float64]
 
+_FIGURES = 3  # of an annotator besides their habits
 _TIMES = 3  # copies of a matrix in memory while it is made
 _LEAST = np.finfo(np.float64).tiny  # the least divisor, where an annotator's labels have no weight
 
@@ -32,17 +36,36 @@ class AnnotatorSummary:
     ``informativeness`` is the mutual information, in bits per token, of their label and the truth given their previous
     label: a spammer has 0, however often they happen to be right. ``matrix[ι, j, i]`` is the posterior mean of
     p(label i | previous label ι, truth j), with a single ι for models that do not look at it.
+
+    The other fields are shares of spans, nan where there are none. Of the consensus's spans that they were shown:
+    ``found`` (marked in some way), ``exact``, ``shifted`` (another bound), ``split`` (in pieces), ``wrong_type`` and
+    ``missed``; of their own: ``invented`` (touches no span of the consensus). ``habits`` has the numbers and intervals.
     """
 
     name: str
     n_labels: float
     accuracy: float
     informativeness: float
+    found: float
+    exact: float
+    shifted: float
+    split: float
+    wrong_type: float
+    missed: float
+    invented: float
+    counted: InitVar[SpanHabits]
     of: InitVar[tuple[Annotators, int]]
 
-    def __post_init__(self, of: tuple[Annotators, int]) -> None:
-        # Not a field: whoever makes a table of these (pandas, say) gets a column for each field.
+    def __post_init__(self, counted: SpanHabits, of: tuple[Annotators, int]) -> None:
+        # Not fields: whoever makes a table of these (pandas, say) gets a column for each field.
         object.__setattr__(self, "_of", of)
+        object.__setattr__(self, "_habits", counted)
+
+    @property
+    def habits(self) -> SpanHabits:
+        """How many spans are behind the shares, which bounds are off, and intervals."""
+        habits: SpanHabits = self.__dict__["_habits"]
+        return habits
 
     @property
     def matrix(self) -> Floats:
@@ -68,21 +91,29 @@ class AnnotatorSummaries(Sequence[AnnotatorSummary]):
     """Everyone, in the order of their names; by position or by name."""
 
     def __init__(self, names: Sequence[str], table: Floats, model: Annotators) -> None:
-        """``table`` is ``[3, K]``: labels given, accuracy, informativeness."""
+        """``table`` is ``[3 + 11, K]``: labels given, accuracy, informativeness, and the :class:`SpanHabits`.
+
+        Without the habits, as in a file of an earlier version, they are 0.
+        """
         self.names = tuple(names)
+        self.table = np.zeros((_FIGURES + len(SpanHabits._fields), len(self.names)))
+        self.table[: len(table)] = table
         # Rounding can make the bits of an annotator who tells nothing slightly negative, or −0.
-        told = np.where(table[2] <= 0, 0.0, table[2])
-        self.table = np.stack([table[0], table[1], told])
-        self.n_labels, self.accuracy, self.informativeness = self.table
+        self.table[2] = np.where(table[2] <= 0, 0.0, table[2])
+        self.n_labels, self.accuracy, self.informativeness = self.table[:_FIGURES]
         self._model = model
         self._numbers = {name: number for number, name in enumerate(self.names)}
 
     @classmethod
     def restored(cls, names: Sequence[str], arrays: Mapping[str, Floats], model: Annotators) -> Self:
         """From a file; ``ValueError`` unless all are numbers, but for the accuracy of someone without a label."""
-        check_arrays(arrays, {"summary": (3, len(names))})
+        rows = _FIGURES + len(SpanHabits._fields)
+        if np.shape(arrays.get("summary", ()))[:1] == (_FIGURES,):  # a file of an earlier version, that has no habits
+            rows = _FIGURES
+        check_arrays(arrays, {"summary": (rows, len(names))})
         table = arrays["summary"]
-        if not np.isfinite(table[[0, 2]]).all() or np.isinf(table[1]).any():
+        others = np.delete(table, 1, axis=0)
+        if not np.isfinite(others).all() or np.isinf(table[1]).any() or (table[_FIGURES:] < 0).any():
             raise ValueError("array 'summary' holds what is no number")
         return cls(names, table, model)
 
@@ -94,12 +125,15 @@ class AnnotatorSummaries(Sequence[AnnotatorSummary]):
 
     def __getitem__(self, key: int | str) -> AnnotatorSummary:  # type: ignore[override]
         number = self._numbers[key] if isinstance(key, str) else range(len(self))[key]
+        habits = SpanHabits(*self.table[_FIGURES:, number].tolist())
         return AnnotatorSummary(
             self.names[number],
             float(self.n_labels[number]),
             float(self.accuracy[number]),
             float(self.informativeness[number]),
-            (self._model, number),
+            **{name: habits.share(name) for name in ("found", *KINDS, "invented")},
+            counted=habits,
+            of=(self._model, number),
         )
 
     @property
@@ -108,17 +142,18 @@ class AnnotatorSummaries(Sequence[AnnotatorSummary]):
         return self._model.matrix_shape
 
     def with_earlier(self, table: Floats) -> AnnotatorSummaries:
-        """Together with an earlier table ``[3, K']`` of the first K' of them: means, weighed by labels."""
+        """Together with an earlier table ``[14, K']`` of the first K' of them: means, weighed by labels, and sums."""
         before = np.zeros_like(self.table)
-        before[:, : table.shape[1]] = table
+        before[: len(table), : table.shape[1]] = table
         labels = before[0] + self.n_labels
         means = [
             np.nan_to_num(old) * before[0] + np.nan_to_num(new) * self.n_labels
-            for old, new in zip(before[1:], self.table[1:], strict=True)
+            for old, new in zip(before[1:_FIGURES], self.table[1:_FIGURES], strict=True)
         ]
         share = np.divide(means, labels, out=np.zeros((2, len(labels))), where=labels > 0)
         share[0, labels == 0] = np.nan
-        return AnnotatorSummaries(self.names, np.vstack([labels, share]), self._model)
+        spans = before[_FIGURES:] + self.table[_FIGURES:]
+        return AnnotatorSummaries(self.names, np.vstack([labels, share, spans]), self._model)
 
     def __contains__(self, key: object) -> bool:
         return key in self._numbers
@@ -136,14 +171,26 @@ def check_matrix(shape: tuple[int, int, int], n_annotators: int = 1) -> None:
     check_room(needed, f"matrices of {shape[1]:,} labels, for {n_annotators:,} annotators", "use fewer labels")
 
 
-def summarise(encoded: Encoded, counts: Floats, model: Annotators) -> AnnotatorSummaries:
-    """Summaries from the counts of cells ``[G, J]`` under the final posterior, and the fitted annotator model."""
+def summarise(
+    encoded: Encoded,
+    counts: Floats,
+    model: Annotators,
+    decoded: Decoded | None = None,
+    calibration: Calibration = AS_STATED,
+) -> AnnotatorSummaries:
+    """Summaries from the counts of cells ``[G, J]`` under the final posterior, and the fitted annotator model.
+
+    What they do with spans is told by the consensus, ``decoded``; without it nothing is known of that.
+    """
     names, cells = encoded.annotators, encoded.cells
     K = len(names)
     labels = encoded.annotator_weights()
     right = np.bincount(cells.annotator, counts[np.arange(len(counts)), cells.label], minlength=K)
     accuracy = np.divide(right, labels, out=np.full(K, np.nan), where=labels > 0)
-    return AnnotatorSummaries(names, np.stack([labels, accuracy, _informativeness(cells, counts, labels)]), model)
+    table = [np.stack([labels, accuracy, _informativeness(cells, counts, labels)])]
+    if decoded is not None:
+        table.append(count_habits(encoded, decoded, calibration))
+    return AnnotatorSummaries(names, np.concatenate(table), model)
 
 
 def _informativeness(cells: Cells, counts: Floats, labels: Floats) -> Floats:

@@ -17,6 +17,7 @@ from quorate.corpus.records import Corpus
 from quorate.corpus.spans import Span
 from quorate.corpus.tags import TagSet
 from quorate.encode.algebra import laid_end_to_end
+from quorate.encode.encoded import Encoded
 from quorate.errors import SettingsError
 from quorate.formats.exports import Export, ExportDocument
 from quorate.infer.engines.protocol import Decoded
@@ -27,6 +28,7 @@ from quorate.result.calibration import AS_STATED, Calibration
 from quorate.result.certificate import Certificate, SpanTallies, certify, span_tallies
 from quorate.result.coherent import Probabilities, coherent
 from quorate.result.consensus import Consensus
+from quorate.result.habits import count_habits
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -117,6 +119,10 @@ class Result:
         posterior, told = self._kept_posterior(), self._told
         sure = told.tokens if self.tagset.outside is None else told.spans
         return span_tallies(self._decoded, posterior, self.tagset, self._doc_start, self.calibration, sure)
+
+    def span_habits(self, encoded: Encoded) -> Floats:
+        """``[11, K]`` The :class:`quorate.result.habits.SpanHabits` of everybody in the corpus, ``encoded``."""
+        return count_habits(encoded, self._decoded, self.calibration)
 
     def accept(self, precision: float) -> Accepted:
         """Part the documents: those whose spans together meet an expected precision, and those for a person to see.

@@ -1,23 +1,31 @@
 // Annotators: the table, each one's matrices, and groups of like ones.
 
 const PEOPLE = D.annotators.rows;
-const SHARES = [
-  ["missed", "Missed", "Share of the consensus's spans that they did not mark"],
-  ["false_positive", "Invented", "Share of their spans that touch no span of the consensus"],
-  ["late_start", "Late", "Share of the spans they found that they start after the consensus"],
-  ["early_start", "Early", "Share of the spans they found that they start before the consensus"],
-  ["split", "Split", "Share of the spans they found that they mark as two or more"],
-  ["wrong_type", "Type", "Share of the spans they found that they give another type"],
+// What becomes of a span of the consensus, and of their own; the last says whether much of it is bad.
+const HABITS = [
+  ["found", "Found", "Share of the consensus's spans that they marked in some way", false],
+  ["exact", "Exact", "Share of the consensus's spans that they marked just so", false],
+  ["shifted", "Shifted", "Share of the consensus's spans that they marked with another start or end", true],
+  ["split", "Pieces", "Share of the consensus's spans that they marked in pieces", true],
+  ["wrong_type", "Type", "Share of the consensus's spans where they only marked something of another type", true],
+  ["missed", "Missed", "Share of the consensus's spans where they marked nothing", true],
+  ["invented", "Invented", "Share of their own spans that touch no span of the consensus", true],
 ];
+const IN_FULL = { split: "In pieces", wrong_type: "Another type", invented: "Invented, of their own" };
+const WAYS = { early_start: "starts early", late_start: "starts late", early_end: "ends early", late_end: "ends late" };
 const TROUBLE = new Set(["noise", "marks nothing", "misses many", "marks too much"]);
 let peopleTable = null;
 
-function shareCell(person, kind) {
-  const value = person.shares[kind], crowd = D.annotators.crowd[kind];
-  if (value === null || value === undefined) return h("span", { class: "faint" }, "–");
-  const high = value >= 0.1 && value > 1.5 * (crowd || 0);
-  return h("span", { class: high ? "share high" : "share", title: `${int(value * person.of[kind])} of ${int(person.of[kind])}` },
-    pct(value), h("i", { style: { width: `${Math.min(100, 100 * value)}%` } }));
+function between([, low, high]) {
+  return `${pct(low)} to ${pct(high)}`;
+}
+
+function shareCell(person, kind, bad) {
+  const told = person.habits[kind], crowd = D.annotators.habits[kind];
+  if (!told) return h("span", { class: "faint" }, "–");
+  const high = bad && told[0] >= 0.1 && told[0] > 1.5 * (crowd || 0);
+  return h("span", { class: high ? "share high" : bad ? "share" : "share good", title: `95%: ${between(told)}; the crowd: ${pct(crowd)}` },
+    pct(told[0]), h("i", { style: { width: `${Math.min(100, 100 * told[0])}%` } }));
 }
 
 function kindChip(kind) {
@@ -37,8 +45,8 @@ function peopleSection() {
         h("span", { class: "unseen" }, row.low === null ? "" : `, from ${pct(row.low, 1)} to ${pct(row.high, 1)}`)]) },
     { key: "informativeness", label: "Bits", num: true, title: "Informativeness: bits that one label tells about the truth",
       value: (row) => row.informativeness, cell: (row) => fixed(row.informativeness, 2) },
-    ...(PLAIN ? [] : SHARES.map(([key, label, title]) => ({
-      key, label, title, num: true, value: (row) => row.shares[key], cell: (row) => shareCell(row, key) }))),
+    ...(PLAIN ? [] : HABITS.map(([key, label, title, bad]) => ({
+      key, label, title, num: true, value: (row) => row.habits[key]?.[0] ?? null, cell: (row) => shareCell(row, key, bad) }))),
     ...(D.matrices.groups && D.matrices.groups.length > 1 ? [{ key: "group", label: "Group", num: true,
       value: (row) => row.group, cell: (row) => (row.group === null ? "–" : row.group + 1) }] : []),
   ];
@@ -55,7 +63,7 @@ function peopleSection() {
   return [
     h("p", { class: "intro" }, "Accuracy counts every token, and most tokens are easy: someone who marks nothing at all is often right. ",
       h("b", {}, "Bits"), " say how much one label tells about the truth. ",
-      PLAIN ? null : "The shares on the right compare each annotator's spans with the consensus; those well above the crowd's are bold. ",
+      PLAIN ? null : "The shares on the right compare each annotator's spans with the consensus: exact, shifted, in pieces, of another type and missed add up to all of its spans. Mistakes well above the crowd's are bold. ",
       "Open a name to see the mistakes behind the numbers."),
     h("div", { class: "toolbar" }, h("label", { class: "field grow" }, "Find an annotator", search)),
     peopleTable.element,
@@ -69,15 +77,26 @@ function showPerson(name) {
 }
 
 function personPanel(row) {
-  const spans = PLAIN ? null : h("p", {}, `In ${many(row.documents, "document")} that ${row.name} saw, the consensus has ${many(row.consensus_spans, "span")}; ` +
+  const spans = PLAIN ? null : [h("p", {}, `In ${many(row.documents, "document")} that ${row.name} saw, ${many(Math.round(row.consensus_spans), "span")} of the consensus can be expected to be right; ` +
     `${row.name} marked ${int(row.own_spans)}.`,
-    row.low === null ? null : ` Accuracy is between ${pct(row.low, 1)} and ${pct(row.high, 1)} (95%).`,
-    row.shares.late_finish || row.shares.early_finish
-      ? ` They end ${pct(row.shares.late_finish)} of the spans they find late and ${pct(row.shares.early_finish)} early.` : null);
+    row.low === null ? null : ` Accuracy is between ${pct(row.low, 1)} and ${pct(row.high, 1)} (95%).`), habitsTable(row)];
   const values = D.matrices.of[PEOPLE.indexOf(row)];
   if (!values && row.kind === "new") return [spans, h("p", { class: "soft" }, "The fit had not met them, and takes them for average.")];
   if (!values) return [spans, h("p", { class: "soft" }, "Only the matrices of those who gave most labels are in this file.")];
   return [spans, h("h3", {}, "What they say, given the truth"), matricesPart(values)];
+}
+
+// What they do with spans, with intervals and beside the crowd; under the shifted ones, which bound is off.
+function habitsTable(row) {
+  const lines = HABITS.flatMap(([key, label, title]) => [[key, label, title],
+    ...(key === "shifted" ? Object.entries(WAYS).map(([way, name]) => [way, name, null]).filter(([way]) => row.habits[way]?.[0] > 0) : [])]);
+  const told = lines.filter(([key]) => row.habits[key]);
+  if (!told.length) return null;
+  return [h("h3", {}, "What they do with spans"), h("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": `What ${row.name} does with spans` },
+    h("table", { class: "habits" }, h("thead", {}, h("tr", {}, ["", "Share", "95% interval", "The crowd"].map((name, n) => h("th", { scope: "col", class: n ? "num" : null }, name)))),
+      h("tbody", {}, told.map(([key, label, title]) => h("tr", {}, h("th", { scope: "row", class: title ? null : "way", title }, IN_FULL[key] || label),
+        h("td", { class: "num" }, pct(row.habits[key][0])), h("td", { class: "num soft" }, between(row.habits[key])),
+        h("td", { class: "num soft" }, pct(D.annotators.habits[key])))))))];
 }
 
 // The matrices of one annotator: one for each label they gave before, or a single one.

@@ -1,0 +1,143 @@
+"""What annotators do with spans, counted by arrays and by plain loops."""
+
+import math
+from collections import defaultdict
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.stats import beta
+
+import quorate
+from by_name import bsc, loaded
+from quorate.corpus.records import Corpus, Document, hard_tags
+from quorate.corpus.spans import Span
+from quorate.corpus.tags import Invalid, TagSet
+from quorate.encode.from_corpus import encode
+from quorate.estimators.methods import estimator
+from quorate.result.habits import BOUNDS, KINDS, SpanHabits
+
+
+def crowd(seed: int, *, scheme: str = "BIO", documents: int = 12) -> Corpus:
+    """Annotators who mark at random, and leave tokens unlabelled; some see few documents."""
+    rng = np.random.default_rng(seed)
+    tags = {"BIO": ["O", "O", "B-X", "I-X", "B-Y", "I-Y"], "IO": ["O", "O", "X", "Y"]}[scheme]
+    made = []
+    for d in range(documents):
+        length = int(rng.integers(0, 9))
+        truth = rng.choice(tags, length).tolist()
+        said = {}
+        for name in "abcd":
+            if rng.random() < 0.8:
+                noisy = [tag if rng.random() < 0.7 else str(rng.choice(tags)) for tag in truth]
+                said[name] = tuple(None if rng.random() < 0.05 else tag for tag in noisy)
+        made.append(Document(str(d), tuple("abcdefghij"[:length]), said))
+    return Corpus(made)
+
+
+def by_loops(result: quorate.Result, tagset: TagSet, invalid: Invalid) -> dict[str, dict[str, float]]:
+    """The habits of everybody, span by span."""
+    counts: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
+    for one in result:
+        for name, given in one.document.annotations.items():
+            tags = repaired(one.document, name, tagset, invalid)
+            own, mine = tagset.spans(tags), counts[name]
+            for span in one.spans:
+                if any(given[t] is None for t in range(span.start, span.end)):
+                    continue
+                over = [mark for mark in own if mark.start < span.end and span.start < mark.end]
+                alike = [mark for mark in over if mark.label == span.label]
+                mine[kind(span, over, alike)] += span.sure
+                if len(alike) == 1:
+                    mine["early_start"] += span.sure * (alike[0].start < span.start)
+                    mine["late_start"] += span.sure * (alike[0].start > span.start)
+                    mine["early_end"] += span.sure * (alike[0].end < span.end)
+                    mine["late_end"] += span.sure * (alike[0].end > span.end)
+            mine["marks"] += len(own)
+            mine["invented"] += sum(
+                not any(mark.start < span.end and span.start < mark.end for span in one.spans) for mark in own
+            )
+    return counts
+
+
+def repaired(document: Document, name: str, tagset: TagSet, invalid: Invalid) -> list[str | None]:
+    """The tags of one annotator as the model reads them."""
+    alone = Corpus([Document("0", document.tokens, {name: document.annotations[name]})])
+    encoded = encode(alone, tagset, invalid=invalid)
+    tags: list[str | None] = [None] * len(document.tokens)
+    for t in range(len(tags)):
+        for event in range(encoded.event_start[t], encoded.event_start[t + 1]):
+            tags[t] = tagset.labels[encoded.cells.label[encoded.event_cell[event]]]
+    return tags
+
+
+def kind(span: Span, over: list[Span], alike: list[Span]) -> str:
+    if not over:
+        return "missed"
+    if not alike:
+        return "wrong_type"
+    if span.bare in alike:
+        return "exact"
+    return "split" if len(alike) > 1 else "shifted"
+
+
+@pytest.mark.parametrize("method", ["mv", "bsc-cm", "auto"])
+@pytest.mark.parametrize("scheme", ["BIO", "IO"])
+@pytest.mark.parametrize("seed", range(4))
+def test_habits_are_those_that_plain_loops_count(seed: int, scheme: str, method: str) -> None:
+    result = estimator(method).fit(crowd(seed, scheme=scheme)).result_
+    wanted = by_loops(result, result.tagset, Invalid.REPAIR)
+    for row in result.annotators:
+        for name in SpanHabits._fields:
+            assert getattr(row.habits, name) == pytest.approx(wanted[row.name][name], abs=1e-9), (row.name, name)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_every_span_of_the_consensus_comes_out_in_one_way(seed: int) -> None:
+    for row in quorate.aggregate(crowd(seed), "bsc-cm").annotators:
+        habits = row.habits
+        if not habits.spans:
+            assert math.isnan(row.found)
+            continue
+        assert sum(habits.share(name) for name in KINDS) == pytest.approx(1.0)
+        assert row.found + row.missed == pytest.approx(1.0)
+        assert sum(getattr(habits, name) for name in BOUNDS) >= habits.shifted - 1e-9
+        assert all(getattr(habits, name) <= habits.shifted + 1e-9 for name in BOUNDS)
+        assert habits.invented <= habits.marks
+
+
+def test_habits_are_the_same_however_many_labels_are_looked_at_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    at_once = quorate.aggregate(crowd(1), "bsc-cm").annotators.table
+    for events in (0, 7, 40):
+        monkeypatch.setattr("quorate.result.habits._AT_ONCE", events)
+        np.testing.assert_allclose(quorate.aggregate(crowd(1), "bsc-cm").annotators.table, at_once, rtol=1e-12)
+
+
+def test_intervals_are_those_of_a_beta_distribution() -> None:
+    habits = SpanHabits(exact=7.5, missed=4.5, marks=9, invented=0)
+    low, high = habits.interval("exact")
+    assert (low, high) == pytest.approx(beta.ppf([0.025, 0.975], 8.0, 5.0))
+    assert habits.interval("invented")[0] == 0.0
+    assert SpanHabits().interval("exact") == (0.0, 1.0)
+
+
+def test_there_are_no_habits_of_spans_where_tags_are_plain() -> None:
+    documents = [Document(str(d), ("a", "b"), {"ann": ("N", "V"), "bob": ("N", "N")}) for d in range(3)]
+    row = quorate.aggregate(Corpus(documents), "bsc-cm", scheme="plain").annotators["ann"]
+    assert row.habits == SpanHabits()
+    assert math.isnan(row.exact)
+
+
+def test_habits_are_kept_in_a_file_and_added_to_by_an_update(tmp_path: Path) -> None:
+    documents = quorate.sample().documents
+    model = bsc("bsc-cm", max_iter=3).fit(Corpus(documents[:200]))
+    model.save(tmp_path / "model")
+    again = loaded(tmp_path / "model")
+    assert [row.habits for row in again.annotators_] == [row.habits for row in model.annotators_]
+    again.update(Corpus(documents[200:]))
+    for row in again.annotators_:
+        assert row.habits.marks == sum(
+            len(again.tagset_.spans(hard_tags(document.annotations[row.name])))
+            for document in documents
+            if row.name in document.annotations
+        )
