@@ -309,7 +309,7 @@ def _with_rest(candidates: Candidates, by_label: Floats, tokens: Floats, encoded
     rest /= np.maximum(rest.sum(axis=1, keepdims=True), _LEAST)
     spans = by_label.copy()
     spans[:, outside] = 0.0
-    return np.asarray(spans + by_label[:, [outside]] * rest)
+    return np.asarray(spans + by_label[:, outside].reshape(-1, 1) * rest)
 
 
 def _if_same(path: NDArray[np.int32], tokens: Decoded, doc_start: NDArray[np.int64]) -> Floats:
