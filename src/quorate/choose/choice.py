@@ -61,6 +61,11 @@ _FEW_DRAWS = 2  # enough to tell which candidates are out of the question
 _FITS_AT_ONCE = 2  # about what the models of all finalists take, beside the fit that runs
 _MUCH_HIDDEN = 0.3  # share of what was said, from which on another model must be clearly better
 _CLEARLY = 2.5  # standard errors
+_IN_WORDS = {
+    Evidence.TOKENS: "tokens",
+    Evidence.SPANS: "whole spans, with tokens beside them",
+    Evidence.VOTES: "votes for exact spans",
+}
 _ENOUGH_SPANS = 50  # hidden spans below which nothing can be told
 
 
@@ -125,14 +130,20 @@ class Choice(NamedTuple):
         lines = [
             f"{what}, {chosen.max_iter} passes: {how} {len({t.settings for t in self.trials})} against hidden "
             f"annotators ({score:.1f}; a plain vote {100 * self.vote:.1f})",
-            f"confidence to the power {self.calibration.sharpness:.2f}, as hidden annotators bear out",
+            f"evidence: {_IN_WORDS[chosen.evidence]}",
+            f"confidence to the power {self._sharpness:.2f}, as hidden annotators bear out",
         ]
         if self.worse_than_vote:
             lines.append(
                 f"warning: a plain vote agrees better with hidden annotators ({100 * self.vote:.1f} against "
-                f"{score:.1f}): look at the documents, or use --method mv"
+                f"{score:.1f}): look at the documents, or use --method mv or span-vote"
             )
         return lines
+
+    @property
+    def _sharpness(self) -> float:
+        on_spans = self.settings.evidence is Evidence.SPANS
+        return self.calibration.span_sharpness if on_spans else self.calibration.sharpness
 
 
 class _Bench(NamedTuple):

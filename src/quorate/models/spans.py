@@ -156,19 +156,18 @@ def given_spans(
             of_sets = candidates.votes()
             true = mixed(of_sets, candidates.likely)
     chooses = of_sets if model is None else true
-    unseen = _unseen(candidates, chooses)
+    unseen = _unseen(candidates, chooses, encoded.doc_start)
     if _dial(settings):
         sure = true if told is None else told(true)
-        chosen = _dialled(engine.best_set, sure, float(true.sum()) + unseen, settings)
+        chosen = _dialled(engine.best_set, sure, float(true.sum() + unseen.sum()), settings)
     elif model is None:
-        chosen = _best_f1(engine.best_set, chooses, float(chooses.sum()) + unseen)
+        chosen = _best_f1(engine.best_set, chooses, float(chooses.sum() + unseen.sum()))
     elif settings.decode is Decode.SEQUENCE:
         chosen = engine.likeliest_set(model)
     else:  # which spans are given out does not hang on how sure one may be of them
         stated = true if sharpness == 1.0 else mixed(engine.posterior(model).true, candidates.likely)
         chosen = _best_f1(engine.best_set, stated, float(stated.sum()))
-    by_document = unseen * np.diff(encoded.doc_start) / max(encoded.n_tokens, 1)
-    return GivenSpans(of_sets, true, chosen, by_document)
+    return GivenSpans(of_sets, true, chosen, unseen)
 
 
 def with_spans(evidence: SpanEvidence, given: GivenSpans, tokens: Decoded) -> Decoded:
@@ -257,10 +256,23 @@ def _least_token(posterior: Floats, path: NDArray[np.int32], doc_start: NDArray[
     return least
 
 
-def _unseen(candidates: Candidates, true: Floats) -> float:
-    """How many true spans nobody touched, by Chao's estimate: f₁² / 2f₂ of those that one annotator found, and two."""
-    once, twice = (float(true[candidates.touched == times].sum()) for times in (1, 2))
-    return once**2 / (2 * max(twice, 1.0))
+def _unseen(candidates: Candidates, true: Floats, doc_start: NDArray[np.int64]) -> Floats:
+    """``[D]`` How many true spans nobody touched, by Chao's estimate from those that one annotator found, and two.
+
+    Where n annotators see a document that is (n − 1)/n · f₁(f₁ − 1) / 2(f₂ + 1), at most as many as were found; it is
+    shared out by length. Documents with one annotator do not show what others would have found: for them it is as for
+    the others, and 0 where there are no others.
+    """
+    people, length = np.diff(candidates.pair_start), np.diff(doc_start)
+    several = people >= 2
+    if not several.any():
+        return np.zeros(len(people))
+    counts = several[candidates.document]
+    once, twice = (float(true[counts & (candidates.touched == times)].sum()) for times in (1, 2))
+    n = float(people[several].mean())
+    unseen = (n - 1) / n * once * max(once - 1.0, 0.0) / (2 * (twice + 1.0))
+    rate = min(unseen, float(true[counts].sum())) / max(float(length[several].sum()), 1.0)
+    return np.asarray(rate * length)
 
 
 def _best_f1(best_set: Callable[[Floats], Chosen], true: Floats, expected: float) -> Chosen:

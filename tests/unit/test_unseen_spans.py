@@ -1,0 +1,39 @@
+"""How many spans nobody touched: what documents, certificates and dials expect beyond what was marked."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import quorate
+from crowds import sentences
+from quorate import Corpus, Document
+from quorate.corpus.simulate import Behaviour, crowd
+
+
+def expected(corpus: Corpus) -> tuple[float, float]:
+    """How many spans a consensus on spans expects, and how many there are."""
+    result = quorate.aggregate(corpus, "bsc-cm", evidence="spans")
+    true = sum(len(result.tagset.spans(document.gold or ())) for document in corpus)
+    return float(result.span_tallies().true.sum()), float(true)
+
+
+def test_spans_that_nobody_touched_are_expected() -> None:
+    people = {f"a{n}": Behaviour(miss=0.5, invent=0.002) for n in range(3)}
+    found, true = expected(crowd(sentences(400, seed=3), people, seed=3))
+    assert abs(found - true) < 0.12 * true  # an eighth was missed by all three
+
+
+def test_one_annotator_a_document_says_nothing_of_what_others_would_have_found() -> None:
+    people = {f"a{n}": Behaviour(miss=0.2, invent=0.002) for n in range(3)}
+    corpus = crowd(sentences(200, seed=4), people, per_document=1, seed=4)
+    found, true = expected(corpus)
+    assert found < 1.2 * true
+    result = quorate.aggregate(corpus)
+    assert np.median(result.confidence) > 0.2
+
+
+def test_a_handful_of_documents_is_not_swamped_by_what_nobody_saw() -> None:
+    said = {"ann": ("B-X", "O", "O"), "bob": ("O", "O", "O")}
+    corpus = Corpus([Document(str(n), ("a", "b", "c"), said) for n in range(4)])
+    result = quorate.aggregate(corpus, "bsc-cm", evidence="spans")
+    assert result.span_tallies().true.sum() <= 2 * sum(one.probabilities[:, 1].sum() for one in result) + 1e-9
