@@ -193,7 +193,7 @@ def test_methods_version_and_demo(run: Run) -> None:
     ("arguments", "message"),
     [
         (["aggregate", "nothing.jsonl"], "nothing.jsonl: no such file"),
-        (["aggregate", "crowd.jsonl", "--method", "best"], "unknown method 'best' (one of: auto, mv, "),
+        (["aggregate", "crowd.jsonl", "--method", "best"], "unknown method 'best' (one of: auto, bsc-span, mv, "),
         (
             ["aggregate", "crowd.jsonl", "--invalid", "mend"],
             "invalid 'mend' is not known (one of: repair, keep, error)",

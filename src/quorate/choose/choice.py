@@ -295,10 +295,11 @@ def choose(
         vote = agreement_over(hidden, [majority(one.sample, threads=engines.threads).decoded for one in hidden])
         if usual.evidence is not Evidence.TOKENS:
             spans = _span_benches(benches, winner.best_models, calibration.sharpness, engines)
-            evidence = better_evidence(spans, chosen) if "evidence" in free else usual.evidence
+            undialled = replace(chosen, precision=None, recall=None)
+            evidence = better_evidence(spans, undialled) if "evidence" in free else usual.evidence
             chosen = replace(chosen, evidence=evidence)
-            agreement = agreement_on(spans, chosen)
-            vote = max(vote, agreement_on(spans, replace(chosen, evidence=Evidence.VOTES)), key=lambda one: one.f1)
+            agreement = agreement_on(spans, replace(undialled, evidence=evidence))
+            vote = max(vote, agreement_on(spans, replace(undialled, evidence=Evidence.VOTES)), key=lambda one: one.f1)
             if evidence is Evidence.SPANS:
                 calibration = calibrated_spans(spans, chosen, calibration.sharpness)
             elif evidence is Evidence.VOTES:
@@ -394,8 +395,8 @@ def calibrated_with(
         calibration = _calibrated(benches, run.models)
         if choice.settings.evidence is Evidence.SPANS:
             spans = _span_benches(benches, run.models, calibration.sharpness, engines)
-            calibration = calibrated_spans(spans, choice.settings, calibration.sharpness)
-        return calibration
+            return calibrated_spans(spans, choice.settings, calibration.sharpness)
+        return Calibration(calibration.sharpness) if choice.settings.evidence is Evidence.VOTES else calibration
 
 
 def _span_benches(

@@ -409,12 +409,13 @@ class BSC(Estimator):
     def save(self, path: str | Path) -> None:
         """Write what was learned to a file, for :func:`load`."""
         self._check_fitted()
+        summary = self.annotators_.table  # after an update it is worked out here, and with it what spans tell
         arrays = self._model.truth.arrays() | self._model.annotators.arrays()
         if self._model.text is not None:
             arrays |= self._model.text.arrays()
         if self._spans is not None:
-            arrays |= self._spans.grown(len(self._names)).responses.arrays()
-        arrays["summary"] = self.annotators_.table
+            arrays |= self._spans.grown(len(self._names)).arrays()
+        arrays["summary"] = summary
         meta = {
             "estimator": "BSC",
             "fit": self.meta_,
@@ -448,7 +449,7 @@ class BSC(Estimator):
         trust = trust_of(model._names, model.profiles_)
         model._model = restored(settings, model.tagset_, model._names, len(model._words), trust, arrays)
         if settings.evidence is Evidence.SPANS:
-            model._spans = SpanModel(Responses.of(len(model._names)).restored(arrays))
+            model._spans = SpanModel(Responses.of(len(model._names))).restored(arrays)
         model.annotators_ = AnnotatorSummaries.restored(model._names, arrays, model._model.annotators)
         decided = frozenset(meta.get("decided", ()))
         model._fit_state = FitState(whole=False, earlier=model.annotators_.table, decided=decided)

@@ -105,7 +105,7 @@ def estimator(method: str = DEFAULT_METHOD, **settings: Any) -> BSC | CRFMA | Ma
     """The estimator that a method's name stands for, with some settings changed.
 
     >>> estimator("bsc-cm", max_iter=5)
-    BSC(annotator='cm', epsilon0=30.0, temper=0.6, max_iter=5, method='bsc-cm')
+    BSC(annotator='cm', epsilon0=30.0, temper=0.6, evidence='tokens', max_iter=5, method='bsc-cm')
     """
     if method not in METHODS:
         raise SettingsError(f"unknown method {method!r} (one of: {', '.join(METHODS)})")

@@ -124,12 +124,18 @@ def find_candidates(encoded: Encoded, likely: Likely, least: float, group: list[
     if kept is not None:
         span, probability = span.where(kept), probability[kept]
         first = np.searchsorted(span.end, encoded.doc_start, side="right")
-        first[0] = 0
         cluster = kernels.cluster_of(span.start, span.end, first, apart)
     answers = answers_to(encoded, marks, span, first)
     response, candidate = answers.response, answers.span(first)
     pair_doc = np.repeat(np.arange(encoded.n_docs), np.diff(answers.pair_start))
-    C = len(span.start)
+    weight = _weights(answers.who, pair_doc, group)
+    of_response = None if not group else weight[answers.pair(first)]
+
+    def how_many(those: NDArray[np.bool_]) -> Floats:
+        """``[C]`` How many annotators gave some of the responses; those of a group are one together."""
+        each = None if of_response is None else of_response[those]
+        return np.bincount(candidate[those], each, minlength=len(span.start)).astype(np.float64)
+
     order = np.lexsort((span.start, cluster))
     cluster_first = np.searchsorted(cluster, cluster)
     return Candidates(
@@ -141,12 +147,12 @@ def find_candidates(encoded: Encoded, likely: Likely, least: float, group: list[
         order - cluster_first[order],
         np.log(np.maximum(kernels.overlapping(span.start, span.end, span.kind, cluster), 1)),
         probability,
-        np.bincount(candidate[response == kernels.EXACT], minlength=C).astype(np.float64),
-        np.bincount(candidate[response < kernels.OTHER_TYPE], minlength=C).astype(np.float64),
-        np.bincount(candidate[response != kernels.UNSEEN], minlength=C).astype(np.float64),
+        how_many(response == kernels.EXACT),
+        how_many(response < kernels.OTHER_TYPE),
+        how_many(response != kernels.UNSEEN),
         answers.pair_start,
         answers.who,
-        _weights(answers.who, pair_doc, group),
+        weight,
         answers.response_start,
         response,
         apart,
@@ -165,7 +171,6 @@ def _columns(encoded: Encoded, marks: Spans, likely: Likely, least: float) -> tu
     other[1:] = (start[1:] != start[:-1]) | (end[1:] != end[:-1]) | (kind[1:] != kind[:-1])
     span = Spans(start[other], end[other], kind[other], np.full(int(other.sum()), -1))
     first = np.searchsorted(span.end, encoded.doc_start, side="right")  # ends lie behind the first token
-    first[0] = 0
     return span, first, _looked_up(span, likely, encoded)
 
 

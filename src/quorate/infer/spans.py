@@ -2,12 +2,13 @@
 
 The truth of a document is a set of candidates that do not overlap. A candidate σ has prior log odds
 
-    h_σ = a · logit p_σ + b · Σ words in σ [E ln ρ(word | label in σ) − E ln ρ(word | O)],
+    h_σ = a · logit p_σ + b · Σ words in σ [ln ρ(word | label in σ) − ln ρ(word | O)],
 
-with p_σ of the fitted token model. Annotator k does with a true span one of six things, θ_k ~ Dir: marks it exactly, or
-shifted, or in pieces, or with another type at its bounds or elsewhere, or misses it; a mark that is off is one of the
-candidates that overlap. Of a candidate that overlaps nothing true, k marks it with probability φ_k. All of that is
-tempered by β. Sums over sets are exact (:mod:`quorate.infer.kernels.spans`), so the bound never falls.
+with p_σ of the fitted token model and posterior means of ρ. Annotator k does with a true span one of six things,
+θ_k ~ Dir: marks it exactly, or shifted, or in pieces, or with another type at its bounds or elsewhere, or misses it; a
+mark that is off is one of the candidates that overlap. Of a candidate that overlaps nothing true, k marks it with
+probability φ_k. All of that is tempered by β. Sums over sets are exact (:mod:`quorate.infer.kernels.spans`), so the
+bound never falls.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from quorate.infer.candidates import Candidates
 from quorate.infer.engines.threads import balanced
 from quorate.infer.kernels.compiled import load_numba
 from quorate.infer.kernels.cores import available_threads
+from quorate.infer.parts.arrays import check_arrays
 from quorate.infer.parts.dirichlet import View, log_mean
 from quorate.infer.parts.responses import Responses
 
@@ -65,10 +67,23 @@ class SpanPosterior(NamedTuple):
 
 @dataclass(frozen=True)
 class SpanModel:
-    """The annotators' responses, and how far they are trusted (``temper`` β ≤ 1)."""
+    """The annotators' responses, and how far they are trusted (``temper`` β ≤ 1).
+
+    ``unseen`` is how many true spans a token nobody is expected to have touched.
+    """
 
     responses: Responses
     temper: float = TEMPER
+    unseen: float = 0.0
+
+    def arrays(self) -> dict[str, Floats]:
+        """What was learned, for a file."""
+        return self.responses.arrays() | {"span_unseen": np.array([self.unseen])}
+
+    def restored(self, arrays: dict[str, Floats]) -> Self:
+        """With what a file says; ``ValueError`` if that cannot be."""
+        check_arrays(arrays, {"span_unseen": (1,)}, counts=True)
+        return replace(self, responses=self.responses.restored(arrays), unseen=float(arrays["span_unseen"][0]))
 
     def counted(self, engine: SpanEngine, data: Candidates) -> SpanCounts:
         """One pass: what everybody is held to have done."""

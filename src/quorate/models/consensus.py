@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,10 +11,13 @@ from numpy.typing import NDArray
 from quorate.encode.encoded import Encoded
 from quorate.infer import loop
 from quorate.infer.engines.protocol import Decoded, Engine
+from quorate.infer.engines.threads import cell_counts_of
 from quorate.infer.spans import SpanModel
 from quorate.models.settings import Decode, Evidence, Settings
 from quorate.models.spans import SpanEvidence, decode_spans, fit_spans, needs_spans, span_evidence
-from quorate.result.calibration import Calibration
+
+if TYPE_CHECKING:
+    from quorate.result.calibration import Calibration
 
 __all__ = ["Concluded", "conclude"]
 
@@ -70,7 +73,12 @@ def conclude(
         group=list(group),
         threads=threads,
     )
-    by_model = settings.evidence is Evidence.SPANS
-    spans = (spans or fit_spans(evidence)).grown(len(said.annotators)) if by_model else None
+    if settings.evidence is Evidence.SPANS:
+        learned = spans or fit_spans(evidence, calibration.span_sharpness)
+        spans = learned.grown(len(said.annotators))
+    else:
+        spans = None
     decoded = decode_spans(evidence, spans, tokens, settings, calibration.span_sharpness, calibration.spans)
+    if settings.evidence is not Evidence.TOKENS:
+        decoded = decoded._replace(cells=cell_counts_of(weighed, decoded.posterior))
     return Concluded(decoded if posteriors else decoded.of_path_alone(), evidence, spans)

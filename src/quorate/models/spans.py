@@ -9,6 +9,7 @@ annotator found, and how many two did.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -105,7 +106,8 @@ def span_evidence(
     prior = prior_log_odds(found.likely, words)
     clamped = clamped_documents(said, known)
     if known is not None:
-        prior = np.where(clamped[found.document], np.where(found.likely > 0.5, _CERTAIN, -_CERTAIN), prior)
+        decided = _known_labels(said, known) == np.diff(said.doc_start)
+        prior = np.where(decided[found.document], np.where(found.likely > 0.5, _CERTAIN, -_CERTAIN), prior)
     return SpanEvidence(said, found, SpanEngine(found, prior, threads=threads), clamped)
 
 
@@ -113,13 +115,24 @@ def clamped_documents(encoded: Encoded, known: NDArray[np.int32] | None) -> NDAr
     """``[D]`` Whether some of a document's labels are known."""
     if known is None:
         return np.zeros(encoded.n_docs, np.bool_)
-    return np.diff(np.concatenate([[0], np.cumsum(known >= 0)])[encoded.doc_start]) > 0
+    return _known_labels(encoded, known) > 0
 
 
-def fit_spans(evidence: SpanEvidence) -> SpanModel:
-    """What every annotator does with spans, learned from all candidates."""
-    model = SpanModel(Responses.of(len(evidence.encoded.annotators)))
-    return loop.passes(evidence.engine, model, evidence.candidates, _PASSES, _TOLERANCE)[0]
+def _known_labels(encoded: Encoded, known: NDArray[np.int32]) -> NDArray[np.int64]:
+    """``[D]`` How many labels of each document are known."""
+    return np.diff(np.concatenate([[0], np.cumsum(known >= 0)])[encoded.doc_start])
+
+
+def fit_spans(evidence: SpanEvidence, sharpness: float = 1.0) -> SpanModel:
+    """What every annotator does with spans, learned from all candidates; and how many spans nobody touches.
+
+    That is expected of what is given out, at ``sharpness``.
+    """
+    encoded, candidates, engine, _ = evidence
+    start = SpanModel(Responses.of(len(encoded.annotators)))
+    model = loop.passes(engine, start, candidates, _PASSES, _TOLERANCE)[0]
+    true = mixed(engine.posterior(model, sharpness).true, candidates.likely)
+    return replace(model, unseen=_unseen_rate(candidates, true, encoded.doc_start))
 
 
 class GivenSpans(NamedTuple):
@@ -156,7 +169,8 @@ def given_spans(
             of_sets = candidates.votes()
             true = mixed(of_sets, candidates.likely)
     chooses = of_sets if model is None else true
-    unseen = _unseen(candidates, chooses, encoded.doc_start)
+    rate = _unseen_rate(candidates, chooses, encoded.doc_start) if model is None else model.unseen
+    unseen = rate * np.diff(encoded.doc_start)
     if _dial(settings):
         sure = true if told is None else told(true)
         chosen = _dialled(engine.best_set, sure, float(true.sum() + unseen.sum()), settings)
@@ -196,11 +210,11 @@ def decode_spans(
     given = given_spans(evidence, model, settings, sharpness, told)
     decoded = with_spans(evidence, given, tokens)
     by_tokens = _if_same(decoded.path, tokens, encoded.doc_start)
-    if model is None:
-        probability = np.where(np.isnan(by_tokens), _one_by_one(given, candidates, decoded.path), by_tokens)
-    else:
+    probability = np.where(np.isnan(by_tokens), _one_by_one(given, candidates, decoded.path), by_tokens)
+    if model is not None:  # of a document that nobody labelled, only the token model knows
         of_sets = np.exp(engine.log_probability(model, given.chosen, sharpness))
-        probability = mixed(of_sets, np.nan_to_num(by_tokens)) * np.exp(-given.unseen)
+        read = mixed(of_sets, np.nan_to_num(by_tokens)) * np.exp(-given.unseen)
+        probability = np.where(np.diff(candidates.pair_start) > 0, read, probability)
     probability = np.minimum(probability, _least(given, candidates.first))
     posterior = tokens.posterior
     if settings.evidence is not Evidence.TOKENS:
@@ -256,23 +270,21 @@ def _least_token(posterior: Floats, path: NDArray[np.int32], doc_start: NDArray[
     return least
 
 
-def _unseen(candidates: Candidates, true: Floats, doc_start: NDArray[np.int64]) -> Floats:
-    """``[D]`` How many true spans nobody touched, by Chao's estimate from those that one annotator found, and two.
+def _unseen_rate(candidates: Candidates, true: Floats, doc_start: NDArray[np.int64]) -> float:
+    """How many true spans a token nobody touched, by Chao's estimate from those that one annotator found, and two.
 
-    Where n annotators see a document that is (n − 1)/n · f₁(f₁ − 1) / 2(f₂ + 1), at most as many as were found; it is
-    shared out by length. Documents with one annotator do not show what others would have found: for them it is as for
-    the others, and 0 where there are no others.
+    Where n annotators see a document that is (n − 1)/n · f₁(f₁ − 1) / 2(f₂ + 1), at most as many as were found.
+    Documents with one annotator do not show what others would have found, and are left out.
     """
     people, length = np.diff(candidates.pair_start), np.diff(doc_start)
     several = people >= 2
     if not several.any():
-        return np.zeros(len(people))
-    counts = several[candidates.document]
-    once, twice = (float(true[counts & (candidates.touched == times)].sum()) for times in (1, 2))
+        return 0.0
+    counts, touched = several[candidates.document], np.rint(candidates.touched)
+    once, twice = (float(true[counts & (touched == times)].sum()) for times in (1, 2))
     n = float(people[several].mean())
     unseen = (n - 1) / n * once * max(once - 1.0, 0.0) / (2 * (twice + 1.0))
-    rate = min(unseen, float(true[counts].sum())) / max(float(length[several].sum()), 1.0)
-    return np.asarray(rate * length)
+    return min(unseen, float(true[counts].sum())) / max(float(length[several].sum()), 1.0)
 
 
 def _best_f1(best_set: Callable[[Floats], Chosen], true: Floats, expected: float) -> Chosen:

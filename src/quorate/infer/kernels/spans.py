@@ -156,7 +156,18 @@ def responses(
                     r += 1
                     continue
                 best, shared, same, pieces = -1, 0, False, 0
-                for m in range(mark_start[p], mark_start[p + 1]):
+                # Marks of one annotator are sorted and do not overlap: those before the first that ends behind
+                # the candidate's start cannot touch it.
+                low, high = mark_start[p], mark_start[p + 1]
+                while low < high:
+                    middle = (low + high) // 2
+                    if mark_to[middle] <= start[c]:
+                        low = middle + 1
+                    else:
+                        high = middle
+                for m in range(low, mark_start[p + 1]):
+                    if mark_from[m] >= end[c]:
+                        break
                     common = min(mark_to[m], end[c]) - max(mark_from[m], start[c])
                     if common <= 0:
                         continue
@@ -519,12 +530,17 @@ def log_weight_of_set(
         if a == b:
             continue
         _weigh(p, d, of_true, of_free, temper, true, free)
+        low, high = a, a  # the cluster
         for c in range(a, b):
+            if c == high:
+                low = c
+                while high < b and p.cluster[high] == p.cluster[low]:
+                    high += 1
             if chosen[c]:
                 out[d] += sharpness * true[c - a]
                 continue
             alone = True
-            for other in range(a, b):
+            for other in range(low, high):
                 if chosen[other] and p.start[other] < p.end[c] and p.start[c] < p.end[other]:
                     alone = False
                     break
