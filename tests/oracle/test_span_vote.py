@@ -49,7 +49,9 @@ def voted(document: Document, *, apart: int = 0) -> list[Span]:
 
 
 def fits(spans: Sequence[Span], apart: int) -> bool:
-    return all(one.end + apart <= other.start for one, other in pairwise(spans))
+    """Whether no two overlap; those of one type must lie ``apart``."""
+    gaps = ((other.start - one.end, apart if one.label == other.label else 0) for one, other in pairwise(spans))
+    return all(gap >= least for gap, least in gaps)
 
 
 def shares_by_token(document: Document, tagset: TagSet) -> list[list[float]]:
