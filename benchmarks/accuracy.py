@@ -42,6 +42,7 @@ PARTS: dict[str, dict[str, Any]] = {
     "trust fixed: temper 0.7": AUTO | {"temper": 0.7},
     "trust fixed: temper 1": AUTO | {"temper": 1.0},
     "passes fixed: 20": AUTO | {"max_iter": 20},
+    "evidence fixed: tokens": AUTO | {"evidence": "tokens"},
     "without words": AUTO | {"text": False},
     "with a tagger (crf)": AUTO | {"tagger": "crf"},
 }
