@@ -33,7 +33,7 @@ _ALONE = {"truth": "independent", "text": False, "temper": 1.0, "invalid": "keep
 
 METHODS: dict[str, Method] = {
     "auto": Method(
-        "annotator model, priors, trust and passes chosen by predicting hidden annotators (default)",
+        "settings and evidence chosen by predicting hidden annotators (default)",
         BSC,
         {},
     ),

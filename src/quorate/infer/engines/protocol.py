@@ -41,8 +41,9 @@ class Decoded(NamedTuple):
     ``posterior [N, J]``, decoded label ``path [N]``, ``log_probability [D]`` of that path, ``log_z [D]``; a span that
     begins at token t ends before token ``span_end[t]`` (0: none begins) and has ``span_probability[t]``;
     ``cells [G, J]`` are the counts of cells under this posterior. Where the posterior was not asked for it has
-    no rows, and there is ``token_probability [N]``, that of each decoded label (else it is empty). Where the evidence
-    is spans, ``expected_spans [D]`` says how many true ones each document is expected to have (else it is empty).
+    no rows, and there is ``token_probability [N]``, that of each decoded label (else it is empty). Where
+    spans were chosen one by one, ``expected_spans [D]`` says how many true ones each document is expected to have (else
+    it is empty).
     """
 
     posterior: Floats
