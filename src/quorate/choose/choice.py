@@ -121,7 +121,8 @@ class Choice(NamedTuple):
         if self.vote is None or self.gain is None or self.error is None:
             return [
                 f"{what}: the usual settings, with confidence as the model states it (to check both takes documents "
-                f"with several annotators, and {_ENOUGH_SPANS} spans to hide)"
+                f"with several annotators, and {_ENOUGH_SPANS} spans to hide)",
+                f"evidence: {_IN_WORDS[chosen.evidence]}",
             ]
         score = 100 * (self.vote + self.gain)
         first = self.trials[0].settings

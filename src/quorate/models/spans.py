@@ -53,6 +53,7 @@ _TOKEN_SHARE = 0.2
 _THRESHOLD_ROUNDS = 20
 _LEAST = 1e-300  # of a probability whose logarithm is taken
 _CERTAIN = 50.0  # log odds of what is known
+_ENOUGH_SPANS = 50.0  # to estimate from them how many nobody saw
 
 
 class SpanEvidence(NamedTuple):
@@ -138,12 +139,14 @@ def fit_spans(evidence: SpanEvidence, sharpness: float = 1.0) -> SpanModel:
 class GivenSpans(NamedTuple):
     """The spans that are given out: which candidates are ``chosen``, and what is ``true`` with which probability.
 
-    ``of_sets [C]`` is the probability by the evidence alone, ``true [C]`` with the token model's share in it,
+    ``of_sets [C]`` is the probability by the evidence alone, ``true [C]`` with the token model's share in it, and
+    ``stated [C]`` that before it is calibrated;
     ``unseen [D]`` how many true spans of each document nobody is expected to have touched.
     """
 
     of_sets: Floats
     true: Floats
+    stated: Floats
     chosen: Chosen
     unseen: Floats
 
@@ -162,14 +165,18 @@ def given_spans(
     encoded, candidates, engine, _ = evidence
     if model is not None:
         of_sets = engine.posterior(model, sharpness).true
-        true = mixed(of_sets, candidates.likely)
+        true = stated = mixed(of_sets, candidates.likely)
+        if sharpness != 1.0:
+            stated = mixed(engine.posterior(model).true, candidates.likely)
+        read = np.diff(candidates.pair_start)[candidates.document] > 0  # of the others only the token model knows
+        of_sets, true, stated = (np.where(read, each, candidates.likely) for each in (of_sets, true, stated))
     else:
-        of_sets = true = candidates.likely
+        of_sets = true = stated = candidates.likely
         if settings.evidence is Evidence.VOTES:
             of_sets = candidates.votes()
-            true = mixed(of_sets, candidates.likely)
+            true = stated = mixed(of_sets, candidates.likely)
     chooses = of_sets if model is None else true
-    rate = _unseen_rate(candidates, chooses, encoded.doc_start) if model is None else model.unseen
+    rate = _unseen_rate(candidates, chooses, encoded.doc_start, 0.0 if model is None else model.unseen)
     unseen = rate * np.diff(encoded.doc_start)
     if _dial(settings):
         sure = true if told is None else told(true)
@@ -179,9 +186,8 @@ def given_spans(
     elif settings.decode is Decode.SEQUENCE:
         chosen = engine.likeliest_set(model)
     else:  # which spans are given out does not hang on how sure one may be of them
-        stated = true if sharpness == 1.0 else mixed(engine.posterior(model).true, candidates.likely)
         chosen = _best_f1(engine.best_set, stated, float(stated.sum()))
-    return GivenSpans(of_sets, true, chosen, unseen)
+    return GivenSpans(of_sets, true, stated, chosen, unseen)
 
 
 def with_spans(evidence: SpanEvidence, given: GivenSpans, tokens: Decoded) -> Decoded:
@@ -227,7 +233,8 @@ def decode_spans(
     decoded = decoded._replace(
         posterior=posterior,
         log_probability=np.log(np.maximum(probability, _LEAST)),
-        expected_spans=np.diff(np.concatenate([[0.0], np.cumsum(given.true)])[candidates.first]) + given.unseen,
+        expected_spans=_by_document(given.true, candidates) + given.unseen,
+        stated_spans=_by_document(np.where(given.chosen, given.stated, 0.0), candidates),
     )
     return with_known(decoded, tokens, clamped, encoded)
 
@@ -250,7 +257,15 @@ def with_known(decoded: Decoded, tokens: Decoded, clamped: NDArray[np.bool_], en
         span_end=np.where(here, tokens.span_end, decoded.span_end),
         span_probability=np.where(here, tokens.span_probability, decoded.span_probability),
         expected_spans=np.where(clamped, np.diff(starts), decoded.expected_spans),
+        stated_spans=np.where(clamped, np.diff(starts), decoded.stated_spans)
+        if len(decoded.stated_spans)
+        else np.zeros(0),
     )
+
+
+def _by_document(values: Floats, candidates: Candidates) -> Floats:
+    """``[D]`` Sums over the candidates of each document."""
+    return np.asarray(np.diff(np.concatenate([[0.0], np.cumsum(values)])[candidates.first]))
 
 
 def _least(given: GivenSpans, first: NDArray[np.int64]) -> Floats:
@@ -270,17 +285,18 @@ def _least_token(posterior: Floats, path: NDArray[np.int32], doc_start: NDArray[
     return least
 
 
-def _unseen_rate(candidates: Candidates, true: Floats, doc_start: NDArray[np.int64]) -> float:
+def _unseen_rate(candidates: Candidates, true: Floats, doc_start: NDArray[np.int64], otherwise: float = 0.0) -> float:
     """How many true spans a token nobody touched, by Chao's estimate from those that one annotator found, and two.
 
     Where n annotators see a document that is (n − 1)/n · f₁(f₁ − 1) / 2(f₂ + 1), at most as many as were found.
-    Documents with one annotator do not show what others would have found, and are left out.
+    Documents with one annotator do not show what others would have found, and are left out; with few spans in the
+    others, it is as ``otherwise`` says.
     """
     people, length = np.diff(candidates.pair_start), np.diff(doc_start)
     several = people >= 2
-    if not several.any():
-        return 0.0
     counts, touched = several[candidates.document], np.rint(candidates.touched)
+    if float(true[counts].sum()) < _ENOUGH_SPANS:
+        return otherwise
     once, twice = (float(true[counts & (touched == times)].sum()) for times in (1, 2))
     n = float(people[several].mean())
     unseen = (n - 1) / n * once * max(once - 1.0, 0.0) / (2 * (twice + 1.0))

@@ -73,7 +73,7 @@ def span_majority(encoded: Encoded, *, known: NDArray[np.int32] | None = None, t
     engine = SpanEngine(found, np.zeros(len(found.start)), threads=threads)
     chosen = engine.best_set(_gains(found))
     evidence = SpanEvidence(encoded, found, engine, clamped_documents(encoded, known))
-    given = GivenSpans(found.votes(), found.votes(), chosen, np.zeros(encoded.n_docs))
+    given = GivenSpans(found.votes(), found.votes(), found.votes(), chosen, np.zeros(encoded.n_docs))
     voted = with_spans(evidence, given, tokens.decoded)
     posterior = by_label(found, given.true, encoded.tagset, encoded.n_tokens)
     nobody = np.diff(encoded.event_start) == 0

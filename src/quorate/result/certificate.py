@@ -71,6 +71,8 @@ def span_tallies(
         for weights in (np.ones(len(document)), sure, stated)
     )
     if len(decoded.expected_spans):
+        if len(decoded.stated_spans):
+            found_stated = decoded.stated_spans
         return SpanTallies(given, found, found_stated, decoded.expected_spans, decoded.expected_spans)
     if plain or not tagset.opens.any():  # where no label says that a span begins, those that were missed are not seen
         return SpanTallies(given, found, found_stated, given, given)

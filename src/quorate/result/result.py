@@ -216,6 +216,7 @@ class Result:
             span_end=np.where(span_end > 0, span_end - shift, 0).astype(np.int32),
             span_probability=decoded.span_probability[token],
             expected_spans=decoded.expected_spans[chosen] if len(decoded.expected_spans) else np.zeros(0),
+            stated_spans=decoded.stated_spans[chosen] if len(decoded.stated_spans) else np.zeros(0),
         )
         result = copy(self)
         for derived in ("certificate", "_found"):
