@@ -160,7 +160,8 @@ def given_spans(
 ) -> GivenSpans:
     """The spans that the settings ask for; ``model`` is for evidence of spans.
 
-    ``told`` makes of a span's probability the one that people are told, by which a precision or a recall is kept to.
+    ``told`` makes of the candidates' probabilities those that people are told, by which a precision or a recall is kept
+    to.
     """
     encoded, candidates, engine, _ = evidence
     if model is not None:
@@ -213,7 +214,14 @@ def decode_spans(
     Documents of which labels are known stay as the token model, which is bound by them, has them.
     """
     encoded, candidates, engine, clamped = evidence
-    given = given_spans(evidence, model, settings, sharpness, told)
+    of_labels = (
+        _least_label(candidates, tokens.posterior, encoded.tagset) if settings.evidence is Evidence.TOKENS else 1.0
+    )
+
+    def as_told(true: Floats) -> Floats:  # no span is told to be surer than its labels
+        return np.minimum(true if told is None else told(true), of_labels)
+
+    given = given_spans(evidence, model, settings, sharpness, as_told)
     decoded = with_spans(evidence, given, tokens)
     by_tokens = _if_same(decoded.path, tokens, encoded.doc_start)
     probability = np.where(np.isnan(by_tokens), _one_by_one(given, candidates, decoded.path), by_tokens)
@@ -261,6 +269,18 @@ def with_known(decoded: Decoded, tokens: Decoded, clamped: NDArray[np.bool_], en
         if len(decoded.stated_spans)
         else np.zeros(0),
     )
+
+
+def _least_label(candidates: Candidates, posterior: Floats, tagset: TagSet) -> Floats:
+    """``[C]`` The probability of the least sure label that each candidate gives a token."""
+    length = candidates.end - candidates.start
+    offset = np.cumsum(length) - length
+    single, first, inside, last = tagset.span_labels
+    label = np.repeat(inside[candidates.kind], length)
+    label[offset] = first[candidates.kind]
+    label[offset + length - 1] = np.where(length > 1, last[candidates.kind], single[candidates.kind])
+    token = np.repeat(candidates.start - offset, length) + np.arange(int(length.sum()))
+    return np.asarray(np.minimum.reduceat(posterior[token, label], offset)) if len(length) else np.zeros(0)
 
 
 def _by_document(values: Floats, candidates: Candidates) -> Floats:
