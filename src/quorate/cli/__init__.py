@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import gc
+import os
 import sys
 from typing import Annotated
 
@@ -18,13 +19,25 @@ from quorate.errors import QuorateError, SettingsError
 __all__ = ["answer", "app", "ask", "combine", "convert", "data", "label_studio", "main", "measure", "show"]
 
 
+_INTERRUPTED = 130  # what a shell expects of a command that was stopped with Ctrl-C
+
+
 def main() -> None:
     """The process of a command."""
     # A corpus is many objects that stay: looking through them again and again for garbage finds none, and once more
     # at the end takes longer than a small fit.
     gc.set_threshold(200_000, 20, 100)
     atexit.register(gc.freeze)
-    answer()
+    try:
+        answer()
+    except SystemExit as end:
+        if end.code != _INTERRUPTED:
+            raise
+        # All that was open is closed by now. Compiled code may still run on threads, and need not be waited for; to
+        # take the interpreter down around it can crash.
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(_INTERRUPTED)
 
 
 def answer() -> None:
