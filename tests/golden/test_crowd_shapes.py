@@ -39,9 +39,10 @@ def test_default_against_votes_and_fixed_settings(make: Callable[[], Corpus]) ->
     corpus = make()
     chosen = quorate.aggregate(corpus)
     fixed = [
-        quorate.aggregate(corpus, f"bsc-{model}", epsilon0=strength, temper=1.0, max_iter=10)
+        quorate.aggregate(corpus, f"bsc-{model}", epsilon0=strength, temper=temper, max_iter=10)
         for model in ("cm", "seq", "cv")
         for strength in (1.0, 30.0)
+        for temper in (0.7, 1.0)
     ]
     evidence = [quorate.aggregate(corpus, evidence=kind) for kind in ("tokens", "spans")]
     votes = [quorate.aggregate(corpus, method) for method in ("mv", "span-vote")]

@@ -20,7 +20,7 @@ from quorate.corpus.tags import Scheme
 from quorate.models.settings import Settings
 from quorate.result.calibration import Calibration
 
-FEW = settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
+FEW = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
 
 fitted = st.fixed_dictionaries(
     {

@@ -114,7 +114,7 @@ def test_documents_that_nobody_saw_are_tagged() -> None:
         result = quorate.aggregate(corpus, tagger=tagger)
         return quorate.score.strict([c.tags for c in result if c.document.id in hidden], gold).f1
 
-    assert f1("crf") > f1(None) + 0.05
+    assert f1("crf") > f1(None) + 0.1
 
 
 def test_the_same_seed_gives_the_same_consensus() -> None:
