@@ -14,9 +14,10 @@ import numpy as np
 import pytest
 
 import quorate
-from by_name import bsc
+from by_name import bsc, loaded
 from quorate import Corpus, Document, InputError, OutputError, SettingsError, formats
 from quorate.formats import FORMATS
+from quorate.storage.corpora import store
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 TEXT, RAIN = "👋 Ada Ng sang in Rome.", "It rains."
@@ -562,6 +563,8 @@ def test_a_silent_rule_has_not_said_o(tmp_path: Path) -> None:
         ({"trust": -1}, "annotator 'bob': trust must be from 0 to 1000, not -1"),
         ({"trust": "high"}, "annotator 'bob': trust must be a number"),
         ({"abstains": "yes"}, "annotator 'bob': abstains must be true or false"),
+        ({"group": ""}, "annotator 'bob': group must be a name, not ''"),
+        ({"group": 3}, "annotator 'bob': group must be a name, not 3"),
         ({"belief": 1}, "annotator 'bob': not a profile"),
         (5, "annotator 'bob': not a profile"),
     ],
@@ -569,6 +572,21 @@ def test_a_silent_rule_has_not_said_o(tmp_path: Path) -> None:
 def test_bad_profiles(profile: Any, message: str) -> None:
     with pytest.raises(SettingsError, match=message):
         quorate.read(EXAMPLES / "crowd.jsonl", annotators={"bob": profile})
+
+
+def test_a_group_is_read_and_kept_wherever_profiles_are(tmp_path: Path) -> None:
+    (tmp_path / "who.json").write_text('{"ann": {"kind": "model", "group": "llm-c"}, "bob": {"group": null}}')
+    corpus = quorate.read(EXAMPLES / "crowd.jsonl", annotators=tmp_path / "who.json")
+    assert {name: profile.group for name, profile in corpus.profiles.items()} == {"ann": "llm-c", "bob": None}
+    store(corpus, tmp_path / "c.corpus")
+    assert quorate.read(tmp_path / "c.corpus").profiles == corpus.profiles
+    bsc("bsc-cm", max_iter=3).fit(corpus).save(tmp_path / "m.quorate")
+    assert loaded(tmp_path / "m.quorate").profiles_ == corpus.profiles
+    hidden = quorate.read(
+        EXAMPLES / "crowd.jsonl", annotators=tmp_path / "who.json", pseudonymise=tmp_path / "names.json"
+    )
+    assert "llm-c" not in repr(hidden.profiles)
+    assert sum(profile.group is not None for profile in hidden.profiles.values()) == 1
 
 
 def test_a_profile_of_nobody_is_noted() -> None:

@@ -97,7 +97,7 @@ _READING: dict[str, Any] = {
     "map_annotators": _option(
         "--map-annotators", "OLD=NEW,…|FILE", "Rename annotators, or make two accounts one; OLD= drops one."
     ),
-    "annotators": _option("--annotators", "FILE", "JSON with the kind, trust and abstention of some annotators."),
+    "annotators": _option("--annotators", "FILE", "JSON: kind, trust, abstention, group of some annotators."),
     "pseudonymise": _option(
         "--pseudonymise", "FILE", "Hide annotators' names; FILE keeps who is who, and stays at home."
     ),

@@ -53,7 +53,7 @@ def sync(
         str | None, typer.Option(metavar="OLD=NEW,…|FILE", help="Make two accounts one; names are users' numbers.")
     ] = None,
     annotators: Annotated[
-        str | None, typer.Option(metavar="FILE", help="JSON with the kind, trust and abstention of some annotators.")
+        str | None, typer.Option(metavar="FILE", help="JSON: kind, trust, abstention, group of some annotators.")
     ] = None,
     offsets: Annotated[
         str | None,

@@ -1,4 +1,4 @@
-"""Who the annotators are: people, experts, models or rules; how far each is trusted beforehand; what silence means."""
+"""Who the annotators are: people, experts, models, rules; how far they are trusted; what silence means; and groups."""
 
 from __future__ import annotations
 
@@ -46,18 +46,28 @@ class Profile:
 
     ``trust`` multiplies the prior count ``epsilon0`` with which everybody is taken to be right: 1 is the crowd's, 0 is
     none, and an expert has 10 unless told otherwise. ``abstains``: where they mark nothing they have said nothing, not
-    ``O``; so a rule does unless told otherwise.
+    ``O``; so a rule does unless told otherwise. ``group``: a name that is shared by those who err together, as samples
+    and prompts of one language model do; ``None`` for somebody who judges alone.
 
     >>> Profile.of(kind="expert").trust, Profile.of(kind="rule").abstains, Profile.of(trust=2).kind.value
     (10.0, True, 'person')
+    >>> Profile.of(kind="model", group="llm-c").group
+    'llm-c'
     """
 
     kind: Kind = Kind.PERSON
     trust: float = 1.0
     abstains: bool = False
+    group: str | None = None
 
     @classmethod
-    def of(cls, kind: str = "person", trust: float | None = None, abstains: bool | None = None) -> Profile:
+    def of(
+        cls,
+        kind: str = "person",
+        trust: float | None = None,
+        abstains: bool | None = None,
+        group: str | None = None,
+    ) -> Profile:
         """From plain values; what is not given follows from the kind."""
         try:
             what = Kind(kind)
@@ -70,19 +80,25 @@ class Profile:
             raise SettingsError(f"trust must be from 0 to {_MOST_TRUST:g}, not {trust:g}")
         if not isinstance(abstains, bool | None):
             raise SettingsError(f"abstains must be true or false, not {abstains!r}")
+        if group is not None and not (isinstance(group, str) and group.strip()):
+            raise SettingsError(f"group must be a name, not {group!r} (leave it out for one who judges alone)")
         return cls(
             what,
             _TRUST[what] if trust is None else float(trust),
             abstains if abstains is not None else what is Kind.RULE,
+            group,
         )
 
     def plain(self) -> dict[str, Any]:
-        """As plain values, for a file.
+        """As plain values, for a file; ``group`` only where there is one.
 
         >>> Profile.of(kind="model").plain()
         {'kind': 'model', 'trust': 1.0, 'abstains': False}
+        >>> Profile.of(kind="model", group="llm-c").plain()
+        {'kind': 'model', 'trust': 1.0, 'abstains': False, 'group': 'llm-c'}
         """
-        return {"kind": self.kind.value, "trust": self.trust, "abstains": self.abstains}
+        group = {} if self.group is None else {"group": self.group}
+        return {"kind": self.kind.value, "trust": self.trust, "abstains": self.abstains, **group}
 
 
 Trust = tuple[float, ...] | None
@@ -133,7 +149,7 @@ def read_profiles(given: str | Path | Mapping[str, Any]) -> dict[str, Profile]:
             profiles[name] = Profile.of(**fields)
         except TypeError:
             raise SettingsError(
-                f"{source}: annotator {name!r}: not a profile (an object with kind, trust and abstains, all optional)"
+                f"{source}: annotator {name!r}: not a profile (an object: kind, trust, abstains, group, all optional)"
             ) from None
         except SettingsError as error:
             raise SettingsError(f"{source}: annotator {name!r}: {error}") from None

@@ -61,7 +61,7 @@ def read(
     is in is seen from its content, or said by ``format`` (see ``quorate formats``).
 
     ``annotator_from="filename"`` (or ``"folder"``) takes each file for one annotator's. ``map_labels`` and
-    ``map_annotators`` rename, merge, or (``None``) drop. ``annotators`` gives profiles: kind, trust, abstains.
+    ``map_annotators`` rename, merge, or (``None``) drop. ``annotators`` gives profiles: kind, trust, abstains, group.
     ``pseudonymise`` is the file that keeps names and pseudonyms. ``predictions`` takes models' predictions in as
     annotators. ``offsets`` says what offsets count, where the file's own words cannot tell. ``max_size`` is how long a
     line or record may be, and what a small compressed file may unpack to: bytes, or ``"4G"`` (``"1G"`` unless given).

@@ -194,9 +194,13 @@ class Assembly:
         profiles = {name: profile for name, profile in profiles.items() if name in names}
         digests = self.digests
         if self.options.pseudonymise is not None:
-            new: Mapping[str, str | None] = pseudonyms(self.options.pseudonymise, names)
+            groups = {profile.group for profile in profiles.values() if profile.group is not None}
+            new: Mapping[str, str | None] = pseudonyms(self.options.pseudonymise, names | groups)
             documents = [rename_annotators(document, new, self.notes) for document in documents]  # type: ignore[misc]
-            profiles = {str(new[name]): profile for name, profile in profiles.items()}
+            profiles = {
+                str(new[name]): replace(profile, group=None if profile.group is None else new[profile.group])
+                for name, profile in profiles.items()
+            }
             digests = {f"input {number}": digest for number, digest in enumerate(digests.values(), 1)}
         return Corpus(documents, notes=notes, digests=digests, profiles=profiles)
 
