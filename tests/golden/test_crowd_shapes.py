@@ -56,7 +56,7 @@ def test_copies_of_one_model_count_as_one() -> None:
     corpus, single = crowds.copies(), crowds.copies(times=1)
     result = quorate.aggregate(corpus)
     assert result.choice is not None
-    assert result.choice.same == [[f"model{n}" for n in range(5)]]
+    assert [one.names for one in result.choice.together] == [tuple(f"model{n}" for n in range(5))]
     assert f1(result) >= f1(quorate.aggregate(single)) - 1.0
     assert f1(result) > f1(quorate.aggregate(corpus, "mv")) + 20
     labels = {row.name: row.n_labels for row in result.annotators}

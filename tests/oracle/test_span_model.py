@@ -22,6 +22,7 @@ from quorate.corpus.spans import Span
 from quorate.corpus.tags import Scheme, find_spans
 from quorate.encode.encoded import Encoded
 from quorate.encode.from_corpus import encode
+from quorate.encode.sharing import Sharing
 from quorate.infer import loop
 from quorate.infer.candidates import Candidates, find_candidates
 from quorate.infer.engines import plain
@@ -429,9 +430,9 @@ def test_likely_spans_are_those_of_enumerated_sequences(scheme: Scheme, coupled:
     assert found_any > 20
 
 
-def candidates_of(encoded: Encoded, group: list[int] | None = None) -> Candidates:
+def candidates_of(encoded: Encoded, group: Sequence[int] = ()) -> Candidates:
     """Those that were marked."""
-    return find_candidates(encoded, NOTHING_LIKELY, 0.1, group)
+    return find_candidates(encoded, NOTHING_LIKELY, 0.1, Sharing.within(group))
 
 
 PEOPLE = {

@@ -38,8 +38,8 @@ def test_fit_returns_self_and_fitted_names(model: BSC, sample: Corpus) -> None:
     assert model.fit_predict(sample) == model.result_.tags
     assert model.get_params()["max_iter"] == 5
     assert (
-        repr(model)
-        == "BSC(annotator='seq', epsilon0=30.0, temper=0.6, evidence='tokens', max_iter=5, method='bsc-seq')"
+        repr(model) == "BSC(annotator='seq', epsilon0=30.0, temper=0.6, evidence='tokens', start='votes', max_iter=5, "
+        "method='bsc-seq')"
     )
 
 

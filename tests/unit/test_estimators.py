@@ -103,7 +103,7 @@ def test_a_model_with_annotators_who_count_as_one_is_read_back_after_others_came
     later = Document("later", ("w1", "w2"), {"newcomer": ("O", "O"), corpus.annotators[0]: ("O", "O")})
     model = BSC().fit(corpus)
     assert model.choice_ is not None
-    assert model.choice_.same
+    assert model.choice_.together
     model.update(Corpus([later])).save(tmp_path / "model.quorate")
     assert "newcomer" in quorate.load(tmp_path / "model.quorate").annotators_.names
 

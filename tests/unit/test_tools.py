@@ -547,13 +547,14 @@ def test_pseudonyms_stay_the_same_and_leak_nothing(tmp_path: Path) -> None:
 # Who they are -------------------------------------------------------------------------------------------------------
 
 
-def test_a_silent_rule_has_not_said_o(tmp_path: Path) -> None:
+def test_profiles_tell_what_is_known_and_change_no_label(tmp_path: Path) -> None:
     (tmp_path / "who.json").write_text('{"bob": {"kind": "rule"}, "ann": {"kind": "expert", "trust": 5}}')
     corpus = quorate.read(EXAMPLES / "crowd.jsonl", annotators=tmp_path / "who.json")
-    assert corpus["1"].annotations == {"ann": FULL, "bob": (None, "B-PER", None, None, None, None, None)}
+    assert corpus["1"].annotations == {"ann": FULL, "bob": SHORT}
     assert corpus.profiles["ann"].trust == 5
+    assert corpus.profiles["bob"].abstains
     talks = quorate.read(EXAMPLES / "crowd.jsonl", annotators={"bob": {"kind": "rule", "abstains": False}})
-    assert talks["1"].annotations["bob"] == SHORT
+    assert not talks.profiles["bob"].abstains
 
 
 @pytest.mark.parametrize(

@@ -35,11 +35,13 @@ from quorate.active.strategies import (
     token_entropy,
 )
 from quorate.choose.choice import choose, settings_left_open
+from quorate.choose.silence import first_votes
 from quorate.corpus.profiles import trust_of
 from quorate.corpus.records import Corpus
 from quorate.corpus.tags import Invalid
-from quorate.encode.algebra import as_one, number_pairs, only_documents, without
+from quorate.encode.algebra import number_pairs, only_documents, without
 from quorate.encode.encoded import Encoded
+from quorate.encode.sharing import Sharing
 from quorate.errors import FitError, InputError, SettingsError
 from quorate.estimators.capabilities import FitsInPasses
 from quorate.estimators.methods import estimator
@@ -314,24 +316,25 @@ class _Model:
         self._settings, self._free = method.checked_settings(), settings_left_open(method.get_params())
         self.invalid = self._settings.invalid
         self._engines = replace(method.engines(), threads=1)  # runs go side by side
-        self._calibration, self._group = AS_STATED, list[int]()
+        self._calibration, self._sharing = AS_STATED, Sharing.of()
         self._fits = self._chosen_by = 0  # how many fits there were, and by how many labels settings were chosen
 
     def learn(self, prepared: Prepared, plan: Plan) -> _Learned:
         everything, labelled = _with_words_met(prepared.encoded)
         if self._free:
             self._choose(prepared._replace(encoded=labelled))
-        weighed, labelled = as_one(everything, self._group), as_one(labelled, self._group)
+        weighed, labelled = self._sharing.weighed(everything), self._sharing.weighed(labelled)
         settings, calibration = self._settings, self._calibration
         with closing(self._engines.over(labelled, text=settings.text)) as engine:
             trust = trust_of(labelled.annotators, prepared.corpus.profiles)
             blank = model_of(settings, prepared.tagset, labelled, trust)
-            start = loop.initial_model(engine, blank, labelled.cells, settings.start)
+            votes = first_votes(labelled, prepared.corpus.profiles, settings.start)
+            start = loop.initial_model(engine, blank, labelled.cells, settings.start, first_votes=votes)
             passes = settings.max_iter if self._chosen_by else plan.passes
             model = loop.more_passes(engine, start, labelled.cells, passes).model
         self._fits += 1
         output = self._engines.over(weighed, text=settings.text)
-        found = conclude(output, model, everything, weighed, settings, calibration, group=self._group, threads=1)
+        found = conclude(output, model, everything, weighed, settings, calibration, sharing=self._sharing, threads=1)
 
         def entropy() -> Floats:
             return document_entropy(output, model, weighed.cells, found, calibration)
@@ -348,7 +351,7 @@ class _Model:
             self._settings = found.settings
         if found.vote is not None:
             self._chosen_by, self._calibration = labels, found.calibration
-            self._group = found.group.tolist() if found.same else []
+            self._sharing = found.sharing
 
 
 def _with_words_met(encoded: Encoded) -> tuple[Encoded, Encoded]:

@@ -169,15 +169,12 @@ def _fitted(corpus: Corpus, known: Mapping[str, Sequence[Tag]]) -> Advises:
 def _decided(corpus: Corpus, model: Advises, known: Mapping[str, Sequence[Tag]]) -> NDArray[np.bool_]:
     """``[D]`` Which documents need nobody: all their labels are known, or an expert has labelled them."""
     profiles = {**model.model_state().profiles, **corpus.profiles}
-    experts = {name: profile for name, profile in profiles.items() if profile.kind is Kind.EXPERT}
+    experts = [name for name, profile in profiles.items() if profile.kind is Kind.EXPERT]
     settled = model.decided_documents() | {name for name, tags in known.items() if None not in tags}
     return np.array(
         [
             document.id in settled
-            or any(
-                name in document.annotations and (expert.abstains or None not in document.annotations[name])
-                for name, expert in experts.items()
-            )
+            or any(name in document.annotations and None not in document.annotations[name] for name in experts)
             for document in corpus
         ],
         np.bool_,
@@ -240,7 +237,7 @@ def _uncertainty(state: ModelState, corpus: Corpus, result: Result) -> Uncertain
             settings,
             calibration,
             spans=state.spans,
-            group=state.group,
+            sharing=state.sharing,
             threads=threads,
         )
         sequence = document_entropy(engine, state.model, weighed.cells, found, calibration)

@@ -4,8 +4,8 @@ First every annotator model at several strengths of its prior runs a few passes;
 the annotators' evidence, and are judged again as they go, which finds when to stop. More trust than usual is never
 tried: annotators share mistakes, so the hidden ones applaud a consensus that repeats them. Where differences are within
 chance the usual settings stay. Where hiding one leaves two or fewer, what is best for those need not be best for all,
-and another model than the usual one must be clearly better. What the hidden annotators say then calibrates the
-confidence (:mod:`calibration`).
+and where most are silent, whoever is hidden knows little: another model than the usual one must be clearly better. What
+the hidden annotators say then calibrates the confidence (:mod:`calibration`).
 """
 
 from __future__ import annotations
@@ -20,12 +20,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate.choose.calibrate import fit_sharpness, fit_span_map
-from quorate.choose.duplicates import groups_alike, one_of_each
+from quorate.choose.correlation import shared_mistakes
 from quorate.choose.evidence import SpanBench, agreement_on, better_evidence, calibrated_spans, span_benches
 from quorate.choose.hidden import Agreement, HiddenLabels, agreement_over, draws
+from quorate.choose.silence import first_votes, mostly_silent, silent_votes
 from quorate.corpus.profiles import Trust, trust_of
-from quorate.encode.algebra import only_documents, with_annotator
+from quorate.encode.algebra import only_documents, seen_pairs, with_annotator
 from quorate.encode.encoded import Encoded
+from quorate.encode.sharing import Sharing
 from quorate.formats.notes import some
 from quorate.infer import loop
 from quorate.infer.engines.factory import Engines
@@ -66,6 +68,8 @@ _IN_WORDS = {
     Evidence.SPANS: "whole spans, with tokens beside them",
     Evidence.VOTES: "votes for exact spans",
 }
+_MUCH_IN_COMMON = 0.25  # share (a correlation of a half) from which on annotators are told to err together
+_FEWER = 0.95  # of the annotators' number; not worth a word above that
 _ENOUGH_SPANS = 50  # hidden spans below which nothing can be told
 
 
@@ -77,10 +81,26 @@ class Trial(NamedTuple):
     f1: float
 
 
+class Together(NamedTuple):
+    """Annotators who err together, and how many independent ones they are worth where all of them see a document.
+
+    >>> str(Together(("llm-a", "llm-b"), 1.25))
+    'llm-a, llm-b err together: their 2 votes count as 1.2'
+    """
+
+    names: tuple[str, ...]
+    votes: float
+
+    def __str__(self) -> str:
+        return f"{some(self.names)} err together: their {len(self.names)} votes count as {self.votes:.1f}"
+
+
 class Choice(NamedTuple):
     """What was chosen, why, and how confidence is to be read.
 
-    ``group [K]`` numbers the annotators: those who say the same share a number, and count as one (:mod:`duplicates`).
+    ``sharing`` is what annotators have in common beyond the truth, which counts once (:mod:`correlation`), and
+    ``votes`` how many of them see a document, on average, and how many independent ones they are worth.
+    ``of_silence [K]`` is how much an ``O`` of each counted in the first votes (:mod:`silence`).
     ``vote`` is the score of a plain vote against the same hidden annotators; ``gain`` how much better the chosen model
     is, with its standard ``error``. Without enough to compare, all are ``None``. ``trials`` are the finalists', best
     first, then the others', ``left_out`` says of models that were not tried why not.
@@ -89,7 +109,9 @@ class Choice(NamedTuple):
     settings: Settings
     calibration: Calibration
     annotators: tuple[str, ...]
-    group: NDArray[np.int64]
+    sharing: Sharing
+    votes: tuple[float, float]
+    of_silence: NDArray[np.float64]
     trials: tuple[Trial, ...]
     vote: float | None
     gain: float | None
@@ -102,18 +124,29 @@ class Choice(NamedTuple):
         return self.gain is not None and self.error is not None and self.gain < -self.error
 
     @property
-    def same(self) -> list[list[str]]:
-        """Annotators who say the same, group by group."""
-        members: dict[int, list[str]] = {}
-        for name, number in zip(self.annotators, self.group.tolist(), strict=True):
-            members.setdefault(number, []).append(name)
-        return [names for names in members.values() if len(names) > 1]
+    def together(self) -> list[Together]:
+        """Annotators who err together, group by group, the largest first."""
+        groups = self.sharing.at_least(_MUCH_IN_COMMON).groups(len(self.annotators))
+        return sorted((_together(group, self) for group in groups), key=lambda one: -len(one.names))
+
+    @property
+    def silent(self) -> list[str]:
+        """Annotators whose ``O`` mostly says nothing."""
+        return [name for name, counts in zip(self.annotators, self.of_silence, strict=True) if counts < 1]
 
     @property
     def reasons(self) -> list[str]:
         """In plain words."""
-        alike = [f"note: {some(names)} say the same, and count as one" for names in self.same]
-        return [*self._why(), *(f"note: {why}" for why in self.left_out), *alike]
+        notes = [*self.left_out, *map(str, self.together)]
+        if self.silent:
+            notes.append(
+                f"an O of {some(self.silent)} counts little: "
+                f"{'it marks' if len(self.silent) == 1 else 'each marks'} less than half of what others mark"
+            )
+        given, worth = self.votes
+        if worth < _FEWER * given:
+            notes.append(f"{given:.1f} annotators a document are worth {worth:.1f} who err independently")
+        return [*self._why(), *(f"note: {note}" for note in notes)]
 
     def _why(self) -> list[str]:
         chosen = self.settings
@@ -147,6 +180,14 @@ class Choice(NamedTuple):
         return self.calibration.span_sharpness if on_spans else self.calibration.sharpness
 
 
+def _together(group: Sequence[int], choice: Choice) -> Together:
+    """A group, all of which sees a document."""
+    members = np.array(group)
+    here = np.zeros(len(members), np.int64)
+    worth = float(choice.sharing.weights(here, members).sum())
+    return Together(tuple(choice.annotators[k] for k in group), worth)
+
+
 class _Bench(NamedTuple):
     """Where candidates are judged by one draw of hidden annotators.
 
@@ -160,13 +201,14 @@ class _Bench(NamedTuple):
 
 @contextmanager
 def _benches(
-    hidden: Sequence[HiddenLabels], prepared: Prepared, settings: Settings, engines: Engines
+    hidden: Sequence[HiddenLabels], prepared: Prepared, settings: Settings, engines: Engines, sharing: Sharing
 ) -> Iterator[list[_Bench]]:
     """One for each draw, whose engines are closed in the end."""
     with ExitStack() as opened:
 
         def engine(encoded: Encoded, known: NDArray[np.int32] | None) -> Engine:
-            return opened.enter_context(closing(engines.over(encoded, known=known, text=settings.text)))
+            weighed = sharing.weighed(encoded)
+            return opened.enter_context(closing(engines.over(weighed, known=known, text=settings.text)))
 
         yield [_Bench(one, engine(one.rest, prepared.known), engine(one.sample, None)) for one in hidden]
 
@@ -192,12 +234,16 @@ class _Run:
     best_passes: int
     best_models: list[loop.Model]
 
-    def __init__(self, settings: Settings, benches: Sequence[_Bench], trust: Trust) -> None:
+    def __init__(
+        self, settings: Settings, benches: Sequence[_Bench], trust: Trust, of_silence: NDArray[np.float64]
+    ) -> None:
         self.settings, self._benches = settings, benches
         self.models = []
         for hidden, engine, _ in benches:
             blank = model_of(settings, hidden.rest.tagset, hidden.rest, trust)
-            self.models.append(loop.initial_model(engine, blank, hidden.rest.cells, settings.start))
+            votes = first_votes(hidden.rest, {}, settings.start, of_silence=of_silence)
+            cells = hidden.rest.cells
+            self.models.append(loop.initial_model(engine, blank, cells, settings.start, first_votes=votes))
         self.passes = 0
         self.trials: list[Trial] = []
 
@@ -253,17 +299,19 @@ def choose(
     models, left_out = those_that_fit(open_models, usual, prepared.encoded, at_once=_FITS_AT_ONCE)
     left_out = left_out if no_room is None else (*left_out, no_room)
     usual = replace(usual, annotator=usual.annotator if usual.annotator in models else models[0])
-    names = prepared.encoded.annotators
-    group, trust = groups_alike(prepared.encoded), trust_of(names, prepared.corpus.profiles)
-    hidden = _hidden(prepared, group, settings)
+    names, profiles = prepared.encoded.annotators, prepared.corpus.profiles
+    sharing = shared_mistakes(prepared.encoded, [profiles[name].group if name in profiles else None for name in names])
+    of_silence, trust = silent_votes(prepared.encoded, profiles), trust_of(names, profiles)
+    votes = _votes(prepared.encoded, sharing)
+    hidden = _hidden(prepared, sharing, settings)
     if not hidden and "temper" in free:  # nobody shares a document, so nobody shares its mistakes
         usual = replace(usual, temper=1.0)
     if sum(len(one.spans.start) for one in hidden) < _ENOUGH_SPANS:
-        return Choice(usual, AS_STATED, names, group, (), None, None, None, left_out)
+        return Choice(usual, AS_STATED, names, sharing, votes, of_silence, (), None, None, None, left_out)
     engines = engines or Engines()
     checks = _CHECKS if "max_iter" in free else (settings.max_iter,)
     candidates = list(_candidates(usual, models, free))
-    much_hidden = hidden[0].share >= _MUCH_HIDDEN
+    much_hidden = hidden[0].share >= _MUCH_HIDDEN or mostly_silent(of_silence)
     n_done = 0
 
     def judged(run: _Run, *passes: int) -> _Run:
@@ -276,16 +324,17 @@ def choose(
                 progress(n_done, max(n_done, len(candidates) + (1 + len(checks)) * _FINALISTS), note)
         return run
 
-    with _benches(hidden, prepared, settings, engines) as benches:
+    with _benches(hidden, prepared, settings, engines, sharing) as benches:
         tried = []
         for candidate in candidates:
-            tried.append(judged(_Run(candidate, benches[:_FEW_DRAWS], trust), checks[0]))
+            tried.append(judged(_Run(candidate, benches[:_FEW_DRAWS], trust, of_silence), checks[0]))
             tried[-1].forget_models()
         runs = []
         for finalist in _finalists(tried, usual, much_hidden=much_hidden):
-            runs.append(judged(_Run(finalist.settings, benches, trust), *checks))
+            runs.append(judged(_Run(finalist.settings, benches, trust, of_silence), *checks))
             if "temper" in free and finalist.settings.temper > less_trust:
-                milder = judged(_Run(replace(finalist.settings, temper=less_trust), benches, trust), checks[0])
+                less = replace(finalist.settings, temper=less_trust)
+                milder = judged(_Run(less, benches, trust, of_silence), checks[0])
                 if milder.agreement.f1 > runs[-1].trials[0].f1:
                     runs.append(judged(milder, *checks[1:]))
                 else:
@@ -295,7 +344,7 @@ def choose(
         calibration, agreement, chosen = _calibrated(benches, winner.best_models), winner.agreement, winner.settings
         vote = agreement_over(hidden, [majority(one.sample, threads=engines.threads).decoded for one in hidden])
         if usual.evidence is not Evidence.TOKENS:
-            spans = _span_benches(benches, winner.best_models, calibration.sharpness, engines)
+            spans = _span_benches(benches, winner.best_models, calibration.sharpness, engines, sharing)
             undialled = replace(chosen, precision=None, recall=None)
             evidence = better_evidence(spans, undialled) if "evidence" in free else usual.evidence
             chosen = replace(chosen, evidence=evidence)
@@ -312,7 +361,9 @@ def choose(
         replace(chosen, max_iter=winner.best_passes),
         calibration,
         names,
-        group,
+        sharing,
+        votes,
+        of_silence,
         (*_best_first(runs), *_best_first(others)),
         vote.f1,
         gain,
@@ -368,12 +419,16 @@ def _candidates(usual: Settings, models: Sequence[AnnotatorModel], free: tuple[s
         yield replace(usual, annotator=model, epsilon0=strength)
 
 
-def _hidden(prepared: Prepared, group: NDArray[np.int64], settings: Settings) -> list[HiddenLabels]:
-    """The corpus with some annotators hidden, draw by draw; of those who say the same only one is left."""
-    encoded = prepared.encoded
-    if len(np.unique(group)) < len(group):
-        encoded = one_of_each(encoded, group)
-    return draws(encoded, known=prepared.known, seed=settings.random_state or 0)
+def _hidden(prepared: Prepared, sharing: Sharing, settings: Settings) -> list[HiddenLabels]:
+    """The corpus with some annotators hidden, draw by draw, together with those who err as they do."""
+    return draws(prepared.encoded, known=prepared.known, seed=settings.random_state or 0, sharing=sharing)
+
+
+def _votes(encoded: Encoded, sharing: Sharing) -> tuple[float, float]:
+    """How many annotators a document has, on average, and how many independent ones they are worth."""
+    document, who = seen_pairs(encoded)
+    documents = max(len(np.unique(document)), 1)
+    return len(who) / documents, float(sharing.weights(document, who).sum()) / documents
 
 
 def calibrated_with(
@@ -386,22 +441,22 @@ def calibrated_with(
     if choice.vote is None:
         return choice.calibration
     with_tagger = []
-    for hidden in _hidden(prepared, choice.group, choice.settings):
+    for hidden in _hidden(prepared, choice.sharing, choice.settings):
         rest = with_annotator(hidden.rest, name, path)
         with_tagger.append(hidden._replace(rest=rest, sample=only_documents(rest, hidden.documents)))
     names = (*prepared.encoded.annotators, name)
-    with _benches(with_tagger, prepared, choice.settings, engines) as benches:
-        run = _Run(choice.settings, benches, trust_of(names, prepared.corpus.profiles))
+    with _benches(with_tagger, prepared, choice.settings, engines, choice.sharing) as benches:
+        run = _Run(choice.settings, benches, trust_of(names, prepared.corpus.profiles), choice.of_silence)
         run.go_on(choice.settings.max_iter)
         calibration = _calibrated(benches, run.models)
         if choice.settings.evidence is Evidence.SPANS:
-            spans = _span_benches(benches, run.models, calibration.sharpness, engines)
+            spans = _span_benches(benches, run.models, calibration.sharpness, engines, choice.sharing)
             return calibrated_spans(spans, choice.settings, calibration.sharpness)
         return Calibration(calibration.sharpness) if choice.settings.evidence is Evidence.VOTES else calibration
 
 
 def _span_benches(
-    benches: Sequence[_Bench], models: Sequence[loop.Model], sharpness: float, engines: Engines
+    benches: Sequence[_Bench], models: Sequence[loop.Model], sharpness: float, engines: Engines, sharing: Sharing
 ) -> list[SpanBench]:
     """The same draws of hidden annotators, to judge evidence of spans by."""
     return span_benches(
@@ -411,6 +466,7 @@ def _span_benches(
         _decoded(benches, models, sharpness, posteriors=False),
         sharpness,
         engines.threads,
+        sharing,
     )
 
 

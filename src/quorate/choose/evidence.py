@@ -13,6 +13,7 @@ from typing import NamedTuple
 from quorate.choose.calibrate import fit_span_sharpness
 from quorate.choose.hidden import Agreement, HiddenLabels, agreement_over
 from quorate.encode.encoded import Encoded
+from quorate.encode.sharing import Sharing
 from quorate.infer import loop
 from quorate.infer.engines.protocol import Decoded, Engine
 from quorate.infer.spans import SpanModel
@@ -52,11 +53,12 @@ def span_benches(
     tokens: Sequence[Decoded],
     sharpness: float,
     threads: int | None,
+    sharing: Sharing,
 ) -> list[SpanBench]:
     """One for each draw; ``engines`` are over what was not hidden, and over the documents where someone was."""
 
     def look(encoded: Encoded, engine: Engine, model: loop.Model) -> SpanEvidence:
-        return span_evidence(encoded, encoded, engine, model, sharpness=sharpness, threads=threads)
+        return span_evidence(encoded, encoded, engine, model, sharpness=sharpness, sharing=sharing, threads=threads)
 
     return [
         SpanBench(one, look(one.sample, judges, model), consensus, fit_spans(look(one.rest, fits, model)))

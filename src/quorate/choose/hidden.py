@@ -24,6 +24,7 @@ from quorate.encode.algebra import (
     Spans,
     are_among,
     document_of,
+    joined,
     marked_spans,
     only_documents,
     pair_of_events,
@@ -33,6 +34,7 @@ from quorate.encode.algebra import (
     without,
 )
 from quorate.encode.encoded import Encoded
+from quorate.encode.sharing import Sharing
 from quorate.infer.engines.protocol import Decoded
 from quorate.result.spans import consensus_spans
 
@@ -47,6 +49,7 @@ _MOST_DOCUMENTS = 20_000  # beyond this, more hidden documents say nothing new
 _SPANS_WANTED = 2_000  # hidden spans by which a share is known to within a point; draws go on until there are as many
 _MOST_DRAWS = 4
 _HABIT_PRIOR = 3.0  # pseudo-count, in spans, of the crowd's mean habit in each annotator's
+_MUCH_IN_COMMON = 0.25  # share (a correlation of a half) from which on annotators are hidden together
 _TINY = 1e-9
 _DIGITS = 9  # decimals of a score; later ones are rounding error
 
@@ -82,7 +85,7 @@ class HiddenLabels(NamedTuple):
         """How a consensus on the sample agrees with what was hidden, pair by pair."""
         found = consensus_spans(decoded, self.sample.tagset)
         doc = document_of(self.sample, found.start)
-        place, unit = _joined(doc, self.document, self.sample.n_docs)
+        place, unit = joined(doc, self.document, self.sample.n_docs)
         found = found.where(place)._replace(who=self.who[unit])
         matched, hidden_key = self._matched(found, unit)
         covering, covered = self._shares(found, unit)
@@ -205,28 +208,37 @@ def _f1(sums: Floats) -> Floats:
     return np.asarray((_strict(sums) + relaxed) / 2)
 
 
-def draws(encoded: Encoded, *, known: NDArray[np.int32] | None = None, seed: int = 0) -> list[HiddenLabels]:
+def draws(
+    encoded: Encoded, *, known: NDArray[np.int32] | None = None, seed: int = 0, sharing: Sharing | None = None
+) -> list[HiddenLabels]:
     """As many draws of hidden annotators as a small corpus needs, one for a large one; empty if none can be spared.
 
-    Each hides others than those before, and none of them hangs on annotators' names or the order of documents.
+    Whoever has much in common with a hidden annotator (``sharing``) does not see the document either. Each draw hides
+    others than those before, and none of them hangs on annotators' names or the order of documents.
 
     >>> import quorate
     >>> corpus = quorate.sample()
     >>> len(draws(quorate.encode.from_corpus.encode(corpus, corpus.tagset())))
     4
     """
-    first = hide(encoded, known=known, seed=seed)
+    first = hide(encoded, known=known, seed=seed, sharing=sharing)
     if first is None:
         return []
     documents, annotators = np.bincount(seen_pairs(encoded)[0])[first.documents], np.bincount(first.document)
     different = 2 * int((documents // annotators).max())  # draws until every annotator was hidden once in either half
     wanted = -(-_SPANS_WANTED // max(len(first.spans.start), 1))
     more = range(1, min(wanted, different, _MOST_DRAWS))
-    return [first, *(one for n in more if (one := hide(encoded, known=known, seed=seed, draw=n)) is not None)]
+    further = (hide(encoded, known=known, seed=seed, draw=n, sharing=sharing) for n in more)
+    return [first, *(one for one in further if one is not None)]
 
 
 def hide(
-    encoded: Encoded, *, known: NDArray[np.int32] | None = None, seed: int = 0, draw: int = 0
+    encoded: Encoded,
+    *,
+    known: NDArray[np.int32] | None = None,
+    seed: int = 0,
+    draw: int = 0,
+    sharing: Sharing | None = None,
 ) -> HiddenLabels | None:
     """Hide one annotator in five, at least one, in half of the documents that can spare one; ``None``: none can.
 
@@ -255,7 +267,7 @@ def hide(
     size = min(max(1, int(_SHARE * len(able))), _MOST_DOCUMENTS)
     by_lot = able[np.argsort(lots.document[able], kind="stable")]
     chosen = np.sort(by_lot[-size:] if draw % 2 else by_lot[:size])
-    _, in_chosen = _joined(chosen, seen_doc, encoded.n_docs)
+    _, in_chosen = joined(chosen, seen_doc, encoded.n_docs)
     order = in_chosen[np.lexsort((lots.pair[in_chosen], seen_doc[in_chosen]))]
     people = per_doc[chosen]
     how_many = np.maximum(people // _ONE_OF, 1)
@@ -263,9 +275,17 @@ def hide(
     turn = (rank - np.repeat(draw // 2 * how_many, people)) % np.repeat(people, people)
     drawn = np.sort(order[turn < np.repeat(how_many, people)])
     document, hidden_who = seen_doc[drawn], seen_by[drawn]
+    partners = _partners(document, hidden_who, seen_doc, seen_by, K, sharing)
+    left = people - np.bincount(np.searchsorted(chosen, partners // K), minlength=len(chosen))
+    spared = left[np.searchsorted(chosen, document)] > 0  # nobody would be left to make a consensus of
+    document, hidden_who = document[spared], hidden_who[spared]
+    if not len(document):
+        return None
+    chosen = np.unique(document)
+    partners = _partners(document, hidden_who, seen_doc, seen_by, K, sharing)
 
     pair = document * K + hidden_who  # ascending
-    gone = are_among(pair_of_events(encoded), pair, K * encoded.n_docs)
+    gone = are_among(pair_of_events(encoded), partners, K * encoded.n_docs)
     spans = marked_spans(encoded)
     span_pair = document_of(encoded, spans.start) * K + spans.who
     was_hidden = np.isin(span_pair, pair)
@@ -292,13 +312,15 @@ def hide(
     )
 
 
-def _joined(one: Integers, other: Integers, n: int) -> tuple[Integers, Integers]:
-    """All pairs of positions (in ``one``, in ``other``) that hold the same number below ``n``; ``other`` ascends."""
-    times = np.bincount(other, minlength=n)
-    first = np.cumsum(times) - times
-    place = np.repeat(np.arange(len(one)), times[one])
-    rank = np.arange(len(place)) - np.repeat(np.cumsum(times[one]) - times[one], times[one])
-    return place, first[one[place]] + rank
+def _partners(
+    document: Integers, who: Integers, seen_doc: Integers, seen_by: Integers, K: int, sharing: Sharing | None
+) -> Integers:
+    """These pairs of document and annotator, and those of whoever has much in common with one of them there."""
+    pair = document * K + who
+    if not sharing:
+        return pair
+    there, partner = sharing.at_least(_MUCH_IN_COMMON).partners(document, who)
+    return np.intersect1d(np.concatenate([pair, there * K + partner]), seen_doc * K + seen_by)
 
 
 def _span_habits(encoded: Encoded, spans: Spans, seen_doc: Integers, seen_by: Integers) -> Floats:
@@ -314,7 +336,7 @@ def _span_habits(encoded: Encoded, spans: Spans, seen_doc: Integers, seen_by: In
     enough = 2 if (np.bincount(seen_doc) >= 3).any() else 1
 
     # Everyone who saw the document of a span, side by side with the span.
-    span, pair = _joined(doc, seen_doc, encoded.n_docs)
+    span, pair = joined(doc, seen_doc, encoded.n_docs)
     who = seen_by[pair]
     marked = np.isin(span * K + who, marked_by)
     counts = times[span] - marked >= enough

@@ -45,8 +45,8 @@ class Profile:
     """What is known of an annotator before any label is read.
 
     ``trust`` multiplies the prior count ``epsilon0`` with which everybody is taken to be right: 1 is the crowd's, 0 is
-    none, and an expert has 10 unless told otherwise. ``abstains``: where they mark nothing they have said nothing, not
-    ``O``; so a rule does unless told otherwise. ``group``: a name that is shared by those who err together, as samples
+    none, and an expert has 10 unless told otherwise. ``abstains``: where they mark nothing they mostly had nothing to
+    say; so a rule does unless told otherwise. ``group``: a name that is shared by those who err together, as samples
     and prompts of one language model do; ``None`` for somebody who judges alone.
 
     >>> Profile.of(kind="expert").trust, Profile.of(kind="rule").abstains, Profile.of(trust=2).kind.value

@@ -7,7 +7,6 @@ kept in short numbers, and pairs of document and annotator are looked up, not so
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -19,11 +18,10 @@ from quorate.encode.encoded import Cells, Encoded
 __all__ = [
     "Spans",
     "are_among",
-    "as_one",
-    "count_as_one",
     "document_of",
     "document_of_events",
     "events_of_document",
+    "joined",
     "laid_end_to_end",
     "marked_spans",
     "number_pairs",
@@ -251,28 +249,13 @@ def _likeliest_labels(encoded: Encoded, event_weight: Floats) -> tuple[Integers,
     return *np.divmod(pair[chosen], K), label[chosen]
 
 
-def count_as_one(encoded: Encoded, group: Integers) -> Encoded:
-    """The same labels, of which those of a group in a document together weigh as one annotator's."""
-    share = 1.0 / _members_here(encoded, group)
-    weight = share if encoded.event_weight is None else encoded.event_weight * share
-    return replace(encoded, event_weight=weight)
-
-
-def _members_here(encoded: Encoded, group: Integers) -> Integers:
-    """For every event, how many of its annotator's group labelled that token."""
-    token = token_of_events(encoded)
-    G, who = int(group.max()) + 1, encoded.cells.annotator[encoded.event_cell]
-    _, place = np.unique(token * G + group[who], return_inverse=True)
-    people = np.unique(place * len(group) + who) // len(group)
-    return np.bincount(people)[place]
-
-
-def as_one(encoded: Encoded, group: Sequence[int]) -> Encoded:
-    """With those who share a number in ``group`` counting as one; annotators after them stand for themselves."""
-    if not group:
-        return encoded
-    top, strangers = max(group) + 1, len(encoded.annotators) - len(group)
-    return count_as_one(encoded, np.array([*group, *range(top, top + strangers)]))
+def joined(one: Integers, other: Integers, n: int) -> tuple[Integers, Integers]:
+    """All pairs of positions (in ``one``, in ``other``) that hold the same number below ``n``; ``other`` ascends."""
+    times = np.bincount(other, minlength=n)
+    first = np.cumsum(times) - times
+    place = np.repeat(np.arange(len(one)), times[one])
+    rank = np.arange(len(place)) - np.repeat(np.cumsum(times[one]) - times[one], times[one])
+    return place, first[one[place]] + rank
 
 
 def _is_sparse(numbers: NDArray[np.integer], end: int) -> bool:

@@ -12,11 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate.choose.choice import calibrated_with, choose, settings_left_open
+from quorate.choose.silence import first_votes
 from quorate.corpus.profiles import Profile, trust_of
 from quorate.corpus.records import Corpus
 from quorate.corpus.tags import TagSet
-from quorate.encode.algebra import count_as_one, with_annotator
+from quorate.encode.algebra import with_annotator
 from quorate.encode.encoded import Cells, Encoded
+from quorate.encode.sharing import Sharing
 from quorate.estimators.base import Estimator, ProgressCallback, checked_threads, choice_progress, meta_of
 from quorate.estimators.updating import FitState, ModelState, Updated, check_update, update, updated_meta
 from quorate.infer import loop
@@ -29,6 +31,7 @@ from quorate.infer.parts.annotators import Annotators
 from quorate.infer.parts.responses import Responses
 from quorate.infer.parts.truth import Chain
 from quorate.infer.spans import SpanModel
+from quorate.infer.start import Start
 from quorate.models.build import check_fits, model_of, restored
 from quorate.models.consensus import Concluded, conclude
 from quorate.models.history import Past, WithHistory, past_cells
@@ -96,7 +99,7 @@ class BSC(Estimator):
         inference: str = Settings.inference.value,
         temper: float | Literal["auto"] = "auto",
         evidence: str = "auto",
-        start: str = Settings.start.value,
+        start: str = Start.COVERAGE.value,
         max_iter: int | Literal["auto"] = "auto",
         tol: float = Settings.tol,
         random_state: int | None = None,
@@ -175,12 +178,9 @@ class BSC(Estimator):
         return self.choice_.settings
 
     def _weigh(self, encoded: Encoded) -> Encoded:
-        """What was said, with those who were found to say the same counting as one."""
-        self._group: list[int] = []  # of annotators who say the same; empty if nobody does
-        if self.choice_ is None or not self.choice_.same:
-            return encoded
-        self._group = self.choice_.group.tolist()
-        return count_as_one(encoded, self.choice_.group)
+        """What was said, in which what annotators were found to have in common counts once."""
+        self._sharing = Sharing.of() if self.choice_ is None else self.choice_.sharing
+        return self._sharing.weighed(encoded)
 
     def _fit_with_tagger(
         self,
@@ -234,6 +234,7 @@ class BSC(Estimator):
             blank = replace(blank, annotators=WithHistory.around(blank.annotators, *seen))
         with closing(self._engine(corpus, encoded, clamped)) as engine:
             fit_engine, cells = self._condensed(settings, blank.annotators, encoded, clamped) or (engine, encoded.cells)
+            votes = first_votes(prepared.encoded, corpus.profiles, settings.start, cells=cells)
             fitted = loop.fit(
                 fit_engine,
                 blank,
@@ -244,6 +245,7 @@ class BSC(Estimator):
                 seed=settings.random_state,
                 restarts=settings.n_init,
                 progress=progress,
+                first_votes=votes,
             )
             self._settings, self.tagset_, self.trace_, self.profiles_ = settings, tagset, fitted.trace, corpus.profiles
             self.settings_ = self._told([] if self.choice_ is None else self.choice_.reasons)
@@ -317,7 +319,7 @@ class BSC(Estimator):
             self.tagset_,
             self.profiles_,
             self.engines(),
-            self._group,
+            self._sharing,
             self._spans,
         )
 
@@ -370,11 +372,11 @@ class BSC(Estimator):
     def _conclude(
         self, corpus: Corpus, encoded: Encoded, weighed: Encoded, engine: Engine, known: NDArray[np.int32] | None
     ) -> None:
-        """The consensus and the annotators; ``weighed`` is the corpus with those who say the same counting as one."""
+        """The consensus and the annotators; ``weighed`` is the corpus in which what they have in common counts once."""
         found = self._consensus(engine, encoded, weighed, known, learn=self._fit_state.whole)
         decoded, self._spans = found.decoded, found.spans
         said = decoded.cells
-        if weighed is not encoded:  # whoever counts as one with others is still judged by all they said
+        if weighed is not encoded:  # whoever has something in common with others is still judged by all they said
             said = cell_counts_of(encoded, decoded.posterior)
         self.annotators_ = summarise(encoded, said, self._model.annotators, decoded, self.calibration_)
         if self._fit_state.earlier is not None:
@@ -427,7 +429,7 @@ class BSC(Estimator):
             "profiles": {name: profile.plain() for name, profile in self.profiles_.items()},
             "words": self._words,
             "calibration": self.calibration_._asdict(),
-            "group": self._group,
+            "sharing": self._sharing.pairs(),
             "decided": sorted(self.decided_documents()),
         }
         model_files.save(model_files.Stored(meta, arrays), path)
@@ -439,7 +441,7 @@ class BSC(Estimator):
         model._settings = settings = model.checked_settings()
         model.settings_ = model._told(meta["fit"].get("why", []))
         model.calibration_, model.choice_, model.tagger_rounds_ = Calibration(**meta["calibration"]), None, ()
-        model._group, model._spans = meta["group"], None
+        model._sharing, model._spans = model_files.sharing_of(meta), None
         model.meta_ = meta["fit"]
         reason = loop.StopReason(meta["fit"]["stopped"])
         model.trace_ = loop.Trace(tuple(meta["bounds"]), reason, tuple(meta["starts"]), meta["seconds"])
@@ -487,7 +489,7 @@ class BSC(Estimator):
             self.calibration_,
             spans=None if learn else self._spans,
             known=known,
-            group=self._group,
+            sharing=self._sharing,
             posteriors=self.probabilities or weighed is not said,
             threads=self.engines().threads,
         )
@@ -507,7 +509,7 @@ class BSC(Estimator):
             self._model,
             sharpness=self.calibration_.sharpness,
             known=known,
-            group=self._group,
+            sharing=self._sharing,
             threads=self.engines().threads,
         )
 

@@ -25,7 +25,7 @@ class Method(NamedTuple):
 
 
 # Only auto, which is BSC as it is, leaves settings to be chosen: the others have these values of them.
-_FIXED = {name: value for name, value in Settings().plain().items() if name in CHOSEN}
+_FIXED = {name: value for name, value in Settings().plain().items() if name in (*CHOSEN, "start")}
 
 # These look at no neighbour, so that a tag that cannot follow the one before is as good as any other.
 _ALONE = {"truth": "independent", "text": False, "temper": 1.0, "invalid": "keep"}
@@ -105,7 +105,7 @@ def estimator(method: str = DEFAULT_METHOD, **settings: Any) -> BSC | CRFMA | Ma
     """The estimator that a method's name stands for, with some settings changed.
 
     >>> estimator("bsc-cm", max_iter=5)
-    BSC(annotator='cm', epsilon0=30.0, temper=0.6, evidence='tokens', max_iter=5, method='bsc-cm')
+    BSC(annotator='cm', epsilon0=30.0, temper=0.6, evidence='tokens', start='votes', max_iter=5, method='bsc-cm')
     """
     if method not in METHODS:
         raise SettingsError(f"unknown method {method!r} (one of: {', '.join(METHODS)})")

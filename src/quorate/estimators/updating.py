@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from quorate.corpus.profiles import Profile, Trust, trust_of
 from quorate.corpus.records import Corpus, Document, Tag
 from quorate.corpus.tags import TagSet
-from quorate.encode.algebra import as_one
 from quorate.encode.encoded import Cells, Encoded
 from quorate.encode.from_corpus import encode, encode_known
+from quorate.encode.sharing import Sharing
 from quorate.errors import InputError, SettingsError
 from quorate.infer import loop
 from quorate.infer.engines.factory import Engines
@@ -153,7 +153,7 @@ class FitState:
 class ModelState(NamedTuple):
     """A model on its way: with what names and words, under which settings.
 
-    ``group`` says which annotators say the same, and so count as one; it is empty if nobody does. ``spans`` is what
+    ``sharing`` says what annotators have in common beyond the truth, which counts once. ``spans`` is what
     was learned of annotators and spans, where those are the evidence.
     """
 
@@ -164,7 +164,7 @@ class ModelState(NamedTuple):
     tagset: TagSet
     profiles: dict[str, Profile]
     engines: Engines
-    group: Sequence[int] = ()
+    sharing: Sharing = Sharing.of()
     spans: SpanModel | None = None
 
     def encoded(self, corpus: Corpus) -> Encoded:
@@ -172,8 +172,8 @@ class ModelState(NamedTuple):
         return encode(corpus, self.tagset, invalid=self.settings.invalid, annotators=self.names, words=self.words)
 
     def weighed(self, encoded: Encoded) -> Encoded:
-        """With those who say the same counting as one."""
-        return as_one(encoded, self.group)
+        """With what annotators have in common counting once."""
+        return self.sharing.weighed(encoded)
 
     def with_names_of(self, documents: Corpus) -> ModelState:
         """With room for the annotators and words of these documents too."""

@@ -185,9 +185,6 @@ class Assembly:
 
     def _finished(self, documents: list[Document]) -> Corpus:
         profiles = {name: Profile(kind=Kind.MODEL) for name in self._models} | dict(self.options.profiles)
-        silent = {name for name, profile in profiles.items() if profile.abstains}
-        if silent:
-            documents = [_abstaining(document, silent) for document in documents]
         names = {name for document in documents for name in document.annotations}
         strange = sorted(set(self.options.profiles) - names)
         notes = [*self.notes.sentences(), *([f"no document is annotated by {some(strange)}"] if strange else [])]
@@ -239,14 +236,3 @@ def _only(document: Document, layer: Layer) -> Document:
         annotations={name: tuple(map(chosen, tags)) for name, tags in document.annotations.items()},
         gold=None if document.gold is None else tuple(map(chosen, document.gold)),  # type: ignore[arg-type]
     )
-
-
-def _abstaining(document: Document, silent: set[str]) -> Document:
-    """Those who abstain have not said ``O``."""
-    if silent.isdisjoint(document.annotations):
-        return document
-    annotations = {
-        name: tuple(None if tag == OUTSIDE else tag for tag in tags) if name in silent else tags
-        for name, tags in document.annotations.items()
-    }
-    return replace(document, annotations=annotations)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from quorate.corpus.tags import Scheme
 from quorate.encode.algebra import Spans, document_of, marked_spans, number_pairs, token_of_events
 from quorate.encode.encoded import Encoded
+from quorate.encode.sharing import Sharing
 from quorate.infer.engines.protocol import Likely
 from quorate.infer.kernels.compiled import load_numba
 
@@ -108,10 +109,10 @@ def answers_to(encoded: Encoded, marks: Spans, span: Spans, first: Integers) -> 
     return Answers(pair_start, who, response_start, response, mark_start, marks)
 
 
-def find_candidates(encoded: Encoded, likely: Likely, least: float, group: list[int] | None = None) -> Candidates:
+def find_candidates(encoded: Encoded, likely: Likely, least: float, sharing: Sharing | None = None) -> Candidates:
     """The candidates of a corpus: what was marked, and what has a probability of at least ``least`` in ``likely``.
 
-    Annotators who share a number in ``group`` count as one where they saw the same document.
+    What annotators have in common (``sharing``) counts once where they saw the same document.
     """
     load_numba()
     from quorate.infer.kernels import spans as kernels
@@ -128,11 +129,11 @@ def find_candidates(encoded: Encoded, likely: Likely, least: float, group: list[
     answers = answers_to(encoded, marks, span, first)
     response, candidate = answers.response, answers.span(first)
     pair_doc = np.repeat(np.arange(encoded.n_docs), np.diff(answers.pair_start))
-    weight = _weights(answers.who, pair_doc, group)
-    of_response = None if not group else weight[answers.pair(first)]
+    weight = np.ones(len(pair_doc)) if sharing is None else sharing.weights(pair_doc, answers.who)
+    of_response = None if not sharing else weight[answers.pair(first)]
 
     def how_many(those: NDArray[np.bool_]) -> Floats:
-        """``[C]`` How many annotators gave some of the responses; those of a group are one together."""
+        """``[C]`` How many annotators gave some of the responses, each as much as they weigh there."""
         each = None if of_response is None else of_response[those]
         return np.bincount(candidate[those], each, minlength=len(span.start)).astype(np.float64)
 
@@ -247,14 +248,3 @@ def _runs(encoded: Encoded, pair_doc: Integers, number: NDArray[np.integer]) -> 
     run_to = np.concatenate([end[whole], at[closing] + 1])
     order = np.lexsort((run_from, owner))
     return np.searchsorted(owner[order], np.arange(P + 1)), run_from[order], run_to[order]
-
-
-def _weights(who: Integers, pair_doc: Integers, group: list[int] | None) -> Floats:
-    """How much each pair counts: those of a group who saw the same document together count as one."""
-    if not group:
-        return np.ones(len(who))
-    top = max(group) + 1
-    numbers = np.array([*group, *range(top, top + max(int(who.max(initial=0)) + 1 - len(group), 0))])
-    together = pair_doc * (int(numbers.max()) + 1) + numbers[who]
-    _, place, times = np.unique(together, return_inverse=True, return_counts=True)
-    return np.asarray(1.0 / times[place])

@@ -24,7 +24,7 @@ from quorate.infer.parts.annotators import Annotators
 from quorate.infer.parts.dirichlet import View, log_mean
 from quorate.infer.parts.text import Words
 from quorate.infer.parts.truth import Chain, Truth
-from quorate.infer.start import Start
+from quorate.infer.start import FirstVotes, Start
 
 __all__ = [
     "Fit",
@@ -142,6 +142,7 @@ def fit(
     seed: int | None = None,
     restarts: int = 1,
     progress: Callable[[Progress], None] | None = None,
+    first_votes: FirstVotes | None = None,
 ) -> Fit:
     """Fit from one start or several, and keep the one with the best bound.
 
@@ -158,7 +159,7 @@ def fit(
                 progress(Progress(number, restarts, done, max_passes, bound))
 
         fitted, bounds, reason = passes(
-            engine, initial_model(engine, model, cells, start, rng), cells, max_passes, tolerance, report
+            engine, initial_model(engine, model, cells, start, rng, first_votes), cells, max_passes, tolerance, report
         )
         finals.append(bounds[-1])
         if best is None or bounds[-1] > best[1][-1]:
@@ -183,13 +184,24 @@ def more_passes(engine: Engine, model: Model, cells: Cells, max_passes: int, *, 
 
 
 def initial_model(
-    engine: Engine, model: Model, cells: Cells, start: Start = Start.VOTES, rng: np.random.Generator | None = None
+    engine: Engine,
+    model: Model,
+    cells: Cells,
+    start: Start = Start.VOTES,
+    rng: np.random.Generator | None = None,
+    first_votes: FirstVotes | None = None,
 ) -> Model:
-    """The model that the first pass begins with; ``rng`` perturbs it."""
-    if start is Start.VOTES:
+    """The model that the first pass begins with; ``rng`` perturbs it.
+
+    ``first_votes`` says how votes count in a start by coverage.
+    """
+    if start is not Start.PRIOR:
         votes = np.zeros((len(cells.label), cells.n_labels))
         votes[np.arange(len(votes)), cells.label] = 1.0 if rng is None else rng.gamma(2.0, 0.5, len(votes))
-        return model.updated(cells, engine.vote(votes, _VOTE_SMOOTHING, model.temper))
+        smoothing = _VOTE_SMOOTHING
+        if start is Start.COVERAGE and first_votes is not None:
+            votes, smoothing = votes * first_votes.weight[:, None], first_votes.smoothing
+        return model.updated(cells, engine.vote(votes, smoothing, model.temper))
     if rng is None:
         return model
     tables = model.tables(cells)

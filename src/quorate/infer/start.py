@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import NamedTuple
 
-__all__ = ["Start"]
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["FirstVotes", "Start"]
 
 
 class Start(StrEnum):
-    """What the first pass starts from: the priors, or shares of votes.
+    """What the first pass starts from: the priors, shares of votes, or votes in which silence counts little.
 
     >>> Start("votes") is Start.VOTES
     True
@@ -16,3 +20,11 @@ class Start(StrEnum):
 
     PRIOR = "prior"
     VOTES = "votes"
+    COVERAGE = "coverage"
+
+
+class FirstVotes(NamedTuple):
+    """How much the vote of each cell counts in the start ``[G]``, and how many votes every label has beforehand."""
+
+    weight: NDArray[np.float64]
+    smoothing: float

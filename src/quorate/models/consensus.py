@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from quorate.encode.encoded import Encoded
+from quorate.encode.sharing import Sharing
 from quorate.infer import loop
 from quorate.infer.engines.protocol import Decoded, Engine
 from quorate.infer.engines.threads import cell_counts_of
@@ -43,14 +43,15 @@ def conclude(
     *,
     spans: SpanModel | None = None,
     known: NDArray[np.int32] | None = None,
-    group: Sequence[int] = (),
+    sharing: Sharing | None = None,
     posteriors: bool = True,
     threads: int | None = None,
 ) -> Concluded:
     """The consensus that the settings ask for, of what was ``said``.
 
-    ``engine`` is over ``weighed``: the same corpus, with those who share a number in ``group`` counting as one, and
-    with the ``known`` labels. Without ``spans``, what annotators do with spans is learned from these documents first.
+    ``engine`` is over ``weighed``: the same corpus, in which what annotators have in common (``sharing``) counts once,
+    and with the ``known`` labels. Without ``spans``, what annotators do with spans is learned from these documents
+    first.
     """
     on_spans = needs_spans(settings, said.tagset)
     tokens = loop.decode(
@@ -70,7 +71,7 @@ def conclude(
         model,
         sharpness=calibration.sharpness,
         known=known,
-        group=list(group),
+        sharing=sharing,
         threads=threads,
     )
     if settings.evidence is Evidence.SPANS:

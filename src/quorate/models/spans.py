@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from quorate.corpus.tags import TagSet
 from quorate.encode.encoded import Encoded
+from quorate.encode.sharing import Sharing
 from quorate.errors import SettingsError
 from quorate.infer import loop
 from quorate.infer.candidates import Candidates, find_candidates
@@ -86,16 +87,16 @@ def span_evidence(
     *,
     sharpness: float = 1.0,
     known: NDArray[np.int32] | None = None,
-    group: list[int] | None = None,
+    sharing: Sharing | None = None,
     threads: int | None = None,
 ) -> SpanEvidence:
     """What there is to say about spans: the marks in ``said``, and what a fitted token ``model`` thinks of them.
 
-    ``engine`` is over ``weighed``: the same corpus, with those who share a number in ``group`` counting as one, and
-    with the ``known`` labels, if there are any.
+    ``engine`` is over ``weighed``: the same corpus, in which what annotators have in common counts once,
+    and with the ``known`` labels, if there are any.
     """
     likely = engine.likely_spans(*loop.output_tables(model, weighed.cells, sharpness), _NOTED)
-    found = find_candidates(said, likely, _LIKELY, group)
+    found = find_candidates(said, likely, _LIKELY, sharing)
     words = np.zeros(len(found.start))
     if model.text is not None:
         from quorate.infer.kernels.likely import SpanLabels

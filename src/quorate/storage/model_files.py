@@ -16,11 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate.corpus.tags import Scheme
+from quorate.encode.sharing import Sharing
 from quorate.errors import ModelFileError
 from quorate.limits import size_named, too_much, unpacks_to_too_much
 from quorate.storage.files.atomic import written_whole
 
-__all__ = ["VERSION", "Stored", "Tags", "combination_head", "load", "save", "tagger_head"]
+__all__ = ["VERSION", "Stored", "Tags", "combination_head", "load", "save", "sharing_of", "tagger_head"]
 
 VERSION = 1
 _KIND = "quorate model"
@@ -124,7 +125,8 @@ class CombinationHead(Head):
     profiles: dict[str, dict[str, Any]]
     words: list[str]
     calibration: dict[str, float]
-    group: list[int]
+    sharing: NotRequired[list[tuple[int, int, float]]]
+    group: NotRequired[list[int]]  # in files of version 0.3 and before: those who share a number count as one
     decided: NotRequired[list[str]]
 
 
@@ -137,12 +139,20 @@ class TaggerHead(Head):
 def combination_head(meta: dict[str, Any]) -> CombinationHead:
     """The description of a combination, if it is whole; ``ValueError`` if not."""
     head = msgspec.convert(meta, CombinationHead)
-    group, everyone = head["group"], range(len(head["annotators"]))
-    if not (len(group) <= len(everyone) and set(group) <= set(everyone)):  # those who came later stand for themselves
+    K, group = len(head["annotators"]), head.get("group", [])
+    if not (len(group) <= K and set(group) <= set(range(K))):  # those who came later stand for themselves
         raise ValueError("those who count as one are not among the annotators")
+    for one, other, share in head.get("sharing", []):
+        if not (0 <= one < K and 0 <= other < K and one != other and 0 < share <= 1):
+            raise ValueError("those who have something in common are not among the annotators, or have it by no share")
     if not all(map(math.isfinite, head["calibration"].values())):
         raise ValueError("the calibration holds what is no number")
     return head
+
+
+def sharing_of(head: CombinationHead) -> Sharing:
+    """What the annotators of a combination have in common."""
+    return Sharing.of(head["sharing"]) if "sharing" in head else Sharing.within(head.get("group", []))
 
 
 def tagger_head(meta: dict[str, Any]) -> TaggerHead:

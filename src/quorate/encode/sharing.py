@@ -1,0 +1,106 @@
+"""Annotators who err together: what they have in common weighs once, not once for each of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quorate.encode.algebra import laid_end_to_end, number_pairs
+from quorate.encode.encoded import Encoded
+
+__all__ = ["Sharing"]
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+class Sharing(NamedTuple):
+    """``share`` (above 0, at most 1) is how much annotators ``one`` and ``other`` have in common beyond the truth.
+
+    In a document, the word of annotator k counts 1 / (1 + Σ_l share_kl) over the others who saw it: of five who always
+    say the same each counts a fifth.
+
+    >>> sharing = Sharing.of([(0, 1, 1.0), (1, 2, 0.5)])
+    >>> sharing.weights(np.array([0, 0, 1]), np.array([0, 1, 1])).tolist()
+    [0.5, 0.5, 1.0]
+    """
+
+    one: Integers
+    other: Integers
+    share: Floats
+
+    @classmethod
+    def of(cls, pairs: Sequence[tuple[int, int, float]] = ()) -> Self:
+        """From pairs of annotators, each pair once; without any, everybody stands for themselves."""
+        one, other, share = zip(*pairs, strict=True) if pairs else ((), (), ())
+        return cls(np.array(one, np.int64), np.array(other, np.int64), np.array(share, np.float64))
+
+    @classmethod
+    def within(cls, group: Sequence[int]) -> Self:
+        """Annotators who share a number count as one.
+
+        >>> Sharing.within([0, 1, 0]).pairs()
+        [(0, 2, 1.0)]
+        """
+        return cls.of([(k, n, 1.0) for n in range(len(group)) for k in range(n) if group[k] == group[n]])
+
+    def pairs(self) -> list[tuple[int, int, float]]:
+        """As a list, for a file."""
+        return list(zip(self.one.tolist(), self.other.tolist(), self.share.tolist(), strict=True))
+
+    def __bool__(self) -> bool:
+        return len(self.one) > 0
+
+    def weights(self, document: NDArray[np.integer], who: NDArray[np.integer]) -> Floats:
+        """How much each annotator's word counts in a document; the two say who saw which, each pair once."""
+        if not self or not len(who):
+            return np.ones(len(who))
+        from scipy.sparse import csr_array  # slow to load, and needed only where annotators err together
+
+        K, D = int(max(who.max(), self.one.max(), self.other.max())) + 1, int(document.max()) + 1
+        both = np.concatenate([self.one, self.other]), np.concatenate([self.other, self.one])
+        common = csr_array((np.concatenate([self.share, self.share]), both), shape=(K, K))
+        seen = csr_array((np.ones(len(who)), (document, who)), shape=(D, K))
+        return np.asarray(1.0 / (1.0 + (seen @ common)[document, who])).ravel()
+
+    def weighed(self, encoded: Encoded) -> Encoded:
+        """The same labels, each with the weight of its annotator in its document."""
+        if not self:
+            return encoded
+        document, who, pair_of_event = number_pairs(encoded)
+        weight = self.weights(document, who)[pair_of_event]
+        return replace(encoded, event_weight=weight if encoded.event_weight is None else encoded.event_weight * weight)
+
+    def at_least(self, share: float) -> Self:
+        """Only the pairs that have so much in common."""
+        much = self.share >= share
+        return type(self)(self.one[much], self.other[much], self.share[much])
+
+    def partners(self, document: Integers, who: Integers) -> tuple[Integers, Integers]:
+        """Everybody who has something in common with one of these, beside the document: (document, annotator)."""
+        ends, partner = np.concatenate([self.one, self.other]), np.concatenate([self.other, self.one])
+        order = np.argsort(ends, kind="stable")
+        ends, partner = ends[order], partner[order]
+        first = np.searchsorted(ends, who)
+        times = np.searchsorted(ends, who, side="right") - first
+        _, position = laid_end_to_end(first, times)
+        return np.repeat(document, times), partner[position]
+
+    def groups(self, n_annotators: int) -> list[list[int]]:
+        """Annotators linked by these pairs, group by group, two or more in each.
+
+        >>> Sharing.of([(0, 3, 1.0), (3, 1, 0.2)]).groups(5)
+        [[0, 1, 3]]
+        """
+        number = list(range(n_annotators))
+        for one, other in zip(self.one.tolist(), self.other.tolist(), strict=True):
+            here, there = sorted((number[one], number[other]))
+            number = [here if n == there else n for n in number]
+        members: dict[int, list[int]] = {}
+        for annotator, n in enumerate(number):
+            members.setdefault(n, []).append(annotator)
+        return [group for group in members.values() if len(group) > 1]
