@@ -402,7 +402,8 @@ def _of_match(match: re.Match[str], asked: Asked) -> tuple[str | None, str]:
 def _rewritten(marked: _Marked, asked: Asked) -> Found | None:
     """The marks of a text that is the one asked about, but for a few words; ``None`` if it is not."""
     written = asked.page.aligned(marked.text)
-    if written.missing > min(2 + written.length // 10, written.length // 2):
+    few, some = 2 + written.length // 10, 2 + written.length // 4
+    if written.missing > min(some, written.length // 2) or written.tail > few:
         return None
     found = asked.page.carried_over(marked.text, marked.marks, written)
     found.lost.extend(marked.broken)

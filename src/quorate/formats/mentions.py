@@ -55,12 +55,14 @@ class Rewriting(NamedTuple):
     """A text that was written once more, aligned with the true one.
 
     ``starts`` and ``ends`` give the true place of characters that begin and end something; ``missing`` is how many
-    words of the true text have no counterpart, of ``length``; ``matched`` are the written words that have one.
+    words of the true text have no counterpart, of ``length``, and ``tail`` how many after the last that has one;
+    ``matched`` are the written words that have one.
     """
 
     starts: dict[int, int]
     ends: dict[int, int]
     missing: int
+    tail: int
     length: int
     matched: list[tuple[int, int]]
 
@@ -185,44 +187,43 @@ class Page:
         found = Found([], [], [], [], [])
         groups: dict[str, list[Mention]] = {}
         for mention in mentions:
-            groups.setdefault(_folded(mention.words).text, []).append(mention)
-        for key in sorted(groups, key=len, reverse=True):
-            self._locate_group(groups[key], every, found)
+            groups.setdefault(mention.words, []).append(mention)
+        taken: dict[tuple[int, int], set[str]] = {}
+        for words in sorted(groups, key=len, reverse=True):
+            self._locate_group(groups[words], every, taken, found)
         return found
 
-    def _locate_group(self, group: list[Mention], every: bool, found: Found) -> None:
-        """Add the spans of mentions of the same words."""
+    def _locate_group(
+        self, group: list[Mention], every: bool, taken: dict[tuple[int, int], set[str]], found: Found
+    ) -> None:
+        """Add the spans of mentions of the same words; ``taken`` are the labels of every place that has any."""
         longer = [(span.start, span.end) for span in found.spans]
-        taken: dict[tuple[int, int], set[str]] = {}
-        open_: list[Mention] = []
+        astray: list[Mention] = []
         for mention in group:
             if mention.place is not None and self.holds(mention):
                 taken.setdefault(mention.place, set()).add(mention.label)
                 found.spans.append(_span(mention, mention.place))
             elif mention.words:
-                open_.append(mention)
+                astray.append(mention)
             else:
                 found.lost.append("" if mention.place is None else f"{mention.place[0]}–{mention.place[1]}")
-        if not open_:
-            return
-        places = self.places(open_[0].words)
+        places = self.places(group[0].words)
         free = [place for place in places if not any(place[0] < end and start < place[1] for start, end in longer)]
-        places = free or places
-        if every and len(group) == 1 and open_[0].place is None and len(places) > 1:
-            found.spread.append(open_[0].words)
-            found.spans.extend(_span(open_[0], place) for place in places)
-            return
-        for mention in open_:
-            left = [place for place in places if place not in taken]
-            left = left or [place for place in places if mention.label not in taken[place]]
+        for mention in astray:
+            left = [place for place in free or places if place not in taken]
+            left = left or [place for place in places if mention.label not in taken.get(place, ())]
             if not left:
                 (found.surplus if places else found.lost).append(mention.words)
                 continue
-            place = left[0] if mention.place is None else _nearest(left, mention.place[0])
+            chosen = [left[0] if mention.place is None else _nearest(left, mention.place[0])]
             if mention.place is not None:
                 found.moved.append(mention.words)
-            taken.setdefault(place, set()).add(mention.label)
-            found.spans.append(_span(mention, place))
+            elif every and len(group) == 1 and len(left) > 1:
+                found.spread.append(mention.words)
+                chosen = left
+            for place in chosen:
+                taken.setdefault(place, set()).add(mention.label)
+                found.spans.append(_span(mention, place))
 
     def nearest(self, words: str, near: int) -> tuple[int, int] | None:
         """The place of words that is nearest to a character.
@@ -246,6 +247,7 @@ class Page:
                 dict(zip(other.at, own.at, strict=True)),
                 {theirs + 1: place + 1 for theirs, place in zip(other.at, own.at, strict=True)},
                 0,
+                0,
                 len(self.tokens),
                 list(tokenize(text)),
             )
@@ -257,7 +259,7 @@ class Page:
         theirs = [_folded(text[start:end]) for start, end in others]
         starts: dict[int, int] = {}
         ends: dict[int, int] = {}
-        missing = len(own)
+        missing = tail = len(own)
         matched: list[tuple[int, int]] = []
         matcher = SequenceMatcher(None, [word.text for word in theirs], [word.text for word in mine], autojunk=False)
         for kind, first, last, here, there in matcher.get_opcodes():
@@ -266,12 +268,12 @@ class Page:
             for a, b in zip(range(first, last), range(here, there), strict=True):
                 starts[others[a][0]], ends[others[a][1]] = own[b][0], own[b][1]
                 if kind == "equal":
-                    missing -= 1
+                    missing, tail = missing - 1, len(own) - b - 1
                     matched.append(others[a])
                     for x, y in zip(theirs[a].at, mine[b].at, strict=True):
                         starts.setdefault(others[a][0] + x, own[b][0] + y)
                         ends.setdefault(others[a][0] + x + 1, own[b][0] + y + 1)
-        return Rewriting(starts, ends, missing, len(own), matched)
+        return Rewriting(starts, ends, missing, tail, len(own), matched)
 
     def carried_over(self, text: str, marks: Sequence[CharSpan], rewriting: Rewriting) -> Found:
         """Spans of a text that was written once more, as spans of this one.
