@@ -5,15 +5,21 @@ from __future__ import annotations
 import json
 import math
 import random
+import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import quorate
-from quorate import Corpus, InputError, SettingsError
+from crowds import sentences
+from problems import certain
+from quorate import Corpus, InputError, SettingsError, score
+from quorate.corpus.simulate import Behaviour, crowd
 from quorate.corpus.tags import find_spans
 from quorate.corpus.tokens import tokenize
 from quorate.formats.language_models import shares
@@ -512,3 +518,78 @@ def test_an_answer_given_again_counts_last(tmp_path: Path) -> None:
     corpus = read(tmp_path, {**base, "answer": []}, {**base, "answer": [["Bo", "PER"]]})
     assert corpus[0].annotations == {"m": ("B-PER",)}
     assert corpus.notes == ("1 answers were given again by the same source to the same document, and the last counts",)
+
+
+# The page ------------------------------------------------------------------------------------------------------------
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "tools" / "language-models.md"
+
+
+def test_the_ten_lines_of_the_page_make_a_consensus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    block = next(
+        block for block in re.findall(r"```python\n(.*?)```", PAGE.read_text("utf-8"), re.S) if "ask(" in block
+    )
+    assert len([line for line in block.splitlines() if line.strip()]) <= 10
+    sample = list(quorate.sample())[:40]
+    texts = {document.id: " ".join(document.tokens) for document in sample}
+
+    def ask(prompt: str) -> str:
+        """A model that finds the first span of the gold."""
+        number = next(n for n, text in texts.items() if prompt.endswith(text))
+        document = next(document for document in sample if document.id == number)
+        spans = find_spans(document.gold or ())[:1]
+        return json.dumps([[" ".join(document.tokens[span.start : span.end]), span.label] for span in spans])
+
+    prompts = {name: f"{name}: " for name in ("a", "b", "c", "d", "e")}
+    exec(compile(block, PAGE.name, "exec"), {"texts": texts, "prompts": prompts, "ask": ask})
+    corpus = quorate.read("answers.jsonl")
+    assert corpus.annotators == tuple(f"llm-c/{name}" for name in "abcde")
+    assert len((tmp_path / "consensus.jsonl").read_text().splitlines()) == 40
+
+
+def test_records_and_answers_of_the_page_are_read_as_it_says(tmp_path: Path) -> None:
+    block = next(block for block in re.findall(r"```json\n(.*?)```\n\n", PAGE.read_text("utf-8"), re.S))
+    (tmp_path / "a.jsonl").write_text(block, encoding="utf-8")
+    corpus = quorate.read(tmp_path / "a.jsonl")
+    assert corpus["7"].annotations == {
+        "llm-c/short": ("B-PER", "I-PER", "O", "O", "O", "O"),
+        "llm-c/tagged": ("B-PER", "I-PER", "O", "O", "B-LOC", "O"),
+    }
+
+
+def test_what_five_prompts_gain_is_as_the_page_says(tmp_path: Path) -> None:
+    texts = sentences(400, seed=1)
+    gold = [document.gold for document in texts]
+
+    def scores(crowd_: Corpus) -> list[int]:
+        """Of the worst and best prompt, the vote and the consensus."""
+        records = [
+            {
+                "id": each.id,
+                "tokens": each.tokens,
+                "model": "m",
+                "prompt": name,
+                "answer": list(zip(each.tokens, tags, strict=True)),
+            }
+            for each in crowd_
+            for name, tags in each.annotations.items()
+        ]
+        corpus = read(tmp_path, *records)
+        alone = [
+            score.strict([certain(each.annotations[name]) for each in corpus], gold).f1 for name in corpus.annotators
+        ]
+        combined = [score.strict(quorate.aggregate(corpus, method).tags, gold).f1 for method in ("mv", "auto")]
+        return [round(100 * f1) for f1 in (min(alone), max(alone), *combined)]
+
+    styles = [(0.25, 0.05, 0.01), (0.1, 0.2, 0.02), (0.15, 0.1, 0.06), (0.35, 0.05, 0.0), (0.2, 0.15, 0.02)]
+    apart = {f"p{n}": Behaviour(miss=m, confuse=c, invent=i) for n, (m, c, i) in enumerate(styles)}
+    belief = crowd(texts, {"m": Behaviour(miss=0.2, confuse=0.12, invent=0.02)}, per_document=1, seed=11)
+    asked_of = Corpus([replace(each, gold=certain(each.annotations["m"]), annotations={}) for each in belief])
+    alike = {f"p{n}": Behaviour(miss=0.03, confuse=0.02, invent=0.003) for n in range(5)}
+    found = [
+        scores(crowd(texts, apart, per_document=5, seed=3)),
+        scores(crowd(asked_of, alike, per_document=5, seed=3)),
+    ]
+    told = re.findall(r"(\d+) to (\d+)\s+alone, (\d+) by majority, and (\d+)\s+as a consensus", PAGE.read_text("utf-8"))
+    assert np.abs(np.array(found) - np.array(told, dtype=int)).max() <= 1
