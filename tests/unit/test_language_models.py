@@ -361,6 +361,41 @@ def test_scores_and_logarithms_are_probabilities(tmp_path: Path, fields: dict[st
     assert outside == "O"
 
 
+def written(pieces: Sequence[tuple[str, float]]) -> dict[str, object]:
+    """An answer with the probabilities of its tokens, as services return it."""
+    content: list[dict[str, object]] = [
+        {"token": token, "logprob": math.log(p), "bytes": None, "top_logprobs": []} for token, p in pieces
+    ]
+    return {"answer": "".join(token for token, _ in pieces), "logprobs": {"content": content}}
+
+
+def test_probabilities_of_tokens_are_those_of_the_mentions_they_make_up(tmp_path: Path) -> None:
+    pieces = [("Sure", 0.5), (': [{"', 1), ("text", 0.9), ('":"', 1), ("B", 0.8), ("o", 0.5), ('","label', 1),
+              ('":"P', 0.9), ("ER", 1), ('"},{"text', 0.3), ('":"Ro', 0.7), ('ma","label":"LOC"', 1), ("}]", 0.4)]  # fmt: skip
+    base = {"id": "1", "text": "Bo in Roma", "annotator": "m"}
+    corpus = read(tmp_path, {**base, **written(pieces)})
+    person, _, place = corpus[0].annotations["m"]
+    assert isinstance(person, Mapping)
+    assert isinstance(place, Mapping)
+    assert person["B-PER"] == pytest.approx(0.8 * 0.5 * 0.9, abs=1e-12)
+    assert place["B-LOC"] == pytest.approx(0.7, abs=1e-12)
+    by_label = [('{"', 1), ("PER", 0.5), ('": ["', 1), ("Bo", 0.75), ('"]}', 0.5)]
+    alone = read(tmp_path, {**base, **written(by_label)})[0].annotations["m"][0]
+    assert isinstance(alone, Mapping)
+    assert alone["B-PER"] == pytest.approx(0.75, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    "logprobs", [[], "x", [{"token": "[", "logprob": -1}], [{"token": '[["Bo", "PER"]]', "logprob": 1}]]
+)
+def test_tokens_that_do_not_make_up_the_answer_are_left_out(tmp_path: Path, logprobs: object) -> None:
+    spans, notes = one(tmp_path, '[["Bo", "PER"]]', "Bo sang", logprobs=logprobs)
+    assert spans == [(0, 2, "PER")]
+    assert notes[0].startswith(
+        "1 answers are not made of the tokens in their 'logprobs', which were left out (such as "
+    )
+
+
 # Samples, groups, names ----------------------------------------------------------------------------------------------
 
 SAMPLES = [[["Ada Ng", "PER"]], [["Ada Ng", "PER"]], [["Ng", "PER"]], "<cut off>", []]

@@ -23,6 +23,7 @@ from quorate.corpus.tokens import Places, locate, place_span, tokenize
 from quorate.errors import InputError
 from quorate.formats.answers import Asked, Listed, understood
 from quorate.formats.json_records import decoded, records
+from quorate.formats.logprobs import scored_by_tokens, token_logarithms
 from quorate.formats.marked import Marked, Words, placed, tagged
 from quorate.formats.mentions import Found, Page
 from quorate.formats.notes import Notes
@@ -38,6 +39,7 @@ _SPREAD = (
     '(such as {} in document {}; "mentions": "each" in its records keeps the first alone)'
 )
 _MOVED = "{} mentions were not at the offsets given with them, and were looked for (such as {} in document {})"
+_TOKENS = "{} answers are not made of the tokens in their 'logprobs', which were left out (such as {} to document {})"
 _SCORES = "{} scores that are no probabilities were left out"
 _TWICE = "{} answers were given again by the same source to the same document, and the last counts"
 _SHOWN = 40
@@ -55,6 +57,7 @@ class _Record(msgspec.Struct):
     group: str | None = None
     label: str | None = None
     mentions: str | None = None
+    logprobs: Any = None
     answer: Any = msgspec.UNSET
     answers: list[Any] | msgspec.UnsetType = msgspec.UNSET
     output: Any = msgspec.UNSET
@@ -80,10 +83,14 @@ class _Record(msgspec.Struct):
 
 
 class _Answer(NamedTuple):
-    """An answer, and how its mentions are meant: ``each`` is ``None`` where that is to be seen from all of them."""
+    """An answer, how its mentions are meant, and the log-probabilities of its tokens.
+
+    ``each`` is ``None`` where that is to be seen from all answers of the source.
+    """
 
     value: Any
     each: bool | None
+    logprobs: Any = None
 
 
 _Parts = dict[str | None, _Answer]
@@ -186,7 +193,8 @@ def _collected(given: Input, notes: Notes) -> dict[str, _Asked]:
         for sample, value in answers.items():
             parts = document.answers.setdefault((who, sample), {})
             notes.count(_TWICE, record.label in parts)
-            parts[record.label] = _Answer(value, None if record.mentions is None else record.mentions == "each")
+            each = None if record.mentions is None else record.mentions == "each"
+            parts[record.label] = _Answer(value, each, record.logprobs)
             _introduce(given, who, sample, record, source)
     return asked
 
@@ -216,16 +224,29 @@ def _understood(document: _Asked, page: Page, places: Places, report: _Report) -
     """What each answer says; one of which a part is not understood is left out."""
     found: _Said = {}
     for key, parts in document.answers.items():
-        said = [
-            (answer, understood(answer.value, Asked(page, places, label)), answer.each)
-            for label, answer in parts.items()
-        ]
-        for answer, one, _ in said:
+        said: list[_Part] = []
+        for label, answer in parts.items():
+            one = understood(answer.value, Asked(page, places, label))
             if one is None:
                 report.count(_NOT_UNDERSTOOD, _in_words(answer.value), document)
-        if all(one is not None for _, one, _ in said):
-            found[key] = [_Part(one, each) for _, one, each in said if one is not None]
+            else:
+                said.append(_Part(_scored(one, answer, document, report), answer.each))
+        if len(said) == len(parts):
+            found[key] = said
     return found
+
+
+def _scored(said: Listed | Found, answer: _Answer, document: _Asked, report: _Report) -> Listed | Found:
+    """The mentions with the probabilities of their tokens, where the record has those."""
+    if answer.logprobs is None or not isinstance(said, Listed):
+        return said
+    tokens = token_logarithms(answer.logprobs)
+    text = answer.value if isinstance(answer.value, str) else ""
+    mentions = None if tokens is None else scored_by_tokens(said.mentions, text, tokens)
+    if mentions is None:
+        report.count(_TOKENS, _in_words(answer.value), document)
+        return said
+    return said._replace(mentions=mentions)
 
 
 def _in_words(value: Any) -> str:
