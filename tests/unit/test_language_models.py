@@ -336,6 +336,27 @@ def test_nothing_marked_is_seen(tmp_path: Path, answer: object) -> None:
     assert corpus.notes == ()
 
 
+@pytest.mark.parametrize(
+    "answer", [{"error": "quota exceeded"}, "I think that Rome is a LOC.", "<b>no</b>", {"PER": [["Rome"]]}]
+)
+def test_talk_about_a_short_text_is_no_answer(tmp_path: Path, answer: object) -> None:
+    assert read(tmp_path, {"id": "1", "text": "Rome", "annotator": "m", "answer": answer})[0].annotations == {}
+
+
+def test_labels_may_be_called_as_holders_and_wrappers_are(tmp_path: Path) -> None:
+    text = "We parse texts and get 93 F1 on all of the test sets that we could find."
+    expected = places(text, ("parse", "METHOD"), ("93 F1", "RESULT"))
+    for answer in (
+        {"METHOD": ["parse"], "RESULT": ["93 F1"], "explanation": "two spans"},
+        {"RESULT": ["93 F1"], "METHOD": "parse"},
+        {"parse": "METHOD", "93 F1": "RESULT"},
+        inline(text, expected),
+        f"<result>{inline(text, expected)}</result>",
+        {"result": {"METHOD": ["parse"], "RESULT": ["93 F1"]}},
+    ):
+        assert one(tmp_path, answer, text) == (expected, ()), answer
+
+
 def test_labels_without_prefix_are_runs(tmp_path: Path) -> None:
     assert one(tmp_path, ["PER", "PER", "O", "LOC"], "Ada Ng in Rome")[0] == [(0, 6, "PER"), (10, 14, "LOC")]
 
@@ -370,8 +391,8 @@ def written(pieces: Sequence[tuple[str, float]]) -> dict[str, object]:
 
 
 def test_probabilities_of_tokens_are_those_of_the_mentions_they_make_up(tmp_path: Path) -> None:
-    pieces = [("Sure", 0.5), (': [{"', 1), ("text", 0.9), ('":"', 1), ("B", 0.8), ("o", 0.5), ('","label', 1),
-              ('":"P', 0.9), ("ER", 1), ('"},{"text', 0.3), ('":"Ro', 0.7), ('ma","label":"LOC"', 1), ("}]", 0.4)]  # fmt: skip
+    pieces = [("Sure", 0.5), (': [{"', 1), ("text", 0.9), ('":"', 1), ("B", 0.8), ("o", 0.5), ('","label', 1)]
+    pieces += [('":"P', 0.9), ("ER", 1), ('"},{"text', 0.3), ('":"Ro', 0.7), ('ma","label":"LOC"', 1), ("}]", 0.4)]
     base = {"id": "1", "text": "Bo in Roma", "annotator": "m"}
     corpus = read(tmp_path, {**base, **written(pieces)})
     person, _, place = corpus[0].annotations["m"]

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 from quorate.corpus.spans import CharSpan
 from quorate.corpus.tags import OUTSIDE, find_spans, marks_span, tag_inside
 from quorate.corpus.tokens import Offsets
-from quorate.formats.mentions import Found, Mention, Page
+from quorate.formats.mentions import Found, Mention, Page, Rewriting
 
 __all__ = ["Asked", "Listed", "understood"]
 
@@ -50,6 +50,7 @@ _LOGARITHMS = ("logprob", "logprobs", "log_prob", "log_probability")
 _STARTS = ("start", "start_offset", "begin")
 _ENDS = ("end", "end_offset", "stop")
 _HOLDERS = ("entities", "mentions", "spans", "annotations", "named_entities", "answer", "output", "result", "results")
+_TALK = {"comment", "comments", "confidence", "explanation", "note", "notes", "reasoning", "thought", "thoughts"}
 _WRAPPERS = {"answer", "document", "output", "p", "response", "result", "s", "sentence", "text"}
 
 _THOUGHT = re.compile(r"\A.*</(?:think|thinking|reasoning)>", re.DOTALL)
@@ -116,10 +117,13 @@ def _readings_of_words(text: str, asked: Asked) -> Iterator[Said]:
 
 def _says_nothing(text: str, asked: Asked) -> bool:
     """Whether a string says that there is nothing, or is the text with nothing marked in it."""
-    if _NOTHING.fullmatch(text):
-        return True
-    written = asked.page.aligned(text)
-    return written.length > 0 and written.missing <= written.length // 10
+    return _NOTHING.fullmatch(text) is not None or _is_bare(text, asked.page.aligned(text))
+
+
+def _is_bare(text: str, written: Rewriting) -> bool:
+    """Whether a text is the one asked about, and no more talk around it than half as much."""
+    extra = len(Page(text).tokens) - len(written.matched)
+    return written.length > 0 and written.missing <= written.length // 10 and extra <= written.length // 2
 
 
 # JSON ---------------------------------------------------------------------------------------------------------------
@@ -187,9 +191,9 @@ def _of_object(value: dict[str, Any], asked: Asked) -> Said:
             if len(words) == len(tags)
             else None
         )
-    holder = next((key for key in (*_HOLDERS, "tags") if isinstance(lower.get(key), list | dict)), None)
+    holder = _holder(lower, asked)
     if holder is not None:
-        return _of_value(lower[holder], asked)
+        return _of_value(holder, asked)
     if _entry(value, asked.label) is not None:
         return _of_list([value], asked)
     if len(value) == 1 and isinstance(next(iter(value.values())), dict):
@@ -197,15 +201,29 @@ def _of_object(value: dict[str, Any], asked: Asked) -> Said:
     return _by_label(value, asked)
 
 
+def _holder(value: dict[str, Any], asked: Asked) -> Any:
+    """What an object holds as its entities; ``None`` if its keys may be labels, though one is called so."""
+    key = next((name for name in (*_HOLDERS, "tags") if isinstance(value.get(name), list | dict)), None)
+    if key is None or any(isinstance(each, list | dict) for name, each in value.items() if name != key):
+        return None
+    held = value[key]
+    is_words = bool(held) and all(isinstance(each, str) and not _is_tag(each) for each in held)
+    return None if isinstance(held, list) and is_words and asked.label is None else held
+
+
 def _by_label(value: dict[str, Any], asked: Asked) -> Said:
     """Mentions under their labels; or labels under mentions, where the keys are words of the text."""
-    if value and all(isinstance(each, str) for each in value.values()):
-        in_text = sum(bool(asked.page.places(key)) for key in value)
-        if 2 * in_text > len(value):
-            return _of_list([[words, label] for words, label in value.items()], asked)
+    said = {label: each for label, each in value.items() if label.lower() not in _TALK and each is not None}
+    if said and all(isinstance(each, str) for each in said.values()):
+        keys = sum(bool(asked.page.places(label)) for label in said)
+        words = sum(bool(asked.page.places(each)) for each in said.values())
+        if not keys and not words:
+            return None  # a message about something else
+        if keys > words:
+            return _of_list([[words, label] for words, label in said.items()], asked)
     entries: list[Any] = []
-    for label, each in value.items():
-        for one in each if isinstance(each, list) else [] if each is None else [each]:
+    for label, each in said.items():
+        for one in each if isinstance(each, list) else [each]:
             if not isinstance(one, str | dict):
                 return None
             entries.append([one, label] if isinstance(one, str) else {**one, "label": label})
@@ -356,12 +374,11 @@ def _lines(text: str, asked: Asked) -> Said:
 
 
 def _inline(text: str, asked: Asked) -> _Marked | None:
-    """What is marked in a text by tags around words; ``None`` if nothing is."""
+    """A text without the tags around its words, and what they mark; ``None`` if there are none."""
     pieces: list[str] = []
     length = cursor = 0
     marks: list[CharSpan] = []
     opened: list[tuple[str, str, int]] = []
-    tags = 0
     for match in _INLINE.finditer(text):
         words, label = _of_match(match, asked)
         if words is None:
@@ -369,7 +386,6 @@ def _inline(text: str, asked: Asked) -> _Marked | None:
         pieces += [text[cursor : match.start()], words]
         cursor, length = match.end(), length + match.start() - cursor
         name = (match["name"] or "").lower()
-        tags += name not in _WRAPPERS
         if match["close"]:
             place = next((n for n in reversed(range(len(opened))) if opened[n][0] == name), None)
             if place is not None:
@@ -380,10 +396,16 @@ def _inline(text: str, asked: Asked) -> _Marked | None:
         else:
             marks.append(CharSpan(length, length + len(words), label))
         length += len(words)
+    if not pieces:
+        return None
     written = "".join([*pieces, text[cursor:]])
-    kept = [mark for mark in marks if mark.label.lower() not in _WRAPPERS and written[mark.start : mark.end].strip()]
-    broken = [f"<{label}>" for name, label, _ in opened if name not in _WRAPPERS]
-    return _Marked(written, kept, broken) if tags else None
+    kept = [mark for mark in marks if written[mark.start : mark.end].strip() and not _wraps(mark, asked)]
+    return _Marked(written, kept, [f"<{label}>" for name, label, _ in opened if name not in _WRAPPERS])
+
+
+def _wraps(mark: CharSpan, asked: Asked) -> bool:
+    """Whether tags stand around the answer, not around a mention."""
+    return mark.label.lower() in _WRAPPERS and 2 * (mark.end - mark.start) >= len(asked.page.text)
 
 
 def _of_match(match: re.Match[str], asked: Asked) -> tuple[str | None, str]:
@@ -405,17 +427,21 @@ def _rewritten(marked: _Marked, asked: Asked) -> Found | None:
     few, some = 2 + written.length // 10, 2 + written.length // 4
     if written.missing > min(some, written.length // 2) or written.tail > few:
         return None
+    if not marked.marks and not _is_bare(marked.text, written):
+        return None
     found = asked.page.carried_over(marked.text, marked.marks, written)
     found.lost.extend(marked.broken)
     return found
 
 
 def _is_list(marked: _Marked, asked: Asked) -> bool:
-    """Whether a text lists what it marks; otherwise it is part of the text that was asked about, cut off."""
+    """Whether a text lists what it marks; otherwise it is part of the text that was asked about, cut off, or talk."""
+    if not any(asked.page.places(marked.text[mark.start : mark.end]) for mark in marked.marks):
+        return False
     matched = set(asked.page.aligned(marked.text).matched)
     held = set(chain.from_iterable(range(mark.start, mark.end) for mark in marked.marks))
     outside = [token for token in Page(marked.text).tokens if token[0] not in held]
-    return bool(marked.marks) and 2 * sum(token in matched for token in outside) <= len(outside)
+    return 2 * sum(token in matched for token in outside) <= len(outside)
 
 
 def _listed(marked: _Marked) -> Listed:
