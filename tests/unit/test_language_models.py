@@ -194,7 +194,9 @@ def test_a_string_listed_once_is_meant_everywhere_and_longer_words_go_first(tmp_
     spans, notes = one(tmp_path, answer, mentions="each")
     assert spans == [(0, 6, "PER"), (29, 37, "CITY"), (39, 43, "TEAM")]
     assert notes == ()
-    assert len(one(tmp_path, [["Ada Ng", "PER"], ["Ada Ng", "PER"], ["Bo", "PER"]], mentions="all")[0]) == 3
+    everywhere = [["Ada", "PER"], ["Ada", "PER"], ["Bo", "PER"]]
+    assert len(one(tmp_path, everywhere, "Ada, Ada, Ada and Bo")[0]) == 3
+    assert len(one(tmp_path, everywhere, "Ada, Ada, Ada and Bo", mentions="all")[0]) == 4
 
 
 def test_a_source_that_lists_strings_again_means_each_by_itself(tmp_path: Path) -> None:

@@ -275,7 +275,8 @@ class _Habits:
         if isinstance(part.said, Found):
             return part.said
         each = self._again[who] > self._once[who] if part.each is None else part.each
-        return page.located(part.said.mentions, not each)
+        mentions = part.said.mentions if part.each is not False else list(dict.fromkeys(part.said.mentions))
+        return page.located(mentions, not each)
 
 
 class _Report:
