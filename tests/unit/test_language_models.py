@@ -23,6 +23,7 @@ from quorate.corpus.simulate import Behaviour, crowd
 from quorate.corpus.tags import find_spans
 from quorate.corpus.tokens import tokenize
 from quorate.formats.language_models import shares
+from quorate.storage.corpora import encode_files
 
 Gold = list[tuple[int, int, str]]
 TEXT = "Ada Ng and Bo sang “Roma” in New York; York's mayor, Ada Ng's aunt, did not."
@@ -482,6 +483,12 @@ def test_who_answered(tmp_path: Path) -> None:
     assert given.profiles["ann"].kind.value == "expert"
     renamed = read(tmp_path, {**base, "annotator": "ann", "group": "g"}, map_annotators={"ann": "bob"})
     assert renamed.profiles["bob"].group == "g"
+
+
+def test_an_encoded_file_keeps_who_answered(tmp_path: Path) -> None:
+    corpus = read(tmp_path, {"id": "1", "text": "Ada", "model": "gpt", "prompt": "p", "answer": [["Ada", "PER"]]})
+    encode_files(tmp_path / "answers.jsonl", output=tmp_path / "c.qr")
+    assert quorate.read(tmp_path / "c.qr").profiles == corpus.profiles
 
 
 def test_people_stand_beside_models(tmp_path: Path) -> None:

@@ -174,9 +174,11 @@ def documents(
     max_size: int | str | None = None,
     notes: Notes,
     digests: dict[str, str],
+    profiles: dict[str, Profile],
 ) -> Iterator[Document]:
-    """The documents of files, one after the other; adds to ``notes``, and the SHA-256 of each file to ``digests``.
+    """The documents of files, one after the other.
 
+    Adds to ``notes``, the SHA-256 of each file to ``digests``, and what files say of their annotators to ``profiles``.
     Files whose records are whole documents are streamed; others are in memory first.
     """
     given = [path for each in paths for path in (each if isinstance(each, list | tuple) else [each])]
@@ -185,6 +187,7 @@ def documents(
     if not names or not all(name != "-" and Path(name).is_file() and _streams(name, format) for name in names):
         corpus = read(*paths, format=format, max_size=max_size)
         digests.update(corpus.digests)
+        profiles.update(corpus.profiles)
         for sentence in corpus.notes:
             notes.add(sentence)
         yield from corpus
