@@ -69,7 +69,7 @@ def test_case_blanks_and_quotes_hide_no_words(drawn: tuple[str, int, int], blank
 
 
 def bare(words: str) -> str:
-    return "".join(words.casefold().replace("’", "'").split())
+    return "".join(words.casefold().replace("’", "“").split())
 
 
 @given(texts_and_places(), st.integers(1, 6), st.booleans())

@@ -356,6 +356,7 @@ def test_labels_may_be_called_as_holders_and_wrappers_are(tmp_path: Path) -> Non
         inline(text, expected),
         f"<result>{inline(text, expected)}</result>",
         {"result": {"METHOD": ["parse"], "RESULT": ["93 F1"]}},
+        {"name": "extract", "arguments": {"METHOD": ["parse"], "RESULT": ["93 F1"]}},
     ):
         assert one(tmp_path, answer, text) == (expected, ()), answer
 

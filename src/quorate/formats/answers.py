@@ -49,7 +49,18 @@ _SCORES = ("score", "probability", "confidence", "prob")
 _LOGARITHMS = ("logprob", "logprobs", "log_prob", "log_probability")
 _STARTS = ("start", "start_offset", "begin")
 _ENDS = ("end", "end_offset", "stop")
-_HOLDERS = ("entities", "mentions", "spans", "annotations", "named_entities", "answer", "output", "result", "results")
+_HOLDERS = (
+    "arguments",
+    "entities",
+    "mentions",
+    "spans",
+    "annotations",
+    "named_entities",
+    "answer",
+    "output",
+    "result",
+    "results",
+)
 _TALK = {"comment", "comments", "confidence", "explanation", "note", "notes", "reasoning", "thought", "thoughts"}
 _WRAPPERS = {"answer", "document", "output", "p", "response", "result", "s", "sentence", "text"}
 
