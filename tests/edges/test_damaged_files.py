@@ -64,6 +64,7 @@ FILES = {
     "doccano": "doccano/ann.jsonl",
     "prodigy": "prodigy.jsonl",
     "argilla": "argilla.json",
+    "llm": "llm.jsonl",
     "conll": "columns.conll",
     "mace": "mace.csv",
     "table": "table.csv",

@@ -126,7 +126,7 @@ def test_several_files_with_their_annotators(tmp_path: Path) -> None:
 def test_the_list_of_formats() -> None:
     out, _ = run("formats")
     lines = out.splitlines()
-    assert len(lines) == 15
+    assert len(lines) == 16
     assert any(line.startswith("label-studio  read, write") for line in lines)
     assert any("quorate[spacy]" in line for line in lines)
 

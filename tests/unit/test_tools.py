@@ -34,6 +34,7 @@ def example(name: str, tmp_path: Path) -> Any:
         "label-studio": "label-studio.json",
         "prodigy": "prodigy.jsonl",
         "argilla": "argilla.json",
+        "llm": "llm.jsonl",
         "brat": "brat",
         "conll": "columns.conll",
         "mace": "mace.csv",
@@ -122,6 +123,7 @@ WHO = {
     "argilla": ("98d55e98-3057-42fe-8504-e932020385ee", "0c5fb2a5-6a27-4a55-97e3-3a3d4f5c1f60"),
     "sagemaker": ("w.ann", "w.bob"),
     "mace": ("A1", "A2"),
+    "llm": ("llm-a", "llm-b"),
 }
 ONE_ANNOTATOR = ("huggingface", "parquet")
 READ = [name for name, format in FORMATS.items() if format.reads]

@@ -2,13 +2,16 @@
 
 What annotators k and l have in common is the cosine of their sets of spans, A_kl = |both| / √(|k|·|l|), type by type,
 in the documents that both saw. If they erred independently, it would be g_k·g_l, where g² is the product of someone's
-precision and recall; a g for everybody that explains most pairs (least absolute differences, in which those who seem
-to have much in common weigh less) shows which pairs agree more than their reliability explains:
+precision and recall. A g for everybody, by least absolute differences over all pairs but those who have much in common,
+shows which pairs agree more than their reliability explains:
 
     ρ_kl = (A_kl − g_k·g_l) / (1 − g_k·g_l),
 
-three standard errors taken off, mean over types. The share ρ² of what they say is then one piece of evidence. Of those
-whom the user declared to be a group it is A²: being right explains nothing of what samples of one model agree on.
+mean over types, three standard errors taken off. A group whose members agree may also merely be right; then outsiders
+would agree with one another only as far as each of them agrees with the group, and nothing is held against it. The
+share ρ² / (ρ² + (1 − ρ)²) of what two say is one piece of evidence: of those who mostly copy, hardly more than one
+vote is left, while a little in common costs little. Of those whom the user declared to be a group ρ is A: being right
+explains nothing of what samples of one model agree on.
 """
 
 from __future__ import annotations
@@ -30,12 +33,17 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 _ENOUGH = 40  # spans that two must have, on average, before anything is told of them
+_SOME = 3  # spans that two must have before they tell something of how reliable both are
 _ERRORS = 3.0  # standard errors that are taken off: among thousands of pairs, some agree by chance
 _LITTLE = 0.01  # a share below this is none
+_MUCH = 0.25  # from which on two belong to a group
 _LEAST_PAIRS = 6  # of four annotators; three can always be explained
+_LOW = 0.25  # quantile of agreement that is taken for that of independent annotators at first
 _ROUNDS, _STEPS = 8, 20
 _LEAST_DIFFERENCE = 0.02  # below which differences weigh alike
+_AS_OTHERS = 10.0  # spans, of someone like the others, that everybody has beforehand
 _LEAST_G, _MOST_G = 0.01, 0.999
+_CONTRADICTS = 0.05  # by how much those outside a group must agree beyond what they would if it were merely right
 
 
 class _Pairs(NamedTuple):
@@ -66,28 +74,24 @@ def shared_mistakes(encoded: Encoded, groups: Sequence[str | None] = ()) -> Shar
         return Sharing.of()
     team = [name if name is not None else k for k, name in enumerate(groups or [None] * K)]
     declared = [(k, n) for k, n in combinations(range(K), 2) if team[k] == team[n]] if any(groups) else []
-    independent = _comparable(encoded)
+    independent = _in_common(encoded, range(len(encoded.tagset.types)), _SOME)
     independent = independent.where(~np.isin(independent.one * K + independent.other, [k * K + n for k, n in declared]))
     shares: dict[tuple[int, int], float] = {}
     if len(np.unique(independent.one * K + independent.other)) >= _LEAST_PAIRS:
         one, other, rho = _beyond_reliability(independent, K)
-        shares = {(k, n): r**2 for k, n, r in zip(one.tolist(), other.tolist(), rho.tolist(), strict=True)}
+        shares = {(k, n): _share(r) for k, n, r in zip(one.tolist(), other.tolist(), rho.tolist(), strict=True)}
     if declared:
         both = _in_common(encoded, [None], 0.0)
         # Where they have marked nothing yet, they are taken at the user's word.
         alike = (both.cosine * both.spans + 1) / (both.spans + 1)
         agreed = dict(zip(zip(both.one.tolist(), both.other.tolist(), strict=True), alike.tolist(), strict=True))
-        shares |= {pair: agreed.get(pair, 1.0) ** 2 for pair in declared}
+        shares |= {pair: _share(agreed.get(pair, 1.0)) for pair in declared}
     return Sharing.of([(k, n, share) for (k, n), share in sorted(shares.items()) if share >= _LITTLE])
 
 
-def _comparable(encoded: Encoded) -> _Pairs:
-    """Pairs with enough spans, type by type; of those who have too few of every type, all types together."""
-    T, K = len(encoded.tagset.types), len(encoded.annotators)
-    by_type, all_types = _in_common(encoded, range(T), _ENOUGH), _in_common(encoded, [None], _ENOUGH)
-    few = ~np.isin(all_types.one * K + all_types.other, by_type.one * K + by_type.other)
-    others = all_types.where(few)._replace(kind=np.full(int(few.sum()), T, np.int64))
-    return _Pairs(*(np.concatenate(column) for column in zip(by_type, others, strict=True)))
+def _share(rho: float) -> float:
+    """How much of what two say is one piece of evidence."""
+    return rho**2 / (rho**2 + (1 - rho) ** 2)
 
 
 def _in_common(encoded: Encoded, kinds: Iterable[int | None], least: float) -> _Pairs:
@@ -120,24 +124,70 @@ def _beyond_reliability(pairs: _Pairs, K: int) -> tuple[Integers, Integers, Floa
     T = int(kind.max()) + 1
     mine, theirs = one * T + kind, other * T + kind  # everybody has a g for each type
     pair, place = np.unique(one * K + other, return_inverse=True)
-    usual = np.array([np.median(cosine[kind == t]) if (kind == t).any() else 0.0 for t in range(T)])
-    rho = np.clip((cosine - usual[kind]) / (1 - np.minimum(usual[kind], _MOST_G)), 0.0, 1.0)
-    g = np.tile(np.sqrt(np.clip(usual, _LEAST_G, _MOST_G)), K)
+    usual = np.clip([_low(cosine[kind == t], n[kind == t]) for t in range(T)], _LEAST_G**2, _MOST_G**2)
     error = np.sqrt(np.maximum(cosine * (1 - cosine), 0.01) / n)
     spans = np.bincount(place, n)
+
+    def in_common(explained: Floats) -> Floats:
+        """``[pairs]`` The mean over types, less what may be chance."""
+        excess = np.bincount(place, n * (cosine - explained) / (1 - explained)) / spans
+        chance = np.sqrt(np.bincount(place, (n * error / (1 - explained)) ** 2)) / spans
+        return np.where(spans >= _ENOUGH, np.clip(excess - _ERRORS * chance, 0.0, 1.0), 0.0)
+
+    rho, g = in_common(usual[kind]), np.tile(np.sqrt(usual), K)
     for _ in range(_ROUNDS):
-        common = np.bincount(place, n * rho) / spans
-        crowd = 1 + np.bincount(pair // K, common, minlength=K) + np.bincount(pair % K, common, minlength=K)
-        weight = np.sqrt(n) / (crowd[one] * crowd[other])
+        # What two have in common tells nothing of how reliable they are, and several who are alike tell it once.
+        crowd = 1 + np.bincount(pair // K, rho, minlength=K) + np.bincount(pair % K, rho, minlength=K)
+        weight = np.sqrt(n) * (1 - rho[place]) ** 2 / (crowd[one] * crowd[other])
         for _ in range(_STEPS):
             off = weight / np.maximum(np.abs(cosine - g[mine] * g[theirs]), _LEAST_DIFFERENCE)
             agreed = _sums(mine, off * g[theirs] * cosine, theirs, off * g[mine] * cosine, K * T)
             whole = _sums(mine, off * g[theirs] ** 2, theirs, off * g[mine] ** 2, K * T)
-            best = np.divide(agreed, whole, out=g.copy(), where=whole > 0)
+            of_all = agreed.reshape(K, T).sum(axis=0) / np.maximum(whole.reshape(K, T).sum(axis=0), 1e-9)
+            prior = np.sqrt(_AS_OTHERS)
+            best = (agreed + prior * np.tile(of_all, K)) / (whole + prior)
             g = (g + np.clip(best, _LEAST_G, _MOST_G)) / 2  # both sides of a pair move at once: half a step each
-        explained = g[mine] * g[theirs]
-        rho = np.clip((cosine - _ERRORS * error - explained) / (1 - explained), 0.0, 1.0)
-    return pair // K, pair % K, np.bincount(place, n * rho) / spans
+        rho = in_common(g[mine] * g[theirs])
+    return pair // K, pair % K, np.where(_contradicted(pairs, pair, rho, K), rho, 0.0)
+
+
+def _contradicted(pairs: _Pairs, pair: Integers, rho: Floats, K: int) -> NDArray[np.bool_]:
+    """Of every pair, whether those outside its group do not bear out that the group is merely right.
+
+    Were it, with members who agree by w, and outsider l with them by c_l, then outsiders k and l would agree by
+    c_k·c_l / w. Where they agree more, they know something that the group does not.
+    """
+    T = int(pairs.kind.max()) + 1
+    told = rho < _MUCH
+    for members in Sharing(pair // K, pair % K, rho).at_least(_MUCH).groups(K):
+        inside = np.isin(pairs.one, members).astype(np.int64) + np.isin(pairs.other, members)
+        within, across, beside = (pairs.where(inside == times) for times in (2, 1, 0))
+        w = _means(within.kind, within.cosine, within.spans, T)
+        outsider = np.where(np.isin(across.one, members), across.other, across.one)
+        c = _means(outsider * T + across.kind, across.cosine, across.spans, K * T)
+        implied = (
+            c[beside.one * T + beside.kind] * c[beside.other * T + beside.kind] / np.maximum(w, _LEAST_G)[beside.kind]
+        )
+        comparable = np.isfinite(implied)
+        excess, n = (beside.cosine - implied)[comparable], beside.spans[comparable]
+        if n.sum() >= _ENOUGH and float((n * excess).sum() / n.sum()) > _CONTRADICTS:
+            told |= np.isin(pair // K, members) & np.isin(pair % K, members)
+    return told
+
+
+def _means(place: Integers, value: Floats, weight: Floats, size: int) -> Floats:
+    """Weighted means, nan where there is nothing."""
+    total = np.bincount(place, weight, minlength=size)
+    sums = np.bincount(place, weight * value, minlength=size)
+    return np.divide(sums, total, out=np.full(size, np.nan), where=total > 0)
+
+
+def _low(cosine: Floats, n: Floats) -> float:
+    """A low quantile of agreement, in which pairs count by how many spans they have."""
+    if not len(cosine):
+        return 0.0
+    order = np.argsort(cosine)
+    return float(cosine[order][np.searchsorted(np.cumsum(n[order]), _LOW * n.sum())])
 
 
 def _sums(one: Integers, of_one: Floats, other: Integers, of_other: Floats, n: int) -> Floats:

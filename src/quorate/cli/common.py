@@ -101,6 +101,9 @@ _READING: dict[str, Any] = {
     "pseudonymise": _option(
         "--pseudonymise", "FILE", "Hide annotators' names; FILE keeps who is who, and stays at home."
     ),
+    "samples": _option(
+        "--samples", "HOW", "Samples of a language model: soft (default), one annotator with their shares, or group."
+    ),
     "offsets": _option("--offsets", "UNIT", "code-points or utf-16, where the file's own words cannot tell."),
     "max_size": MaxSize,
     "predictions": Annotated[

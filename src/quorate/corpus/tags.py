@@ -30,6 +30,7 @@ __all__ = [
     "scheme_of",
     "span_of_one",
     "split_tag",
+    "tag_inside",
 ]
 
 OUTSIDE = "O"
@@ -87,6 +88,15 @@ def span_of_one(label: str) -> str:
     'S-NOUN'
     """
     return f"S-{label}"
+
+
+def tag_inside(label: str) -> str:
+    """The tag of a token of a span, where neighbours of one type are one span.
+
+    >>> tag_inside("PER")
+    'I-PER'
+    """
+    return f"I-{label}"
 
 
 def scheme_of(tags: Iterable[str]) -> Scheme:

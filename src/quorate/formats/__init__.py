@@ -10,7 +10,7 @@ import hashlib
 import io
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from quorate.corpus.offsets import Unit
 from quorate.corpus.profiles import Profile, read_map, read_profiles
@@ -21,7 +21,7 @@ from quorate.formats.assemble import Assembly, Options
 from quorate.formats.exports import Export, export_of
 from quorate.formats.known import read_known
 from quorate.formats.notes import Notes
-from quorate.formats.opened import Content, Input, files_of, opened
+from quorate.formats.opened import Content, Input, Samples, files_of, opened
 from quorate.formats.registry import FORMATS, folder_format, named, output_format, sniff
 from quorate.limits import size_named
 
@@ -51,6 +51,7 @@ def read(
     annotators: str | Path | Mapping[str, Profile | Mapping[str, Any]] | None = None,
     pseudonymise: str | Path | None = None,
     predictions: bool = False,
+    samples: str | None = None,
     offsets: str | None = None,
     max_size: int | str | None = None,
 ) -> Corpus:
@@ -63,8 +64,10 @@ def read(
     ``annotator_from="filename"`` (or ``"folder"``) takes each file for one annotator's. ``map_labels`` and
     ``map_annotators`` rename, merge, or (``None``) drop. ``annotators`` gives profiles: kind, trust, abstains, group.
     ``pseudonymise`` is the file that keeps names and pseudonyms. ``predictions`` takes models' predictions in as
-    annotators. ``offsets`` says what offsets count, where the file's own words cannot tell. ``max_size`` is how long a
-    line or record may be, and what a small compressed file may unpack to: bytes, or ``"4G"`` (``"1G"`` unless given).
+    annotators. ``samples`` says what several answers of a language model to one prompt become: ``"soft"`` (the default)
+    one annotator whose probabilities are their shares, ``"group"`` annotators of one group. ``offsets`` says what
+    offsets count, where the file's own words cannot tell. ``max_size`` is how long a line or record may be, and what a
+    small compressed file may unpack to: bytes, or ``"4G"`` (``"1G"`` unless given).
 
     >>> import tempfile
     >>> line = '{"id": "1", "tokens": ["Ada", "sang"], "annotations": {"ann": ["B-PER", "O"]}}'
@@ -74,7 +77,7 @@ def read(
     {'ann': ('B-PERSON', 'O')}
     """
     options = _options(annotator_from, map_labels, map_annotators, annotators, pseudonymise, offsets)
-    return _assembled(paths, format, options, predictions, size_named(max_size)).corpus()
+    return _assembled(paths, format, options, _taken(predictions, samples, max_size)).corpus()
 
 
 def read_layers(
@@ -86,6 +89,7 @@ def read_layers(
     annotators: str | Path | Mapping[str, Profile | Mapping[str, Any]] | None = None,
     pseudonymise: str | Path | None = None,
     predictions: bool = False,
+    samples: str | None = None,
     offsets: str | None = None,
     max_size: int | str | None = None,
 ) -> dict[str, Corpus]:
@@ -102,7 +106,21 @@ def read_layers(
     ['LOC', 'ORG']
     """
     options = _options(annotator_from, map_labels, map_annotators, annotators, pseudonymise, offsets, layers=True)
-    return _assembled(paths, format, options, predictions, size_named(max_size)).layers()
+    return _assembled(paths, format, options, _taken(predictions, samples, max_size)).layers()
+
+
+class _Taken(NamedTuple):
+    """What readers take from a file, and how long its records may be."""
+
+    predictions: bool
+    samples: Samples
+    most: int
+
+
+def _taken(predictions: bool, samples: str | None, max_size: int | str | None) -> _Taken:
+    if samples is not None and samples not in tuple(Samples):
+        raise SettingsError(f"samples {samples!r} is not known (one of: {', '.join(Samples)})")
+    return _Taken(predictions, Samples(samples or Samples.SOFT), size_named(max_size))
 
 
 def _options(
@@ -130,7 +148,7 @@ def _options(
     )
 
 
-def _assembled(paths: Sequence[Given], format: str | None, options: Options, predictions: bool, most: int) -> Assembly:
+def _assembled(paths: Sequence[Given], format: str | None, options: Options, taken: _Taken) -> Assembly:
     """Everything that the paths hold, read."""
     if format is not None:
         named(format)
@@ -144,7 +162,7 @@ def _assembled(paths: Sequence[Given], format: str | None, options: Options, pre
         elif hasattr(path, "columns"):
             assembly.add(table.frame_documents(path), "DataFrame", merge=False)
         else:
-            _add(assembly, str(path), format, predictions, most)
+            _add(assembly, str(path), format, taken)
     if not len(assembly):
         raise InputError("no document in it (see docs/formats.md for what is read)", where=str(given[0]))
     return assembly
@@ -156,9 +174,11 @@ def documents(
     max_size: int | str | None = None,
     notes: Notes,
     digests: dict[str, str],
+    profiles: dict[str, Profile],
 ) -> Iterator[Document]:
-    """The documents of files, one after the other; adds to ``notes``, and the SHA-256 of each file to ``digests``.
+    """The documents of files, one after the other.
 
+    Adds to ``notes``, the SHA-256 of each file to ``digests``, and what files say of their annotators to ``profiles``.
     Files whose records are whole documents are streamed; others are in memory first.
     """
     given = [path for each in paths for path in (each if isinstance(each, list | tuple) else [each])]
@@ -167,6 +187,7 @@ def documents(
     if not names or not all(name != "-" and Path(name).is_file() and _streams(name, format) for name in names):
         corpus = read(*paths, format=format, max_size=max_size)
         digests.update(corpus.digests)
+        profiles.update(corpus.profiles)
         for sentence in corpus.notes:
             notes.add(sentence)
         yield from corpus
@@ -192,20 +213,21 @@ def _streams(name: str, format: str | None) -> bool:
     return kind in ("jsonl", "conll")
 
 
-def _add(assembly: Assembly, path: str, format: str | None, predictions: bool, most: int) -> None:
+def _add(assembly: Assembly, path: str, format: str | None, taken: _Taken) -> None:
     folder = Path(path)
     whole = folder_format(folder) if path != "-" and folder.is_dir() else None
     if whole is not None and format in (None, whole):
-        given = Input(Content(io.BytesIO(), path, most), path, len(assembly) + 1, predictions)
+        given = Input(Content(io.BytesIO(), path, taken.most), path, len(assembly) + 1, taken.predictions)
         assembly.add(FORMATS[whole].load().read(given, assembly.notes), path, merge=FORMATS[whole].merges)
         assembly.digests[path] = _folder_digest(folder)
         return
     for name in files_of(path):
-        with opened(name, most) as (stream, digest):
+        with opened(name, taken.most) as (stream, digest):
             kind = named(format or sniff(stream, name))
             first_number = 1 if assembly.options.annotator_from is not None else len(assembly) + 1
-            documents = kind.load().read(Input(stream, name, first_number, predictions), assembly.notes)
-            assembly.add(documents, name, merge=kind.merges)
+            given = Input(stream, name, first_number, taken.predictions, taken.samples)
+            assembly.add(kind.load().read(given, assembly.notes), name, merge=kind.merges)
+            assembly.introduce(given.profiles, name)
             assembly.digests[name] = digest()
 
 

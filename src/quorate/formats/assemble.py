@@ -62,6 +62,8 @@ class Assembly:
         self._words = Words()
         self._items: dict[tuple[str, int], Item] = {}
         self._models: set[str] = set()
+        self._profiles: dict[str, Profile] = {}
+        self._keys: dict[str, tuple[str, int]] = {}
         self._names: set[str] = set()
 
     def __len__(self) -> int:
@@ -97,10 +99,20 @@ class Assembly:
             else:
                 self._put(made, same)
 
+    def introduce(self, profiles: Mapping[str, Profile], file: str) -> None:
+        """Take in what a file itself says of its annotators."""
+        source, renamed = self.options.annotator_from, self.options.map_annotators
+        for name, profile in profiles.items():
+            known = name if source is None else stem(file) if source == "filename" else folder_of(file)
+            new = renamed[known] if known in renamed else renamed.get("*", known)
+            if new is not None:
+                self._profiles[new] = profile
+
     def alone(self, item: Document | Marked, file: str, number: int) -> Document:
         """One document by itself, which is not kept."""
         self.add([item if item.id else replace(item, id=str(number))], file, merge=False)
         _, made = self._items.popitem()
+        self._keys.clear()
         return made if isinstance(made, Document) else self._tagged(made)
 
     def corpus(self) -> Corpus:
@@ -161,7 +173,10 @@ class Assembly:
         for warning in gold_like(new, self.options.profiles):
             self.notes.add(warning)
         document = item if isinstance(item, Document) else item.document
-        key = (document.id, _MERGED if merge else len(self._items) + 1)
+        key = self._keys.get(document.id)
+        if key is None or not (merge or key[1] == _MERGED):
+            key = (document.id, _MERGED if merge else len(self._items) + 1)
+            self._keys.setdefault(document.id, key)
         first = self._items.get(key)
         self._items[key] = item if first is None else self._joined(first, item)
 
@@ -171,7 +186,8 @@ class Assembly:
         other = second if isinstance(second, Document) else second.document
         if type(first) is not type(second):
             raise InputError(f"given with tags here and with spans elsewhere, {one.where()}", where=other.where())
-        if one.tokens != other.tokens or one.text != other.text:
+        texts = {one.text, other.text} - {None}
+        if one.tokens != other.tokens or len(texts) > 1:
             raise InputError(
                 f"another text than that of the same document elsewhere, {one.where()} (ids must be unique)",
                 where=other.where(),
@@ -179,12 +195,16 @@ class Assembly:
         self.notes.count(TWICE, len(set(first.annotations) & set(second.annotations)))
         annotations = {**first.annotations, **second.annotations}
         gold = first.gold if second.gold is None else second.gold
+        document = (
+            one if one.text is not None or other.text is None else replace(one, text=other.text, offsets=other.offsets)
+        )
         if isinstance(first, Document):
-            return replace(first, annotations=annotations, gold=gold)  # type: ignore[arg-type]
-        return first._replace(annotations=annotations, gold=gold)  # type: ignore[arg-type]
+            return replace(document, annotations=annotations, gold=gold)  # type: ignore[arg-type]
+        return Placed(document, annotations, gold)  # type: ignore[arg-type]
 
     def _finished(self, documents: list[Document]) -> Corpus:
-        profiles = {name: Profile(kind=Kind.MODEL) for name in self._models} | dict(self.options.profiles)
+        models = {name: Profile(kind=Kind.MODEL) for name in self._models}
+        profiles = {**models, **self._profiles, **self.options.profiles}
         names = {name for document in documents for name in document.annotations}
         strange = sorted(set(self.options.profiles) - names)
         notes = [*self.notes.sentences(), *([f"no document is annotated by {some(strange)}"] if strange else [])]

@@ -9,14 +9,27 @@ import sys
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from enum import StrEnum
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TypeVar
 
+from quorate.corpus.profiles import Profile
 from quorate.errors import InputError
 from quorate.limits import MAX_SIZE, size_in_words, too_much, unpacks_to_too_much
 
-__all__ = ["Content", "Input", "check_unpacked", "files_of", "length_of", "most_of", "opened", "stem", "text_lines"]
+__all__ = [
+    "Content",
+    "Input",
+    "Samples",
+    "check_unpacked",
+    "files_of",
+    "length_of",
+    "most_of",
+    "opened",
+    "stem",
+    "text_lines",
+]
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
@@ -102,6 +115,17 @@ def check_unpacked(unpacked: int, packed: int, name: str, most: int) -> None:
         raise InputError(f"{too_much(most)} (if that is right, raise --max-size)", where=name)
 
 
+class Samples(StrEnum):
+    """What several samples of one prompt become.
+
+    >>> Samples("group") is Samples.GROUP
+    True
+    """
+
+    SOFT = "soft"
+    GROUP = "group"
+
+
 @dataclass(frozen=True)
 class Input:
     """What a reader is given: the content, the file's name for messages, the number of its first document.
@@ -109,14 +133,17 @@ class Input:
     A document without an id is numbered by its reader, or has an empty one: then its place in the file counts, if the
     file is one annotator's.
 
-    ``predictions``: what models said counts as an annotator's word too. A format that is a folder finds its files under
-    ``name``; its stream is empty.
+    ``predictions``: what models said counts as an annotator's word too. ``samples``: several answers of one model to
+    one prompt are one annotator with their shares, or a group. A reader adds to ``profiles`` what the file itself says
+    of its annotators. A format that is a folder finds its files under ``name``; its stream is empty.
     """
 
     stream: io.BufferedReader
     name: str
     first_number: int = 1
     predictions: bool = False
+    samples: Samples = Samples.SOFT
+    profiles: dict[str, Profile] = field(default_factory=dict)
 
 
 def stem(name: str) -> str:

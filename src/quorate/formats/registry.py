@@ -45,6 +45,7 @@ FORMATS: dict[str, Format] = {
     "doccano": Format("doccano: zip or JSONL of each user", "doccano", merges=True, endings=(".zip",)),
     "prodigy": Format("Prodigy: JSONL of answers", "prodigy", merges=True),
     "argilla": Format("Argilla 2: JSON records", "argilla", writes=False),
+    "llm": Format("language models: JSONL of answers", "language_models", writes=False, merges=True),
     "brat": Format("brat: folders of .txt and .ann", "brat", merges=True, folder=True),
     "cas": Format("INCEpTION, UIMA: XMI, CAS JSON, project export", "cas", writes=False, merges=True, extra="cas"),
     "spacy": Format("spaCy: DocBin", "spacy_docs", endings=(".spacy",), extra="spacy"),
@@ -93,6 +94,9 @@ def folder_format(path: Path) -> str | None:
     return "brat" if next(path.rglob("*.ann"), None) is not None else None
 
 
+_ANSWERS = ("answer", "answers", "output", "response", "completion")
+_WHO_ANSWERED = ("annotator", "model", "prompt", "sample")
+
 # Keys that give a JSON record away, the surest first.
 _BY_KEYS: tuple[tuple[str, set[str]], ...] = (
     ("cas", {"%FEATURE_STRUCTURES"}),
@@ -104,14 +108,16 @@ _BY_KEYS: tuple[tuple[str, set[str]], ...] = (
     ("sagemaker", {"source", "annotationsFromAllWorkers"}),
     ("sagemaker", {"dataObject", "annotations"}),
     ("prodigy", {"text", "_input_hash"}),
-    ("prodigy", {"text", "answer"}),
     ("prodigy", {"text", "spans", "tokens", "_annotator_id"}),
     ("jsonl", {"annotations"}),
+    *(("llm", {who, answer}) for who in _WHO_ANSWERED for answer in _ANSWERS),
+    ("prodigy", {"text", "answer"}),
     ("jsonl", {"tokens", "tags"}),
     ("jsonl", {"gold"}),
     ("doccano", {"text", "label"}),
     ("doccano", {"text", "labels"}),
     ("doccano", {"text", "entities"}),
+    *(("llm", {given, answer}) for given in ("text", "tokens") for answer in _ANSWERS),
     ("sagemaker", {"source"}),
 )
 

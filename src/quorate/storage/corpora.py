@@ -208,10 +208,10 @@ def encode_files(
     if any(value for name, value in options.items() if name not in streamed):
         store(formats.read(*paths, **options), output, scheme=scheme, invalid=invalid)
         return
-    notes, digests = Notes(), dict[str, str]()
+    notes, digests, profiles = Notes(), dict[str, str](), dict[str, Profile]()
     given = {name: options.get(name) for name in streamed}
-    documents = formats.documents(*paths, **given, notes=notes, digests=digests)
-    _store(documents, output, scheme, invalid, notes.sentences, digests, {}, progress)
+    documents = formats.documents(*paths, **given, notes=notes, digests=digests, profiles=profiles)
+    _store(documents, output, scheme, invalid, notes.sentences, digests, profiles, progress)
 
 
 def store(
