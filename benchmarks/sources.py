@@ -179,18 +179,28 @@ def sources(made: dict[str, Make], test: bool) -> None:
 
 def copies(made: dict[str, Make], test: bool) -> None:
     """What five noisy copies of one source do to the default."""
-    head("crowd", "default", "a weak source alone", "with five copies of it", "a good source alone", "with five of it")
+    worth = "annotators a document, worth"
+    with_five = [(f"a {kind} source alone", "with five copies of it", worth) for kind in ("weak", "good")]
+    head("crowd", "default", worth, *with_five[0], *with_five[1])
     for name, make in made.items():
         corpus = make()
         places = scored(corpus, test)
         if not places:
             continue
-        cells = [f1_at(quorate.aggregate(corpus), places).told(name)]
+        result = quorate.aggregate(corpus)
+        cells = [f1_at(result, places).told(name), votes_of(result)]
         order = ranked(corpus, places)
         for alone, who in (order[0], order[-1]):
             result = quorate.aggregate(with_copies(corpus, who, TIMES, jitter=JITTER))
-            cells += [f"{alone.told(name)} ({who})", f1_at(result, places).told(name)]
+            cells += [f"{alone.told(name)} ({who})", f1_at(result, places).told(name), votes_of(result)]
         row(name, *cells)
+
+
+def votes_of(result: Result) -> str:
+    """How many annotators a document has, and how many independent ones they are worth."""
+    assert result.choice is not None
+    given, worth = result.choice.votes
+    return f"{given:.1f}, {worth:.1f}"
 
 
 def tagger(made: dict[str, Make], test: bool) -> None:

@@ -50,7 +50,7 @@ def test_docs_name_only_options_that_benchmarks_have() -> None:
 
 @pytest.mark.parametrize("what", ["sources", "copies"])
 def test_the_table_of_sources_has_a_cell_for_each_head(what: str) -> None:
-    command = [sys.executable, ROOT / "benchmarks" / "sources.py", what, "--only", "rules"]
+    command = [sys.executable, str(ROOT / "benchmarks" / "sources.py"), what, "--only", "rules"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
     head, line, row = [text.strip("|").split("|") for text in done.stdout.splitlines()]
@@ -62,7 +62,7 @@ def test_the_table_of_sources_has_a_cell_for_each_head(what: str) -> None:
 
 
 def test_the_table_of_sources_knows_its_crowds() -> None:
-    command = [sys.executable, ROOT / "benchmarks" / "sources.py", "--only", "nowhere"]
+    command = [sys.executable, str(ROOT / "benchmarks" / "sources.py"), "--only", "nowhere"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 1
     assert done.stderr.startswith("no crowd 'nowhere' (one of: wikigold-rules, ")
