@@ -64,6 +64,16 @@ def pico() -> Corpus:
 
 
 @pytest.fixture(scope="session")
+def wikigold_rules() -> Corpus:
+    return real_corpus("wikigold-rules")
+
+
+@pytest.fixture(scope="session")
+def laptop_rules() -> Corpus:
+    return real_corpus("laptop-rules")
+
+
+@pytest.fixture(scope="session")
 def sample() -> Corpus:
     return quorate.sample()
 

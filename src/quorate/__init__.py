@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from quorate.estimators.crf_ma import CRFMA
     from quorate.estimators.methods import METHODS
     from quorate.estimators.streaming import batches, fit_stream
-    from quorate.estimators.voting import BestWorker, MajorityVote, SpanVote, WorstWorker
+    from quorate.estimators.voting import BestWorker, MajorityVote, SilentVote, SpanVote, WorstWorker
     from quorate.evaluate import metrics as score
     from quorate.formats import read_layers
     from quorate.result.consensus import Consensus
@@ -68,6 +68,7 @@ __all__ = [
     "Scheme",
     "ServerError",
     "SettingsError",
+    "SilentVote",
     "Span",
     "SpanVote",
     "TagSet",
@@ -111,7 +112,7 @@ _HOMES = {
     "quorate.estimators.crf_ma": ("CRFMA",),
     "quorate.estimators.methods": ("METHODS",),
     "quorate.estimators.streaming": ("batches", "fit_stream"),
-    "quorate.estimators.voting": ("BestWorker", "MajorityVote", "SpanVote", "WorstWorker"),
+    "quorate.estimators.voting": ("BestWorker", "MajorityVote", "SilentVote", "SpanVote", "WorstWorker"),
     "quorate.formats": ("read_layers",),
     "quorate.result.consensus": ("Consensus",),
     "quorate.result.layers": ("LayeredResult",),

@@ -12,7 +12,7 @@ from quorate.estimators.base import ProgressCallback
 from quorate.estimators.bsc import BSC
 from quorate.estimators.crf_ma import CRFMA
 from quorate.estimators.methods import DEFAULT_METHOD, METHODS, Method, estimator
-from quorate.estimators.voting import BestWorker, MajorityVote, SpanVote, WorstWorker
+from quorate.estimators.voting import BestWorker, MajorityVote, SilentVote, SpanVote, WorstWorker
 from quorate.models.prepared import Known, Prepared, prepare
 from quorate.result.layers import LayeredResult
 from quorate.result.result import Result
@@ -27,6 +27,7 @@ __all__ = [
     "MajorityVote",
     "Method",
     "Prepared",
+    "SilentVote",
     "SpanVote",
     "WorstWorker",
     "aggregate",

@@ -6,6 +6,7 @@ import pytest
 
 import quorate
 from quorate import Corpus, Result, score
+from quorate.corpus.tags import find_spans
 
 pytestmark = pytest.mark.realdata
 
@@ -72,3 +73,16 @@ def test_ner_majority_vote_is_the_papers(ner: Corpus) -> None:
     precision, recall, f1 = score.strict(tags, gold)
     assert (100 * precision, 100 * recall, 100 * f1) == pytest.approx((79.9, 55.3, 65.4), abs=0.3)
     assert entropy == pytest.approx(6.24, abs=0.1)
+
+
+@pytest.mark.parametrize(("rules", "by_token", "valid"), [("wikigold_rules", 52.1, 54.9), ("laptop_rules", 61.9, 61.9)])
+def test_the_vote_of_rules_that_speak_has_its_figures(
+    request: pytest.FixtureRequest, rules: str, by_token: float, valid: float
+) -> None:
+    """Token by token, with an I that nothing goes before opening a span, it is the vote known from elsewhere."""
+    corpus: Corpus = request.getfixturevalue(rules)
+    tags, gold, _ = on_split(quorate.aggregate(corpus, "silent-vote", decode="token"), "test")
+    repaired = [corpus.tagset().tags(find_spans(mine), len(mine)) for mine in tags]
+    assert 100 * score.strict(repaired, gold).f1 == pytest.approx(by_token, abs=0.5)
+    tags, gold, _ = on_split(quorate.aggregate(corpus, "silent-vote"), "test")
+    assert 100 * score.strict(tags, gold).f1 == pytest.approx(valid, abs=0.5)

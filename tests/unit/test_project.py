@@ -135,7 +135,9 @@ def test_every_public_name_has_a_docstring_with_an_example() -> None:
             assert ">>>" in (value.__doc__ or ""), f"{name} has no example"
 
 
-@pytest.mark.parametrize("name", ["BSC", "BestWorker", "CRFMA", "MajorityVote", "SpanVote", "WorstWorker"])
+@pytest.mark.parametrize(
+    "name", ["BSC", "BestWorker", "CRFMA", "MajorityVote", "SilentVote", "SpanVote", "WorstWorker"]
+)
 def test_every_estimator_says_its_formula_and_whom_to_cite(name: str) -> None:
     said = getattr(quorate, name).__doc__
     assert re.search(r"^ +\w[^\n]* = [^\n]*(Π|Σ|arg)", said, flags=re.M)

@@ -179,7 +179,7 @@ def _means(place: Integers, value: Floats, weight: Floats, size: int) -> Floats:
     """Weighted means, nan where there is nothing."""
     total = np.bincount(place, weight, minlength=size)
     sums = np.bincount(place, weight * value, minlength=size)
-    return np.divide(sums, total, out=np.full(size, np.nan), where=total > 0)
+    return np.asarray(np.divide(sums, total, out=np.full(size, np.nan), where=total > 0))
 
 
 def _low(cosine: Floats, n: Floats) -> float:

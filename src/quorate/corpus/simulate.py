@@ -1,7 +1,8 @@
 """Crowds with known truth: for tests, benchmarks, the demo, and for trying a design before paying for labels.
 
 Two ways: :func:`crowd` lets annotators of known kinds loose on documents with gold (people miss spans, start them late,
-split them); :func:`from_matrices` samples truth, words and labels from the model itself.
+split them); :func:`from_matrices` samples truth, words and labels from the model itself. :func:`with_copies` adds noisy
+copies of somebody to any corpus, to see whether they are taken for several.
 """
 
 from __future__ import annotations
@@ -12,12 +13,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.corpus.records import Corpus, Document
+from quorate.corpus.records import Corpus, Document, SoftTag, Tag, hard_tags
 from quorate.corpus.spans import Span
-from quorate.corpus.tags import TagSet, find_spans
+from quorate.corpus.tags import OUTSIDE, TagSet, find_spans
 from quorate.errors import InputError
 
-__all__ = ["KINDS", "Behaviour", "crowd", "from_matrices"]
+__all__ = ["KINDS", "Behaviour", "crowd", "from_matrices", "with_copies"]
 
 Floats = NDArray[np.float64]
 _NEAR = 12  # tokens between two spans that someone may take for one
@@ -167,6 +168,77 @@ def _without_overlaps(spans: Sequence[Span]) -> list[Span]:
         if not kept or span.start >= kept[-1].end:
             kept.append(span)
     return kept
+
+
+def with_copies(corpus: Corpus, annotator: str, times: int = 5, *, jitter: float = 0.1, seed: int = 0) -> Corpus:
+    """The same corpus with noisy copies of an annotator, ``NAME+1``, ``NAME+2``, …, wherever they labelled something.
+
+    Of the annotator's spans each copy spoils a share ``jitter``, and not the same as the other copies: it leaves them
+    out, gives them another type, or moves a bound by one token. The rest is as it is. In the plain scheme labels are
+    changed. A copy has the profile of the annotator.
+
+    >>> corpus = Corpus([Document("1", ("Ada", "Ng", "sang"), {"ann": ("B-PER", "I-PER", "O")})])
+    >>> sorted(with_copies(corpus, "ann", 2)[0].annotations)
+    ['ann', 'ann+1', 'ann+2']
+    >>> with_copies(corpus, "ann", 1, jitter=1.0)[0].annotations["ann+1"]
+    ('B-PER', 'I-PER', 'I-PER')
+    """
+    if annotator not in corpus.annotators:
+        raise InputError(f"annotator {annotator!r} labelled nothing, so there is nothing to copy")
+    if not 0 <= jitter <= 1:
+        raise InputError(f"jitter must be from 0 to 1, not {jitter:g}")
+    names = [f"{annotator}+{number + 1}" for number in range(times)]
+    taken = sorted(set(names) & set(corpus.annotators))
+    if taken:
+        raise InputError(f"there is an annotator {taken[0]!r} already (copy somebody else)")
+    tagset = corpus.tagset()
+    documents = []
+    for document, rng in zip(corpus, np.random.default_rng(seed).spawn(len(corpus)), strict=True):
+        said = document.annotations.get(annotator)
+        copies = {} if said is None else {name: _jittered(said, tagset, jitter, rng) for name in names}
+        documents.append(replace(document, annotations={**document.annotations, **copies}))
+    profiles = corpus.profiles
+    if annotator in profiles:
+        profiles = profiles | dict.fromkeys(names, profiles[annotator])
+    return Corpus(documents, notes=corpus.notes, profiles=profiles)
+
+
+def _jittered(
+    said: Sequence[Tag | SoftTag], tagset: TagSet, jitter: float, rng: np.random.Generator
+) -> tuple[Tag | SoftTag, ...]:
+    """What someone said, with a share of their spans spoiled (in the plain scheme, of their labels)."""
+    tags, given = hard_tags(said), list(said)
+    if tagset.outside is None:
+        for place in np.flatnonzero(rng.random(len(tags)) < jitter).tolist():
+            if tags[place] is not None:
+                given[place] = str(rng.choice([label for label in tagset.labels if label != tags[place]]))
+        return tuple(given)
+    for span in find_spans(tags):
+        if rng.random() < jitter:
+            new = _spoiled(span, hard_tags(given), tagset.types, rng)
+            around = slice(max(span.start - 1, 0), span.end + 1)
+            written = tagset.tags(new, len(tags))
+            for place in range(len(tags))[around]:
+                if written[place] != OUTSIDE or span.start <= place < span.end:
+                    given[place] = written[place]
+    return tuple(given)
+
+
+def _spoiled(span: Span, tags: Sequence[Tag], types: Sequence[str], rng: np.random.Generator) -> list[Span]:
+    """The span with one mistake, or nothing; a bound moves only to where nothing else is marked."""
+    start, end, label = span.start, span.end, span.label
+    moves = [
+        Span(first, last, label)
+        for first, last in ((start - 1, end), (start, end + 1), (start + 1, end), (start, end - 1))
+        if first < last
+        and first >= 0
+        and last <= len(tags)
+        and all(tags[place] == OUTSIDE for place in (first, last - 1) if not start <= place < end)
+    ]
+    others = [Span(start, end, kind) for kind in types if kind != label]
+    mistakes = [those for those in (moves, others) if those]
+    which = int(rng.integers(len(mistakes) + 1))
+    return [] if which == len(mistakes) else [mistakes[which][rng.integers(len(mistakes[which]))]]
 
 
 def from_matrices(

@@ -10,7 +10,7 @@ from quorate.choose.choice import CHOSEN
 from quorate.errors import SettingsError
 from quorate.estimators.bsc import BSC
 from quorate.estimators.crf_ma import CRFMA
-from quorate.estimators.voting import BestWorker, MajorityVote, SpanVote, WorstWorker
+from quorate.estimators.voting import BestWorker, MajorityVote, SilentVote, SpanVote, WorstWorker
 from quorate.models.settings import Settings
 
 __all__ = ["DEFAULT_METHOD", "METHODS", "Method", "estimator"]
@@ -39,6 +39,7 @@ METHODS: dict[str, Method] = {
     ),
     "bsc-span": Method("whole spans as evidence, and tokens beside them; the rest chosen", BSC, {"evidence": "spans"}),
     "mv": Method("majority vote on every token", MajorityVote, {}),
+    "silent-vote": Method("majority vote on every token, in which O is silence (for rules)", SilentVote, {}),
     "span-vote": Method("majority vote on every span: half must have marked exactly it", SpanVote, {}),
     "best-worker": Method("in each document its best annotator (an oracle: needs gold)", BestWorker, {}),
     "worst-worker": Method("in each document its worst annotator (an oracle: needs gold)", WorstWorker, {}),

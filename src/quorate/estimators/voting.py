@@ -1,4 +1,4 @@
-"""Votes as estimators: the majority on tokens or on spans, and the oracles that follow one annotator a document."""
+"""Votes as estimators: the majority on tokens, of those who speak, or on spans; oracles that follow one person."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from quorate.errors import InputError
 from quorate.estimators.base import Estimator, ProgressCallback, checked_threads, meta_of
 from quorate.models.prepared import Known, Prepared, prepare
 from quorate.models.settings import Decode, Ties, check_number, choice, decode_of_tokens, scheme_named
-from quorate.models.votes import Votes, majority, one_worker_a_document, span_majority
+from quorate.models.votes import Votes, majority, one_worker_a_document, silent_majority, span_majority
 from quorate.result.annotators import summarise
 from quorate.result.result import Result
 
-__all__ = ["BestWorker", "MajorityVote", "SpanVote", "WorstWorker"]
+__all__ = ["BestWorker", "MajorityVote", "SilentVote", "SpanVote", "WorstWorker"]
 
 
 class MajorityVote(Estimator):
@@ -94,6 +94,37 @@ class MajorityVote(Estimator):
     def _voters(self, prepared: Prepared) -> Encoded | None:
         """The corpus with weights for those whose votes count; ``None``: everybody's do."""
         return None
+
+
+class SilentVote(MajorityVote):
+    """A vote on every token in which ``O`` is silence: of those who gave it another label, most decide.
+
+    t_n = argmax_{j≠O} Σ_k [c_nk = j], and ``O`` where the sum is 0 for all j; p(t_n = j) is the share among those who
+    spoke. In the plain scheme it is the vote on tokens. So votes are counted where annotators are labelling rules, in
+    Zhang, Yu, Li, Wang, Yang, Yang and Ratner, *WRENCH: A Comprehensive Benchmark for Weak Supervision*, NeurIPS 2021.
+
+    >>> from quorate import Corpus, Document
+    >>> rules = {"names": ("B-PER", "O", "O"), "towns": ("O", "O", "B-LOC"), "dates": ("O", "O", "O")}
+    >>> SilentVote().fit(Corpus([Document("1", ("Ada", "left", "Rome"), rules)])).result_[0].tags
+    ['B-PER', 'O', 'B-LOC']
+    """
+
+    method = "silent-vote"
+
+    def __init__(
+        self,
+        *,
+        decode: str = Decode.SEQUENCE.value,
+        invalid: str = Invalid.REPAIR.value,
+        scheme: str | None = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.decode, self.invalid, self.scheme, self.n_jobs = decode, invalid, scheme, n_jobs
+
+    def _vote(self) -> Callable[[Prepared], Votes]:
+        """The vote of those who spoke."""
+        decode, threads = decode_of_tokens(self.decode), checked_threads(self.n_jobs)
+        return lambda prepared: silent_majority(prepared.encoded, known=prepared.known, decode=decode, threads=threads)
 
 
 class SpanVote(MajorityVote):

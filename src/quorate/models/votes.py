@@ -1,4 +1,4 @@
-"""Methods that are votes: the majority on tokens or on spans, and the oracles that follow one annotator a document."""
+"""Methods that are votes: the majority on tokens, of those who speak, or on spans; oracles that follow one person."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate.corpus.tags import TagSet
-from quorate.encode.algebra import document_of_events, token_of_events
+from quorate.encode.algebra import document_of_events, token_of_events, without
 from quorate.encode.encoded import Encoded
 from quorate.infer.candidates import Candidates, find_candidates
 from quorate.infer.engines.protocol import Decoded, Likely
@@ -20,10 +20,12 @@ from quorate.infer.spans import SpanEngine
 from quorate.models.settings import Decode, Ties
 from quorate.models.spans import GivenSpans, SpanEvidence, by_label, clamped_documents, with_known, with_spans
 
-__all__ = ["Votes", "majority", "one_worker_a_document", "span_majority"]
+__all__ = ["Votes", "majority", "one_worker_a_document", "silent_majority", "span_majority"]
 
 Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
 _NO_VOTE = 1e-300  # of a share whose logarithm is taken
+_AS_LIKELY = 1 - 1e-9  # probabilities that differ by less are the same
 
 
 class Votes(NamedTuple):
@@ -49,13 +51,52 @@ def majority(
     for ties that are broken at random. ``voters`` is the same corpus with other weights of events, where not all count
     alike.
     """
-    engine = ThreadsEngine(voters or encoded, known=known, text=False, threads=threads)
-    J = len(encoded.tagset.labels)
-    cells = engine.vote(np.eye(J)[encoded.cells.label], 0.0).cells
-    if voters is not None:
-        cells = ThreadsEngine(encoded, text=False, threads=threads).cell_counts(engine.posterior)
-    decoded = engine.decode_votes(_tie_rank(encoded, ties, seed), by_token=decode is Decode.TOKEN)
-    return _counted(encoded, decoded, cells)
+    rank = _tie_rank(encoded, ties, seed)
+    return _voted(encoded, voters, known, rank, by_token=decode is Decode.TOKEN, threads=threads)
+
+
+def silent_majority(
+    encoded: Encoded,
+    *,
+    known: NDArray[np.int32] | None = None,
+    decode: Decode = Decode.SEQUENCE,
+    threads: int | None = None,
+) -> Votes:
+    """A vote on every token in which ``O`` is silence: it wins only where nobody marked the token.
+
+    Its posterior is the share among those who spoke (certainly ``O`` where none of those who saw the token did, and all
+    labels alike where nobody saw it, which is then ``O`` if it can be). Of ties, and of what is not valid, it makes
+    what :func:`majority` makes. Someone who gives probabilities speaks if no label is likelier than one that marks, and
+    then all that mark count by theirs. In the plain scheme, which has no ``O``, it is the vote on tokens.
+    """
+    outside = encoded.tagset.outside
+    if outside is None:
+        return majority(encoded, known=known, decode=decode, threads=threads)
+    token, marks = token_of_events(encoded), encoded.cells.label[encoded.event_cell] != outside
+    speaks = marks & _marked_by_its_annotator(encoded, token, marks)
+    spoken_of = np.bincount(token, speaks, encoded.n_tokens) > 0
+    voters = without(encoded, ~np.where(spoken_of[token], speaks, ~marks))
+    rank = _fixed_rank(encoded.tagset, Ties.ENTITY_FIRST)[None]
+    unseen = np.diff(encoded.event_start) == 0
+    if unseen.any():
+        rank = np.where(unseen[:, None], _fixed_rank(encoded.tagset, Ties.OUTSIDE_FIRST), rank)
+    return _voted(encoded, voters, known, rank, by_token=decode is Decode.TOKEN, threads=threads)
+
+
+def _marked_by_its_annotator(encoded: Encoded, token: NDArray[np.int64], marks: Flags) -> Flags:
+    """``[E]`` Whether the annotator of an event, by all that they say of its token, marks it."""
+    if encoded.event_weight is None:
+        return marks
+    cell = encoded.event_cell
+    pair = token * max(len(encoded.annotators), 1) + encoded.cells.annotator[cell]
+    _, pair = np.unique(pair, return_inverse=True)
+    said, label = np.unique(pair * encoded.cells.n_labels + encoded.cells.label[cell], return_inverse=True)
+    weight = np.bincount(label, encoded.event_weight)  # over all labels that may have stood before
+    of_pair, is_mark = said // encoded.cells.n_labels, said % encoded.cells.n_labels != encoded.tagset.outside
+    most_marked, most = np.zeros((2, int(pair.max(initial=-1)) + 1))
+    np.maximum.at(most_marked, of_pair[is_mark], weight[is_mark])
+    np.maximum.at(most, of_pair, weight)
+    return np.asarray((most_marked > 0) & (most_marked >= _AS_LIKELY * most))[pair]
 
 
 def span_majority(encoded: Encoded, *, known: NDArray[np.int32] | None = None, threads: int | None = None) -> Votes:
@@ -106,6 +147,23 @@ def _gains(candidates: Candidates) -> Floats:
     gains = np.zeros(len(candidates.start))
     gains[enough[order]] = candidates.marked[enough[order]] + 0.5 ** (1 + place)
     return gains
+
+
+def _voted(
+    encoded: Encoded,
+    voters: Encoded | None,
+    known: NDArray[np.int32] | None,
+    rank: Floats,
+    *,
+    by_token: bool,
+    threads: int | None,
+) -> Votes:
+    """A vote on every token by ``voters``, who are everybody unless given; labels win ties by their ``rank``."""
+    engine = ThreadsEngine(voters or encoded, known=known, text=False, threads=threads)
+    cells = engine.vote(np.eye(len(encoded.tagset.labels))[encoded.cells.label], 0.0).cells
+    if voters is not None:
+        cells = ThreadsEngine(encoded, text=False, threads=threads).cell_counts(engine.posterior)
+    return _counted(encoded, engine.decode_votes(rank, by_token=by_token), cells)
 
 
 def _counted(encoded: Encoded, decoded: Decoded, cells: Floats) -> Votes:
