@@ -346,7 +346,7 @@ class BSC(Estimator):
         """What is known about each annotator."""
         state, earlier = self.model_state(), self._fit_state.earlier
         if earlier is not None and not self._fit_state.documents:  # none was kept of a stream
-            return AnnotatorSummaries(state.names, earlier, state.model.annotators)
+            return AnnotatorSummaries(state.names, earlier, state.model.annotators, self.tagset_.span_types)
         self._conclude_again()
         return self.annotators_
 
@@ -452,7 +452,9 @@ class BSC(Estimator):
         model._model = restored(settings, model.tagset_, model._names, len(model._words), trust, arrays)
         if settings.evidence is Evidence.SPANS:
             model._spans = SpanModel(Responses.of(len(model._names))).restored(arrays)
-        model.annotators_ = AnnotatorSummaries.restored(model._names, arrays, model._model.annotators)
+        model.annotators_ = AnnotatorSummaries.restored(
+            model._names, arrays, model._model.annotators, model.tagset_.span_types
+        )
         decided = frozenset(meta.get("decided", ()))
         model._fit_state = FitState(whole=False, earlier=model.annotators_.table, decided=decided)
         return model

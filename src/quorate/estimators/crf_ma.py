@@ -343,7 +343,9 @@ class CRFMA(Estimator):
         model._fitted = _Fitted(crf, arrays["buckets"].astype(np.int32), arrays["reliability"], model.trace_)
         model.reliability_ = dict(zip(model._names, arrays["reliability"].tolist(), strict=True))
         model._annotators = ConfusionMatrix.of(AnnotatorPrior(model.tagset_, 1.0, 1.0), K).restored(arrays)
-        model.annotators_ = AnnotatorSummaries.restored(model._names, arrays, model._annotators)
+        model.annotators_ = AnnotatorSummaries.restored(
+            model._names, arrays, model._annotators, model.tagset_.span_types
+        )
         return model
 
     def _em(

@@ -121,7 +121,7 @@ class Result:
         return span_tallies(self._decoded, posterior, self.tagset, self._doc_start, self.calibration, sure)
 
     def span_habits(self, encoded: Encoded) -> Floats:
-        """``[11, K]`` The :class:`quorate.result.habits.SpanHabits` of everybody in the corpus, ``encoded``."""
+        """``[12, T, K]`` The :class:`quorate.result.habits.SpanHabits` of everybody in the corpus, by type."""
         return count_habits(encoded, self._decoded, self.calibration)
 
     def accept(self, precision: float) -> Accepted:
