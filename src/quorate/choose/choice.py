@@ -23,7 +23,7 @@ from quorate.choose.calibrate import fit_sharpness, fit_span_map
 from quorate.choose.correlation import shared_mistakes
 from quorate.choose.evidence import SpanBench, agreement_on, better_evidence, calibrated_spans, span_benches
 from quorate.choose.hidden import Agreement, HiddenLabels, agreement_over, draws
-from quorate.choose.silence import first_votes, mostly_silent, silent_votes
+from quorate.choose.silence import clearly_silent, coverage_of, first_votes, mostly_silent, silent_votes
 from quorate.corpus.profiles import Trust, trust_of
 from quorate.encode.algebra import only_documents, seen_pairs, with_annotator
 from quorate.encode.encoded import Encoded
@@ -37,6 +37,7 @@ from quorate.models.prepared import Prepared
 from quorate.models.settings import AnnotatorModel, Decode, Evidence, Inference, Settings
 from quorate.models.votes import majority
 from quorate.result.calibration import AS_STATED, Calibration
+from quorate.result.sources import Together, err_together, votes_in_words
 
 __all__ = ["AUTO", "CHOSEN", "Choice", "Trial", "calibrated_with", "choose", "settings_left_open"]
 
@@ -68,7 +69,6 @@ _IN_WORDS = {
     Evidence.SPANS: "whole spans, with tokens beside them",
     Evidence.VOTES: "votes for exact spans",
 }
-_MUCH_IN_COMMON = 0.25  # share (a correlation of a half) from which on annotators are told to err together
 _FEWER = 0.95  # of the annotators' number; not worth a word above that
 _ENOUGH_SPANS = 50  # hidden spans below which nothing can be told
 
@@ -79,20 +79,6 @@ class Trial(NamedTuple):
     settings: Settings
     passes: int
     f1: float
-
-
-class Together(NamedTuple):
-    """Annotators who err together, and how many independent ones they are worth where all of them see a document.
-
-    >>> str(Together(("llm-a", "llm-b"), 1.25))
-    'llm-a, llm-b err together: their 2 votes count as 1.2'
-    """
-
-    names: tuple[str, ...]
-    votes: float
-
-    def __str__(self) -> str:
-        return f"{some(self.names)} err together: their {len(self.names)} votes count as {self.votes:.1f}"
 
 
 class Choice(NamedTuple):
@@ -126,26 +112,23 @@ class Choice(NamedTuple):
     @property
     def together(self) -> list[Together]:
         """Annotators who err together, group by group, the largest first."""
-        groups = self.sharing.at_least(_MUCH_IN_COMMON).groups(len(self.annotators))
-        return sorted((_together(group, self) for group in groups), key=lambda one: -len(one.names))
+        return err_together(self.annotators, self.sharing)
 
     @property
     def silent(self) -> list[str]:
-        """Annotators whose ``O`` mostly says nothing."""
-        return [name for name, counts in zip(self.annotators, self.of_silence, strict=True) if counts < 1]
+        """Annotators who mark so little that their ``O`` says next to nothing, as rules do."""
+        silent = clearly_silent(coverage_of(self.of_silence))
+        return [name for name, is_silent in zip(self.annotators, silent.tolist(), strict=True) if is_silent]
 
     @property
     def reasons(self) -> list[str]:
         """In plain words."""
         notes = [*self.left_out, *map(str, self.together)]
         if self.silent:
-            notes.append(
-                f"an O of {some(self.silent)} counts little: "
-                f"{'it marks' if len(self.silent) == 1 else 'each marks'} less than half of what others mark"
-            )
+            notes.append(f"an O of {some(self.silent)} counts little, as they mark little")
         given, worth = self.votes
         if worth < _FEWER * given:
-            notes.append(f"{given:.1f} annotators a document are worth {worth:.1f} who err independently")
+            notes.append(votes_in_words(given, worth))
         return [*self._why(), *(f"note: {note}" for note in notes)]
 
     def _why(self) -> list[str]:
@@ -178,14 +161,6 @@ class Choice(NamedTuple):
     def _sharpness(self) -> float:
         on_spans = self.settings.evidence is Evidence.SPANS
         return self.calibration.span_sharpness if on_spans else self.calibration.sharpness
-
-
-def _together(group: Sequence[int], choice: Choice) -> Together:
-    """A group, all of which sees a document."""
-    members = np.array(group)
-    here = np.zeros(len(members), np.int64)
-    worth = float(choice.sharing.weights(here, members).sum())
-    return Together(tuple(choice.annotators[k] for k in group), worth)
 
 
 class _Bench(NamedTuple):

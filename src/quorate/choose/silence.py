@@ -20,10 +20,11 @@ from quorate.encode.algebra import document_of, joined, marked_spans, only_docum
 from quorate.encode.encoded import Cells, Encoded
 from quorate.infer.start import FirstVotes, Start
 
-__all__ = ["coverage", "first_votes", "mostly_silent", "silent_votes"]
+__all__ = ["clearly_silent", "coverage", "coverage_of", "first_votes", "mostly_silent", "silent_votes"]
 
 Floats = NDArray[np.float64]
 _SILENT = 0.5  # coverage below which an O is (partly) silence
+_CLEARLY_SILENT = 0.25  # coverage of a rule: people with a weak recall have more
 _PRIOR = 5.0  # spans of the average annotator in everybody's coverage
 _SMOOTHING = 0.1  # votes that every label has beforehand
 _SMOOTHING_AMONG_SILENT = 0.02  # a lone mark must not drown in more
@@ -68,6 +69,21 @@ def silent_votes(encoded: Encoded, profiles: Mapping[str, Profile]) -> Floats:
     c = coverage(encoded)
     told = [name in profiles and profiles[name].abstains for name in encoded.annotators]
     return np.where((c < _SILENT) | np.array(told, np.bool_), c / (2 - c), 1.0)
+
+
+def coverage_of(of_silence: Floats) -> Floats:
+    """``[K]`` The coverage that made an ``O`` count so much; 1 where it counts in full."""
+    return np.asarray(2 * of_silence / (1 + of_silence))
+
+
+def clearly_silent(covered: Floats) -> NDArray[np.bool_]:
+    """``[K]`` Whose coverage is that of a rule: below a quarter or, where most of the crowd is so, below a half.
+
+    >>> clearly_silent(np.array([0.9, 0.8, 0.45, 0.1])).tolist(), clearly_silent(np.array([0.45, 0.1, 0.1])).tolist()
+    ([False, False, False, True], [True, True, True])
+    """
+    most = len(covered) > 0 and float(np.median(covered)) < _CLEARLY_SILENT
+    return covered < (_SILENT if most else _CLEARLY_SILENT)
 
 
 def first_votes(

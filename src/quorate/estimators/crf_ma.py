@@ -38,6 +38,7 @@ from quorate.models.prepared import Known, Prepared, prepare
 from quorate.models.settings import Decode, check_number, choice, decode_of_tokens, present_names, scheme_named
 from quorate.result.annotators import AnnotatorSummaries, summarise
 from quorate.result.result import Result
+from quorate.result.sources import Sources
 from quorate.storage import model_files
 from quorate.taggers.exact_crf import Crf, train
 from quorate.taggers.features import BUCKETS, TokenFeatures, frequent, numbered
@@ -302,6 +303,12 @@ class CRFMA(Estimator):
         every = np.arange(encoded.n_tokens, dtype=np.int32)
         engine = _text_engine(encoded, encoded.doc_start, every, None, checked_threads(self.n_jobs))
         return self._result(corpus, encoded, self._decoded(engine, features), trace=None)
+
+    @property
+    def sources_(self) -> Sources:
+        """The annotators, of whom nothing is known beforehand."""
+        self._check_fitted()
+        return Sources(self._names)
 
     def save(self, path: str | Path) -> None:
         """Write what was learned to a file, for :func:`quorate.load`."""

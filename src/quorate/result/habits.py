@@ -89,20 +89,20 @@ class SpanHabits(NamedTuple):
             return self.marks
         return self.there if what == "coverage" else self.spans
 
-    def count(self, what: str) -> float:
+    def number(self, what: str) -> float:
         """How many spans this holds for: ``precision``, ``coverage``, ``found``, or the name of a field."""
         return float(getattr(self, {"precision": "exact", "coverage": "covered"}.get(what, what)))
 
     def share(self, what: str) -> float:
         """The share of spans for which this holds; nan where there are none."""
         whole = self.of(what)
-        return self.count(what) / whole if whole > 0 else math.nan
+        return self.number(what) / whole if whole > 0 else math.nan
 
     def interval(self, what: str) -> tuple[float, float]:
         """Of a share, in between which it is with 95% (Jeffreys: quantiles of Beta(½ + x, ½ + n − x))."""
         from scipy.special import betaincinv
 
-        n, x = self.of(what), self.count(what)
+        n, x = self.of(what), self.number(what)
         low, high = (float(betaincinv(0.5 + x, 0.5 + max(n - x, 0.0), side)) for side in _SIDES)
         return (low if x > 0 else 0.0), (high if x < n else 1.0)
 
