@@ -11,7 +11,7 @@ import pytest
 import quorate
 from by_name import bsc, loaded
 from crowds import copies, rules, sentences
-from quorate.choose.silence import clearly_silent, coverage, coverage_of, silent_votes
+from quorate.choose.silence import Coverage, coverage, silent_votes
 from quorate.corpus.profiles import Profile
 from quorate.corpus.simulate import Behaviour, crowd
 from quorate.encode.from_corpus import encode
@@ -52,25 +52,39 @@ def test_a_group_is_worth_the_sum_of_what_each_counts() -> None:
 def test_rules_are_silent_and_people_with_a_weak_recall_are_not() -> None:
     result = quorate.aggregate(rules(300))
     assert result.choice is not None
-    assert result.choice.silent == [f"rule{n}" for n in range(9)]
+    assert result.choice.silent == tuple(f"rule{n}" for n in range(9))
     assert result.sources.by_kind() == {SourceKind.RULES: [f"rule{n}" for n in range(9)]}
     assert sum("counts little, as they mark little" in reason for reason in result.choice.reasons) == 1
     people = {f"p{n}": Behaviour(miss=0.1, invent=0.01) for n in range(4)} | {"weak": Behaviour(miss=0.6)}
     corpus = crowd(sentences(300), people, seed=1)
     encoded = encode(corpus, corpus.tagset())
-    of_silence = silent_votes(encoded, {})
-    assert of_silence[-1] < 1
+    assert silent_votes(encoded, {})[-1] < 1
     weak = quorate.aggregate(corpus)
     assert weak.choice is not None
-    assert weak.choice.silent == []
+    assert weak.choice.silent == ()
     assert not any("counts little" in reason for reason in weak.choice.reasons)
-    np.testing.assert_allclose(coverage_of(of_silence)[-1], coverage(encoded)[-1], rtol=1e-12)
 
 
 def test_below_a_half_is_silent_only_where_most_are_below_a_quarter() -> None:
-    assert clearly_silent(np.array([0.24, 0.26, 0.49, 0.9])).tolist() == [True, False, False, False]
-    assert clearly_silent(np.array([0.24, 0.2, 0.1, 0.49, 0.6])).tolist() == [True, True, True, True, False]
-    assert clearly_silent(np.zeros(0)).tolist() == []
+    def silent(*share: float, chance: float = 0.0, others: float = 100.0) -> list[bool]:
+        K = len(share)
+        return Coverage(np.array(share), np.full(K, chance), np.full(K, others)).silent.tolist()
+
+    assert silent(0.24, 0.26, 0.49, 0.9) == [True, False, False, False]
+    assert silent(0.24, 0.2, 0.1, 0.49, 0.6) == [True, True, True, True, False]
+    assert silent() == []
+    assert silent(0.2, 0.9, 0.9, chance=0.15) == [True, False, False]
+    assert silent(0.2, 0.9, 0.9, chance=0.19) == [False, False, False]  # as one who marks at random
+    assert silent(0.2, 0.9, 0.9, others=39) == [False, False, False]  # too little is known
+
+
+def test_whoever_marks_at_random_meets_what_chance_says() -> None:
+    people = {f"p{n}": Behaviour(miss=0.1) for n in range(4)} | {f"spam{n}": Behaviour(spam=1.0) for n in range(2)}
+    corpus = crowd(sentences(1500), people, seed=1)
+    found = coverage(encode(corpus, corpus.tagset()))
+    np.testing.assert_allclose(found.share[4:], found.chance[4:], rtol=0.15)
+    assert (found.share[:4] > 1.5 * found.chance[:4]).all()
+    assert not found.silent.any()
 
 
 def test_what_was_found_out_is_kept_in_a_file(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ from quorate.choose.calibrate import fit_sharpness, fit_span_map
 from quorate.choose.correlation import shared_mistakes
 from quorate.choose.evidence import SpanBench, agreement_on, better_evidence, calibrated_spans, span_benches
 from quorate.choose.hidden import Agreement, HiddenLabels, agreement_over, draws
-from quorate.choose.silence import clearly_silent, coverage_of, first_votes, mostly_silent, silent_votes
+from quorate.choose.silence import coverage, first_votes, mostly_silent, silent_votes
 from quorate.corpus.profiles import Trust, trust_of
 from quorate.encode.algebra import only_documents, seen_pairs, with_annotator
 from quorate.encode.encoded import Encoded
@@ -86,7 +86,8 @@ class Choice(NamedTuple):
 
     ``sharing`` is what annotators have in common beyond the truth, which counts once (:mod:`correlation`), and
     ``votes`` how many of them see a document, on average, and how many independent ones they are worth.
-    ``of_silence [K]`` is how much an ``O`` of each counted in the first votes (:mod:`silence`).
+    ``of_silence [K]`` is how much an ``O`` of each counted in the first votes (:mod:`silence`), and ``silent`` are
+    those who mark so little that theirs says next to nothing, as rules do.
     ``vote`` is the score of a plain vote against the same hidden annotators; ``gain`` how much better the chosen model
     is, with its standard ``error``. Without enough to compare, all are ``None``. ``trials`` are the finalists', best
     first, then the others', ``left_out`` says of models that were not tried why not.
@@ -98,6 +99,7 @@ class Choice(NamedTuple):
     sharing: Sharing
     votes: tuple[float, float]
     of_silence: NDArray[np.float64]
+    silent: tuple[str, ...]
     trials: tuple[Trial, ...]
     vote: float | None
     gain: float | None
@@ -113,12 +115,6 @@ class Choice(NamedTuple):
     def together(self) -> list[Together]:
         """Annotators who err together, group by group, the largest first."""
         return err_together(self.annotators, self.sharing)
-
-    @property
-    def silent(self) -> list[str]:
-        """Annotators who mark so little that their ``O`` says next to nothing, as rules do."""
-        silent = clearly_silent(coverage_of(self.of_silence))
-        return [name for name, is_silent in zip(self.annotators, silent.tolist(), strict=True) if is_silent]
 
     @property
     def reasons(self) -> list[str]:
@@ -278,11 +274,12 @@ def choose(
     sharing = shared_mistakes(prepared.encoded, [profiles[name].group if name in profiles else None for name in names])
     of_silence, trust = silent_votes(prepared.encoded, profiles), trust_of(names, profiles)
     votes = _votes(prepared.encoded, sharing)
+    silent = tuple(names[k] for k in np.flatnonzero(coverage(prepared.encoded).silent).tolist())
     hidden = _hidden(prepared, sharing, settings)
     if not hidden and "temper" in free:  # nobody shares a document, so nobody shares its mistakes
         usual = replace(usual, temper=1.0)
     if sum(len(one.spans.start) for one in hidden) < _ENOUGH_SPANS:
-        return Choice(usual, AS_STATED, names, sharing, votes, of_silence, (), None, None, None, left_out)
+        return Choice(usual, AS_STATED, names, sharing, votes, of_silence, silent, (), None, None, None, left_out)
     engines = engines or Engines()
     checks = _CHECKS if "max_iter" in free else (settings.max_iter,)
     candidates = list(_candidates(usual, models, free))
@@ -339,6 +336,7 @@ def choose(
         sharing,
         votes,
         of_silence,
+        silent,
         (*_best_first(runs), *_best_first(others)),
         vote.f1,
         gain,

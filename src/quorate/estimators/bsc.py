@@ -184,7 +184,7 @@ class BSC(Estimator):
         found = self.choice_
         self._sharing = Sharing.of() if found is None else found.sharing
         self._votes: tuple[float, float] | None = None if found is None else found.votes
-        self._silent: tuple[str, ...] = () if found is None else tuple(found.silent)
+        self._silent: tuple[str, ...] = () if found is None else found.silent
         return self._sharing.weighed(encoded)
 
     def _fit_with_tagger(

@@ -12,7 +12,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from quorate.choose.correlation import shared_mistakes
-from quorate.choose.silence import clearly_silent, coverage
+from quorate.choose.silence import coverage
 from quorate.corpus.profiles import gold_like
 from quorate.corpus.records import Corpus
 from quorate.corpus.tags import Invalid, Scheme
@@ -193,9 +193,8 @@ def _who_err_together(encoded: Encoded, sources: Sources, copies: Collection[tup
 
 def _who_mark_little(encoded: Encoded, sources: Sources) -> Iterator[str]:
     """Annotators whose ``O`` says next to nothing, unless a profile says that they abstain, or what they are."""
-    silent = clearly_silent(coverage(encoded))
-    names = [name for name, is_silent in zip(sources.names, silent.tolist(), strict=True) if is_silent]
-    found = [name for name in names if not sources.declared(name)]
+    silent = np.flatnonzero(coverage(encoded).silent).tolist()
+    found = [sources.names[k] for k in silent if not sources.declared(sources.names[k])]
     if found:
         yield (
             f"{some(found, 5)} {'marks' if len(found) == 1 else 'mark'} little of what others mark, so that their O "
