@@ -84,7 +84,7 @@ def coverage(encoded: Encoded) -> Coverage:
     met = np.bincount(who, touching > 0, minlength=K)
     total = np.bincount(who, minlength=K)
     usual = met.sum() / max(total.sum(), 1)
-    tokens = np.bincount(seen_by, np.diff(encoded.doc_start)[seen_doc], minlength=K)
+    tokens = np.bincount(seen_by, np.diff(encoded.doc_start)[seen_doc], minlength=K).astype(np.float64)
     return Coverage((met + _PRIOR * usual) / (total + _PRIOR), _by_chance(spans, tokens), total.astype(np.float64))
 
 
