@@ -80,7 +80,9 @@ def test_rules_that_are_right_are_never_noise(how_many: int) -> None:
     found = people(quorate.aggregate(rules(how_many)))
     kinds = {person.name: person.kind for person in found}
     assert set(kinds.values()) <= {"right where they mark", "mostly right", "often wrong"}
-    assert all(kinds[f"rule{n}"] == "right where they mark" for n in range(3))  # those that hardly ever invent
+    assert all(kinds[f"rule{n}"] in ("right where they mark", "mostly right") for n in range(3))
+    precise, rough = found[:3], found[3:]  # the first three hardly ever invent
+    assert min(one.precision or 0 for one in precise) > max(one.precision or 0 for one in rough) + 0.1
 
 
 def test_rules_that_nobody_declared_nor_found_out_are_no_noise_beside_people() -> None:

@@ -169,7 +169,7 @@ def _people(annotators: Annotators) -> Iterator[Finding]:
             f"({max(map(_bits, noise)):.2f} bits a label at most; the median is {typical:.2f}).",
             noise[0].name if len(noise) == 1 else None,
         )
-    judged = [row for row in told if row.kind in _BY_PRECISION]
+    judged = [row for row in told if row.kind in _BY_PRECISION and (row.own_spans >= _LEAST_SPANS or not row.own_spans)]
     for row in sorted(judged, key=lambda row: -row.own_spans)[:_HABITS_SHOWN]:
         yield Finding(
             "annotators",

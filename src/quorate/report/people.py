@@ -52,7 +52,7 @@ MARKS_LITTLE = "marks little"
 """Whose labels tell few bits on average, and who are often enough right where they mark to be no noise."""
 
 MOSTLY_RIGHT, OFTEN_WRONG = "mostly right", "often wrong"
-"""Other rules, by whether half of what they mark is right."""
+"""Other rules: half or more of what they mark is right, or surely less."""
 
 _RIGHT, _MOSTLY = 0.8, 0.5
 _OF_THE_CROWDS = 0.5  # share of the crowd's precision that is surely reached by whoever does not mark at random
@@ -307,8 +307,10 @@ def _kind_of_rule(habits: SpanHabits) -> str:
     """Of a rule it counts how often it is right where it speaks, and not what it leaves out."""
     if habits.marks < _FEW_SPANS:
         return "too few spans" if habits.marks else "marks nothing"
-    precision = habits.share("precision")
-    return RIGHT_WHERE_MARKED if precision >= _RIGHT else MOSTLY_RIGHT if precision >= _MOSTLY else OFTEN_WRONG
+    precision, (_, high) = habits.share("precision"), habits.interval("precision")
+    if precision >= _MOSTLY:
+        return RIGHT_WHERE_MARKED if precision >= _RIGHT else MOSTLY_RIGHT
+    return OFTEN_WRONG if high < _MOSTLY else "mixed"
 
 
 def _kind(
