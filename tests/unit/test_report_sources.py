@@ -14,6 +14,7 @@ import quorate
 from crowds import every_kind, rules, sentences
 from quorate import BSC, Corpus, Document
 from quorate.corpus.profiles import Profile
+from quorate.corpus.records import hard_tags
 from quorate.corpus.simulate import Behaviour, crowd
 from quorate.corpus.tags import TagSet
 from quorate.report import content as say
@@ -79,7 +80,7 @@ def test_what_votes_are_worth_is_found(report: Report, model: BSC) -> None:
 def test_rules_that_are_right_are_never_noise(how_many: int) -> None:
     found = people(quorate.aggregate(rules(how_many)))
     kinds = {person.name: person.kind for person in found}
-    assert set(kinds.values()) <= {"right where they mark", "mostly right", "often wrong"}
+    assert set(kinds.values()) <= {"right where they mark", "mostly right", "mixed", "often wrong"}
     assert all(kinds[f"rule{n}"] in ("right where they mark", "mostly right") for n in range(3))
     precise, rough = found[:3], found[3:]  # the first three hardly ever invent
     assert min(one.precision or 0 for one in precise) > max(one.precision or 0 for one in rough) + 0.1
@@ -130,7 +131,7 @@ def test_differences_of_people_and_models_are_those_of_brute_force(seed: int) ->
             votes: dict[str, list[bool]] = {"p": [], "m": []}
             for name, tags in one.document.annotations.items():
                 if name != "rule" and None not in tags[start:end]:
-                    own = [(span.start, span.end, span.label) for span in result.tagset.spans(tags)]
+                    own = [(span.start, span.end, span.label) for span in result.tagset.spans(hard_tags(tags))]
                     votes[name[0]].append((start, end, kind) in own)
             if not votes["p"] or not votes["m"]:
                 continue
