@@ -19,6 +19,8 @@ SLOW = {
     "unit/test_cluster.py",
     "unit/test_memory.py",
     "unit/test_report.py",
+    "unit/test_report_sources.py",
+    "unit/test_sources.py",
     "unit/test_tagger_loop.py",
 }
 """Files of tests/unit and tests/property that take more than five seconds: ``make check`` leaves them out."""

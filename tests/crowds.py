@@ -6,6 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from problems import certain
+from quorate.corpus.profiles import Profile
 from quorate.corpus.records import Corpus, Document
 from quorate.corpus.simulate import Behaviour, crowd
 
@@ -92,6 +94,31 @@ def rules(how_many: int = 600) -> Corpus:
             blind_to=others,
         )  # fmt: skip
     return crowd(sentences(how_many, seed=3), people, seed=3)
+
+
+def every_kind(how_many: int = 400) -> Corpus:
+    """Four people, three a document; three samples of one model, and another model; three rules."""
+    texts = sentences(how_many, seed=4)
+    usual = Behaviour(confuse=0.08, start_late=0.05, invent=0.006)
+    misses = {"ann": 0.1, "bob": 0.15, "cem": 0.25, "dee": 0.2}
+    people = crowd(texts, {name: replace(usual, miss=miss) for name, miss in misses.items()}, per_document=3, seed=4)
+    weak = Behaviour(miss=0.25, confuse=0.2, end_early=0.1, invent=0.02)
+    belief = crowd(texts, {"llm": weak}, per_document=1, seed=5)
+    asked = Corpus([replace(one, gold=certain(one.annotations["llm"]), annotations={}) for one in belief])
+    says = crowd(asked, {f"llm-{n}": Behaviour(miss=0.03, confuse=0.03) for n in range(3)}, seed=6)
+    other = crowd(texts, {"parser": Behaviour(miss=0.2, confuse=0.1, start_early=0.1, invent=0.01)}, seed=7)
+    rules = {
+        "gazetteer": Behaviour(miss=0.7, blind_to=frozenset({"ORG"})),
+        "regex": Behaviour(miss=0.6, invent=0.002, blind_to=frozenset({"LOC", "PER"})),
+        "titles": Behaviour(miss=0.5, end_early=0.3, invent=0.02, blind_to=frozenset({"LOC", "ORG"})),
+    }
+    documents = []
+    for one, *others in zip(people, says, other, crowd(texts, rules, seed=8), strict=True):
+        added = {name: tags for each in others for name, tags in each.annotations.items()}
+        documents.append(replace(one, annotations={**one.annotations, **added}))
+    profiles = {f"llm-{n}": Profile.of(kind="model", group="llm-c") for n in range(3)}
+    profiles |= {"parser": Profile.of(kind="model"), "dee": Profile.of(kind="expert")}
+    return Corpus(documents, profiles=profiles | {name: Profile.of(kind="rule") for name in rules})
 
 
 def copies(how_many: int = 400, times: int = 5) -> Corpus:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from typing import Any
 
 import pytest
 
+import crowds
 import quorate
 from processes import Start
 from quorate import Corpus
@@ -266,6 +268,49 @@ def test_annotators_are_told_apart_by_what_they_do_with_spans(
         kinds = ("exact", "shifted", "split", "wrong_type", "missed")
         assert sum(spans[kind]["share"] for kind in kinds) == pytest.approx(1.0)
         assert all(spans[kind]["low"] <= spans[kind]["share"] <= spans[kind]["high"] for kind in kinds)
+
+
+def test_annotators_are_shown_by_kind(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = quorate.BSC().fit(crowds.every_kind(200))
+    model.save(tmp_path / "m.quorate")
+    monkeypatch.setenv("COLUMNS", "80")
+    lines = run("annotators", tmp_path / "m.quorate")[1].splitlines()
+    assert max(map(len, lines)) <= 80
+    parts = [part.splitlines() for part in "\n".join(lines).split("\n\n")]
+    assert [part[0] for part in parts[:3]] == ["people", "models", "rules"]
+    heads = [part[1].split() for part in parts[:3]]
+    assert heads[0] == ["annotator", "labels", "bits", "found", "exact", "bounds", "off", "type", "invented"]
+    assert heads[1] == ["annotator", "bits", "found", "exact", "bounds", "off", "invented", "group", "votes"]
+    assert heads[2] == ["annotator", "spans", "precision", "coverage", "best", "at"]
+    names = [[line.split()[0] for line in part[2:]] for part in parts[:3]]
+    assert [sorted(some) for some in names] == [
+        ["ann", "bob", "cem", "dee"],
+        ["llm-0", "llm-1", "llm-2", "parser"],
+        ["gazetteer", "regex", "titles"],
+    ]
+    assert names[2][-1] == "titles"  # often wrong
+    (together,) = model.sources_.together
+    rows = {line.split()[0]: line for part in parts[:3] for line in part[2:]}
+    assert rows["llm-0"].endswith(f"llm-c  {together.votes:.1f}/3")
+    regex = model.annotators_["regex"]
+    low, high = (f"{100 * bound:.0f}" for bound in regex.habits.interval("precision"))
+    assert f"{regex.habits.marks:.0f}    {100 * regex.precision:.0f} ({low}–{high})" in rows["regex"]
+    assert f"ORG {100 * regex.by_type['ORG'].share('precision'):.0f}" in rows["regex"]
+    given, worth = model.sources_.votes or (0, 0)
+    assert parts[3] == [
+        f"{given:.1f} annotators a document are worth {worth:.1f} who err independently",
+        f"llm-0, llm-1, llm-2 err together: their 3 votes count as {together.votes:.1f}",
+    ]
+    by_coverage = run("annotators", tmp_path / "m.quorate", "--sort", "coverage")[1]
+    shown = [model.annotators_[name].coverage for name in re.findall(r"^(gazetteer|regex|titles)", by_coverage, re.M)]
+    assert shown == sorted(shown, reverse=True)
+    told = {
+        row["name"]: row for row in map(json.loads, run("annotators", tmp_path / "m.quorate", "--json")[1].splitlines())
+    }
+    assert (told["regex"]["source"], told["ann"]["source"], told["llm-0"]["source"]) == ("rules", "people", "models")
+    assert told["llm-0"]["errs_with"] == {"names": list(together.names), "votes": pytest.approx(together.votes)}
+    assert told["regex"]["spans"]["precision"]["share"] == pytest.approx(regex.precision)
+    assert told["regex"]["by_type"]["ORG"]["coverage"]["share"] == pytest.approx(regex.by_type["ORG"].share("coverage"))
 
 
 def test_annotators_of_plain_tags_have_an_accuracy_and_no_spans(run: Run, crowd: Path) -> None:

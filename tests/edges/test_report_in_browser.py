@@ -14,6 +14,7 @@ import pytest
 
 import quorate
 from by_name import bsc
+from crowds import every_kind
 from needs import missing
 from quorate import BSC, Corpus, Document
 from quorate.formats import read_known
@@ -156,6 +157,25 @@ def test_annotators_are_found_by_name_and_kind(open_page: Open, report: Path) ->
     page = open_page(report)
     page.fill("#people-search", "splits")
     assert column(page, 1) == ["jun"]
+
+
+def test_people_models_and_rules_have_tables_of_their_own(open_page: Open, tmp_path: Path) -> None:
+    write_report(BSC().fit(every_kind(200)), tmp_path / "r.html", documents=3)
+    page = open_page(tmp_path / "r.html")
+    section = page.locator("#annotators")
+    headings = section.locator("h3").all_inner_texts()
+    assert headings[:4] == ["People", "Models", "Rules", "People next to models"]
+    heads = [table.locator("thead th").all_inner_texts() for table in section.locator("table.people").all()]
+    assert [any("Precision" in name for name in names) for names in heads] == [False, False, True]
+    assert [any("Errs with" in name for name in names) for names in heads] == [False, True, False]
+    assert "llm-c · 3 as 1." in section.locator("tr", has_text="llm-1").first.inner_text()
+    page.fill("#people-search", "regex")
+    assert column(page, 1) == ["regex"]
+    section.locator("button.who", has_text="regex").click()
+    assert "Type by type" in section.locator("tr.detail").inner_text()
+    page.fill("#people-search", "")
+    page.locator("#summary a", has_text="Open").first.click()
+    assert section.locator("tr.detail").count() == 2
 
 
 def test_groups_are_drawn_a_column_each(open_page: Open, report: Path) -> None:

@@ -1,4 +1,4 @@
-"""The report on the real NER crowd: quick to make, small, and with what the paper's data is known for."""
+"""The report on real sets: quick to make, small, with what the paper's data is known for, and fair to rules."""
 
 from __future__ import annotations
 
@@ -6,11 +6,15 @@ from pathlib import Path
 
 import pytest
 
+import quorate
 from by_name import bsc
 from quorate import BSC, Corpus
+from quorate.corpus.profiles import Profile
 from quorate.report import write_report
 from quorate.report.content import plain
 from quorate.report.data import collect
+from quorate.report.people import people, right_where_they_speak
+from quorate.result.habits import SpanHabits
 
 pytestmark = pytest.mark.realdata
 
@@ -36,3 +40,18 @@ def test_scores_and_errors_are_those_of_the_split(model: BSC) -> None:
     assert found["gold"]["method"]["strict"][2] == pytest.approx(0.774, abs=0.002)
     assert len(found["matrices"]["groups"]) == 5
     assert sum(len(group["members"]) for group in found["matrices"]["groups"]) == 47
+
+
+def test_no_real_rule_that_is_right_where_it_speaks_is_noise(laptop_rules: Corpus) -> None:
+    few = laptop_rules.documents[:1500]
+    names = laptop_rules.annotators
+    declared = Corpus(few, profiles={name: Profile.of(kind="rule") for name in names})
+    for corpus, method in ((Corpus(few), "auto"), (Corpus(few), "bsc-cm"), (declared, "bsc-cm")):
+        found = {person.name: person for person in people(quorate.aggregate(corpus, method))}
+        crowd = SpanHabits(*(sum(column) for column in zip(*(one.habits for one in found.values()), strict=True)))
+        noise = [person.name for person in found.values() if person.kind == "noise"]
+        assert not [name for name in noise if right_where_they_speak(found[name].habits, crowd)]
+        assert not noise or corpus is not declared
+        if method == "auto":
+            assert noise == []
+            assert found["link-ExtractedPhrase"].kind == "right where they mark"

@@ -16,12 +16,13 @@ from quorate.corpus.tags import Invalid, TagSet
 from quorate.encode.from_corpus import encode
 from quorate.estimators.methods import estimator
 from quorate.result.habits import BOUNDS, KINDS, SpanHabits
+from quorate.storage import model_files
 
 
 def crowd(seed: int, *, scheme: str = "BIO", documents: int = 12) -> Corpus:
     """Annotators who mark at random, and leave tokens unlabelled; some see few documents."""
     rng = np.random.default_rng(seed)
-    tags = {"BIO": ["O", "O", "B-X", "I-X", "B-Y", "I-Y"], "IO": ["O", "O", "X", "Y"]}[scheme]
+    tags = {"BIO": ["O", "O", "B-X", "I-X", "B-Y", "I-Y"], "IO": ["O", "O", "I-X", "I-Y"]}[scheme]
     made = []
     for d in range(documents):
         length = int(rng.integers(0, 9))
@@ -31,18 +32,26 @@ def crowd(seed: int, *, scheme: str = "BIO", documents: int = 12) -> Corpus:
             if rng.random() < 0.8:
                 noisy = [tag if rng.random() < 0.7 else str(rng.choice(tags)) for tag in truth]
                 said[name] = tuple(None if rng.random() < 0.05 else tag for tag in noisy)
+        if rng.random() < 0.8:
+            said["rule"] = tuple(tag if tag.endswith("X") and rng.random() < 0.8 else None for tag in truth)
         made.append(Document(str(d), tuple("abcdefghij"[:length]), said))
     return Corpus(made)
 
 
-def by_loops(result: quorate.Result, tagset: TagSet, invalid: Invalid) -> dict[str, dict[str, float]]:
-    """The habits of everybody, span by span."""
-    counts: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
+def by_loops(result: quorate.Result, tagset: TagSet, invalid: Invalid) -> dict[tuple[str, str], dict[str, float]]:
+    """The habits of everybody by type, span by span."""
+    counts: dict[tuple[str, str], dict[str, float]] = defaultdict(lambda: defaultdict(float))
+    seldom = speak_seldom(result.corpus)
     for one in result:
+        for name in seldom:
+            for span in one.spans:
+                counts[name, span.label]["there"] += span.sure
         for name, given in one.document.annotations.items():
             tags = repaired(one.document, name, tagset, invalid)
-            own, mine = tagset.spans(tags), counts[name]
+            own = tagset.spans(tags)
             for span in one.spans:
+                mine = counts[name, span.label]
+                mine["there"] += span.sure * (name not in seldom and any(tag is not None for tag in given))
                 if any(given[t] is None for t in range(span.start, span.end)):
                     continue
                 over = [mark for mark in own if mark.start < span.end and span.start < mark.end]
@@ -53,11 +62,23 @@ def by_loops(result: quorate.Result, tagset: TagSet, invalid: Invalid) -> dict[s
                     mine["late_start"] += span.sure * (alike[0].start > span.start)
                     mine["early_end"] += span.sure * (alike[0].end < span.end)
                     mine["late_end"] += span.sure * (alike[0].end > span.end)
-            mine["marks"] += len(own)
-            mine["invented"] += sum(
-                not any(mark.start < span.end and span.start < mark.end for span in one.spans) for mark in own
-            )
+            for mark in own:
+                mine = counts[name, mark.label]
+                mine["marks"] += 1
+                mine["invented"] += not any(mark.start < span.end and span.start < mark.end for span in one.spans)
     return counts
+
+
+def speak_seldom(corpus: Corpus) -> set[str]:
+    """Those who label less than half of the tokens of documents of which they label something."""
+    labels: dict[str, int] = defaultdict(int)
+    tokens: dict[str, int] = defaultdict(int)
+    for document in corpus:
+        for name, given in document.annotations.items():
+            said = sum(tag is not None for tag in given)
+            labels[name] += said
+            tokens[name] += len(given) if said else 0
+    return {name for name, n in labels.items() if 0 < n < 0.5 * tokens[name]}
 
 
 def repaired(document: Document, name: str, tagset: TagSet, invalid: Invalid) -> list[str | None]:
@@ -87,9 +108,40 @@ def kind(span: Span, over: list[Span], alike: list[Span]) -> str:
 def test_habits_are_those_that_plain_loops_count(seed: int, scheme: str, method: str) -> None:
     result = estimator(method).fit(crowd(seed, scheme=scheme)).result_
     wanted = by_loops(result, result.tagset, Invalid.REPAIR)
+    assert speak_seldom(result.corpus) == {"rule"}
     for row in result.annotators:
         for name in SpanHabits._fields:
-            assert getattr(row.habits, name) == pytest.approx(wanted[row.name][name], abs=1e-9), (row.name, name)
+            by_type = [wanted[row.name, kind][name] for kind in result.tagset.types]
+            told = [getattr(row.by_type[kind], name) for kind in result.tagset.types]
+            assert told == pytest.approx(by_type, abs=1e-9), (row.name, name)
+            assert getattr(row.habits, name) == pytest.approx(sum(by_type), abs=1e-9), (row.name, name)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_precision_and_coverage_are_shares_of_own_marks_and_of_all_that_is_there(seed: int) -> None:
+    """Counted with the consensus written out, and each of its spans as often as it is probable."""
+    result = quorate.aggregate(crowd(seed, documents=60), "bsc-cm")
+    seldom = speak_seldom(result.corpus)
+    for row in result.annotators:
+        right = marks = covered = there = 0.0
+        for one in result:
+            given = one.document.annotations.get(row.name)
+            asked = row.name in seldom or (given is not None and any(tag is not None for tag in given))
+            tags = repaired(one.document, row.name, result.tagset, Invalid.REPAIR) if given is not None else []
+            own = result.tagset.spans(tags)
+            marks += len(own)
+            for span in one.spans:
+                there += span.sure * asked
+                right += span.sure * (span.bare in own)
+                seen = given is not None and None not in given[span.start : span.end]
+                alike = [m for m in own if m.label == span.label and m.start < span.end and span.start < m.end]
+                covered += span.sure * (seen and bool(alike))
+        assert row.precision == pytest.approx(right / marks, abs=1e-9)
+        assert row.coverage == pytest.approx(covered / there, abs=1e-9)
+        low, high = row.habits.interval("precision")
+        assert (low, high) == pytest.approx(beta.ppf([0.025, 0.975], right + 0.5, marks - right + 0.5))
+        low, high = row.habits.interval("coverage")
+        assert (low, high) == pytest.approx(beta.ppf([0.025, 0.975], covered + 0.5, there - covered + 0.5))
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -125,6 +177,7 @@ def test_there_are_no_habits_of_spans_where_tags_are_plain() -> None:
     documents = [Document(str(d), ("a", "b"), {"ann": ("N", "V"), "bob": ("N", "N")}) for d in range(3)]
     row = quorate.aggregate(Corpus(documents), "bsc-cm", scheme="plain").annotators["ann"]
     assert row.habits == SpanHabits()
+    assert row.by_type == {}
     assert math.isnan(row.exact)
 
 
@@ -134,6 +187,7 @@ def test_habits_are_kept_in_a_file_and_added_to_by_an_update(tmp_path: Path) -> 
     model.save(tmp_path / "model")
     again = loaded(tmp_path / "model")
     assert [row.habits for row in again.annotators_] == [row.habits for row in model.annotators_]
+    assert [row.by_type for row in again.annotators_] == [row.by_type for row in model.annotators_]
     again.update(Corpus(documents[200:]))
     for row in again.annotators_:
         assert row.habits.marks == sum(
@@ -141,3 +195,25 @@ def test_habits_are_kept_in_a_file_and_added_to_by_an_update(tmp_path: Path) -> 
             for document in documents
             if row.name in document.annotations
         )
+        assert sum(one.marks for one in row.by_type.values()) == row.habits.marks
+
+
+@pytest.mark.parametrize("rows", [3, 14])
+def test_a_file_of_an_earlier_version_has_fewer_habits(tmp_path: Path, rows: int) -> None:
+    model = bsc("bsc-cm", max_iter=3).fit(quorate.sample())
+    model.save(tmp_path / "model")
+    stored = model_files.load(tmp_path / "model")
+    stored.arrays["summary"] = stored.arrays["summary"][:rows]
+    model_files.save(stored, tmp_path / "model")
+    for old, new in zip(loaded(tmp_path / "model").annotators_, model.annotators_, strict=True):
+        assert old.informativeness == new.informativeness
+        assert all(one == SpanHabits() for one in old.by_type.values())
+        if rows == 3:
+            assert old.habits == SpanHabits()
+        else:
+            assert old.precision == new.precision
+            assert old.coverage == pytest.approx(new.habits.covered / new.habits.spans, rel=1e-12)
+    stored.arrays["summary"] = np.zeros((20, len(model.annotators_)))
+    model_files.save(stored, tmp_path / "model")
+    with pytest.raises(quorate.ModelFileError, match="summary"):
+        loaded(tmp_path / "model")

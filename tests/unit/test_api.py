@@ -332,7 +332,8 @@ def test_a_table_of_annotators_has_no_private_columns(sample: Corpus) -> None:
     result = quorate.aggregate(sample, "bsc-cm", max_iter=2)
     table = pandas.DataFrame(result.annotators)
     told = ["name", "n_labels", "accuracy", "informativeness"]
-    assert list(table.columns) == [*told, "found", "exact", "shifted", "split", "wrong_type", "missed", "invented"]
+    of_spans = ["found", "exact", "shifted", "split", "wrong_type", "missed", "invented", "precision", "coverage"]
+    assert list(table.columns) == [*told, *of_spans]
     assert table["informativeness"].tolist() == result.annotators.informativeness.tolist()
     assert result.annotators["ana"].matrix.shape == (1, 9, 9)
 

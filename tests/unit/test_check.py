@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
+import crowds
+from problems import certain
 from quorate import Corpus, Document
-from quorate.corpus.profiles import gold_like
-from quorate.corpus.simulate import KINDS, crowd
+from quorate.corpus.profiles import Profile, gold_like
+from quorate.corpus.simulate import KINDS, Behaviour, crowd
 from quorate.evaluate.check import check
 
 
@@ -56,6 +60,81 @@ def test_copies_are_found_and_chance_is_not(sample: Corpus) -> None:
     found = [sentence for sentence in check(copied).warnings if "copy of the other" in sentence]
     assert len(found) == 1
     assert found[0].startswith("ann and copy said the same on all")
+
+
+def said_of(corpus: Corpus, what: str) -> list[str]:
+    return [sentence for sentence in check(corpus).warnings if what in sentence]
+
+
+def test_copies_of_one_share_a_sentence() -> None:
+    found = said_of(crowds.copies(), "said the same")
+    assert found == [
+        "model0, model1, model2, model3, model4 said the same wherever two of them saw a document: they may be copies "
+        "of one, which would count 5 times"
+    ]
+    assert not said_of(crowds.copies(), "all but copies")
+
+
+@pytest.fixture(scope="module")
+def samples() -> Corpus:
+    """Five people, and three samples of one model that all but repeat each other."""
+    good, weak = Behaviour(miss=0.1, confuse=0.06, invent=0.004), Behaviour(miss=0.3, confuse=0.25, invent=0.03)
+    texts = crowds.sentences(500, seed=4)
+    people = crowd(texts, {f"p{n}": good for n in range(5)}, seed=4)
+    belief = crowd(texts, {"llm": weak}, per_document=1, seed=5)
+    asked = Corpus([replace(one, gold=certain(one.annotations["llm"]), annotations={}) for one in belief])
+    says = crowd(asked, {f"llm-{n}": Behaviour(miss=0.005, confuse=0.005) for n in range(3)}, seed=6)
+    return Corpus(
+        [
+            replace(one, annotations={**one.annotations, **other.annotations})
+            for one, other in zip(people, says, strict=True)
+        ]
+    )
+
+
+def test_near_copies_are_named_with_what_to_do_and_people_are_not(samples: Corpus) -> None:
+    (found,) = said_of(samples, "copies")
+    assert found.startswith(
+        "llm-0, llm-1, llm-2 are all but copies of each other: leave all but one out (--map-annotators"
+    )
+    assert 'give them one "group" (--annotators)' in found
+    assert not any("p0" in sentence for sentence in check(samples).warnings)
+
+
+def test_whoever_errs_together_by_less_is_named_with_what_it_is_worth(samples: Corpus) -> None:
+    rng = np.random.default_rng(0)
+    documents = []
+    for document in samples:  # in every third document somebody says what another does
+        p0, p1 = document.annotations["llm-0"], document.annotations["llm-1"]
+        others = {name: tags for name, tags in document.annotations.items() if name.startswith("p")}
+        half = p1 if rng.random() < 0.8 else document.annotations["p4"]
+        documents.append(replace(document, annotations={**others, "llm-0": p0, "llm-1": half}))
+    (found,) = said_of(Corpus(documents), "err together")
+    assert re.match(r"llm-0, llm-1 err together: their 2 votes count as 1\.\d \(if they come from one source", found)
+
+
+def test_a_group_that_was_declared_is_not_suspected(samples: Corpus) -> None:
+    profiles = {f"llm-{n}": Profile.of(kind="model", group="llm") for n in range(3)}
+    declared = Corpus(samples, profiles=profiles)
+    assert not said_of(declared, "copies") + said_of(declared, "err together")
+    one_left = Corpus(samples, profiles={name: profiles[name] for name in ("llm-0", "llm-1")})
+    assert len(said_of(one_left, "copies")) == 1
+
+
+def test_sources_that_mark_little_are_named_unless_their_profiles_say_so() -> None:
+    corpus = crowds.rules(200)
+    (found,) = said_of(corpus, "mark little")
+    assert found.startswith("rule0, rule1, rule2, rule3, rule4 and 4 more mark little of what others mark")
+    declared = Corpus(corpus, profiles={f"rule{n}": Profile.of(kind="rule") for n in range(9)})
+    assert not said_of(declared, "mark little")
+
+
+@pytest.mark.parametrize("miss", [0.5, 0.6])
+def test_people_with_a_weak_recall_are_not_taken_for_rules(miss: float) -> None:
+    people = {f"p{n}": Behaviour(miss=0.1, invent=0.01) for n in range(4)} | {"weak": Behaviour(miss=miss)}
+    assert not said_of(crowd(crowds.sentences(300), people, seed=1), "mark")
+    everybody = {f"p{n}": Behaviour(miss=miss) for n in range(5)}
+    assert not said_of(crowd(crowds.sentences(300), everybody, seed=1), "mark")
 
 
 def test_near_duplicates_are_found(sample: Corpus) -> None:

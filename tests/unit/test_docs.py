@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
 import quorate
-from crowds import sentences
+from crowds import every_kind, sentences
 from problems import certain
 from quorate import Corpus, score
+from quorate.cli import app
 from quorate.corpus.simulate import Behaviour, crowd
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -96,3 +98,14 @@ def test_samples_of_one_model_are_one_annotator_with_their_shares() -> None:
         r"strict F1 is (\d+) with the people alone, (\d+) with\s.*?and (\d+) with one", page.read_text(), re.S
     )
     assert f1 == [int(figure) for figure in figures[0]]
+
+
+def test_annotators_by_kind_are_as_the_page_shows_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = (ROOT / "docs" / "tools" / "models-and-rules.md").read_text(encoding="utf-8")
+    shown = re.search(r"\$ quorate annotators crowd.quorate\n(.*?)```", page, flags=re.S)
+    assert shown
+    quorate.BSC().fit(every_kind()).save(tmp_path / "crowd.quorate")
+    monkeypatch.setenv("COLUMNS", "80")
+    printed = CliRunner().invoke(app, ["annotators", str(tmp_path / "crowd.quorate")]).output
+    lines = [line.rstrip() for line in printed.splitlines()]
+    assert [line for line in shown[1].splitlines() if line != "…" and line not in lines] == []

@@ -23,7 +23,7 @@ from quorate.choose.calibrate import fit_sharpness, fit_span_map
 from quorate.choose.correlation import shared_mistakes
 from quorate.choose.evidence import SpanBench, agreement_on, better_evidence, calibrated_spans, span_benches
 from quorate.choose.hidden import Agreement, HiddenLabels, agreement_over, draws
-from quorate.choose.silence import first_votes, hardly_overlap, mostly_silent, silent_votes
+from quorate.choose.silence import coverage, first_votes, hardly_overlap, mostly_silent, silent_votes
 from quorate.corpus.profiles import Trust, trust_of
 from quorate.encode.algebra import only_documents, seen_pairs, with_annotator
 from quorate.encode.encoded import Encoded
@@ -37,6 +37,7 @@ from quorate.models.prepared import Prepared
 from quorate.models.settings import AnnotatorModel, Decode, Evidence, Inference, Settings
 from quorate.models.votes import majority
 from quorate.result.calibration import AS_STATED, Calibration
+from quorate.result.sources import Together, err_together, votes_in_words
 
 __all__ = ["AUTO", "CHOSEN", "Choice", "Trial", "calibrated_with", "choose", "settings_left_open"]
 
@@ -72,7 +73,6 @@ _IN_WORDS = {
     Evidence.SPANS: "whole spans, with tokens beside them",
     Evidence.VOTES: "votes for exact spans",
 }
-_MUCH_IN_COMMON = 0.25  # share (a correlation of a half) from which on annotators are told to err together
 _GROUPS_TOLD = 3
 _FEWER = 0.95  # of the annotators' number; not worth a word above that
 _ENOUGH_SPANS = 50  # hidden spans below which nothing can be told
@@ -86,26 +86,13 @@ class Trial(NamedTuple):
     f1: float
 
 
-class Together(NamedTuple):
-    """Annotators who err together, and how many independent ones they are worth where all of them see a document.
-
-    >>> str(Together(("llm-a", "llm-b"), 1.25))
-    'llm-a, llm-b err together: their 2 votes count as 1.2'
-    """
-
-    names: tuple[str, ...]
-    votes: float
-
-    def __str__(self) -> str:
-        return f"{some(self.names)} err together: their {len(self.names)} votes count as {self.votes:.1f}"
-
-
 class Choice(NamedTuple):
     """What was chosen, why, and how confidence is to be read.
 
     ``sharing`` is what annotators have in common beyond the truth, which counts once (:mod:`correlation`), and
     ``votes`` how many of them see a document, on average, and how many independent ones they are worth.
-    ``of_silence [K]`` is how much an ``O`` of each counted in the first votes (:mod:`silence`).
+    ``of_silence [K]`` is how much an ``O`` of each counted in the first votes (:mod:`silence`), and ``silent`` are
+    those who mark so little that theirs says next to nothing, as rules do.
     ``vote`` is the score of a plain vote against the same hidden annotators; ``gain`` how much better the chosen model
     is, with its standard ``error``. Without enough to compare, all are ``None``. ``trials`` are the finalists', best
     first, then the others', ``left_out`` says of models that were not tried why not.
@@ -117,6 +104,7 @@ class Choice(NamedTuple):
     sharing: Sharing
     votes: tuple[float, float]
     of_silence: NDArray[np.float64]
+    silent: tuple[str, ...]
     trials: tuple[Trial, ...]
     vote: float | None
     gain: float | None
@@ -131,13 +119,7 @@ class Choice(NamedTuple):
     @property
     def together(self) -> list[Together]:
         """Annotators who err together, group by group, the largest first."""
-        groups = self.sharing.at_least(_MUCH_IN_COMMON).groups(len(self.annotators))
-        return sorted((_together(group, self) for group in groups), key=lambda one: -len(one.names))
-
-    @property
-    def silent(self) -> list[str]:
-        """Annotators whose ``O`` mostly says nothing."""
-        return [name for name, counts in zip(self.annotators, self.of_silence, strict=True) if counts < 1]
+        return err_together(self.annotators, self.sharing)
 
     @property
     def reasons(self) -> list[str]:
@@ -147,13 +129,10 @@ class Choice(NamedTuple):
         if len(together) > _GROUPS_TOLD:
             notes.append(f"{len(together) - _GROUPS_TOLD} more groups err together")
         if self.silent:
-            notes.append(
-                f"an O of {some(self.silent)} counts little: "
-                f"{'it marks' if len(self.silent) == 1 else 'each marks'} less than half of what others mark"
-            )
+            notes.append(f"an O of {some(self.silent)} counts little, as they mark little")
         given, worth = self.votes
         if worth < _FEWER * given:
-            notes.append(f"{given:.1f} annotators a document are worth {worth:.1f} who err independently")
+            notes.append(votes_in_words(given, worth))
         return [*self._why(), *(f"note: {note}" for note in notes)]
 
     def _why(self) -> list[str]:
@@ -194,14 +173,6 @@ class Choice(NamedTuple):
     def _sharpness(self) -> float:
         on_spans = self.settings.evidence is Evidence.SPANS
         return self.calibration.span_sharpness if on_spans else self.calibration.sharpness
-
-
-def _together(group: Sequence[int], choice: Choice) -> Together:
-    """A group, all of which sees a document."""
-    members = np.array(group)
-    here = np.zeros(len(members), np.int64)
-    worth = float(choice.sharing.weights(here, members).sum())
-    return Together(tuple(choice.annotators[k] for k in group), worth)
 
 
 class _Bench(NamedTuple):
@@ -326,11 +297,12 @@ def choose(
     usual = replace(usual, annotator=usual.annotator if usual.annotator in models else models[0])
     sharing = shared_mistakes(prepared.encoded, [profiles[name].group if name in profiles else None for name in names])
     votes = _votes(prepared.encoded, sharing)
+    silent = tuple(names[k] for k in np.flatnonzero(coverage(prepared.encoded).silent).tolist())
     hidden = _hidden(prepared, sharing, settings)
     if not hidden and "temper" in free:  # nobody shares a document, so nobody shares its mistakes
         usual = replace(usual, temper=1.0)
     if sum(len(one.spans.start) for one in hidden) < _ENOUGH_SPANS:
-        return Choice(usual, AS_STATED, names, sharing, votes, of_silence, (), None, None, None, left_out)
+        return Choice(usual, AS_STATED, names, sharing, votes, of_silence, silent, (), None, None, None, left_out)
     engines = engines or Engines()
     checks = _CHECKS if "max_iter" in free else (usual.max_iter,)
     candidates = list(_candidates(usual, models, free))
@@ -387,6 +359,7 @@ def choose(
         sharing,
         votes,
         of_silence,
+        silent,
         (*_best_first(runs), *_best_first(others)),
         vote.f1,
         gain,

@@ -10,42 +10,64 @@ ends where nothing is true. What nobody marks stays ``O``.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from quorate.choose.lots import lots_of
 from quorate.corpus.profiles import Profile
-from quorate.encode.algebra import document_of, joined, marked_spans, only_documents, seen_pairs
+from quorate.encode.algebra import Spans, document_of, joined, marked_spans, only_documents, seen_pairs
 from quorate.encode.encoded import Cells, Encoded
 from quorate.infer.start import FirstVotes, Start
 
-__all__ = ["coverage", "first_votes", "hardly_overlap", "mostly_silent", "silent_votes"]
+__all__ = ["Coverage", "coverage", "first_votes", "hardly_overlap", "mostly_silent", "silent_votes"]
 
 Floats = NDArray[np.float64]
 _SILENT = 0.5  # coverage below which an O is (partly) silence
-_HARDLY = (
-    0.3  # median coverage; of four crowds of people it is 0.66 to 0.81, of a jury of models 0.34, of rules 0 to 0.26
-)
+_CLEARLY_SILENT = 0.25  # coverage of a rule: people with a weak recall have more
+_BY_CHANCE = 1.1  # times the coverage of chance, which whoever marks at random does not reach
+_HARDLY = 0.3  # median coverage: of four crowds of people 0.66 to 0.81, of a jury of models 0.34, of rules to 0.26
+_ENOUGH = 40  # marks of others, below which nothing is told
 _PRIOR = 5.0  # spans of the average annotator in everybody's coverage
 _SMOOTHING = 0.1  # votes that every label has beforehand
 _SMOOTHING_AMONG_SILENT = 0.02  # a lone mark must not drown in more
 _MOST_DOCUMENTS = 20_000  # beyond this, more documents say nothing new
 
 
-def coverage(encoded: Encoded) -> Floats:
-    """``[K]`` How much of what others marked each annotator marked too; 1 in the plain scheme.
+class Coverage(NamedTuple):
+    """Of every annotator ``[K]``: the ``share`` of what others marked that they marked too, in whatever way; the share
+    that ``chance`` would have them meet if they put their spans anywhere; and of how many marks of ``others`` that is.
+    """
+
+    share: Floats
+    chance: Floats
+    others: Floats
+
+    @property
+    def silent(self) -> NDArray[np.bool_]:
+        """``[K]`` Who speaks as seldom as rules do: below a quarter or, where most of the crowd is so, below a half.
+
+        Whoever marks at random meets no more than by chance, and is not silent; nor are those of whom little is known.
+        """
+        most = len(self.share) > 0 and float(np.median(self.share)) < _CLEARLY_SILENT
+        few = self.share < (_SILENT if most else _CLEARLY_SILENT)
+        return few & (self.share > _BY_CHANCE * self.chance) & (self.others >= _ENOUGH)
+
+
+def coverage(encoded: Encoded) -> Coverage:
+    """How much of what others marked each annotator marked too; all of it in the plain scheme.
 
     >>> from quorate.corpus.records import Corpus, Document
     >>> from quorate.encode.from_corpus import encode
     >>> tags = {"ann": ("B-PER", "O", "B-LOC"), "rule": ("B-PER", "O", "O")}
     >>> corpus = Corpus([Document(str(n), ("Ada", "left", "Rome"), tags) for n in range(50)])
-    >>> coverage(encode(corpus, corpus.tagset())).round(1).tolist()
+    >>> coverage(encode(corpus, corpus.tagset())).share.round(1).tolist()
     [1.0, 0.5]
     """
     K = len(encoded.annotators)
     if encoded.tagset.outside is None or not K:
-        return np.ones(K)
+        return Coverage(np.ones(K), np.zeros(K), np.zeros(K))
     if encoded.n_docs > _MOST_DOCUMENTS:
         encoded = only_documents(encoded, np.sort(np.argsort(lots_of(encoded).document)[:_MOST_DOCUMENTS]))
     spans, N = marked_spans(encoded), encoded.n_tokens
@@ -63,12 +85,24 @@ def coverage(encoded: Encoded) -> Floats:
     met = np.bincount(who, touching > 0, minlength=K)
     total = np.bincount(who, minlength=K)
     usual = met.sum() / max(total.sum(), 1)
-    return np.asarray((met + _PRIOR * usual) / (total + _PRIOR))
+    tokens = np.bincount(seen_by, np.diff(encoded.doc_start)[seen_doc], minlength=K).astype(np.float64)
+    return Coverage((met + _PRIOR * usual) / (total + _PRIOR), _by_chance(spans, tokens), total.astype(np.float64))
+
+
+def _by_chance(spans: Spans, tokens: Floats) -> Floats:
+    """``[K]`` How likely a span is to be touched by one of someone's, wherever those lie among the ``tokens`` they saw.
+
+    One of l tokens is touched by one of m that begins at any of l + m − 1 places.
+    """
+    K, length = len(tokens), spans.end - spans.start
+    marks = np.bincount(spans.who, minlength=K)
+    places = np.bincount(spans.who, length, minlength=K) + marks * (length.mean() - 1 if len(length) else 0.0)
+    return np.asarray(np.minimum(places / np.maximum(tokens, 1), 1.0))
 
 
 def silent_votes(encoded: Encoded, profiles: Mapping[str, Profile]) -> Floats:
     """``[K]`` How much an ``O`` of each counts in the first votes: 1 of those who speak up."""
-    c = coverage(encoded)
+    c = coverage(encoded).share
     told = [name in profiles and profiles[name].abstains for name in encoded.annotators]
     return np.where((c < _SILENT) | np.array(told, np.bool_), _of_silence(c), 1.0)
 

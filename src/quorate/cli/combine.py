@@ -21,6 +21,7 @@ from quorate.cli.common import (
     fit_progress,
     reads,
     say,
+    tell,
     write_json,
 )
 from quorate.cli.known import KnownLabels, KnownOption
@@ -39,8 +40,9 @@ if TYPE_CHECKING:
     from quorate.result.annotators import AnnotatorSummaries, AnnotatorSummary
     from quorate.result.habits import SpanHabits
     from quorate.result.result import Accepted, Result
+    from quorate.result.sources import Sources
 
-_SHARES = ("found", "exact", "shifted", "type", "missed", "invented")
+_SHARES = ("found", "exact", "shifted", "type", "missed", "invented", "precision", "coverage")
 _COLUMNS = ("name", "labels", "accuracy", "informativeness", *_SHARES)
 _WIDE = 120  # columns of a terminal that has room for every interval
 
@@ -194,24 +196,23 @@ def predict(
 @app.command(epilog="Example: quorate annotators crowd.quorate --sort accuracy")
 def annotators(
     model: Annotated[str, typer.Argument(metavar="MODEL", help="A file that 'aggregate --save' wrote.")],
-    sort: Annotated[str, typer.Option(metavar="COLUMN", help=f"{', '.join(_COLUMNS)}.")] = "informativeness",
+    sort: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN", help=f"{', '.join(_COLUMNS)}; informativeness, of rules precision, if not given."
+        ),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object an annotator, with the matrices.")] = False,
 ) -> None:
-    """Show whom to trust: the annotators of a saved model."""
+    """Show whom to trust: the annotators of a saved model, people, models and rules apart, and who errs together."""
     fitted = quorate.load(model)
-    profiles = getattr(fitted, "profiles_", {})
-    rows = _sorted(fitted.annotators_, sort)
+    rows = _sorted(fitted.annotators_, sort, fitted.sources_)
     if as_json:
         for row in rows:
-            labels = int(row.n_labels) if row.n_labels.is_integer() else row.n_labels
-            record: dict[str, Any] = {"name": row.name, "labels": labels, "accuracy": _finite(row.accuracy)}
-            if row.name in profiles:
-                record |= profiles[row.name].plain()
-            record |= {"informativeness": row.informativeness, "spans": _spans_of(row.habits)}
-            record |= {"tags": fitted.tagset_.labels}
-            print(json.dumps(record | {"matrix": row.matrix.round(6).tolist()}))
+            tags = {"tags": fitted.tagset_.labels, "matrix": row.matrix.round(6).tolist()}
+            print(json.dumps(_record(row, fitted.sources_) | tags))
         return
-    _print_annotators(rows)
+    _print_annotators(rows, fitted.sources_)
 
 
 @app.command()
@@ -277,6 +278,21 @@ def _finite(value: float) -> float | None:
     return value if value == value else None
 
 
+def _record(row: AnnotatorSummary, sources: Sources) -> dict[str, Any]:
+    """An annotator as JSON has them, but for the matrix."""
+    labels = int(row.n_labels) if row.n_labels.is_integer() else row.n_labels
+    record: dict[str, Any] = {"name": row.name, "labels": labels, "accuracy": _finite(row.accuracy)}
+    if row.name in sources.profiles:
+        record |= sources.profiles[row.name].plain()
+    record["source"] = sources.kind(row.name).value
+    for together in sources.together:
+        if row.name in together.names:
+            record["errs_with"] = {"names": together.names, "votes": together.votes}
+    spans = _spans_of(row.habits)
+    by_type = {kind: _spans_of(habits) for kind, habits in row.by_type.items()}
+    return record | {"informativeness": row.informativeness, "spans": spans, "by_type": by_type}
+
+
 def _spans_of(habits: SpanHabits) -> dict[str, Any] | None:
     """What an annotator does with spans, as JSON has it; ``None`` where nothing is known of that."""
     from quorate.result.habits import BOUNDS, KINDS
@@ -284,24 +300,45 @@ def _spans_of(habits: SpanHabits) -> dict[str, Any] | None:
     if not habits.spans and not habits.marks:
         return None
     found: dict[str, Any] = {"shown": habits.spans, "marked": habits.marks}
-    for name in ("found", *KINDS, *BOUNDS, "invented"):
+    for name in ("found", *KINDS, *BOUNDS, "invented", "precision", "coverage"):
         low, high = habits.interval(name)
         found[name] = {"share": _finite(habits.share(name)), "low": low, "high": high}
     return found
 
 
-def _sorted(summaries: AnnotatorSummaries, column: str) -> list[AnnotatorSummary]:
-    if column not in _COLUMNS:
+def _sorted(summaries: AnnotatorSummaries, column: str | None, sources: Sources) -> list[AnnotatorSummary]:
+    """By a column, the most first; without one by what they tell, and rules by what of theirs is surely right."""
+    from quorate.result.sources import SourceKind
+
+    if column is not None and column not in _COLUMNS:
         raise SettingsError(f"--sort {column!r} is not a column (one of: {', '.join(_COLUMNS)})")
     rows = list(summaries)
     if column == "name":
         return rows
+    if column is None:
+        is_rule = {row.name: sources.kind(row.name) is SourceKind.RULES for row in rows}
+        others = sorted((row for row in rows if not is_rule[row.name]), key=lambda row: -row.informativeness)
+        rules = (row for row in rows if is_rule[row.name])
+        return [*others, *sorted(rules, key=lambda row: -row.habits.interval("precision")[0])]
     column = {"labels": "n_labels", "type": "wrong_type"}.get(column, column)
     return sorted(rows, key=lambda row: -getattr(row, column) if getattr(row, column) == getattr(row, column) else 1.0)
 
 
-def _print_annotators(rows: list[AnnotatorSummary]) -> None:
-    from quorate.cli.demo import annotator_table
+def _print_annotators(rows: list[AnnotatorSummary], sources: Sources) -> None:
+    from quorate.cli.annotator_tables import tables_by_kind
+    from quorate.result.sources import votes_in_words
 
     shown = console()
-    shown.print(annotator_table(rows, wide=shown.width >= _WIDE))
+    for n, (heading, table) in enumerate(tables_by_kind(rows, sources, wide=shown.width >= _WIDE)):
+        if n:
+            print()
+        if heading:
+            print(heading)
+        shown.print(table)
+    lines = [str(together) for together in sources.together]
+    if sources.votes is not None and sources.sharing:
+        lines.insert(0, votes_in_words(*sources.votes))
+    if lines:
+        print()
+    for line in lines:
+        tell(line)

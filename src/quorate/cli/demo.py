@@ -1,88 +1,22 @@
-"""The demo: the sample crowd combined, beside gold, and who is who. Also the table of annotators."""
+"""The demo: the sample crowd combined, beside gold, and who is who."""
 
 from __future__ import annotations
-
-from collections.abc import Iterable, Mapping
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from quorate.api import aggregate
+from quorate.cli.annotator_tables import annotator_table
 from quorate.cli.terminal import escaped
 from quorate.corpus.records import Corpus
 from quorate.corpus.sample import SAMPLE_CROWD
 from quorate.corpus.spans import Span
 from quorate.corpus.tags import find_spans
 from quorate.evaluate import metrics
-from quorate.result.annotators import AnnotatorSummary
-from quorate.result.habits import SpanHabits
 from quorate.result.result import Result
 
-__all__ = ["annotator_table", "show"]
-
-_WORTH_SAYING = 0.05  # the share of spans with other bounds from which on it matters how they are off
-
-
-_WAYS = {
-    "early_start": "starts early",
-    "late_start": "starts late",
-    "early_end": "ends early",
-    "late_end": "ends late",
-    "split": "in pieces",
-}
-_NARROW = ("found", "exact", "bounds off", "type", "invented")
-_ALL = ("found", "exact", "shifted", "in pieces", "type", "missed", "invented")
-_FIELDS = {"in pieces": "split", "type": "wrong_type"}
-
-
-def annotator_table(
-    rows: Iterable[AnnotatorSummary], made_as: Mapping[str, str] | None = None, *, wide: bool = False
-) -> Table:
-    """Annotators, a line each; ``made_as`` says as what each was simulated.
-
-    Shares of spans are in percent, with a 95% interval for the exact ones; in a ``wide`` table for all.
-    """
-    everybody = list(rows)
-    marks_spans = any(row.habits.spans or row.habits.marks for row in everybody)
-    shares = (_ALL if wide else _NARROW) if marks_spans else ()
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("who" if made_as else "annotator", overflow="fold")
-    table.add_column("made as" if made_as else "labels", justify="left" if made_as else "right")
-    for name in (*(() if marks_spans else ("accuracy",)), "bits", *shares):
-        table.add_column(name, justify="left" if name == "bounds off" else "right")
-    for row in everybody:
-        told = [made_as[row.name] if made_as else f"{row.n_labels:,.0f}"]
-        if not marks_spans:
-            told.append(f"{row.accuracy:.3f}" if row.n_labels > 0 else "–")
-        told.append(f"{row.informativeness:.3f}")
-        spans = (_share(row.habits, name, interval=wide or name == "exact") for name in shares)
-        table.add_row(Text(escaped(row.name)), *told, *spans)
-    return table
-
-
-def _share(habits: SpanHabits, shown: str, *, interval: bool) -> str:
-    """A share in percent, perhaps with its interval."""
-    if shown == "bounds off":
-        return _bounds_off(habits)
-    name = _FIELDS.get(shown, shown)
-    if not habits.of(name) > 0:
-        return "–"
-    text = f"{100 * habits.share(name):.0f}"
-    if not interval:
-        return text
-    low, high = habits.interval(name)
-    return f"{text} ({100 * low:.0f}–{100 * high:.0f})"
-
-
-def _bounds_off(habits: SpanHabits) -> str:
-    """The share of spans that they mark with other bounds, and what is mostly the matter with those."""
-    if not habits.spans > 0:
-        return "–"
-    off = habits.shifted + habits.split
-    most = max(_WAYS, key=lambda name: float(getattr(habits, name)))
-    says_much = off >= _WORTH_SAYING * habits.spans and getattr(habits, most) > 0.5 * off
-    return f"{100 * off / habits.spans:2.0f}{f' {_WAYS[most]}' if says_much else ''}"
+__all__ = ["show"]
 
 
 def show(corpus: Corpus, console: Console, *, written: str | None = None) -> None:

@@ -240,6 +240,11 @@ class TagSet:
             return self.labels
         return tuple(sorted({kind for prefix, kind in self.parts if prefix}))
 
+    @property
+    def span_types(self) -> tuple[str, ...]:
+        """The types that spans have; none in the plain scheme, which has no spans."""
+        return () if self.outside is None else self.types
+
     @cached_property
     def opens(self) -> NDArray[np.bool_]:
         """``[J]``: does a span always begin at this label? In IO none says so."""

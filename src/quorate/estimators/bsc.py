@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import replace
 from functools import cached_property
@@ -41,6 +42,7 @@ from quorate.models.spans import SpanEvidence, given_spans, needs_spans, span_ev
 from quorate.result.annotators import AnnotatorSummaries, summarise
 from quorate.result.calibration import AS_STATED, Calibration
 from quorate.result.result import Result
+from quorate.result.sources import Sources
 from quorate.storage import model_files
 from quorate.taggers import TaggerChoice, make_tagger, tagger_name
 from quorate.taggers.loop import TAGGER, TaggerRound, in_rounds, teach
@@ -179,7 +181,10 @@ class BSC(Estimator):
 
     def _weigh(self, encoded: Encoded) -> Encoded:
         """What was said, in which what annotators were found to have in common counts once."""
-        self._sharing = Sharing.of() if self.choice_ is None else self.choice_.sharing
+        found = self.choice_
+        self._sharing = Sharing.of() if found is None else found.sharing
+        self._votes: tuple[float, float] | None = None if found is None else found.votes
+        self._silent: tuple[str, ...] = () if found is None else found.silent
         return self._sharing.weighed(encoded)
 
     def _fit_with_tagger(
@@ -346,9 +351,19 @@ class BSC(Estimator):
         """What is known about each annotator."""
         state, earlier = self.model_state(), self._fit_state.earlier
         if earlier is not None and not self._fit_state.documents:  # none was kept of a stream
-            return AnnotatorSummaries(state.names, earlier, state.model.annotators)
+            return AnnotatorSummaries(state.names, earlier, state.model.annotators, self.tagset_.span_types)
         self._conclude_again()
         return self.annotators_
+
+    @property
+    def sources_(self) -> Sources:
+        """The annotators as people, models and rules, who of them errs together, and what that is worth."""
+        self._check_fitted()
+        return self._sources({})
+
+    def _sources(self, profiles: Mapping[str, Profile]) -> Sources:
+        known = {TAGGER: Profile.of(kind="model"), **self.profiles_, **profiles}
+        return Sources(self._names, known, self._sharing, self._votes, self._silent)
 
     @property
     def past(self) -> Past:
@@ -430,6 +445,8 @@ class BSC(Estimator):
             "words": self._words,
             "calibration": self.calibration_._asdict(),
             "sharing": self._sharing.pairs(),
+            "votes": self._votes,
+            "silent": self._silent,
             "decided": sorted(self.decided_documents()),
         }
         model_files.save(model_files.Stored(meta, arrays), path)
@@ -442,6 +459,7 @@ class BSC(Estimator):
         model.settings_ = model._told(meta["fit"].get("why", []))
         model.calibration_, model.choice_, model.tagger_rounds_ = Calibration(**meta["calibration"]), None, ()
         model._sharing, model._spans = model_files.sharing_of(meta), None
+        model._votes, model._silent = meta.get("votes"), tuple(meta.get("silent", ()))
         model.meta_ = meta["fit"]
         reason = loop.StopReason(meta["fit"]["stopped"])
         model.trace_ = loop.Trace(tuple(meta["bounds"]), reason, tuple(meta["starts"]), meta["seconds"])
@@ -452,7 +470,9 @@ class BSC(Estimator):
         model._model = restored(settings, model.tagset_, model._names, len(model._words), trust, arrays)
         if settings.evidence is Evidence.SPANS:
             model._spans = SpanModel(Responses.of(len(model._names))).restored(arrays)
-        model.annotators_ = AnnotatorSummaries.restored(model._names, arrays, model._model.annotators)
+        model.annotators_ = AnnotatorSummaries.restored(
+            model._names, arrays, model._model.annotators, model.tagset_.span_types
+        )
         decided = frozenset(meta.get("decided", ()))
         model._fit_state = FitState(whole=False, earlier=model.annotators_.table, decided=decided)
         return model
@@ -555,4 +575,5 @@ class BSC(Estimator):
             self.calibration_,
             self.choice_,
             known,
+            self._sources(corpus.profiles),
         )

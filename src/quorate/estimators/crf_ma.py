@@ -38,6 +38,7 @@ from quorate.models.prepared import Known, Prepared, prepare
 from quorate.models.settings import Decode, check_number, choice, decode_of_tokens, present_names, scheme_named
 from quorate.result.annotators import AnnotatorSummaries, summarise
 from quorate.result.result import Result
+from quorate.result.sources import Sources
 from quorate.storage import model_files
 from quorate.taggers.exact_crf import Crf, train
 from quorate.taggers.features import BUCKETS, TokenFeatures, frequent, numbered
@@ -303,6 +304,12 @@ class CRFMA(Estimator):
         engine = _text_engine(encoded, encoded.doc_start, every, None, checked_threads(self.n_jobs))
         return self._result(corpus, encoded, self._decoded(engine, features), trace=None)
 
+    @property
+    def sources_(self) -> Sources:
+        """The annotators, of whom nothing is known beforehand."""
+        self._check_fitted()
+        return Sources(self._names)
+
     def save(self, path: str | Path) -> None:
         """Write what was learned to a file, for :func:`quorate.load`."""
         self._check_fitted()
@@ -343,7 +350,9 @@ class CRFMA(Estimator):
         model._fitted = _Fitted(crf, arrays["buckets"].astype(np.int32), arrays["reliability"], model.trace_)
         model.reliability_ = dict(zip(model._names, arrays["reliability"].tolist(), strict=True))
         model._annotators = ConfusionMatrix.of(AnnotatorPrior(model.tagset_, 1.0, 1.0), K).restored(arrays)
-        model.annotators_ = AnnotatorSummaries.restored(model._names, arrays, model._annotators)
+        model.annotators_ = AnnotatorSummaries.restored(
+            model._names, arrays, model._annotators, model.tagset_.span_types
+        )
         return model
 
     def _em(

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
+from quorate.choose.correlation import shared_mistakes
+from quorate.choose.silence import coverage
 from quorate.corpus.profiles import gold_like
 from quorate.corpus.records import Corpus
 from quorate.corpus.tags import Invalid, Scheme
 from quorate.encode.algebra import seen_pairs
 from quorate.encode.encoded import Encoded
 from quorate.encode.from_corpus import encode
+from quorate.encode.sharing import Sharing
 from quorate.formats.notes import some
+from quorate.result.sources import MUCH_IN_COMMON, Sources, err_together
 
 __all__ = ["Checked", "check"]
 
@@ -27,6 +32,7 @@ _SHINGLE = 3
 _HASHES, _BANDS = 48, 12
 _ALIKE = 0.8
 _PRIME = (1 << 31) - 1
+_NEARLY_ALL = 0.8  # share in common from which on annotators are all but copies
 
 
 @dataclass(frozen=True)
@@ -63,13 +69,17 @@ def check(corpus: Corpus, *, scheme: Scheme | None = None) -> Checked:
         counts.append(f"{gold:,} documents have gold")
     if encoded.repaired:
         counts.append(f"{encoded.repaired:,} tags that cannot follow the one before will be repaired")
+    sources = Sources(encoded.annotators, corpus.profiles)
+    copies = _copies(corpus)
     warnings = [
         *corpus.notes,
         *(sentence for sentence in gold_like(corpus.annotators, corpus.profiles) if sentence not in corpus.notes),
         *_thin_documents(corpus, seen_by),
         *_thin_annotators(encoded.annotators, labels),
         *_separate_groups(corpus, encoded),
-        *_copies(corpus),
+        *_told_copies(copies),
+        *_who_err_together(encoded, sources, copies),
+        *_who_mark_little(encoded, sources),
         *_near_duplicates(corpus, encoded),
     ]
     return Checked(tuple(counts), tuple(warnings))
@@ -115,8 +125,8 @@ def _separate_groups(corpus: Corpus, encoded: Encoded) -> Iterator[str]:
         )
 
 
-def _copies(corpus: Corpus) -> Iterator[str]:
-    """Pairs who said the same wherever both saw a document, often enough for it to be no chance."""
+def _copies(corpus: Corpus) -> dict[tuple[str, str], int]:
+    """Pairs who said the same wherever both saw a document, too often for it to be chance; and on how many tokens."""
     tokens: dict[tuple[str, str], int] = {}
     marked: dict[tuple[str, str], int] = {}
     differ: set[tuple[str, str]] = set()
@@ -133,12 +143,63 @@ def _copies(corpus: Corpus) -> Iterator[str]:
                     marked[pair] = marked.get(pair, 0) + sum(tag is not None and tag != "O" for tag in said)
                 else:
                     differ.add(pair)
-    for pair in sorted(tokens):
-        if pair not in differ and tokens[pair] >= _COPY_TOKENS and marked[pair] >= _COPY_MARKED:
+    enough = (pair for pair in sorted(tokens) if tokens[pair] >= _COPY_TOKENS and marked[pair] >= _COPY_MARKED)
+    return {pair: tokens[pair] for pair in enough if pair not in differ}
+
+
+def _told_copies(copies: Mapping[tuple[str, str], int]) -> Iterator[str]:
+    """Copies in sentences; where three or more are all copies of each other, they share one."""
+    names = sorted({name for pair in copies for name in pair})
+    number = {name: n for n, name in enumerate(names)}
+    linked = Sharing.of([(number[one], number[other], 1.0) for one, other in copies])
+    told: set[tuple[str, str]] = set()
+    for members in linked.groups(len(names)):
+        pairs = list(combinations([names[n] for n in members], 2))
+        if len(members) > 2 and all(pair in copies for pair in pairs):
+            told.update(pairs)
             yield (
-                f"{pair[0]} and {pair[1]} said the same on all {tokens[pair]:,} tokens that both saw: one may be a "
+                f"{some([names[n] for n in members], 5)} said the same wherever two of them saw a document: they may "
+                f"be copies of one, which would count {len(members)} times"
+            )
+    for one, other in copies:
+        if (one, other) not in told:
+            yield (
+                f"{one} and {other} said the same on all {copies[one, other]:,} tokens that both saw: one may be a "
                 "copy of the other, and would count twice"
             )
+
+
+def _who_err_together(encoded: Encoded, sources: Sources, copies: Collection[tuple[str, str]]) -> Iterator[str]:
+    """Annotators who agree more than their reliability explains, unless a profile says so or they are ``copies``."""
+    names = sources.names
+    groups = [sources.profiles[name].group if name in sources.profiles else None for name in names]
+    found = [
+        (one, other, share)
+        for one, other, share in shared_mistakes(encoded, groups).pairs()
+        if groups[one] is None or groups[one] != groups[other]
+    ]
+    nearly = err_together(names, Sharing.of(found), _NEARLY_ALL)
+    for group in nearly:
+        if not set(combinations(group.names, 2)) <= set(copies):
+            yield (
+                f"{some(group.names, 5)} are all but copies of each other: leave all but one out "
+                '(--map-annotators NAME=), or give them one "group" (--annotators)'
+            )
+    told = {group.names for group in nearly}
+    for group in err_together(names, Sharing.of(found), MUCH_IN_COMMON):
+        if group.names not in told:
+            yield f'{group} (if they come from one source, give them one "group": --annotators)'
+
+
+def _who_mark_little(encoded: Encoded, sources: Sources) -> Iterator[str]:
+    """Annotators whose ``O`` says next to nothing, unless a profile says that they abstain, or what they are."""
+    silent = np.flatnonzero(coverage(encoded).silent).tolist()
+    found = [sources.names[k] for k in silent if not sources.declared(sources.names[k])]
+    if found:
+        yield (
+            f"{some(found, 5)} {'marks' if len(found) == 1 else 'mark'} little of what others mark, so that their O "
+            'says next to nothing (if they are rules, give them the "kind" rule: --annotators)'
+        )
 
 
 def _near_duplicates(corpus: Corpus, encoded: Encoded) -> Iterator[str]:

@@ -16,6 +16,7 @@ __all__ = [
     "AsExpected",
     "Bins",
     "Calibration",
+    "DifferenceRow",
     "DocumentRow",
     "Documents",
     "ErrorExample",
@@ -33,6 +34,8 @@ __all__ = [
     "Scores",
     "SettingRow",
     "Summary",
+    "Together",
+    "TypeRow",
     "Vote",
     "VoteSpans",
     "plain",
@@ -76,13 +79,26 @@ class Finding:
 
 
 @dataclass(frozen=True)
+class TypeRow:
+    """What an annotator marks of one type: how much, and its precision and coverage with 95% intervals."""
+
+    type: str
+    marks: float
+    precision: tuple[float, float, float]
+    coverage: tuple[float, float, float]
+
+
+@dataclass(frozen=True)
 class AnnotatorRow:
     """An annotator; ``shares`` of spans with each kind of error, and ``of`` how many spans that is.
 
     ``habits`` are the shares of what they do with the consensus's spans, each with a 95% interval: share, low, high.
+    ``source`` is people, models or rules; ``team`` the group that their profile names, and ``errs_with`` the number of
+    those with whom they err together.
     """
 
     name: str
+    source: str = "people"
     documents: int = 0
     labels: float = 0.0
     accuracy: float | None = None
@@ -99,13 +115,42 @@ class AnnotatorRow:
     of: Mapping[str, float] = field(default_factory=dict)
     blind: Sequence[str] = ()
     habits: Mapping[str, tuple[float, float, float]] = field(default_factory=dict)
+    types: Sequence[TypeRow] = ()
+    team: str | None = None
+    errs_with: int | None = None
+
+
+@dataclass(frozen=True)
+class Together:
+    """Annotators who err together, and how many independent ones they are worth."""
+
+    names: Sequence[str]
+    votes: float
+
+
+@dataclass(frozen=True)
+class DifferenceRow:
+    """Of a type, the spans that only people have, or only models, and how many of each the consensus took."""
+
+    type: str
+    people_only: int = 0
+    people_only_taken: int = 0
+    models_only: int = 0
+    models_only_taken: int = 0
 
 
 @dataclass(frozen=True)
 class Annotators:
-    """Everybody, and the shares and habits of the whole crowd."""
+    """Everybody, and the shares and habits of the whole crowd, rules aside.
+
+    ``votes`` are how many see a document, on average, and how many independent ones they are worth. ``differences`` are
+    those of people and models, where there are both.
+    """
 
     rows: Sequence[AnnotatorRow] = ()
+    together: Sequence[Together] = ()
+    votes: tuple[float, float] | None = None
+    differences: Sequence[DifferenceRow] | None = None
     crowd: Mapping[str, float | None] = field(default_factory=dict)
     habits: Mapping[str, float] = field(default_factory=dict)
 

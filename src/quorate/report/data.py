@@ -37,7 +37,10 @@ from quorate.report.content import (
     Report,
     SettingRow,
     Summary,
+    Together,
+    TypeRow,
 )
+from quorate.report.differences import people_and_models
 from quorate.report.documents import Codes, chosen_documents, document_rows
 from quorate.report.findings import DOUBTFUL, find, next_steps
 from quorate.report.people import HABITS, Person, blind_types, people
@@ -46,6 +49,7 @@ from quorate.result.certificate import Certificate
 from quorate.result.clusters import Groups, group_annotators
 from quorate.result.habits import BOUNDS, KINDS, SpanHabits
 from quorate.result.result import Result
+from quorate.result.sources import SourceKind
 
 __all__ = ["collect"]
 
@@ -108,7 +112,10 @@ def collect(
         progress=lambda done, total: tell(4, steps, f"document {done:,} of {total:,}"),
     )
     about = getattr(model, "meta_", {})
-    annotators, counted = _annotators(crowd, grouped), _documents(result, known, shown, explained=explain is not None)
+    annotators, counted = (
+        _annotators(result, crowd, grouped),
+        _documents(result, known, shown, explained=explain is not None),
+    )
     report = Report(
         title=title,
         version=quorate.__version__,
@@ -151,11 +158,14 @@ def _notes(result: Result) -> list[str]:
     return notes
 
 
-def _annotators(crowd: Sequence[Person], grouped: Groups | None) -> Annotators:
+def _annotators(result: Result, crowd: Sequence[Person], grouped: Groups | None) -> Annotators:
     of_group = {} if grouped is None else dict(enumerate(grouped.member.tolist()))
+    sources = result.sources
+    together = {name: n for n, one in enumerate(sources.together) for name in one.names}
     rows = [
         AnnotatorRow(
             name=person.name,
+            source=person.source.value,
             documents=person.documents,
             labels=person.labels,
             accuracy=person.accuracy,
@@ -171,21 +181,40 @@ def _annotators(crowd: Sequence[Person], grouped: Groups | None) -> Annotators:
             shares={kind: person.shares.share(kind) for kind in _SHARES},
             of={kind: person.shares.of(kind) for kind in _SHARES},
             blind=blind_types(person.by_type),
-            habits={name: (person.habits.share(name), *person.habits.interval(name)) for name in _told(person.habits)},
+            habits={name: _with_interval(person.habits, name) for name in _told(person.habits)},
+            types=[
+                TypeRow(kind, habits.marks, _with_interval(habits, "precision"), _with_interval(habits, "coverage"))
+                for kind, habits in person.habits_by_type.items()
+            ],
+            team=sources.profiles[person.name].group if person.name in sources.profiles else None,
+            errs_with=together.get(person.name),
         )
         for k, person in enumerate(crowd)
     ]
+    speaking = [person for person in crowd if person.source is not SourceKind.RULES] or crowd
     pooled: dict[str, float | None] = {}
     for kind in _SHARES:
-        whole = sum(person.shares.of(kind) for person in crowd)
-        pooled[kind] = sum(person.shares.counts.get(kind, 0) for person in crowd) / whole if whole else None
-    everybody = SpanHabits(*(sum(column) for column in zip(*(person.habits for person in crowd), strict=True)))
-    return Annotators(rows, pooled, {name: everybody.share(name) for name in _told(everybody)})
+        whole = sum(person.shares.of(kind) for person in speaking)
+        pooled[kind] = sum(person.shares.counts.get(kind, 0) for person in speaking) / whole if whole else None
+    everybody = SpanHabits(*(sum(column) for column in zip(*(person.habits for person in speaking), strict=True)))
+    return Annotators(
+        rows,
+        [Together(one.names, one.votes) for one in sources.together],
+        sources.votes,
+        people_and_models(result),
+        pooled,
+        {name: everybody.share(name) for name in _told(everybody)},
+    )
+
+
+def _with_interval(habits: SpanHabits, name: str) -> tuple[float, float, float]:
+    return habits.share(name), *habits.interval(name)
 
 
 def _told(habits: SpanHabits) -> list[str]:
     """The habits of which something is known."""
-    return [name for name in ("found", *KINDS, *BOUNDS, "invented") if habits.of(name) > 0]
+    names = ("found", *KINDS, *BOUNDS, "invented", "precision", "coverage")
+    return [name for name in names if habits.of(name) > 0]
 
 
 def _grouped(result: Result, n: int | None) -> Groups | None:

@@ -7,7 +7,15 @@ from typing import NamedTuple
 
 from quorate.formats.notes import some
 from quorate.report.content import AnnotatorRow, Annotators, Finding, Fit, Gold, LabelRow, Report
-from quorate.report.people import HABITS, RIGHT_WHERE_MARKED, wilson
+from quorate.report.people import (
+    HABITS,
+    MARKS_LITTLE,
+    MOSTLY_RIGHT,
+    OFTEN_WRONG,
+    RIGHT_WHERE_MARKED,
+    wilson,
+)
+from quorate.result.sources import votes_in_words
 
 __all__ = ["DOUBTFUL", "find", "next_steps"]
 
@@ -22,6 +30,7 @@ _SENTENCES = {
     "false_positive": "{mark} what nobody else sees in {share} of their spans",
 }
 _VERBS = {"start": "starts", "end": "ends", "split": "splits", "give": "gives", "miss": "misses", "mark": "marks"}
+_BY_PRECISION = (RIGHT_WHERE_MARKED, MARKS_LITTLE, MOSTLY_RIGHT, OFTEN_WRONG)  # kinds of those who speak seldom
 _LEAST_SHARE = 0.10
 _LEAST_SPANS = 10
 _LEAST_MIXED = 0.03
@@ -74,6 +83,8 @@ def find(report: Report) -> list[Finding]:
     return [
         *_consensus(report),
         *_people(report.annotators),
+        *_votes(report.annotators),
+        *_differences(report.annotators),
         *_labels(report),
         *_agreement(report),
         *_fit(report.fit),
@@ -158,17 +169,41 @@ def _people(annotators: Annotators) -> Iterator[Finding]:
             f"({max(map(_bits, noise)):.2f} bits a label at most; the median is {typical:.2f}).",
             noise[0].name if len(noise) == 1 else None,
         )
-    for row in [row for row in told if row.kind == RIGHT_WHERE_MARKED][:_HABITS_SHOWN]:
+    judged = [row for row in told if row.kind in _BY_PRECISION and (row.own_spans >= _LEAST_SPANS or not row.own_spans)]
+    for row in sorted(judged, key=lambda row: -row.own_spans)[:_HABITS_SHOWN]:
         yield Finding(
             "annotators",
             f"{row.name} marks {percent(row.coverage or 0.0)} of what there is to mark, and is right in "
             f"{percent(row.precision or 0.0)} of it.",
             row.name,
         )
-    yield from _habits(annotators, [row for row in told if row.kind not in ("noise", RIGHT_WHERE_MARKED)])
+    others = [row for row in told if row.kind != "noise" and row.kind not in _BY_PRECISION and row.source != "rules"]
+    yield from _habits(annotators, others)
     best = [row for row in sorted(told, key=lambda row: -_bits(row)) if row.kind == "careful"][:3]
     if best and len(told) > 3:
         yield Finding("annotators", f"Most can be learned from {listed([row.name for row in best], 3)}.")
+
+
+def _votes(annotators: Annotators) -> Iterator[Finding]:
+    """How many votes there really are, overall and of those who err together."""
+    if annotators.votes is not None and annotators.together:
+        yield Finding("annotators", f"{votes_in_words(*annotators.votes)}.")
+    for group in annotators.together[:_HABITS_SHOWN]:
+        votes = f"{len(group.names)} votes count as {group.votes:.1f}"
+        yield Finding("annotators", f"{listed(group.names, 4)} err together: their {votes}.")
+
+
+def _differences(annotators: Annotators) -> Iterator[Finding]:
+    """Whom the consensus follows where people and models differ."""
+    rows = annotators.differences or ()
+    people = sum(row.people_only_taken + row.models_only - row.models_only_taken for row in rows)
+    total = sum(row.people_only + row.models_only for row in rows)
+    if total:
+        yield Finding(
+            "annotators",
+            f"Of {count(total, 'span')} that only people or only models mark, the consensus sides with people in "
+            f"{percent(people / total)}.",
+        )
 
 
 def _bits(row: AnnotatorRow) -> float:
@@ -336,10 +371,13 @@ def _steps_of_documents(report: Report) -> Iterator[str]:
 
 
 def _steps_of_people(rows: Sequence[AnnotatorRow]) -> Iterator[str]:
-    noise = [row.name for row in rows if row.kind in ("noise", "marks nothing")]
+    noise = [row.name for row in rows if row.kind in ("noise", "marks nothing") and row.source != "rules"]
     if noise:
         names = listed(noise, 4)
         yield f"Ask {names} how they worked before giving them more: so far their labels add next to nothing."
+    wrong = [row.name for row in rows if row.kind == OFTEN_WRONG]
+    if wrong:
+        yield f"Mend {listed(wrong, 4)}, or leave {'it' if len(wrong) == 1 else 'them'} out: most marks are wrong."
     for kind, habit in HABITS.items():
         who = [row.name for row in rows if row.kind == habit]
         if who:

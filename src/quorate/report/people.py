@@ -16,8 +16,21 @@ from quorate.encode.encoded import Encoded
 from quorate.encode.from_corpus import encode
 from quorate.result.habits import SpanHabits
 from quorate.result.result import Result
+from quorate.result.sources import SourceKind
 
-__all__ = ["HABITS", "RIGHT_WHERE_MARKED", "Person", "Shares", "blind_types", "people", "wilson"]
+__all__ = [
+    "HABITS",
+    "MARKS_LITTLE",
+    "MOSTLY_RIGHT",
+    "OFTEN_WRONG",
+    "RIGHT_WHERE_MARKED",
+    "Person",
+    "Shares",
+    "blind_types",
+    "people",
+    "right_where_they_speak",
+    "wilson",
+]
 
 Floats = NDArray[np.float64]
 ByType = Mapping[str, tuple[int, int, Mapping[str, int]]]
@@ -33,9 +46,16 @@ HABITS: dict[str, str] = {
 """Kinds of error in a span that someone did find, and the habit that each is a sign of."""
 
 RIGHT_WHERE_MARKED = "right where they mark"
-"""Whose labels tell few bits on average, as they mark little, but who are right where they do: a rule, say."""
+"""A rule, or whose labels tell few bits on average as they mark little, but who are right where they do."""
 
-_RIGHT = 0.8
+MARKS_LITTLE = "marks little"
+"""Whose labels tell few bits on average, and who are often enough right where they mark to be no noise."""
+
+MOSTLY_RIGHT, OFTEN_WRONG = "mostly right", "often wrong"
+"""Other rules: half or more of what they mark is right, or surely less."""
+
+_RIGHT, _MOSTLY = 0.8, 0.5
+_OF_THE_CROWDS = 0.5  # share of the crowd's precision that is surely reached by whoever does not mark at random
 _FEW_SPANS = 5
 _FEW_LABELS = 20
 _Z = 1.959964
@@ -60,17 +80,6 @@ class Shares:
         """How many spans a kind of error is counted over: all for misses, own for inventions, else those found."""
         return {"missed": self.consensus, "false_positive": self.own, "fused": self.own}.get(kind, self.found)
 
-    @property
-    def precision(self) -> float | None:
-        """The share of their own spans that the consensus has, just so; ``None`` if they marked none."""
-        return self.counts.get("exact", 0) / self.own if self.own else None
-
-    @property
-    def coverage(self) -> float | None:
-        """The share of all spans of the consensus, in the documents they saw, that they marked just so."""
-        agreed = self.counts.get("agreed", 0)
-        return self.counts.get("exact", 0) / agreed if agreed else None
-
     def share(self, kind: str) -> float | None:
         """The share of spans with this kind of error; ``None`` if there was none to get wrong."""
         whole = self.of(kind)
@@ -86,10 +95,11 @@ class Person:
     overlap, and how many they marked as another type, by that type. ``given [G]`` are the labels that they gave, and
     ``truths [G, J]`` the expected number of each on every truth. ``precision`` is how often they are right where they
     speak, ``coverage`` how much of what there is to say they say: of spans, or of tokens in the plain scheme.
-    ``habits`` is what they do with the spans of the consensus.
+    ``habits`` is what they do with the spans of the consensus, and ``habits_by_type`` the same for each type.
     """
 
     name: str
+    source: SourceKind
     documents: int
     labels: float
     accuracy: float | None
@@ -104,6 +114,7 @@ class Person:
     coverage: float | None
     kind: str
     habits: SpanHabits
+    habits_by_type: Mapping[str, SpanHabits]
 
 
 def wilson(right: float, n: float) -> tuple[float, float]:
@@ -136,8 +147,9 @@ def people(result: Result) -> list[Person]:
         words=(),
     )
     events = _Events(result, encoded)
-    counts, by_type = _span_counts(result)
+    by_type = _by_type(result)
     habits = result.span_habits(encoded)
+    crowd = SpanHabits(*habits.sum(axis=(1, 2)).tolist())
     typical = float(np.quantile(result.annotators.informativeness, 0.75)) if len(result.annotators) else 0.0
     marks_spans = result.tagset.scheme is not Scheme.PLAIN
     tokens: Counter[str] = Counter()
@@ -148,30 +160,36 @@ def people(result: Result) -> list[Person]:
     for name in result.corpus.annotators:
         k = number[name]
         accuracy, low, high = events.accuracy(k)
-        own_habits = SpanHabits(*habits[:, k].tolist())
-        of_spans = _shares(own_habits, counts.get(name, {}))
+        own_habits = SpanHabits(*habits[:, :, k].sum(axis=1).tolist())
         kinds = by_type.get(name, {})
         told = result.annotators[name].informativeness if name in result.annotators.names else None
         labels = float(events.labels[k])
-        precision, coverage = of_spans.precision, of_spans.coverage
+        precision, coverage = own_habits.share("precision"), own_habits.share("coverage")
         if not marks_spans:
-            precision, coverage = accuracy, labels / max(tokens[name], 1)
+            precision, coverage = accuracy or 0.0, labels / max(tokens[name], 1)
+        source = result.sources.kind(name)
+        if marks_spans and source is SourceKind.RULES and told is not None:
+            kind = _kind_of_rule(own_habits)
+        else:
+            kind = _kind(labels, told, typical, own_habits, crowd, kinds, precision, coverage, marks_spans=marks_spans)
         rows.append(
             Person(
                 name,
+                source,
                 int(events.documents[k]),
                 labels,
                 accuracy,
                 low,
                 high,
                 told,
-                of_spans,
+                _shares(own_habits),
                 kinds,
                 *events.truths(k),
-                precision,
-                coverage,
-                _kind(labels, told, typical, of_spans, kinds, precision, coverage, marks_spans=marks_spans),
+                precision if precision == precision else None,
+                coverage if coverage == coverage else None,
+                kind,
                 own_habits,
+                {name: SpanHabits(*habits[:, t, k].tolist()) for t, name in enumerate(result.tagset.span_types)},
             )
         )
     return rows
@@ -237,18 +255,17 @@ _KIND_OF_HABIT = {
 }
 
 
-def _shares(habits: SpanHabits, counts: Mapping[str, int]) -> Shares:
-    """Kinds of error as habits have them, and ``counts`` of the others."""
-    of_habits = {kind: getattr(habits, name) for name, kind in _KIND_OF_HABIT.items()}
-    return Shares(habits.spans, habits.found, habits.marks, {**counts, **of_habits})
+def _shares(habits: SpanHabits) -> Shares:
+    """Kinds of error as habits have them."""
+    counts = {kind: habits.number(name) for name, kind in _KIND_OF_HABIT.items()}
+    return Shares(habits.spans, habits.found, habits.marks, counts)
 
 
-def _span_counts(result: Result) -> tuple[dict[str, Counter[str]], dict[str, ByType]]:
-    """How many of the consensus's spans each annotator marked just so, of how many; and what became of each type."""
+def _by_type(result: Result) -> dict[str, ByType]:
+    """What became of each type of the consensus's spans, annotator by annotator."""
     tagset = result.tagset
     if tagset.scheme is Scheme.PLAIN:
-        return {}, {}
-    kinds: dict[str, Counter[str]] = {}
+        return {}
     types: dict[str, dict[str, tuple[list[int], Counter[str]]]] = {}
     for document, consensus in zip(result.corpus, result.spans, strict=True):
         agreed = [span.bare for span in consensus]
@@ -258,9 +275,6 @@ def _span_counts(result: Result) -> tuple[dict[str, Counter[str]], dict[str, ByT
             wanted = (
                 agreed if None not in tags else [span for span in agreed if None not in tags[span.start : span.end]]
             )
-            counts = kinds.setdefault(name, Counter())
-            counts["agreed"] += len(agreed)
-            counts["exact"] += len(set(own) & set(wanted))
             for span in wanted:
                 row, others = types.setdefault(name, {}).setdefault(span.label, ([0, 0], Counter()))
                 over = [other.label for other in own if other.start < span.end and span.start < other.end]
@@ -269,35 +283,62 @@ def _span_counts(result: Result) -> tuple[dict[str, Counter[str]], dict[str, ByT
                     row[1] += 1
                 elif over:
                     others[over[0]] += 1
-    by_type: dict[str, ByType] = {
+    return {
         name: {kind: (n, marked, others) for kind, ((n, marked), others) in rows.items()}
         for name, rows in types.items()
     }
-    return kinds, by_type
+
+
+def right_where_they_speak(habits: SpanHabits, crowd: SpanHabits) -> bool:
+    """Whether someone's precision is surely half as high as that of all that anybody marked.
+
+    Of what is marked at random next to nothing is right, so that the lower end of the interval tells.
+
+    >>> crowd = SpanHabits(exact=800, marks=1000)
+    >>> right_where_they_speak(SpanHabits(exact=30, marks=50), crowd)
+    True
+    >>> right_where_they_speak(SpanHabits(exact=3, marks=50), crowd)
+    False
+    """
+    return habits.interval("precision")[0] >= _OF_THE_CROWDS * crowd.share("precision")
+
+
+def _kind_of_rule(habits: SpanHabits) -> str:
+    """Of a rule it counts how often it is right where it speaks, and not what it leaves out."""
+    if habits.marks < _FEW_SPANS:
+        return "too few spans" if habits.marks else "marks nothing"
+    precision, (_, high) = habits.share("precision"), habits.interval("precision")
+    if precision >= _MOSTLY:
+        return RIGHT_WHERE_MARKED if precision >= _RIGHT else MOSTLY_RIGHT
+    return OFTEN_WRONG if high < _MOSTLY else "mixed"
 
 
 def _kind(
     labels: float,
     told: float | None,
     typical: float,
-    shares: Shares,
+    habits: SpanHabits,
+    crowd: SpanHabits,
     by_type: ByType,
-    precision: float | None,
-    coverage: float | None,
+    precision: float,
+    coverage: float,
     *,
     marks_spans: bool,
 ) -> str:
     """The one word or two that say most about someone."""
     if told is None:
         return "new"
+    shares = _shares(habits)
     if labels < _FEW_LABELS or (marks_spans and shares.consensus < _FEW_SPANS):
         return "too few labels"
     if told < 0.15 * typical:
         # Bits count what silence tells too: of someone who mostly says O, or nothing, they see little. In the plain
         # scheme whoever gives every token the commonest label is often right as well, and tells nothing.
-        spoke = shares.own >= _FEW_SPANS if marks_spans else coverage is not None and coverage < 0.5
-        if spoke and precision is not None and precision >= _RIGHT:
+        spoke = shares.own >= _FEW_SPANS if marks_spans else coverage < 0.5
+        if spoke and precision >= _RIGHT:
             return RIGHT_WHERE_MARKED
+        if marks_spans and spoke and right_where_they_speak(habits, crowd):
+            return MARKS_LITTLE
         return "noise" if shares.own or not marks_spans else "marks nothing"
     if not marks_spans:
         return "careful" if told >= 0.6 * typical else "mixed"
@@ -305,9 +346,9 @@ def _kind(
     if blind:
         return "misses " + ", ".join(blind)
     missed, invented = shares.share("missed") or 0.0, shares.share("false_positive") or 0.0
-    habits = {kind: shares.share(kind) or 0.0 for kind in HABITS}
-    worst = max(habits, key=lambda kind: habits[kind])
-    if habits[worst] >= 0.15 and missed < 0.5:
+    errors = {kind: shares.share(kind) or 0.0 for kind in HABITS}
+    worst = max(errors, key=lambda kind: errors[kind])
+    if errors[worst] >= 0.15 and missed < 0.5:
         return HABITS[worst]
     if missed >= 0.35:
         return "misses many"

@@ -24,6 +24,7 @@ __all__ = ["AnnotatorSummaries", "AnnotatorSummary", "check_matrix", "summarise"
 Floats = NDArray[np.float64]
 
 _FIGURES = 3  # of an annotator besides their habits
+_HABITS = len(SpanHabits._fields)
 _TIMES = 3  # copies of a matrix in memory while it is made
 _LEAST = np.finfo(np.float64).tiny  # the least divisor, where an annotator's labels have no weight
 
@@ -39,7 +40,9 @@ class AnnotatorSummary:
 
     The other fields are shares of spans, nan where there are none. Of the consensus's spans that they were shown:
     ``found`` (marked in some way), ``exact``, ``shifted`` (another bound), ``split`` (in pieces), ``wrong_type`` and
-    ``missed``; of their own: ``invented`` (touches no span of the consensus). ``habits`` has the numbers and intervals.
+    ``missed``; of their own: ``invented`` (touches no span of the consensus) and ``precision`` (just so in the
+    consensus); of all there are in their documents: ``coverage`` (marked with that type, in whatever bounds).
+    ``habits`` has the numbers and intervals, and ``by_type`` the same for each type.
     """
 
     name: str
@@ -53,10 +56,12 @@ class AnnotatorSummary:
     wrong_type: float
     missed: float
     invented: float
-    counted: InitVar[SpanHabits]
+    precision: float
+    coverage: float
+    counted: InitVar[tuple[SpanHabits, Mapping[str, SpanHabits]]]
     of: InitVar[tuple[Annotators, int]]
 
-    def __post_init__(self, counted: SpanHabits, of: tuple[Annotators, int]) -> None:
+    def __post_init__(self, counted: tuple[SpanHabits, Mapping[str, SpanHabits]], of: tuple[Annotators, int]) -> None:
         # Not fields: whoever makes a table of these (pandas, say) gets a column for each field.
         object.__setattr__(self, "_of", of)
         object.__setattr__(self, "_habits", counted)
@@ -64,7 +69,13 @@ class AnnotatorSummary:
     @property
     def habits(self) -> SpanHabits:
         """How many spans are behind the shares, which bounds are off, and intervals."""
-        habits: SpanHabits = self.__dict__["_habits"]
+        habits: SpanHabits = self.__dict__["_habits"][0]
+        return habits
+
+    @property
+    def by_type(self) -> Mapping[str, SpanHabits]:
+        """The same for each type: that of the consensus's span or, of what is counted of their own, of theirs."""
+        habits: Mapping[str, SpanHabits] = self.__dict__["_habits"][1]
         return habits
 
     @property
@@ -90,13 +101,14 @@ class AnnotatorSummary:
 class AnnotatorSummaries(Sequence[AnnotatorSummary]):
     """Everyone, in the order of their names; by position or by name."""
 
-    def __init__(self, names: Sequence[str], table: Floats, model: Annotators) -> None:
-        """``table`` is ``[3 + 11, K]``: labels given, accuracy, informativeness, and the :class:`SpanHabits`.
+    def __init__(self, names: Sequence[str], table: Floats, model: Annotators, types: Sequence[str] = ()) -> None:
+        """``table`` is ``[3 + 12·(1 + T), K]``: labels given, accuracy, informativeness, the :class:`SpanHabits`, and
+        those of each of the ``types``, habit by habit.
 
-        Without the habits, as in a file of an earlier version, they are 0.
+        What is not there, as in a file of an earlier version, is 0.
         """
-        self.names = tuple(names)
-        self.table = np.zeros((_FIGURES + len(SpanHabits._fields), len(self.names)))
+        self.names, self.types = tuple(names), tuple(types)
+        self.table = np.zeros((_FIGURES + _HABITS * (1 + len(self.types)), len(self.names)))
         self.table[: len(table)] = table
         # Rounding can make the bits of an annotator who tells nothing slightly negative, or −0.
         self.table[2] = np.where(table[2] <= 0, 0.0, table[2])
@@ -105,17 +117,22 @@ class AnnotatorSummaries(Sequence[AnnotatorSummary]):
         self._numbers = {name: number for number, name in enumerate(self.names)}
 
     @classmethod
-    def restored(cls, names: Sequence[str], arrays: Mapping[str, Floats], model: Annotators) -> Self:
+    def restored(
+        cls, names: Sequence[str], arrays: Mapping[str, Floats], model: Annotators, types: Sequence[str] = ()
+    ) -> Self:
         """From a file; ``ValueError`` unless all are numbers, but for the accuracy of someone without a label."""
-        rows = _FIGURES + len(SpanHabits._fields)
-        if np.shape(arrays.get("summary", ()))[:1] == (_FIGURES,):  # a file of an earlier version, that has no habits
-            rows = _FIGURES
+        rows = _FIGURES + _HABITS * (1 + len(types))
+        given = np.shape(arrays.get("summary", ()))[:1]
+        if given in ((_FIGURES,), (_FIGURES + _HABITS - 1,)):  # of an earlier version: no habits, or not by type
+            rows = given[0]
         check_arrays(arrays, {"summary": (rows, len(names))})
         table = arrays["summary"]
         others = np.delete(table, 1, axis=0)
         if not np.isfinite(others).all() or np.isinf(table[1]).any() or (table[_FIGURES:] < 0).any():
             raise ValueError("array 'summary' holds what is no number")
-        return cls(names, table, model)
+        if rows == _FIGURES + _HABITS - 1:  # then all that was there is what they were shown
+            table = np.vstack([table, table[_FIGURES : _FIGURES + len(KINDS)].sum(axis=0)])
+        return cls(names, table, model, types)
 
     def __len__(self) -> int:
         return len(self.names)
@@ -125,14 +142,16 @@ class AnnotatorSummaries(Sequence[AnnotatorSummary]):
 
     def __getitem__(self, key: int | str) -> AnnotatorSummary:  # type: ignore[override]
         number = self._numbers[key] if isinstance(key, str) else range(len(self))[key]
-        habits = SpanHabits(*self.table[_FIGURES:, number].tolist())
+        column = self.table[_FIGURES:, number]
+        habits = SpanHabits(*column[:_HABITS].tolist())
+        by_type = column[_HABITS:].reshape(_HABITS, len(self.types)).T.tolist()
         return AnnotatorSummary(
             self.names[number],
             float(self.n_labels[number]),
             float(self.accuracy[number]),
             float(self.informativeness[number]),
-            **{name: habits.share(name) for name in ("found", *KINDS, "invented")},
-            counted=habits,
+            **{name: habits.share(name) for name in ("found", *KINDS, "invented", "precision", "coverage")},
+            counted=(habits, {kind: SpanHabits(*one) for kind, one in zip(self.types, by_type, strict=True)}),
             of=(self._model, number),
         )
 
@@ -142,7 +161,7 @@ class AnnotatorSummaries(Sequence[AnnotatorSummary]):
         return self._model.matrix_shape
 
     def with_earlier(self, table: Floats) -> AnnotatorSummaries:
-        """Together with an earlier table ``[14, K']`` of the first K' of them: means, weighed by labels, and sums."""
+        """Together with an earlier table of the first K' of them: means, weighed by labels, and sums."""
         before = np.zeros_like(self.table)
         before[: len(table), : table.shape[1]] = table
         labels = before[0] + self.n_labels
@@ -153,7 +172,7 @@ class AnnotatorSummaries(Sequence[AnnotatorSummary]):
         share = np.divide(means, labels, out=np.zeros((2, len(labels))), where=labels > 0)
         share[0, labels == 0] = np.nan
         spans = before[_FIGURES:] + self.table[_FIGURES:]
-        return AnnotatorSummaries(self.names, np.vstack([labels, share, spans]), self._model)
+        return AnnotatorSummaries(self.names, np.vstack([labels, share, spans]), self._model, self.types)
 
     def __contains__(self, key: object) -> bool:
         return key in self._numbers
@@ -189,8 +208,9 @@ def summarise(
     accuracy = np.divide(right, labels, out=np.full(K, np.nan), where=labels > 0)
     table = [np.stack([labels, accuracy, _informativeness(cells, counts, labels)])]
     if decoded is not None:
-        table.append(count_habits(encoded, decoded, calibration))
-    return AnnotatorSummaries(names, np.concatenate(table), model)
+        habits = count_habits(encoded, decoded, calibration)
+        table += [habits.sum(axis=1), habits.reshape(-1, K)]
+    return AnnotatorSummaries(names, np.concatenate(table), model, encoded.tagset.span_types)
 
 
 def _informativeness(cells: Cells, counts: Floats, labels: Floats) -> Floats:

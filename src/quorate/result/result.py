@@ -29,6 +29,7 @@ from quorate.result.certificate import Certificate, SpanTallies, certify, span_t
 from quorate.result.coherent import Probabilities, coherent
 from quorate.result.consensus import Consensus
 from quorate.result.habits import count_habits
+from quorate.result.sources import Sources
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -66,7 +67,8 @@ class Result:
 
     Iterate over it, or take a document by position or id, for :class:`Consensus` records; or take a column:
     ``tags``, ``spans``, ``confidence``, ``probabilities``. ``settings_`` says what was used and, where it was
-    chosen, why; ``repaired`` how many tags of the input were mended.
+    chosen, why; ``repaired`` how many tags of the input were mended; ``sources`` who of the annotators are people,
+    models and rules, and who errs together.
 
     >>> import quorate
     >>> result = quorate.aggregate(quorate.sample(), method="mv")
@@ -87,10 +89,12 @@ class Result:
         calibration: Calibration = AS_STATED,
         choice: Choice | None = None,
         known: NDArray[np.int32] | None = None,
+        sources: Sources | None = None,
     ) -> None:
         self.corpus, self.tagset = corpus, tagset
         self.annotators, self.trace, self.settings_, self.repaired = annotators, trace, dict(settings), repaired
         self.calibration, self.choice = calibration, choice
+        self.sources = Sources(annotators.names, corpus.profiles) if sources is None else sources
         self._doc_start = doc_start
         self._told = coherent(decoded, doc_start, calibration, known)
         with np.errstate(divide="ignore"):
@@ -121,7 +125,7 @@ class Result:
         return span_tallies(self._decoded, posterior, self.tagset, self._doc_start, self.calibration, sure)
 
     def span_habits(self, encoded: Encoded) -> Floats:
-        """``[11, K]`` The :class:`quorate.result.habits.SpanHabits` of everybody in the corpus, ``encoded``."""
+        """``[12, T, K]`` The :class:`quorate.result.habits.SpanHabits` of everybody in the corpus, by type."""
         return count_habits(encoded, self._decoded, self.calibration)
 
     def accept(self, precision: float) -> Accepted:

@@ -126,6 +126,8 @@ class CombinationHead(Head):
     words: list[str]
     calibration: dict[str, float]
     sharing: NotRequired[list[tuple[int, int, float]]]
+    votes: NotRequired[tuple[float, float] | None]
+    silent: NotRequired[list[str]]
     group: NotRequired[list[int]]  # in files of version 0.3 and before: those who share a number count as one
     decided: NotRequired[list[str]]
 
@@ -145,6 +147,10 @@ def combination_head(meta: dict[str, Any]) -> CombinationHead:
     for one, other, share in head.get("sharing", []):
         if not (0 <= one < K and 0 <= other < K and one != other and 0 < share <= 1):
             raise ValueError("those who have something in common are not among the annotators, or have it by no share")
+    if not set(head.get("silent", ())) <= set(head["annotators"]):
+        raise ValueError("those who mark little are not among the annotators")
+    if not all(0 <= votes < math.inf for votes in head.get("votes") or ()):
+        raise ValueError("the votes of a document are no number")
     if not all(map(math.isfinite, head["calibration"].values())):
         raise ValueError("the calibration holds what is no number")
     return head

@@ -1,4 +1,4 @@
-// Annotators: the table, each one's matrices, and groups of like ones.
+// Annotators: a table for people, models and rules each, everyone's matrices, and groups of like ones.
 
 const PEOPLE = D.annotators.rows;
 // What becomes of a span of the consensus, and of their own; the last says whether much of it is bad.
@@ -13,8 +13,10 @@ const HABITS = [
 ];
 const IN_FULL = { split: "In pieces", wrong_type: "Another type", invented: "Invented, of their own" };
 const WAYS = { early_start: "starts early", late_start: "starts late", early_end: "ends early", late_end: "ends late" };
-const TROUBLE = new Set(["noise", "marks nothing", "misses many", "marks too much"]);
-let peopleTable = null;
+const TROUBLE = new Set(["noise", "marks nothing", "misses many", "marks too much", "often wrong"]);
+const GOOD = new Set(["careful", "right where they mark"]);
+const SOURCES = [["people", "People"], ["models", "Models"], ["rules", "Rules"]];
+let peopleTables = [];
 
 function between([, low, high]) {
   return `${pct(low)} to ${pct(high)}`;
@@ -29,57 +31,141 @@ function shareCell(person, kind, bad) {
 }
 
 function kindChip(kind) {
-  const tone = kind === "careful" ? "careful" : TROUBLE.has(kind) ? "trouble" : "";
+  const tone = GOOD.has(kind) ? "careful" : TROUBLE.has(kind) ? "trouble" : "";
   return h("span", { class: `kind ${tone}`.trim() }, kind);
 }
 
-function peopleSection() {
-  const from = Math.max(0, Math.min(...PEOPLE.map((row) => row.low ?? row.accuracy ?? 1)) - 0.02);
-  const columns = [
-    { key: "name", label: "Annotator", value: (row) => row.name },
-    { key: "kind", label: "Kind", value: (row) => row.kind, cell: (row) => kindChip(row.kind) },
-    { key: "labels", label: "Labels", num: true, title: "Labels given, one a token", value: (row) => row.labels, cell: (row) => int(row.labels) },
+const shareColumn = ([key, label, title, bad]) => ({
+  key, label, title, num: true, value: (row) => row.habits[key]?.[0] ?? null, cell: (row) => shareCell(row, key, bad) });
+
+// How those are shown who are judged by all that they say: people and, with fewer columns beside their groups, models.
+function speakerColumns(rows, few) {
+  const from = Math.max(0, Math.min(...rows.map((row) => row.low ?? row.accuracy ?? 1)) - 0.02);
+  return [
+    ...(few ? [] : [{ key: "labels", label: "Labels", num: true, title: "Labels given, one a token", value: (row) => row.labels, cell: (row) => int(row.labels) }]),
     { key: "accuracy", label: "Accuracy", num: true, title: "Expected share of right labels, with a 95% interval over documents",
       value: (row) => row.accuracy,
       cell: (row) => (row.accuracy === null ? "–" : [intervalChart(row.low, row.accuracy, row.high, from), " ", pct(row.accuracy, 1),
         h("span", { class: "unseen" }, row.low === null ? "" : `, from ${pct(row.low, 1)} to ${pct(row.high, 1)}`)]) },
     { key: "informativeness", label: "Bits", num: true, title: "Informativeness: bits that one label tells about the truth",
       value: (row) => row.informativeness, cell: (row) => fixed(row.informativeness, 2) },
-    ...(PLAIN ? [] : HABITS.map(([key, label, title, bad]) => ({
-      key, label, title, num: true, value: (row) => row.habits[key]?.[0] ?? null, cell: (row) => shareCell(row, key, bad) }))),
-    ...(D.matrices.groups && D.matrices.groups.length > 1 ? [{ key: "group", label: "Group", num: true,
+    ...(PLAIN ? [] : HABITS.filter(([key]) => !few || key !== "split").map(shareColumn)),
+  ];
+}
+
+// Rules are judged by what they mark: how often it is right, and how much of what there is it is.
+function ruleColumns() {
+  const withInterval = (key) => (row) => {
+    const told = row.habits[key];
+    return told ? [intervalChart(told[1], told[0], told[2], 0), " ", pct(told[0]), h("span", { class: "unseen" }, `, from ${pct(told[1])} to ${pct(told[2])}`)] : "–";
+  };
+  const column = (key, label, title) => ({ key, label, title, num: true, value: (row) => row.habits[key]?.[0] ?? null, cell: withInterval(key) });
+  return [
+    { key: "own_spans", label: "Spans", num: true, title: "Spans that it marked", value: (row) => row.own_spans, cell: (row) => int(row.own_spans) },
+    column("precision", "Precision", "Expected share of its own spans that are right in start, end and type, with a 95% interval"),
+    column("coverage", "Coverage", "Share of all spans of the consensus that it marked with their type, in whatever bounds, with a 95% interval"),
+    shareColumn(HABITS[6]),
+    ...(TYPES.length > 1 ? [{ key: "best", label: "Best at", title: "Types of which half or more of what it marks is right, the surest first", value: (row) => bestTypes(row).length, cell: (row) => bestTypes(row).map(({ type, precision }, n) => [n ? ", " : "", `${type} ${pct(precision[0])}`]) }] : []),
+  ];
+}
+
+function bestTypes(row) {
+  const marked = row.types.filter(({ marks, precision }) => marks >= 5 && precision[0] >= 0.5);
+  return marked.sort((one, other) => other.precision[1] - one.precision[1]).slice(0, 3);
+}
+
+// With whom they err together, and what those are worth; under the name that their profiles give the group.
+function groupColumn(rows) {
+  if (!rows.some((row) => row.team !== null || row.errs_with !== null)) return [];
+  const group = (row) => (row.errs_with === null ? null : D.annotators.together[row.errs_with]);
+  return [{ key: "team", label: "Errs with", title: "Who errs together, and what their votes count as: what they have in common counts once",
+    value: (row) => row.team ?? (row.errs_with === null ? null : `${row.errs_with + 1}`),
+    cell: (row) => {
+      const found = group(row), others = found ? found.names.filter((name) => name !== row.name) : [];
+      if (!found) return row.team ?? "–";
+      return h("span", { title: found.names.join(", ") }, row.team ?? (others.length > 2 ? `${others[0]} and ${others.length - 1} more` : others.join(", ")),
+        h("span", { class: "soft" }, ` · ${found.names.length} as ${fixed(found.votes, 1)}`));
+    } }];
+}
+
+function sourceTable(source, name, rows) {
+  const rules = source === "rules" && !PLAIN, group = groupColumn(rows);
+  const columns = [
+    { key: "name", label: "Annotator", value: (row) => row.name },
+    { key: "kind", label: "Kind", value: (row) => row.kind, cell: (row) => kindChip(row.kind) },
+    ...(rules ? ruleColumns() : speakerColumns(rows, group.length > 0)),
+    ...group,
+    ...(D.matrices.groups && D.matrices.groups.length > 1 ? [{ key: "group", label: "Group", num: true, title: "The group of like annotators, below",
       value: (row) => row.group, cell: (row) => (row.group === null ? "–" : row.group + 1) }] : []),
   ];
-  peopleTable = sortableTable({
-    label: "Annotators", className: "sticky-name people", columns, rows: PEOPLE, sort: "informativeness", descending: true, limit: 60,
+  return sortableTable({
+    label: name, className: "sticky-name people", columns, rows, sort: rules ? "precision" : "informativeness", descending: true, limit: 60,
     detail: { can: () => true, key: (row) => row.name, draw: personPanel },
   });
+}
+
+function peopleSection() {
+  const found = SOURCES.map(([source, name]) => [source, name, PEOPLE.filter((row) => row.source === source)]).filter(([, , rows]) => rows.length);
+  peopleTables = found.map(([source, name, rows]) => ({ source, name, rows, table: sourceTable(source, name, rows) }));
+  const apart = found.length > 1 || found.some(([source]) => source !== "people"), judged = found.some(([source]) => source !== "rules") || PLAIN;
   const search = h("input", { type: "search", id: "people-search", placeholder: "Name or kind",
     oninput: (event) => {
       const wanted = event.target.value.trim().toLowerCase();
-      const n = peopleTable.filter((row) => `${row.name} ${row.kind}`.toLowerCase().includes(wanted));
+      const n = peopleTables.reduce((sum, { table }) => sum + table.filter((row) => `${row.name} ${row.kind}`.toLowerCase().includes(wanted)), 0);
       announce(`${many(n, "annotator")}`);
     } });
   return [
-    h("p", { class: "intro" }, "Accuracy counts every token, and most tokens are easy: someone who marks nothing at all is often right. ",
+    h("p", { class: "intro" }, judged ? ["Accuracy counts every token, and most tokens are easy: someone who marks nothing at all is often right. ",
       h("b", {}, "Bits"), " say how much one label tells about the truth. ",
-      PLAIN ? null : "The shares on the right compare each annotator's spans with the consensus: exact, shifted, in pieces, of another type and missed add up to all of its spans. Mistakes well above the crowd's are bold. ",
+      PLAIN ? null : "The shares on the right compare each annotator's spans with the consensus: exact, shifted, in pieces, of another type and missed add up to all of its spans. Mistakes well above the crowd's are bold. "] : null,
       "Open a name to see the mistakes behind the numbers."),
+    votesPart(),
     h("div", { class: "toolbar" }, h("label", { class: "field grow" }, "Find an annotator", search)),
-    peopleTable.element,
+    peopleTables.map(({ source, name, table }) => [
+      apart ? h("h3", {}, name) : null,
+      source === "rules" && !PLAIN ? h("p", { class: "intro" }, "Rules, and others that mark so little that their silence says next to nothing, are judged by what they do mark: ",
+        h("b", {}, "precision"), " is how often that is right, ", h("b", {}, "coverage"), " how much of what there is to mark it is.") : null,
+      table.element]),
+    differencesPart(),
     groupsPart(),
   ];
 }
 
+function votesPart() {
+  const { votes, together } = D.annotators;
+  if (!together.length) return null;
+  return h("p", {}, votes ? `${fixed(votes[0], 1)} annotators a document are worth ${fixed(votes[1], 1)} who err independently: what some have in common counts once.` : "Some annotators err together: what they have in common counts once.");
+}
+
+// Of the spans that only one side has, whose version the consensus took.
+function differencesPart() {
+  const rows = (D.annotators.differences || []).filter((row) => row.people_only + row.models_only);
+  if (!rows.length) return null;
+  const sum = (key) => rows.reduce((total, row) => total + row[key], 0);
+  const keys = ["people_only", "people_only_taken", "models_only", "models_only_taken"];
+  const all = Object.fromEntries(keys.map((key) => [key, sum(key)]));
+  const taken = (n, of) => [h("td", { class: "num" }, int(of)), h("td", { class: "num" }, of ? [int(n), h("span", { class: "soft" }, ` ${pct(n / of)}`)] : "–")];
+  const line = (name, row) => {
+    const total = row.people_only + row.models_only, people = row.people_only_taken + row.models_only - row.models_only_taken;
+    return h("tr", {}, h("th", { scope: "row" }, name), taken(row.people_only_taken, row.people_only), taken(row.models_only_taken, row.models_only),
+      h("td", { class: "num" }, pct(people / total)), h("td", { class: "num" }, pct(1 - people / total)));
+  };
+  return [h("h3", {}, "People next to models"),
+    h("p", { class: "intro" }, "Spans that most people who saw them marked and models did not, or the other way round; how many of each the consensus has, and so whose version it took. Where only bounds differ, that is a span of each side."),
+    h("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": "People next to models" }, h("table", { class: "habits" },
+      h("thead", {}, h("tr", {}, ["", "Only people", "taken", "Only models", "taken", "With people", "With models"].map((name, n) => h("th", { scope: "col", class: n ? "num" : null }, name)))),
+      h("tbody", {}, rows.map((row) => line(h("mark", { class: hue(row.type) }, row.type), row)), rows.length > 1 ? line("All", all) : null)))];
+}
+
 function showPerson(name) {
-  const row = PEOPLE.find((one) => one.name === name);
-  if (row && peopleTable) peopleTable.open(row);
+  const found = peopleTables.find(({ rows }) => rows.some((row) => row.name === name));
+  if (found) found.table.open(found.rows.find((row) => row.name === name));
 }
 
 function personPanel(row) {
   const spans = PLAIN ? null : [h("p", {}, `In ${many(row.documents, "document")} that ${row.name} saw, ${many(Math.round(row.consensus_spans), "span")} of the consensus can be expected to be right; ` +
     `${row.name} marked ${int(row.own_spans)}.`,
-    row.low === null ? null : ` Accuracy is between ${pct(row.low, 1)} and ${pct(row.high, 1)} (95%).`), habitsTable(row)];
+    row.low === null ? null : ` Accuracy is between ${pct(row.low, 1)} and ${pct(row.high, 1)} (95%).`), habitsTable(row), typesTable(row)];
   const values = D.matrices.of[PEOPLE.indexOf(row)];
   if (!values && row.kind === "new") return [spans, h("p", { class: "soft" }, "The fit had not met them, and takes them for average.")];
   if (!values) return [spans, h("p", { class: "soft" }, "Only the matrices of those who gave most labels are in this file.")];
@@ -97,6 +183,17 @@ function habitsTable(row) {
       h("tbody", {}, told.map(([key, label, title]) => h("tr", {}, h("th", { scope: "row", class: title ? null : "way", title }, IN_FULL[key] || label),
         h("td", { class: "num" }, pct(row.habits[key][0])), h("td", { class: "num soft" }, between(row.habits[key])),
         h("td", { class: "num soft" }, pct(D.annotators.habits[key])))))))];
+}
+
+// What they mark of each type: how much of it is right, and how much of what there is.
+function typesTable(row) {
+  if (row.types.length < 2) return null;
+  const share = ([value, low, high]) => (value === null ? [h("td", { class: "num" }, "–"), h("td", {})]
+    : [h("td", { class: "num" }, pct(value)), h("td", { class: "num soft" }, `${pct(low)} to ${pct(high)}`)]);
+  return [h("h3", {}, "Type by type"), h("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": `What ${row.name} marks, type by type` },
+    h("table", { class: "habits" }, h("thead", {}, h("tr", {}, ["", "Marked", "Precision", "95% interval", "Coverage", "95% interval"].map((name, n) => h("th", { scope: "col", class: n ? "num" : null }, name)))),
+      h("tbody", {}, row.types.map((one) => h("tr", {}, h("th", { scope: "row" }, h("mark", { class: hue(one.type) }, one.type)),
+        h("td", { class: "num" }, int(one.marks)), share(one.precision), share(one.coverage))))))];
 }
 
 // The matrices of one annotator: one for each label they gave before, or a single one.

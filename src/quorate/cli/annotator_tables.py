@@ -1,0 +1,152 @@
+"""Tables of annotators on the terminal: people, models and rules, each with the columns that make sense for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from rich.table import Table
+from rich.text import Text
+
+from quorate.cli.terminal import escaped
+from quorate.result.annotators import AnnotatorSummary
+from quorate.result.habits import SpanHabits
+from quorate.result.sources import SourceKind, Sources
+
+__all__ = ["annotator_table", "tables_by_kind"]
+
+_WORTH_SAYING = 0.05  # the share of spans with other bounds from which on it matters how they are off
+_WAYS = {
+    "early_start": "starts early",
+    "late_start": "starts late",
+    "early_end": "ends early",
+    "late_end": "ends late",
+    "split": "in pieces",
+}
+_NARROW = ("found", "exact", "bounds off", "type", "invented")
+_OF_MODELS = ("found", "exact", "bounds off", "invented")
+_ALL = ("found", "exact", "shifted", "in pieces", "type", "missed", "invented")
+_FIELDS = {"in pieces": "split", "type": "wrong_type"}
+_FEW_MARKS = 5  # of a type, below which nothing is said of it
+_BEST_TYPES = 2
+_MOSTLY = 0.5
+
+
+def tables_by_kind(
+    rows: Sequence[AnnotatorSummary], sources: Sources, *, wide: bool = False
+) -> Iterator[tuple[str, Table]]:
+    """A heading and a table for each kind of annotator that occurs; where all are people, there is no heading."""
+    by_name = {row.name: row for row in rows}
+    found = sources.by_kind(by_name)
+    for kind, names in found.items():
+        here = [by_name[name] for name in names]
+        if not any(row.habits.spans or row.habits.marks for row in rows):  # plain labels
+            table = annotator_table(here, wide=wide)
+        elif kind is SourceKind.RULES:
+            table = _rule_table(here)
+        elif kind is SourceKind.MODELS:
+            table = annotator_table(here, wide=wide, sources=sources)
+        else:
+            table = annotator_table(here, wide=wide)
+        others = kind is SourceKind.RULES and not all(map(sources.declared, names))
+        heading = f"{kind.value}, and others that mark little" if others else kind.value
+        yield ("" if list(found) == [SourceKind.PEOPLE] else heading), table
+
+
+def annotator_table(
+    rows: Iterable[AnnotatorSummary],
+    made_as: Mapping[str, str] | None = None,
+    *,
+    wide: bool = False,
+    sources: Sources | None = None,
+) -> Table:
+    """Annotators, a line each; ``made_as`` says as what each was simulated, ``sources`` who errs together.
+
+    Shares of spans are in percent, with a 95% interval for the exact ones; in a ``wide`` table for all.
+    """
+    everybody = list(rows)
+    marks_spans = any(row.habits.spans or row.habits.marks for row in everybody)
+    groups = {} if sources is None else _groups(everybody, sources)
+    shares = (_ALL if wide else _OF_MODELS if groups else _NARROW) if marks_spans else ()
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("who" if made_as else "annotator", overflow="fold")
+    if wide or not groups:  # there is no room for everything
+        table.add_column("made as" if made_as else "labels", justify="left" if made_as else "right")
+    for name in (*(() if marks_spans else ("accuracy",)), "bits", *shares):
+        table.add_column(name, justify="left" if name == "bounds off" else "right")
+    if groups:
+        table.add_column("group", overflow="fold")
+        table.add_column("votes", justify="right")
+    for row in everybody:
+        told = [made_as[row.name] if made_as else f"{row.n_labels:,.0f}"] if wide or not groups else []
+        if not marks_spans:
+            told.append(f"{row.accuracy:.3f}" if row.n_labels > 0 else "–")
+        told.append(f"{row.informativeness:.3f}")
+        spans = (_share(row.habits, name, interval=wide or name == "exact") for name in shares)
+        table.add_row(Text(escaped(row.name)), *told, *spans, *groups.get(row.name, ()))
+    return table
+
+
+def _groups(rows: Sequence[AnnotatorSummary], sources: Sources) -> dict[str, tuple[Text, str]]:
+    """By name, the group that they are of and what its votes are worth; nothing where nobody is of one.
+
+    A group that was not declared goes by the number that it has among those who err together.
+    """
+    found: dict[str, tuple[Text, str]] = {}
+    worth = {name: (n, one) for n, one in enumerate(sources.together, 1) for name in one.names}
+    for row in rows:
+        declared = sources.profiles[row.name].group if row.name in sources.profiles else None
+        if row.name in worth:
+            number, one = worth[row.name]
+            name, votes = declared or str(number), f"{one.votes:.1f}/{len(one.names)}"
+        else:
+            name, votes = declared or "–", "1"
+        found[row.name] = Text(escaped(name)), votes
+    return found if any(name.plain != "–" for name, _ in found.values()) else {}
+
+
+def _rule_table(rows: Sequence[AnnotatorSummary]) -> Table:
+    """Rules, a line each: how often they are right where they speak, and how much of what there is they say."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("annotator", overflow="fold")
+    for name in ("spans", "precision", "coverage"):
+        table.add_column(name, justify="right")
+    by_type = any(len(row.by_type) > 1 for row in rows)
+    if by_type:
+        table.add_column("best at", overflow="fold")
+    for row in rows:
+        shares = (_share(row.habits, name, interval=True) for name in ("precision", "coverage"))
+        best = [Text(escaped(_best_types(row.by_type)))] if by_type else []
+        table.add_row(Text(escaped(row.name)), f"{row.habits.marks:,.0f}", *shares, *best)
+    return table
+
+
+def _best_types(by_type: Mapping[str, SpanHabits]) -> str:
+    """The types of which they mark more right than wrong, the surest first, with the precision in percent."""
+    enough = {kind: habits for kind, habits in by_type.items() if habits.marks >= _FEW_MARKS}
+    marked = [kind for kind, habits in enough.items() if habits.share("precision") >= _MOSTLY]
+    best = sorted(marked, key=lambda kind: -by_type[kind].interval("precision")[0])[:_BEST_TYPES]
+    return ", ".join(f"{kind} {100 * by_type[kind].share('precision'):.0f}" for kind in best) or "–"
+
+
+def _share(habits: SpanHabits, shown: str, *, interval: bool) -> str:
+    """A share in percent, perhaps with its interval."""
+    if shown == "bounds off":
+        return _bounds_off(habits)
+    name = _FIELDS.get(shown, shown)
+    if not habits.of(name) > 0:
+        return "–"
+    text = f"{100 * habits.share(name):.0f}"
+    if not interval:
+        return text
+    low, high = habits.interval(name)
+    return f"{text} ({100 * low:.0f}–{100 * high:.0f})"
+
+
+def _bounds_off(habits: SpanHabits) -> str:
+    """The share of spans that they mark with other bounds, and what is mostly the matter with those."""
+    if not habits.spans > 0:
+        return "–"
+    off = habits.shifted + habits.split
+    most = max(_WAYS, key=lambda name: float(getattr(habits, name)))
+    says_much = off >= _WORTH_SAYING * habits.spans and getattr(habits, most) > 0.5 * off
+    return f"{100 * off / habits.spans:2.0f}{f' {_WAYS[most]}' if says_much else ''}"
