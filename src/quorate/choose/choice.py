@@ -279,7 +279,8 @@ def choose(
     if no_room is not None:
         free = tuple(name for name in free if name != "evidence")
     names, profiles = prepared.encoded.annotators, prepared.corpus.profiles
-    of_silence, trust = silent_votes(prepared.encoded, profiles), trust_of(names, profiles)
+    covered, trust = coverage(prepared.encoded), trust_of(names, profiles)
+    of_silence = silent_votes(prepared.encoded, profiles, covered)
     by_rules = hardly_overlap(of_silence)
     usual = replace(
         settings, **{name: value for name, value in (_AMONG_RULES if by_rules else _USUAL).items() if name in free}
@@ -295,9 +296,10 @@ def choose(
     models, left_out = those_that_fit(open_models, usual, prepared.encoded, at_once=_FITS_AT_ONCE)
     left_out = left_out if no_room is None else (*left_out, no_room)
     usual = replace(usual, annotator=usual.annotator if usual.annotator in models else models[0])
-    sharing = shared_mistakes(prepared.encoded, [profiles[name].group if name in profiles else None for name in names])
+    groups = [profiles[name].group if name in profiles else None for name in names]
+    sharing = shared_mistakes(prepared.encoded, groups, among_rules=by_rules)
     votes = _votes(prepared.encoded, sharing)
-    silent = tuple(names[k] for k in np.flatnonzero(coverage(prepared.encoded).silent).tolist())
+    silent = tuple(names[k] for k in np.flatnonzero(covered.silent).tolist())
     hidden = _hidden(prepared, sharing, settings)
     if not hidden and "temper" in free:  # nobody shares a document, so nobody shares its mistakes
         usual = replace(usual, temper=1.0)

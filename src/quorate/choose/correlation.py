@@ -59,8 +59,10 @@ class _Pairs(NamedTuple):
         return _Pairs(*(column[chosen] for column in self))  # type: ignore[arg-type]
 
 
-def shared_mistakes(encoded: Encoded, groups: Sequence[str | None] = ()) -> Sharing:
+def shared_mistakes(encoded: Encoded, groups: Sequence[str | None] = (), *, among_rules: bool = False) -> Sharing:
     """How much annotators have in common beyond what their reliability explains; ``groups`` are those declared.
+
+    ``among_rules``, of which each knows something else, those who agree are variants of each other.
 
     >>> from quorate.corpus.records import Corpus, Document
     >>> from quorate.encode.from_corpus import encode
@@ -78,7 +80,10 @@ def shared_mistakes(encoded: Encoded, groups: Sequence[str | None] = ()) -> Shar
     independent = independent.where(~np.isin(independent.one * K + independent.other, [k * K + n for k, n in declared]))
     shares: dict[tuple[int, int], float] = {}
     if len(np.unique(independent.one * K + independent.other)) >= _LEAST_PAIRS:
-        one, other, rho = _beyond_reliability(independent, K)
+        pair, rho = _beyond_reliability(independent, K)
+        if not among_rules:
+            rho = np.where(_contradicted(independent, pair, rho, K), rho, 0.0)
+        one, other = pair // K, pair % K
         shares = {(k, n): _share(r) for k, n, r in zip(one.tolist(), other.tolist(), rho.tolist(), strict=True)}
     if declared:
         both = _in_common(encoded, [None], 0.0)
@@ -118,8 +123,8 @@ def _in_common(encoded: Encoded, kinds: Iterable[int | None], least: float) -> _
     return _Pairs(*(np.concatenate(column) for column in zip(*found, strict=True)))
 
 
-def _beyond_reliability(pairs: _Pairs, K: int) -> tuple[Integers, Integers, Floats]:
-    """Of every pair of annotators, once, how much more they agree than their reliability explains (ρ)."""
+def _beyond_reliability(pairs: _Pairs, K: int) -> tuple[Integers, Floats]:
+    """Every pair of annotators (k·K + l), once, and how much more they agree than their reliability explains (ρ)."""
     one, other, kind, cosine, n = pairs
     T = int(kind.max()) + 1
     mine, theirs = one * T + kind, other * T + kind  # everybody has a g for each type
@@ -148,7 +153,7 @@ def _beyond_reliability(pairs: _Pairs, K: int) -> tuple[Integers, Integers, Floa
             best = (agreed + prior * np.tile(of_all, K)) / (whole + prior)
             g = (g + np.clip(best, _LEAST_G, _MOST_G)) / 2  # both sides of a pair move at once: half a step each
         rho = in_common(g[mine] * g[theirs])
-    return pair // K, pair % K, np.where(_contradicted(pairs, pair, rho, K), rho, 0.0)
+    return pair, rho
 
 
 def _contradicted(pairs: _Pairs, pair: Integers, rho: Floats, K: int) -> NDArray[np.bool_]:
@@ -183,11 +188,11 @@ def _means(place: Integers, value: Floats, weight: Floats, size: int) -> Floats:
 
 
 def _low(cosine: Floats, n: Floats) -> float:
-    """A low quantile of agreement, in which pairs count by how many spans they have."""
+    """A low quantile of agreement, in which pairs with enough spans count alike, and the others less."""
     if not len(cosine):
         return 0.0
-    order = np.argsort(cosine)
-    return float(cosine[order][np.searchsorted(np.cumsum(n[order]), _LOW * n.sum())])
+    order, weight = np.argsort(cosine), np.minimum(n, _ENOUGH)
+    return float(cosine[order][np.searchsorted(np.cumsum(weight[order]), _LOW * weight.sum())])
 
 
 def _sums(one: Integers, of_one: Floats, other: Integers, of_other: Floats, n: int) -> Floats:

@@ -1,10 +1,10 @@
 """Sources that are silent: of a rule that knows twenty names, an ``O`` says nothing.
 
 Someone's *coverage* is the share of what others marked, in documents that both saw, that they marked too, in whatever
-way. People mark most of it, rules little. Whoever marks less than half is taken to be silent: in the votes that a fit
-starts from, their ``O`` counts c / (2 − c) for a coverage of c, at which a span wins as soon as half as many marked it
-as could be expected to. From there on the fit learns what an ``O`` is worth; it is the start that decides whether it
-ends where nothing is true. What nobody marks stays ``O``.
+way; the mean over types, as a rule may know one and be silent about the others. People mark most of it, rules little.
+Whoever marks less than half is taken to be silent: in the votes that a fit starts from, their ``O`` counts c / (2 − c)
+for a coverage of c, at which a span wins as soon as half as many marked it as could be expected to. From there on the
+fit learns what an ``O`` is worth; it is the start that decides whether it ends where nothing is true.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _MOST_DOCUMENTS = 20_000  # beyond this, more documents say nothing new
 
 
 class Coverage(NamedTuple):
-    """Of every annotator ``[K]``: the ``share`` of what others marked that they marked too, in whatever way; the share
+    """Of every annotator ``[K]``: the ``share`` of what others marked that they marked too, mean over types; the share
     that ``chance`` would have them meet if they put their spans anywhere; and of how many marks of ``others`` that is.
     """
 
@@ -82,11 +82,16 @@ def coverage(encoded: Encoded) -> Coverage:
     touching = np.searchsorted(starts, who * (N + 1) + spans.end[mark]) - np.searchsorted(
         ordered, who * (N + 1) + spans.start[mark], side="right"
     )
-    met = np.bincount(who, touching > 0, minlength=K)
-    total = np.bincount(who, minlength=K)
-    usual = met.sum() / max(total.sum(), 1)
+    T = len(encoded.tagset.types)
+    met, total = (
+        np.bincount(who * T + spans.kind[mark], those, minlength=K * T).reshape(K, T).astype(np.float64)
+        for those in (touching > 0, None)
+    )
+    usual = met.sum() / max(total.sum(), 1.0)
+    share = ((met + _PRIOR * usual) / (total + _PRIOR))[:, total.sum(axis=0) > 0]
     tokens = np.bincount(seen_by, np.diff(encoded.doc_start)[seen_doc], minlength=K).astype(np.float64)
-    return Coverage((met + _PRIOR * usual) / (total + _PRIOR), _by_chance(spans, tokens), total.astype(np.float64))
+    everywhere = share.mean(axis=1) if share.shape[1] else np.full(K, usual)
+    return Coverage(everywhere, _by_chance(spans, tokens), total.sum(axis=1))
 
 
 def _by_chance(spans: Spans, tokens: Floats) -> Floats:
@@ -100,9 +105,12 @@ def _by_chance(spans: Spans, tokens: Floats) -> Floats:
     return np.asarray(np.minimum(places / np.maximum(tokens, 1), 1.0))
 
 
-def silent_votes(encoded: Encoded, profiles: Mapping[str, Profile]) -> Floats:
-    """``[K]`` How much an ``O`` of each counts in the first votes: 1 of those who speak up."""
-    c = coverage(encoded).share
+def silent_votes(encoded: Encoded, profiles: Mapping[str, Profile], covered: Coverage | None = None) -> Floats:
+    """``[K]`` How much an ``O`` of each counts in the first votes: 1 of those who speak up.
+
+    What is ``covered`` is worked out from the corpus unless it is known.
+    """
+    c = (covered or coverage(encoded)).share
     told = [name in profiles and profiles[name].abstains for name in encoded.annotators]
     return np.where((c < _SILENT) | np.array(told, np.bool_), _of_silence(c), 1.0)
 

@@ -239,7 +239,8 @@ class BSC(Estimator):
             blank = replace(blank, annotators=WithHistory.around(blank.annotators, *seen))
         with closing(self._engine(corpus, encoded, clamped)) as engine:
             fit_engine, cells = self._condensed(settings, blank.annotators, encoded, clamped) or (engine, encoded.cells)
-            votes = first_votes(prepared.encoded, corpus.profiles, settings.start, cells=cells)
+            of_silence = None if self.choice_ is None else self.choice_.of_silence
+            votes = first_votes(encoded, corpus.profiles, settings.start, cells=cells, of_silence=of_silence)
             fitted = loop.fit(
                 fit_engine,
                 blank,

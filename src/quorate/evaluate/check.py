@@ -12,7 +12,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from quorate.choose.correlation import shared_mistakes
-from quorate.choose.silence import coverage
+from quorate.choose.silence import Coverage, coverage, hardly_overlap, silent_votes
 from quorate.corpus.profiles import gold_like
 from quorate.corpus.records import Corpus
 from quorate.corpus.tags import Invalid, Scheme
@@ -70,7 +70,7 @@ def check(corpus: Corpus, *, scheme: Scheme | None = None) -> Checked:
     if encoded.repaired:
         counts.append(f"{encoded.repaired:,} tags that cannot follow the one before will be repaired")
     sources = Sources(encoded.annotators, corpus.profiles)
-    copies = _copies(corpus)
+    copies, covered = _copies(corpus), coverage(encoded)
     warnings = [
         *corpus.notes,
         *(sentence for sentence in gold_like(corpus.annotators, corpus.profiles) if sentence not in corpus.notes),
@@ -78,8 +78,8 @@ def check(corpus: Corpus, *, scheme: Scheme | None = None) -> Checked:
         *_thin_annotators(encoded.annotators, labels),
         *_separate_groups(corpus, encoded),
         *_told_copies(copies),
-        *_who_err_together(encoded, sources, copies),
-        *_who_mark_little(encoded, sources),
+        *_who_err_together(encoded, sources, copies, covered),
+        *_who_mark_little(sources, covered),
         *_near_duplicates(corpus, encoded),
     ]
     return Checked(tuple(counts), tuple(warnings))
@@ -169,13 +169,16 @@ def _told_copies(copies: Mapping[tuple[str, str], int]) -> Iterator[str]:
             )
 
 
-def _who_err_together(encoded: Encoded, sources: Sources, copies: Collection[tuple[str, str]]) -> Iterator[str]:
+def _who_err_together(
+    encoded: Encoded, sources: Sources, copies: Collection[tuple[str, str]], covered: Coverage
+) -> Iterator[str]:
     """Annotators who agree more than their reliability explains, unless a profile says so or they are ``copies``."""
     names = sources.names
+    among_rules = hardly_overlap(silent_votes(encoded, sources.profiles, covered))
     groups = [sources.profiles[name].group if name in sources.profiles else None for name in names]
     found = [
         (one, other, share)
-        for one, other, share in shared_mistakes(encoded, groups).pairs()
+        for one, other, share in shared_mistakes(encoded, groups, among_rules=among_rules).pairs()
         if groups[one] is None or groups[one] != groups[other]
     ]
     nearly = err_together(names, Sharing.of(found), _NEARLY_ALL)
@@ -191,9 +194,9 @@ def _who_err_together(encoded: Encoded, sources: Sources, copies: Collection[tup
             yield f'{group} (if they come from one source, give them one "group": --annotators)'
 
 
-def _who_mark_little(encoded: Encoded, sources: Sources) -> Iterator[str]:
+def _who_mark_little(sources: Sources, covered: Coverage) -> Iterator[str]:
     """Annotators whose ``O`` says next to nothing, unless a profile says that they abstain, or what they are."""
-    silent = np.flatnonzero(coverage(encoded).silent).tolist()
+    silent = np.flatnonzero(covered.silent).tolist()
     found = [sources.names[k] for k in silent if not sources.declared(sources.names[k])]
     if found:
         yield (

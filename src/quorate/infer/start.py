@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
+if TYPE_CHECKING:  # the command line knows starts by name, and loads nothing heavy for that
+    import numpy as np
+    from numpy.typing import NDArray
 
 __all__ = ["FirstVotes", "Start"]
 
