@@ -79,7 +79,7 @@ def judged_by_hidden(name: str) -> None:
     path = DATA / f"{name}.jsonl.gz"
     corpus = quorate.read(path) if path.exists() else accuracy.simulated(name)
     prepared = prepare(corpus, None, Invalid.REPAIR)
-    settings = choose(prepared, Settings(), CHOSEN, tagger=True).settings
+    settings = choose(prepared, Settings(), CHOSEN).settings
     hidden = hide(prepared.encoded, seed=1)  # not those who have chosen
     assert hidden is not None
     agreements, scores = [], []

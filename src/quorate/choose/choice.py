@@ -11,7 +11,6 @@ the hidden annotators say then calibrates the confidence (:mod:`calibration`).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
 from itertools import product
 from typing import Any, NamedTuple
@@ -19,27 +18,25 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.choose.calibrate import fit_sharpness, fit_span_map
 from quorate.choose.correlation import shared_mistakes
-from quorate.choose.evidence import SpanBench, agreement_on, better_evidence, calibrated_spans, span_benches
-from quorate.choose.hidden import Agreement, HiddenLabels, agreement_over, draws
-from quorate.choose.silence import coverage, first_votes, hardly_overlap, mostly_silent, silent_votes
-from quorate.corpus.profiles import Trust, trust_of
-from quorate.encode.algebra import only_documents, seen_pairs, with_annotator
+from quorate.choose.evidence import agreement_on, better_evidence, calibrated_spans
+from quorate.choose.hidden import agreement_over
+from quorate.choose.silence import coverage, hardly_overlap, mostly_silent, silent_votes
+from quorate.choose.trials import Run, Trial, benches_over, calibrated_on, hidden_in, span_benches_of
+from quorate.corpus.profiles import trust_of
+from quorate.encode.algebra import seen_pairs
 from quorate.encode.encoded import Encoded
 from quorate.encode.sharing import Sharing
 from quorate.formats.notes import some
-from quorate.infer import loop
 from quorate.infer.engines.factory import Engines
-from quorate.infer.engines.protocol import Decoded, Engine
-from quorate.models.build import model_of, those_that_fit, why_no_spans
+from quorate.models.build import those_that_fit, why_no_spans
 from quorate.models.prepared import Prepared
 from quorate.models.settings import AnnotatorModel, Decode, Evidence, Inference, Settings
 from quorate.models.votes import majority
 from quorate.result.calibration import AS_STATED, Calibration
 from quorate.result.sources import Together, err_together, votes_in_words
 
-__all__ = ["AUTO", "CHOSEN", "Choice", "Trial", "calibrated_with", "choose", "settings_left_open"]
+__all__ = ["AUTO", "CHOSEN", "Choice", "choose", "settings_left_open"]
 
 AUTO = "auto"
 """The value of a setting that is to be chosen."""
@@ -61,7 +58,6 @@ _MODELS = (AnnotatorModel.CM, AnnotatorModel.SEQ, AnnotatorModel.CV, AnnotatorMo
 _MODELS_OF_SILENCE = (AnnotatorModel.CM, AnnotatorModel.SEQ)  # the others take an O for a mistake like any other
 _STRENGTHS = (1.0, 10.0, 100.0)
 _LESS_TRUST = 0.6
-_TRUST_BESIDE_TAGGER, _LESS_TRUST_BESIDE_TAGGER = 0.7, 0.5  # it learns the crowd's mistakes, and repeats them
 _CHECKS = (4, 8, 16)  # passes after which a candidate is judged
 _FINALISTS = 2
 _FEW_DRAWS = 2  # enough to tell which candidates are out of the question
@@ -76,14 +72,6 @@ _IN_WORDS = {
 _GROUPS_TOLD = 3
 _FEWER = 0.95  # of the annotators' number; not worth a word above that
 _ENOUGH_SPANS = 50  # hidden spans below which nothing can be told
-
-
-class Trial(NamedTuple):
-    """A candidate after some passes, and its score against hidden annotators."""
-
-    settings: Settings
-    passes: int
-    f1: float
 
 
 class Choice(NamedTuple):
@@ -175,94 +163,15 @@ class Choice(NamedTuple):
         return self.calibration.span_sharpness if on_spans else self.calibration.sharpness
 
 
-class _Bench(NamedTuple):
-    """Where candidates are judged by one draw of hidden annotators.
-
-    ``fits`` is for fits on what was not hidden, ``judges`` for the consensus where someone was.
-    """
-
-    hidden: HiddenLabels
-    fits: Engine
-    judges: Engine
-
-
-@contextmanager
-def _benches(
-    hidden: Sequence[HiddenLabels], prepared: Prepared, settings: Settings, engines: Engines, sharing: Sharing
-) -> Iterator[list[_Bench]]:
-    """One for each draw, whose engines are closed in the end."""
-    with ExitStack() as opened:
-
-        def engine(encoded: Encoded, known: NDArray[np.int32] | None) -> Engine:
-            weighed = sharing.weighed(encoded)
-            return opened.enter_context(closing(engines.over(weighed, known=known, text=settings.text)))
-
-        yield [_Bench(one, engine(one.rest, prepared.known), engine(one.sample, None)) for one in hidden]
-
-
-def _decoded(
-    benches: Sequence[_Bench], models: Sequence[loop.Model], sharpness: float = 1.0, *, posteriors: bool = True
-) -> list[Decoded]:
-    """The consensus of each draw's model where someone was hidden."""
-    return [
-        loop.decode(bench.judges, model, bench.hidden.sample.cells, sharpness=sharpness, posteriors=posteriors)
-        for bench, model in zip(benches, models, strict=True)
-    ]
-
-
-class _Run:
-    """A candidate being fitted on what was not hidden, once for each draw.
-
-    ``agreement`` is the best judgement so far, ``best_passes`` after how many passes that was, and ``best_models`` what
-    was judged, draw by draw.
-    """
-
-    agreement: Agreement
-    best_passes: int
-    best_models: list[loop.Model]
-
-    def __init__(
-        self, settings: Settings, benches: Sequence[_Bench], trust: Trust, of_silence: NDArray[np.float64]
-    ) -> None:
-        self.settings, self._benches = settings, benches
-        self.models = []
-        for hidden, engine, _ in benches:
-            blank = model_of(settings, hidden.rest.tagset, hidden.rest, trust)
-            votes = first_votes(hidden.rest, {}, settings.start, of_silence=of_silence)
-            cells = hidden.rest.cells
-            self.models.append(loop.initial_model(engine, blank, cells, settings.start, first_votes=votes))
-        self.passes = 0
-        self.trials: list[Trial] = []
-
-    def go_on(self, until: int) -> None:
-        """Run until so many passes, and be judged; fewer passes win a tie."""
-        more = until - self.passes
-        self.models = [
-            loop.more_passes(bench.fits, model, bench.hidden.rest.cells, more).model
-            for bench, model in zip(self._benches, self.models, strict=True)
-        ]
-        self.passes = until
-        decoded = _decoded(self._benches, self.models, posteriors=False)
-        agreement = agreement_over([bench.hidden for bench in self._benches], decoded)
-        if not self.trials or agreement.f1 > self.agreement.f1:
-            self.agreement, self.best_passes, self.best_models = agreement, until, self.models
-        self.trials.append(Trial(self.settings, until, agreement.f1))
-
-    def forget_models(self) -> None:
-        """Keep only how it was judged: models are large."""
-        self.models = self.best_models = []
-
-
 def choose(
     prepared: Prepared,
     settings: Settings,
     free: tuple[str, ...],
     *,
-    tagger: bool = False,
     engines: Engines | None = None,
     progress: Callable[[int, int, str], None] | None = None,
 ) -> Choice:
-    """The settings named in ``free`` are chosen, the others stay as they are; ``tagger``: one will join.
+    """The settings named in ``free`` are chosen, the others stay as they are.
 
     ``engines`` is where candidates are fitted and judged: on all cores unless it is given.
 
@@ -287,9 +196,6 @@ def choose(
     )
     if by_rules:
         free = ()
-    if tagger and "temper" in free:
-        usual = replace(usual, temper=_TRUST_BESIDE_TAGGER)
-    less_trust = _LESS_TRUST_BESIDE_TAGGER if tagger else _LESS_TRUST
     open_models: tuple[AnnotatorModel, ...] = (usual.annotator,)
     if "annotator" in free:
         open_models = _MODELS_OF_SILENCE if mostly_silent(of_silence) else _MODELS
@@ -300,7 +206,7 @@ def choose(
     sharing = shared_mistakes(prepared.encoded, groups, among_rules=by_rules)
     votes = _votes(prepared.encoded, sharing)
     silent = tuple(names[k] for k in np.flatnonzero(covered.silent).tolist())
-    hidden = _hidden(prepared, sharing, settings)
+    hidden = hidden_in(prepared, sharing, settings)
     if not hidden and "temper" in free:  # nobody shares a document, so nobody shares its mistakes
         usual = replace(usual, temper=1.0)
     if sum(len(one.spans.start) for one in hidden) < _ENOUGH_SPANS:
@@ -311,7 +217,7 @@ def choose(
     much_hidden = hidden[0].share >= _MUCH_HIDDEN or mostly_silent(of_silence)
     n_done = 0
 
-    def judged(run: _Run, *passes: int) -> _Run:
+    def judged(run: Run, *passes: int) -> Run:
         nonlocal n_done
         for until in passes:
             run.go_on(until)
@@ -321,27 +227,27 @@ def choose(
                 progress(n_done, max(n_done, len(candidates) + (1 + len(checks)) * _FINALISTS), note)
         return run
 
-    with _benches(hidden, prepared, settings, engines, sharing) as benches:
+    with benches_over(hidden, prepared, settings, engines, sharing) as benches:
         tried = []
         for candidate in candidates:
-            tried.append(judged(_Run(candidate, benches[:_FEW_DRAWS], trust, of_silence), checks[0]))
+            tried.append(judged(Run(candidate, benches[:_FEW_DRAWS], trust, of_silence), checks[0]))
             tried[-1].forget_models()
         runs = []
         for finalist in _finalists(tried, usual, much_hidden=much_hidden):
-            runs.append(judged(_Run(finalist.settings, benches, trust, of_silence), *checks))
-            if "temper" in free and finalist.settings.temper > less_trust:
-                less = replace(finalist.settings, temper=less_trust)
-                milder = judged(_Run(less, benches, trust, of_silence), checks[0])
+            runs.append(judged(Run(finalist.settings, benches, trust, of_silence), *checks))
+            if "temper" in free and finalist.settings.temper > _LESS_TRUST:
+                less = replace(finalist.settings, temper=_LESS_TRUST)
+                milder = judged(Run(less, benches, trust, of_silence), checks[0])
                 if milder.agreement.f1 > runs[-1].trials[0].f1:
                     runs.append(judged(milder, *checks[1:]))
                 else:
                     tried.append(milder)
                     milder.forget_models()
         winner = _usual_within_chance(runs, usual, much_hidden=much_hidden)
-        calibration, agreement, chosen = _calibrated(benches, winner.best_models), winner.agreement, winner.settings
+        calibration, agreement, chosen = calibrated_on(benches, winner.best_models), winner.agreement, winner.settings
         vote = agreement_over(hidden, [majority(one.sample, threads=engines.threads).decoded for one in hidden])
         if usual.evidence is not Evidence.TOKENS:
-            spans = _span_benches(benches, winner.best_models, calibration.sharpness, engines, sharing)
+            spans = span_benches_of(benches, winner.best_models, calibration.sharpness, engines, sharing)
             undialled = replace(chosen, precision=None, recall=None)
             evidence = better_evidence(spans, undialled) if "evidence" in free else usual.evidence
             chosen = replace(chosen, evidence=evidence)
@@ -370,18 +276,18 @@ def choose(
     )
 
 
-def _best_first(runs: Sequence[_Run]) -> list[Trial]:
+def _best_first(runs: Sequence[Run]) -> list[Trial]:
     return sorted((trial for run in runs for trial in run.trials), key=lambda trial: -trial.f1)
 
 
-def _finalists(runs: Sequence[_Run], usual: Settings, *, much_hidden: bool) -> list[_Run]:
+def _finalists(runs: Sequence[Run], usual: Settings, *, much_hidden: bool) -> list[Run]:
     """The best runs, and the one that would be chosen if it ended here."""
     best = sorted(runs, key=lambda run: -run.agreement.f1)[:_FINALISTS]
     safest = _usual_within_chance(runs, usual, much_hidden=much_hidden)
     return best if safest in best else [*best, safest]
 
 
-def _usual_within_chance(runs: Sequence[_Run], usual_settings: Settings, *, much_hidden: bool) -> _Run:
+def _usual_within_chance(runs: Sequence[Run], usual_settings: Settings, *, much_hidden: bool) -> Run:
     """The best run, or among those of its model that are within a standard error of it, the most usual.
 
     Where much was hidden, a run of the usual model counts as the best unless another is clearly better.
@@ -394,12 +300,12 @@ def _usual_within_chance(runs: Sequence[_Run], usual_settings: Settings, *, much
         if gain <= _CLEARLY * error:
             best = best_usual
 
-    def strangeness(run: _Run) -> tuple[int, float]:
+    def strangeness(run: Run) -> tuple[int, float]:
         chosen = run.settings
         unusual = (chosen.epsilon0 != _USUAL["epsilon0"]) + (chosen.temper != usual_settings.temper)
         return unusual, -run.agreement.f1
 
-    def within_chance(run: _Run) -> bool:
+    def within_chance(run: Run) -> bool:
         gain, error = best.agreement.gain_over(run.agreement)
         return run.settings.annotator is best.settings.annotator and gain <= error
 
@@ -417,67 +323,11 @@ def _candidates(usual: Settings, models: Sequence[AnnotatorModel], free: tuple[s
         yield replace(usual, annotator=model, epsilon0=strength)
 
 
-def _hidden(prepared: Prepared, sharing: Sharing, settings: Settings) -> list[HiddenLabels]:
-    """The corpus with some annotators hidden, draw by draw, together with those who err as they do."""
-    return draws(prepared.encoded, known=prepared.known, seed=settings.random_state or 0, sharing=sharing)
-
-
 def _votes(encoded: Encoded, sharing: Sharing) -> tuple[float, float]:
     """How many annotators a document has, on average, and how many independent ones they are worth."""
     document, who = seen_pairs(encoded)
     documents = max(len(np.unique(document)), 1)
     return len(who) / documents, float(sharing.weights(document, who).sum()) / documents
-
-
-def calibrated_with(
-    prepared: Prepared, choice: Choice, name: str, path: NDArray[np.int32], *, engines: Engines
-) -> Calibration:
-    """How confidence is to be read when one more annotator, who gave every token the label in ``path``, joins.
-
-    For a tagger that never tags what it was trained on: of a document's hidden annotators it knows nothing.
-    """
-    if choice.vote is None:
-        return choice.calibration
-    with_tagger = []
-    for hidden in _hidden(prepared, choice.sharing, choice.settings):
-        rest = with_annotator(hidden.rest, name, path)
-        with_tagger.append(hidden._replace(rest=rest, sample=only_documents(rest, hidden.documents)))
-    names = (*prepared.encoded.annotators, name)
-    with _benches(with_tagger, prepared, choice.settings, engines, choice.sharing) as benches:
-        run = _Run(choice.settings, benches, trust_of(names, prepared.corpus.profiles), choice.of_silence)
-        run.go_on(choice.settings.max_iter)
-        calibration = _calibrated(benches, run.models)
-        if choice.settings.evidence is Evidence.SPANS:
-            spans = _span_benches(benches, run.models, calibration.sharpness, engines, choice.sharing)
-            return calibrated_spans(spans, choice.settings, calibration.sharpness)
-        return Calibration(calibration.sharpness) if choice.settings.evidence is Evidence.VOTES else calibration
-
-
-def _span_benches(
-    benches: Sequence[_Bench], models: Sequence[loop.Model], sharpness: float, engines: Engines, sharing: Sharing
-) -> list[SpanBench]:
-    """The same draws of hidden annotators, to judge evidence of spans by."""
-    return span_benches(
-        [bench.hidden for bench in benches],
-        [(bench.fits, bench.judges) for bench in benches],
-        models,
-        _decoded(benches, models, sharpness, posteriors=False),
-        sharpness,
-        engines.threads,
-        sharing,
-    )
-
-
-def _calibrated(benches: Sequence[_Bench], models: Sequence[loop.Model]) -> Calibration:
-    """What hidden annotators say of the confidence of these models, one for each draw."""
-    hidden = [bench.hidden for bench in benches]
-    sharpness = fit_sharpness(hidden, lambda power: _decoded(benches, models, power))
-    if hidden[0].rest.tagset.outside is None:
-        return Calibration(sharpness)
-    decoded = _decoded(benches, models, sharpness)
-    each = [one.agreement(path) for one, path in zip(hidden, decoded, strict=True)]
-    stated = [path.span_probability[one.found.start] for one, path in zip(each, decoded, strict=True)]
-    return Calibration(sharpness, *fit_span_map(agreement_over(hidden, decoded), np.concatenate(stated)))
 
 
 def settings_left_open(values: Mapping[str, Any]) -> tuple[str, ...]:

@@ -54,16 +54,23 @@ def span_benches(
     sharpness: float,
     threads: int | None,
     sharing: Sharing,
+    with_tagger: Sequence[HiddenLabels] = (),
 ) -> list[SpanBench]:
-    """One for each draw; ``engines`` are over what was not hidden, and over the documents where someone was."""
+    """One for each draw; ``engines`` are over what was not hidden, and over the documents where someone was.
 
-    def look(encoded: Encoded, engine: Engine, model: loop.Model) -> SpanEvidence:
-        return span_evidence(encoded, encoded, engine, model, sharpness=sharpness, sharing=sharing, threads=threads)
+    ``with_tagger`` are the same draws as the token models know them, where a tagger has joined.
+    """
 
-    return [
-        SpanBench(one, look(one.sample, judges, model), consensus, fit_spans(look(one.rest, fits, model)))
-        for one, (fits, judges), model, consensus in zip(hidden, engines, models, tokens, strict=True)
-    ]
+    def look(said: Encoded, heard: Encoded, engine: Engine, model: loop.Model) -> SpanEvidence:
+        return span_evidence(said, heard, engine, model, sharpness=sharpness, sharing=sharing, threads=threads)
+
+    found = []
+    for one, heard, (fits, judges), model, consensus in zip(
+        hidden, with_tagger or hidden, engines, models, tokens, strict=True
+    ):
+        learned = fit_spans(look(one.rest, heard.rest, fits, model))
+        found.append(SpanBench(one, look(one.sample, heard.sample, judges, model), consensus, learned))
+    return found
 
 
 def agreement_on(benches: Sequence[SpanBench], settings: Settings) -> Agreement:

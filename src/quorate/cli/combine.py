@@ -91,7 +91,7 @@ def aggregate(
     model = chosen.estimator()
     if "probabilities" in model.get_params():
         soft = writing.soft() or writing.soft(keeping.review)
-        model.set_params(probabilities=soft or not quiet or keeping.report is not None or how.tagger is not None)
+        model.set_params(probabilities=soft or not quiet or keeping.report is not None)
     keeping.check(chosen.method, model)
     certain = KnownLabels(known, inputs, reading.options["max_size"])
     outputs = [writing.output, keeping.review, keeping.save, keeping.meta, keeping.report]

@@ -43,7 +43,8 @@ class Method:
         str | None,
         typer.Option(
             metavar="NAME",
-            help="A model that reads the text, learns from the consensus and joins it: crf, or context (an extra).",
+            help="A model that reads the text, learns from the consensus and joins it: crf, context (an extra), none, "
+            "or auto (default): crf where it is found to help and takes no more than a minute.",
             rich_help_panel=MODEL,
         ),
     ] = None

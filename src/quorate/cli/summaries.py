@@ -12,7 +12,6 @@ if TYPE_CHECKING:
 
 __all__ = ["acceptance", "fit_summary", "predict_summary", "tagger_summary"]
 
-_ENOUGH_TO_LEARN_FROM = 200  # documents
 _NEARLY = 0.005  # a recall that is reached, but for rounding
 
 
@@ -56,23 +55,18 @@ def tagger_summary(model: BSC | CRFMA | MajorityVote) -> list[str]:
     """How the tagger's rounds went, and how far it is trusted."""
     from quorate.taggers.loop import TAGGER
 
-    finished = getattr(model, "tagger_rounds_", ())
+    finished, note = getattr(model, "tagger_rounds_", ()), getattr(model, "tagger_note_", "")
+    noted = [f"note: {note}"] if note else []
     if not finished:
-        return _tagger_hint(model.result_)
+        return noted
     tagger = model.result_.annotators[TAGGER]
     changes = ", ".join(f"{100 * one_round.changed:.2f}" for one_round in finished)
     seconds = sum(one_round.seconds for one_round in finished)
     return [
+        *noted,
         f"{TAGGER}, a model: expected accuracy {tagger.accuracy:.3f}, informativeness {tagger.informativeness:.3f}",
         f"{len(finished)} rounds in {seconds:.1f} s; % of the consensus that each changed: {changes}",
     ]
-
-
-def _tagger_hint(result: Result) -> list[str]:
-    """That a tagger might help, where there is enough to learn from."""
-    if result.choice is None or len(result) < _ENOUGH_TO_LEARN_FROM or result.tagset.outside is None:
-        return []
-    return ["with --tagger crf a model reads the text too, which takes longer and often helps: docs/tagger.md"]
 
 
 def acceptance(accepted: Accepted, review: str, *, calibrated: bool) -> list[str]:

@@ -33,6 +33,7 @@ __all__ = [
     "token_of_events",
     "with_annotator",
     "without",
+    "without_annotator",
 ]
 
 
@@ -160,6 +161,13 @@ def without(encoded: Encoded, gone: NDArray[np.bool_]) -> Encoded:
         event_cell=encoded.event_cell[kept],
         event_weight=None if encoded.event_weight is None else encoded.event_weight[kept],
     )
+
+
+def without_annotator(encoded: Encoded, name: str) -> Encoded:
+    """The corpus without what one annotator said, who keeps a number; as it is if there is none of that name."""
+    if name not in encoded.annotators:
+        return encoded
+    return without(encoded, encoded.cells.annotator[encoded.event_cell] == encoded.annotators.index(name))
 
 
 def only_documents(encoded: Encoded, documents: Integers) -> Encoded:

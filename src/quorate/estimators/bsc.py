@@ -12,39 +12,39 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.choose.choice import calibrated_with, choose, settings_left_open
+from quorate.choose.choice import choose, settings_left_open
+from quorate.choose.joining import calibrated_with, judged
 from quorate.choose.silence import first_votes
 from quorate.corpus.profiles import Profile, trust_of
 from quorate.corpus.records import Corpus
 from quorate.corpus.tags import TagSet
-from quorate.encode.algebra import with_annotator
-from quorate.encode.encoded import Cells, Encoded
+from quorate.encode.algebra import with_annotator, without_annotator
+from quorate.encode.encoded import Encoded
 from quorate.encode.sharing import Sharing
 from quorate.estimators.base import Estimator, ProgressCallback, checked_threads, choice_progress, meta_of
 from quorate.estimators.updating import FitState, ModelState, Updated, check_update, update, updated_meta
 from quorate.infer import loop
 from quorate.infer.candidates import Candidates
-from quorate.infer.condense import condense
 from quorate.infer.engines.factory import EngineName, Engines
 from quorate.infer.engines.protocol import Decoded, Engine, Tables
 from quorate.infer.engines.threads import cell_counts_of
-from quorate.infer.parts.annotators import Annotators
 from quorate.infer.parts.responses import Responses
 from quorate.infer.parts.truth import Chain
 from quorate.infer.spans import SpanModel
 from quorate.infer.start import Start
-from quorate.models.build import check_fits, model_of, restored
-from quorate.models.consensus import Concluded, conclude
+from quorate.models.build import check_fits, condensed_engine, model_of, restored
+from quorate.models.consensus import Concluded, candidate_probabilities, conclude
 from quorate.models.history import Past, WithHistory, past_cells
 from quorate.models.prepared import Known, Prepared, known_tags, prepare
-from quorate.models.settings import AnnotatorModel, Decode, Evidence, Settings, TruthModel, choice, present_names
-from quorate.models.spans import SpanEvidence, given_spans, needs_spans, span_evidence
+from quorate.models.settings import AnnotatorModel, Decode, Evidence, Settings, choice, present_names
+from quorate.models.spans import needs_spans
 from quorate.result.annotators import AnnotatorSummaries, summarise
 from quorate.result.calibration import AS_STATED, Calibration
 from quorate.result.result import Result
 from quorate.result.sources import Sources
 from quorate.storage import model_files
-from quorate.taggers import TaggerChoice, make_tagger, tagger_name
+from quorate.taggers import TaggerChoice, TaggerName, make_tagger, tagger_name
+from quorate.taggers.auto import worth_trying
 from quorate.taggers.loop import TAGGER, TaggerRound, in_rounds, teach
 
 __all__ = ["BSC"]
@@ -69,7 +69,8 @@ class BSC(Estimator):
     ``annotator`` is ``acc``, ``spam``, ``cv``, ``cm`` or ``seq``; ``truth`` is ``markov``, ``independent`` or
     ``uniform``; ``text`` says whether words count. ``alpha0``, ``epsilon0``, ``gamma0`` and ``kappa0`` are the priors,
     ``temper`` how far annotators' evidence is trusted. The others are explained in ``docs/settings.md``. ``tagger`` is
-    ``"crf"``, ``"context"`` or one of your own: it learns from the consensus, and joins it (``docs/tagger.md``).
+    ``"crf"``, ``"context"`` or one of your own: it learns from the consensus, and joins it (``docs/tagger.md``); with
+    ``"auto"``, beside settings that are chosen, where that is found to help and does not take long.
     ``evidence`` is ``tokens``, ``spans`` (and tokens beside them) or ``votes`` for spans (``docs/spans.md``);
     ``precision`` or ``recall`` ask for as many, or as few, spans as keep to it. Those of ``annotator``, ``epsilon0``,
     ``temper``, ``max_iter`` and ``evidence`` that are ``"auto"``, as all are unless given, are chosen by what they
@@ -78,7 +79,8 @@ class BSC(Estimator):
 
     After ``fit``: ``result_`` (the consensus), ``trace_`` (bound per pass, reason for stopping), ``annotators_``,
     ``tagset_``, ``settings_``, ``calibration_``, ``choice_`` (what was chosen and why, or ``None``),
-    ``tagger_rounds_`` (what each round of the tagger did) and ``meta_`` (version, settings, hash of the input).
+    ``tagger_rounds_`` (what each round of the tagger did), ``tagger_note_`` (why there is one, or none) and ``meta_``
+    (version, settings, hash of the input).
 
     >>> import quorate
     >>> model = BSC(annotator="cm", max_iter=5).fit(quorate.sample())
@@ -111,7 +113,7 @@ class BSC(Estimator):
         recall: float | None = None,
         invalid: str = Settings.invalid.value,
         scheme: str | None = None,
-        tagger: TaggerChoice = None,
+        tagger: TaggerChoice = TaggerName.AUTO.value,
         n_jobs: int | None = None,
         engine: str = EngineName.THREADS.value,
         cluster: Any = None,
@@ -155,12 +157,24 @@ class BSC(Estimator):
         """Like ``fit``, on a corpus that was prepared once for several fits."""
         past = None if history is None else history.past
         self.tagger_rounds_: tuple[TaggerRound, ...] = ()
+        self.tagger_note_, self._without_tagger = "", dict[str, Any]()
         self._spans: SpanModel | None = None
         settings = self._choose(prepared, past, progress)
         weighed = self._weigh(prepared.encoded)
-        if self.tagger is None:
-            return self._fit_once(prepared, weighed, settings, progress, past)
-        return self._fit_with_tagger(prepared, weighed, settings, progress, past)
+        self._keeps_posteriors = self.probabilities
+        if self._has_tagger(prepared, settings, past):
+            self._keeps_posteriors = True  # it learns from them
+            return self._fit_with_tagger(prepared, weighed, settings, progress, past)
+        return self._fit_once(prepared, weighed, settings, progress, past)
+
+    def _has_tagger(self, prepared: Prepared, settings: Settings, past: Past | None) -> bool:
+        """Whether a tagger is asked for or, with ``"auto"``, to be tried."""
+        if self.tagger != TaggerName.AUTO:
+            return self.tagger not in (None, TaggerName.NONE)
+        if self.choice_ is None or past is not None or not self.engines().here:
+            return False
+        is_tried, self.tagger_note_ = worth_trying(prepared.encoded, self.choice_, settings)
+        return is_tried
 
     def _choose(self, prepared: Prepared, past: Past | None, progress: ProgressCallback | None) -> Settings:
         """The settings of the fit; those that are left open are chosen, and confidence is calibrated."""
@@ -174,8 +188,7 @@ class BSC(Estimator):
         if not free:
             return settings
         told = None if progress is None else choice_progress(progress)
-        with_tagger = self.tagger is not None
-        self.choice_ = choose(prepared, settings, free, tagger=with_tagger, engines=self.engines(), progress=told)
+        self.choice_ = choose(prepared, settings, free, engines=self.engines(), progress=told)
         self.calibration_ = self.choice_.calibration
         return self.choice_.settings
 
@@ -197,6 +210,7 @@ class BSC(Estimator):
     ) -> Self:
         """Fits with a tagger that joins the crowd; in the end confidence is calibrated with it."""
         tagger, shown = make_tagger(self.tagger, prepared.tagset), in_rounds(progress)
+        is_tried = self.tagger == TaggerName.AUTO
         latest: NDArray[np.int32] | None = None
         said, weighed = prepared.encoded, encoded
 
@@ -204,6 +218,8 @@ class BSC(Estimator):
             nonlocal latest, said, weighed
             latest = path
             if path is not None:
+                if is_tried and not self._without_tagger:
+                    self._without_tagger = dict(vars(self))
                 said = weighed = with_annotator(prepared.encoded, TAGGER, path)
                 if encoded is not prepared.encoded:
                     weighed = with_annotator(encoded, TAGGER, path)
@@ -211,15 +227,30 @@ class BSC(Estimator):
             fitted = self._fit_once(prepared._replace(encoded=said), weighed, settings, after_pass, past)
             return fitted.result_.posterior
 
-        report = shown.teach if shown else None
-        seed = self.random_state or 0
-        self.tagger_rounds_ = teach(prepared.corpus, encoded, tagger, consensus, seed=seed, progress=report)
+        def accepts(path: NDArray[np.int32]) -> bool:
+            assert self.choice_ is not None
+            verdict = judged(prepared, self.choice_, TAGGER, path, engines=self.engines())
+            self.tagger_note_ = str(verdict)
+            return verdict.joins
+
+        report, seed = shown.teach if shown else None, self.random_state or 0
+        self.tagger_rounds_ = teach(
+            prepared.corpus,
+            encoded,
+            tagger,
+            consensus,
+            accepts=accepts if is_tried else None,
+            seed=seed,
+            progress=report,
+        )
+        if not self.tagger_rounds_:
+            return self
         if self.choice_ is not None and latest is not None:
             self.calibration_ = calibrated_with(prepared, self.choice_, TAGGER, latest, engines=self.engines())
             self.meta_["calibration"] = self.calibration_._asdict()
             with closing(self._engine(prepared.corpus, weighed, prepared.known)) as engine:
                 self._conclude(prepared.corpus, said, weighed, engine, prepared.known)
-        self.meta_ |= {"tagger": tagger_name(self.tagger), "rounds": len(self.tagger_rounds_)}
+        self.meta_ |= {"tagger": "crf" if is_tried else tagger_name(self.tagger), "rounds": len(self.tagger_rounds_)}
         return self
 
     def _fit_once(
@@ -232,13 +263,16 @@ class BSC(Estimator):
     ) -> Self:
         """One fit to what was said, as weighed in ``encoded``."""
         corpus, tagset, _, clamped = prepared
-        check_fits(settings, encoded, posteriors=self.probabilities or needs_spans(settings, tagset))
+        check_fits(settings, encoded, posteriors=self._keeps_posteriors or needs_spans(settings, tagset))
         blank = model_of(settings, tagset, encoded, trust_of(encoded.annotators, corpus.profiles))
         if past is not None:
             seen = past_cells(past, settings.annotator, tagset, encoded.annotators, encoded.cells.n_previous)
             blank = replace(blank, annotators=WithHistory.around(blank.annotators, *seen))
         with closing(self._engine(corpus, encoded, clamped)) as engine:
-            fit_engine, cells = self._condensed(settings, blank.annotators, encoded, clamped) or (engine, encoded.cells)
+            fit_engine, cells = condensed_engine(self.engines(), settings, blank.annotators, encoded, clamped) or (
+                engine,
+                encoded.cells,
+            )
             of_silence = None if self.choice_ is None else self.choice_.of_silence
             votes = first_votes(encoded, corpus.profiles, settings.start, cells=cells, of_silence=of_silence)
             fitted = loop.fit(
@@ -302,6 +336,9 @@ class BSC(Estimator):
         >>> len(model.result_), model.updated_.sentence()
         (320, '20 new documents, 0 changed, 300 unchanged')
         """
+        if self._without_tagger and self.tagger == TaggerName.AUTO:  # nobody asked for one: it is left behind
+            vars(self).update(self._without_tagger)
+            self.tagger_rounds_, self._without_tagger = (), {}
         state = self.model_state()
         check_update(self._fit_state, self.meta_, corpus, passes)
         if not len(corpus):
@@ -418,11 +455,18 @@ class BSC(Estimator):
         state = self.model_state()
         said = state.encoded(corpus)
         weighed = state.weighed(said)
-        model = None if self._spans is None else self._spans.grown(len(said.annotators))
         with closing(self._engine(corpus, weighed, None)) as engine:
-            evidence = self._span_evidence(engine, said, weighed, None)
-        given = given_spans(evidence, model, self._settings, self.calibration_.span_sharpness)
-        return evidence.candidates, self.calibration_.spans(given.true)
+            return candidate_probabilities(
+                engine,
+                self._model,
+                said,
+                weighed,
+                self._settings,
+                self.calibration_,
+                spans=self._spans,
+                sharing=self._sharing,
+                threads=self.engines().threads,
+            )
 
     def save(self, path: str | Path) -> None:
         """Write what was learned to a file, for :func:`load`."""
@@ -455,10 +499,11 @@ class BSC(Estimator):
     @classmethod
     def _loaded(cls, stored: model_files.Stored) -> Self:
         meta, arrays = model_files.combination_head(stored.meta), stored.arrays
-        model = cls(**present_names(meta["fit"]["settings"]), method=meta["fit"].get("method"))
+        model = cls(**present_names(meta["fit"]["settings"]), method=meta["fit"].get("method"), tagger=None)
         model._settings = settings = model.checked_settings()
         model.settings_ = model._told(meta["fit"].get("why", []))
         model.calibration_, model.choice_, model.tagger_rounds_ = Calibration(**meta["calibration"]), None, ()
+        model.tagger_note_, model._without_tagger, model._keeps_posteriors = "", {}, model.probabilities
         model._sharing, model._spans = model_files.sharing_of(meta), None
         model._votes, model._silent = meta.get("votes"), tuple(meta.get("silent", ()))
         model.meta_ = meta["fit"]
@@ -500,18 +545,21 @@ class BSC(Estimator):
         *,
         learn: bool = False,
     ) -> Concluded:
-        """The consensus; with ``learn``, what annotators do with spans is learned from these documents first."""
+        """The consensus; with ``learn``, what annotators do with spans is learned from these documents first.
+
+        A tagger is heard by the model of tokens alone: it learned from the crowd, and marks no spans of its own.
+        """
         return conclude(
             engine,
             self._model,
-            said,
+            without_annotator(said, TAGGER),
             weighed,
             self._output_settings(),
             self.calibration_,
             spans=None if learn else self._spans,
             known=known,
             sharing=self._sharing,
-            posteriors=self.probabilities or weighed is not said,
+            posteriors=self._keeps_posteriors or weighed is not said,
             threads=self.engines().threads,
         )
 
@@ -520,35 +568,8 @@ class BSC(Estimator):
         decode = choice(Decode, "decode", self.decode)
         return replace(self._settings, decode=decode, precision=self.precision, recall=self.recall)
 
-    def _span_evidence(
-        self, engine: Engine, said: Encoded, weighed: Encoded, known: NDArray[np.int32] | None
-    ) -> SpanEvidence:
-        return span_evidence(
-            said,
-            weighed,
-            engine,
-            self._model,
-            sharpness=self.calibration_.sharpness,
-            known=known,
-            sharing=self._sharing,
-            threads=self.engines().threads,
-        )
-
     def _engine(self, corpus: Corpus, encoded: Encoded, known: NDArray[np.int32] | None) -> Engine:
         return self.engines().over(encoded, known=known, text=self.text, corpus=corpus)
-
-    def _condensed(
-        self, settings: Settings, annotators: Annotators, encoded: Encoded, known: NDArray[np.int32] | None
-    ) -> tuple[Engine, Cells] | None:
-        """An engine over distinct tokens, and its cells, where neither neighbours nor words count."""
-        engines = self.engines()
-        if settings.text or settings.truth is TruthModel.MARKOV or not engines.condense:
-            return None
-        condensed = condense(encoded, known, by_previous=annotators.matrix_shape[0] > 1)
-        if condensed is None:
-            return None
-        engine = engines.over(condensed.encoded, known=condensed.known, text=False, times=condensed.times)
-        return engine, condensed.encoded.cells
 
     def _told(self, why: list[str]) -> dict[str, Any]:
         """The settings of the fit as everybody is told them."""

@@ -11,8 +11,11 @@ from numpy.typing import NDArray
 
 from quorate.corpus.profiles import Trust
 from quorate.corpus.tags import Invalid, TagSet
-from quorate.encode.encoded import Encoded
+from quorate.encode.encoded import Cells, Encoded
 from quorate.infer import loop
+from quorate.infer.condense import condense
+from quorate.infer.engines.factory import Engines
+from quorate.infer.engines.protocol import Engine
 from quorate.infer.parts.annotators import Accuracy, AnnotatorPrior, Annotators, ClassVector, Spammer
 from quorate.infer.parts.arrays import check_arrays
 from quorate.infer.parts.confusions import ConfusionMatrix, Sequential
@@ -26,6 +29,7 @@ __all__ = [
     "Parts",
     "bytes_needed",
     "check_fits",
+    "condensed_engine",
     "model_of",
     "parts_of",
     "restored",
@@ -172,3 +176,16 @@ def with_more_words(model: loop.Model, n_words: int) -> loop.Model:
     if model.text is None:
         return model
     return replace(model, text=model.text.grown(n_words))
+
+
+def condensed_engine(
+    engines: Engines, settings: Settings, annotators: Annotators, encoded: Encoded, known: NDArray[np.int32] | None
+) -> tuple[Engine, Cells] | None:
+    """An engine over distinct tokens, and its cells, where neither neighbours nor words count."""
+    if settings.text or settings.truth is TruthModel.MARKOV or not engines.here:
+        return None
+    condensed = condense(encoded, known, by_previous=annotators.matrix_shape[0] > 1)
+    if condensed is None:
+        return None
+    engine = engines.over(condensed.encoded, known=condensed.known, text=False, times=condensed.times)
+    return engine, condensed.encoded.cells

@@ -10,16 +10,17 @@ from numpy.typing import NDArray
 from quorate.encode.encoded import Encoded
 from quorate.encode.sharing import Sharing
 from quorate.infer import loop
+from quorate.infer.candidates import Candidates
 from quorate.infer.engines.protocol import Decoded, Engine
 from quorate.infer.engines.threads import cell_counts_of
 from quorate.infer.spans import SpanModel
 from quorate.models.settings import Decode, Evidence, Settings
-from quorate.models.spans import SpanEvidence, decode_spans, fit_spans, needs_spans, span_evidence
+from quorate.models.spans import SpanEvidence, decode_spans, fit_spans, given_spans, needs_spans, span_evidence
 
 if TYPE_CHECKING:
     from quorate.result.calibration import Calibration
 
-__all__ = ["Concluded", "conclude"]
+__all__ = ["Concluded", "candidate_probabilities", "conclude"]
 
 
 class Concluded(NamedTuple):
@@ -83,3 +84,24 @@ def conclude(
     if settings.evidence is not Evidence.TOKENS:
         decoded = decoded._replace(cells=cell_counts_of(weighed, decoded.posterior))
     return Concluded(decoded if posteriors else decoded.of_path_alone(), evidence, spans)
+
+
+def candidate_probabilities(
+    engine: Engine,
+    model: loop.Model,
+    said: Encoded,
+    weighed: Encoded,
+    settings: Settings,
+    calibration: Calibration,
+    *,
+    spans: SpanModel | None,
+    sharing: Sharing | None = None,
+    threads: int | None = None,
+) -> tuple[Candidates, NDArray[np.float64]]:
+    """The spans that may be true, and the probability of each as it is given out; see :func:`conclude`."""
+    evidence = span_evidence(
+        said, weighed, engine, model, sharpness=calibration.sharpness, sharing=sharing, threads=threads
+    )
+    learned = None if spans is None else spans.grown(len(said.annotators))
+    given = given_spans(evidence, learned, settings, calibration.span_sharpness)
+    return evidence.candidates, calibration.spans(given.true)

@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from quorate.choose.lots import lots_of
 from quorate.corpus.records import Corpus, Document
 from quorate.corpus.tags import TagSet
 from quorate.encode.encoded import Encoded
@@ -23,7 +24,17 @@ from quorate.infer.loop import Progress
 from quorate.infer.parts.truth import log_mask
 from quorate.taggers import Tagger
 
-__all__ = ["FOLDS", "ROUNDS", "TAGGER", "Step", "TaggerRound", "best_path", "cross_fitted", "in_rounds", "teach"]
+__all__ = [
+    "FOLDS",
+    "ROUNDS",
+    "TAGGER",
+    "Step",
+    "TaggerRound",
+    "best_path",
+    "cross_fitted",
+    "in_rounds",
+    "teach",
+]
 
 Floats = NDArray[np.float64]
 Ints32 = NDArray[np.int32]
@@ -98,6 +109,7 @@ def teach(
     tagger: Tagger,
     consensus: Callable[[Ints32 | None], Floats],
     *,
+    accepts: Callable[[Ints32], bool] | None = None,
     rounds: int = ROUNDS,
     folds: int = FOLDS,
     seed: int = 0,
@@ -106,7 +118,8 @@ def teach(
     """Alternate between consensus and tagger.
 
     ``consensus`` gives the posterior ``[N, J]`` with what the tagger says joined: ``[N]`` a label for every token, or
-    ``None`` at first. Its last call is the final one.
+    ``None`` at first. Its last call is the final one. ``accepts`` is asked once whether the tagger may join; if
+    not, there are no rounds.
     """
     if TAGGER in encoded.annotators:
         raise InputError(f"an annotator is called {TAGGER!r} already (rename it, or leave the tagger out)")
@@ -121,6 +134,8 @@ def teach(
 
         tagged = cross_fitted(corpus, encoded, tagger, posterior, folds=folds, rng=rng, progress=report)
         path = best_path(encoded.tagset, tagged, encoded.doc_start)
+        if number == 1 and accepts is not None and not accepts(path):
+            return ()
         before, posterior = posterior, consensus(path)
         changed = 0.5 * float(np.abs(posterior - before).sum()) / max(len(posterior), 1)
         agreement = float((posterior.argmax(axis=1) == path).mean()) if len(path) else 1.0
@@ -142,11 +157,13 @@ def cross_fitted(
 ) -> Floats:
     """``[N, J]`` What the tagger says about every document when it was trained on others.
 
-    Documents without any annotator are never trained on: their row is the mean over the folds.
+    Documents without any annotator are never trained on: their row is the mean over the folds. Who is in which fold,
+    and in which order they are learned from, does not hang on the order of documents.
     """
     doc_start = encoded.doc_start
     said = encoded.event_start[doc_start[1:]] > encoded.event_start[doc_start[:-1]]
-    teachers = rng.permutation(np.flatnonzero(said))
+    teachers = np.flatnonzero(said)
+    teachers = rng.permutation(teachers[np.argsort(lots_of(encoded).document[teachers], kind="stable")])
     folds = min(folds, len(teachers))
     if folds < 2:
         raise InputError("a tagger learns from some documents and tags others: at least two must have annotations")
@@ -154,8 +171,8 @@ def cross_fitted(
     out = np.zeros_like(posterior)
     for fold in range(folds):
         progress(fold)
-        held_out = np.sort(teachers[fold::folds])
-        trained_on = np.setdiff1d(teachers, held_out)
+        in_fold = np.arange(len(teachers)) % folds == fold
+        held_out, trained_on = teachers[in_fold], teachers[~in_fold]
         tagger.fit(_documents(corpus, trained_on), [posterior[doc_start[d] : doc_start[d + 1]] for d in trained_on])
         asked = np.concatenate([held_out, bare])
         answers = tagger.predict(_documents(corpus, asked))

@@ -44,8 +44,8 @@ class Engines:
     cluster: Any = None
 
     @property
-    def condense(self) -> bool:
-        """Whether a token can stand for all that are like it (see :func:`quorate.infer.condense.condense`)."""
+    def here(self) -> bool:
+        """Whether passes run on this machine's cores, where a token can stand for all that are like it."""
         return self.name is EngineName.THREADS and self.cluster is None
 
     def over(

@@ -1,0 +1,119 @@
+"""What a tagger changes that joins the crowd: whether it helps, and how confidence is to be read then.
+
+A tagger learns what the crowd has in common, mistakes too. It may join where a consensus with it agrees better, span by
+span, with annotators who were hidden. Among rules that tells nothing, as a hidden rule knows little: on four sets of
+rules, hidden ones prefer the tagger by two to three standard errors, where it gains half a point or costs four.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quorate.choose.choice import Choice
+from quorate.choose.evidence import agreement_on, calibrated_spans
+from quorate.choose.hidden import Agreement, HiddenLabels
+from quorate.choose.trials import Run, benches_over, calibrated_on, hidden_in, span_benches_of
+from quorate.corpus.profiles import trust_of
+from quorate.encode.algebra import only_documents, with_annotator
+from quorate.infer.engines.factory import Engines
+from quorate.models.prepared import Prepared
+from quorate.models.settings import Evidence
+from quorate.result.calibration import Calibration
+
+__all__ = ["Verdict", "calibrated_with", "judged"]
+
+_DRAWS = 2  # of hidden annotators; more tell little more
+_ERRORS = 1.0  # standard errors by which hidden annotators must prefer a consensus with the tagger
+
+
+class Verdict(NamedTuple):
+    """How much better a consensus with a tagger agrees with hidden annotators, and the standard error of that.
+
+    >>> Verdict(0.02, 0.005).joins, Verdict(0.002, 0.005).joins
+    (True, False)
+    """
+
+    gain: float
+    error: float
+
+    @property
+    def joins(self) -> bool:
+        """Whether it is held to help."""
+        return self.gain > _ERRORS * self.error
+
+    def __str__(self) -> str:
+        """In plain words.
+
+        >>> str(Verdict(-0.01, 0.004))
+        'a tagger was tried and left out: hidden annotators agree no better with it (-1.0, standard error 0.4)'
+        """
+        by = f"({100 * self.gain:+.1f}, standard error {100 * self.error:.1f})"
+        if self.joins:
+            return f"a tagger has joined: hidden annotators agree better with it {by}"
+        return f"a tagger was tried and left out: hidden annotators agree no better with it {by}"
+
+
+def judged(prepared: Prepared, choice: Choice, name: str, path: NDArray[np.int32], *, engines: Engines) -> Verdict:
+    """Whether a tagger helps that gave every token the label in ``path``, and never one that it was trained on."""
+    hidden = hidden_in(prepared, choice.sharing, choice.settings)[:_DRAWS]
+    names = prepared.encoded.annotators
+    without = _agreement(prepared, choice, names, hidden, hidden, engines)
+    joined = _agreement(prepared, choice, (*names, name), hidden, _joined(hidden, name, path), engines)
+    return Verdict(*joined.strict_gain_over(without))
+
+
+def calibrated_with(
+    prepared: Prepared, choice: Choice, name: str, path: NDArray[np.int32], *, engines: Engines
+) -> Calibration:
+    """How confidence is to be read when one more annotator, who gave every token the label in ``path``, joins.
+
+    For a tagger that never tags what it was trained on: of a document's hidden annotators it knows nothing.
+    """
+    if choice.vote is None:
+        return choice.calibration
+    hidden = hidden_in(prepared, choice.sharing, choice.settings)
+    with_tagger = _joined(hidden, name, path)
+    names = (*prepared.encoded.annotators, name)
+    with benches_over(with_tagger, prepared, choice.settings, engines, choice.sharing) as benches:
+        run = Run(choice.settings, benches, trust_of(names, prepared.corpus.profiles), choice.of_silence)
+        run.go_on(choice.settings.max_iter)
+        calibration = calibrated_on(benches, run.models)
+        if choice.settings.evidence is Evidence.SPANS:
+            spans = span_benches_of(benches, run.models, calibration.sharpness, engines, choice.sharing, said=hidden)
+            return calibrated_spans(spans, choice.settings, calibration.sharpness)
+        return Calibration(calibration.sharpness) if choice.settings.evidence is Evidence.VOTES else calibration
+
+
+def _joined(hidden: Sequence[HiddenLabels], name: str, path: NDArray[np.int32]) -> list[HiddenLabels]:
+    """The same draws, with one more annotator."""
+    found = []
+    for one in hidden:
+        rest = with_annotator(one.rest, name, path)
+        found.append(one._replace(rest=rest, sample=only_documents(rest, one.documents)))
+    return found
+
+
+def _agreement(
+    prepared: Prepared,
+    choice: Choice,
+    names: Sequence[str],
+    said: Sequence[HiddenLabels],
+    heard: Sequence[HiddenLabels],
+    engines: Engines,
+) -> Agreement:
+    """How a fit with the chosen settings agrees with those who were hidden."""
+    settings = replace(choice.settings, precision=None, recall=None)
+    with benches_over(heard, prepared, settings, engines, choice.sharing) as benches:
+        run = Run(settings, benches, trust_of(names, prepared.corpus.profiles), choice.of_silence)
+        run.go_on(settings.max_iter)
+        if settings.evidence is Evidence.TOKENS:
+            return run.agreement
+        sharpness = choice.calibration.sharpness
+        return agreement_on(
+            span_benches_of(benches, run.models, sharpness, engines, choice.sharing, said=said), settings
+        )
