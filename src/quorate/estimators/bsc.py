@@ -50,14 +50,7 @@ from quorate.taggers.loop import TAGGER, TaggerRound, in_rounds, teach
 __all__ = ["BSC"]
 
 
-_NOT_THE_MODELS = (
-    "method",
-    "tagger",
-    "n_jobs",
-    "engine",
-    "cluster",
-    "probabilities",
-)  # parameters that decide nothing of the outcome
+_NOT_THE_MODELS = ("method", "tagger", "n_jobs", "engine", "cluster", "probabilities")  # decide nothing of the outcome
 
 
 class BSC(Estimator):
