@@ -6,8 +6,8 @@ The truth of a document is a set of candidates that do not overlap. A candidate 
 
 with p_σ of the fitted token model and a little of a vote on tokens, and posterior means of ρ. Annotator k does with a
 true span one of six things, θ_k ~ Dir: marks it exactly, or shifted, or in pieces, or with another type at its bounds
-or elsewhere, or misses it; a mark that is off is one of the candidates that overlap. Of a candidate that overlaps nothing
-true, k marks it with probability φ_k. All of that is tempered by β. Sums over sets are exact
+or elsewhere, or misses it; a mark that is off is one of the candidates that overlap. Of a candidate that overlaps
+nothing true, k marks it with probability φ_k. All of that is tempered by β. Sums over sets are exact
 (:mod:`quorate.infer.kernels.spans`), so the bound never falls.
 """
 
