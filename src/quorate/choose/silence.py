@@ -87,7 +87,8 @@ def coverage(encoded: Encoded) -> Coverage:
         np.bincount(who * T + spans.kind[mark], those, minlength=K * T).reshape(K, T).astype(np.float64)
         for those in (touching > 0, None)
     )
-    usual = met.sum() / max(total.sum(), 1.0)
+    # Where hardly anybody saw what others marked, everybody is taken to speak up.
+    usual = met.sum() / total.sum() if total.sum() >= _ENOUGH else 1.0
     share = ((met + _PRIOR * usual) / (total + _PRIOR))[:, total.sum(axis=0) > 0]
     tokens = np.bincount(seen_by, np.diff(encoded.doc_start)[seen_doc], minlength=K).astype(np.float64)
     everywhere = share.mean(axis=1) if share.shape[1] else np.full(K, usual)
