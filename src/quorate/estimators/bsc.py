@@ -329,6 +329,7 @@ class BSC(Estimator):
         >>> len(model.result_), model.updated_.sentence()
         (320, '20 new documents, 0 changed, 300 unchanged')
         """
+        self._check_fitted()
         if self._without_tagger and self.tagger == TaggerName.AUTO:  # nobody asked for one: it is left behind
             vars(self).update(self._without_tagger)
             self.tagger_rounds_, self._without_tagger = (), {}
