@@ -333,6 +333,7 @@ class BSC(Estimator):
         if self._without_tagger and self.tagger == TaggerName.AUTO:  # nobody asked for one: it is left behind
             vars(self).update(self._without_tagger)
             self.tagger_rounds_, self._without_tagger = (), {}
+            self.tagger_note_ = "a tagger had joined, and an update goes on without it"
         state = self.model_state()
         check_update(self._fit_state, self.meta_, corpus, passes)
         if not len(corpus):
