@@ -18,23 +18,14 @@ import accuracy
 import options
 import quorate
 from quorate import score
-from quorate.choose.choice import CHOSEN, choose
-from quorate.choose.hidden import hide
-from quorate.corpus.profiles import trust_of
+from quorate.choose.joining import judged
 from quorate.corpus.tags import Invalid
-from quorate.encode.algebra import only_documents, with_annotator
-from quorate.encode.encoded import Encoded
 from quorate.estimators.bsc import BSC
 from quorate.estimators.methods import DEFAULT_METHOD, METHODS
-from quorate.infer import loop
-from quorate.infer.engines.protocol import Decoded
-from quorate.infer.engines.threads import ThreadsEngine
-from quorate.models.build import model_of
 from quorate.models.prepared import prepare
-from quorate.models.settings import Settings
 from quorate.result.result import Result
 from quorate.taggers import make_tagger
-from quorate.taggers.loop import ROUNDS, TAGGER, best_path, cross_fitted
+from quorate.taggers.loop import FOLDS, ROUNDS, TAGGER, best_path, cross_fitted
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 
@@ -75,47 +66,31 @@ def rounds(crowd: str, tagger: str, splits: list[tuple[str, ...]]) -> None:
 
 
 def judged_by_hidden(name: str) -> None:
-    """One round of the tagger on a crowd of which some is hidden, and on all of it."""
+    """What hidden annotators say of the tagger, and what gold says (dev, where there are splits)."""
     path = DATA / f"{name}.jsonl.gz"
     corpus = quorate.read(path) if path.exists() else accuracy.simulated(name)
     prepared = prepare(corpus, None, Invalid.REPAIR)
-    settings = choose(prepared, Settings(), CHOSEN).settings
-    hidden = hide(prepared.encoded, seed=1)  # not those who have chosen
-    assert hidden is not None
-    agreements, scores = [], []
-    for encoded, numbers in ((hidden.rest, hidden.documents), (prepared.encoded, np.arange(len(corpus)))):
-        said = encoded
-        for _ in range(2):
-            engine = ThreadsEngine(said)
-            blank = model_of(settings, said.tagset, said, trust_of(said.annotators, corpus.profiles))
-            model = loop.fit(engine, blank, said.cells, start=settings.start, max_passes=settings.max_iter).model
-            sample = only_documents(said, numbers)
-            decoded = loop.decode(ThreadsEngine(sample), model, sample.cells)
-            if encoded is hidden.rest:
-                agreements.append(hidden.agreement(decoded))
-            else:
-                scores.append(strict_of(decoded, sample, corpus))
-            posterior = loop.decode(engine, model, said.cells).posterior
-            tagger = make_tagger("crf", said.tagset)
-            rng = np.random.default_rng(0)
-            tagged = cross_fitted(corpus, encoded, tagger, posterior, folds=3, rng=rng, progress=lambda _: None)
-            said = with_annotator(encoded, TAGGER, best_path(encoded.tagset, tagged, encoded.doc_start))
-    gain, error = agreements[1].gain_over(agreements[0])
-    print(
-        f"{name}: strict F1 {scores[0]:.1f} to {scores[1]:.1f} with the tagger; hidden annotators say "
-        f"{100 * gain:+.1f} (standard error {100 * error:.1f})",
-        flush=True,
+    without, beside = (BSC(tagger=tagger).fit(corpus) for tagger in (None, "crf"))
+    assert without.choice_ is not None
+    tagged = cross_fitted(
+        corpus,
+        prepared.encoded,
+        make_tagger("crf", prepared.tagset),
+        without.result_.posterior,
+        folds=FOLDS,
+        rng=np.random.default_rng(0),
+        progress=lambda _: None,
     )
+    said = best_path(prepared.tagset, tagged, prepared.encoded.doc_start)
+    verdict = judged(prepared, without.choice_, TAGGER, said, engines=without.engines())
+    scores = [strict_of(model.result_) for model in (without, beside)]
+    print(f"{name}: strict F1 {scores[0]:.1f}, {scores[1]:.1f} with the tagger; {verdict}", flush=True)
 
 
-def strict_of(decoded: Decoded, encoded: Encoded, corpus: quorate.Corpus) -> float:
+def strict_of(result: Result) -> float:
     """In points, on dev where there are splits."""
-    places = [d for d, document in enumerate(corpus) if document.gold and document.split in (None, "dev")]
-    tags = [
-        [encoded.tagset.labels[code] for code in decoded.path[encoded.doc_start[d] : encoded.doc_start[d + 1]]]
-        for d in places
-    ]
-    return 100 * score.strict(tags, [corpus[d].gold or () for d in places]).f1
+    chosen = [one for one in result if one.document.gold and one.document.split in (None, "dev", "valid", "train")]
+    return 100 * score.strict([one.tags for one in chosen], [one.document.gold or () for one in chosen]).f1
 
 
 def row(result: Result, splits: tuple[str, ...]) -> str:

@@ -49,7 +49,7 @@ _MOST_DOCUMENTS = 20_000  # beyond this, more hidden documents say nothing new
 _SPANS_WANTED = 2_000  # hidden spans by which a share is known to within a point; draws go on until there are as many
 _MOST_DRAWS = 4
 _HABIT_PRIOR = 3.0  # pseudo-count, in spans, of the crowd's mean habit in each annotator's
-_MUCH_IN_COMMON = 0.25  # share (a correlation of a half) from which on annotators are hidden together
+_MUCH_IN_COMMON = 0.25  # share from which on annotators are hidden together
 _TINY = 1e-9
 _DIGITS = 9  # decimals of a score; later ones are rounding error
 

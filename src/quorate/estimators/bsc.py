@@ -243,7 +243,7 @@ class BSC(Estimator):
             self.meta_["calibration"] = self.calibration_._asdict()
             with closing(self._engine(prepared.corpus, weighed, prepared.known)) as engine:
                 self._conclude(prepared.corpus, said, weighed, engine, prepared.known)
-        self.meta_ |= {"tagger": "crf" if is_tried else tagger_name(self.tagger), "rounds": len(self.tagger_rounds_)}
+        self.meta_ |= {"tagger": tagger_name(self.tagger), "rounds": len(self.tagger_rounds_)}
         return self
 
     def _fit_once(

@@ -29,6 +29,7 @@ from quorate.infer.parts.dirichlet import view_of
 from quorate.infer.spans import SpanModel
 from quorate.models.build import with_more_words
 from quorate.models.settings import Settings, check_number
+from quorate.taggers import TaggerName
 
 __all__ = [
     "FitState",
@@ -260,7 +261,7 @@ def check_update(fit_state: FitState, meta: Mapping[str, Any], corpus: Corpus, p
         raise SettingsError("a model from a file does not have its documents to pass over (fit again instead)")
     if not fit_state.whole:
         _refuse_what_was_fitted(meta, corpus)
-    if len(corpus) and meta.get("tagger"):
+    if len(corpus) and meta.get("tagger") not in (None, TaggerName.AUTO):
         raise SettingsError("a fit with a tagger cannot go on from where it is (fit again instead)")
 
 

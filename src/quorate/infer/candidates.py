@@ -1,6 +1,7 @@
 """The spans that may be true, and what every annotator did with each: what the span model looks at.
 
-Candidates are all spans that somebody marked, and those that the token model thinks likely.
+Candidates are all spans that somebody marked, those that the token model thinks likely, and those that a vote on every
+token gives: where people put bounds a little apart, the middle is better than either, and nobody may have marked it.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from quorate.encode.sharing import Sharing
 from quorate.infer.engines.protocol import Likely
 from quorate.infer.kernels.compiled import load_numba
 
-__all__ = ["Answers", "Candidates", "answers_to", "find_candidates"]
+__all__ = ["Answers", "Candidates", "answers_to", "find_candidates", "looked_up", "voted_spans"]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -109,8 +110,44 @@ def answers_to(encoded: Encoded, marks: Spans, span: Spans, first: Integers) -> 
     return Answers(pair_start, who, response_start, response, mark_start, marks)
 
 
-def find_candidates(encoded: Encoded, likely: Likely, least: float, sharing: Sharing | None = None) -> Candidates:
-    """The candidates of a corpus: what was marked, and what has a probability of at least ``least`` in ``likely``.
+def voted_spans(encoded: Encoded) -> Likely:
+    """Runs of tokens to each of which more than half of a document's annotators gave the same type.
+
+    As probability, the mean share of those who did; the others may have begun, or ended, elsewhere.
+
+    >>> from quorate.corpus.records import Corpus, Document
+    >>> from quorate.encode.from_corpus import encode
+    >>> said = {"ann": ("B-X", "I-X", "I-X", "O"), "bob": ("O", "B-X", "I-X", "O"), "cem": ("O", "O", "B-X", "I-X")}
+    >>> corpus = Corpus([Document("1", ("a", "b", "c", "d"), said)])
+    >>> voted = voted_spans(encode(corpus, corpus.tagset()))
+    >>> voted.start.tolist(), voted.end.tolist(), voted.probability.round(2).tolist()
+    ([1], [3], [0.83])
+    """
+    N, token = encoded.n_tokens, token_of_events(encoded)
+    kind = encoded.tagset.type_of[encoded.cells.label][encoded.event_cell]
+    weight = np.ones(len(token)) if encoded.event_weight is None else encoded.event_weight
+    everybody = np.bincount(token, weight, minlength=N)
+    opens = np.zeros(N + 1, np.bool_)
+    opens[encoded.doc_start] = True
+    found = []
+    for number in range(len(encoded.tagset.types)):
+        mine = np.bincount(token, weight * (kind == number), minlength=N)
+        inside = np.concatenate([[False], 2 * mine > everybody, [False]])
+        start = np.flatnonzero(inside[1:-1] & (~inside[:-2] | opens[:-1]))
+        end = np.flatnonzero(inside[1:-1] & (~inside[2:] | opens[1:])) + 1
+        so_far = np.concatenate([[0.0], np.cumsum(mine / np.maximum(everybody, 1e-9))])
+        found.append(Likely(start, end, np.full(len(start), number), (so_far[end] - so_far[start]) / (end - start)))
+    return Likely(*(np.concatenate(column) for column in zip(*found, strict=True)))
+
+
+def find_candidates(
+    encoded: Encoded,
+    likely: Likely,
+    least: float,
+    sharing: Sharing | None = None,
+    voted: Likely | None = None,
+) -> Candidates:
+    """The candidates of a corpus: what was marked, what has a probability of at least ``least``, and what was voted.
 
     What annotators have in common (``sharing``) counts once where they saw the same document.
     """
@@ -119,7 +156,8 @@ def find_candidates(encoded: Encoded, likely: Likely, least: float, sharing: Sha
 
     marks = marked_spans(encoded)
     apart = 1 if encoded.tagset.scheme is Scheme.IO else 0  # spans of one type that touch are one there
-    span, first, probability = _columns(encoded, marks, likely, least)
+    span, first = _columns(encoded, marks, likely.at_least(least), voted)
+    probability = looked_up(span, likely, encoded)
     cluster = kernels.cluster_of(span.start, span.end, first, apart)
     kept = _not_too_many(span, cluster, marks, probability, encoded)
     if kept is not None:
@@ -160,23 +198,23 @@ def find_candidates(encoded: Encoded, likely: Likely, least: float, sharing: Sha
     )
 
 
-def _columns(encoded: Encoded, marks: Spans, likely: Likely, least: float) -> tuple[Spans, Integers, Floats]:
-    """Different spans by document, end, start and type; where documents begin among them; their probability."""
-    enough = likely.probability >= least
-    start = np.concatenate([marks.start, likely.start[enough]])
-    end = np.concatenate([marks.end, likely.end[enough]])
-    kind = np.concatenate([marks.kind, likely.kind[enough]])
+def _columns(encoded: Encoded, marks: Spans, likely: Likely, voted: Likely | None) -> tuple[Spans, Integers]:
+    """Different spans by document, end, start and type; and where documents begin among them."""
+    sources: list[Spans | Likely] = [marks, likely] if voted is None else [marks, likely, voted]
+    start, end, kind = (
+        np.concatenate([getattr(source, column) for source in sources]) for column in ("start", "end", "kind")
+    )
     order = np.lexsort((kind, start, end))
     start, end, kind = start[order], end[order], kind[order]
     other = np.ones(len(start), np.bool_)
     other[1:] = (start[1:] != start[:-1]) | (end[1:] != end[:-1]) | (kind[1:] != kind[:-1])
     span = Spans(start[other], end[other], kind[other], np.full(int(other.sum()), -1))
     first = np.searchsorted(span.end, encoded.doc_start, side="right")  # ends lie behind the first token
-    return span, first, _looked_up(span, likely, encoded)
+    return span, first
 
 
-def _looked_up(span: Spans, likely: Likely, encoded: Encoded) -> Floats:
-    """The probability of each span by the token model, 0 where it is not among the likely ones."""
+def looked_up(span: Spans | Candidates, likely: Likely, encoded: Encoded) -> Floats:
+    """The probability of each span, 0 where it is not among the likely ones."""
     probability = np.zeros(len(span.start))
     if not len(likely.start):
         return probability

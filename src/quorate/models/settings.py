@@ -246,7 +246,14 @@ class Settings:
             within=Range("above 0 and at most 1", 0, 1, above=True),
         ),
     )
-    start: Start = field(default=Start.VOTES, metadata=_told("START", "votes (default) or prior.", kind=Start))
+    start: Start = field(
+        default=Start.VOTES,
+        metadata=_told(
+            "START",
+            "votes, prior, or coverage: votes in which silence counts little (default: auto coverage, others votes).",
+            kind=Start,
+        ),
+    )
     max_iter: int = field(
         default=20,
         metadata=_told(

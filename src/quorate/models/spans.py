@@ -20,7 +20,7 @@ from quorate.encode.encoded import Encoded
 from quorate.encode.sharing import Sharing
 from quorate.errors import SettingsError
 from quorate.infer import loop
-from quorate.infer.candidates import Candidates, find_candidates
+from quorate.infer.candidates import Candidates, find_candidates, looked_up, voted_spans
 from quorate.infer.engines.protocol import Decoded, Engine
 from quorate.infer.parts.dirichlet import log_mean
 from quorate.infer.parts.responses import Responses
@@ -96,7 +96,8 @@ def span_evidence(
     and with the ``known`` labels, if there are any.
     """
     likely = engine.likely_spans(*loop.output_tables(model, weighed.cells, sharpness), _NOTED)
-    found = find_candidates(said, likely, _LIKELY, sharing)
+    voted = voted_spans(said if sharing is None else sharing.weighed(said))
+    found = find_candidates(said, likely, _LIKELY, sharing, voted)
     words = np.zeros(len(found.start))
     if model.text is not None:
         from quorate.infer.kernels.likely import SpanLabels
@@ -105,7 +106,7 @@ def span_evidence(
         labels, outside = SpanLabels(*said.tagset.span_labels), said.tagset.outside or 0
         rows = model.text.log_lik(log_mean)
         words = word_support(found.start, found.end, found.kind, weighed.word, rows, labels, outside)
-    prior = prior_log_odds(found.likely, words)
+    prior = prior_log_odds(found.likely, words, looked_up(found, voted, said))
     clamped = clamped_documents(said, known)
     if known is not None:
         decided = _known_labels(said, known) == np.diff(said.doc_start)

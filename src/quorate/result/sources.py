@@ -16,7 +16,7 @@ from quorate.formats.notes import some
 __all__ = ["MUCH_IN_COMMON", "SourceKind", "Sources", "Together", "err_together", "votes_in_words"]
 
 MUCH_IN_COMMON = 0.25
-"""Share (a correlation of a half) from which on annotators are told to err together."""
+"""Share from which on annotators are told to err together."""
 
 
 class SourceKind(StrEnum):

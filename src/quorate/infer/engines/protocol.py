@@ -71,6 +71,11 @@ class Likely(NamedTuple):
     kind: NDArray[np.int64]
     probability: Floats
 
+    def at_least(self, probability: float) -> Likely:
+        """Those that have it."""
+        enough = self.probability >= probability
+        return Likely(self.start[enough], self.end[enough], self.kind[enough], self.probability[enough])
+
 
 class Engine(Protocol):
     """One corpus, ready for passes over it.
