@@ -96,7 +96,7 @@ def test_it_joins_where_hidden_annotators_agree_better_with_it(joined: BSC) -> N
         joined.tagger_note_,
     )
     assert 1 <= len(joined.tagger_rounds_) <= ROUNDS
-    assert joined.meta_["tagger"] == "crf"
+    assert joined.meta_["tagger"] == "auto"
     assert joined.meta_["rounds"] == len(joined.tagger_rounds_)
     assert joined.annotators_[TAGGER].n_labels == joined.result_.corpus.n_tokens
     assert joined.choice_ is not None
@@ -258,13 +258,14 @@ def test_one_that_was_asked_for_is_not_left_behind() -> None:
 def test_a_saved_model_is_loaded_with_what_it_knows_of_the_tagger(joined: BSC, tmp_path: Path) -> None:
     joined.save(tmp_path / "model.quorate")
     again = loaded(tmp_path / "model.quorate")
-    assert again.meta_["tagger"] == "crf"
+    assert again.meta_["tagger"] == "auto"
     assert again.annotators_[TAGGER].accuracy == joined.annotators_[TAGGER].accuracy
     assert again.calibration_ == joined.calibration_
     other = Corpus(where_text_helps(ENOUGH + 30).documents[ENOUGH:])
     assert again.predict(other) == joined.predict(other)
-    with pytest.raises(SettingsError, match="fit again"):  # the file has no model without it to go on from
-        again.update(other)
+    again.update(other)  # nobody asked for a tagger, so nobody is told that one is in the way
+    assert len(again.result_) == len(other)
+    assert all(again.tagset_.is_valid(tags) for tags in again.result_.tags)
 
 
 @pytest.mark.parametrize("tagger", ["auto", "none", "crf"])
@@ -278,7 +279,7 @@ def test_the_command_line_takes_it_and_says_what_became_of_it(tagger: str, tmp_p
     assert done.exit_code == 0, done.output
     assert ("note: a tagger has joined: hidden annotators agree better" in done.stderr) is (tagger == "auto")
     assert (f"{TAGGER}, a model: expected accuracy" in done.stderr) is (tagger != "none")
-    assert json.loads(meta.read_text()).get("tagger") == (None if tagger == "none" else "crf")
+    assert json.loads(meta.read_text()).get("tagger") == (None if tagger == "none" else tagger)
 
 
 def test_the_command_line_tells_of_one_that_was_not_tried(tmp_path: Path) -> None:

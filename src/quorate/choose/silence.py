@@ -60,10 +60,11 @@ def coverage(encoded: Encoded) -> Coverage:
 
     >>> from quorate.corpus.records import Corpus, Document
     >>> from quorate.encode.from_corpus import encode
-    >>> tags = {"ann": ("B-PER", "O", "B-LOC"), "rule": ("B-PER", "O", "O")}
+    >>> both = ("B-PER", "O", "B-LOC")
+    >>> tags = {"ann": both, "bob": both, "rule": ("B-PER", "O", "O")}
     >>> corpus = Corpus([Document(str(n), ("Ada", "left", "Rome"), tags) for n in range(50)])
     >>> coverage(encode(corpus, corpus.tagset())).share.round(1).tolist()
-    [1.0, 0.5]
+    [1.0, 1.0, 0.5]
     """
     K = len(encoded.annotators)
     if encoded.tagset.outside is None or not K:
