@@ -247,6 +247,16 @@ def test_an_update_goes_on_without_it() -> None:
     assert len(with_tagger.result_) == len(corpus)
 
 
+def test_an_update_that_changes_nothing_or_cannot_be_leaves_it_where_it_is(joined: BSC) -> None:
+    tags = joined.result_.tags
+    joined.update(Corpus([]))
+    with pytest.raises(SettingsError, match="passes"):
+        joined.update(joined.result_.corpus, passes=-1)
+    assert joined.tagger_rounds_
+    assert TAGGER in joined.annotators_.names
+    assert joined.result_.tags == tags
+
+
 def test_one_that_was_asked_for_is_not_left_behind() -> None:
     documents = quorate.sample().documents
     model = bsc("bsc-cm", max_iter=2, tagger="crf").fit(Corpus(documents[:60]))
