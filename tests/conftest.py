@@ -21,6 +21,7 @@ SLOW = {
     "unit/test_report.py",
     "unit/test_report_sources.py",
     "unit/test_sources.py",
+    "unit/test_tagger_auto.py",
     "unit/test_tagger_loop.py",
 }
 """Files of tests/unit and tests/property that take more than five seconds: ``make check`` leaves them out."""

@@ -9,7 +9,7 @@ import pytest
 import crowds
 import quorate
 from quorate import Corpus, Result, score
-from quorate.corpus.simulate import Behaviour, crowd
+from quorate.corpus.simulate import Behaviour, crowd, with_copies
 
 BESIDE_CV = "hidden annotators prefer another token model beside the spans than cv, which is better here"
 
@@ -62,6 +62,23 @@ def test_copies_of_one_model_count_as_one() -> None:
     labels = {row.name: row.n_labels for row in result.annotators}
     assert labels["model0"] == labels["ann"]
     assert result.annotators["model0"].accuracy < result.annotators["ann"].accuracy
+
+
+@pytest.mark.parametrize(
+    ("make", "weak"),
+    [(crowds.rules, "rule8"), (crowds.one_expert, "a0"), (crowds.splitters_and_joiners, "w00")],
+    ids=lambda given: getattr(given, "__name__", given),
+)
+def test_noisy_copies_of_a_weak_annotator_cost_little(make: Callable[[], Corpus], weak: str) -> None:
+    """Six of one mind are worth hardly more than one; counted as six, they cost 15 to 25 points."""
+    corpus = make()
+    copied = with_copies(corpus, weak, 5, jitter=0.1)
+    result = quorate.aggregate(copied, tagger=None)
+    assert f1(result) >= f1(quorate.aggregate(corpus, tagger=None)) - 0.7
+    assert result.choice is not None
+    assert [one.names for one in result.choice.together] == [(weak, *(f"{weak}+{n + 1}" for n in range(5)))]
+    if make is not crowds.rules:
+        assert f1(quorate.aggregate(copied, "mv")) < f1(quorate.aggregate(corpus, "mv")) - 10
 
 
 def test_a_majority_that_never_marks_a_type() -> None:

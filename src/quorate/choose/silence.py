@@ -60,10 +60,11 @@ def coverage(encoded: Encoded) -> Coverage:
 
     >>> from quorate.corpus.records import Corpus, Document
     >>> from quorate.encode.from_corpus import encode
-    >>> tags = {"ann": ("B-PER", "O", "B-LOC"), "rule": ("B-PER", "O", "O")}
+    >>> both = ("B-PER", "O", "B-LOC")
+    >>> tags = {"ann": both, "bob": both, "rule": ("B-PER", "O", "O")}
     >>> corpus = Corpus([Document(str(n), ("Ada", "left", "Rome"), tags) for n in range(50)])
     >>> coverage(encode(corpus, corpus.tagset())).share.round(1).tolist()
-    [1.0, 0.5]
+    [1.0, 1.0, 0.5]
     """
     K = len(encoded.annotators)
     if encoded.tagset.outside is None or not K:
@@ -87,7 +88,8 @@ def coverage(encoded: Encoded) -> Coverage:
         np.bincount(who * T + spans.kind[mark], those, minlength=K * T).reshape(K, T).astype(np.float64)
         for those in (touching > 0, None)
     )
-    usual = met.sum() / max(total.sum(), 1.0)
+    # Where hardly anybody saw what others marked, everybody is taken to speak up.
+    usual = met.sum() / total.sum() if total.sum() >= _ENOUGH else 1.0
     share = ((met + _PRIOR * usual) / (total + _PRIOR))[:, total.sum(axis=0) > 0]
     tokens = np.bincount(seen_by, np.diff(encoded.doc_start)[seen_doc], minlength=K).astype(np.float64)
     everywhere = share.mean(axis=1) if share.shape[1] else np.full(K, usual)

@@ -329,14 +329,16 @@ class BSC(Estimator):
         >>> len(model.result_), model.updated_.sentence()
         (320, '20 new documents, 0 changed, 300 unchanged')
         """
-        if self._without_tagger and self.tagger == TaggerName.AUTO:  # nobody asked for one: it is left behind
-            vars(self).update(self._without_tagger)
-            self.tagger_rounds_, self._without_tagger = (), {}
-        state = self.model_state()
+        self._check_fitted()
         check_update(self._fit_state, self.meta_, corpus, passes)
         if not len(corpus):
             self.updated_ = Updated(0, 0, 0)
             return self
+        if self._without_tagger and self.tagger == TaggerName.AUTO:  # nobody asked for one: it is left behind
+            vars(self).update(self._without_tagger)
+            self.tagger_rounds_, self._without_tagger = (), {}
+            self.tagger_note_ = "a tagger had joined, and an update goes on without it"
+        state = self.model_state()
         before = self._fit_state.opened()
         certain = known_tags(corpus, known, none_yet=True)  # a day's documents may be without gold
         state = state._replace(profiles={**state.profiles, **corpus.profiles})

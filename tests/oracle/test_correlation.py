@@ -1,0 +1,288 @@
+"""Who errs together: agreement and weights by loops, and copies and independent annotators that were made so."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from itertools import combinations
+from math import sqrt
+
+import numpy as np
+import pytest
+
+import crowds
+from problems import certain, random_corpus, tagset
+from quorate.choose import correlation
+from quorate.choose.correlation import shared_mistakes
+from quorate.corpus.records import Corpus
+from quorate.corpus.simulate import Behaviour, crowd, with_copies
+from quorate.corpus.tags import Scheme, find_spans
+from quorate.encode.algebra import seen_pairs
+from quorate.encode.encoded import Encoded
+from quorate.encode.from_corpus import encode
+from quorate.encode.sharing import Sharing
+
+Named = dict[frozenset[str], float]
+
+
+def encoded(corpus: Corpus) -> Encoded:
+    return encode(corpus, corpus.tagset())
+
+
+def named(corpus: Corpus, groups: Sequence[str | None] = (), *, among_rules: bool = False) -> Named:
+    """What was found, by the names of both."""
+    crowd = encoded(corpus)
+    found = shared_mistakes(crowd, groups, among_rules=among_rules)
+    return {frozenset((crowd.annotators[k], crowd.annotators[n])): share for k, n, share in found.pairs()}
+
+
+def people(seed: int, *, how_many: int = 6, documents: int = 250, per_document: int | None = None) -> Corpus:
+    """Annotators of very different quality, who err independently."""
+    rng = np.random.default_rng(seed)
+    kinds = {
+        f"a{k}": Behaviour(
+            miss=rng.uniform(0.02, 0.5), confuse=rng.uniform(0, 0.3), start_late=rng.uniform(0, 0.3),
+            end_early=rng.uniform(0, 0.3), invent=rng.uniform(0, 0.02),
+        )
+        for k in range(how_many)
+    }  # fmt: skip
+    return crowd(crowds.sentences(documents, seed=seed), kinds, per_document=per_document, seed=seed)
+
+
+def pairs_of(name: str, times: int) -> set[frozenset[str]]:
+    """Every pair of somebody and their copies."""
+    names = [name, *(f"{name}+{n + 1}" for n in range(times))]
+    return {frozenset(pair) for pair in combinations(names, 2)}
+
+
+def worth(corpus: Corpus, name: str) -> float:
+    """How many votes somebody and their copies have together in a document, on average."""
+    crowd = encoded(corpus)
+    document, who = seen_pairs(crowd)
+    weight = shared_mistakes(crowd).weights(document, who)
+    mine = [crowd.annotators[k].split("+")[0] == name for k in who.tolist()]
+    return float(weight[mine].sum()) / len(set(document[mine].tolist()))
+
+
+@pytest.mark.parametrize("scheme", [Scheme.BIO, Scheme.IO])
+@pytest.mark.parametrize("seed", range(4))
+def test_what_two_have_in_common_by_loops(scheme: Scheme, seed: int) -> None:
+    """|both| / √(|one|·|other|) over the documents in which both looked, type by type, and over all types."""
+    rng = np.random.default_rng(seed)
+    corpus = random_corpus(rng, tagset(scheme, 2), n_documents=25, longest=4, n_annotators=5, missing=0.1 * seed)
+    crowd = encoded(corpus)
+    names, types, least = corpus.annotators, crowd.tagset.types, 3
+    for kinds in (range(len(types)), [None]):
+        found = correlation._in_common(crowd, kinds, least)
+        expected = {}
+        for kind in kinds:
+            for k, n in combinations(range(len(names)), 2):
+                one, other = set[tuple[object, ...]](), set[tuple[object, ...]]()
+                for d, document in enumerate(corpus):
+                    said = [document.annotations.get(names[who], ()) for who in (k, n)]
+                    if all(set(tags) - {None} for tags in said):
+                        for marked, tags in zip((one, other), said, strict=True):
+                            spans = find_spans(certain(tags))
+                            marked |= {(d, *s) for s in spans if kind is None or s.label == types[kind]}
+                mean = sqrt(len(one) * len(other))
+                if mean >= least:
+                    expected[k, n, kind or 0] = (len(one & other) / mean, mean)
+        keys = list(zip(found.one.tolist(), found.other.tolist(), found.kind.tolist(), strict=True))
+        assert len(keys) == len(set(keys))
+        assert set(keys) == set(expected)
+        assert len(keys) > 5
+        values = [expected[key] for key in keys]
+        np.testing.assert_allclose(np.stack([found.cosine, found.spans], axis=1), values, rtol=1e-12)
+
+
+def random_sharing(rng: np.random.Generator, K: int) -> Sharing:
+    return Sharing.of([(k, n, float(rng.uniform(0.01, 1))) for k, n in combinations(range(K), 2) if rng.random() < 0.5])
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_weights_by_loops(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    K = 6
+    sharing = random_sharing(rng, K)
+    seen = [(d, k) for d in range(20) for k in range(K) if rng.random() < 0.6]
+    document, who = np.array(seen).T
+    common = np.zeros((K, K))
+    for k, n, share in sharing.pairs():
+        common[k, n] = common[n, k] = share
+    expected = [1 / (1 + sum(common[k, n] for e, n in seen if e == d and n != k)) for d, k in seen]
+    np.testing.assert_allclose(sharing.weights(document, who), expected, rtol=1e-12)
+    np.testing.assert_array_equal(Sharing.of().weights(document, who), np.ones(len(who)))
+    assert len(sharing.weights(document[:0], who[:0])) == 0
+
+
+@pytest.mark.parametrize("soft", [False, True])
+def test_weighed_labels_by_loops(soft: bool) -> None:
+    """Every label of an annotator in a document has the weight that they have there, times its own."""
+    rng = np.random.default_rng(3)
+    corpus = random_corpus(rng, tagset(Scheme.BIO), n_documents=15, n_annotators=4, missing=0.3)
+    if soft:
+        first = corpus[0]
+        rows = tuple({"O": 0.25, "B-T0": 0.75} for _ in first.tokens)
+        corpus = Corpus([replace(first, annotations={**first.annotations, "a0": rows}), *corpus.documents[1:]])
+    crowd, sharing = encoded(corpus), random_sharing(rng, 4)
+    weighed = sharing.weighed(crowd)
+    common = {frozenset((k, n)): share for k, n, share in sharing.pairs()}
+    own = np.ones(len(crowd.event_cell)) if crowd.event_weight is None else crowd.event_weight
+    assert (crowd.event_weight is not None) is soft
+    assert weighed.event_weight is not None
+    for d, document in enumerate(corpus):
+        looked = [
+            k
+            for k, name in enumerate(corpus.annotators)
+            if any(tag is not None for tag in document.annotations.get(name, ()))
+        ]
+        tokens = slice(crowd.doc_start[d], crowd.doc_start[d + 1] + 1)
+        for event in range(crowd.event_start[tokens][0], crowd.event_start[tokens][-1]):
+            k = int(crowd.cells.annotator[crowd.event_cell[event]])
+            shared = sum(common.get(frozenset((k, n)), 0.0) for n in looked if n != k)
+            assert weighed.event_weight[event] == pytest.approx(own[event] / (1 + shared), rel=1e-12)
+    assert Sharing.of().weighed(crowd) is crowd
+
+
+@pytest.mark.parametrize("rho", [0.0, 0.1, 0.5, 0.8, 1.0])
+def test_the_share_of_two(rho: float) -> None:
+    """Odds of ρ² to (1 − ρ)²: one half of those who are half alike, all of those who always are."""
+    share = correlation._share(rho)
+    assert share * (1 - rho) ** 2 == pytest.approx((1 - share) * rho**2, rel=1e-12, abs=1e-12)
+    assert (share > rho) is (0.5 < rho < 1)
+
+
+@pytest.mark.parametrize(("how_many", "per_document"), [(4, None), (6, None), (8, 4), (12, None)])
+@pytest.mark.parametrize("seed", range(5))
+def test_who_errs_independently_shares_nothing(how_many: int, per_document: int | None, seed: int) -> None:
+    assert named(people(seed, how_many=how_many, per_document=per_document)) == {}
+
+
+@pytest.mark.parametrize("make", [crowds.one_expert, crowds.vague_names, crowds.disjoint_batches, crowds.rules])
+def test_nor_do_those_of_other_crowds(make: Callable[[int], Corpus]) -> None:
+    assert named(make(300)) == {}
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("name", ["a0", "a3"])
+def test_noisy_copies_are_found_and_nobody_else(name: str, seed: int) -> None:
+    corpus = with_copies(people(seed), name, 5, jitter=0.1, seed=seed)
+    found = named(corpus)
+    assert set(found) == pairs_of(name, 5)
+    assert min(found.values()) > 0.4
+    assert 1 <= worth(corpus, name) < 1.5
+
+
+@pytest.mark.parametrize("name", ["ann", "bob", "cem"])
+def test_copies_are_found_where_they_are_the_majority(name: str) -> None:
+    """Six of eight agree, and are not taken for those who are right: the other two agree more than that explains."""
+    corpus = with_copies(crowds.careful_three(80), name, 5, jitter=0.1)
+    assert set(named(corpus)) == pairs_of(name, 5)
+    assert 1 <= worth(corpus, name) < 1.5
+    assert worth(corpus, next(other for other in ("ann", "bob", "cem") if other != name)) == 1.0
+
+
+def test_copies_of_two_annotators_are_two_groups() -> None:
+    corpus = with_copies(with_copies(people(1), "a0", 2), "a1", 2, seed=1)
+    assert set(named(corpus)) == pairs_of("a0", 2) | pairs_of("a1", 2)
+
+
+def test_copies_are_found_where_annotators_see_some_documents() -> None:
+    corpus = with_copies(people(2, how_many=8, documents=500, per_document=4), "a0", 3, jitter=0.1)
+    assert set(named(corpus)) == pairs_of("a0", 3)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_more_a_copy_is_spoiled_the_less_it_shares(seed: int) -> None:
+    made = people(seed)
+    shares = []
+    for jitter in (0.0, 0.05, 0.1, 0.3, 0.6):
+        found = named(with_copies(made, "a0", 3, jitter=jitter, seed=seed))
+        assert set(found) <= pairs_of("a0", 3)
+        shares.append(sum(found.values()) / len(pairs_of("a0", 3)))
+    assert shares == sorted(shares, reverse=True)
+    assert shares[0] > 0.99
+    assert shares[1] > 0.85
+    assert 0.1 < shares[3] < 0.6
+    assert shares[4] < 0.1
+
+
+@pytest.mark.parametrize("how_many", [200, 500])
+def test_the_few_who_read_among_spammers_share_no_mistakes(how_many: int) -> None:
+    """They agree far more than anybody else, as they are right: spammers do not know better together."""
+    assert named(crowds.spammer_majority(how_many)) == {}
+
+
+def test_variants_of_a_rule_are_found_among_rules() -> None:
+    corpus = with_copies(crowds.rules(400), "rule3", 2, jitter=0.1)
+    assert set(named(corpus, among_rules=True)) == pairs_of("rule3", 2)
+
+
+def test_declared_groups_share_what_they_agree_on() -> None:
+    """Of those whom the user declared, ρ is the cosine with one span in common beforehand; others stay as they are."""
+    corpus = people(3, how_many=5, documents=60)
+    names, crowd = corpus.annotators, encoded(corpus)
+    groups = ["llm", None, "llm", "other", "other"]
+    found = named(corpus, groups)
+    assert set(found) == {frozenset(("a0", "a2")), frozenset(("a3", "a4"))}
+    for k, n in ((0, 2), (3, 4)):
+        one, other = (
+            {(d, *span) for d, document in enumerate(corpus) for span in find_spans(certain(document.annotations[who]))}
+            for who in (names[k], names[n])
+        )
+        mean = sqrt(len(one) * len(other))
+        rho = (len(one & other) + 1) / (mean + 1)
+        expected = rho**2 / (rho**2 + (1 - rho) ** 2)
+        assert found[frozenset((names[k], names[n]))] == pytest.approx(expected, rel=1e-12)
+    assert shared_mistakes(crowd, [None] * 5).pairs() == shared_mistakes(crowd).pairs()
+
+
+def test_declared_samples_are_taken_at_their_word_where_they_marked_nothing() -> None:
+    corpus = people(0, how_many=3, documents=20)
+    silent = Corpus(
+        [
+            replace(one, annotations={**one.annotations, **{name: ("O",) * len(one.tokens) for name in ("a1", "a2")}})
+            for one in corpus
+        ]
+    )
+    assert named(silent, [None, "llm", "llm"]) == {frozenset(("a1", "a2")): 1.0}
+
+
+def test_a_declared_group_does_not_hide_copies_of_others() -> None:
+    corpus = with_copies(people(1), "a0", 3, jitter=0.1)
+    groups = ["llm" if name in ("a1", "a2") else None for name in corpus.annotators]
+    assert set(named(corpus, groups)) == pairs_of("a0", 3) | {frozenset(("a1", "a2"))}
+
+
+def test_of_few_spans_or_annotators_nothing_is_told() -> None:
+    few = with_copies(people(0, documents=15), "a0", 3, jitter=0.1)
+    assert len(few) == 15
+    assert named(few) == {}
+    three = with_copies(people(0, how_many=1), "a0", 2, jitter=0.1)
+    assert named(three) == {}
+
+
+def test_plain_labels_have_none() -> None:
+    rng = np.random.default_rng(0)
+    corpus = random_corpus(rng, tagset(Scheme.PLAIN, 2), n_documents=200, n_annotators=4, missing=0.0)
+    copied = with_copies(corpus, "a0", 3, jitter=0.0)
+    crowd = encode(copied, tagset(Scheme.PLAIN, 2))
+    assert not shared_mistakes(crowd)
+    assert not shared_mistakes(crowd, ["llm"] * len(crowd.annotators))
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_names_and_order_change_nothing(seed: int) -> None:
+    corpus = with_copies(people(seed), "a2", 3, jitter=0.2)
+    rng = np.random.default_rng(seed)
+    new = dict(zip(corpus.annotators, map(str, rng.permutation(len(corpus.annotators))), strict=True))
+    shuffled = Corpus(
+        [
+            replace(one, annotations={new[name]: tags for name, tags in one.annotations.items()})
+            for one in (corpus[int(d)] for d in rng.permutation(len(corpus)))
+        ]
+    )
+    found, again = named(corpus), named(shuffled)
+    assert found
+    renamed = {frozenset(new[name] for name in pair): share for pair, share in found.items()}
+    assert again == pytest.approx(renamed, rel=1e-6)

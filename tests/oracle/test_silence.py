@@ -1,0 +1,230 @@
+"""How much of what others mark everybody marks, by loops over spans; and what silence counts in the first votes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import crowds
+import quorate
+from problems import certain, random_corpus, tagset
+from quorate.choose import silence
+from quorate.choose.silence import Coverage, coverage, first_votes, hardly_overlap, mostly_silent, silent_votes
+from quorate.corpus.profiles import Profile
+from quorate.corpus.records import Corpus, Document
+from quorate.corpus.simulate import Behaviour, crowd
+from quorate.corpus.spans import Span
+from quorate.corpus.tags import Scheme, find_spans
+from quorate.encode.encoded import Encoded
+from quorate.encode.from_corpus import encode
+from quorate.infer.start import Start
+
+PRIOR, ENOUGH = 5.0, 40
+"""Spans of the average annotator that everybody has; marks of others below which the average is not told either."""
+
+
+def encoded(corpus: Corpus) -> Encoded:
+    return encode(corpus, corpus.tagset())
+
+
+def of_silence(corpus: Corpus, profiles: Mapping[str, Profile] | None = None) -> NDArray[np.float64]:
+    return silent_votes(encoded(corpus), profiles or {})
+
+
+def by_loops(corpus: Corpus) -> Coverage:
+    """Mark by mark of somebody else, whether a token of it is in a span of one's own."""
+    names, types = corpus.annotators, corpus.tagset().types
+    met, total = np.zeros((2, len(names), len(types)))
+    seen, marked, lengths = np.zeros(len(names)), dict[str, list[Span]](), list[int]()
+    for document in corpus:
+        looked = {name: certain(tags) for name, tags in document.annotations.items() if set(tags) - {None}}
+        spans = {name: find_spans(tags) for name, tags in looked.items()}
+        for k, name in enumerate(names):
+            if name not in looked:
+                continue
+            seen[k] += len(document.tokens)
+            marked.setdefault(name, []).extend(spans[name])
+            lengths += [span.end - span.start for span in spans[name]]
+            mine = {place for span in spans[name] for place in range(span.start, span.end)}
+            for other in looked:
+                for span in spans[other] if other != name else ():
+                    total[k, types.index(span.label)] += 1
+                    met[k, types.index(span.label)] += bool(mine & set(range(span.start, span.end)))
+    usual = met.sum() / total.sum() if total.sum() >= ENOUGH else 1.0
+    known = [t for t in range(len(types)) if total[:, t].any()]
+    share = [np.mean([(met[k, t] + PRIOR * usual) / (total[k, t] + PRIOR) for t in known]) for k in range(len(names))]
+    chance = [
+        sum(span.end - span.start + np.mean(lengths) - 1 for span in marked.get(name, [])) / max(seen[k], 1)
+        for k, name in enumerate(names)
+    ]
+    return Coverage(np.array(share), np.minimum(chance, 1.0), total.sum(axis=1))
+
+
+@pytest.mark.parametrize("scheme", [Scheme.BIO, Scheme.IO, Scheme.BIOES])
+@pytest.mark.parametrize("seed", range(4))
+def test_coverage_by_loops(scheme: Scheme, seed: int) -> None:
+    """With several types, tokens and documents that somebody skipped, and one who saw a single document."""
+    rng = np.random.default_rng(seed)
+    tags = tagset(scheme, n_types=1 if scheme is Scheme.BIOES else 2)
+    made = random_corpus(rng, tags, n_documents=30, longest=4, n_annotators=4, missing=0.1 * seed)
+    guest = replace(made[0], annotations={**made[0].annotations, "guest": made[0].gold or ()})
+    corpus = Corpus([guest, *made.documents[1:], Document("nobody's", ("w",))])
+    found, expected = coverage(encoded(corpus)), by_loops(corpus)
+    assert expected.others.max() > ENOUGH > expected.others.min()
+    for column, wanted in zip(found, expected, strict=True):
+        np.testing.assert_allclose(column, wanted, rtol=1e-12)
+    assert np.ptp(found.share) > 0.01
+
+
+def test_touching_is_sharing_a_token() -> None:
+    """Spans side by side do not touch, and one long span meets two short ones."""
+    said = {"short": ("B-A", "B-A", "O", "O"), "long": ("B-A", "I-A", "O", "O"), "beside": ("O", "O", "B-A", "O")}
+    corpus = Corpus([Document(str(n), ("w",) * 4, said) for n in range(200)])
+    share = dict(zip(corpus.annotators, coverage(encoded(corpus)).share.tolist(), strict=True))
+    # Of the others' marks "short" meets one of two, "long" two of three, "beside" none of three.
+    assert share == pytest.approx({"short": 1 / 2, "long": 2 / 3, "beside": 0.0}, abs=0.01)
+
+
+def test_coverage_is_the_mean_over_types() -> None:
+    """Of a rule that knows one type of two the coverage is a half, however rare the other type is."""
+    tags = {"ann": ("B-PER", "B-PER", "B-PER", "B-LOC"), "rule": ("B-PER", "B-PER", "B-PER", "O")}
+    corpus = Corpus([Document(str(n), ("w",) * 4, tags) for n in range(500)])
+    ann, rule = coverage(encoded(corpus)).share.tolist()
+    assert rule == pytest.approx(0.5, abs=0.01)
+    usual = 6 / 7  # of a type that nobody else marked, everybody is taken to mark as much as of others
+    assert ann == pytest.approx((1 + usual) / 2, abs=0.01)
+
+
+@pytest.mark.parametrize("per_document", [1, None], ids=["nobody shares a document", "one annotator"])
+def test_of_those_whom_nobody_can_judge_an_o_counts_as_a_label_does(per_document: int | None) -> None:
+    usual = Behaviour(miss=0.1, confuse=0.1)
+    names = ("ann", "bob") if per_document else ("ann",)
+    corpus = crowd(crowds.sentences(60), dict.fromkeys(names, usual), per_document=per_document)
+    found = coverage(encoded(corpus))
+    np.testing.assert_array_equal(found.share, np.ones(len(names)))
+    np.testing.assert_array_equal(of_silence(corpus), np.ones(len(names)))
+    assert not found.silent.any()
+    result = quorate.aggregate(corpus)
+    said = [list(certain(next(iter(document.annotations.values())))) for document in corpus]
+    assert sum(mine == theirs for mine, theirs in zip(result.tags, said, strict=True)) > 0.95 * len(corpus)
+
+
+def test_nothing_marked_is_no_silence() -> None:
+    corpus = Corpus([Document(str(n), ("w", "w"), {"a": ("O", "O"), "b": ("O", "O")}) for n in range(60)])
+    found = silent_votes(encode(corpus, tagset(Scheme.BIO)), {})
+    np.testing.assert_array_equal(found, np.ones(2))
+
+
+def test_much_is_judged_by_some_documents_whatever_their_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    corpus = crowds.rules(300)
+    whole = coverage(encoded(corpus))
+    monkeypatch.setattr(silence, "_MOST_DOCUMENTS", 200)
+    some = coverage(encoded(corpus))
+    assert (some.others < whole.others).all()
+    np.testing.assert_allclose(some.share, whole.share, atol=0.08)
+    again = coverage(encoded(Corpus(corpus.documents[::-1])))
+    for column, same in zip(some, again, strict=True):
+        np.testing.assert_allclose(column, same, rtol=1e-12)
+
+
+def test_plain_labels_have_no_silence() -> None:
+    corpus = random_corpus(np.random.default_rng(0), tagset(Scheme.PLAIN))
+    found = coverage(encode(corpus, tagset(Scheme.PLAIN)))
+    np.testing.assert_array_equal(found.share, np.ones(3))
+    np.testing.assert_array_equal(silent_votes(encode(corpus, tagset(Scheme.PLAIN)), {}), np.ones(3))
+    assert not found.silent.any()
+
+
+def test_an_o_counts_so_that_a_span_wins_at_half_of_those_expected() -> None:
+    """With n annotators of coverage c who all may know a span, c·n / 2 marks are as much as the others' silence."""
+    corpus = crowds.rules(200)
+    crowd_of_rules = encoded(corpus)
+    for c in (0.05, 0.2, 0.45):
+        share = np.full(9, c)
+        weight = silent_votes(crowd_of_rules, {}, Coverage(share, np.zeros(9), np.full(9, 100.0)))
+        n, marks = 40.0, c * 40.0 / 2
+        np.testing.assert_allclose(weight * (n - marks), marks, rtol=1e-12)
+
+
+def test_who_counts_less_is_told_by_coverage_or_by_profile() -> None:
+    corpus = crowds.every_kind(150)
+    covered = coverage(encoded(corpus))
+    names = corpus.annotators
+    below = covered.share < 0.5
+    assert below.any()
+    assert not below.all()
+    for told in ({}, {"ann": Profile.of(kind="rule")}, {"ann": Profile.of(abstains=True), "bob": Profile.of()}):
+        found = of_silence(corpus, told)
+        for k, name in enumerate(names):
+            silent = below[k] or (name == "ann" and bool(told))
+            c = covered.share[k]
+            assert found[k] == pytest.approx(c / (2 - c) if silent else 1.0, rel=1e-12)
+    np.testing.assert_array_equal(of_silence(corpus), silent_votes(encoded(corpus), {}, covered))
+
+
+def test_first_votes_weigh_what_is_outside_and_nothing_else() -> None:
+    corpus = crowds.every_kind(100)
+    crowd_of_all = encoded(corpus)
+    weight = silent_votes(crowd_of_all, corpus.profiles)
+    found = first_votes(crowd_of_all, corpus.profiles, Start.COVERAGE)
+    assert found is not None
+    cells = crowd_of_all.cells
+    for cell, (k, label) in enumerate(zip(cells.annotator.tolist(), cells.label.tolist(), strict=True)):
+        outside = crowd_of_all.tagset.labels[label] == "O"
+        assert found.weight[cell] == (weight[k] if outside else 1.0)
+    assert not mostly_silent(weight)
+    given = first_votes(crowd_of_all, {}, Start.COVERAGE, of_silence=np.full(len(weight), 0.3))
+    assert given is not None
+    assert set(given.weight.tolist()) == {0.3, 1.0}
+    assert given.smoothing < found.smoothing  # a lone mark must not drown where most are silent
+    assert first_votes(crowd_of_all, {}, Start.VOTES) is None
+    assert first_votes(crowd_of_all, {}, Start.PRIOR) is None
+
+
+def test_whoever_joins_later_speaks_up() -> None:
+    corpus = crowds.rules(60)
+    crowd_of_rules = encoded(corpus)
+    more = crowd_of_rules.cells._replace(
+        annotator=np.append(crowd_of_rules.cells.annotator, 9),
+        previous=np.append(crowd_of_rules.cells.previous, 0),
+        label=np.append(crowd_of_rules.cells.label, crowd_of_rules.tagset.outside or 0),
+        n_annotators=10,
+    )
+    found = first_votes(crowd_of_rules, {}, Start.COVERAGE, cells=more, of_silence=np.full(9, 0.1))
+    assert found is not None
+    assert found.weight[-1] == 1.0
+    assert set(found.weight[:-1].tolist()) == {0.1, 1.0}
+
+
+@pytest.mark.parametrize(
+    ("make", "hardly"),
+    [
+        (lambda: crowds.rules(200), True),
+        (lambda: crowds.rules(600), True),
+        (lambda: crowds.careful_three(60), False),
+        (lambda: crowds.sparse(200, 200), False),
+        (lambda: crowds.sparse(300, 30), False),
+        (lambda: crowds.vague_boundaries(100), False),
+        (lambda: crowds.spammer_majority(300), False),
+        (lambda: crowds.one_expert(200), False),
+        (lambda: crowds.every_kind(200), False),
+        (lambda: crowd(crowds.sentences(200), {f"s{n}": Behaviour(spam=1.0) for n in range(5)}), False),
+    ],
+    ids=["rules", "more rules", "careful", "sparse", "fewer", "vague", "spammers", "expert", "every kind", "spam only"],
+)
+def test_rules_hardly_overlap_and_people_do(make: Callable[[], Corpus], hardly: bool) -> None:
+    assert hardly_overlap(of_silence(make())) is hardly
+
+
+def test_hardly_is_by_the_median() -> None:
+    at = 0.3 / (2 - 0.3)  # what an O counts of those who mark three tenths
+    assert hardly_overlap(np.array([at - 0.01, at - 0.01, 1.0]))
+    assert not hardly_overlap(np.array([at - 0.01, at + 0.01, 1.0]))
+    assert not hardly_overlap(np.zeros(0))
+    assert not mostly_silent(np.zeros(0))
+    assert mostly_silent(np.array([0.5, 0.5, 1.0]))
+    assert not mostly_silent(np.array([0.5, 1.0, 1.0]))
