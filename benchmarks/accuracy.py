@@ -36,6 +36,7 @@ PARTS: dict[str, dict[str, Any]] = {
     "majority vote": {"method": "mv"},
     "fixed settings (bsc-seq)": {"method": "bsc-seq"},
     "all automatic (the default)": AUTO,
+    "without a tagger": AUTO | {"tagger": None},
     "annotator model fixed: seq": AUTO | {"annotator": "seq"},
     "annotator model fixed: cm": AUTO | {"annotator": "cm"},
     "prior fixed: epsilon0 10": AUTO | {"epsilon0": 10.0},
