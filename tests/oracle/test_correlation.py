@@ -14,7 +14,7 @@ import crowds
 from problems import certain, random_corpus, tagset
 from quorate.choose import correlation
 from quorate.choose.correlation import shared_mistakes
-from quorate.corpus.records import Corpus
+from quorate.corpus.records import Corpus, Document
 from quorate.corpus.simulate import Behaviour, crowd, with_copies
 from quorate.corpus.tags import Scheme, find_spans
 from quorate.encode.algebra import seen_pairs
@@ -262,13 +262,14 @@ def test_of_few_spans_or_annotators_nothing_is_told() -> None:
     assert named(three) == {}
 
 
-def test_plain_labels_have_none() -> None:
+def test_plain_labels_have_none_but_what_was_declared() -> None:
     rng = np.random.default_rng(0)
     corpus = random_corpus(rng, tagset(Scheme.PLAIN, 2), n_documents=200, n_annotators=4, missing=0.0)
     copied = with_copies(corpus, "a0", 3, jitter=0.0)
     crowd = encode(copied, tagset(Scheme.PLAIN, 2))
     assert not shared_mistakes(crowd)
-    assert not shared_mistakes(crowd, ["llm"] * len(crowd.annotators))
+    declared = shared_mistakes(crowd, ["llm", "llm", *[None] * (len(crowd.annotators) - 2)])
+    assert declared.pairs() == [(0, 1, 1.0)]
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -286,3 +287,13 @@ def test_names_and_order_change_nothing(seed: int) -> None:
     assert found
     renamed = {frozenset(new[name] for name in pair): share for pair, share in found.items()}
     assert again == pytest.approx(renamed, rel=1e-6)
+
+
+def test_in_a_declared_group_only_those_who_marked_nothing_are_taken_at_the_users_word() -> None:
+    marks, nothing = ("B-PER", "O"), ("O", "O")
+    said = {"a": marks, "b": nothing, "c": nothing, "d": marks}
+    corpus = Corpus([Document(str(n), ("Ada", "sang"), said) for n in range(50)])
+    shares = {(k, n): share for k, n, share in shared_mistakes(encode(corpus, corpus.tagset()), ["g"] * 4).pairs()}
+    assert (0, 1) not in shares
+    assert shares[1, 2] == 1.0
+    assert shares[0, 3] == 1.0

@@ -15,6 +15,7 @@ from quorate.corpus.spans import Span
 from quorate.corpus.tags import find_spans
 from quorate.encode.algebra import Spans, marked_spans
 from quorate.encode.from_corpus import encode
+from quorate.encode.sharing import Sharing
 from quorate.infer.engines.protocol import Decoded
 from quorate.models.votes import majority
 
@@ -206,3 +207,15 @@ def test_of_soft_labels_as_much_is_hidden_as_of_hard_ones() -> None:
     hidden = heldout.hide(encode(corpus, corpus.tagset()))
     assert hidden is not None
     assert hidden.share == pytest.approx(1 / 3)
+
+
+def test_those_who_are_hidden_because_they_err_as_another_does_judge_nothing() -> None:
+    tags = ("B-PER", "O")
+    corpus = Corpus([Document(str(n), ("Ada", "sang"), {f"a{k}": tags for k in range(6)}) for n in range(20)])
+    encoded = encode(corpus, corpus.tagset())
+    together = Sharing.within([0, 0, 0, 0, 1, 2])
+    alone, with_partners = heldout.hide(encoded), heldout.hide(encoded, sharing=together)
+    assert alone is not None
+    assert with_partners is not None
+    assert len(with_partners.token) == 2 * len(with_partners.document)
+    assert len(with_partners.rest.event_cell) < len(alone.rest.event_cell)

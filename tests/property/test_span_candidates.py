@@ -18,7 +18,7 @@ from quorate.corpus.tags import Scheme, TagSet, find_spans
 from quorate.encode.from_corpus import encode
 from quorate.infer import candidates as module
 from quorate.infer import loop
-from quorate.infer.candidates import Candidates, find_candidates
+from quorate.infer.candidates import Candidates, find_candidates, voted_spans
 from quorate.infer.engines.protocol import Likely
 from quorate.infer.kernels import spans as kernels
 from quorate.infer.parts.responses import Responses
@@ -242,3 +242,11 @@ def test_of_too_many_candidates_those_that_most_marked_are_kept(drawn: dict[str,
         assert min(votes[p] for p in left) >= max((votes[p] for p in members if p not in kept), default=0)
     assert np.bincount(case.found.cluster, minlength=1).max(initial=0) <= most
     assert len(case.found.response) == case.found.response_start[-1]
+
+
+def test_a_vote_keeps_neighbours_of_one_type_apart() -> None:
+    said = {"ann": ("B-X", "B-X", "O", "B-X"), "bob": ("B-X", "B-X", "I-X", "O"), "cem": ("B-X", "I-X", "O", "B-X")}
+    corpus = Corpus([Document("1", ("a", "b", "c", "d"), said)])
+    voted = voted_spans(encode(corpus, corpus.tagset()))
+    assert list(zip(voted.start.tolist(), voted.end.tolist(), strict=True)) == [(0, 1), (1, 2), (3, 4)]
+    assert voted.probability.round(2).tolist() == [1.0, 1.0, 0.67]

@@ -126,9 +126,12 @@ class Choice(NamedTuple):
     def _why(self) -> list[str]:
         chosen = self.settings
         what = f"{chosen.annotator.value}, epsilon0 {chosen.epsilon0:g}, temper {chosen.temper:g}"
+        usual = (
+            "those for rules, since sources hardly overlap" if hardly_overlap(self.of_silence) else "the usual settings"
+        )
         if self.vote is None or self.gain is None or self.error is None:
             return [
-                f"{what}: the usual settings, with confidence as the model states it (to check both takes documents "
+                f"{what}: {usual}, with confidence as the model states it (to check both takes documents "
                 f"with several annotators, and {_ENOUGH_SPANS} spans to hide)",
                 f"evidence: {_IN_WORDS[chosen.evidence]}",
             ]

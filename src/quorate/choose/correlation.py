@@ -36,7 +36,7 @@ _ENOUGH = 40  # spans that two must have, on average, before anything is told of
 _SOME = 3  # spans that two must have before they tell something of how reliable both are
 _ERRORS = 3.0  # standard errors that are taken off: among thousands of pairs, some agree by chance
 _LITTLE = 0.01  # a share below this is none
-_MUCH = 0.25  # from which on two belong to a group
+_MUCH = 0.25  # ρ from which on two belong to a group
 _LEAST_PAIRS = 6  # of four annotators; three can always be explained
 _LOW = 0.25  # quantile of agreement that is taken for that of independent annotators at first
 _ROUNDS, _STEPS = 8, 20
@@ -72,10 +72,10 @@ def shared_mistakes(encoded: Encoded, groups: Sequence[str | None] = (), *, amon
     [(0, 1, 1.0)]
     """
     K = len(encoded.annotators)
-    if encoded.tagset.outside is None:  # plain labels are few, and the same by chance
-        return Sharing.of()
     team = [name if name is not None else k for k, name in enumerate(groups or [None] * K)]
     declared = [(k, n) for k, n in combinations(range(K), 2) if team[k] == team[n]] if any(groups) else []
+    if encoded.tagset.outside is None:  # plain labels are few, and the same by chance
+        return Sharing.of([(k, n, 1.0) for k, n in declared])
     independent = _in_common(encoded, range(len(encoded.tagset.types)), _SOME)
     independent = independent.where(~np.isin(independent.one * K + independent.other, [k * K + n for k, n in declared]))
     shares: dict[tuple[int, int], float] = {}
@@ -90,7 +90,8 @@ def shared_mistakes(encoded: Encoded, groups: Sequence[str | None] = (), *, amon
         # Where they have marked nothing yet, they are taken at the user's word.
         alike = (both.cosine * both.spans + 1) / (both.spans + 1)
         agreed = dict(zip(zip(both.one.tolist(), both.other.tolist(), strict=True), alike.tolist(), strict=True))
-        shares |= {pair: _share(agreed.get(pair, 1.0)) for pair in declared}
+        marks = np.bincount(marked_spans(encoded).who, minlength=K)
+        shares |= {(k, n): _share(agreed.get((k, n), 0.0 if marks[k] or marks[n] else 1.0)) for k, n in declared}
     return Sharing.of([(k, n, share) for (k, n), share in sorted(shares.items()) if share >= _LITTLE])
 
 

@@ -36,6 +36,7 @@ from quorate.encode.algebra import (
 from quorate.encode.encoded import Encoded
 from quorate.encode.sharing import Sharing
 from quorate.infer.engines.protocol import Decoded
+from quorate.result.sources import MUCH_IN_COMMON
 from quorate.result.spans import consensus_spans
 
 __all__ = ["Agreement", "Habits", "HiddenLabels", "agreement_over", "draws", "hide"]
@@ -49,7 +50,6 @@ _MOST_DOCUMENTS = 20_000  # beyond this, more hidden documents say nothing new
 _SPANS_WANTED = 2_000  # hidden spans by which a share is known to within a point; draws go on until there are as many
 _MOST_DRAWS = 4
 _HABIT_PRIOR = 3.0  # pseudo-count, in spans, of the crowd's mean habit in each annotator's
-_MUCH_IN_COMMON = 0.25  # share from which on annotators are hidden together
 _TINY = 1e-9
 _DIGITS = 9  # decimals of a score; later ones are rounding error
 
@@ -285,11 +285,12 @@ def hide(
     partners = _partners(document, hidden_who, seen_doc, seen_by, K, sharing)
 
     pair = document * K + hidden_who  # ascending
-    gone = are_among(pair_of_events(encoded), partners, K * encoded.n_docs)
+    pair_of_event = pair_of_events(encoded)
+    gone, judges = (are_among(pair_of_event, those, K * encoded.n_docs) for those in (partners, pair))
     spans = marked_spans(encoded)
     span_pair = document_of(encoded, spans.start) * K + spans.who
     was_hidden = np.isin(span_pair, pair)
-    sure = np.flatnonzero(gone & sure_events(encoded))
+    sure = np.flatnonzero(judges & sure_events(encoded))
     token = token_of(encoded, sure)
     rest = without(encoded, gone)
     sample = only_documents(rest, chosen)
@@ -319,7 +320,7 @@ def _partners(
     pair = document * K + who
     if not sharing:
         return pair
-    there, partner = sharing.at_least(_MUCH_IN_COMMON).partners(document, who)
+    there, partner = sharing.at_least(MUCH_IN_COMMON).partners(document, who)
     return np.intersect1d(np.concatenate([pair, there * K + partner]), seen_doc * K + seen_by)
 
 

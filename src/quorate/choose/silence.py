@@ -33,6 +33,7 @@ _PRIOR = 5.0  # spans of the average annotator in everybody's coverage
 _SMOOTHING = 0.1  # votes that every label has beforehand
 _SMOOTHING_AMONG_SILENT = 0.02  # a lone mark must not drown in more
 _MOST_DOCUMENTS = 20_000  # beyond this, more documents say nothing new
+_MOST_PAIRS = 10_000_000  # of marks and annotators, at some fifty bytes each
 
 
 class Coverage(NamedTuple):
@@ -69,8 +70,7 @@ def coverage(encoded: Encoded) -> Coverage:
     K = len(encoded.annotators)
     if encoded.tagset.outside is None or not K:
         return Coverage(np.ones(K), np.zeros(K), np.zeros(K))
-    if encoded.n_docs > _MOST_DOCUMENTS:
-        encoded = only_documents(encoded, np.sort(np.argsort(lots_of(encoded).document)[:_MOST_DOCUMENTS]))
+    encoded = _enough_documents(encoded)
     spans, N = marked_spans(encoded), encoded.n_tokens
     seen_doc, seen_by = seen_pairs(encoded)
     mark, pair = joined(document_of(encoded, spans.start), seen_doc, encoded.n_docs)
@@ -94,6 +94,18 @@ def coverage(encoded: Encoded) -> Coverage:
     tokens = np.bincount(seen_by, np.diff(encoded.doc_start)[seen_doc], minlength=K).astype(np.float64)
     everywhere = share.mean(axis=1) if share.shape[1] else np.full(K, usual)
     return Coverage(everywhere, _by_chance(spans, tokens), total.sum(axis=1))
+
+
+def _enough_documents(encoded: Encoded) -> Encoded:
+    """The corpus or, of a large one, documents by lot until every mark beside everybody who saw it fits into memory."""
+    document = document_of(encoded, marked_spans(encoded).start)
+    people = np.bincount(seen_pairs(encoded)[0], minlength=encoded.n_docs)
+    size = np.bincount(document, minlength=encoded.n_docs) * people
+    if encoded.n_docs <= _MOST_DOCUMENTS and size.sum() <= _MOST_PAIRS:
+        return encoded
+    by_lot = np.argsort(lots_of(encoded).document)[:_MOST_DOCUMENTS]
+    how_many = max(int(np.searchsorted(np.cumsum(size[by_lot]), _MOST_PAIRS)), 1)
+    return only_documents(encoded, np.sort(by_lot[:how_many]))
 
 
 def _by_chance(spans: Spans, tokens: Floats) -> Floats:

@@ -18,6 +18,9 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 
+_DOCUMENTS_AT_ONCE = 20_000
+
+
 class Sharing(NamedTuple):
     """``share`` (above 0, at most 1) is how much annotators ``one`` and ``other`` have in common beyond the truth.
 
@@ -65,7 +68,14 @@ class Sharing(NamedTuple):
         both = np.concatenate([self.one, self.other]), np.concatenate([self.other, self.one])
         common = csr_array((np.concatenate([self.share, self.share]), both), shape=(K, K))
         seen = csr_array((np.ones(len(who)), (document, who)), shape=(D, K))
-        return np.asarray(1.0 / (1.0 + (seen @ common)[document, who])).ravel()
+        in_common = np.zeros(len(who))
+        for first in range(
+            0, D, _DOCUMENTS_AT_ONCE
+        ):  # everybody's partners take much more room than those who are there
+            here = np.flatnonzero((document >= first) & (document < first + _DOCUMENTS_AT_ONCE))
+            rows = seen[first : first + _DOCUMENTS_AT_ONCE] @ common
+            in_common[here] = np.asarray(rows[document[here] - first, who[here]]).ravel()
+        return 1.0 / (1.0 + in_common)
 
     def weighed(self, encoded: Encoded) -> Encoded:
         """The same labels, each with the weight of its annotator in its document."""
@@ -96,11 +106,13 @@ class Sharing(NamedTuple):
         >>> Sharing.of([(0, 3, 1.0), (3, 1, 0.2)]).groups(5)
         [[0, 1, 3]]
         """
-        number = list(range(n_annotators))
-        for one, other in zip(self.one.tolist(), self.other.tolist(), strict=True):
-            here, there = sorted((number[one], number[other]))
-            number = [here if n == there else n for n in number]
+        if not self:
+            return []
+        from scipy.sparse import csr_array  # slow to load, and needed only where annotators err together
+        from scipy.sparse.csgraph import connected_components
+
+        linked = csr_array((self.share, (self.one, self.other)), shape=(n_annotators, n_annotators))
         members: dict[int, list[int]] = {}
-        for annotator, n in enumerate(number):
+        for annotator, n in enumerate(connected_components(linked, directed=False)[1].tolist()):
             members.setdefault(n, []).append(annotator)
         return [group for group in members.values() if len(group) > 1]

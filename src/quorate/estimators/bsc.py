@@ -150,13 +150,13 @@ class BSC(Estimator):
         """Like ``fit``, on a corpus that was prepared once for several fits."""
         past = None if history is None else history.past
         self.tagger_rounds_: tuple[TaggerRound, ...] = ()
-        self.tagger_note_, self._without_tagger = "", dict[str, Any]()
+        self.tagger_note_, self._without_tagger, self._heard_tagger = "", dict[str, Any](), False
         self._spans: SpanModel | None = None
         settings = self._choose(prepared, past, progress)
         weighed = self._weigh(prepared.encoded)
         self._keeps_posteriors = self.probabilities
         if self._has_tagger(prepared, settings, past):
-            self._keeps_posteriors = True  # it learns from them
+            self._keeps_posteriors = True  # a tagger learns from them
             return self._fit_with_tagger(prepared, weighed, settings, progress, past)
         return self._fit_once(prepared, weighed, settings, progress, past)
 
@@ -164,7 +164,10 @@ class BSC(Estimator):
         """Whether a tagger is asked for or, with ``"auto"``, to be tried."""
         if self.tagger != TaggerName.AUTO:
             return self.tagger not in (None, TaggerName.NONE)
-        if self.choice_ is None or past is not None or not self.engines().here:
+        if self.choice_ is None or past is not None:
+            return False
+        if not self.engines().here:
+            self.tagger_note_ = "a tagger was not tried: it runs on this machine's cores alone"
             return False
         is_tried, self.tagger_note_ = worth_trying(prepared.encoded, self.choice_, settings)
         return is_tried
@@ -212,7 +215,9 @@ class BSC(Estimator):
             latest = path
             if path is not None:
                 if is_tried and not self._without_tagger:
-                    self._without_tagger = dict(vars(self))
+                    parameters = self.get_params()
+                    self._without_tagger = {name: value for name, value in vars(self).items() if name not in parameters}
+                self._heard_tagger = True
                 said = weighed = with_annotator(prepared.encoded, TAGGER, path)
                 if encoded is not prepared.encoded:
                     weighed = with_annotator(encoded, TAGGER, path)
@@ -226,15 +231,14 @@ class BSC(Estimator):
             self.tagger_note_ = str(verdict)
             return verdict.joins
 
-        report, seed = shown.teach if shown else None, self.random_state or 0
         self.tagger_rounds_ = teach(
             prepared.corpus,
             encoded,
             tagger,
             consensus,
             accepts=accepts if is_tried else None,
-            seed=seed,
-            progress=report,
+            seed=self.random_state or 0,
+            progress=shown.teach if shown else None,
         )
         if not self.tagger_rounds_:
             return self
@@ -338,8 +342,7 @@ class BSC(Estimator):
             vars(self).update(self._without_tagger)
             self.tagger_rounds_, self._without_tagger = (), {}
             self.tagger_note_ = "a tagger had joined, and an update goes on without it"
-        state = self.model_state()
-        before = self._fit_state.opened()
+        state, before = self.model_state(), self._fit_state.opened()
         certain = known_tags(corpus, known, none_yet=True)  # a day's documents may be without gold
         state = state._replace(profiles={**state.profiles, **corpus.profiles})
         state, fit_state, self.updated_ = update(state, before, corpus, certain, passes)
@@ -369,7 +372,7 @@ class BSC(Estimator):
     def go_on_from(self, state: ModelState, fit_state: FitState, meta: dict[str, Any]) -> None:
         """Take over what an update learned; the consensus is worked out again when it is asked for."""
         self._model, self._names, self._words, self.profiles_ = state.model, state.names, state.words, state.profiles
-        self._fit_state, self.meta_ = fit_state, meta
+        self._fit_state, self.meta_, self._without_tagger = fit_state, meta, {}
         for name in ("result_", "annotators_"):
             self.__dict__.pop(name, None)
 
@@ -498,7 +501,8 @@ class BSC(Estimator):
         model._settings = settings = model.checked_settings()
         model.settings_ = model._told(meta["fit"].get("why", []))
         model.calibration_, model.choice_, model.tagger_rounds_ = Calibration(**meta["calibration"]), None, ()
-        model.tagger_note_, model._without_tagger, model._keeps_posteriors = "", {}, model.probabilities
+        model.tagger_note_, model._without_tagger, model._heard_tagger = "", {}, bool(meta["fit"].get("tagger"))
+        model._keeps_posteriors = model.probabilities
         model._sharing, model._spans = model_files.sharing_of(meta), None
         model._votes, model._silent = meta.get("votes"), tuple(meta.get("silent", ()))
         model.meta_ = meta["fit"]
@@ -547,7 +551,7 @@ class BSC(Estimator):
         return conclude(
             engine,
             self._model,
-            without_annotator(said, TAGGER),
+            without_annotator(said, TAGGER) if self._heard_tagger else said,
             weighed,
             self._output_settings(),
             self.calibration_,

@@ -67,6 +67,8 @@ def fit_stream(
     if delay < 0:
         raise SettingsError(f"delay must be 0 or more, not {delay}")
     model = estimator(method, **settings)
+    if "tagger" in model.get_params() and "tagger" not in settings:  # one would be heard in the first batch alone
+        model.set_params(tagger=None)
     if not isinstance(model, Streams):
         raise SettingsError(f"method {method!r} cannot be fitted to a stream (use one of those called bsc)")
     state: ModelState | None = None

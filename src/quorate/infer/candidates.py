@@ -113,6 +113,7 @@ def answers_to(encoded: Encoded, marks: Spans, span: Spans, first: Integers) -> 
 def voted_spans(encoded: Encoded) -> Likely:
     """Runs of tokens to each of which more than half of a document's annotators gave the same type.
 
+    Where more than half begin a span, another run begins.
     As probability, the mean share of those who did; the others may have begun, or ended, elsewhere.
 
     >>> from quorate.corpus.records import Corpus, Document
@@ -125,9 +126,10 @@ def voted_spans(encoded: Encoded) -> Likely:
     """
     N, token = encoded.n_tokens, token_of_events(encoded)
     kind = encoded.tagset.type_of[encoded.cells.label][encoded.event_cell]
+    begins = encoded.tagset.opens[encoded.cells.label][encoded.event_cell]
     weight = np.ones(len(token)) if encoded.event_weight is None else encoded.event_weight
     everybody = np.bincount(token, weight, minlength=N)
-    opens = np.zeros(N + 1, np.bool_)
+    opens = np.concatenate([2 * np.bincount(token, weight * begins, minlength=N) > everybody, [False]])
     opens[encoded.doc_start] = True
     found = []
     for number in range(len(encoded.tagset.types)):

@@ -64,16 +64,18 @@ def make_tagger(choice: TaggerChoice, tagset: TagSet) -> Tagger:
     'CrfTagger'
     >>> make_tagger("oracle", tagset)
     Traceback (most recent call last):
-    quorate.errors.SettingsError: tagger 'oracle' is not known (one of: auto, none, crf, context; or an object)
+    quorate.errors.SettingsError: tagger 'oracle' is not known (one of: auto, none, crf, context; or one of your own)
     """
     if isinstance(choice, str):
         if choice not in list(TaggerName):
             known = ", ".join(name.value for name in TaggerName)
-            raise SettingsError(f"tagger {choice!r} is not known (one of: {known}; or an object)")
+            raise SettingsError(f"tagger {choice!r} is not known (one of: {known}; or one of your own)")
         if choice in (TaggerName.CRF, TaggerName.AUTO):
             from quorate.taggers.crf import CrfTagger
 
             return CrfTagger(tagset)
+        if choice == TaggerName.NONE:
+            raise SettingsError("tagger 'none' is no tagger")
         from quorate.taggers.context import ContextTagger
 
         return ContextTagger(tagset)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from quorate.choose.choice import Choice
 from quorate.choose.silence import hardly_overlap
+from quorate.encode.algebra import seen_pairs
 from quorate.encode.encoded import Encoded
 from quorate.models.settings import Decode, Settings
-from quorate.taggers.loop import ROUNDS
+from quorate.taggers.loop import ROUNDS, TAGGER
 
 __all__ = ["worth_trying"]
 
@@ -23,8 +26,11 @@ def worth_trying(encoded: Encoded, choice: Choice, settings: Settings) -> tuple[
     How long it takes is told by the size of the corpus alone: the outcome must not hang on a clock.
     """
     has_spans = encoded.tagset.outside is not None and settings.decode is not Decode.TOKEN
-    if choice.vote is None or not has_spans or not settings.text or encoded.n_docs < _ENOUGH_TO_LEARN_FROM:
+    labelled = len(np.unique(seen_pairs(encoded)[0]))
+    if choice.vote is None or not has_spans or not settings.text or labelled < _ENOUGH_TO_LEARN_FROM:
         return False, ""
+    if TAGGER in encoded.annotators:
+        return False, f"a tagger was not tried: an annotator is called {TAGGER!r}"
     if hardly_overlap(choice.of_silence):
         why = "among sources that hardly overlap none can tell whether it helps"
         return False, f"a tagger was not tried: {why} (--tagger crf takes one)"
