@@ -21,7 +21,7 @@ from quorate.corpus.tags import OUTSIDE, find_spans, marks_span, tag_inside
 from quorate.corpus.tokens import Offsets
 from quorate.formats.mentions import Found, Mention, Page, Rewriting
 
-__all__ = ["Asked", "Listed", "understood"]
+__all__ = ["Asked", "Listed", "end_of_thoughts", "understood"]
 
 
 class Asked(NamedTuple):
@@ -81,6 +81,16 @@ _NOTHING = re.compile(
 )
 
 
+def end_of_thoughts(answer: str) -> int:
+    """Where a model's thinking aloud ends, and its answer begins.
+
+    >>> end_of_thoughts("<think>Ada?</think>[]"), end_of_thoughts("[]")
+    (19, 0)
+    """
+    thought = _THOUGHT.match(answer)
+    return 0 if thought is None else thought.end()
+
+
 def understood(answer: Any, asked: Asked) -> Said:
     """What an answer says of a text.
 
@@ -98,7 +108,7 @@ def understood(answer: Any, asked: Asked) -> Said:
 
 
 def _of_text(answer: str, asked: Asked) -> Said:
-    return _first(_readings(_THOUGHT.sub("", answer).strip(), asked))
+    return _first(_readings(answer[end_of_thoughts(answer) :].strip(), asked))
 
 
 def _first(readings: Iterator[Said]) -> Said:

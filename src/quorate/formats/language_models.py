@@ -205,7 +205,9 @@ def _introduce(given: Input, who: str, sample: str | None, record: _Record, sour
     if given.samples is Samples.GROUP and sample is not None:
         who, group = f"{who}#{sample}", group or who
     before = given.profiles.setdefault(who, Profile(kind=Kind.MODEL, group=group))
-    if before.group != group:
+    if before.group is None or group is None:  # one record may tell what the others leave out
+        given.profiles[who] = replace(before, group=before.group or group)
+    elif before.group != group:
         raise InputError(
             f"{who!r} is of the group {group!r} here and of {before.group!r} elsewhere (give each a group of its own)",
             where=source.at(),

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from itertools import accumulate
 from typing import Any
 
+from quorate.formats.answers import end_of_thoughts
 from quorate.formats.mentions import Mention
 
 __all__ = ["scored_by_tokens", "token_logarithms"]
@@ -53,7 +54,7 @@ def scored_by_tokens(
     written = "".join(token for token, _ in tokens)
     ends = list(accumulate(len(token) for token, _ in tokens))
     starts = [0, *ends[:-1]]
-    cursor = 0
+    cursor = end_of_thoughts(written)  # what was thought aloud may have the same words
     found: list[Mention] = []
     for mention in mentions:
         place = _place(mention, written, cursor)
