@@ -336,7 +336,7 @@ def _print_annotators(rows: list[AnnotatorSummary], sources: Sources) -> None:
             print(heading)
         shown.print(table)
     lines = [str(together) for together in sources.together]
-    if sources.votes is not None and sources.sharing:
+    if sources.votes is not None and lines:
         lines.insert(0, votes_in_words(*sources.votes))
     if lines:
         print()
