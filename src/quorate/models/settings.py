@@ -250,7 +250,7 @@ class Settings:
         default=Start.VOTES,
         metadata=_told(
             "START",
-            "votes, prior, or coverage: votes in which silence counts little (default: auto coverage, others votes).",
+            "votes (default), prior, or coverage: silence counts little (what auto takes).",
             kind=Start,
         ),
     )
