@@ -169,12 +169,15 @@ def _fitted(corpus: Corpus, known: Mapping[str, Sequence[Tag]]) -> Advises:
 def _decided(corpus: Corpus, model: Advises, known: Mapping[str, Sequence[Tag]]) -> NDArray[np.bool_]:
     """``[D]`` Which documents need nobody: all their labels are known, or an expert has labelled them."""
     profiles = {**model.model_state().profiles, **corpus.profiles}
-    experts = [name for name, profile in profiles.items() if profile.kind is Kind.EXPERT]
+    experts = {name: profile for name, profile in profiles.items() if profile.kind is Kind.EXPERT}
     settled = model.decided_documents() | {name for name, tags in known.items() if None not in tags}
     return np.array(
         [
             document.id in settled
-            or any(name in document.annotations and None not in document.annotations[name] for name in experts)
+            or any(
+                name in document.annotations and (expert.abstains or None not in document.annotations[name])
+                for name, expert in experts.items()
+            )
             for document in corpus
         ],
         np.bool_,

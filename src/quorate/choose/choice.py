@@ -201,8 +201,10 @@ def choose(
         free = ()
     open_models: tuple[AnnotatorModel, ...] = (usual.annotator,)
     if "annotator" in free:
-        open_models = _MODELS_OF_SILENCE if mostly_silent(of_silence) else _MODELS
+        open_models = _MODELS
     models, left_out = those_that_fit(open_models, usual, prepared.encoded, at_once=_FITS_AT_ONCE)
+    if "annotator" in free and mostly_silent(of_silence):
+        models = tuple(model for model in models if model in _MODELS_OF_SILENCE) or models
     left_out = left_out if no_room is None else (*left_out, no_room)
     usual = replace(usual, annotator=usual.annotator if usual.annotator in models else models[0])
     groups = [profiles[name].group if name in profiles else None for name in names]
