@@ -197,16 +197,14 @@ def choose(
     usual = replace(
         settings, **{name: value for name, value in (_AMONG_RULES if by_rules else _USUAL).items() if name in free}
     )
-    if by_rules:
-        free = ()
-    open_models: tuple[AnnotatorModel, ...] = (usual.annotator,)
-    if "annotator" in free:
-        open_models = _MODELS
+    open_models = _MODELS if "annotator" in free else (usual.annotator,)
     models, left_out = those_that_fit(open_models, usual, prepared.encoded, at_once=_FITS_AT_ONCE)
-    if "annotator" in free and mostly_silent(of_silence):
+    if mostly_silent(of_silence):
         models = tuple(model for model in models if model in _MODELS_OF_SILENCE) or models
     left_out = left_out if no_room is None else (*left_out, no_room)
     usual = replace(usual, annotator=usual.annotator if usual.annotator in models else models[0])
+    if by_rules:
+        free, models = (), (usual.annotator,)
     groups = [profiles[name].group if name in profiles else None for name in names]
     sharing = shared_mistakes(prepared.encoded, groups, among_rules=by_rules)
     votes = _votes(prepared.encoded, sharing)
