@@ -13,7 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from quorate import report
+    from quorate import audit, report
     from quorate.active.simulation import simulate_active
     from quorate.active.suggest import next_labels
     from quorate.api import aggregate, aggregate_layers, load
@@ -75,6 +75,7 @@ __all__ = [
     "WorstWorker",
     "aggregate",
     "aggregate_layers",
+    "audit",
     "batches",
     "fit_stream",
     "load",
@@ -121,6 +122,7 @@ _HOMES = {
 }
 _MODULES = {
     "api": "quorate.api",
+    "audit": "quorate.audit",
     "errors": "quorate.errors",
     "formats": "quorate.formats",
     "label_studio": "quorate.label_studio",

@@ -41,6 +41,7 @@ ROOMS = [
     "estimators",
     "api",
     "evaluate",
+    "audit",
     "active",
     "report",
     "label_studio",

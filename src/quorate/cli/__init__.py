@@ -11,12 +11,12 @@ from typing import Annotated
 import typer
 
 import quorate
-from quorate.cli import ask, combine, convert, data, label_studio, measure, show
+from quorate.cli import ask, audit, combine, convert, data, label_studio, measure, show
 from quorate.cli.common import app, say
 from quorate.cli.settings import in_options
 from quorate.errors import QuorateError, SettingsError
 
-__all__ = ["answer", "app", "ask", "combine", "convert", "data", "label_studio", "main", "measure", "show"]
+__all__ = ["answer", "app", "ask", "audit", "combine", "convert", "data", "label_studio", "main", "measure", "show"]
 
 
 _INTERRUPTED = 130  # what a shell expects of a command that was stopped with Ctrl-C

@@ -32,6 +32,7 @@ from quorate.errors import SettingsError
 from quorate.models.settings import READ as _DATA
 
 if TYPE_CHECKING:
+    from quorate.audit.acceptance import Guaranteed
     from quorate.corpus.records import Corpus
     from quorate.estimators.bsc import BSC
     from quorate.estimators.crf_ma import CRFMA
@@ -94,8 +95,10 @@ def aggregate(
         model.set_params(probabilities=soft or not quiet or keeping.report is not None)
     keeping.check(chosen.method, model)
     certain = KnownLabels(known, inputs, reading.options["max_size"])
+    if keeping.checked and certain.files:
+        raise SettingsError("--checked is for a consensus without --known: known labels would be audited by themselves")
     outputs = [writing.output, keeping.review, keeping.save, keeping.meta, keeping.report]
-    check_outputs([*inputs, *certain.files], outputs, writing.to)
+    check_outputs([*inputs, *certain.files, *(keeping.checked or ())], outputs, writing.to)
     past = {} if history is None else _history(history, model, chosen.method)
     found = _read_layers(inputs, layers, reading)
     if len(found) > 1:
@@ -127,7 +130,7 @@ def _read_layers(inputs: list[str], layers: str, reading: Reading) -> dict[str, 
     return reading.layers(inputs) if layers == "auto" else {"": reading.corpus(inputs)}
 
 
-def _write(model: BSC | CRFMA | MajorityVote, writing: Writing, keeping: Keeping) -> Accepted | None:
+def _write(model: BSC | CRFMA | MajorityVote, writing: Writing, keeping: Keeping) -> Accepted | Guaranteed | None:
     """The model, the consensus and what is told of the fit; which documents were accepted, if that was asked."""
     from quorate.estimators.capabilities import Saves
 
@@ -137,12 +140,21 @@ def _write(model: BSC | CRFMA | MajorityVote, writing: Writing, keeping: Keeping
     if keeping.accept is None:
         writing.write(result)
     else:
-        accepted = result.accept(keeping.accept)
+        accepted = _accepted(result, keeping.accept, keeping.checked)
         writing.write(result.only(accepted.documents))
         writing.write(result.only(accepted.review), keeping.review)
     if keeping.meta is not None:
         write_json(model.meta_, keeping.meta)
     return accepted
+
+
+def _accepted(result: Result, precision: float, checked: list[str] | None) -> Accepted | Guaranteed:
+    """The documents that meet a precision: by an audit if there is one, else as expected."""
+    if not checked:
+        return result.accept(precision)
+    from quorate import audit
+
+    return audit.result(result, checked).accept(precision)
 
 
 def _aggregate_layers(

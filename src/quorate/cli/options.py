@@ -136,6 +136,14 @@ class Keeping:
             rich_help_panel=WRITTEN,
         ),
     ] = None
+    checked: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="FILE",
+            help="With --accept: an audit of this consensus ('quorate audit'), by which the precision is guaranteed.",
+            rich_help_panel=WRITTEN,
+        ),
+    ] = None
     save: Annotated[
         str | None, typer.Option(metavar="MODEL", help="Keep the fitted model in this file.", rich_help_panel=WRITTEN)
     ] = None
@@ -160,6 +168,8 @@ class Keeping:
             raise SettingsError(f"method {method!r} has nothing to save (leave out --save)")
         if (self.accept is None) != (self.review is None):
             raise SettingsError("--accept and --review go together: a precision, and a file for the documents below it")
+        if self.checked and self.accept is None:
+            raise SettingsError("--checked goes with --accept (quorate audit result tells the scores of a consensus)")
 
 
 def _those_given(options: dict[str, Any]) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from quorate.audit.acceptance import Guaranteed
     from quorate.estimators.bsc import BSC
     from quorate.estimators.crf_ma import CRFMA
     from quorate.estimators.voting import MajorityVote
@@ -69,8 +70,12 @@ def tagger_summary(model: BSC | CRFMA | MajorityVote) -> list[str]:
     ]
 
 
-def acceptance(accepted: Accepted, review: str, *, calibrated: bool) -> list[str]:
+def acceptance(accepted: Accepted | Guaranteed, review: str, *, calibrated: bool) -> list[str]:
     """How many documents meet the precision that was asked for."""
+    from quorate.audit.acceptance import Guaranteed
+
+    if isinstance(accepted, Guaranteed):
+        return _guarantee(accepted, review)
     if not accepted.documents:
         return [f"no document meets that precision; all {len(accepted.review):,} are in {review}"]
     kept, all_of_them = len(accepted.documents), len(accepted.documents) + len(accepted.review)
@@ -78,6 +83,24 @@ def acceptance(accepted: Accepted, review: str, *, calibrated: bool) -> list[str
     return [
         f"{kept:,} of {all_of_them:,} documents accepted, {100 * accepted.precision:.1f} % of their spans right as "
         f"expected{unchecked}; {len(accepted.review):,} to look at in {review}"
+    ]
+
+
+def _guarantee(accepted: Guaranteed, review: str) -> list[str]:
+    from quorate.audit.acceptance import least_spans
+
+    kept, all_of_them = len(accepted.documents), len(accepted.documents) + len(accepted.review)
+    sure = f"{100 * accepted.confidence:g} % confidence"
+    if not kept:
+        least = least_spans(accepted.precision, accepted.confidence)
+        return [
+            f"the audit shows no set of documents to be {100 * accepted.precision:g} % right with {sure}; all "
+            f"{all_of_them:,} are in {review}",
+            f"that takes {least:,} spans without a mistake among the documents that were checked, or more of them",
+        ]
+    return [
+        f"{kept:,} of {all_of_them:,} documents accepted: guaranteed, with {sure}, that {100 * accepted.precision:g} % "
+        f"of their spans are right; {len(accepted.review):,} to look at in {review}"
     ]
 
 

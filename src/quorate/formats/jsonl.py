@@ -28,7 +28,21 @@ from quorate.formats.notes import Notes
 from quorate.formats.opened import Input
 from quorate.storage.files.atomic import written_whole
 
-__all__ = ["ConsensusRecord", "KnownRecord", "read", "read_consensus", "read_known", "write", "write_corpus"]
+__all__ = [
+    "DIGITS",
+    "ConsensusRecord",
+    "KnownRecord",
+    "consensus_lines",
+    "read",
+    "read_consensus",
+    "read_known",
+    "write",
+    "write_corpus",
+]
+
+
+DIGITS = 6
+"""Decimals of the confidence of tokens."""
 
 
 class _Record(msgspec.Struct):
@@ -339,13 +353,17 @@ def write(export: Export, path: str) -> None:
     """The consensus, a line a document, in the order of the input; or, of a corpus, what everybody said."""
     encoder = msgspec.json.Encoder()
     with written_whole(path) as stream:
-        for exported in export.documents():
-            line = (
-                _corpus_line(exported.document)
-                if exported.consensus is None
-                else _consensus_line(exported, exported.consensus, export)
-            )
+        for line in consensus_lines(export):
             stream.write(encoder.encode(line) + b"\n")
+
+
+def consensus_lines(export: Export) -> Iterator[dict[str, Any]]:
+    """The lines that :func:`write` writes, as values."""
+    for exported in export.documents():
+        if exported.consensus is None:
+            yield _corpus_line(exported.document)
+        else:
+            yield _consensus_line(exported, exported.consensus, export)
 
 
 def _consensus_line(exported: ExportDocument, annotation: ExportAnnotation, export: Export) -> dict[str, Any]:
@@ -375,7 +393,7 @@ def _layer_record(layer: ExportAnnotation, export: Export, name: str) -> dict[st
 
 
 def _rounded(values: Sequence[float] | NDArray[np.float64]) -> list[float]:
-    rounded: list[float] = np.round(values, 6).tolist()
+    rounded: list[float] = np.round(values, DIGITS).tolist()
     return rounded
 
 
@@ -422,14 +440,14 @@ def _corpus_line(document: Document) -> dict[str, Any]:
     return line | _place_fields(document)
 
 
-class _JsonConsensusSpan(_JsonSpan, kw_only=True):
+class _JsonConsensusSpan(_JsonSpan, kw_only=True, omit_defaults=True):
     confidence: float
     layer: str = ""
     token_start: int | None = None
     token_end: int | None = None
 
 
-class ConsensusRecord(msgspec.Struct):
+class ConsensusRecord(msgspec.Struct, omit_defaults=True):
     """A line that :func:`write` wrote, as it stands."""
 
     id: str

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,7 +13,7 @@ from quorate.formats.opened import files_of, opened
 from quorate.formats.registry import sniff
 from quorate.limits import size_named
 
-__all__ = ["read_known"]
+__all__ = ["known_together", "read_known"]
 
 _MOST_LISTED = 10  # contradictions that are told one by one
 
@@ -49,18 +49,29 @@ def read_known(
     ...     read_known([one, other], corpus)
     {'1': ('B-PER', 'I-PER', 'O')}
     """
+    records: list[jsonl.KnownRecord] = []
+    digests = {} if digests is None else digests
+    for path in [paths] if isinstance(paths, str | Path) else paths:
+        found = list(_records(str(path), digests, size_named(max_size)))
+        if not found:
+            raise InputError("no document in it has 'gold', 'tags' or 'spans'", where=str(path))
+        records += found
+    return known_together(records, corpus, inline=inline)
+
+
+def known_together(
+    records: Iterable[jsonl.KnownRecord], corpus: Corpus, *, inline: bool = False
+) -> dict[str, tuple[Tag, ...]]:
+    """What all records say of documents of a corpus, by id; refused where two contradict each other.
+
+    With ``inline`` the corpus's own gold counts too.
+    """
     claims: dict[str, list[_Claim]] = {}
     if inline:
         claims = {name: [_Claim(tags, corpus[name].where())] for name, tags in known_gold(corpus).items()}
     ids = {document.id for document in corpus}
-    digests = {} if digests is None else digests
-    for path in [paths] if isinstance(paths, str | Path) else paths:
-        found = False
-        for record in _records(str(path), digests, size_named(max_size)):
-            found = True
-            claims.setdefault(record.id, []).append(_checked(record, corpus, ids))
-        if not found:
-            raise InputError("no document in it has 'gold', 'tags' or 'spans'", where=str(path))
+    for record in records:
+        claims.setdefault(record.id, []).append(_checked(record, corpus, ids))
     return _together(claims)
 
 

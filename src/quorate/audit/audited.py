@@ -1,0 +1,277 @@
+"""What an audit found: scores of the whole consensus with intervals, what can be accepted, and better probabilities."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from quorate.audit.acceptance import Guaranteed, guaranteed
+from quorate.audit.checked import read_checked, read_plan
+from quorate.audit.claims import Claims, spans_of
+from quorate.audit.design import doubt_of_spans
+from quorate.audit.estimate import F1, PRECISION, RECALL, Estimate, Expected, Reach, Seen, at_every_look, once, ratio_of
+from quorate.audit.plan import Plan, planned_by
+from quorate.audit.recalibration import Line, Recalibration, fit_line, recalibrated
+from quorate.corpus.records import Tag
+from quorate.errors import InputError, SettingsError
+from quorate.formats.notes import some
+from quorate.result.result import Result
+from quorate.storage.files.atomic import written_whole
+
+__all__ = ["Audit", "Scores", "result"]
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Scores:
+    """Precision, recall and F1 of the whole consensus, each with its interval; ``seen`` true spans were met."""
+
+    precision: Estimate
+    recall: Estimate
+    f1: Estimate
+    seen: int
+
+
+@dataclass(frozen=True)
+class Audit:
+    """The documents of a plan that were checked, and what follows for the whole consensus.
+
+    ``confidence`` is that of the intervals; ``n`` how many documents count. Of a sequential plan these are the first
+    ones, up to the first that is not checked.
+    """
+
+    plan: Plan = field(repr=False)
+    truth: Mapping[str, tuple[Tag, ...]] = field(repr=False)
+    confidence: float
+    n: int
+
+    @cached_property
+    def scores(self) -> Scores:
+        """Of all spans."""
+        return self._scores(None)
+
+    @property
+    def precision(self) -> Estimate:
+        """How many of the spans given are right."""
+        return self.scores.precision
+
+    @property
+    def recall(self) -> Estimate:
+        """How many of the true spans were given."""
+        return self.scores.recall
+
+    @property
+    def f1(self) -> Estimate:
+        """The harmonic mean of the two."""
+        return self.scores.f1
+
+    @cached_property
+    def by_type(self) -> dict[str, Scores]:
+        """The same for every type of span."""
+        kinds = {str(kind) for kind in self.plan.claims.kind} | {span.label for spans in self._true for span in spans}
+        return {kind: self._scores(kind) for kind in sorted(kinds)}
+
+    @property
+    def more_to_halve(self) -> int:
+        """How many more documents would make the intervals half as wide, as expected."""
+        return self.plan.documents_for(0.5) - len(self.plan)
+
+    def accept(self, precision: float) -> Guaranteed:
+        """The largest set of documents whose spans meet this precision, with the audit's confidence.
+
+        A document without spans counts as one, which is right if there is none.
+        """
+        if not 0 < precision < 1:
+            raise SettingsError(f"accept must be a precision above 0 and below 1, not {precision}")
+        if self.plan.sequential:
+            raise SettingsError("a sequential audit gives no guarantee for accepted documents (plan one for one look)")
+        claims, sample = self.plan.claims, self._sample
+        empty = claims.given == 0
+        count = np.maximum(claims.given, 1.0)
+        mean = np.where(empty, claims.confidence, claims.summed(claims.sure) / count)
+        right = np.where(empty[sample], [not spans for spans in self._true], self._right(None))
+        return guaranteed(count, mean, self._seen(None), right, precision, self.confidence)
+
+    @cached_property
+    def recalibration(self) -> Recalibration:
+        """How the probabilities of the consensus are to be corrected."""
+        claims, weight = self.plan.claims, self._weight
+        spans, inside, outside = _Outcomes(), _Outcomes(), _Outcomes()
+        length = max(float(np.mean([span.end - span.start for one in claims.spans for span in one] or [1])), 1.0)
+        whole = []
+        for d, w, true in zip(self._sample.tolist(), weight.tolist(), self._true, strict=True):
+            gold = {span.bare for span in true}
+            spans.add([span.sure for span in claims.spans[d]], [span.bare in gold for span in claims.spans[d]], w)
+            tags, truth = claims.tags[d], self.truth[claims.corpus[d].id]
+            marked = np.zeros(len(tags), np.bool_)
+            for span in claims.spans[d]:
+                marked[span.start : span.end] = True
+            same = np.array([one == other for one, other in zip(tags, truth, strict=True)], np.bool_)
+            for outcomes, here in ((inside, marked), (outside, ~marked)):
+                outcomes.add(claims.token_confidence[d][here], same[here], w / length)  # tokens of a span err together
+            whole.append(bool(same.all()))
+        documents = fit_line(claims.confidence[self._sample], np.array(whole, np.bool_), weight)
+        return Recalibration(spans.line(), inside.line(), outside.line(), documents)
+
+    def write_recalibrated(self, path: str | Path) -> None:
+        """Write the consensus with corrected probabilities, as JSONL; documents that were checked are as checked."""
+        encoder = msgspec.json.Encoder()
+        with written_whole(path) as stream:
+            for line in self.recalibrated_lines():
+                stream.write(encoder.encode(line) + b"\n")
+
+    def recalibrated_lines(self) -> Iterator[dict[str, Any]]:
+        """The lines of the consensus, with corrected probabilities."""
+        claims, lines = self.plan.claims, self.recalibration
+        for d, line in enumerate(claims.lines(range(len(claims)))):
+            whole, tokens, spans = recalibrated(
+                lines, float(claims.confidence[d]), claims.token_confidence[d], claims.spans[d]
+            )
+            line |= {"confidence": whole, "token_confidence": np.round(tokens, 6).tolist()}
+            line["spans"] = [
+                record | {"confidence": span.sure} for record, span in zip(line["spans"], spans, strict=False)
+            ]
+            line.pop("probabilities", None)  # of all labels: they are not corrected
+            line.pop("labels", None)
+            yield line
+
+    @cached_property
+    def _sample(self) -> NDArray[np.int64]:
+        return self.plan.documents[: self.n]
+
+    @cached_property
+    def _true(self) -> list[list[Any]]:
+        claims = self.plan.claims
+        return [spans_of(self.truth[claims.corpus[d].id], claims.scheme) for d in self._sample.tolist()]
+
+    @property
+    def _weight(self) -> Floats:
+        """``[n]`` 1/π, in all as many documents as an even sample would need to tell as much."""
+        weight = 1 / self.plan.probability(self.n)
+        return np.asarray(weight * weight.sum() / (weight**2).sum())
+
+    def _right(self, kind: str | None) -> Floats:
+        """``[n]`` How many spans (of a type) are right."""
+        claims = self.plan.claims
+        found = (
+            {span.bare for span in claims.spans[d]} & {span.bare for span in true}
+            for d, true in zip(self._sample.tolist(), self._true, strict=True)
+        )
+        return np.array([sum(kind is None or span.label == kind for span in spans) for spans in found], np.float64)
+
+    def _seen(self, kind: str | None) -> Seen:
+        true = [sum(kind is None or span.label == kind for span in spans) for spans in self._true]
+        return Seen(self._sample, self.plan.probability(self.n), self._right(kind), np.array(true, np.float64))
+
+    def _scores(self, kind: str | None) -> Scores:
+        claims = self.plan.claims
+        of_kind = np.ones(len(claims.sure)) if kind is None else (claims.kind == kind).astype(np.float64)
+        given = claims.summed(of_kind)
+        share = 1.0 if kind is None else float(given.sum()) / max(float(claims.given.sum()), 1.0)
+        hedged = doubt_of_spans(claims, of_kind)
+        expected = Expected(given, claims.summed(of_kind * claims.sure), share * claims.missed, hedged)
+        seen, reach = self._seen(kind), self._reach()
+        precision, recall, f1 = (ratio_of(ratio, expected, seen, reach) for ratio in (PRECISION, RECALL, F1))
+        return Scores(precision, recall, f1, int(seen.true.sum()))
+
+    def _reach(self) -> Reach:
+        if self.plan.sequential:
+            return at_every_look(self.confidence, self.n, self.plan.planned)
+        return once(self.confidence)
+
+
+class _Outcomes:
+    """Probabilities of one kind, whether each came true, and how much each counts."""
+
+    def __init__(self) -> None:
+        self._rows: list[tuple[float, bool, float]] = []
+
+    def add(self, probability: Iterable[float], right: Iterable[bool], weight: float) -> None:
+        self._rows += [(float(p), bool(hit), weight) for p, hit in zip(probability, right, strict=True)]
+
+    def line(self) -> Line:
+        table = np.array(self._rows, np.float64).reshape(-1, 3)
+        return fit_line(table[:, 0], table[:, 1] > 0, table[:, 2])
+
+
+def result(
+    consensus: Result | Claims | str | Path,
+    checked: str | Path | Sequence[str | Path] | Mapping[str, Sequence[Tag]],
+    *,
+    plan: Plan | str | Path | None = None,
+    confidence: float = 0.9,
+    max_size: int | str | None = None,
+) -> Audit:
+    """Precision, recall and F1 of a consensus from the documents of a plan that somebody checked.
+
+    ``checked`` are files (see :func:`quorate.audit.checked.read_checked`), or the right tags by document; ``plan`` is
+    needed where they do not hold it themselves. Unless the plan is sequential, all its documents must be checked.
+
+    >>> import quorate
+    >>> corpus = quorate.sample()
+    >>> consensus = quorate.aggregate(corpus, "mv")
+    >>> drawn = quorate.audit.plan(consensus, 40)
+    >>> audit = result(consensus, {name: corpus[name].gold for name in drawn.ids}, plan=drawn)
+    >>> audit.f1.low < 0.72 < audit.f1.high
+    True
+    """
+    if not 0 < confidence < 1:
+        raise SettingsError(f"confidence must be above 0 and below 1, not {confidence}")
+    claims = consensus if isinstance(consensus, Claims) else None
+    if claims is None:
+        claims = plan.claims if isinstance(plan, Plan) else Claims.of(consensus, max_size=max_size)  # type: ignore[arg-type]
+    if isinstance(checked, Mapping):
+        truth, drawn, where = {name: tuple(tags) for name, tags in checked.items()}, [], "checked"
+        _check_tags(truth, claims)
+    else:
+        paths = [checked] if isinstance(checked, str | Path) else list(checked)
+        where = some([str(path) for path in paths])
+        found = read_checked(paths, claims, max_size=max_size)
+        truth, drawn = found.tags, found.drawn
+    if plan is None:
+        plan = planned_by(claims, drawn, where)
+    elif not isinstance(plan, Plan):
+        plan = read_plan([plan], claims, max_size=max_size)
+    return Audit(plan, truth, confidence, _how_many(plan, truth, where))
+
+
+def _check_tags(truth: Mapping[str, Sequence[Tag]], claims: Claims) -> None:
+    for name, tags in truth.items():
+        try:
+            tokens = claims.corpus[name].tokens
+        except KeyError:
+            continue
+        if len(tags) != len(tokens) or None in tags:
+            raise InputError(
+                f"{len(tags)} tags for {len(tokens)} tokens (give one a token)", where=f"document {name!r}"
+            )
+
+
+def _how_many(plan: Plan, truth: Mapping[str, Sequence[Tag]], where: str) -> int:
+    """How many of a plan's first documents count."""
+    unchecked = [name for name in plan.ids if name not in truth]
+    if not unchecked:
+        return len(plan)
+    done = len(plan) - len(unchecked)
+    if not plan.sequential:
+        raise InputError(
+            f"{done:,} of the {len(plan):,} documents are checked, not {some(unchecked, 3)}: the interval of this plan "
+            "holds when all are (check the rest; with --sequential one may look at any time)",
+            where=where,
+        )
+    first = plan.ids.index(unchecked[0])
+    if first < 2:
+        raise InputError(
+            f"document {unchecked[0]!r}, one of the first two drawn, is not checked (documents are checked in the "
+            "order of the plan)",
+            where=where,
+        )
+    return first

@@ -1,0 +1,140 @@
+"""What a person found in the documents of a plan: from the plan's own file, from reviews, or from a tool's export."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from io import BytesIO
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from quorate.audit.claims import Claims
+from quorate.audit.plan import Drawn, Plan, planned_by
+from quorate.corpus.records import Corpus, Document, Source, Tag, hard_tags
+from quorate.errors import InputError
+from quorate.formats import jsonl
+from quorate.formats.json_records import decoded, lines
+from quorate.formats.known import known_together
+from quorate.formats.notes import some
+from quorate.formats.opened import files_of, opened
+from quorate.formats.registry import sniff
+from quorate.limits import size_named
+from quorate.storage.corpora import read
+
+__all__ = ["Checked", "read_checked", "read_plan"]
+
+
+class Checked(NamedTuple):
+    """The right tags of documents that were checked, by id; and the lines of plans that were met on the way."""
+
+    tags: dict[str, tuple[Tag, ...]]
+    drawn: list[tuple[str, Drawn]]
+
+
+class _PlanLine(msgspec.Struct):
+    id: str
+    audit: Drawn | None = None
+    checked: bool = False
+
+
+def read_checked(paths: Sequence[str | Path], claims: Claims, *, max_size: int | str | None = None) -> Checked:
+    """What people found, from files of three kinds, alone or together.
+
+    A plan's own file, in which ``"checked"`` is true where somebody looked, and spans, tags or ``"gold"`` are as they
+    should be; JSONL with known labels, as reports and reviews give it; and the export of a tool, if one person
+    labelled each document.
+    """
+    records: list[jsonl.KnownRecord] = []
+    drawn: list[tuple[str, Drawn]] = []
+    for path in paths:
+        for name in files_of(str(path)):
+            with opened(name, size_named(max_size)) as (stream, _):
+                is_jsonl = sniff(stream, name) == "jsonl"
+                content = list(lines(stream, name)) if is_jsonl else []
+            plan_lines = [_plan_line(line, source) for source, line in content]
+            if any(one.audit is not None for one in plan_lines):
+                drawn += [(one.id, one.audit) for one in plan_lines if one.audit is not None]
+                records += _from_plan(content, plan_lines, claims)
+            elif any(b'"annotations"' not in line for _, line in content):
+                records += jsonl.read_known(BytesIO(b"\n".join(line for _, line in content)), name)
+            else:
+                records += _of_one_person(read(path, max_size=max_size), name)
+    ids = {document.id for document in claims.corpus}
+    known = known_together([record for record in records if record.id in ids], claims.corpus)
+    partly = next((name for name, tags in known.items() if None in tags), None)
+    if partly is not None:
+        raise InputError(f"document {partly!r} is known only in part (an audit needs all of it, or nothing)")
+    return Checked(known, drawn)
+
+
+def read_plan(paths: Sequence[str | Path], claims: Claims, *, max_size: int | str | None = None) -> Plan:
+    """The plan in a file, or in those of its parts, whatever of it is checked."""
+    drawn: list[tuple[str, Drawn]] = []
+    for path in paths:
+        for name in files_of(str(path)):
+            with opened(name, size_named(max_size)) as (stream, _):
+                if sniff(stream, name) == "jsonl":
+                    found = [_plan_line(line, source) for source, line in lines(stream, name)]
+                    drawn += [(one.id, one.audit) for one in found if one.audit is not None]
+    return planned_by(claims, drawn, some([str(path) for path in paths]))
+
+
+def _plan_line(line: bytes, source: Source) -> _PlanLine:
+    try:
+        return msgspec.json.decode(line, type=_PlanLine)
+    except msgspec.ValidationError as error:
+        if b'"audit"' in line:
+            raise InputError(f"not a line of a plan: {error}", where=source.at()) from None
+        return _PlanLine("")
+
+
+def _from_plan(
+    content: Sequence[tuple[Source, bytes]], plan_lines: Sequence[_PlanLine], claims: Claims
+) -> Iterator[jsonl.KnownRecord]:
+    """The lines of a plan that were checked. Of tags and spans, the one that was changed says what is right."""
+    position = {document.id: d for d, document in enumerate(claims.corpus)}
+    for (source, line), plan_line in zip(content, plan_lines, strict=True):
+        if not plan_line.checked or plan_line.id not in position:
+            continue
+        record = decoded(msgspec.json.Decoder(dict[str, Any]), line, source, "a line of a plan")
+        corrected = _what_was_corrected(record, claims, position[plan_line.id])
+        for known in jsonl.read_known(BytesIO(msgspec.json.encode(corrected)), source.path):
+            known.source = source
+            yield known
+
+
+def _what_was_corrected(record: dict[str, Any], claims: Claims, d: int) -> dict[str, Any]:
+    """A line without what was left as it came: spans where tags were changed, else tags."""
+    place = {name: record[name] for name in ("id", "tokens", "text", "offsets", "offset_unit") if name in record}
+    if record.get("gold") is not None:
+        return place | {"gold": record["gold"]}
+    tags_changed = record.get("tags") is not None and list(record["tags"]) != list(claims.tags[d])
+    (before,) = claims.lines([d])
+    spans = [
+        {name: value for name, value in span.items() if name in ("start", "end", "label")}
+        for span in record.get("spans") or ()
+        if isinstance(span, dict)
+    ]
+    as_given = [{name: span[name] for name in ("start", "end", "label")} for span in before["spans"]]
+    if spans == as_given and len(spans) == len(record.get("spans") or ()):
+        return place | {"tags": record.get("tags", claims.tags[d])}
+    return place | {"spans": spans} | ({"tags": record["tags"]} if tags_changed else {})
+
+
+def _of_one_person(corpus: Corpus, name: str) -> Iterator[jsonl.KnownRecord]:
+    """The only annotator of every document, or its gold."""
+    for document in corpus:
+        tags = document.gold if document.gold is not None else _only_version(document, name)
+        if tags is not None:
+            yield jsonl.KnownRecord(document.id, tags, document.tokens, document.source or Source(name, 1))
+
+
+def _only_version(document: Document, name: str) -> tuple[Tag, ...] | None:
+    if len(document.annotations) > 1:
+        raise InputError(
+            f"{len(document.annotations)} people labelled it (an audit needs one right answer: give the file of one "
+            "person, or 'gold')",
+            where=document.where(),
+        )
+    return next((hard_tags(tags) for tags in document.annotations.values()), None)

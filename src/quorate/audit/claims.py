@@ -1,0 +1,184 @@
+"""What a consensus claims of every document: its spans and how sure it is of each, from a fit or from a file."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from quorate.corpus.offsets import Unit
+from quorate.corpus.records import Corpus, Document
+from quorate.corpus.spans import Span
+from quorate.corpus.tags import OUTSIDE, Scheme, TagSet, find_spans
+from quorate.errors import InputError
+from quorate.formats import read_consensus
+from quorate.formats.jsonl import DIGITS, ConsensusRecord, consensus_lines
+from quorate.result.result import Result
+
+__all__ = ["Claims", "spans_of"]
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+def spans_of(tags: Sequence[str | None], scheme: Scheme) -> list[Span]:
+    """The spans that tags mark; in the plain scheme every token is one.
+
+    >>> [(span.start, span.label) for span in spans_of(["noun", "verb"], Scheme.PLAIN)]
+    [(0, 'noun'), (1, 'verb')]
+    """
+    if scheme is Scheme.PLAIN:
+        return [Span(place, place + 1, str(tag)) for place, tag in enumerate(tags)]
+    return list(find_spans(tags))
+
+
+class Claims:
+    """The documents of a consensus, their spans with confidence, and what follows from these for each document.
+
+    In the columns below D are documents and S all spans, document after document.
+
+    >>> import quorate
+    >>> claims = Claims.of(quorate.aggregate(quorate.sample(), "mv"))
+    >>> len(claims.corpus), int(claims.given.sum()) == len(claims.sure)
+    (320, True)
+    """
+
+    def __init__(
+        self,
+        corpus: Corpus,
+        scheme: Scheme,
+        spans: Sequence[Sequence[Span]],
+        confidence: Floats,
+        token_confidence: Sequence[Floats],
+        tags: Sequence[Sequence[str]],
+        lines: Callable[[Sequence[int]], list[dict[str, Any]]],
+    ) -> None:
+        self.corpus, self.scheme, self.spans, self.confidence = corpus, scheme, spans, confidence
+        self.token_confidence, self.tags, self.lines = token_confidence, tags, lines
+
+    @classmethod
+    def of(cls, consensus: Result | str | Path, *, max_size: int | str | None = None) -> Claims:
+        """Those of a result, or of a file that ``aggregate`` wrote as JSONL."""
+        if isinstance(consensus, Result):
+            return cls._of_result(consensus)
+        records = list(read_consensus(consensus, max_size=max_size))
+        if not records:
+            raise InputError("no document in it", where=str(consensus))
+        if any(record.confidence is None or record.token_confidence is None for record in records):
+            raise InputError(
+                "no confidence in it (an audit needs a consensus as aggregate writes it: JSONL)", where=str(consensus)
+            )
+        return cls._of_records(records)
+
+    @classmethod
+    def _of_result(cls, result: Result) -> Claims:
+        scheme = result.tagset.scheme
+        documents = list(result)
+        tokens = [np.round(one.token_confidence, DIGITS) for one in documents]  # as in a file
+        spans = [_sure_spans(one.tags, one.spans, sure, scheme) for one, sure in zip(documents, tokens, strict=True)]
+
+        def lines(positions: Sequence[int]) -> list[dict[str, Any]]:
+            return list(consensus_lines(result.only(positions).export()))
+
+        return cls(
+            result.corpus,
+            scheme,
+            spans,
+            np.asarray(result.confidence),
+            tokens,
+            [one.tags for one in documents],
+            lines,
+        )
+
+    @classmethod
+    def _of_records(cls, records: list[ConsensusRecord]) -> Claims:
+        scheme = _scheme_of(records)
+        tokens = [np.asarray(record.token_confidence, np.float64) for record in records]
+        spans = [
+            _sure_spans(record.tags, record.token_spans(), sure, scheme)
+            for record, sure in zip(records, tokens, strict=True)
+        ]
+
+        def lines(positions: Sequence[int]) -> list[dict[str, Any]]:
+            return [{"spans": []} | msgspec.to_builtins(records[d]) for d in positions]
+
+        return cls(
+            Corpus(map(_document, records)),
+            scheme,
+            spans,
+            np.array([record.confidence for record in records], np.float64),
+            tokens,
+            [record.tags for record in records],
+            lines,
+        )
+
+    def __len__(self) -> int:
+        return len(self.corpus)
+
+    @cached_property
+    def document(self) -> Integers:
+        """``[S]`` The document of every span."""
+        return np.repeat(np.arange(len(self)), [len(spans) for spans in self.spans])
+
+    @cached_property
+    def sure(self) -> Floats:
+        """``[S]`` The probability that each span is right."""
+        return np.array([span.sure for spans in self.spans for span in spans], np.float64)
+
+    @cached_property
+    def kind(self) -> NDArray[np.str_]:
+        """``[S]`` The type of each span."""
+        return np.array([span.label for spans in self.spans for span in spans], np.str_)
+
+    @cached_property
+    def given(self) -> Floats:
+        """``[D]`` How many spans each document was given."""
+        return self.summed(np.ones(len(self.sure)))
+
+    @cached_property
+    def missed(self) -> Floats:
+        """``[D]`` How many spans the consensus expects to have missed: its doubt outside of spans, by their length."""
+        if self.scheme is Scheme.PLAIN:
+            return np.zeros(len(self))
+        lengths = [span.end - span.start for spans in self.spans for span in spans]
+        doubt = [
+            float((1 - sure)[[tag == OUTSIDE for tag in tags]].sum())
+            for sure, tags in zip(self.token_confidence, self.tags, strict=True)
+        ]
+        return np.array(doubt) / (np.mean(lengths) if lengths else 1.0)
+
+    @cached_property
+    def digest(self) -> str:
+        """Which consensus this is, by documents and tags; in whatever order, and however sure."""
+        documents = zip(self.corpus, self.tags, strict=True)
+        lines = sorted(f"{document.id}\t{' '.join(tags)}" for document, tags in documents)
+        return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:16]
+
+    def summed(self, of_span: Floats) -> Floats:
+        """``[D]`` The sum of a number of every span, over those of each document."""
+        return np.bincount(self.document, of_span, minlength=len(self)).astype(np.float64)
+
+
+def _sure_spans(tags: Sequence[str], spans: Sequence[Span], token_confidence: Floats, scheme: Scheme) -> Sequence[Span]:
+    """The spans of a document; in the plain scheme its tokens, as sure as each is."""
+    if scheme is not Scheme.PLAIN:
+        return spans
+    return [Span(n, n + 1, tag, float(token_confidence[n])) for n, tag in enumerate(tags)]
+
+
+def _scheme_of(records: list[ConsensusRecord]) -> Scheme:
+    used = {tag for record in records for tag in record.tags}
+    return Scheme.BIO if used <= {OUTSIDE} else TagSet.infer(used).scheme
+
+
+def _document(record: ConsensusRecord) -> Document:
+    unit = Unit.CODE_POINTS if record.offset_unit is None else Unit(record.offset_unit)
+    return Document(
+        record.id, tuple(record.tokens), split=record.split, text=record.text, offsets=record.offsets, unit=unit
+    )

@@ -1,0 +1,250 @@
+"""Precision, recall and F1 of a whole consensus from a sample that was checked: with intervals by design, not by model.
+
+Each is a ratio of totals over all documents, Σ above / Σ below. With the share R the total of e = above − R·below is 0,
+and it is estimated by the difference estimator: the total that the consensus expects of itself, ê, taken β times, and
+what the sample shows beyond it, each document for 1/π_d of them,
+
+    β·Σ ê_d + Σ_sample (e_d − β·ê_d) / π_d = 0,
+
+which is linear in R. Its variance is that of the sample's residuals (Rosén's, for sampling with probabilities π), so an
+expectation that is wrong makes the interval wider, never wrong. The interval is Wilson's for as many independent spans
+as the variance is worth.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["F1", "PRECISION", "RECALL", "Estimate", "Expected", "Ratio", "Seen", "at_every_look", "once", "ratio_of"]
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+Reach = Callable[[float], float]
+"""How many standard errors an interval reaches to either side, from the degrees of freedom of the error."""
+
+# How many documents the guess β = 1 is worth when β is estimated: with few checked, the consensus's own figures stand.
+_GUESS_DOCUMENTS = 20
+# How many documents the variance is worth that the consensus expects, and how many times as large the sample's must be
+# to stand alone. Intervals of 1,500 audits of 50 documents hold in 88 to 91 % on the dev and train splits of six
+# crowds; with the sample's variance alone in 87 to 91 %, and they are as wide.
+_EXPECTED_DOCUMENTS, _FAR_MORE = 25, 2.0
+_LEAST_FOR_BETA = 3  # documents
+_TINY, _CERTAIN = 1e-300, 1e-12
+_FEW_MISTAKES = 5  # below this many, the variance of a sample is not to be trusted (the rule for shares near 0 or 1)
+
+
+class Estimate(NamedTuple):
+    """A share, with the interval that holds it with the stated confidence.
+
+    >>> str(Estimate(0.802, 0.751, 0.845))
+    '80.2 (75.1 to 84.5)'
+    """
+
+    value: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        if math.isnan(self.value):
+            return "not known"
+        return f"{100 * self.value:.1f} ({100 * self.low:.1f} to {100 * self.high:.1f})"
+
+    @property
+    def width(self) -> float:
+        """From end to end."""
+        return self.high - self.low
+
+
+class Expected(NamedTuple):
+    """What a consensus expects of every document ``[D]``: spans given, right and missed; the variance of the right."""
+
+    given: Floats
+    right: Floats
+    missed: Floats
+    variance: Floats
+
+
+class Seen(NamedTuple):
+    """What a person found in the documents ``sample [n]``: how many spans are right, and how many true there.
+
+    ``probability [n]`` is that of having been drawn.
+    """
+
+    sample: Integers
+    probability: Floats
+    right: Floats
+    true: Floats
+
+
+class Ratio(NamedTuple):
+    """Which ratio: how often right spans count above, and given, right and missed ones below.
+
+    >>> F1.above, RECALL.below_missed
+    (2, 1)
+    """
+
+    above: int
+    below_given: int
+    below_right: int
+    below_missed: int
+
+
+PRECISION, RECALL, F1 = Ratio(1, 1, 0, 0), Ratio(1, 0, 1, 1), Ratio(2, 1, 1, 1)
+
+
+class _Solved(NamedTuple):
+    """The ratio, its variance, the degrees of freedom of that (0: all documents were checked)."""
+
+    share: float
+    variance: float
+    freedom: float
+
+
+def once(confidence: float) -> Reach:
+    """The reach of an interval that is looked at once: Student's t.
+
+    >>> round(once(0.9)(49), 2)
+    1.68
+    """
+    from scipy.stats import t
+
+    return lambda freedom: float(t.ppf((1 + confidence) / 2, max(freedom, 1.0)))
+
+
+def at_every_look(confidence: float, n: int, planned: int) -> Reach:
+    """The reach of intervals that hold at all looks together, while documents come: an asymptotic confidence sequence.
+
+    Waudby-Smith and others, Time-uniform central limit theory (2024); narrowest when ``n`` is the ``planned`` size.
+
+    >>> round(at_every_look(0.9, 50, 50)(10**6), 2)
+    2.77
+    """
+    alpha, student = 1 - confidence, once(confidence)
+    x = 8.0 * n / max(planned, 1)  # within 1 % of the best for any confidence from 0.8 to 0.99
+    wider = math.sqrt((x + 1) / x * math.log((x + 1) / alpha**2)) / student(1e6)
+    return lambda freedom: wider * student(freedom)
+
+
+def ratio_of(ratio: Ratio, expected: Expected, seen: Seen, reach: Reach) -> Estimate:
+    """The estimate of a ratio, with its interval.
+
+    >>> given = np.full(10, 2.0)
+    >>> expected = Expected(given, 0.8 * given, 0.3 * given, 0.3 * given)
+    >>> seen = Seen(np.arange(4), np.full(4, 0.4), np.array([2.0, 1, 2, 2]), np.array([2.0, 2, 2, 3]))
+    >>> round(ratio_of(PRECISION, expected, seen, once(0.9)).value, 3)
+    0.875
+    """
+    share, variance, freedom = _solved(ratio, expected, seen)
+    if math.isnan(share):
+        return Estimate(math.nan, 0.0, 1.0)
+    share = min(max(share, 0.0), 1.0)
+    if not freedom:
+        return Estimate(share, share, share)
+    far = reach(freedom)
+    worth = _worth(share, variance, ratio, expected, seen)
+    middle = (share + far**2 / (2 * worth)) / (1 + far**2 / worth)
+    half = far * math.sqrt(share * (1 - share) / worth + far**2 / (4 * worth**2)) / (1 + far**2 / worth)
+    return Estimate(share, max(min(middle - half, share), 0.0), min(max(middle + half, share), 1.0))
+
+
+def _worth(share: float, variance: float, ratio: Ratio, expected: Expected, seen: Seen) -> float:
+    """As many independent spans would have this variance; never more than were seen where hardly a mistake was."""
+    below = _below(ratio, expected.given[seen.sample], seen.right, seen.true - seen.right)
+    units = below / ratio.above
+    if float((units - seen.right).sum()) >= _FEW_MISTAKES:
+        return share * (1 - share) / max(variance, _TINY)
+    weight = 1 / seen.probability - 1
+    independent = float((weight * units).sum()) ** 2 / max(float((weight**2 * units).sum()), _TINY)
+    n = len(units)
+    inward = (n * share + 0.5) / (n + 1)
+    return min(inward * (1 - inward) / max(variance, _TINY), max(independent, 1.0))
+
+
+def _solved(ratio: Ratio, expected: Expected, seen: Seen) -> _Solved:
+    free = 1 - seen.probability  # documents that were certain to be drawn add no variance
+    k = int((free > _CERTAIN).sum())
+    terms = _terms(ratio, expected, seen)
+    beta = 1.0
+    for _ in range(2 if k >= _LEAST_FOR_BETA else 0):
+        beta = _best_beta(terms, _share(terms, beta)[0], free)
+    share, below = _share(terms, beta)
+    if not k or math.isnan(share):
+        return _Solved(share, 0.0, 0)
+    residual = terms.above - share * terms.below - beta * (terms.above_hat - share * terms.below_hat)
+    each = free * _centred(terms.weight * residual, free) ** 2
+    own = float(each.sum()) * k / max(k - 1.5, 0.5)  # one mean, and a β that is half guessed
+    by_right = ratio.above**2 * expected.variance[seen.sample]
+    by_missed = (share * ratio.below_missed) ** 2 * expected.missed[seen.sample]
+    stated = float((free * terms.weight**2 * (by_right + by_missed)).sum())
+    variance = _pooled(own, stated, k - 1)
+    # Few large residuals tell less of the variance than many alike: so many of a normal kind would tell as much.
+    alike = 3 * float(each.sum()) ** 2 / max(float((each**2).sum()), _TINY)
+    return _Solved(share, variance / below**2, max(min(alike, float(k)), 1.0))
+
+
+def _pooled(own: float, stated: float, freedom: int) -> float:
+    """The variance of the sample, together with the one that the consensus expects unless the sample speaks against it.
+
+    A small sample without a mistake does not mean that there are none, and one with a few large residuals by luck tells
+    little of the rest.
+    """
+    if own > _FAR_MORE * stated:
+        return own
+    return (own * freedom + stated * _EXPECTED_DOCUMENTS) / (freedom + _EXPECTED_DOCUMENTS)
+
+
+class _Terms(NamedTuple):
+    """Above and below the line: in the sample, as expected there, and as expected of all documents together."""
+
+    weight: Floats
+    above: Floats
+    below: Floats
+    above_hat: Floats
+    below_hat: Floats
+    total_above: float
+    total_below: float
+
+
+def _terms(ratio: Ratio, expected: Expected, seen: Seen) -> _Terms:
+    s = seen.sample
+    above_hat = ratio.above * expected.right
+    below_hat = _below(ratio, expected.given, expected.right, expected.missed)
+    return _Terms(
+        1 / seen.probability,
+        ratio.above * seen.right,
+        _below(ratio, expected.given[s], seen.right, seen.true - seen.right),
+        above_hat[s],
+        below_hat[s],
+        float(above_hat.sum()),
+        float(below_hat.sum()),
+    )
+
+
+def _share(terms: _Terms, beta: float) -> tuple[float, float]:
+    """The ratio, and what stands below its line; not a number where nothing does."""
+    above = beta * terms.total_above + float((terms.weight * (terms.above - beta * terms.above_hat)).sum())
+    below = beta * terms.total_below + float((terms.weight * (terms.below - beta * terms.below_hat)).sum())
+    return (above / below, below) if below > _CERTAIN else (math.nan, below)
+
+
+def _best_beta(terms: _Terms, share: float, free: Floats) -> float:
+    """How far to follow what was expected: as far as the sample follows it, and a guess of all the way."""
+    e = _centred(terms.weight * (terms.above - share * terms.below), free)
+    e_hat = _centred(terms.weight * (terms.above_hat - share * terms.below_hat), free)
+    known = float((free * e_hat**2).sum())
+    guess = _GUESS_DOCUMENTS / len(free) * known
+    return (float((free * e * e_hat).sum()) + guess) / (known + guess) if known > 0 else 1.0
+
+
+def _below(ratio: Ratio, given: Floats, right: Floats, missed: Floats) -> Floats:
+    return np.asarray(ratio.below_given * given + ratio.below_right * right + ratio.below_missed * missed)
+
+
+def _centred(values: Floats, weight: Floats) -> Floats:
+    total = float(weight.sum())
+    return np.asarray(values - (weight * values).sum() / total) if total > 0 else values

@@ -1,0 +1,198 @@
+"""The plan of an audit: which documents to check, in which order, and how probable each was; kept as JSONL.
+
+A line of the file is that of the consensus, with ``"checked": false`` for a person to change, and ``"audit"``: what
+makes the estimate possible.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from quorate.audit.claims import Claims
+from quorate.audit.design import drawing_order, inclusion, sizes
+from quorate.audit.estimate import once
+from quorate.errors import InputError, SettingsError
+from quorate.result.result import Result
+from quorate.storage.files.atomic import written_whole
+
+__all__ = ["Drawn", "Plan", "extended", "plan", "planned_by"]
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+_LEAST = 10  # documents; of fewer, no interval is worth anything
+_SAME = 1e-4  # probabilities in a file and as drawn, at most this far apart
+
+
+class Drawn(msgspec.Struct, frozen=True):
+    """What a line of a plan says of its draw: the how manyeth, with which probability, of which plan."""
+
+    draw: int
+    probability: float
+    documents: int
+    planned: int
+    of: int
+    seed: int
+    sequential: bool
+    consensus: str
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Documents to check, in the order of drawing: ``documents`` are their positions in the consensus.
+
+    ``planned`` is how many there were to be at first, ``sequential`` whether one may look at any time.
+
+    >>> import quorate
+    >>> drawn = plan(quorate.aggregate(quorate.sample(), "mv"), 30)
+    >>> len(drawn), len(set(drawn.ids))
+    (30, 30)
+    """
+
+    claims: Claims = field(repr=False)
+    documents: Integers = field(repr=False)
+    seed: int
+    planned: int
+    sequential: bool
+
+    def __len__(self) -> int:
+        return len(self.documents)
+
+    @property
+    def ids(self) -> list[str]:
+        """The ids of the documents, in the order of drawing."""
+        return [self.claims.corpus[int(d)].id for d in self.documents]
+
+    def probability(self, n: int | None = None) -> Floats:
+        """Of each of the first ``n`` documents (all unless given), that of being among as many."""
+        n = len(self) if n is None else n
+        return inclusion(sizes(self.claims), n)[self.documents[:n]]
+
+    @property
+    def expected_half_width(self) -> float:
+        """How far the interval of F1 should reach to either side, if the consensus is as sure as it should be."""
+        x, claims = sizes(self.claims), self.claims
+        free = 1 / inclusion(x, len(self)) - 1
+        below = float((claims.given + claims.summed(claims.sure) + claims.missed).sum())
+        return once(0.9)(len(self) - 1) * math.sqrt(float((free * x**2).sum())) / max(below, 1e-9)
+
+    def documents_for(self, share_of_width: float) -> int:
+        """How many documents would make intervals so much narrower, as expected; all of them if it takes all.
+
+        >>> import quorate
+        >>> plan(quorate.aggregate(quorate.sample(), "mv"), 30).documents_for(0.5) > 60
+        True
+        """
+        x = sizes(self.claims)
+
+        def spread(n: int) -> float:
+            return float(((1 / inclusion(x, n) - 1) * x**2).sum())
+
+        wanted, low, high = spread(len(self)) * share_of_width**2, len(self), len(x)
+        while low < high:
+            middle = (low + high) // 2
+            low, high = (low, middle) if spread(middle) <= wanted else (middle + 1, high)
+        return low
+
+    def write(self, path: str | Path, *, first: int = 0) -> None:
+        """Write the plan for a person to check, whole or not at all; ``first`` leaves out as many of the first."""
+        encoder = msgspec.json.Encoder()
+        with written_whole(path) as stream:
+            for line in self.lines(first):
+                stream.write(encoder.encode(line) + b"\n")
+
+    def lines(self, first: int = 0) -> Iterator[dict[str, Any]]:
+        """The lines of the file."""
+        probability = self.probability()
+        for n, line in enumerate(self.claims.lines(self.documents[first:].tolist()), first):
+            drawn = Drawn(
+                n + 1,
+                float(probability[n]),
+                len(self),
+                self.planned,
+                len(self.claims),
+                self.seed,
+                self.sequential,
+                self.claims.digest,
+            )
+            yield {"id": line["id"], "checked": False} | line | {"audit": msgspec.to_builtins(drawn)}
+
+
+def plan(
+    consensus: Result | Claims | str | Path,
+    n: int = 50,
+    *,
+    seed: int = 0,
+    sequential: bool = False,
+    max_size: int | str | None = None,
+) -> Plan:
+    """Draw ``n`` documents for a person to check: more of those with many spans and with doubt, some of all kinds.
+
+    The interval of a plan holds when all its documents are checked. With ``sequential`` one may look at any time and
+    add documents (:func:`extended`); intervals are wider then, and hold at all looks together.
+
+    >>> import quorate
+    >>> result = quorate.aggregate(quorate.sample())
+    >>> plan(result, 30, seed=1).ids == plan(result, 30, seed=1).ids
+    True
+    """
+    claims = consensus if isinstance(consensus, Claims) else Claims.of(consensus, max_size=max_size)
+    if n < min(_LEAST, len(claims)):
+        raise SettingsError(f"{n} documents are too few to say anything (check at least {_LEAST})")
+    n = min(n, len(claims))
+    return Plan(claims, drawing_order(claims, seed)[:n], seed, n, sequential)
+
+
+def extended(drawn: Plan, more: int) -> Plan:
+    """A plan with so many more documents: those that were drawn next.
+
+    >>> import quorate
+    >>> first = plan(quorate.aggregate(quorate.sample(), "mv"), 20, sequential=True)
+    >>> extended(first, 10).ids[:20] == first.ids
+    True
+    """
+    if not drawn.sequential:
+        raise SettingsError(
+            "this plan is for one look: more documents after it would break its interval (draw a new one with another "
+            "seed, or plan with sequential=True, --sequential on the command line, from the start)"
+        )
+    if more < 1:
+        raise SettingsError(f"{more} more documents are none (ask for 1 or more)")
+    n = min(len(drawn) + more, len(drawn.claims))
+    documents = drawing_order(drawn.claims, drawn.seed)[:n]
+    return Plan(drawn.claims, documents, drawn.seed, drawn.planned, drawn.sequential)
+
+
+def planned_by(claims: Claims, drawn: Sequence[tuple[str, Drawn]], where: str) -> Plan:
+    """The plan that lines of a file are of; refused unless it was drawn from this very consensus."""
+    if not drawn:
+        raise InputError("no line in it is of a plan (quorate audit plan writes one)", where=where)
+    seeds = {(one.seed, one.sequential, one.consensus, one.of) for _, one in drawn}
+    if len(seeds) > 1:
+        raise InputError("its lines are of several plans (give the files of one)", where=where)
+    ((seed, sequential, digest, _),) = seeds
+    if digest != claims.digest:
+        raise InputError(
+            "this plan was drawn from another consensus: its documents or tags differ (audit the consensus that it was "
+            "drawn from, without --known, or draw a new plan)",
+            where=where,
+        )
+    n = max(one.documents for _, one in drawn)
+    made = Plan(claims, drawing_order(claims, seed)[:n], seed, min(one.planned for _, one in drawn), sequential)
+    in_order, probability = made.ids, {size: made.probability(size) for size in {one.documents for _, one in drawn}}
+    for name, one in drawn:
+        same = 0 < one.draw <= one.documents <= n and in_order[one.draw - 1] == name
+        if not same or abs(probability[one.documents][one.draw - 1] - one.probability) > _SAME:
+            raise InputError(
+                f"document {name!r} was not drawn so from this consensus (its 'audit' field was changed, or the "
+                "confidence of the consensus was: draw a new plan)",
+                where=where,
+            )
+    return made

@@ -1,0 +1,82 @@
+"""Probabilities corrected by an audit: of spans, of tokens in and outside of spans, and of whole documents.
+
+Each kind p becomes σ(shift + slope·logit p). The two numbers maximise the likelihood of what was seen in the sample,
+every document for 1/π of them, with a prior that leaves things as they are: with few documents little changes. Doubt
+outside of spans is what may have been missed, so recall is corrected too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quorate.corpus.spans import Span
+from quorate.result.calibration import EDGE, log_odds, probability_of
+
+__all__ = ["Line", "Recalibration", "fit_line", "recalibrated"]
+
+Floats = NDArray[np.float64]
+# Of the prior: odds change by a factor of 1.6, the slope by one of 1.3. With twice as much, 50 documents make what was
+# right before (NER, dev) worse than they found it; with less, what was wrong (rules of CoNLL, dev) is hardly mended.
+_SHIFT_SPREAD, _SLOPE_SPREAD = 0.5, 0.25
+
+
+class Line(NamedTuple):
+    """A line in log odds.
+
+    >>> Line(-1.0, 1.0).of(np.array([0.5])).round(2)
+    array([0.27])
+    """
+
+    shift: float = 0.0
+    slope: float = 1.0
+
+    def of(self, probability: Floats) -> Floats:
+        """The corrected probability; 1 stays 1, as what is known stays known."""
+        return np.where(probability >= 1, 1.0, probability_of(self.shift + self.slope * log_odds(probability)))
+
+
+class Recalibration(NamedTuple):
+    """The line of each kind of probability.
+
+    >>> Recalibration().spans.of(np.array([0.25]))
+    array([0.25])
+    """
+
+    spans: Line = Line()
+    inside: Line = Line()
+    outside: Line = Line()
+    documents: Line = Line()
+
+
+def fit_line(probability: Floats, right: NDArray[np.bool_], weight: Floats) -> Line:
+    """The line that the outcomes bear out, drawn towards none."""
+    from scipy.optimize import minimize
+
+    x = log_odds(probability)
+
+    def loss(line: Floats) -> float:
+        p = np.clip(probability_of(line[0] + np.exp(line[1]) * x), EDGE, 1 - EDGE)
+        prior = (line[0] / _SHIFT_SPREAD) ** 2 + (line[1] / _SLOPE_SPREAD) ** 2
+        return float(prior / 2 - (weight * np.where(right, np.log(p), np.log1p(-p))).sum())
+
+    found = minimize(loss, np.zeros(2), method="Nelder-Mead", options={"xatol": 1e-3, "fatol": 1e-4})
+    return Line(float(found.x[0]), float(np.exp(found.x[1])))
+
+
+def recalibrated(
+    lines: Recalibration, confidence: float, tokens: Floats, spans: Sequence[Span]
+) -> tuple[float, Floats, list[Span]]:
+    """A document's probabilities, corrected and coherent: nothing is surer than what it contains."""
+    inside = np.zeros(len(tokens), np.bool_)
+    for span in spans:
+        inside[span.start : span.end] = True
+    sure = np.where(inside, lines.inside.of(tokens), lines.outside.of(tokens))
+    mapped = lines.spans.of(np.array([span.sure for span in spans], np.float64))
+    least: Callable[[Span], float] = lambda span: float(sure[span.start : span.end].min(initial=1.0))  # noqa: E731
+    told = [span._replace(confidence=min(float(p), least(span))) for span, p in zip(spans, mapped, strict=True)]
+    whole = float(lines.documents.of(np.array([confidence]))[0])
+    return min([whole, float(sure.min(initial=1.0)), *(span.sure for span in told)]), sure, told

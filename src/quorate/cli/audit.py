@@ -1,0 +1,222 @@
+"""Commands about audits: which documents to check, and what that says of the whole consensus."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from quorate.cli.common import MaxSize, Quiet, app, cell, check_outputs, console, say, tell
+from quorate.errors import SettingsError
+
+if TYPE_CHECKING:
+    from quorate.audit import Audit, Estimate, Plan, Scores
+
+__all__ = ["CheckedOption", "audit"]
+
+audit = typer.Typer(
+    no_args_is_help=True, help="Check a few documents, and know how good the whole consensus is, with a guarantee."
+)
+app.add_typer(audit, name="audit")
+
+Consensus = Annotated[
+    str, typer.Argument(metavar="CONSENSUS", help="A file that 'quorate aggregate' wrote as JSONL, without --known.")
+]
+CheckedOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--checked",
+        "--known",
+        metavar="FILE",
+        help="The plan with the documents checked, corrections from a report, or a tool's export by one person; may be "
+        "repeated.",
+    ),
+]
+_FEW_SPANS = 10  # true spans of a type in a sample: of fewer, no score is shown
+
+
+@audit.callback()
+def _group() -> None:
+    """Check a few documents, and know how good the whole consensus is, with a guarantee."""
+
+
+@audit.command(
+    epilog="Look through the documents in the order of the plan, correct 'spans' or 'tags' and set 'checked' to true; "
+    "or do so in a report (quorate report --audit), or in your tool (quorate convert audit.jsonl --to …).\n\n"
+    "Examples:\n\n"
+    "quorate audit plan consensus.jsonl -n 50 -o audit.jsonl\n\n"
+    "quorate audit plan consensus.jsonl -n 30 --sequential -o audit.jsonl\n\n"
+    "quorate audit plan consensus.jsonl --extend audit.jsonl -n 10 -o more.jsonl"
+)
+def plan(
+    consensus: Consensus,
+    n: Annotated[int, typer.Option("-n", "--documents", help="How many documents to check.")] = 50,
+    output: Annotated[
+        str, typer.Option("--output", "-o", metavar="FILE", help="Where the plan goes; - for standard output.")
+    ] = "-",
+    seed: Annotated[int, typer.Option(help="Of the draw; it is kept in the file.")] = 0,
+    sequential: Annotated[
+        bool,
+        typer.Option(
+            "--sequential",
+            help="Look at any time and add documents; intervals are wider, and hold at all looks.",
+        ),
+    ] = False,
+    extend: Annotated[
+        list[str] | None,
+        typer.Option(metavar="PLAN", help="Draw -n more documents for this sequential plan; may be repeated."),
+    ] = None,
+    max_size: MaxSize = None,
+    quiet: Quiet = False,
+) -> None:
+    """Draw documents for a person to check: some of all kinds, more where there is more to be wrong about."""
+    import quorate
+
+    check_outputs([consensus, *(extend or ())], [output])
+    if extend:
+        if sequential or seed:
+            raise SettingsError("--extend goes on with the plan's own seed (leave out --seed and --sequential)")
+        before = _plan_in(consensus, extend, max_size)
+        drawn, first = quorate.audit.extended(before, n), len(before)
+        if len(drawn) == first:
+            raise SettingsError(f"all {first:,} documents are in the plan (there are no more)")
+    else:
+        drawn, first = quorate.audit.plan(consensus, n, seed=seed, sequential=sequential, max_size=max_size), 0
+    drawn.write(output, first=first)
+    if not quiet:
+        say(_plan_summary(drawn, first, output))
+
+
+@audit.command(
+    epilog="Examples:\n\n"
+    "quorate audit result consensus.jsonl --checked audit.jsonl\n\n"
+    "quorate audit result consensus.jsonl --checked corrections.jsonl --plan audit.jsonl\n\n"
+    "quorate audit result consensus.jsonl --checked audit.jsonl --recalibrated better.jsonl"
+)
+def result(
+    consensus: Consensus,
+    checked: CheckedOption = None,
+    plan: Annotated[
+        list[str] | None,
+        typer.Option("--plan", metavar="PLAN", help="The plan, if the files with what was checked do not hold it."),
+    ] = None,
+    confidence: Annotated[float, typer.Option(help="Of the intervals.")] = 0.9,
+    recalibrated: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Write the consensus with probabilities corrected by the audit, as JSONL."),
+    ] = None,
+    max_size: MaxSize = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    quiet: Quiet = False,
+) -> None:
+    """Precision, recall and F1 of the whole consensus, with intervals that hold, from the documents checked."""
+    import quorate
+
+    if not checked:
+        raise SettingsError("nothing was checked (give --checked FILE; quorate audit plan draws what to check)")
+    check_outputs([consensus, *checked, *(plan or ())], [recalibrated])
+    drawn = None if not plan else _plan_in(consensus, plan, max_size)
+    claims = consensus if drawn is None else drawn.claims
+    found = quorate.audit.result(claims, checked, plan=drawn, confidence=confidence, max_size=max_size)
+    if recalibrated is not None:
+        found.write_recalibrated(recalibrated)
+    if as_json:
+        print(json.dumps(_record(found), ensure_ascii=False))
+        return
+    _print(found)
+    if not quiet:
+        for line in _notes(found):
+            tell(line)
+
+
+def _plan_in(consensus: str, paths: list[str], max_size: Any) -> Plan:
+    """The plan that files hold."""
+    from quorate.audit.checked import read_plan
+    from quorate.audit.claims import Claims
+
+    return read_plan(paths, Claims.of(consensus, max_size=max_size), max_size=max_size)
+
+
+def _plan_summary(drawn: Plan, first: int, output: str) -> list[str]:
+    new = len(drawn) - first
+    count = f"{new:,} of {len(drawn.claims):,} documents" if not first else f"{new:,} more documents"
+    where = "" if output == "-" else f" are in {output}"
+    lines = [f"{count}{where}, in the order to check them in (seed {drawn.seed})"]
+    if len(drawn) == len(drawn.claims):
+        return [*lines, "that is all of them: the scores will be exact"]
+    wide = f"F1 should be known to about ± {100 * drawn.expected_half_width:.0f} points"
+    if drawn.sequential:
+        return [*lines, "look at any time, after the first ten: intervals hold at all looks together, and are wider"]
+    return [*lines, f"{wide} when all are checked, if confidence is right", "one look: check all of them before it"]
+
+
+def _print(found: Audit) -> None:
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column(f"{found.n:,} documents checked")
+    for name in ("precision", "recall", "F1"):
+        table.add_column(name, justify="right")
+
+    def add(name: str, scores: Scores) -> None:
+        table.add_row(cell(name), *map(_in_points, (scores.precision, scores.recall, scores.f1)))
+
+    add("all spans", found.scores)
+    if len(found.by_type) > 1:
+        for kind, scores in found.by_type.items():
+            if scores.seen >= _FEW_SPANS:
+                add(f"  {kind}", scores)
+    console().print(table)
+
+
+def _in_points(estimate: Estimate) -> str:
+    return str(estimate).replace(" to ", "–")
+
+
+def _notes(found: Audit) -> list[str]:
+    """What the intervals mean, and what would make them narrower."""
+    from quorate.formats.notes import some
+
+    share = f"{100 * found.confidence:g} %"
+    lines = [""]
+    if found.plan.sequential:
+        lines.append(f"Guaranteed: with {share} confidence the intervals hold at every look together.")
+        if found.n < len(found.plan):
+            lines.append(
+                f"{len(found.plan) - found.n:,} of the plan come after the first that is not checked, and wait."
+            )
+    elif found.n == len(found.plan.claims):
+        lines.append("Every document was checked: the scores are exact.")
+    else:
+        lines.append(f"Guaranteed: each interval holds the true score of all documents with {share} confidence.")
+    few = [kind for kind, scores in found.by_type.items() if scores.seen < _FEW_SPANS]
+    if few and len(found.by_type) > 1:
+        lines.append(f"Too few were seen of {some(few)} to score.")
+    if found.more_to_halve:
+        lines.append(f"About {found.more_to_halve:,} more documents would make the intervals half as wide.")
+    return lines
+
+
+def _record(found: Audit) -> dict[str, Any]:
+    from quorate.cli.tables import plain
+
+    def scores(one: Scores) -> dict[str, Any]:
+        return {
+            name: None if value != value else {"value": value, "low": low, "high": high}
+            for name in ("precision", "recall", "f1")
+            for value, low, high in [getattr(one, name)]
+        } | {"true_spans_seen": one.seen}
+
+    return {
+        "documents": len(found.plan.claims),
+        "checked": found.n,
+        "confidence": found.confidence,
+        "sequential": found.plan.sequential,
+        "seed": found.plan.seed,
+        "consensus": found.plan.claims.digest,
+        **scores(found.scores),
+        "by_type": {kind: scores(one) for kind, one in found.by_type.items()},
+        "more_to_halve": found.more_to_halve,
+        "recalibration": plain(found.recalibration),
+    }
