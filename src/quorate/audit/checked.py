@@ -9,13 +9,18 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from quorate.audit.claims import Claims
-from quorate.audit.plan import Drawn, Plan, planned_by
+from quorate.audit.claims import Claims, spans_of
+from quorate.audit.plan import Drawn, Plan, planned_by, refuse_other_consensus
+from quorate.corpus.offsets import Unit
 from quorate.corpus.records import Corpus, Document, Source, Tag, hard_tags
+from quorate.corpus.spans import CharSpan
+from quorate.corpus.tags import Scheme
 from quorate.errors import InputError
 from quorate.formats import jsonl
+from quorate.formats.corrected import tags_of_spans
 from quorate.formats.json_records import decoded, lines
 from quorate.formats.known import known_together
+from quorate.formats.marked import Marked, Words
 from quorate.formats.notes import some
 from quorate.formats.opened import files_of, opened
 from quorate.formats.registry import sniff
@@ -55,11 +60,12 @@ def read_checked(paths: Sequence[str | Path], claims: Claims, *, max_size: int |
             plan_lines = [_plan_line(line, source) for source, line in content]
             if any(one.audit is not None for one in plan_lines):
                 drawn += [(one.id, one.audit) for one in plan_lines if one.audit is not None]
+                refuse_other_consensus(claims, drawn, name)
                 records += _from_plan(content, plan_lines, claims)
             elif any(b'"annotations"' not in line for _, line in content):
                 records += jsonl.read_known(BytesIO(b"\n".join(line for _, line in content)), name)
             else:
-                records += _of_one_person(read(path, max_size=max_size), name)
+                records += _of_one_person(read(path, max_size=max_size), name, claims)
     ids = {document.id for document in claims.corpus}
     known = known_together([record for record in records if record.id in ids], claims.corpus)
     partly = next((name for name, tags in known.items() if None in tags), None)
@@ -122,15 +128,31 @@ def _what_was_corrected(record: dict[str, Any], claims: Claims, d: int) -> dict[
     return place | {"spans": spans} | ({"tags": record["tags"]} if tags_changed else {})
 
 
-def _of_one_person(corpus: Corpus, name: str) -> Iterator[jsonl.KnownRecord]:
+def _of_one_person(corpus: Corpus, name: str, claims: Claims) -> Iterator[jsonl.KnownRecord]:
     """The only annotator of every document, or its gold."""
+    tokens = {document.id: document.tokens for document in claims.corpus}
     for document in corpus:
-        tags = document.gold if document.gold is not None else _only_version(document, name)
-        if tags is not None:
-            yield jsonl.KnownRecord(document.id, tags, document.tokens, document.source or Source(name, 1))
+        tags = document.gold if document.gold is not None else _only_version(document)
+        if tags is None:
+            continue
+        source = document.source or Source(name, 1)
+        if document.text is None or document.tokens == tokens.get(document.id, document.tokens):
+            yield jsonl.KnownRecord(document.id, tags, document.tokens, source)
+        else:
+            yield _on_tokens(document, tags, tokens[document.id], source)
 
 
-def _only_version(document: Document, name: str) -> tuple[Tag, ...] | None:
+def _on_tokens(document: Document, tags: tuple[Tag, ...], tokens: tuple[str, ...], source: Source) -> jsonl.KnownRecord:
+    """What was marked in the text of a tool that knows no tokens, on those of the consensus."""
+    offsets = document.offsets or ()
+    marks = [
+        CharSpan(offsets[span.start][0], offsets[span.end - 1][1], span.label) for span in spans_of(tags, Scheme.BIO)
+    ]
+    marked = Marked(document.id, document.text, {}, source, marks, None, list(tokens), None, Unit.CODE_POINTS)
+    return jsonl.KnownRecord(document.id, tags_of_spans(marked, Words())[1], tokens, source)
+
+
+def _only_version(document: Document) -> tuple[Tag, ...] | None:
     if len(document.annotations) > 1:
         raise InputError(
             f"{len(document.annotations)} people labelled it (an audit needs one right answer: give the file of one "

@@ -34,6 +34,7 @@ _GUESS_DOCUMENTS = 20
 # crowds; with the sample's variance alone in 87 to 91 %, and they are as wide.
 _EXPECTED_DOCUMENTS, _FAR_MORE = 25, 2.0
 _LEAST_FOR_BETA = 3  # documents
+_LEAST_FREEDOM = 5.0  # that of a sample with one or two mistakes, for which intervals are widened by other means
 _TINY, _CERTAIN = 1e-300, 1e-12
 _FEW_MISTAKES = 5  # below this many, the variance of a sample is not to be trusted (the rule for shares near 0 or 1)
 
@@ -155,14 +156,14 @@ def ratio_of(ratio: Ratio, expected: Expected, seen: Seen, reach: Reach) -> Esti
 def _worth(share: float, variance: float, ratio: Ratio, expected: Expected, seen: Seen) -> float:
     """As many independent spans would have this variance; never more than were seen where hardly a mistake was."""
     below = _below(ratio, expected.given[seen.sample], seen.right, seen.true - seen.right)
-    units = below / ratio.above
+    units, n = below / ratio.above, len(below)
+    inward = min(max(share, 0.5 / (n + 1)), 1 - 0.5 / (n + 1))  # a share of 0 or 1 has no spread of its own
+    worth = inward * (1 - inward) / max(variance, _CERTAIN)
     if float((units - seen.right).sum()) >= _FEW_MISTAKES:
-        return share * (1 - share) / max(variance, _TINY)
+        return worth
     weight = 1 / seen.probability - 1
     independent = float((weight * units).sum()) ** 2 / max(float((weight**2 * units).sum()), _TINY)
-    n = len(units)
-    inward = (n * share + 0.5) / (n + 1)
-    return min(inward * (1 - inward) / max(variance, _TINY), max(independent, 1.0))
+    return min(worth, max(independent, 1.0))
 
 
 def _solved(ratio: Ratio, expected: Expected, seen: Seen) -> _Solved:
@@ -183,8 +184,8 @@ def _solved(ratio: Ratio, expected: Expected, seen: Seen) -> _Solved:
     stated = float((free * terms.weight**2 * (by_right + by_missed)).sum())
     variance = _pooled(own, stated, k - 1)
     # Few large residuals tell less of the variance than many alike: so many of a normal kind would tell as much.
-    alike = 3 * float(each.sum()) ** 2 / max(float((each**2).sum()), _TINY)
-    return _Solved(share, variance / below**2, max(min(alike, float(k)), 1.0))
+    alike = 3 * float(each.sum()) ** 2 / float((each**2).sum()) if each.any() else k
+    return _Solved(share, variance / below**2, max(min(alike, k), _LEAST_FREEDOM))
 
 
 def _pooled(own: float, stated: float, freedom: int) -> float:

@@ -23,7 +23,7 @@ from quorate.errors import InputError, SettingsError
 from quorate.result.result import Result
 from quorate.storage.files.atomic import written_whole
 
-__all__ = ["Drawn", "Plan", "extended", "plan", "planned_by"]
+__all__ = ["Drawn", "Plan", "extended", "plan", "planned_by", "refuse_other_consensus"]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -170,6 +170,16 @@ def extended(drawn: Plan, more: int) -> Plan:
     return Plan(drawn.claims, documents, drawn.seed, drawn.planned, drawn.sequential)
 
 
+def refuse_other_consensus(claims: Claims, drawn: Sequence[tuple[str, Drawn]], where: str) -> None:
+    """Raise :class:`InputError` if lines of a plan are of another consensus than this."""
+    if any(one.consensus != claims.digest for _, one in drawn):
+        raise InputError(
+            "this plan was drawn from another consensus: its documents or tags differ (audit the consensus that it was "
+            "drawn from, without --known, or draw a new plan)",
+            where=where,
+        )
+
+
 def planned_by(claims: Claims, drawn: Sequence[tuple[str, Drawn]], where: str) -> Plan:
     """The plan that lines of a file are of; refused unless it was drawn from this very consensus."""
     if not drawn:
@@ -177,13 +187,8 @@ def planned_by(claims: Claims, drawn: Sequence[tuple[str, Drawn]], where: str) -
     seeds = {(one.seed, one.sequential, one.consensus, one.of) for _, one in drawn}
     if len(seeds) > 1:
         raise InputError("its lines are of several plans (give the files of one)", where=where)
-    ((seed, sequential, digest, _),) = seeds
-    if digest != claims.digest:
-        raise InputError(
-            "this plan was drawn from another consensus: its documents or tags differ (audit the consensus that it was "
-            "drawn from, without --known, or draw a new plan)",
-            where=where,
-        )
+    ((seed, sequential, _, _),) = seeds
+    refuse_other_consensus(claims, drawn, where)
     n = max(one.documents for _, one in drawn)
     made = Plan(claims, drawing_order(claims, seed)[:n], seed, min(one.planned for _, one in drawn), sequential)
     in_order, probability = made.ids, {size: made.probability(size) for size in {one.documents for _, one in drawn}}

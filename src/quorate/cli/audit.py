@@ -181,15 +181,13 @@ def _notes(found: Audit) -> list[str]:
     share = f"{100 * found.confidence:g} %"
     lines = [""]
     if found.plan.sequential:
-        lines.append(f"Guaranteed: with {share} confidence the intervals hold at every look together.")
+        lines.append(f"Guaranteed: with {share} confidence all intervals hold, at every look.")
         if found.n < len(found.plan):
-            lines.append(
-                f"{len(found.plan) - found.n:,} of the plan come after the first that is not checked, and wait."
-            )
+            lines.append(f"{len(found.plan) - found.n:,} of the plan wait: the first of them is not checked.")
     elif found.n == len(found.plan.claims):
         lines.append("Every document was checked: the scores are exact.")
     else:
-        lines.append(f"Guaranteed: each interval holds the true score of all documents with {share} confidence.")
+        lines.append(f"Guaranteed: each holds the score of all documents with {share} confidence.")
     few = [kind for kind, scores in found.by_type.items() if scores.seen < _FEW_SPANS]
     if few and len(found.by_type) > 1:
         lines.append(f"Too few were seen of {some(few)} to score.")

@@ -1,0 +1,336 @@
+"""Audits as people use and misuse them on the command line: a plan, corrections from anywhere, scores that hold."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import quorate
+from quorate import Corpus, Document
+from quorate.formats.jsonl import write_corpus
+from quorate.storage.files.atomic import written_whole
+from running import Run
+
+FIXED = ("--method", "bsc-cm", "--epsilon0", "10", "--max-passes", "5")
+TEXT = "Ada Lovelace met Charles Babbage in London last May ."
+
+
+@pytest.fixture
+def crowd(tmp_path: Path, sample: Corpus) -> Path:
+    path = tmp_path / "crowd.jsonl"
+    with written_whole(path) as stream:
+        write_corpus(Corpus(sample.documents[:120]), stream)
+    return path
+
+
+@pytest.fixture
+def consensus(run: Run, crowd: Path, tmp_path: Path) -> Path:
+    path = tmp_path / "consensus.jsonl"
+    code, _, err = run("aggregate", crowd, "-o", path, *FIXED, "-q")
+    assert code == 0, err
+    return path
+
+
+@pytest.fixture
+def plan(run: Run, consensus: Path, tmp_path: Path) -> Path:
+    path = tmp_path / "audit.jsonl"
+    code, _, err = run("audit", "plan", consensus, "-n", 30, "-o", path)
+    assert code == 0, err
+    assert "30 of 120 documents are in" in err
+    assert "seed 0" in err
+    return path
+
+
+def lines_of(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def write_lines(path: Path, records: list[dict[str, Any]]) -> Path:
+    path.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
+    return path
+
+
+def check(path: Path, sample: Corpus, how: Callable[[dict[str, Any], Document], None]) -> Path:
+    """The plan as a person leaves it."""
+    records = lines_of(path)
+    for record in records:
+        record["checked"] = True
+        how(record, sample[record["id"]])
+    return write_lines(path.with_name("checked.jsonl"), records)
+
+
+def as_tags(record: dict[str, Any], document: Document) -> None:
+    record["tags"] = list(document.gold or ())
+
+
+def as_spans(record: dict[str, Any], document: Document) -> None:
+    spans = quorate.audit.claims.spans_of(document.gold or (), quorate.Scheme.BIO)
+    record["spans"] = [{"start": span.start, "end": span.end, "label": span.label} for span in spans]
+
+
+def as_gold(record: dict[str, Any], document: Document) -> None:
+    record["gold"] = list(document.gold or ())
+
+
+def f1_of(run: Run, *arguments: object) -> dict[str, float]:
+    code, out, err = run("audit", "result", *arguments, "--json")
+    assert code == 0, err
+    found: dict[str, float] = json.loads(out)["f1"]
+    return found
+
+
+def test_a_plan_says_how_each_document_was_drawn(plan: Path) -> None:
+    records = lines_of(plan)
+    assert [record["audit"]["draw"] for record in records] == list(range(1, 31))
+    assert len({record["id"] for record in records}) == 30
+    assert all(0 < record["audit"]["probability"] <= 1 and not record["checked"] for record in records)
+    assert len({record["audit"]["probability"] for record in records}) > 5
+    assert {record["audit"]["seed"] for record in records} == {0}
+
+
+def test_tags_spans_and_gold_say_the_same(run: Run, consensus: Path, plan: Path, sample: Corpus) -> None:
+    found = [f1_of(run, consensus, "--checked", check(plan, sample, how)) for how in (as_tags, as_spans, as_gold)]
+    assert found[0] == found[1] == found[2]
+    code, out, err = run("evaluate", consensus, "--gold", plan.with_name("crowd.jsonl"), "--json")
+    assert code == 0, err
+    assert found[0]["low"] <= json.loads(out)["strict"]["f1"] <= found[0]["high"]
+
+
+def test_a_table_fits_80_columns_and_says_what_is_guaranteed(
+    run: Run, consensus: Path, plan: Path, sample: Corpus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    code, out, err = run("audit", "result", consensus, "--checked", check(plan, sample, as_tags))
+    assert code == 0, err
+    assert max(map(len, out.splitlines())) <= 80
+    assert re.search(r"30 documents checked +precision +recall +F1", out)
+    assert "Guaranteed: each holds the score of all documents with 90 % confidence." in out
+    assert re.search(r"About \d+ more documents would make", out)
+
+
+def test_corrections_without_the_plan_need_it(run: Run, consensus: Path, plan: Path, sample: Corpus) -> None:
+    corrections = [{"id": one["id"], "tags": list(sample[one["id"]].gold or ())} for one in lines_of(plan)]
+    path = write_lines(plan.with_name("corrections.jsonl"), corrections)
+    code, _, err = run("audit", "result", consensus, "--checked", path)
+    assert code == 2
+    assert "no line in it is of a plan" in err
+    assert f1_of(run, consensus, "--known", path, "--plan", plan) == f1_of(
+        run, consensus, "--checked", check(plan, sample, as_tags)
+    )
+
+
+def test_a_plan_is_checked_in_a_tool(run: Run, consensus: Path, plan: Path, sample: Corpus) -> None:
+    ids = [one["id"] for one in lines_of(plan)]
+    mine, export = plan.with_name("mine.jsonl"), plan.with_name("export.json")
+    with written_whole(mine) as stream:
+        write_corpus(
+            Corpus(Document(name, sample[name].tokens, {"me": sample[name].gold or ()}) for name in ids), stream
+        )
+    code, _, err = run("convert", mine, export, "--to", "label-studio")
+    assert code == 0, err
+    assert f1_of(run, consensus, "--checked", export, "--plan", plan) == f1_of(
+        run, consensus, "--checked", check(plan, sample, as_tags)
+    )
+
+
+def test_what_several_people_say_is_not_one_right_answer(run: Run, consensus: Path, plan: Path, tmp_path: Path) -> None:
+    crowd = [
+        {"id": one["id"], "tokens": one["tokens"], "annotations": dict.fromkeys("ab", one["tags"])}
+        for one in lines_of(plan)
+    ]
+    both = write_lines(tmp_path / "both.jsonl", crowd)
+    code, _, err = run("audit", "result", consensus, "--checked", both, "--plan", plan)
+    assert code == 2
+    assert "2 people labelled it (an audit needs one right answer" in err
+
+
+def test_unchecked_documents_are_named(run: Run, consensus: Path, plan: Path, sample: Corpus) -> None:
+    code, _, err = run("audit", "result", consensus, "--checked", plan)
+    assert code == 2
+    assert "0 of the 30 documents are checked" in err
+    checked = lines_of(check(plan, sample, as_tags))
+    checked[4]["checked"] = False
+    code, _, err = run("audit", "result", consensus, "--checked", write_lines(plan, checked))
+    assert code == 2
+    assert f"29 of the 30 documents are checked, not {checked[4]['id']}" in err
+
+
+def test_a_plan_of_another_consensus_is_refused(
+    run: Run, consensus: Path, plan: Path, crowd: Path, sample: Corpus
+) -> None:
+    checked = check(plan, sample, as_tags)
+    other = consensus.with_name("other.jsonl")
+    assert run("aggregate", crowd, "-o", other, "--method", "mv", "-q")[0] == 0
+    code, _, err = run("audit", "result", other, "--checked", checked)
+    assert code == 2
+    assert "drawn from another consensus" in err
+
+
+def test_a_changed_probability_is_found(run: Run, consensus: Path, plan: Path, sample: Corpus) -> None:
+    records = lines_of(check(plan, sample, as_tags))
+    records[3]["audit"]["probability"] /= 2
+    code, _, err = run("audit", "result", consensus, "--checked", write_lines(plan, records))
+    assert code == 2
+    assert f"document '{records[3]['id']}' was not drawn so" in err
+
+
+def test_tags_and_spans_that_were_both_changed_must_agree(
+    run: Run, consensus: Path, plan: Path, sample: Corpus
+) -> None:
+    def both(record: dict[str, Any], document: Document) -> None:
+        record["tags"] = ["O"] * len(document.tokens)
+        record["spans"] = [{"start": 0, "end": 1, "label": "LOC"}]
+
+    code, _, err = run("audit", "result", consensus, "--checked", check(plan, sample, both))
+    assert code == 2
+    assert "contradict" in err or "checked" in err
+
+
+def test_a_sequential_plan_is_looked_at_and_added_to(run: Run, consensus: Path, sample: Corpus, tmp_path: Path) -> None:
+    first, more = tmp_path / "first.jsonl", tmp_path / "more.jsonl"
+    assert run("audit", "plan", consensus, "-n", 20, "--sequential", "-o", first)[0] == 0
+    checked = check(first, sample, as_tags)
+    wide = f1_of(run, consensus, "--checked", checked)
+    records = lines_of(checked)
+    records[12]["checked"] = False
+    code, out, err = run("audit", "result", consensus, "--checked", write_lines(first, records))
+    assert code == 0, err
+    assert "12 documents checked" in out
+    assert "8 of the plan wait: the first of them is not checked." in out
+    code, _, err = run("audit", "plan", consensus, "--extend", first, "-n", 15, "-o", more)
+    assert code == 0, err
+    assert [one["audit"]["draw"] for one in lines_of(more)] == list(range(21, 36))
+    both = write_lines(tmp_path / "both.jsonl", lines_of(checked) + lines_of(check(more, sample, as_tags)))
+    narrow = f1_of(run, consensus, "--checked", both)
+    assert narrow["high"] - narrow["low"] < wide["high"] - wide["low"]
+
+
+def test_a_plan_for_one_look_is_not_added_to(run: Run, consensus: Path, plan: Path, tmp_path: Path) -> None:
+    code, _, err = run("audit", "plan", consensus, "--extend", plan, "-n", 10, "-o", tmp_path / "more.jsonl")
+    assert code == 2
+    assert "this plan is for one look" in err
+    assert not (tmp_path / "more.jsonl").exists()
+
+
+def test_documents_are_accepted_with_a_guarantee_or_not_at_all(
+    run: Run, crowd: Path, plan: Path, sample: Corpus, tmp_path: Path
+) -> None:
+    checked = check(plan, sample, as_tags)
+    outputs = ("-o", tmp_path / "sure.jsonl", "--review", tmp_path / "rest.jsonl")
+    code, _, err = run("aggregate", crowd, *FIXED, *outputs, "--accept", 0.5, "--checked", checked)
+    assert code == 0, err
+    assert "guaranteed, with 90 % confidence, that 50 % of their spans are right" in err
+    assert len(lines_of(tmp_path / "sure.jsonl")) > 20
+    code, _, err = run("aggregate", crowd, *FIXED, *outputs, "--accept", 0.99, "--checked", checked)
+    assert code == 0, err
+    assert "the audit shows no set of documents to be 99 % right" in err
+    assert "that takes 299 spans without a mistake" in err
+    assert lines_of(tmp_path / "sure.jsonl") == []
+    code, _, err = run("aggregate", crowd, *FIXED, *outputs, "--accept", 0.5)
+    assert code == 0
+    assert "guarantee" not in err
+    assert "promise" not in err
+
+
+def test_an_audit_is_not_of_labels_that_were_known(run: Run, crowd: Path, plan: Path, tmp_path: Path) -> None:
+    code, _, err = run(
+        *("aggregate", crowd, "-o", tmp_path / "a.jsonl", "--accept", 0.9, "--review", tmp_path / "b.jsonl"),
+        *("--checked", plan, "--known", plan),
+    )
+    assert code == 2
+    assert "--checked is for a consensus without --known" in err
+
+
+def test_recalibrated_probabilities_are_a_consensus_again(
+    run: Run, consensus: Path, plan: Path, sample: Corpus, tmp_path: Path
+) -> None:
+    better = tmp_path / "better.jsonl"
+    checked = check(plan, sample, as_tags)
+    code, _, err = run("audit", "result", consensus, "--checked", checked, "--recalibrated", better)
+    assert code == 0, err
+    before, after = lines_of(consensus), lines_of(better)
+    assert [one["tags"] for one in before] == [one["tags"] for one in after]
+    assert [one["confidence"] for one in before] != [one["confidence"] for one in after]
+    for one in after:
+        assert (
+            one["confidence"] <= min([*one["token_confidence"], *(span["confidence"] for span in one["spans"])]) + 1e-6
+        )
+    code, _, err = run("evaluate", better, "--gold", plan.with_name("crowd.jsonl"))
+    assert code == 0, err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("plan", "{consensus}", "-n", "3"), "3 documents are too few"),
+        (("plan", "{crowd}"), "a line of a consensus"),
+        (("result", "{consensus}"), "nothing was checked"),
+        (("result", "{consensus}", "--checked", "{plan}", "--confidence", "2"), "confidence must be above 0"),
+        (("plan", "{consensus}", "--extend", "{plan}", "--seed", "2"), "--extend goes on with the plan's own seed"),
+        (("plan", "{consensus}", "-o", "{consensus}"), "this is an input"),
+    ],
+)
+def test_misuse_is_one_clear_line(
+    run: Run, consensus: Path, crowd: Path, plan: Path, arguments: tuple[str, ...], message: str
+) -> None:
+    code, _, err = run("audit", *(one.format(consensus=consensus, crowd=crowd, plan=plan) for one in arguments))
+    assert code == 2
+    assert message in err
+    assert len(err.splitlines()) == 1
+
+
+def test_more_than_there_are_is_all_of_them(run: Run, consensus: Path, sample: Corpus, tmp_path: Path) -> None:
+    path = tmp_path / "all.jsonl"
+    code, _, err = run("audit", "plan", consensus, "-n", 500, "-o", path)
+    assert code == 0
+    assert "that is all of them: the scores will be exact" in err
+    code, out, _ = run("audit", "result", consensus, "--checked", check(path, sample, as_tags))
+    assert code == 0
+    assert "Every document was checked: the scores are exact." in out
+
+
+def test_offsets_of_characters_are_corrected_where_there_is_text(run: Run, tmp_path: Path) -> None:
+    records = [
+        {
+            "id": str(n),
+            "text": TEXT,
+            "annotations": {
+                who: [{"start": 0, "end": 12, "label": "PER"}, {"start": 17, "end": 32, "label": "PER"}]
+                for who in "abc"
+            },
+        }
+        for n in range(12)
+    ]
+    crowd, out, plan = tmp_path / "crowd.jsonl", tmp_path / "out.jsonl", tmp_path / "plan.jsonl"
+    assert run("aggregate", write_lines(crowd, records), "-o", out, *FIXED, "-q")[0] == 0
+    assert run("audit", "plan", out, "-n", 10, "-o", plan)[0] == 0
+    checked = lines_of(plan)
+    for one in checked:
+        one["checked"] = True
+        one["spans"][1] |= {"start": 17, "end": 24}  # the text that came with it stays as it was
+        one["spans"].append({"start": 36, "end": 42, "label": "LOC"})
+    code, shown, err = run("audit", "result", out, "--checked", write_lines(plan, checked), "--json")
+    assert code == 0, err
+    found = json.loads(shown)
+    assert found["precision"]["value"] == pytest.approx(0.5)
+    assert found["recall"]["value"] == pytest.approx(1 / 3)
+
+
+def test_plain_labels_are_audited_token_by_token(run: Run, tmp_path: Path) -> None:
+    records = [
+        {"id": str(n), "tokens": ["a", "b"], "annotations": {who: ["noun", "verb"] for who in "abc"}} for n in range(15)
+    ]
+    crowd, out, plan = tmp_path / "crowd.jsonl", tmp_path / "out.jsonl", tmp_path / "plan.jsonl"
+    assert run("aggregate", write_lines(crowd, records), "-o", out, *FIXED, "-q")[0] == 0
+    assert run("audit", "plan", out, "-n", 12, "-o", plan)[0] == 0
+    checked = lines_of(plan)
+    for one in checked:
+        one |= {"checked": True, "tags": ["noun", "noun"]}
+    code, shown, err = run("audit", "result", out, "--checked", write_lines(plan, checked), "--json")
+    assert code == 0, err
+    assert json.loads(shown)["precision"]["value"] == pytest.approx(0.5, abs=0.1)

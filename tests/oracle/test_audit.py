@@ -1,0 +1,314 @@
+"""Audits keep their promise: draws are as probable as stated, estimates solve their equation, intervals hold."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy.optimize import brentq, minimize_scalar
+from scipy.special import expit, logit
+from scipy.stats import beta as beta_distribution
+
+from quorate import Corpus, Document, audit
+from quorate.audit import acceptance, estimate
+from quorate.audit.acceptance import guaranteed
+from quorate.audit.claims import Claims
+from quorate.audit.design import drawing_order, inclusion, sizes
+from quorate.audit.estimate import F1, PRECISION, RECALL, Expected, Ratio, Seen, at_every_look, once, ratio_of
+from quorate.audit.recalibration import Line, Recalibration, fit_line, recalibrated
+from quorate.corpus.spans import Span
+from quorate.corpus.tags import Scheme
+
+LENGTH = 12
+SHIFTED = 0.7
+
+
+class World:
+    """A consensus on simulated documents of single-token spans, and what is true of them.
+
+    Spans are right as often as σ(shift + slope·logit p) says, where the consensus says p: with shift 0 and slope 1 it
+    is as sure as it should be. Wrong ones are mostly true ones beside their place, and some true ones were missed.
+    """
+
+    def __init__(self, documents: int, *, shift: float = 0.0, slope: float = 1.0, missed: float = 0.1, seed: int = 0):
+        rng = np.random.default_rng(seed)
+        rows: list[tuple[list[str], list[str], NDArray[np.float64], list[Span]]] = []
+        for _ in range(documents):
+            places = np.flatnonzero(rng.random(LENGTH // 2) < rng.beta(1, 2)) * 2
+            p = rng.beta(6, 1, len(places))
+            right = rng.random(len(places)) < expit(shift + slope * logit(p))
+            tags, gold, sure = ["O"] * LENGTH, ["O"] * LENGTH, np.full(LENGTH, 1 - missed / LENGTH)
+            spans = []
+            for place, probability, hit in zip(places.tolist(), p.tolist(), right.tolist(), strict=True):
+                tags[place], sure[place] = "B-X", probability
+                if hit or rng.random() < SHIFTED:
+                    gold[place if hit else place + 1] = "B-X"
+                spans.append(Span(place, place + 1, "X", probability))
+            if rng.random() < missed:
+                gold[int(rng.integers(LENGTH // 2)) * 2 + 1] = "B-X"
+            rows.append((tags, gold, sure, spans))
+        self.gold = {str(n): tuple(row[1]) for n, row in enumerate(rows)}
+        self.claims = claims_of([row[0] for row in rows], [row[3] for row in rows], [row[2] for row in rows])
+        given = self.claims.given
+        self.right = np.array([sum(a == b == "B-X" for a, b in zip(r[0], r[1], strict=True)) for r in rows], float)
+        self.true = np.array([row[1].count("B-X") for row in rows], float)
+        self.f1 = float(2 * self.right.sum() / (given.sum() + self.true.sum()))
+        self.precision = float(self.right.sum() / given.sum())
+
+    def audit(self, n: int, seed: int, *, sequential: bool = False) -> audit.Audit:
+        plan = audit.plan(self.claims, n, seed=seed, sequential=sequential)
+        return audit.result(self.claims, {name: self.gold[name] for name in plan.ids}, plan=plan)
+
+
+def claims_of(
+    tags: Sequence[Sequence[str]], spans: Sequence[Sequence[Span]], sure: Sequence[NDArray[np.float64]]
+) -> Claims:
+    corpus = Corpus(Document(str(n), tuple(f"w{i}" for i in range(len(one)))) for n, one in enumerate(tags))
+    whole = np.array([float(np.prod(one)) for one in sure])
+
+    def lines(positions: Sequence[int]) -> list[dict[str, Any]]:
+        return [{"id": str(d), "tokens": list(corpus[d].tokens), "tags": list(tags[d]), "spans": []} for d in positions]
+
+    return Claims(corpus, Scheme.BIO, spans, whole, sure, tags, lines)
+
+
+@pytest.fixture(scope="module")
+def world() -> World:
+    return World(400)
+
+
+def test_documents_are_drawn_as_often_as_is_stated() -> None:
+    claims = World(60).claims
+    stated = inclusion(sizes(claims), 15)
+    times = np.zeros(60)
+    for seed in range(4000):
+        times[drawing_order(claims, seed)[:15]] += 1
+    assert stated.sum() == pytest.approx(15)
+    assert np.abs(times / 4000 - stated).max() < 0.03
+    assert np.corrcoef(times, stated)[0, 1] > 0.99
+
+
+def test_inclusion_is_proportional_below_one() -> None:
+    x = np.array([9.0, 5.0, 1.0, 2.0, 1.0])
+    p = inclusion(x, 3)
+    assert p[:2] == pytest.approx([1, 1])
+    assert p[2:] == pytest.approx([0.25, 0.5, 0.25])
+    assert inclusion(x, 5) == pytest.approx(np.ones(5))
+
+
+def test_the_first_of_a_draw_are_a_smaller_draw(world: World) -> None:
+    assert audit.plan(world.claims, 80, seed=3).ids[:30] == audit.plan(world.claims, 30, seed=3).ids
+
+
+def test_a_draw_does_not_hang_on_the_order_of_documents(world: World) -> None:
+    back = world.claims
+    order = list(range(len(back)))[::-1]
+    mirrored = Claims(
+        Corpus([back.corpus[d] for d in order]),
+        back.scheme,
+        [back.spans[d] for d in order],
+        back.confidence[order],
+        [back.token_confidence[d] for d in order],
+        [back.tags[d] for d in order],
+        back.lines,
+    )
+    assert audit.plan(mirrored, 40, seed=1).ids == audit.plan(back, 40, seed=1).ids
+    assert mirrored.digest == back.digest
+
+
+@pytest.mark.parametrize("ratio", [PRECISION, RECALL, F1])
+def test_an_estimate_solves_its_equation(ratio: Ratio) -> None:
+    """The share is where the estimated total is nought, β the one with the least penalised spread of residuals."""
+    rng = np.random.default_rng(1)
+    given = rng.integers(0, 5, 30).astype(float)
+    right_hat, missed_hat = 0.8 * given, rng.random(30)
+    x = rng.random(30) + 0.2
+    pi = inclusion(x, 12)
+    sample = rng.permutation(30)[:12]
+    right = np.floor(given[sample] * rng.random(12) + 0.5)
+    true = right + rng.integers(0, 3, 12).astype(float)
+    free = 1 - pi[sample]
+
+    def below(g: Any, r: Any, m: Any) -> Any:
+        return ratio.below_given * g + ratio.below_right * r + ratio.below_missed * m
+
+    def residuals(share: float) -> tuple[Any, Any]:
+        e = ratio.above * right - share * below(given[sample], right, true - right)
+        e_hat = ratio.above * right_hat - share * below(given, right_hat, missed_hat)
+        return e, e_hat
+
+    def total(share: float, weight: float) -> float:
+        e, e_hat = residuals(share)
+        return float(weight * e_hat.sum() + ((e - weight * e_hat[sample]) / pi[sample]).sum())
+
+    def spread(weight: float, share: float) -> float:
+        def centred(z: Any) -> Any:
+            return z - np.average(z, weights=free)
+
+        e, e_hat = residuals(share)
+        mine, theirs = centred(e / pi[sample]), centred(e_hat[sample] / pi[sample])
+        prior = 20 / 12 * (free * theirs**2).sum() * (weight - 1) ** 2
+        return float((free * (mine - weight * theirs) ** 2).sum() + prior)
+
+    beta = 1.0
+    for _ in range(2):
+        share = brentq(total, -5, 5, args=(beta,))
+        beta = float(
+            minimize_scalar(spread, args=(share,), bounds=(-5, 5), method="bounded", options={"xatol": 1e-9}).x
+        )
+    expected = brentq(total, -5, 5, args=(beta,))
+    found = ratio_of(
+        ratio,
+        Expected(given, right_hat, missed_hat, np.full(30, 0.1)),
+        Seen(sample, pi[sample], right, true),
+        once(0.9),
+    )
+    assert found.value == pytest.approx(min(max(expected, 0), 1), abs=1e-5)
+    assert found.low < found.value < found.high
+
+
+def test_all_documents_checked_give_exact_scores(world: World) -> None:
+    found = world.audit(400, 0)
+    assert found.f1 == pytest.approx((world.f1,) * 3)
+    assert found.precision == pytest.approx((world.precision,) * 3)
+    assert found.recall.value == pytest.approx(world.right.sum() / world.true.sum())
+    assert found.more_to_halve == 0
+
+
+@pytest.mark.parametrize(
+    ("shift", "slope", "missed"), [(0.0, 1.0, 0.1), (-2.0, 0.7, 0.5)], ids=["as sure as right", "far too sure"]
+)
+def test_intervals_hold_whatever_the_consensus_thinks_of_itself(shift: float, slope: float, missed: float) -> None:
+    world = World(600, shift=shift, slope=slope, missed=missed)
+    found = [world.audit(50, seed) for seed in range(300)]
+    held = np.mean([one.f1.low <= world.f1 <= one.f1.high for one in found])
+    assert 0.86 <= held <= 0.96
+    held = np.mean([one.precision.low <= world.precision <= one.precision.high for one in found])
+    assert 0.86 <= held <= 0.97
+    assert abs(np.mean([one.f1.value for one in found]) - world.f1) < 0.01
+
+
+def test_doubt_and_expectations_make_intervals_narrower() -> None:
+    world = World(600)
+    narrow = np.mean([world.audit(50, seed).f1.width for seed in range(60)])
+    rng = np.random.default_rng(0)
+    nothing = np.zeros(600)
+    widths = []
+    for _ in range(60):
+        sample = rng.permutation(600)[:50]
+        seen = Seen(sample, np.full(50, 50 / 600), world.right[sample], world.true[sample])
+        widths.append(ratio_of(F1, Expected(world.claims.given, nothing, nothing, nothing), seen, once(0.9)).width)
+    assert narrow < 0.85 * np.mean(widths)
+
+
+def test_a_sample_without_a_mistake_does_not_promise_that_there_is_none() -> None:
+    given = np.full(1000, 2.0)
+    expected = Expected(given, given, np.zeros(1000), np.zeros(1000))
+    sample = np.arange(50)
+    seen = Seen(sample, np.full(50, 0.05), given[sample], given[sample])
+    found = ratio_of(PRECISION, expected, seen, once(0.9))
+    exact = beta_distribution.ppf(0.05, 100, 1)  # Clopper and Pearson's, of 100 spans that are all right
+    assert found.value == 1 == found.high
+    assert found.low == pytest.approx(exact, abs=0.005)
+
+
+def test_nothing_given_and_nothing_true_is_not_known() -> None:
+    nothing = np.zeros(20)
+    seen = Seen(np.arange(10), np.full(10, 0.5), np.zeros(10), np.zeros(10))
+    found = ratio_of(RECALL, Expected(nothing, nothing, nothing, nothing), seen, once(0.9))
+    assert math.isnan(found.value)
+    assert str(found) == "not known"
+
+
+def test_intervals_of_a_sequential_audit_hold_at_all_looks_together() -> None:
+    world = World(300)
+    sizes_looked_at = range(20, 101, 10)
+    held, naive = [], []
+    for seed in range(60):
+        looks = [world.audit(n, seed, sequential=True).f1 for n in sizes_looked_at]
+        held.append(all(one.low <= world.f1 <= one.high for one in looks))
+        naive.append(all(one.low <= world.f1 <= one.high for one in (world.audit(n, seed).f1 for n in sizes_looked_at)))
+    assert np.mean(held) >= 0.9
+    assert np.mean(naive) < 0.85  # looking again and again breaks intervals that are made for one look
+
+
+def test_the_reach_at_every_look_is_that_of_the_theorem() -> None:
+    rho2 = 8 / 50
+    n, alpha = 70, 0.1
+    boundary = math.sqrt((n * rho2 + 1) / (n * rho2) * math.log((n * rho2 + 1) / alpha**2))
+    assert at_every_look(0.9, 70, 50)(1e9) == pytest.approx(boundary, rel=1e-3)
+
+
+def test_a_guarantee_is_broken_as_seldom_as_is_stated() -> None:
+    world = World(500, shift=-0.8, slope=1.0)
+    count, empty = np.maximum(world.claims.given, 1), world.claims.given == 0
+    right = np.where(empty, world.true == 0, world.right)
+    for precision in (0.6, 0.75):
+        sets = [world.audit(60, seed).accept(precision).documents for seed in range(150)]
+        assert np.mean([bool(one) for one in sets]) > 0.3
+        held = [not one or right[one].sum() / count[one].sum() >= precision for one in sets]
+        assert np.mean(held) >= 0.9
+
+
+def test_the_bound_of_an_accepted_set_is_clopper_and_pearsons() -> None:
+    sure = np.linspace(0.99, 0.5, 200)
+    right = np.ones(200)
+    right[[150, 160, 170]] = 0
+    seen = Seen(np.arange(200), np.full(200, 0.999), np.zeros(0), np.zeros(0))
+    found = guaranteed(np.ones(200), sure, seen, right, 0.9, 0.9)
+    assert len(found.documents) == 200
+    assert found.bound == pytest.approx(beta_distribution.ppf(0.05, 197, 4))
+    assert not guaranteed(np.ones(200), sure, seen, right, 0.99, 0.9).documents
+
+
+def test_documents_equally_sure_are_accepted_together() -> None:
+    sure = np.repeat([0.9, 0.8], 50)
+    seen = Seen(np.arange(100), np.full(100, 0.999), np.zeros(0), np.zeros(0))
+    right = np.repeat([1.0, 0.0], 50)
+    found = guaranteed(np.ones(100), sure, seen, right, 0.9, 0.9)
+    assert found.documents in ([], list(range(50)))
+
+
+def test_least_spans_are_what_it_takes() -> None:
+    least = acceptance.least_spans(0.9, 0.9)
+    assert beta_distribution.ppf(0.05, least, 1) >= 0.9 > beta_distribution.ppf(0.05, least - 1, 1)
+
+
+def test_a_line_is_found_and_few_outcomes_change_little() -> None:
+    rng = np.random.default_rng(0)
+    p = rng.beta(4, 1, 20_000)
+    right = rng.random(len(p)) < expit(-0.5 + 0.8 * logit(p))
+    assert fit_line(p, right, np.ones(len(p))) == pytest.approx((-0.5, 0.8), abs=0.06)
+    few = fit_line(np.array([0.9, 0.9]), np.array([False, True]), np.ones(2))
+    assert abs(few.shift) < 0.5
+    assert fit_line(np.zeros(0), np.zeros(0, np.bool_), np.zeros(0)) == pytest.approx((0, 1), abs=0.01)
+
+
+def test_corrected_probabilities_are_coherent_and_what_is_known_stays() -> None:
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        lines = Recalibration(*(Line(*rng.normal([0, 1], 0.5)) for _ in range(4)))
+        tokens = np.clip(rng.random(6) + 0.3, 0, 1)
+        spans = [Span(0, 2, "X", float(tokens[:2].min() * rng.random())), Span(3, 4, "X", float(tokens[3]))]
+        whole, sure, told = recalibrated(lines, float(rng.random()), tokens, spans)
+        assert all(span.sure <= sure[span.start : span.end].min() for span in told)
+        assert whole <= min([span.sure for span in told])
+        assert (sure[tokens >= 1] == 1).all()
+
+
+def test_recalibration_mends_a_consensus_that_is_too_sure() -> None:
+    world = World(800, shift=-1.5)
+    line = world.audit(300, 0).recalibration.spans
+    p = np.linspace(0.3, 0.95, 20)
+    truly = expit(-1.5 + logit(p))
+    assert np.abs(line.of(p) - truly).mean() < 0.5 * np.abs(p - truly).mean()
+
+
+def test_the_guess_of_the_variance_is_used_only_where_the_sample_bears_it_out() -> None:
+    assert estimate._pooled(1.0, 0.4, 49) == 1.0
+    assert 0.8 < estimate._pooled(1.0, 0.8, 49) < 1.0
+    assert 0.0 < estimate._pooled(0.0, 0.8, 49) < 0.8
