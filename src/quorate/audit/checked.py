@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from io import BytesIO
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
@@ -18,7 +18,7 @@ from quorate.corpus.tags import Scheme
 from quorate.errors import InputError
 from quorate.formats import jsonl
 from quorate.formats.corrected import tags_of_spans
-from quorate.formats.json_records import decoded, lines
+from quorate.formats.json_records import lines
 from quorate.formats.known import known_together
 from quorate.formats.marked import Marked, Words
 from quorate.formats.notes import some
@@ -40,15 +40,13 @@ class Checked(NamedTuple):
 class _PlanLine(msgspec.Struct):
     id: str
     audit: Drawn | None = None
-    checked: bool = False
 
 
 def read_checked(paths: Sequence[str | Path], claims: Claims, *, max_size: int | str | None = None) -> Checked:
     """What people found, from files of three kinds, alone or together.
 
-    A plan's own file, in which ``"checked"`` is true where somebody looked, and spans, tags or ``"gold"`` are as they
-    should be; JSONL with known labels, as reports and reviews give it; and the export of a tool, if one person
-    labelled each document.
+    A plan's own file, in which ``"checked"`` is true where somebody looked, and ``"gold"`` is as it should be; JSONL
+    with known labels, as reports and reviews give it; and the export of a tool, if one person labelled each document.
     """
     records: list[jsonl.KnownRecord] = []
     drawn: list[tuple[str, Drawn]] = []
@@ -58,11 +56,9 @@ def read_checked(paths: Sequence[str | Path], claims: Claims, *, max_size: int |
                 is_jsonl = sniff(stream, name) == "jsonl"
                 content = list(lines(stream, name)) if is_jsonl else []
             plan_lines = [_plan_line(line, source) for source, line in content]
-            if any(one.audit is not None for one in plan_lines):
-                drawn += [(one.id, one.audit) for one in plan_lines if one.audit is not None]
-                refuse_other_consensus(claims, drawn, name)
-                records += _from_plan(content, plan_lines, claims)
-            elif any(b'"annotations"' not in line for _, line in content):
+            drawn += [(one.id, one.audit) for one in plan_lines if one.audit is not None]
+            refuse_other_consensus(claims, drawn, name)
+            if any(b'"annotations"' not in line for _, line in content):
                 records += jsonl.read_known(BytesIO(b"\n".join(line for _, line in content)), name)
             else:
                 records += _of_one_person(read(path, max_size=max_size), name, claims)
@@ -93,39 +89,6 @@ def _plan_line(line: bytes, source: Source) -> _PlanLine:
         if b'"audit"' in line:
             raise InputError(f"not a line of a plan: {error}", where=source.at()) from None
         return _PlanLine("")
-
-
-def _from_plan(
-    content: Sequence[tuple[Source, bytes]], plan_lines: Sequence[_PlanLine], claims: Claims
-) -> Iterator[jsonl.KnownRecord]:
-    """The lines of a plan that were checked. Of tags and spans, the one that was changed says what is right."""
-    position = {document.id: d for d, document in enumerate(claims.corpus)}
-    for (source, line), plan_line in zip(content, plan_lines, strict=True):
-        if not plan_line.checked or plan_line.id not in position:
-            continue
-        record = decoded(msgspec.json.Decoder(dict[str, Any]), line, source, "a line of a plan")
-        corrected = _what_was_corrected(record, claims, position[plan_line.id])
-        for known in jsonl.read_known(BytesIO(msgspec.json.encode(corrected)), source.path):
-            known.source = source
-            yield known
-
-
-def _what_was_corrected(record: dict[str, Any], claims: Claims, d: int) -> dict[str, Any]:
-    """A line without what was left as it came: spans where tags were changed, else tags."""
-    place = {name: record[name] for name in ("id", "tokens", "text", "offsets", "offset_unit") if name in record}
-    if record.get("gold") is not None:
-        return place | {"gold": record["gold"]}
-    tags_changed = record.get("tags") is not None and list(record["tags"]) != list(claims.tags[d])
-    (before,) = claims.lines([d])
-    spans = [
-        {name: value for name, value in span.items() if name in ("start", "end", "label")}
-        for span in record.get("spans") or ()
-        if isinstance(span, dict)
-    ]
-    as_given = [{name: span[name] for name in ("start", "end", "label")} for span in before["spans"]]
-    if spans == as_given and len(spans) == len(record.get("spans") or ()):
-        return place | {"tags": record.get("tags", claims.tags[d])}
-    return place | {"spans": spans} | ({"tags": record["tags"]} if tags_changed else {})
 
 
 def _of_one_person(corpus: Corpus, name: str, claims: Claims) -> Iterator[jsonl.KnownRecord]:

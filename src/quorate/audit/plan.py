@@ -1,7 +1,7 @@
 """The plan of an audit: which documents to check, in which order, and how probable each was; kept as JSONL.
 
-A line of the file is that of the consensus, with ``"checked": false`` for a person to change, and ``"audit"``: what
-makes the estimate possible.
+A line of the file is that of the consensus, with ``"gold"`` and ``"checked": false`` for a person to correct, and with
+``"audit"``: what makes the estimate possible.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from quorate.audit.claims import Claims
 from quorate.audit.design import drawing_order, inclusion, sizes
 from quorate.audit.estimate import once
+from quorate.corpus.tags import Scheme
 from quorate.errors import InputError, SettingsError
 from quorate.result.result import Result
 from quorate.storage.files.atomic import written_whole
@@ -122,7 +123,14 @@ class Plan:
                 self.sequential,
                 self.claims.digest,
             )
-            yield {"id": line["id"], "checked": False} | line | {"audit": msgspec.to_builtins(drawn)}
+            first_seen = {"id": line["id"], "checked": False, "gold": self._proposed(line)}
+            yield first_seen | line | {"audit": msgspec.to_builtins(drawn)}
+
+    def _proposed(self, line: dict[str, Any]) -> list[Any]:
+        """The consensus as what a person corrects: spans, or plain labels."""
+        if self.claims.scheme is Scheme.PLAIN:
+            return list(line["tags"])
+        return [{name: span[name] for name in ("start", "end", "label", "text")} for span in line["spans"]]
 
 
 def plan(

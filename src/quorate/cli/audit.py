@@ -42,7 +42,7 @@ def _group() -> None:
 
 
 @audit.command(
-    epilog="Look through the documents in the order of the plan, correct 'spans' or 'tags' and set 'checked' to true; "
+    epilog="Look through the documents in the order of the plan, correct 'gold' and set 'checked' to true; "
     "or do so in a report (quorate report --audit), or in your tool (quorate convert audit.jsonl --to …).\n\n"
     "Examples:\n\n"
     "quorate audit plan consensus.jsonl -n 50 -o audit.jsonl\n\n"

@@ -176,6 +176,7 @@ class _KnownSpan(_JsonSpan, kw_only=True):
 
 class _KnownLine(msgspec.Struct):
     id: str | int
+    checked: Any = True  # of the plan of an audit, whose documents wait to be checked
     gold: list[Any] | None = None
     tags: Any = None  # this and spans may be another tool's, beside gold
     spans: Any = None
@@ -192,6 +193,8 @@ def read_known(stream: IO[bytes], name: str) -> Iterator[KnownRecord]:
     found: list[KnownRecord | Marked] = []
     for number, (source, line) in enumerate(_documents(stream, name), 1):
         given = decoded(line_decoder, line, source, "a document with known labels")
+        if given.checked is False:
+            continue
         try:
             if given.gold is not None and (given.tokens is not None or given.text is not None):
                 document = reader.document(decoder.decode(line), source, number)
