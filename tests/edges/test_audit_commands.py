@@ -136,7 +136,7 @@ def test_a_plan_is_checked_in_a_tool(run: Run, consensus: Path, plan: Path, samp
 
 def test_what_several_people_say_is_not_one_right_answer(run: Run, consensus: Path, plan: Path, tmp_path: Path) -> None:
     crowd = [
-        {"id": one["id"], "tokens": one["tokens"], "annotations": dict.fromkeys("ab", one["tags"])}
+        {"id": one["id"], "tokens": one["tokens"], "annotations": dict.fromkeys("ab", ["O"] * len(one["tokens"]))}
         for one in lines_of(plan)
     ]
     both = write_lines(tmp_path / "both.jsonl", crowd)
@@ -173,6 +173,15 @@ def test_a_changed_probability_is_found(run: Run, consensus: Path, plan: Path, s
     code, _, err = run("audit", "result", consensus, "--checked", write_lines(plan, records))
     assert code == 2
     assert f"document '{records[3]['id']}' was not drawn so" in err
+
+
+def test_corrections_go_into_gold_alone(run: Run, consensus: Path, plan: Path, sample: Corpus) -> None:
+    def elsewhere(record: dict[str, Any], document: Document) -> None:
+        record["tags"] = list(document.gold or ())
+
+    code, _, err = run("audit", "result", consensus, "--checked", check(plan, sample, elsewhere))
+    assert code == 2
+    assert "checked.jsonl:1: a plan has what is right in 'gold'" in err
 
 
 def test_a_checked_plan_is_known_labels_for_the_next_consensus(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from io import BytesIO
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -40,6 +40,8 @@ class Checked(NamedTuple):
 class _PlanLine(msgspec.Struct):
     id: str
     audit: Drawn | None = None
+    tags: Any = None
+    spans: Any = None
 
 
 def read_checked(paths: Sequence[str | Path], claims: Claims, *, max_size: int | str | None = None) -> Checked:
@@ -84,11 +86,16 @@ def read_plan(paths: Sequence[str | Path], claims: Claims, *, max_size: int | st
 
 def _plan_line(line: bytes, source: Source) -> _PlanLine:
     try:
-        return msgspec.json.decode(line, type=_PlanLine)
+        found = msgspec.json.decode(line, type=_PlanLine)
     except msgspec.ValidationError as error:
         if b'"audit"' in line:
             raise InputError(f"not a line of a plan: {error}", where=source.at()) from None
         return _PlanLine("")
+    if found.audit is not None and (found.tags is not None or found.spans is not None):
+        raise InputError(
+            "a plan has what is right in 'gold' (correct that; leave out 'tags', 'spans')", where=source.at()
+        )
+    return found
 
 
 def _of_one_person(corpus: Corpus, name: str, claims: Claims) -> Iterator[jsonl.KnownRecord]:

@@ -1,7 +1,7 @@
 """The plan of an audit: which documents to check, in which order, and how probable each was; kept as JSONL.
 
-A line of the file is that of the consensus, with ``"gold"`` and ``"checked": false`` for a person to correct, and with
-``"audit"``: what makes the estimate possible.
+A line of the file is a document with the consensus as its ``"gold"``, for a person to correct, ``"checked": false``,
+and ``"audit"``: what makes the estimate possible.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ __all__ = ["Drawn", "Plan", "extended", "plan", "planned_by", "refuse_other_cons
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
+_PLACE = ("tokens", "text", "offsets", "offset_unit", "split")
 _LEAST = 10  # documents; of fewer, no interval is worth anything
 _SAME = 1e-4  # probabilities in a file and as drawn, at most this far apart
 
@@ -123,8 +124,12 @@ class Plan:
                 self.sequential,
                 self.claims.digest,
             )
-            first_seen = {"id": line["id"], "checked": False, "gold": self._proposed(line)}
-            yield first_seen | line | {"audit": msgspec.to_builtins(drawn)}
+            place = {name: line[name] for name in _PLACE if name in line}
+            yield (
+                {"id": line["id"], "checked": False, "gold": self._proposed(line)}
+                | place
+                | {"audit": msgspec.to_builtins(drawn)}
+            )
 
     def _proposed(self, line: dict[str, Any]) -> list[Any]:
         """The consensus as what a person corrects: spans, or plain labels."""
