@@ -274,7 +274,9 @@ def test_recalibrated_probabilities_are_a_consensus_again(
     [
         (("plan", "{consensus}", "-n", "3"), "3 documents are too few"),
         (("plan", "{crowd}"), "a line of a consensus"),
+        (("plan", "{conll}"), "an audit is of a consensus as JSONL"),
         (("result", "{consensus}"), "nothing was checked"),
+        (("result", "{consensus}", "--checked", "{sequential}"), "and is one of the first 10 (check them in the order"),
         (("result", "{consensus}", "--checked", "{plan}", "--confidence", "2"), "confidence must be above 0"),
         (("plan", "{consensus}", "--extend", "{plan}", "--seed", "2"), "--extend goes on with the plan's own seed"),
         (("plan", "{consensus}", "-o", "{consensus}"), "this is an input"),
@@ -283,7 +285,11 @@ def test_recalibrated_probabilities_are_a_consensus_again(
 def test_misuse_is_one_clear_line(
     run: Run, consensus: Path, crowd: Path, plan: Path, arguments: tuple[str, ...], message: str
 ) -> None:
-    code, _, err = run("audit", *(one.format(consensus=consensus, crowd=crowd, plan=plan) for one in arguments))
+    files = {"consensus": consensus, "crowd": crowd, "plan": plan}
+    files |= {"conll": plan.with_name("c.conll"), "sequential": plan.with_name("sequential.jsonl")}
+    assert run("aggregate", crowd, *FIXED, "-o", files["conll"], "-q")[0] == 0
+    assert run("audit", "plan", consensus, "--sequential", "-o", files["sequential"])[0] == 0
+    code, _, err = run("audit", *(one.format(**files) for one in arguments))
     assert code == 2
     assert message in err
     assert len(err.splitlines()) == 1

@@ -17,7 +17,7 @@ from quorate.audit.checked import read_checked, read_plan
 from quorate.audit.claims import Claims, spans_of
 from quorate.audit.design import doubt_of_spans
 from quorate.audit.estimate import F1, PRECISION, RECALL, Estimate, Expected, Reach, Seen, at_every_look, once, ratio_of
-from quorate.audit.plan import Plan, planned_by
+from quorate.audit.plan import LEAST, Plan, planned_by
 from quorate.audit.recalibration import Line, Recalibration, fit_line, recalibrated
 from quorate.corpus.records import Tag
 from quorate.errors import InputError, SettingsError
@@ -268,10 +268,10 @@ def _how_many(plan: Plan, truth: Mapping[str, Sequence[Tag]], where: str) -> int
             where=where,
         )
     first = plan.ids.index(unchecked[0])
-    if first < 2:
+    if first < LEAST:
         raise InputError(
-            f"document {unchecked[0]!r}, one of the first two drawn, is not checked (documents are checked in the "
-            "order of the plan)",
+            f"document {unchecked[0]!r} is not checked, and is one of the first {LEAST} (check them in the order of "
+            f"the plan; after {LEAST} one may look)",
             where=where,
         )
     return first

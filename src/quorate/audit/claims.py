@@ -19,6 +19,9 @@ from quorate.corpus.tags import OUTSIDE, Scheme, TagSet, find_spans
 from quorate.errors import InputError
 from quorate.formats import read_consensus
 from quorate.formats.jsonl import DIGITS, ConsensusRecord, consensus_lines
+from quorate.formats.opened import files_of, opened
+from quorate.formats.registry import sniff
+from quorate.limits import size_named
 from quorate.result.result import Result
 
 __all__ = ["Claims", "spans_of"]
@@ -67,9 +70,7 @@ class Claims:
         """Those of a result, or of a file that ``aggregate`` wrote as JSONL."""
         if isinstance(consensus, Result):
             return cls._of_result(consensus)
-        records = list(read_consensus(consensus, max_size=max_size))
-        if not records:
-            raise InputError("no document in it", where=str(consensus))
+        records = _records(consensus, max_size)
         if any(record.confidence is None or record.token_confidence is None for record in records):
             raise InputError(
                 "no confidence in it (an audit needs a consensus as aggregate writes it: JSONL)", where=str(consensus)
@@ -163,6 +164,16 @@ class Claims:
     def summed(self, of_span: Floats) -> Floats:
         """``[D]`` The sum of a number of every span, over those of each document."""
         return np.bincount(self.document, of_span, minlength=len(self)).astype(np.float64)
+
+
+def _records(path: str | Path, max_size: int | str | None) -> list[ConsensusRecord]:
+    for name in files_of(str(path)):
+        with opened(name, size_named(max_size)) as (stream, _):
+            if sniff(stream, name) != "jsonl":
+                raise InputError(
+                    "an audit is of a consensus as JSONL (quorate aggregate … -o consensus.jsonl)", where=name
+                )
+    return read_consensus(path, max_size=max_size)
 
 
 def _sure_spans(tags: Sequence[str], spans: Sequence[Span], token_confidence: Floats, scheme: Scheme) -> Sequence[Span]:

@@ -24,13 +24,14 @@ from quorate.errors import InputError, SettingsError
 from quorate.result.result import Result
 from quorate.storage.files.atomic import written_whole
 
-__all__ = ["Drawn", "Plan", "extended", "plan", "planned_by", "refuse_other_consensus"]
+__all__ = ["LEAST", "Drawn", "Plan", "extended", "plan", "planned_by", "refuse_other_consensus"]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 _PLACE = ("tokens", "text", "offsets", "offset_unit", "split")
-_LEAST = 10  # documents; of fewer, no interval is worth anything
 _SAME = 1e-4  # probabilities in a file and as drawn, at most this far apart
+LEAST = 10
+"""Documents of a plan: of fewer, no interval is worth anything."""
 
 
 class Drawn(msgspec.Struct, frozen=True):
@@ -157,8 +158,8 @@ def plan(
     True
     """
     claims = consensus if isinstance(consensus, Claims) else Claims.of(consensus, max_size=max_size)
-    if n < min(_LEAST, len(claims)):
-        raise SettingsError(f"{n} documents are too few to say anything (check at least {_LEAST})")
+    if n < min(LEAST, len(claims)):
+        raise SettingsError(f"{n} documents are too few to say anything (check at least {LEAST})")
     n = min(n, len(claims))
     return Plan(claims, drawing_order(claims, seed)[:n], seed, n, sequential)
 
