@@ -371,6 +371,28 @@ def test_an_audit_is_checked_exported_and_read_back(
     assert found.truth[drawn.ids[1]][:2] == ("B-WORK", "I-WORK")
 
 
+@pytest.mark.parametrize("scheme", ["bioes", "io", "plain"])
+def test_documents_left_as_they_are_come_back_as_they_are(open_page: Open, tmp_path: Path, scheme: str) -> None:
+    tags = {"bioes": ("B-X", "E-X", "S-Y", "O"), "io": ("I-X", "I-X", "O", "I-Y"), "plain": ("N", "V", "N", "N")}[
+        scheme
+    ]
+    documents = [Document(f"d <{n}>", tuple("abcd"), {"ann": tags, "bob": tags}) for n in range(3)]
+    model = bsc("bsc-cm", max_iter=3, scheme=scheme).fit(Corpus([*documents, Document("empty", (), {"ann": ()})]))
+    drawn = quorate.audit.plan(model.result_, 4)
+    write_report(model, tmp_path / "r.html", documents=1, audit=drawn)
+    page = open_page(tmp_path / "r.html")
+    page.click("#check-audit")
+    for _ in range(4):
+        page.locator("button.mark-checked").first.click()
+    with page.expect_download() as download:
+        page.click("#export")
+    download.value.save_as(tmp_path / "corrections.jsonl")
+    drawn.write(tmp_path / "audit.jsonl")
+    found = quorate.audit.result(model.result_, tmp_path / "corrections.jsonl", plan=tmp_path / "audit.jsonl")
+    assert found.f1.value == 1
+    assert {name: tuple(model.result_[name].tags) for name in drawn.ids} == found.truth
+
+
 def test_a_checked_audit_has_a_section(open_page: Open, model: BSC, sample: Corpus, tmp_path: Path) -> None:
     drawn = quorate.audit.plan(model.result_, 40)
     audit = quorate.audit.result(model.result_, {name: sample[name].gold or () for name in drawn.ids}, plan=drawn)

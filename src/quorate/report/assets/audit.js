@@ -72,7 +72,7 @@ function unmarkChecked(doc) {
 }
 
 function checkButton(doc) {
-  return h("button", { type: "button", class: "button main mark-checked", "aria-label": `${doc.id}: ${isCorrected(doc) ? "right as corrected" : "looks right"}`, onclick: () => markChecked(doc) },
+  return h("button", { type: "button", class: "button main mark-checked no-print", "aria-label": `${doc.id}: ${isCorrected(doc) ? "right as corrected" : "looks right"}`, onclick: () => markChecked(doc) },
     isCorrected(doc) ? "Right as corrected" : "Looks right");
 }
 
@@ -129,7 +129,7 @@ function auditSection() {
   const rows = [A.expected ? ["before", "estimate from agreement", A.expected] : null, all.f1 ? ["after", "by the audit", all.f1] : null].filter(Boolean);
   return [
     h("p", { class: "intro" }, `A person checked ${int(A.checked)} of ${many(A.documents, "document")} and met ${many(all.seen, PLAIN ? "token" : "true span")}. `,
-      exact ? "" : `The documents were drawn at random (seed ${A.seed}), those with many spans and much doubt more often than others, and each stands for as many as it was drawn from. `,
+      exact ? "" : `The documents were drawn at random (seed ${A.seed}), those with many spans and much doubt more often than others, and each counts for as many as it stands for. `,
       A.planned > A.checked ? `${many(A.planned - A.checked, "more document")} of the plan can be checked under Documents.` : ""),
     rows.length > 1 ? h("figure", { style: { margin: "0 0 1.4rem" } }, h("figcaption", {}, "F1 of the whole consensus"), intervalsChart(rows)) : null,
     h("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": "Scores by the audit" }, h("table", { class: "audit sticky-name", style: { width: "auto" } },

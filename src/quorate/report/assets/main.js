@@ -10,9 +10,9 @@ function summarySection() {
     gold.vote ? `majority vote ${fixed(100 * gold.vote.strict[2], 1)}` : `${int(gold.documents)} documents`);
   else if (gold) tile("Right by gold", pct(gold.method.accuracy, 1), `${int(gold.documents)} documents`);
   const by = D.audit && D.audit.scores[0].f1;
-  if (by) tile("F1 by the audit", inPoints(by[0]), D.audit.checked === D.audit.documents ? "every document was checked" : `between ${inPoints(by[1])} and ${inPoints(by[2])} with ${confidenceOf(D.audit)} confidence`);
+  if (by) tile("F1 by the audit", inPoints(by[0]), D.audit.checked === D.audit.documents ? "every document was checked" : `between ${inPoints(by[1])} and ${inPoints(by[2])} with ${confidenceOf(D.audit)} confidence${D.audit.expected ? `; ${inPoints(D.audit.expected[0])} was expected` : ""}`);
   const C = D.certificate, points = (x) => fixed(x <= 1 ? 100 * x : x, 1);
-  if (C && C.f1 !== null) tile("Expected F1, without gold", points(C.f1), C.low === null ? null : `between ${points(C.low)} and ${points(C.high)}`);
+  if (!by && C && C.f1 !== null) tile("Expected F1, without gold", points(C.f1), C.low === null ? null : `between ${points(C.low)} and ${points(C.high)}`);
   tile("Documents to look at", int(D.documents.doubtful), `of ${int(S.documents)}: more likely to hold a mistake than not`);
   tile("Mean confidence", pct(S.confidence), "that a whole document is right");
   if (S.spans !== undefined) tile("Spans", int(S.spans), `${pct(S.spans ? S.sure_spans / S.spans : 0)} at least 90% certain`);
