@@ -113,6 +113,18 @@ def test_reliability_of_all_documents_is_that_against_gold(sample: Corpus, model
     np.testing.assert_allclose(before["Whole documents"].mean[1], report.gold.right / 320, rtol=1e-12)
 
 
+def test_a_document_counts_for_those_it_stands_for(sample: Corpus, model: BSC, plan: Plan, audit: Audit) -> None:
+    """The share of documents that are right, by the probabilities that stand in the plan's own file."""
+    drawn = {line["id"]: line["audit"]["probability"] for line in plan.lines()}
+    assert max(drawn.values()) > 2 * min(drawn.values())
+    right = [tuple(model.result_[name].tags) == sample[name].gold for name in drawn]
+    found = told(model, audit, 0).audit
+    assert found is not None
+    for one in (found.reliability[0].before, found.reliability[0].after):
+        assert one.mean is not None
+        np.testing.assert_allclose(one.mean[1], np.average(right, weights=1 / np.array([*drawn.values()])), rtol=1e-9)
+
+
 def test_a_plan_brings_its_documents(model: BSC, plan: Plan) -> None:
     report = told(model, plan)
     assert report.audit is None
