@@ -477,6 +477,30 @@ def test_report_beside_an_aggregate(run: Run, crowd: Path) -> None:
     assert out.startswith("<!doctype html>")
 
 
+def test_a_report_of_an_audit_before_and_after_it_is_checked(run: Run, crowd: Path) -> None:
+    same = ("--method", "bsc-cm")
+    assert run("aggregate", crowd, "-o", "consensus.jsonl", *same)[0] == 0
+    assert run("audit", "plan", "consensus.jsonl", "-n", 15, "-o", "audit.jsonl")[0] == 0
+    assert run("report", crowd, "-o", "to-check.html", "--audit", "audit.jsonl", "--documents", 3, *same)[0] == 0
+    page = Path("to-check.html").read_text(encoding="utf-8")
+    lines = [json.loads(line) for line in Path("audit.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert all(f'"id":"{line["id"]}"' in page for line in lines)
+    assert '"audit":null' in page
+    corrections = [{"id": line["id"], "tags": line["tags"]} for line in lines]
+    Path("corrections.jsonl").write_text("".join(json.dumps(line) + "\n" for line in corrections))
+    given = ("--audit", "audit.jsonl", "--audit", "corrections.jsonl")
+    assert run("report", crowd, "-o", "checked.html", *given, *same)[0] == 0
+    assert '"to_check":null' in (checked := Path("checked.html").read_text(encoding="utf-8"))
+    assert '"checked":15' in checked
+    for options, said in (
+        (("--method", "mv"), "audit.jsonl: this plan was drawn from another consensus"),
+        ((*same, "-o", "audit.jsonl"), "this is an input, which would be lost"),
+    ):
+        code, out, err = run("report", crowd, "--audit", "audit.jsonl", *options)
+        assert (code, out) == (2, "")
+        assert said in err
+
+
 def test_plots(run: Run, crowd: Path) -> None:
     assert run("aggregate", crowd, "-o", "c.jsonl", "--save", "m.quorate", "--max-passes", 2)[0] == 0
     assert run("plot", "annotators", "m.quorate", "-o", "figure.pdf", "--groups", 2, "--previous", "O")[0] == 0

@@ -301,6 +301,118 @@ def test_a_review_is_kept_exported_and_read_back(open_page: Open, report: Path, 
         assert again[document.id].confidence == pytest.approx(1.0)
 
 
+@pytest.fixture(scope="module")
+def drawn(model: BSC) -> quorate.audit.Plan:
+    return quorate.audit.plan(model.result_, 12, seed=1)
+
+
+@pytest.fixture(scope="module")
+def to_check(model: BSC, drawn: quorate.audit.Plan, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("audit") / "report.html"
+    write_report(model, path, documents=5, audit=drawn)
+    return path
+
+
+def test_an_audit_is_checked_exported_and_read_back(
+    open_page: Open, to_check: Path, model: BSC, drawn: quorate.audit.Plan, tmp_path: Path
+) -> None:
+    """By the keyboard alone: left as it is, corrected, marked; kept over a reload; a result of what is exported."""
+    page = open_page(to_check)
+    cards = page.locator("#doc-list .doc")
+    assert cards.count() == 5
+    page.get_by_role("button", name="Check the audit's documents (12)").press("Enter")
+    assert [card.get_attribute("data-id") for card in cards.all()] == drawn.ids
+    assert not page.locator("#documents .toolbar").is_visible()
+    assert page.locator("#doc-count").inner_text() == "0 of 12 checked"
+    assert page.locator("#export").is_disabled()
+
+    cards.nth(0).locator("button.mark-checked").press("Enter")
+    assert cards.nth(0).locator(".flag.done").inner_text() == "✓ checked, right"
+    is_next = "document.activeElement.closest('.doc').dataset.id"
+    assert page.evaluate(is_next) == drawn.ids[1]
+
+    cards.nth(1).locator("button.who").press("Enter")
+    if (folded := cards.nth(1).locator("button.skipped")).count():
+        folded.first.press("Enter")
+    cards.nth(1).locator('button.token[data-at="0"]').press("Enter")
+    page.keyboard.press("Shift+ArrowRight")
+    page.keyboard.press("4")
+    bar = page.locator("#review-bar")
+    assert "1 of 12 checked, 0 corrected; 1 corrected but not marked." in bar.inner_text()
+    cards.nth(1).get_by_role("button", name="right as corrected").first.press("Enter")
+    assert "2 of 12 checked, 1 corrected." in bar.inner_text()
+    cards.nth(0).get_by_role("button", name="not checked after all").press("Enter")
+    assert page.locator("#doc-count").inner_text() == "1 of 12 checked"
+    assert page.evaluate(is_next) == drawn.ids[0]
+
+    page.reload()
+    page.get_by_role("button", name="Check the audit's documents (12)").click()
+    assert page.locator("#doc-count").inner_text() == "1 of 12 checked"
+    for _ in range(11):  # focus goes on by itself
+        page.locator("button.mark-checked").first.focus()
+        page.keyboard.press("Enter")
+    assert page.locator("#doc-count").inner_text() == "12 of 12 checked"
+    assert page.evaluate("document.activeElement.id") == "export"
+    with page.expect_download() as download:
+        page.keyboard.press("Enter")
+    assert download.value.suggested_filename == "corrections.jsonl"
+    download.value.save_as(tmp_path / "corrections.jsonl")
+    page.get_by_role("button", name="Check the audit's documents (12)").click()
+    assert cards.count() == 5
+    assert page.locator("#documents .toolbar").is_visible()
+
+    drawn.write(tmp_path / "audit.jsonl")
+    model.result_.write(tmp_path / "consensus.jsonl")
+    found = quorate.audit.result(
+        tmp_path / "consensus.jsonl", tmp_path / "corrections.jsonl", plan=tmp_path / "audit.jsonl"
+    )
+    assert found.n == 12
+    assert [name for name in drawn.ids if found.truth[name] != tuple(model.result_[name].tags)] == [drawn.ids[1]]
+    assert found.truth[drawn.ids[1]][:2] == ("B-WORK", "I-WORK")
+
+
+@pytest.mark.parametrize("scheme", ["bioes", "io", "plain"])
+def test_documents_left_as_they_are_come_back_as_they_are(open_page: Open, tmp_path: Path, scheme: str) -> None:
+    tags = {"bioes": ("B-X", "E-X", "S-Y", "O"), "io": ("I-X", "I-X", "O", "I-Y"), "plain": ("N", "V", "N", "N")}[
+        scheme
+    ]
+    documents = [Document(f"d <{n}>", tuple("abcd"), {"ann": tags, "bob": tags}) for n in range(3)]
+    model = bsc("bsc-cm", max_iter=3, scheme=scheme).fit(Corpus([*documents, Document("empty", (), {"ann": ()})]))
+    drawn = quorate.audit.plan(model.result_, 4)
+    write_report(model, tmp_path / "r.html", documents=1, audit=drawn)
+    page = open_page(tmp_path / "r.html")
+    page.click("#check-audit")
+    for _ in range(4):
+        page.locator("button.mark-checked").first.click()
+    with page.expect_download() as download:
+        page.click("#export")
+    download.value.save_as(tmp_path / "corrections.jsonl")
+    drawn.write(tmp_path / "audit.jsonl")
+    found = quorate.audit.result(model.result_, tmp_path / "corrections.jsonl", plan=tmp_path / "audit.jsonl")
+    assert found.f1.value == 1
+    assert {name: tuple(model.result_[name].tags) for name in drawn.ids} == found.truth
+
+
+def test_a_checked_audit_has_a_section(open_page: Open, model: BSC, sample: Corpus, tmp_path: Path) -> None:
+    drawn = quorate.audit.plan(model.result_, 40)
+    audit = quorate.audit.result(model.result_, {name: sample[name].gold or () for name in drawn.ids}, plan=drawn)
+    write_report(model, tmp_path / "r.html", audit=audit, documents=3)
+    page = open_page(tmp_path / "r.html", viewport={"width": 390, "height": 844}, is_mobile=True)
+    section = page.locator("#audit")
+    text = section.inner_text()
+    assert "A person checked 40 of 320 documents" in text
+    assert f"About {audit.more_to_halve} more documents would make the intervals half as wide." in text
+    value, low, high = (f"{100 * number:.1f}" for number in audit.f1)
+    assert f"{value} ({low}–{high})" in section.locator("tbody tr").first.inner_text()
+    assert f"by the audit: {value}, from {low} to {high}" in str(
+        section.locator("svg").first.get_attribute("aria-label")
+    )
+    assert section.locator("figure").count() == 4
+    assert page.locator("#check-audit").count() == 0
+    assert page.evaluate("document.documentElement.scrollWidth") == 390
+    assert f"between {low} and {high} with 90% confidence" in page.locator("#summary .figures").inner_text()
+
+
 def test_marking_cuts_what_it_overlaps(open_page: Open, tmp_path: Path) -> None:
     said = {"ann": ("B-X", "I-X", "I-X", "I-X", "O"), "bob": ("B-X", "I-X", "I-X", "I-X", "O"), "cat": ("O",) * 5}
     documents = [Document(f"d{n}", ("a", "b", "c", "d", "e"), said) for n in range(4)]
@@ -351,8 +463,11 @@ def test_colours_follow_the_system_and_the_button(open_page: Open, report: Path,
     assert is_dark()
 
 
-def test_a_phone_scrolls_one_way_only(open_page: Open, report: Path) -> None:
-    page = open_page(report, viewport={"width": 390, "height": 844}, is_mobile=True)
+@pytest.mark.parametrize("which", ["report", "to_check"])
+def test_a_phone_scrolls_one_way_only(open_page: Open, which: str, request: pytest.FixtureRequest) -> None:
+    page = open_page(request.getfixturevalue(which), viewport={"width": 390, "height": 844}, is_mobile=True)
+    if which == "to_check":
+        page.click("#check-audit")
     page.locator("#doc-list button.who").first.click()
     page.locator("#annotators button.who").first.click()
     assert page.evaluate("document.documentElement.scrollWidth") == 390

@@ -25,9 +25,11 @@ from quorate.formats.notes import some
 from quorate.result.result import Result
 from quorate.storage.files.atomic import written_whole
 
-__all__ = ["Audit", "Scores", "result"]
+__all__ = ["FEW_SPANS", "Audit", "Scores", "result"]
 
 Floats = NDArray[np.float64]
+FEW_SPANS = 10
+"""True spans of a type in a sample: of fewer, no score is shown."""
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,6 @@ CheckedOption = Annotated[
         "repeated.",
     ),
 ]
-_FEW_SPANS = 10  # true spans of a type in a sample: of fewer, no score is shown
 
 
 @audit.callback()
@@ -154,6 +153,8 @@ def _plan_summary(drawn: Plan, first: int, output: str) -> list[str]:
 def _print(found: Audit) -> None:
     from rich.table import Table
 
+    from quorate.audit.audited import FEW_SPANS
+
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column(f"{found.n:,} documents checked")
     for name in ("precision", "recall", "F1"):
@@ -165,7 +166,7 @@ def _print(found: Audit) -> None:
     add("all spans", found.scores)
     if len(found.by_type) > 1:
         for kind, scores in found.by_type.items():
-            if scores.seen >= _FEW_SPANS:
+            if scores.seen >= FEW_SPANS:
                 add(f"  {kind}", scores)
     console().print(table)
 
@@ -176,6 +177,7 @@ def _in_points(estimate: Estimate) -> str:
 
 def _notes(found: Audit) -> list[str]:
     """What the intervals mean, and what would make them narrower."""
+    from quorate.audit.audited import FEW_SPANS
     from quorate.formats.notes import some
 
     share = f"{100 * found.confidence:g} %"
@@ -188,7 +190,7 @@ def _notes(found: Audit) -> list[str]:
         lines.append("Every document was checked: the scores are exact.")
     else:
         lines.append(f"Guaranteed: each holds the score of all documents with {share} confidence.")
-    few = [kind for kind, scores in found.by_type.items() if scores.seen < _FEW_SPANS]
+    few = [kind for kind, scores in found.by_type.items() if scores.seen < FEW_SPANS]
     if few and len(found.by_type) > 1:
         lines.append(f"Too few were seen of {some(few)} to score.")
     if found.more_to_halve:

@@ -273,15 +273,19 @@ def make_report(
     *,
     inputs: list[str],
     known: Known = None,
+    audit: list[str] | None = None,
+    max_size: str | None = None,
     quiet: bool = False,
     **options: Any,
 ) -> None:
     """Write a report about a result, with a progress bar; documents with known labels are told apart."""
     from quorate.formats.notes import some
     from quorate.report import write_report
+    from quorate.report.audits import read_audit
 
     given = {document.id for document in result.corpus if document.gold is not None} if known == "inline" else known
     title = options.pop("title", None) or some([Path(name).name for name in inputs])
+    options["audit"] = None if not audit else read_audit(result, audit, max_size=max_size)
     with bar("reporting", quiet) as progress:
         write_report(model, path, result=result, title=title, known=set(given or ()), progress=progress, **options)
 

@@ -23,6 +23,8 @@ app.add_typer(plot, name="plot")
     epilog="Examples:\n\n"
     "quorate report crowd.jsonl -o report.html\n\n"
     "quorate report crowd.jsonl -o report.html --known review.jsonl\n\n"
+    "quorate report crowd.jsonl -o report.html --audit audit.jsonl\n\n"
+    "quorate report crowd.jsonl -o report.html --audit audit.jsonl --audit corrections.jsonl\n\n"
     "quorate report new.jsonl --model crowd.quorate -o report.html --documents all"
 )
 @reads
@@ -37,6 +39,15 @@ def report(
         str | None, typer.Option(metavar="MODEL", help="Apply a saved model in place of a fit ('aggregate --save').")
     ] = None,
     known: KnownOption = None,
+    audit: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--audit",
+            metavar="FILE",
+            help="A plan of 'quorate audit plan', to check its documents in the report; or, with what was checked, to "
+            "show what that says; may be repeated.",
+        ),
+    ] = None,
     documents: Annotated[
         str, typer.Option(metavar="N|all", help="How many documents to show, the least certain first (default 300).")
     ] = "300",
@@ -58,7 +69,7 @@ def report(
     """Write a report that anyone can open: the consensus, its annotators and its doubtful documents in one HTML file.
 
     It holds everything it needs and loads nothing from the network. Corrections made in it can be exported and given
-    back with --known.
+    back with --known. With --audit it has the documents of an audit to check, or what the audit found.
     """
     from quorate.estimators.methods import DEFAULT_METHOD, estimator
 
@@ -68,9 +79,10 @@ def report(
     certain = KnownLabels(known, inputs, reading.options["max_size"])
     if model is not None and (method or settings or scheme or certain.inline or certain.files):
         raise SettingsError("--model brings its own method, settings, scheme and known labels (leave those out)")
-    others = [name for name in (model, settings) if name is not None]
+    others = [name for name in (model, settings, *(audit or ())) if name is not None]
     check_outputs([*inputs, *others, *certain.files], [output])
     options: dict[str, Any] = {"documents": shown, "groups": groups, "split": split, "title": title}
+    options |= {"audit": audit, "max_size": reading.options["max_size"]}
     if model is not None:
         fitted = quorate.load(model).set_params(n_jobs=threads)
         corpus = reading.corpus(inputs)

@@ -16,6 +16,7 @@ from quorate.result.result import Result
 from quorate.storage.files.atomic import written_whole
 
 if TYPE_CHECKING:
+    from quorate.audit import Audit, Plan
     from quorate.estimators.bsc import BSC
     from quorate.estimators.crf_ma import CRFMA
     from quorate.estimators.voting import MajorityVote
@@ -36,6 +37,7 @@ def write_report(
     groups: int | None = None,
     known: Collection[str] = (),
     split: str | None = None,
+    audit: Audit | Plan | None = None,
     progress: Callable[[int, int, str], None] | None = None,
 ) -> None:
     """Write a report about a fitted model as one HTML file that needs nothing else.
@@ -43,6 +45,8 @@ def write_report(
     ``result`` is the model's own unless given (one from :meth:`BSC.combine`, say). ``documents`` is how many to show,
     the least certain first, ``None`` for all; ``groups`` into how many groups annotators are put, chosen if not given;
     ``known`` are the ids of documents whose labels were given as certain; ``split`` limits what is compared with gold.
+    ``audit`` is one of this very result: of a plan the page offers the documents to check, of an audit it has what was
+    found.
 
     >>> import quorate, tempfile
     >>> model = quorate.BSC().fit(quorate.sample())
@@ -55,7 +59,15 @@ def write_report(
         raise SettingsError(f"a report shows 0 documents or more, not {documents}")
     shown = model.result_ if result is None else result
     report = collect(
-        model, shown, title=title, documents=documents, groups=groups, known=known, split=split, progress=progress
+        model,
+        shown,
+        title=title,
+        documents=documents,
+        groups=groups,
+        known=known,
+        split=split,
+        audit=audit,
+        progress=progress,
     )
     with written_whole(path) as stream:
         stream.write(render(report).encode())

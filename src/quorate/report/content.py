@@ -14,6 +14,8 @@ __all__ = [
     "AnnotatorRow",
     "Annotators",
     "AsExpected",
+    "Audit",
+    "AuditScores",
     "Bins",
     "Calibration",
     "DifferenceRow",
@@ -30,10 +32,12 @@ __all__ = [
     "Labels",
     "Matrices",
     "NamedValue",
+    "Recalibrated",
     "Report",
     "Scores",
     "SettingRow",
     "Summary",
+    "ToCheck",
     "Together",
     "TypeRow",
     "Vote",
@@ -212,7 +216,10 @@ class DocumentRow:
 
 @dataclass(frozen=True)
 class Documents:
-    """How many documents there are, how many are in doubt, and the ``list`` of those that are shown."""
+    """How many documents there are, how many are in doubt, and the ``list`` of those that are shown.
+
+    ``of_audit`` are more documents, which are shown only to those who check an audit's.
+    """
 
     total: int = 0
     doubtful: int = 0
@@ -223,6 +230,7 @@ class Documents:
     expected_right: float = 0.0
     explained: bool = False
     list: Sequence[DocumentRow] = ()
+    of_audit: Sequence[DocumentRow] = ()
 
 
 @dataclass(frozen=True)
@@ -304,6 +312,64 @@ class AsExpected:
 
 
 @dataclass(frozen=True)
+class AuditScores:
+    """Of all spans (``name`` is empty) or of a type: each score with its interval, as value, low and high.
+
+    A score is ``None`` where nothing can be told; ``seen`` is how many true spans were met.
+    """
+
+    name: str
+    precision: Sequence[float] | None
+    recall: Sequence[float] | None
+    f1: Sequence[float] | None
+    seen: int
+
+
+@dataclass(frozen=True)
+class Recalibrated:
+    """Probabilities of one kind in the documents checked, as the consensus gave them and as the audit corrects them."""
+
+    name: str
+    before: Bins
+    after: Bins
+
+
+@dataclass(frozen=True)
+class Audit:
+    """What a person found in ``checked`` documents that were drawn, and what follows for the whole consensus.
+
+    ``expected`` is the F1 that was expected without any gold: value, low and high. ``few`` are types of which too
+    little was seen to score them; ``more_to_halve`` documents would make the intervals half as wide.
+    """
+
+    checked: int = 0
+    documents: int = 0
+    planned: int = 0
+    seed: int = 0
+    sequential: bool = False
+    confidence: float = 0.9
+    scores: Sequence[AuditScores] = ()
+    few: Sequence[str] = ()
+    expected: Sequence[float] | None = None
+    reliability: Sequence[Recalibrated] = ()
+    more_to_halve: int = 0
+
+
+@dataclass(frozen=True)
+class ToCheck:
+    """The documents of an audit that a person has yet to check, in the order of drawing.
+
+    ``key`` tells this plan from others, for what a browser keeps; ``half_width`` is how far the interval of F1 should
+    reach to either side when all are checked.
+    """
+
+    ids: Sequence[str]
+    key: str
+    sequential: bool = False
+    half_width: float | None = None
+
+
+@dataclass(frozen=True)
 class Scores:
     """Against gold: precision, recall and F1, ``strict`` and ``relaxed``, and the accuracy of tokens."""
 
@@ -314,11 +380,15 @@ class Scores:
 
 @dataclass(frozen=True)
 class Bins:
-    """Confidence against what was right: each bin's bounds, how many, their mean confidence and share of right ones."""
+    """Confidence against what was right: each bin's bounds, how many, their mean confidence and share of right ones.
+
+    ``mean`` is the confidence and the share of all of them, where that is shown.
+    """
 
     error: float = 0.0
     count: int = 0
     bins: Sequence[Sequence[float]] = ()
+    mean: tuple[float, float] | None = field(default=None, metadata=_OR_LEFT_OUT)
 
 
 @dataclass(frozen=True)
@@ -424,6 +494,8 @@ class Report:
     chosen: Sequence[str] = ()
     worse_than_vote: bool = False
     certificate: AsExpected = field(default_factory=AsExpected)
+    audit: Audit | None = None
+    to_check: ToCheck | None = None
     gold: Gold | None = None
     vote: Vote | None = None
     tags: Sequence[str] = ()

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import quorate
+from quorate.audit import Audit, Plan
 from quorate.corpus.tags import Scheme
 from quorate.errors import InputError
 from quorate.estimators.bsc import BSC
@@ -20,6 +21,7 @@ from quorate.estimators.voting import MajorityVote
 from quorate.evaluate.metrics import measure_agreement
 from quorate.models.settings import Settings
 from quorate.report.against import against_gold, against_vote, majority_of
+from quorate.report.audits import audited, check_drawn_from, to_check
 from quorate.report.content import (
     Agreement,
     AnnotatorRow,
@@ -41,7 +43,7 @@ from quorate.report.content import (
     TypeRow,
 )
 from quorate.report.differences import people_and_models
-from quorate.report.documents import Codes, chosen_documents, document_rows
+from quorate.report.documents import Codes, chosen_documents, document_rows, positions_beyond
 from quorate.report.findings import DOUBTFUL, find, next_steps
 from quorate.report.people import HABITS, Person, blind_types, people
 from quorate.result.annotators import AnnotatorSummary
@@ -73,13 +75,14 @@ def collect(
     groups: int | None = None,
     known: Collection[str] = (),
     split: str | None = None,
+    audit: Audit | Plan | None = None,
     progress: Progress | None = None,
 ) -> Report:
     """The content of a report about a result.
 
     ``model`` is what made it, for the explanations; ``documents`` how many to show (``None``: all), the least certain
     first; ``groups`` how many groups of annotators (``None``: chosen); ``known`` are ids of documents whose labels were
-    given as certain; ``split`` limits the comparison with gold.
+    given as certain; ``split`` limits the comparison with gold; ``audit`` is one of this result, checked or planned.
 
     >>> import quorate
     >>> model = quorate.BSC().fit(quorate.sample())
@@ -89,6 +92,9 @@ def collect(
     """
     tell = progress or (lambda done, total, note: None)
     steps = 6
+    if audit is not None:
+        check_drawn_from(result, audit)
+    unchecked = None if audit is None else to_check(audit)
     tell(0, steps, "the majority vote")
     votes = None if result.settings_.get("method") == "mv" else majority_of(result)
     codes = Codes(result.labels)
@@ -101,9 +107,11 @@ def collect(
     gold = against_gold(result, votes, codes, known=known, split=split)
     tell(4, steps, "documents")
     explain = model if isinstance(model, Explains) else None
-    shown = document_rows(
+    chosen = chosen_documents(result, documents, known)
+    beyond = [] if unchecked is None else positions_beyond(result, unchecked.ids, chosen)
+    rows = document_rows(
         result,
-        chosen_documents(result, documents, known),
+        [*chosen, *beyond],
         [person.name for person in crowd],
         codes,
         model=explain,
@@ -114,7 +122,7 @@ def collect(
     about = getattr(model, "meta_", {})
     annotators, counted = (
         _annotators(result, crowd, grouped),
-        _documents(result, known, shown, explained=explain is not None),
+        _documents(result, known, rows[: len(chosen)], rows[len(chosen) :], explained=explain is not None),
     )
     report = Report(
         title=title,
@@ -136,6 +144,8 @@ def collect(
         chosen=list(result.settings_.get("why") or about.get("why", ())),
         worse_than_vote=result.choice is not None and result.choice.worse_than_vote,
         certificate=_certificate(result.certificate),
+        audit=audited(audit, result) if isinstance(audit, Audit) else None,
+        to_check=unchecked,
         gold=gold,
         vote=None if votes is None else against_vote(result, votes),
         tags=codes.tags,
@@ -268,7 +278,14 @@ def _mean(values: Sequence[float | None]) -> float | None:
     return sum(given) / len(given) if given else None
 
 
-def _documents(result: Result, known: Collection[str], shown: Sequence[DocumentRow], *, explained: bool) -> Documents:
+def _documents(
+    result: Result,
+    known: Collection[str],
+    shown: Sequence[DocumentRow],
+    of_audit: Sequence[DocumentRow],
+    *,
+    explained: bool,
+) -> Documents:
     confidence = np.minimum(result.confidence, 1.0)
     open_documents = np.array([document.id not in known for document in result.corpus], np.bool_)
     seen_by = np.array([len(document.annotations) for document in result.corpus])
@@ -282,6 +299,7 @@ def _documents(result: Result, known: Collection[str], shown: Sequence[DocumentR
         expected_right=float(confidence.sum()),
         explained=explained,
         list=shown,
+        of_audit=of_audit,
     )
 
 

@@ -18,7 +18,7 @@ from quorate.result.result import Result
 if TYPE_CHECKING:
     from quorate.estimators.capabilities import Explains
 
-__all__ = ["Codes", "chosen_documents", "document_rows"]
+__all__ = ["Codes", "chosen_documents", "document_rows", "positions_beyond"]
 
 _MOST_TOKENS_EXPLAINED = 12  # plain tags: every token is a decision, only the least certain are explained
 _SAME = 1e-6
@@ -59,6 +59,18 @@ def chosen_documents(result: Result, most: int | None, known: Collection[str] = 
     settled = np.array([document.id in known for document in result.corpus], np.bool_)
     order = np.lexsort((np.arange(len(result)), result.confidence, settled))
     return [int(position) for position in order[: len(result) if most is None else most]]
+
+
+def positions_beyond(result: Result, ids: Sequence[str], chosen: Collection[int]) -> list[int]:
+    """Positions of the documents with these ids that were not chosen, in their order.
+
+    >>> import quorate
+    >>> result = quorate.aggregate(quorate.sample(), "mv")
+    >>> positions_beyond(result, [result.corpus[n].id for n in (3, 1)], [1])
+    [3]
+    """
+    position, there = {document.id: n for n, document in enumerate(result.corpus)}, set(chosen)
+    return [position[name] for name in ids if position[name] not in there]
 
 
 def document_rows(

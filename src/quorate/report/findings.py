@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from quorate.formats.notes import some
-from quorate.report.content import AnnotatorRow, Annotators, Finding, Fit, Gold, LabelRow, Report
+from quorate.report.content import AnnotatorRow, Annotators, Audit, Finding, Fit, Gold, LabelRow, Report
 from quorate.report.people import (
     HABITS,
     MARKS_LITTLE,
@@ -38,6 +38,7 @@ _LEAST_MIXED = 0.03
 _GOOD = 0.9
 _POOR = 0.5
 _MUCH_BETTER = 0.02
+_MISLEADING = 0.02  # by how much confidence is less far off once an audit corrects it
 _POOR_ALPHA = 0.4
 _HABITS_SHOWN = 5
 _TELLING = 1.5  # a habit in spans that were found says more about someone than yet another miss
@@ -93,6 +94,7 @@ def find(report: Report) -> list[Finding]:
 
 def _consensus(report: Report) -> Iterator[Finding]:
     documents, gold = report.documents, report.gold
+    yield from _audit(report.audit)
     if gold is not None and gold.method.strict:
         f1 = 100 * gold.method.strict[2]
         rest = ""
@@ -130,6 +132,22 @@ def _consensus(report: Report) -> Iterator[Finding]:
             text += f": {', '.join(changes)}" if changes else ""
         yield Finding("vote", text + ".")
     yield from _overconfidence(gold)
+
+
+def _audit(audit: Audit | None) -> Iterator[Finding]:
+    """What the documents checked say of all of them."""
+    score = None if audit is None or not audit.scores else audit.scores[0].f1
+    if audit is None or score is None:
+        return
+    value, low, high = (100 * each for each in score)
+    if audit.checked == audit.documents:
+        text = f"Every document was checked: the consensus has an F1 of {value:.1f}."
+    else:
+        text = (
+            f"By the {count(audit.checked, 'document')} of the audit, the F1 of the whole consensus is {value:.1f}, "
+            f"and with {100 * audit.confidence:g}% confidence between {low:.1f} and {high:.1f}."
+        )
+    yield Finding("audit", text)
 
 
 _CHANGES = (
@@ -313,12 +331,32 @@ def next_steps(report: Report) -> list[str]:
     ['Nothing needs to be done: use the consensus as it is.']
     """
     steps = [
+        *_steps_of_audit(report),
         *_steps_of_gold(report),
         *_steps_of_documents(report),
         *_steps_of_people(report.annotators.rows),
         *_steps_of_labels(report),
     ]
     return steps or ["Nothing needs to be done: use the consensus as it is."]
+
+
+def _steps_of_audit(report: Report) -> Iterator[str]:
+    audit, left = report.audit, report.to_check
+    if left is not None:
+        yield (
+            f"Check the {count(len(left.ids), 'document')} of the audit under Documents, export the corrections, and "
+            "give them to 'quorate audit result' with --checked: then it can be said how good the whole consensus is."
+        )
+    if audit is None:
+        return
+    score = audit.scores[0].f1 if audit.scores else None
+    if score is not None and score[0] < _POOR:
+        yield f"Do not use the consensus as it is: by the audit its F1 is {100 * score[0]:.1f}."
+    if any(one.name == "Spans" and one.before.error - one.after.error >= _MISLEADING for one in audit.reliability):
+        yield (
+            "Take confidence as the audit corrects it ('quorate audit result' with --recalibrated): as given, it "
+            "misleads."
+        )
 
 
 def _steps_of_gold(report: Report) -> Iterator[str]:

@@ -12,7 +12,7 @@ from quorate.report.content import Report, plain
 
 __all__ = ["embedded_json", "render"]
 
-_SCRIPTS = ("dom.js", "charts.js", "people.js", "review.js", "documents.js", "main.js")
+_SCRIPTS = ("dom.js", "charts.js", "people.js", "review.js", "documents.js", "audit.js", "main.js")
 
 
 def embedded_json(data: Any) -> str:

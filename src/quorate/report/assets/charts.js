@@ -39,24 +39,28 @@ function traceChart(bounds) {
     s("text", { x: (left + right) / 2, y: bottom + 36, "text-anchor": "middle" }, "pass"));
 }
 
-function calibrationChart(found, name) {
+// With ``earlier``, what was given before it was corrected stands beside it as hollow dots.
+function calibrationChart(found, name, earlier) {
   const size = 270, left = 44, top = 12, bottom = top + size - 60, right = left + size - 60;
   const x = (p) => left + p * (right - left), y = (p) => bottom - p * (bottom - top);
   const most = Math.max(...found.bins.map((bin) => bin[2]));
+  const hollow = (earlier ? earlier.bins : []).map(([low, high, n, sure, right_]) => s("g", {},
+    s("title", {}, `before, ${many(n, "answer")} given ${pct(low)} to ${pct(high)}: ${pct(sure, 1)} on average, ${pct(right_, 1)} right`),
+    s("circle", { class: "dot hollow", cx: x(sure), cy: y(right_), r: 3 + 7 * Math.sqrt(n / Math.max(...earlier.bins.map((bin) => bin[2]))) })));
   const dots = found.bins.map(([low, high, n, sure, right_]) => s("g", {},
     s("title", {}, `${many(n, "answer")} given ${pct(low)} to ${pct(high)}: ${pct(sure, 1)} on average, ${pct(right_, 1)} right`),
     s("line", { x1: x(sure), x2: x(sure), y1: y(sure), y2: y(right_), stroke: "var(--bad)", "stroke-width": 1.5 }),
     s("circle", { class: "dot", cx: x(sure), cy: y(right_), r: 3 + 7 * Math.sqrt(n / most) })));
   return h("figure", { style: { margin: 0 } },
-    h("figcaption", {}, h("b", {}, name), ` · ${int(found.count)} · off by ${pct(found.error, 1)} on average`),
+    h("figcaption", {}, h("b", {}, name), ` · ${int(found.count)} · off by ${earlier ? `${pct(earlier.error, 1)}, then ` : ""}${pct(found.error, 1)} on average`),
     s("svg", { viewBox: `0 0 ${size} ${size - 16}`, width: size, role: "img",
-      "aria-label": `Calibration of ${name}: expected calibration error ${pct(found.error, 1)}` },
+      "aria-label": `Calibration of ${name}: expected calibration error ${pct(found.error, 1)}${earlier ? `, ${pct(earlier.error, 1)} before` : ""}` },
       [0, 0.5, 1].map((p) => s("g", {},
         s("line", { class: "axis", x1: left, x2: right, y1: y(p), y2: y(p) }),
         s("line", { class: "axis", x1: x(p), x2: x(p), y1: top, y2: bottom }),
         s("text", { x: left - 6, y: y(p) + 4, "text-anchor": "end" }, pct(p)),
         s("text", { x: x(p), y: bottom + 16, "text-anchor": "middle" }, pct(p)))),
-      s("line", { class: "even", x1: x(0), y1: y(0), x2: x(1), y2: y(1) }), dots,
+      s("line", { class: "even", x1: x(0), y1: y(0), x2: x(1), y2: y(1) }), hollow, dots,
       s("text", { x: (left + right) / 2, y: bottom + 32, "text-anchor": "middle" }, "confidence"),
       s("text", { transform: `translate(10 ${(top + bottom) / 2}) rotate(-90)`, "text-anchor": "middle" }, "share right")));
 }
@@ -68,6 +72,22 @@ function intervalChart(low, value, high, from) {
     s("line", { class: "axis", x1: 4, x2: W - 4, y1: 6, y2: 6 }),
     low === null ? null : s("line", { x1: x(low), x2: x(high), y1: 6, y2: 6, stroke: "var(--accent)", "stroke-width": 3, opacity: 0.45 }),
     s("circle", { cx: x(value), cy: 6, r: 3.2, fill: "var(--accent)" }));
+}
+
+// Intervals under one another on one scale; a row is [class, name, [value, low, high]].
+function intervalsChart(rows) {
+  const W = 430, left = 150, right = W - 16, step = 34, H = rows.length * step + 26;
+  const from = Math.max(0, Math.floor(10 * Math.min(...rows.map(([, , [, low]]) => low))) / 10), to = Math.min(1, Math.ceil(10 * Math.max(...rows.map(([, , [, , high]]) => high))) / 10);
+  const x = (p) => left + ((p - from) / (to - from || 1)) * (right - left);
+  const wide = to - from > 0.35 ? 0.1 : 0.05;
+  const ticks = Array.from({ length: Math.round((to - from) / wide) + 1 }, (_, n) => from + n * wide);
+  return s("svg", { viewBox: `0 0 ${W} ${H}`, width: W, role: "img", "aria-label": rows.map(([, name, [value, low, high]]) => `${name}: ${inPoints(value)}, from ${inPoints(low)} to ${inPoints(high)}`).join("; ") },
+    ticks.map((p) => s("g", {}, s("line", { class: "axis", x1: x(p), x2: x(p), y1: 4, y2: H - 22 }), s("text", { x: x(p), y: H - 6, "text-anchor": "middle" }, fixed(100 * p, 0)))),
+    rows.map(([kind, name, [value, low, high]], n) => s("g", { class: `range ${kind}` },
+      s("text", { class: kind === "after" ? "strong" : null, x: 0, y: n * step + 26 }, name),
+      s("text", { x: Math.min(x(value), right - 20), y: n * step + 13, "text-anchor": "middle" }, inPoints(value)),
+      s("line", { x1: x(low), x2: x(high), y1: n * step + 22, y2: n * step + 22 }),
+      s("circle", { cx: x(value), cy: n * step + 22, r: 4.5 }))));
 }
 
 const LABELS = D.labels_of_model;

@@ -2,7 +2,7 @@
 
 const DOCS = D.documents.list;
 const PAGE = 25;
-const docView = { shown: PAGE, open: new Set(), unfolded: new Set(), kept: DOCS, list: null, count: null, more: null };
+const docView = { shown: PAGE, open: new Set(), unfolded: new Set(), kept: DOCS, list: null, count: null, more: null, ordinary: [] };
 
 const consensusSpans = (doc) =>
   PLAIN ? doc.tags.map((code, at) => [at, at + 1, D.tags[code], doc.sure[at]]) : doc.spans;
@@ -11,7 +11,7 @@ const differs = (one, other) => one.some((code, at) => other[at] >= 0 && code !=
 const disagreement = (doc) =>
   doc.said.length ? doc.said.filter(([, codes]) => differs(doc.tags, codes)).length / doc.said.length : 0;
 
-DOCS.forEach((doc, rank) => {
+EVERY_DOC.forEach((doc, rank) => {
   doc.rank = rank;
   doc.haystack = (doc.id + " " + words(doc, 0, doc.tokens.length)).toLowerCase();
   doc.kinds = new Set([doc.tags, ...doc.said.map(([, codes]) => codes)].flatMap((codes) => spansOf(codes).map((span) => span[2])));
@@ -43,18 +43,27 @@ function documentsSection() {
   const embedded = DOCS.length < D.documents.total
     ? `The ${int(DOCS.length)} least certain of ${many(D.documents.total, "document")} are in this file (--documents all takes in the rest).`
     : `All ${many(D.documents.total, "document")} are in this file.`;
-  return [
+  docView.ordinary = [
     h("p", { class: "intro" }, embedded, " A document's figure is the probability that all its tags are right; a span's, that exactly this span is. ",
       D.gold || D.certificate ? null : "Annotators share mistakes, so these figures are on the high side: take them as a ranking."),
-    h("div", { class: "legend", "aria-hidden": "true" }, "A span is shaded by its confidence, and underlined:",
-      h("span", {}, markOf(TYPES[0], 0.95, "certain")), h("span", {}, markOf(TYPES[0], 0.72, "fairly")), h("span", {}, markOf(TYPES[0], 0.4, "hardly"))),
     h("div", { class: "toolbar", role: "search" }, h("label", { class: "field grow" }, "Search", search), field("Label", label),
       field(h("span", {}, "Confidence up to ", out), sure), field("Annotated by", who), against, field("Order", order), ...boxes),
-    docView.count, docView.list, docView.more,
+  ];
+  return [
+    docView.ordinary[0], checkPanel(),
+    h("div", { class: "legend", "aria-hidden": "true" }, "A span is shaded by its confidence, and underlined:",
+      h("span", {}, markOf(TYPES[0], 0.95, "certain")), h("span", {}, markOf(TYPES[0], 0.72, "fairly")), h("span", {}, markOf(TYPES[0], 0.4, "hardly"))),
+    docView.ordinary[1], docView.count, docView.list, docView.more,
   ];
 }
 
 function refilter() {
+  if (checking.on) {
+    docView.kept = PLAN;
+    docView.shown = Infinity;
+    drawDocuments();
+    return;
+  }
   const { search, label, who, sure, order, against } = docView.controls;
   const wanted = search.value.trim().toLowerCase(), k = who.value === "" ? null : Number(who.value);
   const on = (id) => { const box = document.getElementById(id); return Boolean(box && box.checked); };
@@ -83,6 +92,7 @@ function drawDocuments() {
   docView.list.replaceChildren(...shown.map(documentCard));
   docView.count.textContent = `${many(docView.kept.length, "document")}${shown.length < docView.kept.length ? `, ${shown.length} shown` : ""}`;
   docView.more.hidden = shown.length >= docView.kept.length;
+  if (checking.on) drawProgress();
   docView.more.textContent = `Show ${Math.min(PAGE, docView.kept.length - shown.length)} more`;
 }
 
@@ -108,9 +118,11 @@ function documentCard(doc) {
         h("button", { type: "button", class: "who", "aria-expanded": String(open), onclick: toggle }, doc.id),
         h("span", {}, agreeing(doc)),
         doc.vote && differs(doc.tags, doc.vote) ? h("span", { class: "flag" }, "differs from the vote") : null,
-        doc.gold && differs(doc.tags, doc.gold) ? h("span", { class: "flag off" }, "wrong by gold") : null,
+        doc.gold && differs(doc.tags, doc.gold) && !checking.on ? h("span", { class: "flag off" }, "wrong by gold") : null,
         doc.split ? h("span", { class: "flag" }, doc.split) : null,
-        checked ? h("span", { class: "flag done" }, "✓ checked") : null)),
+        checked && !checking.on ? h("span", { class: "flag done" }, "✓ checked") : null,
+        checking.on ? h("span", {}, `${PLAN.indexOf(doc) + 1} of ${PLAN.length} drawn`) : null),
+      checking.on ? checkLine(doc) : null),
     open ? h("div", { class: "panel" }, documentPanel(doc)) : null);
 }
 

@@ -9,8 +9,10 @@ function summarySection() {
   if (gold && gold.method.strict) tile("F1 against gold", fixed(100 * gold.method.strict[2], 1),
     gold.vote ? `majority vote ${fixed(100 * gold.vote.strict[2], 1)}` : `${int(gold.documents)} documents`);
   else if (gold) tile("Right by gold", pct(gold.method.accuracy, 1), `${int(gold.documents)} documents`);
+  const by = D.audit && D.audit.scores[0].f1;
+  if (by) tile("F1 by the audit", inPoints(by[0]), D.audit.checked === D.audit.documents ? "every document was checked" : `between ${inPoints(by[1])} and ${inPoints(by[2])} with ${confidenceOf(D.audit)} confidence${D.audit.expected ? `; ${inPoints(D.audit.expected[0])} was expected` : ""}`);
   const C = D.certificate, points = (x) => fixed(x <= 1 ? 100 * x : x, 1);
-  if (C && C.f1 !== null) tile("Expected F1, without gold", points(C.f1), C.low === null ? null : `between ${points(C.low)} and ${points(C.high)}`);
+  if (!by && C && C.f1 !== null) tile("Expected F1, without gold", points(C.f1), C.low === null ? null : `between ${points(C.low)} and ${points(C.high)}`);
   tile("Documents to look at", int(D.documents.doubtful), `of ${int(S.documents)}: more likely to hold a mistake than not`);
   tile("Mean confidence", pct(S.confidence), "that a whole document is right");
   if (S.spans !== undefined) tile("Spans", int(S.spans), `${pct(S.spans ? S.sure_spans / S.spans : 0)} at least 90% certain`);
@@ -18,7 +20,7 @@ function summarySection() {
   const titles = new Map(SECTIONS.map(([id, name]) => [id, name]));
   const link = ({ about, who }) => (titles.has(about) ? h("a", { href: "#" + about, onclick: () => { if (who) showPerson(who); } },
     who ? "Open" : titles.get(about)) : null);
-  const topics = [["The consensus", ["calibration", "documents", "vote"]], ["The annotators", ["annotators"]], ["The task", ["labels", "agreement", "fit"]]]
+  const topics = [["The consensus", ["audit", "calibration", "documents", "vote"]], ["The annotators", ["annotators"]], ["The task", ["labels", "agreement", "fit"]]]
     .map(([name, abouts]) => [name, D.findings.filter(({ about }) => abouts.includes(about))]).filter(([, found]) => found.length);
   return [
     h("dl", { class: "figures" }, tiles),
@@ -162,6 +164,7 @@ function fitSection() {
 
 const SECTIONS = [
   ["summary", "Summary", summarySection],
+  ...(D.audit ? [["audit", "Audit", auditSection]] : []),
   ["annotators", "Annotators", peopleSection],
   ["documents", "Documents", documentsSection],
   ["labels", "Labels", labelsSection],

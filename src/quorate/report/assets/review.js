@@ -1,19 +1,20 @@
 // Review: corrections made in the page, kept in this browser, exported as known labels.
 
+// Those of an audit are in the page too, whether or not they are among the least certain.
+const EVERY_DOC = [...D.documents.list, ...D.documents.of_audit];
+const DOC_BY_ID = new Map(EVERY_DOC.map((doc) => [doc.id, doc]));
 const STORE = "quorate-review-" + D.digest;
 const review = new Map();
 const selections = new Map();
 
 try {
   const kept = JSON.parse(localStorage.getItem(STORE) || "[]");
-  const known = new Map(DOCS_BY_ID());
   for (const [id, tags] of kept) {
-    const doc = known.get(id);
+    const doc = DOC_BY_ID.get(id);
     if (doc && Array.isArray(tags) && tags.length === doc.tokens.length) review.set(id, checkedOf(tags));
   }
 } catch { /* a page without storage still reviews, for as long as it is open */ }
 
-function DOCS_BY_ID() { return D.documents.list.map((doc) => [doc.id, doc]); }
 function checkedOf(tags) { return { tags, spans: spansOf(tags.map((tag) => D.tags.indexOf(tag))) }; }
 
 function keep() {
@@ -76,20 +77,32 @@ function editor(doc) {
   const label = (kind, n) => h("button", { type: "button", class: "button", disabled: none, onclick: () => assign(doc, kind) },
     kind === null ? "No span" : kind, n < 10 ? h("span", { class: "faint" }, ` ${n}`) : null);
   return h("div", { class: "edit no-print", role: "group", "aria-label": "Correct this document" },
-    h("button", { type: "button", class: "button main", onclick: () => settle(doc, doc.tags.map((code) => D.tags[code]), "accepted") }, "Accept the consensus"),
+    checking.on ? (checking.done.has(doc.id) ? null : checkButton(doc))
+      : h("button", { type: "button", class: "button main", onclick: () => settle(doc, asGiven(doc), "accepted") }, "Accept the consensus"),
     TYPES.slice(0, 24).map((kind, n) => label(kind, n + 1)), PLAIN ? null : label(null, 0),
-    checked ? h("button", { type: "button", class: "quiet", onclick: () => { review.delete(doc.id); keep(); redraw(doc); drawReviewBar(); } }, "Undo the review") : null,
+    checked ? h("button", { type: "button", class: "quiet", onclick: () => undo(doc) }, "Undo the review") : null,
     h("span", { class: "hint" }, none ? "To correct: click a word above (Shift-click for more, or Shift and the arrow keys), then choose a label or press its number."
       : ["Selected: ", h("b", {}, words(doc, start, end)), ". Choose a label, or press its number."]));
 }
 
+function undo(doc) {
+  review.delete(doc.id);
+  keep();
+  if (checking.done.delete(doc.id)) keepChecked();
+  redraw(doc);
+  drawReviewBar();
+  focusIn(doc, "button.who");
+}
+
 function drawReviewBar() {
   const bar = document.getElementById("review-bar");
-  bar.hidden = review.size === 0;
-  const fixed_ = [...review].filter(([id, { tags }]) => {
-    const doc = D.documents.list.find((one) => one.id === id);
-    return doc.tags.some((code, at) => D.tags[code] !== tags[at]);
-  }).length;
+  bar.hidden = review.size === 0 && !checking.on;
+  if (checking.on) {
+    drawProgress();
+    bar.replaceChildren(h("div", { class: "wide" }, checkedBar()));
+    return;
+  }
+  const fixed_ = [...review.keys()].filter((id) => isCorrected(DOC_BY_ID.get(id))).length;
   bar.replaceChildren(h("div", { class: "wide" },
     h("p", {}, h("b", {}, `${many(review.size, "document")} checked`), `, ${fixed_} corrected. Export, then: quorate aggregate … --known review.jsonl`),
     h("button", { type: "button", class: "button", onclick: forget }, "Forget all"),
@@ -98,20 +111,23 @@ function drawReviewBar() {
 
 function forget() {
   if (!confirm(`Forget the review of ${many(review.size, "document")}?`)) return;
-  const ids = [...review.keys()];
+  const docs = [...review.keys()].map((id) => DOC_BY_ID.get(id));
   review.clear();
   keep();
-  for (const doc of DOCS) if (ids.includes(doc.id)) redraw(doc);
+  checking.done.clear();
+  keepChecked();
+  docs.forEach(redraw);
   drawReviewBar();
 }
 
-function exportReview() {
-  const lines = [...review].map(([id, { tags }]) =>
-    JSON.stringify({ id, tokens: D.documents.list.find((doc) => doc.id === id).tokens, tags }));
-  const link = h("a", { download: "review.jsonl", href: URL.createObjectURL(new Blob([lines.join("\n") + "\n"], { type: "application/x-ndjson" })) });
+function exportReview() { download("review.jsonl", [...review].map(([id, { tags }]) => [DOC_BY_ID.get(id), tags])); }
+
+function download(name, checked) {
+  const lines = checked.map(([doc, tags]) => JSON.stringify({ id: doc.id, tokens: doc.tokens, tags }));
+  const link = h("a", { download: name, href: URL.createObjectURL(new Blob([lines.join("\n") + "\n"], { type: "application/x-ndjson" })) });
   document.body.append(link);
   link.click();
   link.remove();
   setTimeout(() => URL.revokeObjectURL(link.href), 1000);
-  announce(`${many(review.size, "document")} exported`);
+  announce(`${many(checked.length, "document")} exported`);
 }
