@@ -44,12 +44,25 @@ def test_default_against_votes_and_fixed_settings(make: Callable[[], Corpus]) ->
         for strength in (1.0, 30.0)
         for temper in (0.7, 1.0)
     ]
-    evidence = [quorate.aggregate(corpus, evidence=kind) for kind in ("tokens", "spans")]
+    # To ask for the evidence that was chosen gives the same once more: the test below.
+    others = {"tokens", "spans"} - {chosen.settings_["evidence"]}
+    evidence = [quorate.aggregate(corpus, evidence=kind) for kind in sorted(others)]
     votes = [quorate.aggregate(corpus, method) for method in ("mv", "span-vote")]
     assert f1(chosen) >= max(map(f1, votes))
     assert f1(chosen) >= max(map(f1, [*fixed, *evidence])) - 1.0
     assert chosen.choice is not None
     assert not chosen.choice.worse_than_vote
+
+
+@pytest.mark.parametrize(
+    "make", [crowds.careful_three, crowds.rules, crowds.long_spans], ids=lambda make: make.__name__
+)
+def test_to_ask_for_the_evidence_that_is_chosen_gives_the_same(make: Callable[[], Corpus]) -> None:
+    corpus = make()
+    chosen = quorate.aggregate(corpus)
+    asked_for = quorate.aggregate(corpus, evidence=chosen.settings_["evidence"])
+    assert asked_for.settings_ == chosen.settings_
+    assert asked_for.tags == chosen.tags
 
 
 def test_copies_of_one_model_count_as_one() -> None:
