@@ -3,8 +3,8 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 WORKERS ?= 2
 
-# A file of tests runs in one process, so that what its tests share is made once.
-PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
+# A file of tests runs in one process, so that what its tests share is made once; the longest begin (tests/conftest.py).
+PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 .PHONY: demo check test fuzz lint bench paper clean
 
