@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 
 import pytest
 
@@ -12,6 +13,12 @@ from quorate import Corpus, Result, score
 from quorate.corpus.simulate import Behaviour, crowd, with_copies
 
 BESIDE_CV = "hidden annotators prefer another token model beside the spans than cv, which is better here"
+
+
+@cache
+def default(make: Callable[[], Corpus]) -> Result:
+    """On a crowd of which several tests ask."""
+    return quorate.aggregate(make())
 
 
 def f1(result: Result) -> float:
@@ -36,8 +43,8 @@ def f1(result: Result) -> float:
     ids=lambda make: make.__name__,
 )
 def test_default_against_votes_and_fixed_settings(make: Callable[[], Corpus]) -> None:
-    corpus = make()
-    chosen = quorate.aggregate(corpus)
+    chosen = default(make)
+    corpus = chosen.corpus
     fixed = [
         quorate.aggregate(corpus, f"bsc-{model}", epsilon0=strength, temper=temper, max_iter=10)
         for model in ("cm", "seq", "cv")
@@ -58,9 +65,8 @@ def test_default_against_votes_and_fixed_settings(make: Callable[[], Corpus]) ->
     "make", [crowds.careful_three, crowds.rules, crowds.long_spans], ids=lambda make: make.__name__
 )
 def test_to_ask_for_the_evidence_that_is_chosen_gives_the_same(make: Callable[[], Corpus]) -> None:
-    corpus = make()
-    chosen = quorate.aggregate(corpus)
-    asked_for = quorate.aggregate(corpus, evidence=chosen.settings_["evidence"])
+    chosen = default(make)
+    asked_for = quorate.aggregate(chosen.corpus, evidence=chosen.settings_["evidence"])
     assert asked_for.settings_ == chosen.settings_
     assert asked_for.tags == chosen.tags
 
