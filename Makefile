@@ -3,8 +3,9 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 WORKERS ?= 2
 
-# A file of tests runs in one process, so that what its tests share is made once.
-PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
+# A file of tests runs in one process, so that what its tests share is made once; the longest begin (tests/conftest.py).
+# Threads of BLAS and torch that wait for each other spin, which takes long where processes share the cores.
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 .PHONY: demo check test fuzz lint bench paper clean
 

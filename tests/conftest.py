@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -36,17 +37,60 @@ LARGE = {
 }
 """Files that run much Python on much data, which others run too: counting lines would take longer than the tests."""
 
+LONGEST = (
+    "golden/test_crowd_shapes.py",
+    "edges/test_command_line.py",
+    "golden/test_real_crowds.py",
+    "unit/test_tagger_loop.py",
+    "edges/test_active_commands.py",
+    "oracle/test_jax_engine.py",
+    "edges/test_report_in_browser.py",
+    "unit/test_tagger_auto.py",
+    "unit/test_cluster.py",
+    "unit/test_memory.py",
+    "edges/test_label_studio.py",
+    "oracle/test_stopping.py",
+    "golden/test_report_real.py",
+    "unit/test_benchmarks.py",
+    "edges/test_damaged_stores.py",
+    "property/test_names_and_order.py",
+    "oracle/test_rivals.py",
+    "oracle/test_crf_ma.py",
+    "edges/test_testing.py",
+    "edges/test_same_bytes.py",
+)
+"""Files that take twenty seconds and more: they are begun first, so that nobody waits for one of them at the end."""
+
 REAL_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what is slow, and what is left out of coverage."""
+    """Mark what is slow, and what is left out of coverage; put first what takes longest."""
     for item in items:
-        file = item.path.relative_to(TESTS).as_posix() if item.path.is_relative_to(TESTS) else ""
-        if file in SLOW:
+        if file_of(item) in SLOW:
             item.add_marker(pytest.mark.slow)
-        if file in LARGE:
+        if file_of(item) in LARGE:
             item.add_marker(pytest.mark.no_cover)
+    place = {file: number for number, file in enumerate(LONGEST)}
+    items.sort(key=lambda item: place.get(file_of(item), len(LONGEST)))
+
+
+def file_of(item: pytest.Item) -> str:
+    """Its path in this folder, if it is in it."""
+    return item.path.relative_to(TESTS).as_posix() if item.path.is_relative_to(TESTS) else ""
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_setup(item: pytest.Item) -> Generator[None]:
+    """What is left out of coverage is left out while its fixtures are made, too; pytest-cov sees to the test alone."""
+    plugin: Any = item.config.pluginmanager.get_plugin("_cov")
+    if plugin is None or plugin.cov_controller is None or item.get_closest_marker("no_cover") is None:
+        return (yield)
+    plugin.cov_controller.pause()
+    try:
+        return (yield)
+    finally:
+        plugin.cov_controller.resume()
 
 
 def real_corpus(name: str) -> Corpus:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
+from typing import Protocol
 
 import pytest
+
+from running import Run
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 NESTED = [
@@ -29,11 +30,20 @@ NESTED = [
 ]
 
 
-def run(*arguments: object, code: int = 0) -> tuple[str, str]:
-    command = [sys.executable, "-m", "quorate", *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == code, done.stderr
-    return done.stdout, done.stderr
+class Checked(Protocol):
+    """Runs a command that must end with ``code``; gives its standard output and standard error."""
+
+    def __call__(self, *arguments: object, code: int = 0) -> tuple[str, str]: ...
+
+
+@pytest.fixture
+def checked(run: Run) -> Checked:
+    def call(*arguments: object, code: int = 0) -> tuple[str, str]:
+        ended, out, err = run(*arguments)
+        assert ended == code, err
+        return out, err
+
+    return call
 
 
 @pytest.fixture
@@ -43,8 +53,10 @@ def nested(tmp_path: Path) -> Path:
     return path
 
 
-def test_nested_spans_come_back_all(nested: Path, tmp_path: Path) -> None:
-    _, said = run("aggregate", nested, "-o", tmp_path / "c.jsonl", "--layers", "auto", "--meta", tmp_path / "meta.json")
+def test_nested_spans_come_back_all(checked: Checked, nested: Path, tmp_path: Path) -> None:
+    _, said = checked(
+        "aggregate", nested, "-o", tmp_path / "c.jsonl", "--layers", "auto", "--meta", tmp_path / "meta.json"
+    )
     assert "left out" not in said
     expected = sorted((span["start"], span["end"], span["label"]) for span in NESTED[0]["annotations"]["ann"])  # type: ignore[index]
     for line in map(json.loads, (tmp_path / "c.jsonl").read_text().splitlines()):
@@ -52,7 +64,7 @@ def test_nested_spans_come_back_all(nested: Path, tmp_path: Path) -> None:
         assert set(line["layers"]) == {"LOC", "ORG", "ORG (1 deep)"}
         assert 0 < line["confidence"] <= min(layer["confidence"] for layer in line["layers"].values())
     assert set(json.loads((tmp_path / "meta.json").read_text())) == {"LOC", "ORG", "ORG (1 deep)"}
-    _, without = run("aggregate", nested, "-o", tmp_path / "d.jsonl")
+    _, without = checked("aggregate", nested, "-o", tmp_path / "d.jsonl")
     assert (
         "36 spans overlapped a longer one of the same annotator and were left out (aggregate --layers auto keeps them)"
         in without
@@ -60,11 +72,13 @@ def test_nested_spans_come_back_all(nested: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["brat", "label-studio", "csv", "prodigy", "doccano", "spacy", "conll", "table"])
-def test_layers_are_written_in_every_format_that_holds_them(nested: Path, tmp_path: Path, name: str) -> None:
+def test_layers_are_written_in_every_format_that_holds_them(
+    checked: Checked, nested: Path, tmp_path: Path, name: str
+) -> None:
     if name == "spacy":
         pytest.importorskip("spacy", reason="spaCy is not installed")
     out = tmp_path / "out"
-    run("aggregate", nested, "-q", "-o", out, "--to", name, "--layers", "auto", "--method", "mv")
+    checked("aggregate", nested, "-q", "-o", out, "--to", name, "--layers", "auto", "--method", "mv")
     if name == "brat":
         assert sum(line.startswith("T") for line in (out / "0.ann").read_text().splitlines()) == 5
     if name == "label-studio":
@@ -76,64 +90,66 @@ def test_layers_are_written_in_every_format_that_holds_them(nested: Path, tmp_pa
         assert out.read_text().splitlines()[0].split("\t")[2:] == ["quorate LOC", "quorate ORG", "quorate ORG (1 deep)"]
 
 
-def test_parquet_says_that_it_holds_one_layer(nested: Path, tmp_path: Path) -> None:
-    _, said = run("aggregate", nested, "-q", "-o", tmp_path / "c.parquet", "--layers", "auto", code=2)
+def test_parquet_says_that_it_holds_one_layer(checked: Checked, nested: Path, tmp_path: Path) -> None:
+    _, said = checked("aggregate", nested, "-q", "-o", tmp_path / "c.parquet", "--layers", "auto", code=2)
     assert "holds one tag a token, and there are several layers" in said
     assert not (tmp_path / "c.parquet").exists()
 
 
-def test_one_layer_is_an_ordinary_result(tmp_path: Path) -> None:
+def test_one_layer_is_an_ordinary_result(checked: Checked, tmp_path: Path) -> None:
     example = EXAMPLES / "label-studio.json"
-    run("aggregate", example, "-q", "-o", tmp_path / "a.jsonl", "--layers", "auto")
-    run("aggregate", example, "-q", "-o", tmp_path / "b.jsonl")
+    checked("aggregate", example, "-q", "-o", tmp_path / "a.jsonl", "--layers", "auto")
+    checked("aggregate", example, "-q", "-o", tmp_path / "b.jsonl")
     assert (tmp_path / "a.jsonl").read_text() == (tmp_path / "b.jsonl").read_text()
-    _, said = run("aggregate", example, "--layers", "all", code=2)
+    _, said = checked("aggregate", example, "--layers", "all", code=2)
     assert "--layers 'all' is not known" in said
 
 
-def test_convert_and_back(tmp_path: Path) -> None:
-    _, said = run("convert", EXAMPLES / "label-studio.json", tmp_path / "crowd.jsonl")
+def test_convert_and_back(checked: Checked, tmp_path: Path) -> None:
+    _, said = checked("convert", EXAMPLES / "label-studio.json", tmp_path / "crowd.jsonl")
     assert "2 documents, 10 tokens, 2 annotators" in said
-    run("convert", tmp_path / "crowd.jsonl", tmp_path / "crowd.conll", "-q")
-    run("convert", tmp_path / "crowd.conll", tmp_path / "again.jsonl", "-q")
+    checked("convert", tmp_path / "crowd.jsonl", tmp_path / "crowd.conll", "-q")
+    checked("convert", tmp_path / "crowd.conll", tmp_path / "again.jsonl", "-q")
     first, again = (json.loads((tmp_path / f"{name}.jsonl").read_text().splitlines()[0]) for name in ("crowd", "again"))
     assert (first["tokens"], first["annotations"]) == (again["tokens"], again["annotations"])
 
 
-def test_convert_of_a_consensus(tmp_path: Path) -> None:
-    run("aggregate", EXAMPLES / "label-studio.json", "-q", "-o", tmp_path / "c.jsonl", "--known", "inline")
-    run("convert", tmp_path / "c.jsonl", tmp_path / "c.json", "-q")
+def test_convert_of_a_consensus(checked: Checked, tmp_path: Path) -> None:
+    checked("aggregate", EXAMPLES / "label-studio.json", "-q", "-o", tmp_path / "c.jsonl", "--known", "inline")
+    checked("convert", tmp_path / "c.jsonl", tmp_path / "c.json", "-q")
     regions = json.loads((tmp_path / "c.json").read_text())[0]["predictions"][0]["result"]
     assert [region["value"]["text"] for region in regions] == ["Ada Ng", "Rome"]
-    _, said = run("convert", tmp_path / "c.jsonl", tmp_path / "d.json", "--map-labels", "PER=X", code=2)
+    _, said = checked("convert", tmp_path / "c.jsonl", tmp_path / "d.json", "--map-labels", "PER=X", code=2)
     assert "a consensus is taken as it is" in said
-    _, said = run("convert", tmp_path / "c.jsonl", tmp_path / "c.jsonl", code=2)
+    _, said = checked("convert", tmp_path / "c.jsonl", tmp_path / "c.jsonl", code=2)
     assert "this is an input, which would be lost" in said
-    _, said = run("convert", tmp_path / "c.jsonl", tmp_path / "c.x", "--to", "mace", code=2)
+    _, said = checked("convert", tmp_path / "c.jsonl", tmp_path / "c.x", "--to", "mace", code=2)
     assert "a format that is not written: 'mace'" in said
 
 
-def test_several_files_with_their_annotators(tmp_path: Path) -> None:
-    out, _ = run("check", EXAMPLES / "doccano" / "ann.jsonl", EXAMPLES / "doccano" / "bob.jsonl", code=1)
+def test_several_files_with_their_annotators(checked: Checked, tmp_path: Path) -> None:
+    out, _ = checked("check", EXAMPLES / "doccano" / "ann.jsonl", EXAMPLES / "doccano" / "bob.jsonl", code=1)
     assert out.startswith("2 documents, 10 tokens, 2 annotators")
     who = tmp_path / "who.json"
-    run("convert", EXAMPLES / "doccano", tmp_path / "out.jsonl", "-q", "--pseudonymise", who, "--map-labels", "LOC=")
+    checked(
+        "convert", EXAMPLES / "doccano", tmp_path / "out.jsonl", "-q", "--pseudonymise", who, "--map-labels", "LOC="
+    )
     line = json.loads((tmp_path / "out.jsonl").read_text().splitlines()[0])
     assert sorted(line["annotations"]) == sorted(json.loads(who.read_text()).values())
     assert "B-LOC" not in str(line)
 
 
-def test_the_list_of_formats() -> None:
-    out, _ = run("formats")
+def test_the_list_of_formats(checked: Checked) -> None:
+    out, _ = checked("formats")
     lines = out.splitlines()
     assert len(lines) == 16
     assert any(line.startswith("label-studio  read, write") for line in lines)
     assert any("quorate[spacy]" in line for line in lines)
 
 
-def test_every_command_that_reads_takes_the_same_options() -> None:
+def test_every_command_that_reads_takes_the_same_options(checked: Checked) -> None:
     for command in ("aggregate", "predict", "check", "agreement", "compare", "tune", "convert"):
-        out, _ = run(command, "--help")
+        out, _ = checked(command, "--help")
         for option in (
             "--from",
             "--annotator-from",

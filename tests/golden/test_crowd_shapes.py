@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 
 import pytest
 
@@ -12,6 +13,12 @@ from quorate import Corpus, Result, score
 from quorate.corpus.simulate import Behaviour, crowd, with_copies
 
 BESIDE_CV = "hidden annotators prefer another token model beside the spans than cv, which is better here"
+
+
+@cache
+def default(make: Callable[[], Corpus]) -> Result:
+    """On a crowd of which several tests ask."""
+    return quorate.aggregate(make())
 
 
 def f1(result: Result) -> float:
@@ -36,20 +43,32 @@ def f1(result: Result) -> float:
     ids=lambda make: make.__name__,
 )
 def test_default_against_votes_and_fixed_settings(make: Callable[[], Corpus]) -> None:
-    corpus = make()
-    chosen = quorate.aggregate(corpus)
+    chosen = default(make)
+    corpus = chosen.corpus
     fixed = [
         quorate.aggregate(corpus, f"bsc-{model}", epsilon0=strength, temper=temper, max_iter=10)
         for model in ("cm", "seq", "cv")
         for strength in (1.0, 30.0)
         for temper in (0.7, 1.0)
     ]
-    evidence = [quorate.aggregate(corpus, evidence=kind) for kind in ("tokens", "spans")]
+    # To ask for the evidence that was chosen gives the same once more: the test below.
+    others = {"tokens", "spans"} - {chosen.settings_["evidence"]}
+    evidence = [quorate.aggregate(corpus, evidence=kind) for kind in sorted(others)]
     votes = [quorate.aggregate(corpus, method) for method in ("mv", "span-vote")]
     assert f1(chosen) >= max(map(f1, votes))
     assert f1(chosen) >= max(map(f1, [*fixed, *evidence])) - 1.0
     assert chosen.choice is not None
     assert not chosen.choice.worse_than_vote
+
+
+@pytest.mark.parametrize(
+    "make", [crowds.careful_three, crowds.rules, crowds.long_spans], ids=lambda make: make.__name__
+)
+def test_to_ask_for_the_evidence_that_is_chosen_gives_the_same(make: Callable[[], Corpus]) -> None:
+    chosen = default(make)
+    asked_for = quorate.aggregate(chosen.corpus, evidence=chosen.settings_["evidence"])
+    assert asked_for.settings_ == chosen.settings_
+    assert asked_for.tags == chosen.tags
 
 
 def test_copies_of_one_model_count_as_one() -> None:

@@ -19,6 +19,18 @@ def on_split(result: Result, split: str) -> tuple[list[list[str]], list[tuple[st
     return [consensus.tags for consensus in chosen], gold, entropy.mean
 
 
+@pytest.fixture(scope="module")
+def ner_result(ner: Corpus) -> Result:
+    """The default's, of which both splits are scored."""
+    return quorate.aggregate(ner)
+
+
+@pytest.fixture(scope="module")
+def pico_result(pico: Corpus) -> Result:
+    """The default's, of which both splits are scored."""
+    return quorate.aggregate(pico)
+
+
 def test_ner_by_the_paper(ner: Corpus) -> None:
     result = quorate.aggregate(ner, "bsc-seq")
     assert result.repaired == 671
@@ -37,32 +49,30 @@ def test_pico_by_the_paper(pico: Corpus) -> None:
     assert all(result.tagset.is_valid(sequence) for sequence in result.tags)
 
 
-def test_ner_default(ner: Corpus) -> None:
-    result = quorate.aggregate(ner)
-    tags, gold, entropy = on_split(result, "test")
+def test_ner_default(ner_result: Result) -> None:
+    tags, gold, entropy = on_split(ner_result, "test")
     assert score.strict(tags, gold).f1 > 0.775
     assert entropy < 0.45
-    assert result.certificate.calibrated
-    assert result.certificate.low < score.strict(tags, gold).f1 < result.certificate.high
-    assert all(result.tagset.is_valid(sequence) for sequence in result.tags)
+    assert ner_result.certificate.calibrated
+    assert ner_result.certificate.low < score.strict(tags, gold).f1 < ner_result.certificate.high
+    assert all(ner_result.tagset.is_valid(sequence) for sequence in ner_result.tags)
 
 
-def test_pico_default(pico: Corpus) -> None:
-    result = quorate.aggregate(pico)
-    tags, gold, entropy = on_split(result, "test")
+def test_pico_default(pico_result: Result) -> None:
+    tags, gold, entropy = on_split(pico_result, "test")
     assert score.relaxed(tags, gold).f1 > 0.69
     assert score.strict(tags, gold).f1 > 0.50
     assert entropy < 0.45
-    assert all(result.tagset.is_valid(sequence) for sequence in result.tags)
+    assert all(pico_result.tagset.is_valid(sequence) for sequence in pico_result.tags)
 
 
-def test_default_on_the_dev_split_of_ner(ner: Corpus) -> None:
-    tags, gold, _ = on_split(quorate.aggregate(ner), "dev")
+def test_default_on_the_dev_split_of_ner(ner_result: Result) -> None:
+    tags, gold, _ = on_split(ner_result, "dev")
     assert score.strict(tags, gold).f1 >= 0.79
 
 
-def test_default_on_the_dev_split_of_pico(pico: Corpus) -> None:
-    tags, gold, _ = on_split(quorate.aggregate(pico), "dev")
+def test_default_on_the_dev_split_of_pico(pico_result: Result) -> None:
+    tags, gold, _ = on_split(pico_result, "dev")
     assert score.strict(tags, gold).f1 >= 0.62
     assert score.relaxed(tags, gold).f1 >= 0.73
 
@@ -82,7 +92,8 @@ def test_the_vote_of_rules_that_speak_has_its_figures(
     """Token by token, with an I that nothing goes before opening a span, it is the vote known from elsewhere."""
     corpus: Corpus = request.getfixturevalue(rules)
     tags, gold, _ = on_split(quorate.aggregate(corpus, "silent-vote", decode="token"), "test")
-    repaired = [corpus.tagset().tags(find_spans(mine), len(mine)) for mine in tags]
+    tagset = corpus.tagset()
+    repaired = [tagset.tags(find_spans(mine), len(mine)) for mine in tags]
     assert 100 * score.strict(repaired, gold).f1 == pytest.approx(by_token, abs=0.5)
     tags, gold, _ = on_split(quorate.aggregate(corpus, "silent-vote"), "test")
     assert 100 * score.strict(tags, gold).f1 == pytest.approx(valid, abs=0.5)

@@ -19,6 +19,7 @@ from quorate.infer.parts.dirichlet import log_mean
 from quorate.infer.parts.truth import Chain
 
 
+@pytest.mark.no_cover
 def test_paths_are_drawn_as_often_as_they_are_probable() -> None:
     rng = np.random.default_rng(0)
     evidence = rng.normal(0, 1, (3, 2))
@@ -49,6 +50,7 @@ def test_tallies_are_those_of_the_certificate(sample: Corpus, method: str) -> No
     assert 2 * tallies.found.sum() / (tallies.given.sum() + tallies.true.sum()) == pytest.approx(result.certificate.f1)
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("method", ["bsc-cm", "auto"])
 def test_the_expected_change_is_near_the_one_that_comes(method: str) -> None:
     """Half of the labels are held back. Those that are asked for are given, and F1 against gold is looked at."""
