@@ -254,8 +254,8 @@ def test_simulation_on_the_command_line(run: Run, crowd: str) -> None:
     assert "not a figure's name" in err
 
 
-# The command, which sends itself a signal soon after the first run is kept. Who would watch the file from outside waits
-# for long where the runs take all cores.
+# The command, which sends itself a signal soon after each of its two processes has ended a run and begun another. Who
+# would watch the file from outside waits for long where the runs take all cores.
 ENDED_EARLY = """
 import os, threading
 from quorate.cli import main
@@ -263,10 +263,11 @@ from quorate.storage.work_log import Store
 
 def add_and_end(store, record):
     add(store, record)
-    threading.Timer(0.2, os.kill, (os.getpid(), int(os.environ["SIGNAL"]))).start()
-    Store.add = add
+    kept.append(record)
+    if len(kept) == 2:
+        threading.Timer(0.2, os.kill, (os.getpid(), int(os.environ["SIGNAL"]))).start()
 
-add, Store.add = Store.add, add_and_end
+kept, add, Store.add = [], Store.add, add_and_end
 main()
 """
 
@@ -277,11 +278,11 @@ def test_a_simulation_that_is_ended_leaves_no_process_behind(
     start: Start, run: Run, crowd: str, sign: signal.Signals
 ) -> None:
     # Runs of many batches, so that the processes are in the middle of one.
-    many = ("--repeats", "100", "--initial", "20", "--batch", "5", "--methods", "bsc-cm", "--jobs", "2")
+    many = ("--repeats", "100", "--initial", "20", "--batch", "2", "--methods", "bsc-cm", "--jobs", "2")
     command = [sys.executable, "-c", ENDED_EARLY, "simulate-active", crowd, *many, "--results", "runs.jsonl"]
     environment = os.environ | {"SIGNAL": str(int(sign))}
     process = start(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
     out, err = process.communicate(timeout=120)  # until all who hold its output are gone
     assert process.returncode == (130 if sign is signal.SIGINT else -sign)
     assert "Traceback" not in out + err
-    assert 1 < len(Path("runs.jsonl").read_text().splitlines()) < 100
+    assert 2 < len(Path("runs.jsonl").read_text().splitlines()) < 100
