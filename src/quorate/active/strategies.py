@@ -4,6 +4,9 @@ The entropy of a document's sequence is H = ln Z(1) − Z'(1)/Z(1), where Z(s) s
 slope of ln Z, which the output pass gives at any power s. Labels by annotator k tell the mutual information of their
 labels and the truth. Token by token that is Σ_τ I(t_τ; c_τ); neighbours tell partly the same, so it is scaled by
 H / Σ_τ H(t_τ), which is 1 where tokens stand alone, and keeps what can be learned below what is unknown.
+
+Where the text allows two readings (:mod:`quorate.result.ambiguity`) labels go on differing however many there are, and
+tell nothing new. Every strategy but the random one therefore ranks by what is unknown of tokens with one reading.
 """
 
 from __future__ import annotations
@@ -36,6 +39,7 @@ __all__ = [
     "entropies",
     "expected_information",
     "sequence_entropy",
+    "share_with_one_reading",
     "text_vectors",
     "token_entropy",
 ]
@@ -43,6 +47,7 @@ __all__ = [
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
+_NOTHING = 1e-9  # nats that are rounding error
 _STEP = 1e-4  # of the power at which ln Z is taken, for its slope
 _MOST_NUMBERS = 50_000_000  # of matrices: beyond, one for all previous labels must do
 _SHORTLIST = 20  # candidates looked at for each one chosen, when those chosen should differ
@@ -73,6 +78,15 @@ class Uncertainty(NamedTuple):
     length: Integers
     token: Floats
     sequence: Floats
+
+    def that_labels_can_tell(self, share: Floats) -> Uncertainty:
+        """The same with only a share ``[D]`` of what is unknown: that of tokens with one reading.
+
+        >>> unsure = Uncertainty(np.log([0.5]), np.array([1]), np.array([0.6]), np.array([0.6]))
+        >>> unsure.that_labels_can_tell(np.array([0.5])).sequence
+        array([0.3])
+        """
+        return Uncertainty(self.log_probability * share, self.length, self.token * share, self.sequence * share)
 
     def rank_by(self, strategy: Strategy, information: Floats, rng: np.random.Generator) -> Floats:
         """``[D]`` What a strategy ranks by, the greatest first; ``information`` is the best annotator's, by cost.
@@ -111,6 +125,23 @@ def token_entropy(posterior: Floats, doc_start: Integers) -> Floats:
     """
     running = np.concatenate([[0.0], np.cumsum(entropies(posterior))])
     return np.diff(running[doc_start])
+
+
+def share_with_one_reading(posterior: Floats, ambiguous: Floats, doc_start: Integers) -> Floats:
+    """``[D]`` The share of what is unknown of each document that is not unknown for its being ambiguous.
+
+    Where the text allows two readings, another label tells what another annotator reads, and nothing of the truth.
+    ``ambiguous [N]`` is the probability of that, token by token; entropies say how much is unknown of each.
+
+    >>> posterior = np.array([[0.5, 0.5], [0.5, 0.5], [1.0, 0.0]])
+    >>> share_with_one_reading(posterior, np.array([1.0, 0.5, 1.0]), np.array([0, 2, 3]))
+    array([0.25, 1.  ])
+    """
+    unknown = entropies(posterior)
+    running = np.concatenate([np.zeros((1, 2)), np.cumsum(np.stack([unknown * (1 - ambiguous), unknown], 1), axis=0)])
+    told, all_of_it = np.diff(running[doc_start], axis=0).T
+    share = np.divide(told, all_of_it, out=np.ones_like(told), where=all_of_it > _NOTHING)
+    return np.asarray(share.clip(0.0, 1.0))
 
 
 def sequence_entropy(log_z: Callable[[float], Floats], power: float = 1.0, *, rounding: float = 0.0) -> Floats:

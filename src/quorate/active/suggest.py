@@ -17,6 +17,7 @@ from quorate.active.strategies import (
     document_entropy,
     expected_information,
     matrices_of,
+    share_with_one_reading,
     token_entropy,
 )
 from quorate.corpus.profiles import Kind
@@ -88,8 +89,9 @@ def next_labels(
     Without a ``model`` one is fitted to the documents that have labels, by the default method. Documents with
     ``per_document_max`` annotators, and those to ``exclude``, are not asked for; nor are those that are decided: all
     their labels are ``known``, here or in the fit of the model, or an expert (by their profile) has labelled them.
-    ``enough`` is the gain of F1 by one more label of every document, with as much gain for what is unknown as in this
-    batch, below which to stop.
+    Where annotators differ because the text allows two readings (``Result.ambiguity``), more labels bring nothing, and
+    such documents come last. ``enough`` is the gain of F1 by one more label of every document, with as much gain for
+    what is unknown as in this batch, below which to stop.
 
     >>> import quorate
     >>> advice = next_labels(quorate.sample(), quorate.BSC("cm").fit(quorate.sample()), n=3)
@@ -116,8 +118,10 @@ def next_labels(
     open_documents = _open(corpus, encoded, per_document_max, exclude) & ~decided
     result = model.combine(corpus)
     unsure = _uncertainty(state, corpus, result)
-    unknown = np.where(decided, 0.0, unsure.sequence)
+    told = share_with_one_reading(result.posterior, result.ambiguity.tokens, encoded.doc_start)
+    unknown = np.where(decided, 0.0, unsure.sequence * told)
     doc, who, gains = _gains(state, encoded, unsure, pool, costs, open_documents, n, result)
+    gains = gains * told[doc]
     if not len(doc):
         change = expected_change(result, state.model, encoded, [], unknown, model.combine)
         return Advice((), change, True, "every document that may be asked for is decided, or labelled by everyone")
@@ -126,7 +130,7 @@ def next_labels(
     best = order[np.r_[True, doc[order[1:]] != doc[order[:-1]]]]  # by document, who tells most for their cost
     information = np.zeros(len(corpus))
     information[doc[best]] = worth[best] * _BITS
-    score = unsure.rank_by(chosen_by, information, np.random.default_rng(seed))
+    score = unsure.that_labels_can_tell(told).rank_by(chosen_by, information, np.random.default_rng(seed))
     ranked = best[np.argsort(-score[doc[best]], kind="stable")]
     if chosen_by is Strategy.RANDOM:
         diversity = 0.0

@@ -19,7 +19,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.choose.lots import lots_of
 from quorate.encode.algebra import (
     Spans,
     are_among,
@@ -34,6 +33,7 @@ from quorate.encode.algebra import (
     without,
 )
 from quorate.encode.encoded import Encoded
+from quorate.encode.lots import lots_of
 from quorate.encode.sharing import Sharing
 from quorate.infer.engines.protocol import Decoded
 from quorate.result.sources import MUCH_IN_COMMON

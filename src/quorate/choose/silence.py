@@ -15,10 +15,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.choose.lots import lots_of
 from quorate.corpus.profiles import Profile
 from quorate.encode.algebra import Spans, document_of, joined, marked_spans, only_documents, seen_pairs
 from quorate.encode.encoded import Cells, Encoded
+from quorate.encode.lots import lots_of
 from quorate.infer.start import FirstVotes, Start
 
 __all__ = ["Coverage", "coverage", "first_votes", "hardly_overlap", "mostly_silent", "silent_votes"]

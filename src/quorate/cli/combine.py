@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from quorate.estimators.crf_ma import CRFMA
     from quorate.estimators.voting import MajorityVote
     from quorate.models.prepared import Known
+    from quorate.result.ambiguity import Ambiguity
     from quorate.result.annotators import AnnotatorSummaries, AnnotatorSummary
     from quorate.result.habits import SpanHabits
     from quorate.result.result import Accepted, Result
@@ -119,8 +120,16 @@ def aggregate(
         make_report(model, model.result_, keeping.report, inputs=inputs, known=labels, quiet=quiet)
     if not quiet:
         say(fit_summary(model.result_, chosen.method, model.meta_["known"]) + tagger_summary(model))
+        if writing.shares:
+            say(ambiguity_summary(model.result_.ambiguity))
         if accepted is not None:
             say(acceptance(accepted, str(keeping.review), calibrated=model.result_.certificate.calibrated))
+
+
+def ambiguity_summary(ambiguity: Ambiguity) -> list[str]:
+    """How much of the text allows two readings, in a line."""
+    types = ", ".join(f"{name} {100 * share:.1f} %" for name, share in ambiguity.by_type.items())
+    return [f"ambiguous: {100 * ambiguity.share:.1f} % of tokens (of those marked as {types})"]
 
 
 def _read_layers(inputs: list[str], layers: str, reading: Reading) -> dict[str, Corpus]:

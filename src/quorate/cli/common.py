@@ -30,6 +30,7 @@ __all__ = [
     "Probabilities",
     "Quiet",
     "Reading",
+    "Shares",
     "Threads",
     "To",
     "app",
@@ -73,6 +74,12 @@ To = Annotated[
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No summary and no progress bar.")]
 Probabilities = Annotated[
     bool, typer.Option("--probabilities", help="Also write the probability of every label at every token.")
+]
+Shares = Annotated[
+    bool,
+    typer.Option(
+        "--shares", help="Also write, as JSONL, what share of annotators would give each label, and the ambiguity."
+    ),
 ]
 Threads = Annotated[int | None, typer.Option("--threads", help="How many threads; all cores if not given.")]
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, get_type_hints
 
 import typer
 
-from quorate.cli.common import Output, Probabilities, Threads, To, with_options
+from quorate.cli.common import Output, Probabilities, Shares, Threads, To, with_options
 from quorate.errors import SettingsError
 from quorate.models.settings import MODEL, WRITTEN
 
@@ -104,16 +104,26 @@ class Writing:
     output: Output = "-"
     to: To = None
     probabilities: Probabilities = False
+    shares: Shares = False
 
     def soft(self, path: str | None = None) -> bool:
         """Whether probabilities of labels go into the output, or into another file of its kind."""
         from quorate.formats import named, output_format
 
-        return self.probabilities or named(self.to or output_format(path or self.output), to_write=True).soft
+        return (
+            self.probabilities
+            or self.shares
+            or named(self.to or output_format(path or self.output), to_write=True).soft
+        )
 
     def write(self, result: Result | LayeredResult, path: str | None = None) -> None:
         """Write a consensus to the output, or to another file."""
-        result.write(path or self.output, self.to, probabilities=self.probabilities)
+        from quorate.formats import output_format
+
+        written = self.to or output_format(path or self.output)
+        if self.shares and written != "jsonl":
+            raise SettingsError(f"--shares goes into jsonl, and {written} holds none (use --to jsonl, or leave it out)")
+        result.write(path or self.output, self.to, probabilities=self.probabilities, shares=self.shares)
 
 
 @dataclass(frozen=True)

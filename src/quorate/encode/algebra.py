@@ -22,6 +22,7 @@ __all__ = [
     "document_of_events",
     "events_of_document",
     "joined",
+    "label_counts",
     "laid_end_to_end",
     "marked_spans",
     "number_pairs",
@@ -77,6 +78,14 @@ def token_of_events(encoded: Encoded) -> Integers:
 def token_of(encoded: Encoded, event: NDArray[np.integer]) -> Integers:
     """The token of each of some events."""
     return np.asarray(np.searchsorted(encoded.event_start, event, side="right") - 1)
+
+
+def label_counts(encoded: Encoded) -> Floats:
+    """``[N, J]`` How many annotators gave each token each label."""
+    J = len(encoded.tagset.labels)
+    key = token_of_events(encoded) * J + encoded.cells.label[encoded.event_cell]
+    counts = np.bincount(key, encoded.event_weight, minlength=encoded.n_tokens * J)
+    return counts.astype(np.float64).reshape(-1, J)
 
 
 def document_of_events(encoded: Encoded) -> Integers:

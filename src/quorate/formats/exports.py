@@ -30,7 +30,8 @@ __all__ = [
 class ExportAnnotation(NamedTuple):
     """What one annotator, the gold or the consensus says of a document.
 
-    ``tags`` is ``None`` where several layers were combined: they are in ``layers``, by name.
+    ``tags`` is ``None`` where several layers were combined: they are in ``layers``, by name. ``shares`` of annotators
+    for every label at every token, and how many tokens are ambiguous, are there if asked for.
     """
 
     name: str
@@ -40,6 +41,8 @@ class ExportAnnotation(NamedTuple):
     token_confidence: Sequence[float] | NDArray[np.float64] | None = None
     probabilities: Any = None
     layers: Mapping[str, ExportAnnotation] = {}
+    shares: Any = None
+    ambiguity: float | None = None
 
 
 @dataclass(frozen=True)

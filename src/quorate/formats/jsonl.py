@@ -384,7 +384,15 @@ def _consensus_line(exported: ExportDocument, annotation: ExportAnnotation, expo
     if export.probabilities and annotation.probabilities is not None:
         line["labels"] = export.labels
         line["probabilities"] = annotation.probabilities.tolist()
-    return line
+    return line | _share_fields(annotation, export.labels)
+
+
+def _share_fields(annotation: ExportAnnotation, labels: Sequence[str]) -> dict[str, Any]:
+    """What annotators would say, if asked for."""
+    if annotation.shares is None or annotation.ambiguity is None:
+        return {}
+    shares = [_rounded(row) for row in annotation.shares]
+    return {"labels": labels, "shares": shares, "ambiguity": round(annotation.ambiguity, 6)}
 
 
 def _layer_record(layer: ExportAnnotation, export: Export, name: str) -> dict[str, Any]:
@@ -392,7 +400,7 @@ def _layer_record(layer: ExportAnnotation, export: Export, name: str) -> dict[st
     record["token_confidence"] = _rounded(() if layer.token_confidence is None else layer.token_confidence)
     if export.probabilities and layer.probabilities is not None:
         record |= {"labels": export.layers[name], "probabilities": layer.probabilities.tolist()}
-    return record
+    return record | _share_fields(layer, export.layers[name])
 
 
 def _rounded(values: Sequence[float] | NDArray[np.float64]) -> list[float]:
@@ -465,6 +473,8 @@ class ConsensusRecord(msgspec.Struct, omit_defaults=True):
     token_confidence: list[float] | None = None
     labels: list[str] | None = None
     probabilities: list[list[float]] | None = None
+    shares: list[list[float]] | None = None
+    ambiguity: float | None = None
 
     def token_spans(self) -> list[Span]:
         """Its spans, in tokens."""

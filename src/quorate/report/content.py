@@ -228,6 +228,8 @@ class Documents:
     once: int = 0
     histogram: Sequence[int] = ()
     expected_right: float = 0.0
+    ambiguous: int = 0
+    most_ambiguous: Sequence[str] = ()
     explained: bool = False
     list: Sequence[DocumentRow] = ()
     of_audit: Sequence[DocumentRow] = ()

@@ -63,6 +63,7 @@ _MOST_CELLS = 400_000  # cells of all annotators whose matrices are in the page
 _MOST_GROUPED = 30_000_000  # numbers in matrices that are looked at together
 _MOST_PAIRS = 200
 _BINS = 20
+_AMBIGUOUS_NAMED = 3  # documents that are named as the most ambiguous
 _SHARES = ("missed", "false_positive", *HABITS)
 
 
@@ -289,6 +290,8 @@ def _documents(
     confidence = np.minimum(result.confidence, 1.0)
     open_documents = np.array([document.id not in known for document in result.corpus], np.bool_)
     seen_by = np.array([len(document.annotations) for document in result.corpus])
+    ambiguous = result.ambiguity.documents
+    open_ended = [int(d) for d in np.argsort(-ambiguous, kind="stable") if ambiguous[d] >= 1 and seen_by[d] > 1]
     return Documents(
         total=len(result),
         doubtful=int((confidence[open_documents] < DOUBTFUL).sum()),
@@ -297,6 +300,8 @@ def _documents(
         once=int((seen_by[open_documents] < 2).sum()),
         histogram=np.histogram(confidence, _BINS, (0.0, 1.0))[0].tolist(),
         expected_right=float(confidence.sum()),
+        ambiguous=len(open_ended),
+        most_ambiguous=[result.corpus[d].id for d in open_ended[:_AMBIGUOUS_NAMED]],
         explained=explained,
         list=shown,
         of_audit=of_audit,

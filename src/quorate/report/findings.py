@@ -118,6 +118,14 @@ def _consensus(report: Report) -> Iterator[Finding]:
         )
     else:
         yield Finding("documents", "No document is more likely to hold a mistake than not.")
+    if documents.ambiguous:
+        share = percent(documents.ambiguous / max(documents.total, 1))
+        named = ", ".join(documents.most_ambiguous)
+        yield Finding(
+            "documents",
+            f"In {count(documents.ambiguous, 'document')} ({share}) annotators differ because the text allows two "
+            f"readings, most in {named}: more labels will not settle that.",
+        )
     spans = report.summary.spans
     if spans:
         sure = percent((report.summary.sure_spans or 0) / spans)

@@ -45,9 +45,9 @@ class LayeredConsensus:
         found = [span._replace(layer=layer) for layer, one in self.layers.items() for span in one.spans]
         return sorted(found, key=lambda span: (span.start, span.end, span.label))
 
-    def annotation(self) -> ExportAnnotation:
-        """The consensus as writers take it."""
-        layers = {name: one.annotation() for name, one in self.layers.items()}
+    def annotation(self, layers: Mapping[str, ExportAnnotation] | None = None) -> ExportAnnotation:
+        """The consensus as writers take it; ``layers`` are those of it, if they are known already."""
+        layers = layers or {name: one.annotation() for name, one in self.layers.items()}
         return ExportAnnotation("quorate", self.spans, None, self.confidence, layers=layers)
 
 
@@ -78,18 +78,26 @@ class LayeredResult:
     def __repr__(self) -> str:
         return f"<LayeredResult: {len(self)} documents, layers {', '.join(self.layers)}>"
 
-    def write(self, path: str | Path, format: str | None = None, *, probabilities: bool = False) -> None:
+    def write(
+        self, path: str | Path, format: str | None = None, *, probabilities: bool = False, shares: bool = False
+    ) -> None:
         """Write the consensus, whole or not at all, as :meth:`quorate.Result.write` does."""
-        formats.write(self.export(probabilities=probabilities), path, format)
+        formats.write(self.export(probabilities=probabilities, shares=shares), path, format)
 
-    def export(self, *, probabilities: bool = False) -> Export:
+    def export(self, *, probabilities: bool = False, shares: bool = False) -> Export:
         """The consensus as writers take it."""
         first = next(iter(self.layers.values()))
         return Export(
-            lambda: (ExportDocument(one.document, consensus=one.annotation()) for one in self),
+            lambda: self._exported(shares=shares),
             (),
             Scheme.BIO,
             first.export().model,
             probabilities,
             {name: result.labels for name, result in self.layers.items()},
         )
+
+    def _exported(self, *, shares: bool) -> Iterator[ExportDocument]:
+        columns = zip(*(result.annotations(shares=shares) for result in self.layers.values()), strict=True)
+        for one, own in zip(self, columns, strict=True):
+            annotation = one.annotation(dict(zip(self.layers, own, strict=True)))
+            yield ExportDocument(one.document, consensus=annotation)

@@ -13,21 +13,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate import formats
-from quorate.corpus.records import Corpus
+from quorate.corpus.records import Corpus, Document
+from quorate.corpus.schemes import Invalid
 from quorate.corpus.spans import Span
 from quorate.corpus.tags import TagSet
 from quorate.encode.algebra import laid_end_to_end
 from quorate.encode.encoded import Encoded
 from quorate.errors import SettingsError
-from quorate.formats.exports import Export, ExportDocument
+from quorate.formats.exports import Export, ExportAnnotation, ExportDocument
 from quorate.infer.engines.protocol import Decoded
 from quorate.infer.loop import Trace
 from quorate.models.settings import check_number
+from quorate.result.ambiguity import Ambiguity
 from quorate.result.annotators import AnnotatorSummaries
 from quorate.result.calibration import AS_STATED, Calibration
 from quorate.result.certificate import Certificate, SpanTallies, certify, span_tallies
 from quorate.result.coherent import Probabilities, coherent
 from quorate.result.consensus import Consensus
+from quorate.result.expectations import Expectations
 from quorate.result.habits import count_habits
 from quorate.result.sources import Sources
 
@@ -60,6 +63,13 @@ class _Found(NamedTuple):
 
     of_document: list[int]
     start: NDArray[np.int64]
+
+
+class _Place(NamedTuple):
+    """Which documents of the fit these are, and which of its tokens."""
+
+    documents: NDArray[np.int64]
+    tokens: NDArray[np.int64] | slice
 
 
 class Result:
@@ -100,6 +110,10 @@ class Result:
         with np.errstate(divide="ignore"):
             log_probability = np.minimum(decoded.log_probability, np.log(self._told.documents))
         self._decoded = decoded._replace(log_probability=log_probability)
+        invalid = Invalid(settings.get("invalid") or Invalid.REPAIR)
+        posterior = decoded.posterior[: 0 if len(decoded.token_probability) else None]
+        self._expectations = Expectations(corpus, tagset, invalid, posterior)
+        self._place = _Place(np.arange(len(corpus)), slice(None))
 
     @cached_property
     def certificate(self) -> Certificate:
@@ -191,6 +205,47 @@ class Result:
         """For every document, ``[L, J]`` the probability of every label at every token."""
         return [self._posterior(d) for d in range(len(self))]
 
+    @property
+    def shares(self) -> list[Floats]:
+        """For every document, ``[L, J]`` the share of annotators that would give each label to each token.
+
+        Soft labels for training: what people would say, where ``probabilities`` are of what is true. They are learned
+        when first asked for, by hiding annotators from each other (docs/ambiguity.md).
+
+        >>> import quorate
+        >>> result = quorate.aggregate(quorate.sample(), "mv")
+        >>> result.shares[0].shape == (len(result[0].tags), len(result.labels))
+        True
+        """
+        return self._by_document(self._expectations.shares)
+
+    def expected_of(self, annotator: str) -> list[Floats]:
+        """For every document, ``[L, J]`` the probability that this annotator would give each label to each token.
+
+        As ``shares``, with this annotator's habits elsewhere; of somebody unknown it is what anybody would say.
+
+        >>> import quorate
+        >>> result = quorate.aggregate(quorate.sample(), "mv")
+        >>> len(result.expected_of(result.annotators[0].name)) == len(result)
+        True
+        """
+        return self._by_document(self._expectations.of(annotator))
+
+    @cached_property
+    def ambiguity(self) -> Ambiguity:
+        """Where annotators differ because the text allows two readings, told apart from their errors.
+
+        >>> import quorate
+        >>> ambiguity = quorate.aggregate(quorate.sample(), "mv").ambiguity
+        >>> len(ambiguity.documents), 0 <= ambiguity.share <= 1
+        (320, True)
+        """
+        return self._expectations.ambiguity.only(self._place.documents)
+
+    def _by_document(self, rows: Floats) -> list[Floats]:
+        own = rows[self._place.tokens]
+        return [own[self._tokens(d)] for d in range(len(self))]
+
     def _kept_posterior(self) -> Floats:
         if len(self._decoded.token_probability):
             raise SettingsError("the probabilities of all labels were not kept (fit with probabilities=True)")
@@ -223,7 +278,7 @@ class Result:
             stated_spans=decoded.stated_spans[chosen] if len(decoded.stated_spans) else np.zeros(0),
         )
         result = copy(self)
-        for derived in ("certificate", "_found"):
+        for derived in ("certificate", "_found", "ambiguity"):
             result.__dict__.pop(derived, None)
         spans = np.zeros(len(decoded.path))
         spans[self._found.start] = self._told.spans
@@ -232,13 +287,19 @@ class Result:
             doc_start,
             part,
         )
+        of_fit = self._place.tokens
+        tokens = token if isinstance(of_fit, slice) else of_fit[token]
+        result._place = _Place(self._place.documents[chosen], tokens)
         result._told = Probabilities(self._told.documents[chosen], spans[token][span_end > 0], self._told.tokens[token])
         return result
 
-    def write(self, path: str | Path, format: str | None = None, *, probabilities: bool = False) -> None:
+    def write(
+        self, path: str | Path, format: str | None = None, *, probabilities: bool = False, shares: bool = False
+    ) -> None:
         """Write the consensus, whole or not at all; ``-`` is standard output.
 
         ``format`` is one that is written (see ``quorate formats``); unless given, the path's ending says which.
+        ``probabilities`` of labels, and ``shares`` of annotators with each document's ambiguity, go into JSONL.
 
         >>> import quorate, tempfile
         >>> with tempfile.TemporaryDirectory() as folder:
@@ -248,18 +309,26 @@ class Result:
         """
         if probabilities and len(self):
             self._posterior(0)  # says so now if they were not kept
-        formats.write(self.export(probabilities=probabilities), path, format)
+        formats.write(self.export(probabilities=probabilities, shares=shares), path, format)
 
-    def export(self, *, probabilities: bool = False) -> Export:
+    def export(self, *, probabilities: bool = False, shares: bool = False) -> Export:
         """The consensus as writers take it."""
         model = f"quorate {self.settings_.get('method', '')}".strip()
         return Export(
-            lambda: (ExportDocument(one.document, consensus=one.annotation()) for one in self),
+            lambda: map(_exported, self.corpus, self.annotations(shares=shares)),
             self.labels,
             self.tagset.scheme,
             model,
             probabilities,
         )
+
+    def annotations(self, *, shares: bool = False) -> Iterator[ExportAnnotation]:
+        """The consensus on every document as writers take it, with what annotators would say if asked for."""
+        if not shares:
+            yield from (one.annotation() for one in self)
+            return
+        for one, soft, ambiguous in zip(self, self.shares, self.ambiguity.documents.tolist(), strict=True):
+            yield one.annotation()._replace(shares=soft, ambiguity=ambiguous)
 
     def plot_annotators(self, *, groups: int | None = None, name: str | None = None, bars: bool = False) -> Figure:
         """A matplotlib figure of groups of like annotators, or of one: a column a group, a row a previous label.
@@ -331,3 +400,7 @@ class Result:
         columns = (start - first, decoded.span_end[start] - first, decoded.path[start], self._told.spans[here])
         rows = zip(*(column.tolist() for column in columns), strict=True)
         return [Span(begin, end, parts[label][1], confidence) for begin, end, label, confidence in rows]
+
+
+def _exported(document: Document, annotation: ExportAnnotation) -> ExportDocument:
+    return ExportDocument(document, consensus=annotation)

@@ -15,10 +15,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.choose.lots import lots_of
 from quorate.corpus.records import Corpus, Document
 from quorate.corpus.tags import TagSet
 from quorate.encode.encoded import Encoded
+from quorate.encode.lots import lots_of
 from quorate.errors import InputError, SettingsError
 from quorate.infer.loop import Progress
 from quorate.infer.parts.truth import log_mask

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from quorate.encode.algebra import document_of, number_pairs, token_of
 from quorate.encode.encoded import Encoded
 
-__all__ = ["Lots", "lots_of"]
+__all__ = ["Lots", "hashed", "lots_of"]
 
 Hashes = NDArray[np.uint64]
 
@@ -43,28 +43,28 @@ def lots_of(encoded: Encoded, seed: int = 0) -> Lots:
     """
     doc, who, pair_of_event = number_pairs(encoded)
     position = np.arange(encoded.n_tokens) - np.repeat(encoded.doc_start[:-1], np.diff(encoded.doc_start))
-    token = _mixed(_mixed(encoded.word) + position.astype(np.uint64))
+    token = hashed(hashed(encoded.word) + position.astype(np.uint64))
     words = _sums(document_of(encoded, np.arange(encoded.n_tokens)), token, encoded.n_docs)
-    pair = _mixed(words[doc] + _said(encoded, token, pair_of_event, len(doc)))
-    annotator = _mixed(_sums(who, _mixed(pair), len(encoded.annotators)))
-    pair = _mixed(pair + annotator[who])
-    document = _mixed(words + _sums(doc, pair, encoded.n_docs))
-    pair = _mixed(pair + document[doc])
-    start = _mixed(np.array([seed]))
-    return Lots(*(_mixed(lot + start) for lot in (annotator, document, pair)))
+    pair = hashed(words[doc] + _said(encoded, token, pair_of_event, len(doc)))
+    annotator = hashed(_sums(who, hashed(pair), len(encoded.annotators)))
+    pair = hashed(pair + annotator[who])
+    document = hashed(words + _sums(doc, pair, encoded.n_docs))
+    pair = hashed(pair + document[doc])
+    start = hashed(np.array([seed]))
+    return Lots(*(hashed(lot + start) for lot in (annotator, document, pair)))
 
 
 def _said(encoded: Encoded, token: Hashes, pair_of_event: NDArray[np.integer], n_pairs: int) -> Hashes:
     """What each pair's annotator said in its document."""
-    label = _mixed(encoded.cells.label)
+    label = hashed(encoded.cells.label)
     sums = np.zeros(n_pairs, np.uint64)
     for first in range(0, len(encoded.event_cell), _PIECE):
         events = slice(first, min(first + _PIECE, len(encoded.event_cell)))
         at = token_of(encoded, np.arange(events.start, events.stop))
         said = token[at] + label[encoded.event_cell[events]]
         if encoded.event_weight is not None:
-            said += _mixed(np.rint(1e6 * encoded.event_weight[events]))
-        np.add.at(sums, pair_of_event[events], _mixed(said))
+            said += hashed(np.rint(1e6 * encoded.event_weight[events]))
+        np.add.at(sums, pair_of_event[events], hashed(said))
     return sums
 
 
@@ -75,7 +75,7 @@ def _sums(number: NDArray[np.integer], hashes: Hashes, n: int) -> Hashes:
     return sums
 
 
-def _mixed(values: NDArray[np.generic]) -> Hashes:
+def hashed(values: NDArray[np.generic]) -> Hashes:
     """Integers scattered over all of 64 bits (the finaliser of SplitMix64); overflow is meant."""
     x = values.astype(np.uint64) + np.uint64(0x9E3779B97F4A7C15)
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

@@ -1,0 +1,154 @@
+"""What held-out people say, predicted from three annotators of each document; and how ambiguous crowds are.
+
+    python benchmarks/ambiguity.py [--draws 1]
+
+Three annotators of each document with four or more are kept, by lot, and the others held out. Mean cross entropy, in
+nats, of the label that a held-out person gave a token:
+
+* smoothed: the shares of the three, (count + a·prior)/(3 + a), with a and prior the best for those held out;
+* consensus: the posterior of ``quorate.aggregate`` on the three;
+* shares: ``result.shares``, what anybody would say, learned from the three;
+* by name: ``result.expected_of(name)``, what that person would say, from habits seen where they were among the three;
+* others, all: smoothed shares of everybody else in the document. What a prediction for anybody can reach with ten
+  annotators or more in place of three; see docs/ambiguity.md for the bound that follows.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize, minimize_scalar
+
+import quorate
+from quorate.corpus.records import Corpus, Document
+
+DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
+CROWDS = {"hallucination-en": None, "hallucination-zh": None, "ner": 1500, "pico": 200}  # documents at most
+Floats = NDArray[np.float64]
+Said = dict[str, tuple[Any, ...]]  # what each annotator said
+
+
+def parted(corpus: Corpus, n: int, seed: int) -> tuple[Corpus, list[Said]]:
+    """Documents with ``n`` of their annotators, and what the others said."""
+    rng = np.random.default_rng(seed)
+    kept, held = [], []
+    for document in corpus:
+        names = sorted(document.annotations)
+        if len(names) <= n:
+            continue
+        chosen = set(rng.choice(len(names), n, replace=False).tolist())
+        parts: tuple[Said, Said] = ({}, {})
+        for number, name in enumerate(names):
+            parts[number not in chosen][name] = document.annotations[name]
+        kept.append(Document(document.id, document.tokens, parts[0]))
+        held.append(parts[1])
+    return Corpus(kept), held
+
+
+def counted(sequences: list[Said], corpus: Corpus, labels: tuple[str, ...]) -> Floats:
+    """``[N, J]`` How many gave each token each label."""
+    number = {label: j for j, label in enumerate(labels)}
+    rows = []
+    for document, said in zip(corpus, sequences, strict=True):
+        counts = np.zeros((len(document.tokens), len(labels)))
+        for tags in said.values():
+            for t, tag in enumerate(tags):
+                if tag is not None:
+                    counts[t, number[tag]] += 1
+        rows.append(counts)
+    return np.concatenate(rows)
+
+
+def cross_entropy(p: Floats, counts: Floats) -> float:
+    return float(-(counts * np.log(np.maximum(p, 1e-9))).sum() / counts.sum())
+
+
+def best_smoothed(counts: Floats, held: Floats) -> float:
+    """With the constant and the prior that suit those held out best."""
+
+    def loss(x: Floats) -> float:
+        prior = np.exp(np.append(x[1:], 0.0))
+        prior /= prior.sum()
+        a = np.exp(x[0])
+        return cross_entropy((counts + a * prior) / (counts.sum(axis=1, keepdims=True) + a), held)
+
+    frequency = np.log((counts.sum(axis=0) + 1)[:-1] / (counts.sum(axis=0) + 1)[-1])
+    start = minimize_scalar(lambda a: loss(np.append(a, frequency)), bounds=(-4, 4), method="bounded")
+    steps = 1500 if len(frequency) < 5 else 300
+    found = minimize(loss, np.append(start.x, frequency), method="Nelder-Mead", options={"maxiter": steps})
+    return float(min(start.fun, found.fun))
+
+
+def of_all_others(everyone: Floats, held: Floats) -> float:
+    """Smoothed shares of everybody else in the document, with the best constant and the crowd's prior."""
+    prior, n = everyone.sum(axis=0) / everyone.sum(), everyone.sum(axis=1, keepdims=True)
+
+    def loss(log_a: float) -> float:
+        a = np.exp(log_a)
+        return cross_entropy((np.maximum(everyone - 1, 0) + a * prior) / (n - 1 + a), held)
+
+    return float(minimize_scalar(loss, bounds=(-4, 4), method="bounded").fun)
+
+
+def by_name(result: quorate.Result, held: list[Said]) -> float:
+    """Each held-out person by their own name."""
+    number = {label: j for j, label in enumerate(result.labels)}
+    lost, n = 0.0, 0
+    for name in sorted({name for one in held for name in one}):
+        expected = result.expected_of(name)
+        for d, one in enumerate(held):
+            said = [(t, number[tag]) for t, tag in enumerate(one.get(name, ())) if tag is not None]
+            if said:
+                lost -= np.log(np.maximum(expected[d][tuple(np.transpose(said))], 1e-9)).sum()
+                n += len(said)
+    return float(lost / n)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--draws", type=int, default=1, help="times that three are drawn")
+    draws = parser.parse_args().draws
+    print(f"{'crowd':18} draw smoothed consensus  shares  by name  others, all | shares/smoothed by name/smoothed |  s")
+    for crowd, most in CROWDS.items():
+        path = DATA / f"{crowd}.jsonl.gz"
+        if not path.exists():
+            print(f"{crowd:18} is not in {DATA}")
+            continue
+        corpus = quorate.read(path)
+        if most is not None:
+            corpus = Corpus([document for document in corpus if len(document.annotations) > 3][:most])
+        for draw in range(draws):
+            began = time.perf_counter()
+            three, held = parted(corpus, 3, draw)
+            result = quorate.aggregate(three)
+            counts = counted([dict(one.annotations) for one in three], three, result.labels)
+            theirs = counted(held, three, result.labels)
+            smoothed = best_smoothed(counts, theirs)
+            consensus = cross_entropy(result.posterior, theirs)
+            anybody = cross_entropy(np.concatenate(result.shares), theirs)
+            named = by_name(result, held)
+            everyone = of_all_others(counts + theirs, theirs)
+            took = time.perf_counter() - began
+            print(
+                f"{crowd:18} {draw:4} {smoothed:8.3f} {consensus:9.3f} {anybody:7.3f} {named:8.3f} {everyone:12.3f} | "
+                f"{anybody / smoothed:15.3f} {named / smoothed:16.3f} | {took:3.0f}",
+                flush=True,
+            )
+    print()
+    print(f"{'crowd':18} ambiguous tokens, by type of what someone marked")
+    for crowd, most in CROWDS.items():
+        if (DATA / f"{crowd}.jsonl.gz").exists():
+            corpus = quorate.read(DATA / f"{crowd}.jsonl.gz")
+            corpus = corpus if most is None else Corpus(list(corpus)[:most])
+            told = quorate.aggregate(corpus, "mv").ambiguity
+            types = ", ".join(f"{name} {100 * share:.1f} %" for name, share in told.by_type.items())
+            print(f"{crowd:18} {100 * told.share:5.1f} %, {types}")
+
+
+if __name__ == "__main__":
+    main()

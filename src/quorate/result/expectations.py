@@ -1,0 +1,76 @@
+"""What annotators would say of a result's documents, and where these are ambiguous: learned when asked for, once."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quorate.corpus.records import Corpus
+from quorate.corpus.schemes import Invalid
+from quorate.corpus.tags import TagSet
+from quorate.encode.encoded import Encoded
+from quorate.encode.from_corpus import encode
+from quorate.result.ambiguity import Ambiguity, ambiguity_of
+from quorate.result.shares import ShareModel, through_confusion
+
+__all__ = ["Expectations"]
+
+Floats = NDArray[np.float64]
+
+
+class Expectations:
+    """Shares of annotators and ambiguity, of all documents of a fit, end to end.
+
+    ``posterior`` is that of the consensus, empty where it was not kept: it says what to expect where nobody can be
+    hidden, and of documents that nobody has labelled.
+
+    >>> import quorate
+    >>> corpus = quorate.sample()
+    >>> expected = Expectations(corpus, corpus.tagset(), Invalid.REPAIR, np.zeros((0, 9)))
+    >>> bool(np.allclose(expected.shares.sum(axis=1), 1))
+    True
+    """
+
+    def __init__(self, corpus: Corpus, tagset: TagSet, invalid: Invalid, posterior: Floats) -> None:
+        self._corpus, self._tagset, self._invalid, self._posterior = corpus, tagset, invalid, posterior
+
+    @cached_property
+    def _encoded(self) -> Encoded:
+        return encode(self._corpus, self._tagset, invalid=self._invalid)
+
+    @cached_property
+    def _model(self) -> ShareModel | None:
+        return ShareModel.learned(self._encoded)
+
+    @cached_property
+    def shares(self) -> Floats:
+        """``[N, J]`` The share of annotators that would give each label to each token."""
+        return self._completed(None if self._model is None else self._model.shares())
+
+    def of(self, name: str) -> Floats:
+        """``[N, J]`` The probability that this annotator would give each label to each token."""
+        return self.shares if self._model is None else self._completed(self._model.of(name))
+
+    @cached_property
+    def ambiguity(self) -> Ambiguity:
+        """Where annotators differ because the text allows two readings."""
+        return ambiguity_of(self._encoded)
+
+    def _completed(self, shares: Floats | None) -> Floats:
+        """With what the posterior says of documents that nobody labelled, or of all of them."""
+        if len(self._posterior) != self._encoded.n_tokens:
+            return self._frequencies if shares is None else shares
+        by_posterior = through_confusion(self._encoded, self._posterior)
+        if shares is None:
+            return by_posterior
+        return np.where((np.diff(self._encoded.event_start) > 0)[:, None], shares, by_posterior)
+
+    @property
+    def _frequencies(self) -> Floats:
+        """How common each label is: all that is known where neither people nor probabilities say more."""
+        counts = np.bincount(
+            self._encoded.cells.label, self._encoded.cell_weights(), minlength=len(self._tagset.labels)
+        )
+        return np.broadcast_to((counts + 1) / (counts + 1).sum(), (self._encoded.n_tokens, len(counts)))
