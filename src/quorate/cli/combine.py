@@ -117,7 +117,7 @@ def aggregate(
     if not quiet:
         say(fit_summary(model.result_, chosen.method, model.meta_["known"]) + tagger_summary(model))
         if accepted is not None:
-            say(acceptance(accepted, str(keeping.review), calibrated=model.result_.certificate.calibrated))
+            say(acceptance(accepted, str(keeping.review), model.result_.certificate))
 
 
 def _read_layers(inputs: list[str], layers: str, reading: Reading) -> dict[str, Corpus]:

@@ -45,7 +45,7 @@ from quorate.report.documents import Codes, chosen_documents, document_rows
 from quorate.report.findings import DOUBTFUL, find, next_steps
 from quorate.report.people import HABITS, Person, blind_types, people
 from quorate.result.annotators import AnnotatorSummary
-from quorate.result.certificate import Certificate
+from quorate.result.certificate import Certificate, Expected
 from quorate.result.clusters import Groups, group_annotators
 from quorate.result.habits import BOUNDS, KINDS, SpanHabits
 from quorate.result.result import Result
@@ -135,7 +135,7 @@ def collect(
         settings=_settings(result, about.get("chosen", ())),
         chosen=list(result.settings_.get("why") or about.get("why", ())),
         worse_than_vote=result.choice is not None and result.choice.worse_than_vote,
-        certificate=_certificate(result.certificate),
+        certificate=_certificate(result.certificate, result.expected),
         gold=gold,
         vote=None if votes is None else against_vote(result, votes),
         tags=codes.tags,
@@ -146,9 +146,8 @@ def collect(
     return report
 
 
-def _certificate(promised: Certificate) -> AsExpected:
-    rows = [NamedValue(name, value) for name, value in promised._asdict().items()]
-    return AsExpected(promised.f1, promised.low, promised.high, rows)
+def _certificate(found: Certificate, expected: Expected) -> AsExpected:
+    return AsExpected(*found, [NamedValue(name, value) for name, value in expected._asdict().items()])
 
 
 def _notes(result: Result) -> list[str]:

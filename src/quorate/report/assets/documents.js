@@ -45,7 +45,7 @@ function documentsSection() {
     : `All ${many(D.documents.total, "document")} are in this file.`;
   return [
     h("p", { class: "intro" }, embedded, " A document's figure is the probability that all its tags are right; a span's, that exactly this span is. ",
-      D.gold || D.certificate ? null : "Annotators share mistakes, so these figures are on the high side: take them as a ranking."),
+      D.gold || (D.certificate && D.certificate.f1 !== null) ? null : "Annotators share mistakes, so these figures are on the high side: take them as a ranking."),
     h("div", { class: "legend", "aria-hidden": "true" }, "A span is shaded by its confidence, and underlined:",
       h("span", {}, markOf(TYPES[0], 0.95, "certain")), h("span", {}, markOf(TYPES[0], 0.72, "fairly")), h("span", {}, markOf(TYPES[0], 0.4, "hardly"))),
     h("div", { class: "toolbar", role: "search" }, h("label", { class: "field grow" }, "Search", search), field("Label", label),
