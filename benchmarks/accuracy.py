@@ -134,9 +134,7 @@ def scores(result: Result, split: str | None) -> tuple[float, float, float, floa
 
 
 def shapes() -> None:
-    print(
-        "| crowd | vote | span vote | best fixed setting of BSC | default | chosen | estimate | with temper 0.7 |"
-    )
+    print("| crowd | vote | span vote | best fixed setting of BSC | default | chosen | estimate | with temper 0.7 |")
     print("|---|---|---|---|---|---|---|---|")
     for name in SHAPES:
         corpus = simulated(name)

@@ -2,7 +2,7 @@
 
 Prints the table of docs/accuracy.md: crowds of people, the same with fewer annotators a document, sources of which
 nothing can be told, and the simulated crowds of the tests. Truth is strict F1 on dev (with --test, on test), on the
-whole of simulated crowds. ``--seed 1`` draws the simulated crowds anew, ``--seconds`` is of the processors.
+whole of simulated crowds; seconds are those of all processors together. ``--seed 1`` draws the simulated crowds anew.
 """
 
 from __future__ import annotations

@@ -10,21 +10,34 @@ crowds with gold is taken off.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.choose.hidden import Agreement, HiddenLabels, agreement_over
+from quorate.choose.hidden import Agreement, HiddenLabels
+from quorate.encode.algebra import document_of
 from quorate.infer.engines.protocol import Decoded
 from quorate.result.calibration import EDGE, log_odds, probability_of
 
-__all__ = ["fit_sharpness", "fit_span_map", "fit_span_sharpness", "log_likelihood"]
+__all__ = [
+    "Confirmations",
+    "fit_sharpness",
+    "fit_span_map",
+    "fit_span_sharpness",
+    "log_likelihood",
+    "span_sharpness_noise",
+]
 
 
 Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
 _LEAST_SHARP, _MOST_SHARP = 0.2, 1.0
 _LEAST_SHARP_SPANS = 0.15
 _EM_PASSES = 8
+_STEP = 0.25  # of ln power, over which the loss is seen to bend
+_POWER_SPREAD = 0.55  # of ln power, if nothing were known but the bounds of what is tried
+_DIGITS = 9  # decimals; later ones are rounding error
 
 
 # Habits are measured on spans that two other annotators marked. Some of those spans are mistakes that the two share, so
@@ -92,6 +105,53 @@ def _fewer(gain: float, others: float) -> float:
     return gain * min(others / _MANY_OTHERS, 1.0)
 
 
+class Confirmations(NamedTuple):
+    """Spans of a consensus, each beside the annotators who were hidden there.
+
+    In which ``document`` of the corpus a span is, ``who`` was hidden, whether they ``matched`` it, how often they would
+    be ``expected`` to if it is true, and how likely that is ``stated`` to be.
+    """
+
+    document: Integers
+    who: Integers
+    matched: NDArray[np.bool_]
+    expected: Floats
+    stated: Floats
+
+    def loss(self, log_gain: float) -> Floats:
+        """Of each, −ln p of what the hidden annotator did, if habits are so much higher."""
+        confirmed = np.clip(self.stated * self.expected * np.exp(log_gain), EDGE, 1 - EDGE)
+        return -np.where(self.matched, np.log(confirmed), np.log1p(-confirmed))
+
+    @classmethod
+    def of(cls, hidden: Sequence[HiddenLabels], decoded: Sequence[Decoded]) -> Confirmations:
+        """Over all draws."""
+        columns = []
+        for one, consensus in zip(hidden, decoded, strict=True):
+            found = one.agreement(consensus)
+            start = found.found.start
+            document = one.documents[document_of(one.sample, start)]
+            columns.append(
+                (document, found.found.who, found.matched, found.expected, consensus.span_probability[start])
+            )
+        return cls(*(np.concatenate(column) for column in zip(*columns, strict=True)))
+
+    def variance(self, values: Floats) -> Floats:
+        """``[P, P]`` The covariance of sums of ``values [P, n]`` that hang together within documents and annotators.
+
+        V_document + V_annotator − V_pair (Cameron, Gelbach and Miller 2011), at least each of the first two.
+        """
+        documents, people = (self._clustered(cluster, values) for cluster in (self.document, self.who))
+        pairs = self._clustered(self.document * (int(self.who.max(initial=0)) + 1) + self.who, values)
+        return max((documents + people - pairs, documents, people), key=lambda one: float(np.trace(one)))
+
+    @staticmethod
+    def _clustered(cluster: Integers, values: Floats) -> Floats:
+        _, place = np.unique(cluster, return_inverse=True)
+        sums = np.stack([np.bincount(place, row) for row in values])
+        return np.asarray(sums @ sums.T * sums.shape[1] / max(sums.shape[1] - 1, 1))
+
+
 def fit_span_sharpness(hidden: Sequence[HiddenLabels], decode: Callable[[float], Sequence[Decoded]]) -> float:
     """The power at which the spans of a consensus are right as often as hidden annotators bear out.
 
@@ -100,22 +160,11 @@ def fit_span_sharpness(hidden: Sequence[HiddenLabels], decode: Callable[[float],
     """
     from scipy.optimize import minimize_scalar
 
-    usual = _fewer(_SPAN_HABIT_GAIN, float(np.mean([one.others for one in hidden])))
+    usual = _usual_gain(hidden)
 
     def loss(log_power: float) -> float:
-        decoded = decode(float(np.exp(log_power)))
-        each = [one.agreement(consensus) for one, consensus in zip(hidden, decoded, strict=True)]
-        stated = [one.span_probability[found.found.start] for one, found in zip(decoded, each, strict=True)]
-        agreement, p = agreement_over(hidden, decoded), np.concatenate(stated)
-
-        def of_gain(log_gain: float) -> float:
-            confirmed = np.clip(p * agreement.expected * np.exp(log_gain), EDGE, 1 - EDGE)
-            prior = ((log_gain - usual) / _HABIT_SPREAD) ** 2 / 2
-            return float(prior - np.where(agreement.matched, np.log(confirmed), np.log1p(-confirmed)).sum())
-
-        around = (usual - 3 * _HABIT_SPREAD, usual + 3 * _HABIT_SPREAD)
-        best = float(minimize_scalar(of_gain, bounds=around, method="bounded", options={"xatol": 0.01}).fun)
-        return best / max(len(p), 1)
+        found = Confirmations.of(hidden, decode(float(np.exp(log_power))))
+        return _profile(found, usual)[1] / max(len(found.stated), 1)
 
     found = minimize_scalar(
         loss,
@@ -124,6 +173,46 @@ def fit_span_sharpness(hidden: Sequence[HiddenLabels], decode: Callable[[float],
         options={"maxiter": 8, "xatol": 0.05},
     )
     return float(np.exp(found.x))
+
+
+def _usual_gain(hidden: Sequence[HiddenLabels]) -> float:
+    return _fewer(_SPAN_HABIT_GAIN, float(np.mean([one.others for one in hidden])))
+
+
+def _profile(found: Confirmations, usual: float) -> tuple[float, float]:
+    """The gain of habits at which what was confirmed is likeliest, and −ln p of it."""
+    from scipy.optimize import minimize_scalar
+
+    def of_gain(log_gain: float) -> float:
+        return float(((log_gain - usual) / _HABIT_SPREAD) ** 2 / 2 + found.loss(log_gain).sum())
+
+    around = (usual - 3 * _HABIT_SPREAD, usual + 3 * _HABIT_SPREAD)
+    best = minimize_scalar(of_gain, bounds=around, method="bounded", options={"xatol": 0.01})
+    return float(best.x), float(best.fun)
+
+
+def span_sharpness_noise(
+    hidden: Sequence[HiddenLabels], decode: Callable[[float], Sequence[Decoded]], power: float
+) -> float:
+    """The relative standard error of the mean probability of spans, as their power was fitted to hidden annotators.
+
+    H⁻¹·V·H⁻¹ for the power and the gain of habits, both on a log scale: H are second differences of the loss, V is the
+    covariance of first differences over documents and hidden annotators, and of the gain its prior's too.
+    """
+    low, here, high = (Confirmations.of(hidden, decode(power * np.exp(step))) for step in (-_STEP, 0.0, _STEP))
+    gain = _profile(here, _usual_gain(hidden))[0]
+    k = _HABIT_SPREAD
+    at = {(i, j): one.loss(gain + j * k) for i, one in ((-1, low), (0, here), (1, high)) for j in (-1, 0, 1)}
+    score = np.stack([(at[1, 0] - at[-1, 0]) / (2 * _STEP), (at[0, 1] - at[0, -1]) / (2 * k)])
+    across = (at[1, 1] - at[1, -1] - at[-1, 1] + at[-1, -1]).sum() / (4 * _STEP * k)
+    bends = [(at[1, 0] + at[-1, 0] - 2 * at[0, 0]).sum() / _STEP**2, (at[0, 1] + at[0, -1] - 2 * at[0, 0]).sum() / k**2]
+    prior = np.diag([1 / _POWER_SPREAD**2, 1 / k**2])
+    curvature = np.array([[max(bends[0], 0.0), across], [across, max(bends[1], 0.0)]]) + prior
+    inverse = np.linalg.pinv(curvature)
+    covariance = inverse @ (here.variance(score) + prior) @ inverse
+    mean = max(float(here.stated.mean()), EDGE)
+    slope = float(high.stated.mean() - low.stated.mean()) / (2 * _STEP) / mean
+    return round(abs(slope) * float(np.sqrt(min(covariance[0, 0], _POWER_SPREAD**2))), _DIGITS)
 
 
 def fit_span_map(agreement: Agreement, probability: Floats, others: float = _MANY_OTHERS) -> tuple[float, float, float]:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.choose.calibrate import fit_sharpness, fit_span_map
+from quorate.choose.calibrate import fit_sharpness, fit_span_map, span_sharpness_noise
 from quorate.choose.evidence import SpanBench, span_benches
 from quorate.choose.hidden import Agreement, HiddenLabels, agreement_over, draws
 from quorate.choose.silence import first_votes
@@ -23,7 +23,7 @@ from quorate.infer.engines.factory import Engines
 from quorate.infer.engines.protocol import Decoded, Engine
 from quorate.models.build import model_of
 from quorate.models.prepared import Prepared
-from quorate.models.settings import Settings
+from quorate.models.settings import Evidence, Settings
 from quorate.result.calibration import Calibration
 from quorate.result.certificate import Check
 
@@ -181,6 +181,12 @@ def checked_on(
     """What hidden annotators say of an estimate by a consensus with these settings; ``spans`` as the evidence needs."""
     hidden, settings = [bench.hidden for bench in benches], replace(settings, precision=None, recall=None)
     tokens = decoded_on(benches, models, calibration.sharpness)
-    decoded = [one.decoded(settings, calibration.span_sharpness) for one in spans] or tokens
-    noise = confirmation_noise(hidden, decoded, calibration)
+
+    def decode(power: float) -> list[Decoded]:
+        return [one.decoded(settings, power) for one in spans]
+
+    if settings.evidence is Evidence.SPANS:
+        noise = span_sharpness_noise([one.hidden for one in spans], decode, calibration.span_sharpness)
+    else:
+        noise = confirmation_noise(hidden, decode(1.0) or tokens, calibration)
     return Check(noise, explained(hidden, [one.posterior for one in tokens]))

@@ -11,11 +11,11 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.choose.calibrate import log_likelihood
+from quorate.choose.calibrate import Confirmations, log_likelihood
 from quorate.choose.hidden import HiddenLabels
 from quorate.choose.silence import mostly_silent
 from quorate.corpus.profiles import Kind, Profile
-from quorate.encode.algebra import document_of, seen_pairs, sure_events, token_of
+from quorate.encode.algebra import seen_pairs, sure_events, token_of
 from quorate.encode.encoded import Encoded
 from quorate.infer.engines.protocol import Decoded
 from quorate.result.calibration import Calibration
@@ -24,7 +24,6 @@ from quorate.result.sources import votes_in_words
 __all__ = ["confirmation_noise", "explained", "why_no_estimate"]
 
 Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 # Of what annotators say, the share that must be evidence of its own. Where a third is not, as among runs of one model,
 # some of what is shared stays unseen: it is told from pairs alone.
@@ -69,30 +68,17 @@ def _is_machine(profile: Profile) -> bool:
 def confirmation_noise(hidden: Sequence[HiddenLabels], decoded: Sequence[Decoded], calibration: Calibration) -> float:
     """The relative standard error of how often hidden annotators confirm what a consensus gives out, against expected.
 
-    It is over documents and over hidden annotators at once (Cameron, Gelbach and Miller 2011): V_document + V_annotator
-    − V_pair, of which the first two are each a lower bound.
+    It is over documents and over hidden annotators at once. What is sure stays sure, whoever was hidden: of a mean
+    probability p it is the share 2·√(p·(1 − p)), if that is below 1.
     """
-    columns: list[tuple[Integers, Integers, Floats, Floats]] = []
-    for one, consensus in zip(hidden, decoded, strict=True):
-        found = one.agreement(consensus)
-        stated = calibration.spans(consensus.span_probability[found.found.start])
-        document = one.documents[document_of(one.sample, found.found.start)]
-        columns.append((document, found.found.who, found.matched.astype(np.float64), stated * found.expected))
-    document, who, matched, expected = (np.concatenate(column) for column in zip(*columns, strict=True))
-    confirmed = float(matched.sum())
+    found = Confirmations.of(hidden, decoded)
+    stated, matched = calibration.spans(found.stated), found.matched.astype(np.float64)
+    expected, confirmed = stated * found.expected, float(matched.sum())
     if not confirmed:
         return 1.0
     off = matched - confirmed / max(float(expected.sum()), 1e-9) * expected
-    by_document, by_annotator = _clustered(document, off), _clustered(who, off)
-    both = by_document + by_annotator - _clustered(document * (int(who.max()) + 1) + who, off)
-    return round(float(np.sqrt(max(both, by_document, by_annotator))) / confirmed, 9)
-
-
-def _clustered(cluster: Integers, off: Floats) -> float:
-    """The variance of a sum whose terms hang together within clusters."""
-    _, place = np.unique(cluster, return_inverse=True)
-    sums = np.bincount(place, off)
-    return float((sums**2).sum()) * len(sums) / max(len(sums) - 1, 1)
+    p = float(stated.mean())
+    return round(float(np.sqrt(found.variance(off[None])[0, 0])) / confirmed * min(2 * np.sqrt(p * (1 - p)), 1.0), 9)
 
 
 def explained(hidden: Sequence[HiddenLabels], posteriors: Sequence[Floats]) -> float | None:
