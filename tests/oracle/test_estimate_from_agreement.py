@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import product
 from math import log
@@ -127,7 +128,7 @@ def test_nobody_disagrees() -> None:
     assert explained([one], [np.full((one.sample.n_tokens, 3), 1 / 3)[:, : len(one.sample.tagset.labels)]]) is None
 
 
-REASONS = {
+REASONS: dict[str, tuple[Callable[[], Corpus], str]] = {
     "rules": (lambda: crowds.rules(200), "less than half of what others mark"),
     "copies": (lambda: crowds.copies(200), "are worth"),
     "jury of models": (lambda: as_models(crowds.vague_names(200, 6)), "models or rules"),
@@ -170,7 +171,7 @@ def test_plain_labels_have_no_spans_to_agree_on() -> None:
     assert "plain" in why_no_estimate(encoded, {}, np.ones(3), (3.0, 3.0))
 
 
-HELD = {
+HELD: dict[str, Callable[[], Corpus]] = {
     "careful three": lambda: crowds.careful_three(120),
     "sparse": lambda: crowds.sparse(400, 300),
     "disjoint batches": lambda: crowds.disjoint_batches(300),

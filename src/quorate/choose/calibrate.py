@@ -121,7 +121,7 @@ class Confirmations(NamedTuple):
     def loss(self, log_gain: float) -> Floats:
         """Of each, −ln p of what the hidden annotator did, if habits are so much higher."""
         confirmed = np.clip(self.stated * self.expected * np.exp(log_gain), EDGE, 1 - EDGE)
-        return -np.where(self.matched, np.log(confirmed), np.log1p(-confirmed))
+        return np.asarray(-np.where(self.matched, np.log(confirmed), np.log1p(-confirmed)))
 
     @classmethod
     def of(cls, hidden: Sequence[HiddenLabels], decoded: Sequence[Decoded]) -> Confirmations:

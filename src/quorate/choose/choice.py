@@ -268,11 +268,11 @@ def choose(
         winner = _usual_within_chance(runs, usual, much_hidden=much_hidden)
         calibration, agreement, chosen = calibrated_on(benches, winner.best_models), winner.agreement, winner.settings
         vote = agreement_over(hidden, [majority(one.sample, threads=engines.threads).decoded for one in hidden])
-        with _further(winner, hidden, prepared, engines, sharing, trust, of_silence) as (more, models):
-            every, models = [*benches, *more], [*winner.best_models, *models]
+        with _further(winner, hidden, prepared, engines, sharing, trust, of_silence) as (more, further):
+            every, fitted = [*benches, *more], [*winner.best_models, *further]
             spans: list[SpanBench] = []
             if usual.evidence is not Evidence.TOKENS:
-                spans = span_benches_of(every, models, calibration.sharpness, engines, sharing)
+                spans = span_benches_of(every, fitted, calibration.sharpness, engines, sharing)
                 first, undialled = spans[: len(hidden)], replace(chosen, precision=None, recall=None)
                 evidence = better_evidence(first, undialled) if "evidence" in free else usual.evidence
                 chosen = replace(chosen, evidence=evidence)
@@ -285,7 +285,7 @@ def choose(
                     calibration = Calibration(calibration.sharpness)
             check = Check(reason=no_estimate)
             if not no_estimate:
-                check = checked_on(every, models, spans, chosen, calibration)
+                check = checked_on(every, fitted, spans, chosen, calibration)
     gain, error = agreement.gain_over(vote)
     among = {run.settings for run in runs}
     others = [run for run in tried if run.settings not in among]  # judged by fewer draws, so not side by side

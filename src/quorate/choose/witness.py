@@ -78,7 +78,8 @@ def confirmation_noise(hidden: Sequence[HiddenLabels], decoded: Sequence[Decoded
         return 1.0
     off = matched - confirmed / max(float(expected.sum()), 1e-9) * expected
     p = float(stated.mean())
-    return round(float(np.sqrt(found.variance(off[None])[0, 0])) / confirmed * min(2 * np.sqrt(p * (1 - p)), 1.0), 9)
+    error = float(np.sqrt(found.variance(off[None])[0, 0])) / confirmed
+    return round(error * min(2 * float(np.sqrt(p * (1 - p))), 1.0), 9)
 
 
 def explained(hidden: Sequence[HiddenLabels], posteriors: Sequence[Floats]) -> float | None:
