@@ -73,9 +73,9 @@ def test_an_estimate_by_hand() -> None:
     below = np.array([2.0, 0.0, 1.0]) + np.array([2.2, 0.6, 0.7])
     by_chance = np.sqrt(100 * ((above - expected * below) ** 2).sum()) / (100 * below.sum())
     doubt = np.sqrt(expected * (1 - expected))
-    half = norm.ppf(0.95) * np.sqrt((0.1 * doubt) ** 2 + (0.03 * expected) ** 2 + by_chance**2)
+    half = norm.ppf(0.95) * np.sqrt((0.11 * doubt) ** 2 + (0.03 * expected) ** 2 + by_chance**2)
     found = certify(many, Check(0.03, 0.4))
-    f1 = expected - 0.1 * doubt
+    f1 = expected - 0.09 * doubt
     assert found[:3] == pytest.approx((f1, f1 - half, f1 + half), rel=1e-3)
     assert found[3:] == (0.4, "")
 

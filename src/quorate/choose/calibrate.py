@@ -196,23 +196,17 @@ def span_sharpness_noise(
 ) -> float:
     """The relative standard error of the mean probability of spans, as their power was fitted to hidden annotators.
 
-    H⁻¹·V·H⁻¹ for the power and the gain of habits, both on a log scale: H are second differences of the loss, V is the
-    covariance of first differences over documents and hidden annotators, and of the gain its prior's too.
+    √V / H for the logarithm of the power: H is the second difference of the loss, V the variance of its first
+    difference over documents and hidden annotators. The gain of habits stays as it was found: how far it is off is the
+    same for all draws of a crowd, and part of what such estimates are off elsewhere.
     """
     low, here, high = (Confirmations.of(hidden, decode(power * np.exp(step))) for step in (-_STEP, 0.0, _STEP))
     gain = _profile(here, _usual_gain(hidden))[0]
-    k = _HABIT_SPREAD
-    at = {(i, j): one.loss(gain + j * k) for i, one in ((-1, low), (0, here), (1, high)) for j in (-1, 0, 1)}
-    score = np.stack([(at[1, 0] - at[-1, 0]) / (2 * _STEP), (at[0, 1] - at[0, -1]) / (2 * k)])
-    across = (at[1, 1] - at[1, -1] - at[-1, 1] + at[-1, -1]).sum() / (4 * _STEP * k)
-    bends = [(at[1, 0] + at[-1, 0] - 2 * at[0, 0]).sum() / _STEP**2, (at[0, 1] + at[0, -1] - 2 * at[0, 0]).sum() / k**2]
-    prior = np.diag([1 / _POWER_SPREAD**2, 1 / k**2])
-    curvature = np.array([[max(bends[0], 0.0), across], [across, max(bends[1], 0.0)]]) + prior
-    inverse = np.linalg.pinv(curvature)
-    covariance = inverse @ (here.variance(score) + prior) @ inverse
-    mean = max(float(here.stated.mean()), EDGE)
-    slope = float(high.stated.mean() - low.stated.mean()) / (2 * _STEP) / mean
-    return round(abs(slope) * float(np.sqrt(min(covariance[0, 0], _POWER_SPREAD**2))), _DIGITS)
+    below, at, above = (one.loss(gain) for one in (low, here, high))
+    bends = max(float((above + below - 2 * at).sum()) / _STEP**2, 0.0) + 1 / _POWER_SPREAD**2
+    variance = float(here.variance(((above - below) / (2 * _STEP))[None])[0, 0]) + 1 / _POWER_SPREAD**2
+    slope = float(high.stated.mean() - low.stated.mean()) / (2 * _STEP) / max(float(here.stated.mean()), EDGE)
+    return round(abs(slope) * min(float(np.sqrt(variance)) / bends, _POWER_SPREAD), _DIGITS)
 
 
 def fit_span_map(agreement: Agreement, probability: Floats, others: float = _MANY_OTHERS) -> tuple[float, float, float]:

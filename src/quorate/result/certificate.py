@@ -28,7 +28,7 @@ Floats = NDArray[np.float64]
 # 0.67 once, on a fifth of the documents), mean 0.2; on 35 simulated crowds, whose annotators share nothing, -0.21 to
 # 0.24, mean -0.02. A crowd of which nothing is known may be of either sort: the mean is between the two, and the spread
 # covers both (benchmarks/agreement.py).
-_TOO_HIGH, _ELSEWHERE = 0.1, 0.1
+_TOO_HIGH, _ELSEWHERE = 0.09, 0.11
 _NINETY_PERCENT = 1.645
 _TOO_WIDE = 0.15  # half-width from which on an interval tells next to nothing
 
@@ -173,7 +173,7 @@ def certify(tallies: SpanTallies, check: Check) -> Certificate:
 
     >>> many = np.full(400, 2.0)
     >>> str(certify(SpanTallies(many, 0.8 * many, 0.8 * many, many, many), Check(0.01, 0.4)))
-    '76.0 (69.3 to 82.7)'
+    '76.4 (69.0 to 83.8)'
     """
     if check.reason:
         return Certificate(explained=check.explained, reason=check.reason)
