@@ -13,6 +13,7 @@ import pytest
 import crowds
 import quorate
 from quorate import Corpus, score
+from quorate.choose.calibrate import Confirmations
 from quorate.choose.hidden import HiddenLabels, hide
 from quorate.choose.witness import confirmation_noise, explained, why_no_estimate
 from quorate.corpus.profiles import Profile
@@ -40,7 +41,10 @@ def test_noise_is_the_spread_over_crowds_drawn_again() -> None:
         texts = simulated(crowds.sentences(120, seed=seed), people, per_document=5, seed=seed)
         hidden = [hidden_in(texts, draw) for draw in range(2)]
         voted = [majority(one.sample, threads=1).decoded for one in hidden]
-        stated.append(confirmation_noise(hidden, voted, AS_STATED))
+        found = Confirmations.of(hidden, voted)
+        likely = found.stated * found.expected
+        off = found.matched - found.matched.sum() / likely.sum() * likely
+        stated.append(np.sqrt(found.variance(off[None])[0, 0]) / found.matched.sum())
         each = [one.agreement(path) for one, path in zip(hidden, voted, strict=True)]
         probability = [path.span_probability[one.found.start] for one, path in zip(each, voted, strict=True)]
         expected = sum((p * one.expected).sum() for one, p in zip(each, probability, strict=True))
