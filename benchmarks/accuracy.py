@@ -4,7 +4,7 @@ Prints the tables of docs/accuracy.md; no gold is read in fitting. Without --tes
 prints something else:
 
 - ``shapes``: the simulated crowds of the tests;
-- ``groups``: what certificates expect against what is right, by groups of documents; with a tagger: ``groups crf``;
+- ``groups``: what is expected against what is right, by groups of documents; with a tagger: ``groups crf``;
 - ``judge``: how hidden annotators rank settings, against how gold does;
 - ``cost``: the choice of settings against one fit of 20 passes.
 """
@@ -134,7 +134,7 @@ def scores(result: Result, split: str | None) -> tuple[float, float, float, floa
 
 
 def shapes() -> None:
-    print("| crowd | vote | span vote | best fixed setting of BSC | default | chosen | certificate | with temper 0.7 |")
+    print("| crowd | vote | span vote | best fixed setting of BSC | default | chosen | estimate | with temper 0.7 |")
     print("|---|---|---|---|---|---|---|---|")
     for name in SHAPES:
         corpus = simulated(name)
@@ -202,7 +202,7 @@ def groups(splits: list[str], tagger: str | None) -> None:
     for name in ("ner", "pico"):
         corpus = quorate.read(DATA / f"{name}.jsonl.gz")
         result = quorate.aggregate(corpus, tagger=tagger)
-        print(f"\n{name.upper()}: expected F1 {result.certificate}\n")
+        print(f"\n{name.upper()}: estimate from agreement {result.certificate}\n")
         print(
             "| split | F1 | precision expected / actual, least sure quarter of documents | 2nd | 3rd | surest | all |"
         )

@@ -547,10 +547,13 @@ def test_odd_documents_and_a_certificate(open_page: Open, tmp_path: Path) -> Non
         Document("gold only", ("z",), {"a": ("O",)}, ("B-NEW",)),
     ]
     model = bsc("bsc-seq", max_iter=3).fit(Corpus(documents))
-    model.result_.certificate = Certificate(0.85, 0.75, 0.8, 0.7, 0.9, calibrated=True)
+    model.result_.certificate = Certificate(0.8, 0.7, 0.9, 0.25)
     write_report(model, tmp_path / "report.html")
     page = open_page(tmp_path / "report.html")
-    assert "between 70.0 and 90.0" in page.locator("#summary").inner_text()
+    shown = page.locator("#summary").inner_text()
+    assert "between 70.0 and 90.0" in shown
+    assert "the model explains 25%" in shown
+    assert "promise" not in shown
     cards = page.locator("#doc-list .doc")
     assert cards.count() == 4
     for card in range(4):

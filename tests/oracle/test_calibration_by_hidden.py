@@ -1,16 +1,17 @@
-"""Calibration by hidden annotators finds what was put in, and certificates are sums that can be done by hand."""
+"""Calibration by hidden annotators finds what was put in, and estimates are sums that can be done by hand."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 from scipy.special import expit, logit
+from scipy.stats import norm
 
 from quorate.choose.calibrate import fit_span_map
 from quorate.choose.hidden import Agreement
 from quorate.encode.algebra import Spans
 from quorate.result.calibration import AS_STATED, Calibration
-from quorate.result.certificate import SpanTallies, certify
+from quorate.result.certificate import Check, SpanTallies, certify, expected_of
 
 
 def test_the_span_map_is_found_from_confirmations() -> None:
@@ -28,29 +29,60 @@ def test_the_span_map_is_found_from_confirmations() -> None:
     assert np.abs(found - 0.97 * truly).mean() < 0.03
 
 
+def test_where_few_others_look_habits_gain_less() -> None:
+    rng = np.random.default_rng(1)
+    stated = rng.beta(4, 1, 30_000)
+    habit = rng.uniform(0.3, 0.8, len(stated))
+    confirmed = rng.random(len(stated)) < stated * habit * np.exp(0.12)
+    nothing = np.zeros(0, np.int64)
+    agreement = Agreement(np.zeros((6, 1)), Spans(nothing, nothing, nothing, nothing), confirmed, habit)
+    shift, slope, _ = fit_span_map(agreement, stated, others=2.0)
+    assert (shift, slope) == pytest.approx((0.0, 1.0), abs=0.12)
+
+
 def test_as_stated_changes_nothing() -> None:
     values = np.array([0.0, 0.3, 1.0])
     assert AS_STATED.spans(values) is values
 
 
-def test_a_certificate_by_hand() -> None:
+def tallies_by_hand() -> SpanTallies:
+    """Three documents, of which the second is empty."""
     document = np.array([0, 0, 2])
     stated = np.array([0.9, 0.8, 0.7])
-    calibration = Calibration(0.5, -1.0, 1.0)
-    right = expit(logit(stated) - 1.0)
     sharp, blunt = np.array([2.0, 0.5, 0.6]), np.array([2.4, 0.7, 0.8])
     counts, likely, sure = (
         np.bincount(document, one, minlength=3).astype(np.float64)
-        for one in (np.ones(3), calibration.spans(stated), stated)
+        for one in (np.ones(3), Calibration(0.5, -1.0, 1.0).spans(stated), stated)
     )
-    found = certify(SpanTallies(counts, likely, sure, sharp, blunt), calibrated=True)
-    true = (3.1 + 3.9) / 2
-    assert found.precision == pytest.approx(right.sum() / 3)
-    assert found.recall == pytest.approx(right.sum() / true)
-    assert found.f1 == pytest.approx(2 * right.sum() / (3 + true))
+    return SpanTallies(counts, likely, sure, sharp, blunt)
+
+
+def test_what_is_expected_by_hand() -> None:
+    found = expected_of(tallies_by_hand())
+    right, true = expit(logit(np.array([0.9, 0.8, 0.7])) - 1.0).sum(), (3.1 + 3.9) / 2
+    assert found.precision == pytest.approx(right / 3)
+    assert found.recall == pytest.approx(right / true)
+    assert found.f1 == pytest.approx(2 * right / (3 + true))
+
+
+def test_an_estimate_by_hand() -> None:
+    many = SpanTallies(*(np.tile(column, 100) for column in tallies_by_hand()))
+    right = expit(logit(np.array([0.9, 0.8, 0.7])) - 1.0)
+    expected = 2 * right.sum() / (3 + 3.5)
     above = np.array([2 * right[:2].sum(), 0.0, 2 * right[2]])
-    below = np.array([2.0, 0.0, 1.0]) + (sharp + blunt) / 2
-    error = np.sqrt(((above - found.f1 * below) ** 2).sum()) / below.sum()
-    assert found.low == pytest.approx(max(2 * right.sum() / (3 + 3.9) - 1.96 * error - 0.08, 0))
-    assert found.high == pytest.approx(min(2 * 2.4 / (3 + 3.1) + 1.96 * error + 0.04, 1))
-    assert found.calibrated
+    below = np.array([2.0, 0.0, 1.0]) + np.array([2.2, 0.6, 0.7])
+    by_chance = np.sqrt(100 * ((above - expected * below) ** 2).sum()) / (100 * below.sum())
+    doubt = np.sqrt(expected * (1 - expected))
+    half = norm.ppf(0.95) * np.sqrt((0.11 * doubt) ** 2 + (0.03 * expected) ** 2 + by_chance**2)
+    found = certify(many, Check(0.03, 0.4))
+    f1 = expected - 0.09 * doubt
+    assert found[:3] == pytest.approx((f1, f1 - half, f1 + half), rel=1e-3)
+    assert found[3:] == (0.4, "")
+
+
+def test_an_interval_that_tells_nothing_is_not_given() -> None:
+    few = tallies_by_hand()
+    assert not certify(few, Check(0.5)).given
+    assert certify(few, Check(reason="because")).reason == "because"
+    nothing = np.zeros(3)
+    assert "nothing" in certify(SpanTallies(nothing, nothing, nothing, few.sharp, few.blunt), Check()).reason

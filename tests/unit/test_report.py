@@ -281,13 +281,18 @@ def test_a_stranger_in_new_documents(model: BSC) -> None:
 
 
 def test_the_certificate_is_shown_whole(sample: Corpus) -> None:
-    model = bsc("bsc-seq", max_iter=2).fit(sample)
-    promised = model.result_.certificate
+    model = quorate.api.estimator().fit(sample)
+    estimate, expected = model.result_.certificate, model.result_.expected
     found = plain(collect(model, model.result_, title="", documents=0))["certificate"]
-    assert {row["name"]: row["value"] for row in found["rows"]} == pytest.approx(promised._asdict(), abs=1e-5)
-    assert [found[name] for name in ("f1", "low", "high")] == pytest.approx(
-        [promised.f1, promised.low, promised.high], abs=1e-5
-    )
+    assert {row["name"]: row["value"] for row in found["rows"]} == pytest.approx(expected._asdict(), abs=1e-5)
+    assert {name: found[name] for name in estimate._fields} == pytest.approx(estimate._asdict(), abs=1e-5)
+
+
+def test_without_an_estimate_the_reason_is_shown(sample: Corpus) -> None:
+    model = bsc("bsc-seq", max_iter=2).fit(sample)
+    found = plain(collect(model, model.result_, title="", documents=0))["certificate"]
+    assert found["f1"] is found["low"] is found["high"] is None
+    assert found["reason"] == model.result_.certificate.reason != ""
 
 
 def test_chosen_settings_say_why(sample: Corpus) -> None:

@@ -334,6 +334,6 @@ def test_a_tagger_that_says_nothing_new_makes_nobody_surer() -> None:
     assert with_echo.calibration != with_echo.choice.calibration
     gold = [document.gold or () for document in corpus]
     right = [quorate.score.strict(result.tags, gold).precision for result in (without, with_echo)]
-    expected = [result.certificate.precision for result in (without, with_echo)]
+    expected = [result.expected.precision for result in (without, with_echo)]
     assert expected[1] < right[1] + 0.05
     assert expected[1] - right[1] < expected[0] - right[0] + 0.05

@@ -10,21 +10,34 @@ crowds with gold is taken off.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.choose.hidden import Agreement, HiddenLabels, agreement_over
+from quorate.choose.hidden import Agreement, HiddenLabels
+from quorate.encode.algebra import document_of
 from quorate.infer.engines.protocol import Decoded
 from quorate.result.calibration import EDGE, log_odds, probability_of
 
-__all__ = ["fit_sharpness", "fit_span_map", "fit_span_sharpness"]
+__all__ = [
+    "Confirmations",
+    "fit_sharpness",
+    "fit_span_map",
+    "fit_span_sharpness",
+    "log_likelihood",
+    "span_sharpness_noise",
+]
 
 
 Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
 _LEAST_SHARP, _MOST_SHARP = 0.2, 1.0
 _LEAST_SHARP_SPANS = 0.15
 _EM_PASSES = 8
+_STEP = 0.25  # of ln power, over which the loss is seen to bend
+_POWER_SPREAD = 0.55  # of ln power, if nothing were known but the bounds of what is tried
+_DIGITS = 9  # decimals; later ones are rounding error
 
 
 # Habits are measured on spans that two other annotators marked. Some of those spans are mistakes that the two share, so
@@ -34,6 +47,11 @@ _HABIT_GAIN, _HABIT_SPREAD = 0.24, 0.05
 # The same for a consensus on spans, which has no share of common mistakes apart: on the dev splits of NER and PICO the
 # mean probability of its spans is then within a point of how many are right, above on one and below on the other.
 _SPAN_HABIT_GAIN = 0.21
+# That is where four others or more look at a document. The fewer they are, the rarer it is that two of them share a
+# mistake: of two others, who are all there are, what both marked is hardly ever wrong. In proportion to their number
+# the mean probability of spans is within four points of how many are right on simulated crowds of three and on NER and
+# PICO with three annotators left (it was up to twelve too low).
+_MANY_OTHERS = 4.0
 
 
 # The share of spans that hidden annotators confirm and that are wrong: everybody makes the same mistake. It is between
@@ -55,7 +73,7 @@ def fit_sharpness(hidden: Sequence[HiddenLabels], decode: Callable[[float], Sequ
     def loss(log_power: float) -> float:
         posteriors = [decoded.posterior for decoded in decode(float(np.exp(log_power)))]
         given = [[posterior[at] for posterior, at in zip(posteriors, here, strict=True)] for here in tokens]
-        return -_log_likelihood([np.ascontiguousarray(np.concatenate(here).T) for here in given])
+        return -log_likelihood([np.ascontiguousarray(np.concatenate(here).T) for here in given])
 
     found = minimize_scalar(
         loss,
@@ -66,7 +84,7 @@ def fit_sharpness(hidden: Sequence[HiddenLabels], decode: Callable[[float], Sequ
     return float(np.exp(found.x))
 
 
-def _log_likelihood(posteriors: Sequence[Floats]) -> float:
+def log_likelihood(posteriors: Sequence[Floats]) -> float:
     """Mean of ln Σ_j p_j·M[j, label], with the confusion matrix M that makes it greatest (by EM).
 
     For each label there are ``[J, n]`` the posteriors of the n tokens that were given it.
@@ -82,6 +100,58 @@ def _log_likelihood(posteriors: Sequence[Floats]) -> float:
     return float(np.log(np.concatenate(totals)).mean())
 
 
+def _fewer(gain: float, others: float) -> float:
+    """The gain of habits where so many others look at a document."""
+    return gain * min(others / _MANY_OTHERS, 1.0)
+
+
+class Confirmations(NamedTuple):
+    """Spans of a consensus, each beside the annotators who were hidden there.
+
+    In which ``document`` of the corpus a span is, ``who`` was hidden, whether they ``matched`` it, how often they would
+    be ``expected`` to if it is true, and how likely that is ``stated`` to be.
+    """
+
+    document: Integers
+    who: Integers
+    matched: NDArray[np.bool_]
+    expected: Floats
+    stated: Floats
+
+    def loss(self, log_gain: float) -> Floats:
+        """Of each, −ln p of what the hidden annotator did, if habits are so much higher."""
+        confirmed = np.clip(self.stated * self.expected * np.exp(log_gain), EDGE, 1 - EDGE)
+        return np.asarray(-np.where(self.matched, np.log(confirmed), np.log1p(-confirmed)))
+
+    @classmethod
+    def of(cls, hidden: Sequence[HiddenLabels], decoded: Sequence[Decoded]) -> Confirmations:
+        """Over all draws."""
+        columns = []
+        for one, consensus in zip(hidden, decoded, strict=True):
+            found = one.agreement(consensus)
+            start = found.found.start
+            document = one.documents[document_of(one.sample, start)]
+            columns.append(
+                (document, found.found.who, found.matched, found.expected, consensus.span_probability[start])
+            )
+        return cls(*(np.concatenate(column) for column in zip(*columns, strict=True)))
+
+    def variance(self, values: Floats) -> Floats:
+        """``[P, P]`` The covariance of sums of ``values [P, n]`` that hang together within documents and annotators.
+
+        V_document + V_annotator − V_pair (Cameron, Gelbach and Miller 2011), at least each of the first two.
+        """
+        documents, people = (self._clustered(cluster, values) for cluster in (self.document, self.who))
+        pairs = self._clustered(self.document * (int(self.who.max(initial=0)) + 1) + self.who, values)
+        return max((documents + people - pairs, documents, people), key=lambda one: float(np.trace(one)))
+
+    @staticmethod
+    def _clustered(cluster: Integers, values: Floats) -> Floats:
+        _, place = np.unique(cluster, return_inverse=True)
+        sums = np.stack([np.bincount(place, row) for row in values])
+        return np.asarray(sums @ sums.T * sums.shape[1] / max(sums.shape[1] - 1, 1))
+
+
 def fit_span_sharpness(hidden: Sequence[HiddenLabels], decode: Callable[[float], Sequence[Decoded]]) -> float:
     """The power at which the spans of a consensus are right as often as hidden annotators bear out.
 
@@ -90,20 +160,11 @@ def fit_span_sharpness(hidden: Sequence[HiddenLabels], decode: Callable[[float],
     """
     from scipy.optimize import minimize_scalar
 
+    usual = _usual_gain(hidden)
+
     def loss(log_power: float) -> float:
-        decoded = decode(float(np.exp(log_power)))
-        each = [one.agreement(consensus) for one, consensus in zip(hidden, decoded, strict=True)]
-        stated = [one.span_probability[found.found.start] for one, found in zip(decoded, each, strict=True)]
-        agreement, p = agreement_over(hidden, decoded), np.concatenate(stated)
-
-        def of_gain(log_gain: float) -> float:
-            confirmed = np.clip(p * agreement.expected * np.exp(log_gain), EDGE, 1 - EDGE)
-            prior = ((log_gain - _SPAN_HABIT_GAIN) / _HABIT_SPREAD) ** 2 / 2
-            return float(prior - np.where(agreement.matched, np.log(confirmed), np.log1p(-confirmed)).sum())
-
-        around = (_SPAN_HABIT_GAIN - 3 * _HABIT_SPREAD, _SPAN_HABIT_GAIN + 3 * _HABIT_SPREAD)
-        best = float(minimize_scalar(of_gain, bounds=around, method="bounded", options={"xatol": 0.01}).fun)
-        return best / max(len(p), 1)
+        found = Confirmations.of(hidden, decode(float(np.exp(log_power))))
+        return _profile(found, usual)[1] / max(len(found.stated), 1)
 
     found = minimize_scalar(
         loss,
@@ -114,7 +175,41 @@ def fit_span_sharpness(hidden: Sequence[HiddenLabels], decode: Callable[[float],
     return float(np.exp(found.x))
 
 
-def fit_span_map(agreement: Agreement, probability: Floats) -> tuple[float, float, float]:
+def _usual_gain(hidden: Sequence[HiddenLabels]) -> float:
+    return _fewer(_SPAN_HABIT_GAIN, float(np.mean([one.others for one in hidden])))
+
+
+def _profile(found: Confirmations, usual: float) -> tuple[float, float]:
+    """The gain of habits at which what was confirmed is likeliest, and −ln p of it."""
+    from scipy.optimize import minimize_scalar
+
+    def of_gain(log_gain: float) -> float:
+        return float(((log_gain - usual) / _HABIT_SPREAD) ** 2 / 2 + found.loss(log_gain).sum())
+
+    around = (usual - 3 * _HABIT_SPREAD, usual + 3 * _HABIT_SPREAD)
+    best = minimize_scalar(of_gain, bounds=around, method="bounded", options={"xatol": 0.01})
+    return float(best.x), float(best.fun)
+
+
+def span_sharpness_noise(
+    hidden: Sequence[HiddenLabels], decode: Callable[[float], Sequence[Decoded]], power: float
+) -> float:
+    """The relative standard error of the mean probability of spans, as their power was fitted to hidden annotators.
+
+    √V / H for the logarithm of the power: H is the second difference of the loss, V the variance of its first
+    difference over documents and hidden annotators. The gain of habits stays as it was found: how far it is off is the
+    same for all draws of a crowd, and part of what such estimates are off elsewhere.
+    """
+    low, here, high = (Confirmations.of(hidden, decode(power * np.exp(step))) for step in (-_STEP, 0.0, _STEP))
+    gain = _profile(here, _usual_gain(hidden))[0]
+    below, at, above = (one.loss(gain) for one in (low, here, high))
+    bends = max(float((above + below - 2 * at).sum()) / _STEP**2, 0.0) + 1 / _POWER_SPREAD**2
+    variance = float(here.variance(((above - below) / (2 * _STEP))[None])[0, 0]) + 1 / _POWER_SPREAD**2
+    slope = float(high.stated.mean() - low.stated.mean()) / (2 * _STEP) / max(float(here.stated.mean()), EDGE)
+    return round(abs(slope) * min(float(np.sqrt(variance)) / bends, _POWER_SPREAD), _DIGITS)
+
+
+def fit_span_map(agreement: Agreement, probability: Floats, others: float = _MANY_OTHERS) -> tuple[float, float, float]:
     """Shift, slope and ceiling of the span map: ``probability`` is what the model states of ``agreement.found``.
 
     A span is confirmed with probability q·habit·r: q of the map, one r for all. The likelihood has a weak prior for the
@@ -123,16 +218,16 @@ def fit_span_map(agreement: Agreement, probability: Floats) -> tuple[float, floa
     from scipy.optimize import minimize
 
     x = log_odds(probability)
-    hit = agreement.matched
+    hit, usual = agreement.matched, _fewer(_HABIT_GAIN, others)
 
     def loss(parameters: Floats) -> float:
         shift, log_slope, log_gain = parameters
         right = probability_of(shift + np.exp(log_slope) * x) * agreement.expected * np.exp(log_gain)
         confirmed = np.clip(right, EDGE, 1 - EDGE)
-        prior = (shift / 2) ** 2 + log_slope**2 + ((log_gain - _HABIT_GAIN) / _HABIT_SPREAD) ** 2
+        prior = (shift / 2) ** 2 + log_slope**2 + ((log_gain - usual) / _HABIT_SPREAD) ** 2
         return float(prior / 2 - np.where(hit, np.log(confirmed), np.log1p(-confirmed)).sum())
 
-    begin = np.array([0.0, 0.0, _HABIT_GAIN])
+    begin = np.array([0.0, 0.0, usual])
     simplex = begin + np.vstack([np.zeros(3), np.diag([0.5, 0.5, _HABIT_SPREAD])])
     found = minimize(
         loss, begin, method="Nelder-Mead", options={"initial_simplex": simplex, "maxiter": 400, "fatol": 0.01}

@@ -11,6 +11,7 @@ the hidden annotators say then calibrates the confidence (:mod:`calibration`).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from itertools import product
 from typing import Any, NamedTuple
@@ -19,21 +20,33 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate.choose.correlation import shared_mistakes
-from quorate.choose.evidence import agreement_on, better_evidence, calibrated_spans
-from quorate.choose.hidden import agreement_over
+from quorate.choose.evidence import SpanBench, agreement_on, better_evidence, calibrated_spans
+from quorate.choose.hidden import LEAST_DRAWS, HiddenLabels, agreement_over
 from quorate.choose.silence import coverage, hardly_overlap, mostly_silent, silent_votes
-from quorate.choose.trials import Run, Trial, benches_over, calibrated_on, hidden_in, span_benches_of
-from quorate.corpus.profiles import trust_of
+from quorate.choose.trials import (
+    Bench,
+    Run,
+    Trial,
+    benches_over,
+    calibrated_on,
+    checked_on,
+    hidden_in,
+    span_benches_of,
+)
+from quorate.choose.witness import why_no_estimate
+from quorate.corpus.profiles import Trust, trust_of
 from quorate.encode.algebra import seen_pairs
 from quorate.encode.encoded import Encoded
 from quorate.encode.sharing import Sharing
 from quorate.formats.notes import some
+from quorate.infer import loop
 from quorate.infer.engines.factory import Engines
 from quorate.models.build import those_that_fit, why_no_spans
 from quorate.models.prepared import Prepared
 from quorate.models.settings import AnnotatorModel, Decode, Evidence, Inference, Settings
 from quorate.models.votes import majority
 from quorate.result.calibration import AS_STATED, Calibration
+from quorate.result.certificate import Check
 from quorate.result.sources import Together, err_together, votes_in_words
 
 __all__ = ["AUTO", "CHOSEN", "Choice", "choose", "settings_left_open"]
@@ -83,7 +96,8 @@ class Choice(NamedTuple):
     those who mark so little that theirs says next to nothing, as rules do.
     ``vote`` is the score of a plain vote against the same hidden annotators; ``gain`` how much better the chosen model
     is, with its standard ``error``. Without enough to compare, all are ``None``. ``trials`` are the finalists', best
-    first, then the others', ``left_out`` says of models that were not tried why not.
+    first, then the others', ``left_out`` says of models that were not tried why not. ``check`` is what the hidden
+    annotators say of an estimate of F1, or why there is none (:mod:`witness`).
     """
 
     settings: Settings
@@ -98,6 +112,7 @@ class Choice(NamedTuple):
     gain: float | None
     error: float | None
     left_out: tuple[str, ...] = ()
+    check: Check = Check()
 
     @property
     def worse_than_vote(self) -> bool:
@@ -208,12 +223,16 @@ def choose(
     groups = [profiles[name].group if name in profiles else None for name in names]
     sharing = shared_mistakes(prepared.encoded, groups, among_rules=by_rules)
     votes = _votes(prepared.encoded, sharing)
+    no_estimate = why_no_estimate(prepared.encoded, profiles, of_silence, votes)
     silent = tuple(names[k] for k in np.flatnonzero(covered.silent).tolist())
     hidden = hidden_in(prepared, sharing, settings)
     if not hidden and "temper" in free:  # nobody shares a document, so nobody shares its mistakes
         usual = replace(usual, temper=1.0)
     if sum(len(one.spans.start) for one in hidden) < _ENOUGH_SPANS:
-        return Choice(usual, AS_STATED, names, sharing, votes, of_silence, silent, (), None, None, None, left_out)
+        check = Check(reason=no_estimate or f"fewer than {_ENOUGH_SPANS} spans could be hidden")
+        return Choice(
+            usual, AS_STATED, names, sharing, votes, of_silence, silent, (), None, None, None, left_out, check
+        )
     engines = engines or Engines()
     checks = _CHECKS if "max_iter" in free else (usual.max_iter,)
     candidates = list(_candidates(usual, models, free))
@@ -249,17 +268,24 @@ def choose(
         winner = _usual_within_chance(runs, usual, much_hidden=much_hidden)
         calibration, agreement, chosen = calibrated_on(benches, winner.best_models), winner.agreement, winner.settings
         vote = agreement_over(hidden, [majority(one.sample, threads=engines.threads).decoded for one in hidden])
-        if usual.evidence is not Evidence.TOKENS:
-            spans = span_benches_of(benches, winner.best_models, calibration.sharpness, engines, sharing)
-            undialled = replace(chosen, precision=None, recall=None)
-            evidence = better_evidence(spans, undialled) if "evidence" in free else usual.evidence
-            chosen = replace(chosen, evidence=evidence)
-            agreement = agreement_on(spans, replace(undialled, evidence=evidence))
-            vote = max(vote, agreement_on(spans, replace(undialled, evidence=Evidence.VOTES)), key=lambda one: one.f1)
-            if evidence is Evidence.SPANS:
-                calibration = calibrated_spans(spans, chosen, calibration.sharpness)
-            elif evidence is Evidence.VOTES:
-                calibration = Calibration(calibration.sharpness)
+        with _further(winner, hidden, prepared, engines, sharing, trust, of_silence) as (more, further):
+            every, fitted = [*benches, *more], [*winner.best_models, *further]
+            spans: list[SpanBench] = []
+            if usual.evidence is not Evidence.TOKENS:
+                spans = span_benches_of(every, fitted, calibration.sharpness, engines, sharing)
+                first, undialled = spans[: len(hidden)], replace(chosen, precision=None, recall=None)
+                evidence = better_evidence(first, undialled) if "evidence" in free else usual.evidence
+                chosen = replace(chosen, evidence=evidence)
+                agreement = agreement_on(first, replace(undialled, evidence=evidence))
+                by_spans = agreement_on(first, replace(undialled, evidence=Evidence.VOTES))
+                vote = max(vote, by_spans, key=lambda one: one.f1)
+                if evidence is Evidence.SPANS:
+                    calibration = calibrated_spans(spans, chosen, calibration.sharpness)
+                elif evidence is Evidence.VOTES:
+                    calibration = Calibration(calibration.sharpness)
+            check = Check(reason=no_estimate)
+            if not no_estimate:
+                check = checked_on(every, fitted, spans, chosen, calibration)
     gain, error = agreement.gain_over(vote)
     among = {run.settings for run in runs}
     others = [run for run in tried if run.settings not in among]  # judged by fewer draws, so not side by side
@@ -276,7 +302,29 @@ def choose(
         gain,
         error,
         left_out,
+        check,
     )
+
+
+@contextmanager
+def _further(
+    winner: Run,
+    hidden: Sequence[HiddenLabels],
+    prepared: Prepared,
+    engines: Engines,
+    sharing: Sharing,
+    trust: Trust,
+    of_silence: NDArray[np.float64],
+) -> Iterator[tuple[list[Bench], list[loop.Model]]]:
+    """More draws than settings are chosen by, for what is chosen: benches, and its fit on each of them."""
+    more = hidden_in(prepared, sharing, winner.settings, least=LEAST_DRAWS)[len(hidden) :]
+    if not more:
+        yield [], []
+        return
+    with benches_over(more, prepared, winner.settings, engines, sharing) as benches:
+        run = Run(winner.settings, benches, trust, of_silence)
+        run.go_on(winner.best_passes)
+        yield benches, run.models
 
 
 def _best_first(runs: Sequence[Run]) -> list[Trial]:

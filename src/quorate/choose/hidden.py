@@ -39,7 +39,7 @@ from quorate.infer.engines.protocol import Decoded
 from quorate.result.sources import MUCH_IN_COMMON
 from quorate.result.spans import consensus_spans
 
-__all__ = ["Agreement", "Habits", "HiddenLabels", "agreement_over", "draws", "hide"]
+__all__ = ["LEAST_DRAWS", "Agreement", "Habits", "HiddenLabels", "agreement_over", "draws", "hide"]
 
 
 Floats = NDArray[np.float64]
@@ -49,6 +49,8 @@ _ONE_OF = 5  # one in five of a document's annotators is hidden, and at least on
 _MOST_DOCUMENTS = 20_000  # beyond this, more hidden documents say nothing new
 _SPANS_WANTED = 2_000  # hidden spans by which a share is known to within a point; draws go on until there are as many
 _MOST_DRAWS = 4
+LEAST_DRAWS = 2
+"""Draws by which confidence is calibrated: the two halves of the documents, so that all that can speak have spoken."""
 _HABIT_PRIOR = 3.0  # pseudo-count, in spans, of the crowd's mean habit in each annotator's
 _TINY = 1e-9
 _DIGITS = 9  # decimals of a score; later ones are rounding error
@@ -80,6 +82,12 @@ class HiddenLabels(NamedTuple):
     def share(self) -> float:
         """Of what was said in the sample, how much was hidden."""
         return self.n_hidden / max(self.n_hidden + len(self.sample.event_cell), 1)
+
+    @property
+    def others(self) -> float:
+        """How many annotators are left where one was hidden, on average."""
+        left = np.bincount(seen_pairs(self.sample)[0], minlength=self.sample.n_docs)
+        return float(left[self.document].mean())
 
     def agreement(self, decoded: Decoded) -> Agreement:
         """How a consensus on the sample agrees with what was hidden, pair by pair."""
@@ -209,12 +217,18 @@ def _f1(sums: Floats) -> Floats:
 
 
 def draws(
-    encoded: Encoded, *, known: NDArray[np.int32] | None = None, seed: int = 0, sharing: Sharing | None = None
+    encoded: Encoded,
+    *,
+    known: NDArray[np.int32] | None = None,
+    seed: int = 0,
+    sharing: Sharing | None = None,
+    least: int = 1,
 ) -> list[HiddenLabels]:
     """As many draws of hidden annotators as a small corpus needs, one for a large one; empty if none can be spared.
 
     Whoever has much in common with a hidden annotator (``sharing``) does not see the document either. Each draw hides
-    others than those before, and none of them hangs on annotators' names or the order of documents.
+    others than those before, and none of them hangs on annotators' names or the order of documents. There are at
+    ``least`` so many, unless all were hidden before or the corpus is large: each takes as much room as the corpus.
 
     >>> import quorate
     >>> corpus = quorate.sample()
@@ -226,7 +240,7 @@ def draws(
         return []
     documents, annotators = np.bincount(seen_pairs(encoded)[0])[first.documents], np.bincount(first.document)
     different = 2 * int((documents // annotators).max())  # draws until every annotator was hidden once in either half
-    wanted = -(-_SPANS_WANTED // max(len(first.spans.start), 1))
+    wanted = max(-(-_SPANS_WANTED // max(len(first.spans.start), 1)), least if encoded.n_docs <= _MOST_DOCUMENTS else 1)
     more = range(1, min(wanted, different, _MOST_DRAWS))
     further = (hide(encoded, known=known, seed=seed, draw=n, sharing=sharing) for n in more)
     return [first, *(one for one in further if one is not None)]

@@ -15,15 +15,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate.choose.choice import Choice
-from quorate.choose.evidence import agreement_on, calibrated_spans
-from quorate.choose.hidden import Agreement, HiddenLabels
-from quorate.choose.trials import Run, benches_over, calibrated_on, hidden_in, span_benches_of
+from quorate.choose.evidence import SpanBench, agreement_on, calibrated_spans
+from quorate.choose.hidden import LEAST_DRAWS, Agreement, HiddenLabels
+from quorate.choose.trials import Run, benches_over, calibrated_on, checked_on, hidden_in, span_benches_of
 from quorate.corpus.profiles import trust_of
 from quorate.encode.algebra import only_documents, with_annotator
 from quorate.infer.engines.factory import Engines
 from quorate.models.prepared import Prepared
 from quorate.models.settings import Evidence
 from quorate.result.calibration import Calibration
+from quorate.result.certificate import Check
 
 __all__ = ["Verdict", "calibrated_with", "judged"]
 
@@ -69,24 +70,30 @@ def judged(prepared: Prepared, choice: Choice, name: str, path: NDArray[np.int32
 
 def calibrated_with(
     prepared: Prepared, choice: Choice, name: str, path: NDArray[np.int32], *, engines: Engines
-) -> Calibration:
-    """How confidence is to be read when one more annotator, who gave every token the label in ``path``, joins.
+) -> tuple[Calibration, Check]:
+    """How confidence is to be read, and an estimate checked, with one more annotator, who gave the labels in ``path``.
 
     For a tagger that never tags what it was trained on: of a document's hidden annotators it knows nothing.
     """
     if choice.vote is None:
-        return choice.calibration
-    hidden = hidden_in(prepared, choice.sharing, choice.settings)
+        return choice.calibration, choice.check
+    hidden = hidden_in(prepared, choice.sharing, choice.settings, least=LEAST_DRAWS)
     with_tagger = _joined(hidden, name, path)
     names = (*prepared.encoded.annotators, name)
     with benches_over(with_tagger, prepared, choice.settings, engines, choice.sharing) as benches:
         run = Run(choice.settings, benches, trust_of(names, prepared.corpus.profiles), choice.of_silence)
         run.go_on(choice.settings.max_iter)
-        calibration = calibrated_on(benches, run.models)
-        if choice.settings.evidence is Evidence.SPANS:
-            spans = span_benches_of(benches, run.models, calibration.sharpness, engines, choice.sharing, said=hidden)
-            return calibrated_spans(spans, choice.settings, calibration.sharpness)
-        return Calibration(calibration.sharpness) if choice.settings.evidence is Evidence.VOTES else calibration
+        calibration, spans = calibrated_on(benches, run.models), list[SpanBench]()
+        if choice.settings.evidence is not Evidence.TOKENS:
+            sharpness = calibration.sharpness
+            spans = span_benches_of(benches, run.models, sharpness, engines, choice.sharing, said=hidden)
+            calibration = Calibration(sharpness)
+            if choice.settings.evidence is Evidence.SPANS:
+                calibration = calibrated_spans(spans, choice.settings, sharpness)
+        check = choice.check
+        if not check.reason:
+            check = checked_on(benches, run.models, spans, choice.settings, calibration)
+    return calibration, check
 
 
 def _joined(hidden: Sequence[HiddenLabels], name: str, path: NDArray[np.int32]) -> list[HiddenLabels]:

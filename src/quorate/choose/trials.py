@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.choose.calibrate import fit_sharpness, fit_span_map
+from quorate.choose.calibrate import fit_sharpness, fit_span_map, span_sharpness_noise
 from quorate.choose.evidence import SpanBench, span_benches
 from quorate.choose.hidden import Agreement, HiddenLabels, agreement_over, draws
 from quorate.choose.silence import first_votes
+from quorate.choose.witness import confirmation_noise, explained
 from quorate.corpus.profiles import Trust
 from quorate.encode.encoded import Encoded
 from quorate.encode.sharing import Sharing
@@ -21,10 +23,21 @@ from quorate.infer.engines.factory import Engines
 from quorate.infer.engines.protocol import Decoded, Engine
 from quorate.models.build import model_of
 from quorate.models.prepared import Prepared
-from quorate.models.settings import Settings
+from quorate.models.settings import Evidence, Settings
 from quorate.result.calibration import Calibration
+from quorate.result.certificate import Check
 
-__all__ = ["Bench", "Run", "Trial", "benches_over", "calibrated_on", "decoded_on", "hidden_in", "span_benches_of"]
+__all__ = [
+    "Bench",
+    "Run",
+    "Trial",
+    "benches_over",
+    "calibrated_on",
+    "checked_on",
+    "decoded_on",
+    "hidden_in",
+    "span_benches_of",
+]
 
 
 class Trial(NamedTuple):
@@ -113,9 +126,10 @@ class Run:
         self.models = self.best_models = []
 
 
-def hidden_in(prepared: Prepared, sharing: Sharing, settings: Settings) -> list[HiddenLabels]:
+def hidden_in(prepared: Prepared, sharing: Sharing, settings: Settings, *, least: int = 1) -> list[HiddenLabels]:
     """The corpus with some annotators hidden, draw by draw, together with those who err as they do."""
-    return draws(prepared.encoded, known=prepared.known, seed=settings.random_state or 0, sharing=sharing)
+    seed = settings.random_state or 0
+    return draws(prepared.encoded, known=prepared.known, seed=seed, sharing=sharing, least=least)
 
 
 def span_benches_of(
@@ -153,4 +167,26 @@ def calibrated_on(benches: Sequence[Bench], models: Sequence[loop.Model]) -> Cal
     decoded = decoded_on(benches, models, sharpness)
     each = [one.agreement(path) for one, path in zip(hidden, decoded, strict=True)]
     stated = [path.span_probability[one.found.start] for one, path in zip(each, decoded, strict=True)]
-    return Calibration(sharpness, *fit_span_map(agreement_over(hidden, decoded), np.concatenate(stated)))
+    others = float(np.mean([one.others for one in hidden]))
+    return Calibration(sharpness, *fit_span_map(agreement_over(hidden, decoded), np.concatenate(stated), others))
+
+
+def checked_on(
+    benches: Sequence[Bench],
+    models: Sequence[loop.Model],
+    spans: Sequence[SpanBench],
+    settings: Settings,
+    calibration: Calibration,
+) -> Check:
+    """What hidden annotators say of an estimate by a consensus with these settings; ``spans`` as the evidence needs."""
+    hidden, settings = [bench.hidden for bench in benches], replace(settings, precision=None, recall=None)
+    tokens = decoded_on(benches, models, calibration.sharpness)
+
+    def decode(power: float) -> list[Decoded]:
+        return [one.decoded(settings, power) for one in spans]
+
+    if settings.evidence is Evidence.SPANS:
+        noise = span_sharpness_noise([one.hidden for one in spans], decode, calibration.span_sharpness)
+    else:
+        noise = confirmation_noise(hidden, decode(1.0) or tokens, calibration)
+    return Check(noise, explained(hidden, [one.posterior for one in tokens]))

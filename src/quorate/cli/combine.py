@@ -123,7 +123,7 @@ def aggregate(
         if writing.shares:
             say(ambiguity_summary(model.result_.ambiguity))
         if accepted is not None:
-            say(acceptance(accepted, str(keeping.review), calibrated=model.result_.certificate.calibrated))
+            say(acceptance(accepted, str(keeping.review), model.result_.certificate))
 
 
 def ambiguity_summary(ambiguity: Ambiguity) -> list[str]:

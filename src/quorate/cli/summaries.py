@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from quorate.estimators.bsc import BSC
     from quorate.estimators.crf_ma import CRFMA
     from quorate.estimators.voting import MajorityVote
+    from quorate.result.certificate import Certificate
     from quorate.result.result import Accepted, Result
 
 __all__ = ["acceptance", "fit_summary", "predict_summary", "tagger_summary"]
@@ -31,8 +32,8 @@ def fit_summary(result: Result, method: str, n_known: int) -> list[str]:
         lines.append(f"{trace.passes} passes in {trace.seconds:.2f} s, bound {trace.bound:,.1f} ({trace.reason.value})")
     if result.choice is not None:
         lines += result.choice.reasons
-    if tagset.outside is not None and result.choice is not None and result.certificate.calibrated:
-        lines.append(f"expected F1 {result.certificate}: docs/accuracy.md says how far to trust that")
+    if tagset.outside is not None and result.choice is not None:
+        lines += _estimate(result.certificate)
     lines += _dial(result)
     if n_known:
         lines.append(f"{n_known:,} tokens have known labels")
@@ -70,7 +71,23 @@ def tagger_summary(model: BSC | CRFMA | MajorityVote) -> list[str]:
     ]
 
 
-def acceptance(accepted: Accepted | Guaranteed, review: str, *, calibrated: bool) -> list[str]:
+def _estimate(certificate: Certificate) -> list[str]:
+    """The estimate from agreement, what it cannot see, and how much of the disagreement is explained."""
+    if certificate.f1 is None or certificate.low is None or certificate.high is None:
+        return [
+            f"certificate: none ({certificate.reason})",
+            "agreement cannot tell how right this is; quorate audit can",
+        ]
+    low, high = 100 * certificate.low, 100 * certificate.high
+    lines = [f"estimate from agreement: F1 {100 * certificate.f1:.1f} (90 % interval {low:.1f} to {high:.1f})"]
+    if certificate.explained is not None:
+        lines.append(
+            f"of the disagreement that votes leave open, the model explains {100 * certificate.explained:.0f} %"
+        )
+    return [*lines, "agreement cannot show mistakes that everybody shares; quorate audit can"]
+
+
+def acceptance(accepted: Accepted | Guaranteed, review: str, certificate: Certificate) -> list[str]:
     """How many documents meet the precision that was asked for."""
     from quorate.audit.acceptance import Guaranteed
 
@@ -79,10 +96,12 @@ def acceptance(accepted: Accepted | Guaranteed, review: str, *, calibrated: bool
     if not accepted.documents:
         return [f"no document meets that precision; all {len(accepted.review):,} are in {review}"]
     kept, all_of_them = len(accepted.documents), len(accepted.documents) + len(accepted.review)
-    unchecked = "" if calibrated else " (as the model states it, unchecked: see docs/accuracy.md)"
+    by = "by an estimate from agreement"
+    if not certificate.given:
+        by = f"as the model states it, which agreement cannot check ({certificate.reason})"
     return [
-        f"{kept:,} of {all_of_them:,} documents accepted, {100 * accepted.precision:.1f} % of their spans right as "
-        f"expected{unchecked}; {len(accepted.review):,} to look at in {review}"
+        f"{kept:,} of {all_of_them:,} documents accepted, {len(accepted.review):,} to look at in {review}",
+        f"of the accepted spans {100 * accepted.precision:.1f} % are right, {by}",
     ]
 
 
@@ -123,7 +142,7 @@ def _dial(result: Result) -> list[str]:
     precision, recall = result.settings_.get("precision"), result.settings_.get("recall")
     if precision is None and recall is None:
         return []
-    spans, expected = sum(map(len, result.spans)), result.certificate
+    spans, expected = sum(map(len, result.spans)), result.expected
     found = f"{spans:,} span{'s' if spans != 1 else ''}"
     what = f"{found}, expected precision {round(expected.precision, 3):g}, recall {round(expected.recall, 3):g}"
     if precision is not None:

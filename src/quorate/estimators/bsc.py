@@ -115,13 +115,8 @@ class BSC(Estimator):
     ) -> None:
         self.annotator, self.truth, self.text, self.tagger = annotator, truth, text, tagger
         self.alpha0, self.epsilon0, self.gamma0, self.kappa0 = alpha0, epsilon0, gamma0, kappa0
-        self.guess_prior, self.zeros, self.inference, self.temper, self.start = (
-            guess_prior,
-            zeros,
-            inference,
-            temper,
-            start,
-        )
+        self.guess_prior, self.zeros, self.inference = guess_prior, zeros, inference
+        self.temper, self.start = temper, start
         self.max_iter, self.tol, self.random_state, self.n_init = max_iter, tol, random_state, n_init
         self.evidence, self.decode, self.precision, self.recall = evidence, decode, precision, recall
         self.invalid, self.scheme = invalid, scheme
@@ -243,7 +238,8 @@ class BSC(Estimator):
         if not self.tagger_rounds_:
             return self
         if self.choice_ is not None and latest is not None:
-            self.calibration_ = calibrated_with(prepared, self.choice_, TAGGER, latest, engines=self.engines())
+            found = calibrated_with(prepared, self.choice_, TAGGER, latest, engines=self.engines())
+            self.calibration_, self.choice_ = found[0], self.choice_._replace(check=found[1])
             self.meta_["calibration"] = self.calibration_._asdict()
             with closing(self._engine(prepared.corpus, weighed, prepared.known)) as engine:
                 self._conclude(prepared.corpus, said, weighed, engine, prepared.known)

@@ -86,12 +86,8 @@ def audited(audit: audits.Audit, result: Result) -> Audit:
 
 def _expected_f1(result: Result) -> tuple[float, float, float] | None:
     """The F1 that annotators' agreement lets expect, with its interval; ``None`` where it gives no number."""
-    expected = result.certificate
-    if expected is None or any(
-        value is None or math.isnan(value) for value in (expected.f1, expected.low, expected.high)
-    ):
-        return None
-    return expected.f1, expected.low, expected.high
+    f1, low, high = result.certificate[:3]
+    return None if f1 is None or low is None or high is None else (f1, low, high)
 
 
 def _scores(name: str, scores: Scores) -> AuditScores:

@@ -305,11 +305,16 @@ class NamedValue:
 
 @dataclass(frozen=True)
 class AsExpected:
-    """What is expected without gold: what the summary shows of it, and all of it row by row."""
+    """The estimate from agreement, how much of the disagreement is explained, or the ``reason`` why there is none.
+
+    ``rows`` are what the consensus expects of itself.
+    """
 
     f1: float | None = None
     low: float | None = None
     high: float | None = None
+    explained: float | None = None
+    reason: str = ""
     rows: Sequence[NamedValue] = ()
 
 

@@ -47,7 +47,7 @@ from quorate.report.documents import Codes, chosen_documents, document_rows, pos
 from quorate.report.findings import DOUBTFUL, find, next_steps
 from quorate.report.people import HABITS, Person, blind_types, people
 from quorate.result.annotators import AnnotatorSummary
-from quorate.result.certificate import Certificate
+from quorate.result.certificate import Certificate, Expected
 from quorate.result.clusters import Groups, group_annotators
 from quorate.result.habits import BOUNDS, KINDS, SpanHabits
 from quorate.result.result import Result
@@ -144,7 +144,7 @@ def collect(
         settings=_settings(result, about.get("chosen", ())),
         chosen=list(result.settings_.get("why") or about.get("why", ())),
         worse_than_vote=result.choice is not None and result.choice.worse_than_vote,
-        certificate=_certificate(result.certificate),
+        certificate=_certificate(result.certificate, result.expected),
         audit=audited(audit, result) if isinstance(audit, Audit) else None,
         to_check=unchecked,
         gold=gold,
@@ -157,9 +157,8 @@ def collect(
     return report
 
 
-def _certificate(promised: Certificate) -> AsExpected:
-    rows = [NamedValue(name, value) for name, value in promised._asdict().items()]
-    return AsExpected(promised.f1, promised.low, promised.high, rows)
+def _certificate(found: Certificate, expected: Expected) -> AsExpected:
+    return AsExpected(*found, [NamedValue(name, value) for name, value in expected._asdict().items()])
 
 
 def _notes(result: Result) -> list[str]:

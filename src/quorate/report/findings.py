@@ -176,7 +176,7 @@ def _overconfidence(gold: Gold | None) -> Iterator[Finding]:
         yield Finding(
             "calibration",
             f"Its confidence is too high: spans are given {percent(claimed)} on average where {percent(right)} are "
-            "right. Take it as a ranking, not as a promise.",
+            "right. Take it as a ranking.",
         )
 
 
@@ -391,7 +391,7 @@ def _steps_of_gold(report: Report) -> Iterator[str]:
         if voted - good >= _MUCH_BETTER:
             yield f"A majority vote does better against gold ({100 * voted:.1f}): see what 'quorate compare' says."
     if list(_overconfidence(gold)):
-        yield "Choose what to accept by gold, or by rank: the confidence promises too much here."
+        yield "Choose what to accept by gold, or by rank: the confidence is too high here."
 
 
 def _steps_of_documents(report: Report) -> Iterator[str]:

@@ -27,7 +27,7 @@ from quorate.models.settings import check_number
 from quorate.result.ambiguity import Ambiguity
 from quorate.result.annotators import AnnotatorSummaries
 from quorate.result.calibration import AS_STATED, Calibration
-from quorate.result.certificate import Certificate, SpanTallies, certify, span_tallies
+from quorate.result.certificate import Certificate, Expected, SpanTallies, certify, expected_of, span_tallies
 from quorate.result.coherent import Probabilities, coherent
 from quorate.result.consensus import Consensus
 from quorate.result.expectations import Expectations
@@ -117,14 +117,34 @@ class Result:
 
     @cached_property
     def certificate(self) -> Certificate:
-        """What F1 is to be expected of this consensus, with an interval, from its probabilities alone.
+        """The F1 of this consensus as estimated from agreement, with a 90 % interval, or why it cannot be.
+
+        Agreement cannot show mistakes that everybody shares; ``quorate audit`` can.
 
         >>> import quorate
         >>> certificate = quorate.aggregate(quorate.sample()).certificate
-        >>> certificate.low < certificate.f1 < certificate.high
+        >>> certificate.given, certificate.low < certificate.f1 < certificate.high
+        (True, True)
+        >>> quorate.aggregate(quorate.sample(), "mv").certificate.reason
+        'no annotator was hidden, as no setting was chosen'
+        """
+        if self.choice is None:
+            return Certificate(reason="no annotator was hidden, as no setting was chosen")
+        if self.settings_.get("precision") is not None or self.settings_.get("recall") is not None:
+            return Certificate(explained=self.choice.check.explained, reason="a precision or a recall was asked for")
+        if len(self._decoded.token_probability):
+            return Certificate(reason="the probabilities of all labels were not kept")
+        return certify(self.span_tallies(), self.choice.check)
+
+    @cached_property
+    def expected(self) -> Expected:
+        """The precision, recall and F1 that this consensus expects of itself, by its own probabilities.
+
+        >>> import quorate
+        >>> 0.9 < quorate.aggregate(quorate.sample()).expected.precision < 1
         True
         """
-        return certify(self.span_tallies(), calibrated=self.calibration != AS_STATED)
+        return expected_of(self.span_tallies())
 
     def span_tallies(self) -> SpanTallies:
         """Of every document, how many spans are given, how many of them are expected to be right, and how many true.
@@ -278,7 +298,7 @@ class Result:
             stated_spans=decoded.stated_spans[chosen] if len(decoded.stated_spans) else np.zeros(0),
         )
         result = copy(self)
-        for derived in ("certificate", "_found", "ambiguity"):
+        for derived in ("certificate", "expected", "_found", "ambiguity"):
             result.__dict__.pop(derived, None)
         spans = np.zeros(len(decoded.path))
         spans[self._found.start] = self._told.spans

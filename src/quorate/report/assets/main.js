@@ -12,7 +12,8 @@ function summarySection() {
   const by = D.audit && D.audit.scores[0].f1;
   if (by) tile("F1 by the audit", inPoints(by[0]), D.audit.checked === D.audit.documents ? "every document was checked" : `between ${inPoints(by[1])} and ${inPoints(by[2])} with ${confidenceOf(D.audit)} confidence${D.audit.expected ? `; ${inPoints(D.audit.expected[0])} was expected` : ""}`);
   const C = D.certificate, points = (x) => fixed(x <= 1 ? 100 * x : x, 1);
-  if (!by && C && C.f1 !== null) tile("Expected F1, without gold", points(C.f1), C.low === null ? null : `between ${points(C.low)} and ${points(C.high)}`);
+  if (!by && C && C.f1 !== null) tile("F1, estimated from agreement", points(C.f1), `between ${points(C.low)} and ${points(C.high)}, nine times in ten`);
+  else if (!by && C && C.reason) tile("F1, estimated from agreement", "none", C.reason);
   tile("Documents to look at", int(D.documents.doubtful), `of ${int(S.documents)}: more likely to hold a mistake than not`);
   tile("Mean confidence", pct(S.confidence), "that a whole document is right");
   if (S.spans !== undefined) tile("Spans", int(S.spans), `${pct(S.spans ? S.sure_spans / S.spans : 0)} at least 90% certain`);
@@ -32,8 +33,12 @@ function summarySection() {
         h("div", { class: "aside" }, h("h3", {}, "What to do next"), h("ol", { class: "steps" }, D.next.map((step) => h("li", {}, step.split(/(--[a-z-]+)/).map((part) => (part.startsWith("--") ? h("code", {}, part) : part)))))),
         h("h3", {}, "How certain documents are"),
         histogram(D.documents.histogram, { label: "Documents by confidence", unit: "document", doubtBelow: 0.5 }))),
-    D.certificate ? [h("h3", {}, "What is promised"), h("table", { style: { width: "auto" } }, h("tbody", {},
-      D.certificate.rows.map(({ name, value }) => h("tr", {}, h("th", { scope: "row" }, name), h("td", { class: "num" }, typeof value === "number" ? fixed(value, 3) : value)))))] : null,
+    C ? [h("h3", {}, "What agreement tells"), h("p", { class: "small soft" },
+      C.f1 === null ? `Agreement cannot tell how right this is: ${C.reason}. ` : "F1 is estimated from how often annotators who were hidden bear the consensus out. ",
+      C.explained === null ? null : `Of the disagreement that votes leave open, the model explains ${pct(C.explained)}. `,
+      "Agreement cannot show mistakes that everybody shares; ", h("code", {}, "quorate audit"), " can. What the consensus expects of itself:"),
+    h("table", { style: { width: "auto" } }, h("tbody", {},
+      C.rows.map(({ name, value }) => h("tr", {}, h("th", { scope: "row" }, name), h("td", { class: "num" }, fixed(value, 3))))))] : null,
     D.notes.length ? [h("h3", {}, "Noticed on the way"), h("ul", { class: "small soft" }, D.notes.map((note) => h("li", {}, note)))] : null,
   ];
 }
