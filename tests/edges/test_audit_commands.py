@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 from collections.abc import Callable
@@ -134,6 +135,65 @@ def test_a_plan_is_checked_in_a_tool(run: Run, consensus: Path, plan: Path, samp
     )
 
 
+def test_a_plan_that_nobody_checked_is_not_checked_by_a_tool(run: Run, consensus: Path, plan: Path) -> None:
+    tasks = plan.with_name("tasks.jsonl")
+    assert run("convert", plan, tasks)[0] == 0
+    code, _, err = run("audit", "result", consensus, "--checked", tasks, "--plan", plan)
+    assert code == 2
+    assert "0 of the 30 documents are checked" in err
+    assert run("evaluate", consensus, "--gold", plan)[0] == 2  # what is proposed is not gold
+
+
+def test_what_a_person_says_in_a_tool_beats_gold_that_came_with_it(
+    run: Run, consensus: Path, plan: Path, tmp_path: Path
+) -> None:
+    lines = [
+        {"id": one["id"], "tokens": one["tokens"], "gold": ["O"] * len(one["tokens"])}
+        | {"annotations": {"me": ["B-LOC", *["O"] * (len(one["tokens"]) - 1)]}}
+        for one in lines_of(plan)
+    ]
+    export = write_lines(tmp_path / "export.jsonl", lines)
+    code, out, err = run("audit", "result", consensus, "--checked", export, "--plan", plan, "--json")
+    assert code == 0, err
+    assert json.loads(out)["by_type"]["LOC"]["true_spans_seen"] == 30
+
+
+def test_two_plans_are_not_one(run: Run, consensus: Path, plan: Path, sample: Corpus, tmp_path: Path) -> None:
+    other = tmp_path / "other.jsonl"
+    assert run("audit", "plan", consensus, "-n", 40, "-o", other)[0] == 0
+    both = write_lines(tmp_path / "both.jsonl", lines_of(plan) + lines_of(other))
+    code, _, err = run("audit", "result", consensus, "--checked", check(both, sample, as_tags))
+    assert code == 2
+    assert "its lines are of several plans" in err
+
+
+@pytest.mark.parametrize("value", ["false", None, 1])
+def test_checked_is_true_or_false(run: Run, consensus: Path, plan: Path, value: object) -> None:
+    lines = [one | {"checked": value} for one in lines_of(plan)]
+    code, _, err = run("audit", "result", consensus, "--checked", write_lines(plan, lines))
+    assert code == 2
+    assert "audit.jsonl:1: " in err
+    assert "checked" in err
+
+
+def test_a_damaged_plan_is_one_line(run: Run, consensus: Path, plan: Path) -> None:
+    plan.write_text(plan.read_text()[:300])
+    code, _, err = run("audit", "result", consensus, "--checked", plan)
+    assert code == 2
+    assert len(err.splitlines()) == 1
+    assert "audit.jsonl:1: not JSON" in err
+
+
+def test_a_consensus_may_come_from_standard_input(
+    run: Run, consensus: Path, plan: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    with consensus.open("rb") as stream:
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(stream))
+        code, _, err = run("audit", "plan", "-", "-n", 30, "-o", tmp_path / "same.jsonl")
+    assert code == 0, err
+    assert (tmp_path / "same.jsonl").read_text() == plan.read_text()
+
+
 def test_what_several_people_say_is_not_one_right_answer(run: Run, consensus: Path, plan: Path, tmp_path: Path) -> None:
     crowd = [
         {"id": one["id"], "tokens": one["tokens"], "annotations": dict.fromkeys("ab", ["O"] * len(one["tokens"]))}
@@ -234,7 +294,7 @@ def test_documents_are_accepted_with_a_guarantee_or_not_at_all(
     code, _, err = run("aggregate", crowd, *FIXED, *outputs, "--accept", 0.99, "--checked", checked)
     assert code == 0, err
     assert "the audit shows no set of documents to be 99 % right" in err
-    assert "that takes 299 spans without a mistake" in err
+    assert "that takes about 299 checked documents" in err
     assert lines_of(tmp_path / "sure.jsonl") == []
     code, _, err = run("aggregate", crowd, *FIXED, *outputs, "--accept", 0.5)
     assert code == 0

@@ -393,7 +393,8 @@ def test_documents_left_as_they_are_come_back_as_they_are(open_page: Open, tmp_p
     assert {name: tuple(model.result_[name].tags) for name in drawn.ids} == found.truth
 
 
-def test_a_checked_audit_has_a_section(open_page: Open, model: BSC, sample: Corpus, tmp_path: Path) -> None:
+def test_a_checked_audit_has_a_section(open_page: Open, sample: Corpus, tmp_path: Path) -> None:
+    model = BSC().fit(sample)
     drawn = quorate.audit.plan(model.result_, 40)
     audit = quorate.audit.result(model.result_, {name: sample[name].gold or () for name in drawn.ids}, plan=drawn)
     write_report(model, tmp_path / "r.html", audit=audit, documents=3)

@@ -80,8 +80,7 @@ def test_a_checked_audit_is_told(sample: Corpus, model: BSC, audit: Audit) -> No
     scored = {kind for kind, scores in audit.by_type.items() if scores.seen >= 10}
     assert {row.name for row in found.scores[1:]} == scored
     assert set(found.few) == set(audit.by_type) - scored
-    promised = model.result_.certificate
-    assert found.expected == (promised.f1, promised.low, promised.high)
+    assert found.expected is None  # the settings were fixed, so that nobody was hidden
     assert f"{100 * audit.f1.low:.1f} and {100 * audit.f1.high:.1f}" in report.findings[0].text
     json.dumps(plain(report), allow_nan=False)
 

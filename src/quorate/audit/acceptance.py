@@ -2,7 +2,7 @@
 
 Documents stand in the order of how sure the consensus is of them, and the sets that could be accepted are the first 5 %
 of that order, the first 10 %, and so on. A set passes if a lower bound of its precision (Clopper and Pearson's, for as
-many independent spans as the weighted sample is worth) is as high as asked. Testing begins at two sets that are fixed
+many independent spans as the sample is worth) is as high as asked. Testing begins at two sets that are fixed
 beforehand, each with half of the error that is allowed, and goes on to larger ones until one fails (learn then test,
 Angelopoulos and others, 2021): the chance that what is accepted falls short is no more than allowed.
 """
@@ -15,9 +15,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.audit.estimate import Seen
+from quorate.audit.estimate import Seen, independent_spans
 
-__all__ = ["Guaranteed", "guaranteed", "least_spans"]
+__all__ = ["Guaranteed", "guaranteed", "least_documents"]
 
 Floats = NDArray[np.float64]
 _SETS = 20
@@ -38,10 +38,10 @@ class Guaranteed(NamedTuple):
     confidence: float
 
 
-def least_spans(precision: float, confidence: float) -> int:
-    """How many spans without a mistake it takes to show a precision.
+def least_documents(precision: float, confidence: float) -> int:
+    """How many documents without a mistake, all alike, it takes to show a precision.
 
-    >>> least_spans(0.95, 0.9)
+    >>> least_documents(0.95, 0.9)
     59
     """
     return math.ceil(math.log((1 - confidence) / len(_FIRST)) / math.log(precision))
@@ -95,5 +95,5 @@ def _lower_bound(count: Floats, right: Floats, probability: Floats, error: float
 
     weight = 1 / probability
     share = float((weight * right).sum() / (weight * count).sum())
-    worth = float((weight * count).sum() ** 2 / (weight**2 * count).sum())
+    worth = independent_spans(share, weight, count, right)
     return float(beta.ppf(error, worth * share, worth * (1 - share) + 1)) if share > 0 else 0.0

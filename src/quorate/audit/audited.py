@@ -16,8 +16,19 @@ from quorate.audit.acceptance import Guaranteed, guaranteed
 from quorate.audit.checked import read_checked, read_plan
 from quorate.audit.claims import Claims, spans_of
 from quorate.audit.design import doubt_of_spans
-from quorate.audit.estimate import F1, PRECISION, RECALL, Estimate, Expected, Reach, Seen, at_every_look, once, ratio_of
-from quorate.audit.plan import LEAST, Plan, planned_by
+from quorate.audit.estimate import (
+    F1,
+    PRECISION,
+    RECALL,
+    Estimate,
+    Predicted,
+    Reach,
+    Seen,
+    at_every_look,
+    once,
+    ratio_of,
+)
+from quorate.audit.plan import LEAST, OTHER_CONSENSUS, Plan, planned_by
 from quorate.audit.recalibration import Line, Recalibration, fit_line, recalibrated
 from quorate.corpus.records import Tag
 from quorate.errors import InputError, SettingsError
@@ -34,7 +45,11 @@ FEW_SPANS = 10
 
 @dataclass(frozen=True)
 class Scores:
-    """Precision, recall and F1 of the whole consensus, each with its interval; ``seen`` true spans were met."""
+    """Precision, recall and F1 of the whole consensus, each with its interval; ``seen`` true spans were met.
+
+    >>> Scores(Estimate(0.9, 0.8, 0.95), Estimate(0.8, 0.7, 0.9), Estimate(0.85, 0.75, 0.92), 40).f1.low
+    0.75
+    """
 
     precision: Estimate
     recall: Estimate
@@ -48,6 +63,13 @@ class Audit:
 
     ``confidence`` is that of the intervals; ``n`` how many documents count. Of a sequential plan these are the first
     ones, up to the first that is not checked.
+
+    >>> import quorate
+    >>> corpus = quorate.sample()
+    >>> drawn = quorate.audit.plan(quorate.aggregate(corpus, "mv"), 40)
+    >>> audit = result(drawn.claims, {name: corpus[name].gold for name in drawn.ids}, plan=drawn)
+    >>> audit.n, audit.more_to_halve > 40, len(audit.accept(0.5).documents) > 100
+    (40, True, True)
     """
 
     plan: Plan = field(repr=False)
@@ -83,8 +105,8 @@ class Audit:
 
     @property
     def more_to_halve(self) -> int:
-        """How many more documents would make the intervals half as wide, as expected."""
-        return self.plan.documents_for(0.5) - len(self.plan)
+        """How many more documents than were checked would make the intervals half as wide, as expected."""
+        return self.plan.documents_for(0.5, self.n) - self.n
 
     def accept(self, precision: float) -> Guaranteed:
         """The largest set of documents whose spans meet this precision, with the audit's confidence.
@@ -124,7 +146,7 @@ class Audit:
         return Recalibration(spans.line(), inside.line(), outside.line(), documents)
 
     def write_recalibrated(self, path: str | Path) -> None:
-        """Write the consensus with corrected probabilities, as JSONL; documents that were checked are as checked."""
+        """Write the consensus with corrected probabilities, as JSONL; its tags are as they were."""
         encoder = msgspec.json.Encoder()
         with written_whole(path) as stream:
             for line in self.recalibrated_lines():
@@ -142,7 +164,8 @@ class Audit:
                 record | {"confidence": span.sure} for record, span in zip(line["spans"], spans, strict=False)
             ]
             line.pop("probabilities", None)  # of all labels: they are not corrected
-            line.pop("labels", None)
+            if "shares" not in line:
+                line.pop("labels", None)
             yield line
 
     @cached_property
@@ -179,9 +202,9 @@ class Audit:
         given = claims.summed(of_kind)
         share = 1.0 if kind is None else float(given.sum()) / max(float(claims.given.sum()), 1.0)
         hedged = doubt_of_spans(claims, of_kind)
-        expected = Expected(given, claims.summed(of_kind * claims.sure), share * claims.missed, hedged)
+        predicted = Predicted(given, claims.summed(of_kind * claims.sure), share * claims.missed, hedged)
         seen, reach = self._seen(kind), self._reach()
-        precision, recall, f1 = (ratio_of(ratio, expected, seen, reach) for ratio in (PRECISION, RECALL, F1))
+        precision, recall, f1 = (ratio_of(ratio, predicted, seen, reach) for ratio in (PRECISION, RECALL, F1))
         return Scores(precision, recall, f1, int(seen.true.sum()))
 
     def _reach(self) -> Reach:
@@ -227,9 +250,9 @@ def result(
     """
     if not 0 < confidence < 1:
         raise SettingsError(f"confidence must be above 0 and below 1, not {confidence}")
-    claims = consensus if isinstance(consensus, Claims) else None
-    if claims is None:
-        claims = plan.claims if isinstance(plan, Plan) else Claims.of(consensus, max_size=max_size)  # type: ignore[arg-type]
+    claims = consensus if isinstance(consensus, Claims) else Claims.of(consensus, max_size=max_size)
+    if isinstance(plan, Plan) and plan.claims.digest != claims.digest:
+        raise InputError(OTHER_CONSENSUS)
     if isinstance(checked, Mapping):
         truth, drawn, where = {name: tuple(tags) for name, tags in checked.items()}, [], "checked"
         _check_tags(truth, claims)
@@ -250,7 +273,7 @@ def _check_tags(truth: Mapping[str, Sequence[Tag]], claims: Claims) -> None:
         try:
             tokens = claims.corpus[name].tokens
         except KeyError:
-            continue
+            raise InputError("this document is not in the consensus", where=f"document {name!r}") from None
         if len(tags) != len(tokens) or None in tags:
             raise InputError(
                 f"{len(tags)} tags for {len(tokens)} tokens (give one a token)", where=f"document {name!r}"

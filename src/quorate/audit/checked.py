@@ -18,7 +18,7 @@ from quorate.corpus.tags import Scheme
 from quorate.errors import InputError
 from quorate.formats import jsonl
 from quorate.formats.corrected import tags_of_spans
-from quorate.formats.json_records import lines
+from quorate.formats.json_records import decoded, lines
 from quorate.formats.known import known_together
 from quorate.formats.marked import Marked, Words
 from quorate.formats.notes import some
@@ -38,10 +38,13 @@ class Checked(NamedTuple):
 
 
 class _PlanLine(msgspec.Struct):
-    id: str
+    id: Any = None  # other files may have numbers, or none
     audit: Drawn | None = None
     tags: Any = None
     spans: Any = None
+
+
+_LINES = msgspec.json.Decoder(_PlanLine)
 
 
 def read_checked(paths: Sequence[str | Path], claims: Claims, *, max_size: int | str | None = None) -> Checked:
@@ -58,12 +61,12 @@ def read_checked(paths: Sequence[str | Path], claims: Claims, *, max_size: int |
                 is_jsonl = sniff(stream, name) == "jsonl"
                 content = list(lines(stream, name)) if is_jsonl else []
             plan_lines = [_plan_line(line, source) for source, line in content]
-            drawn += [(one.id, one.audit) for one in plan_lines if one.audit is not None]
+            drawn += [(str(one.id), one.audit) for one in plan_lines if one.audit is not None]
             refuse_other_consensus(claims, drawn, name)
             if any(b'"annotations"' not in line for _, line in content):
                 records += jsonl.read_known(BytesIO(b"\n".join(line for _, line in content)), name)
             else:
-                records += _of_one_person(read(path, max_size=max_size), name, claims)
+                records += _of_one_person(read(name, max_size=max_size), name, claims)
     ids = {document.id for document in claims.corpus}
     known = known_together([record for record in records if record.id in ids], claims.corpus)
     partly = next((name for name, tags in known.items() if None in tags), None)
@@ -80,17 +83,12 @@ def read_plan(paths: Sequence[str | Path], claims: Claims, *, max_size: int | st
             with opened(name, size_named(max_size)) as (stream, _):
                 if sniff(stream, name) == "jsonl":
                     found = [_plan_line(line, source) for source, line in lines(stream, name)]
-                    drawn += [(one.id, one.audit) for one in found if one.audit is not None]
+                    drawn += [(str(one.id), one.audit) for one in found if one.audit is not None]
     return planned_by(claims, drawn, some([str(path) for path in paths]))
 
 
 def _plan_line(line: bytes, source: Source) -> _PlanLine:
-    try:
-        found = msgspec.json.decode(line, type=_PlanLine)
-    except msgspec.ValidationError as error:
-        if b'"audit"' in line:
-            raise InputError(f"not a line of a plan: {error}", where=source.at()) from None
-        return _PlanLine("")
+    found = decoded(_LINES, line, source, "a line of a plan, or a document with known labels")
     if found.audit is not None and (found.tags is not None or found.spans is not None):
         raise InputError(
             "a plan has what is right in 'gold' (correct that; leave out 'tags', 'spans')", where=source.at()
@@ -99,10 +97,10 @@ def _plan_line(line: bytes, source: Source) -> _PlanLine:
 
 
 def _of_one_person(corpus: Corpus, name: str, claims: Claims) -> Iterator[jsonl.KnownRecord]:
-    """The only annotator of every document, or its gold."""
+    """What the only annotator of every document said, or, where nobody did, its gold."""
     tokens = {document.id: document.tokens for document in claims.corpus}
     for document in corpus:
-        tags = document.gold if document.gold is not None else _only_version(document)
+        tags = _only_version(document) or document.gold
         if tags is None:
             continue
         source = document.source or Source(name, 1)

@@ -16,8 +16,8 @@ from quorate.corpus.offsets import Unit
 from quorate.corpus.records import Corpus, Document
 from quorate.corpus.spans import Span
 from quorate.corpus.tags import OUTSIDE, Scheme, TagSet, find_spans
-from quorate.errors import InputError
-from quorate.formats import read_consensus
+from quorate.errors import InputError, SettingsError
+from quorate.formats import jsonl
 from quorate.formats.jsonl import DIGITS, ConsensusRecord, consensus_lines
 from quorate.formats.opened import files_of, opened
 from quorate.formats.registry import sniff
@@ -70,6 +70,8 @@ class Claims:
         """Those of a result, or of a file that ``aggregate`` wrote as JSONL."""
         if isinstance(consensus, Result):
             return cls._of_result(consensus)
+        if not isinstance(consensus, str | Path):
+            raise SettingsError(f"an audit is of a result or a file, not of {type(consensus).__name__}")
         records = _records(consensus, max_size)
         if any(record.confidence is None or record.token_confidence is None for record in records):
             raise InputError(
@@ -167,13 +169,15 @@ class Claims:
 
 
 def _records(path: str | Path, max_size: int | str | None) -> list[ConsensusRecord]:
+    records: list[ConsensusRecord] = []
     for name in files_of(str(path)):
         with opened(name, size_named(max_size)) as (stream, _):
             if sniff(stream, name) != "jsonl":
-                raise InputError(
-                    "an audit is of a consensus as JSONL (quorate aggregate … -o consensus.jsonl)", where=name
-                )
-    return read_consensus(path, max_size=max_size)
+                raise InputError("an audit is of a consensus as JSONL (aggregate … -o consensus.jsonl)", where=name)
+            records += jsonl.read_consensus(stream, name)
+    if not records:
+        raise InputError("no document in it", where=str(path))
+    return records
 
 
 def _sure_spans(tags: Sequence[str], spans: Sequence[Span], token_confidence: Floats, scheme: Scheme) -> Sequence[Span]:

@@ -8,7 +8,8 @@ them. Document d is drawn with probability π_d proportional to the spread that 
 
 over its spans, q the probability of a span drawn a little towards one half, as a consensus may be too sure of itself.
 The order of drawing is that of u_d / x_d with u_d uniform (sequential Poisson sampling): the first k of it are a sample
-of k documents, whatever k is, so a sample can be added to.
+of k documents, whatever k is, so a sample can be added to. Documents whose π is 1 come first where k is fixed; where it
+is not they may, once in a while, come later.
 """
 
 from __future__ import annotations
@@ -64,9 +65,15 @@ def inclusion(x: Floats, n: int) -> Floats:
         certain |= over
 
 
-def drawing_order(claims: Claims, seed: int) -> Integers:
-    """All documents, in the order in which they are drawn; it hangs on ids and the seed, not on the order of a file."""
+def drawing_order(claims: Claims, seed: int, n: int | None = None) -> Integers:
+    """All documents, in the order in which they are drawn: by ids, consensus and seed, not by the order of a file.
+
+    A new consensus is drawn from anew: otherwise documents that an audit has mended would be drawn again. With ``n``
+    the order is that of a sample of this size alone, which no other size begins with.
+    """
     by_id = np.argsort(np.array([document.id for document in claims.corpus]), kind="stable")
+    x = sizes(claims)
     u = np.empty(len(claims))
-    u[by_id] = np.random.default_rng(seed).random(len(claims))
-    return np.lexsort((u, u / sizes(claims)))
+    u[by_id] = np.random.default_rng([seed, int(claims.digest, 16), n or 0]).random(len(claims))
+    certain = np.zeros(len(claims), np.bool_) if n is None else inclusion(x, n) >= 1
+    return np.lexsort((u, np.where(certain, -1.0, u / x)))

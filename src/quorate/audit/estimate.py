@@ -7,8 +7,9 @@ what the sample shows beyond it, each document for 1/π_d of them,
     β·Σ ê_d + Σ_sample (e_d − β·ê_d) / π_d = 0,
 
 which is linear in R. Its variance is that of the sample's residuals (Rosén's, for sampling with probabilities π), so an
-expectation that is wrong makes the interval wider, never wrong. The interval is Wilson's for as many independent spans
-as the variance is worth.
+expectation that is wrong makes the interval wider. The interval is Wilson's for as many independent spans as the
+variance is worth; where fewer than five documents have a mistake, for as many as there are documents, since spans of
+one document may err together.
 """
 
 from __future__ import annotations
@@ -20,7 +21,20 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["F1", "PRECISION", "RECALL", "Estimate", "Expected", "Ratio", "Seen", "at_every_look", "once", "ratio_of"]
+__all__ = [
+    "F1",
+    "PRECISION",
+    "RECALL",
+    "Estimate",
+    "Predicted",
+    "Ratio",
+    "Reach",
+    "Seen",
+    "at_every_look",
+    "independent_spans",
+    "once",
+    "ratio_of",
+]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -36,7 +50,7 @@ _EXPECTED_DOCUMENTS, _FAR_MORE = 25, 2.0
 _LEAST_FOR_BETA = 3  # documents
 _LEAST_FREEDOM = 5.0  # that of a sample with one or two mistakes, for which intervals are widened by other means
 _TINY, _CERTAIN = 1e-300, 1e-12
-_FEW_MISTAKES = 5  # below this many, the variance of a sample is not to be trusted (the rule for shares near 0 or 1)
+_FEW_MISTAKES = 5  # documents that have one; of fewer, the variance of a sample is not to be trusted
 
 
 class Estimate(NamedTuple):
@@ -61,7 +75,7 @@ class Estimate(NamedTuple):
         return self.high - self.low
 
 
-class Expected(NamedTuple):
+class Predicted(NamedTuple):
     """What a consensus expects of every document ``[D]``: spans given, right and missed; the variance of the right."""
 
     given: Floats
@@ -131,45 +145,65 @@ def at_every_look(confidence: float, n: int, planned: int) -> Reach:
     return lambda freedom: wider * student(freedom)
 
 
-def ratio_of(ratio: Ratio, expected: Expected, seen: Seen, reach: Reach) -> Estimate:
+def ratio_of(ratio: Ratio, predicted: Predicted, seen: Seen, reach: Reach) -> Estimate:
     """The estimate of a ratio, with its interval.
 
     >>> given = np.full(10, 2.0)
-    >>> expected = Expected(given, 0.8 * given, 0.3 * given, 0.3 * given)
+    >>> predicted = Predicted(given, 0.8 * given, 0.3 * given, 0.3 * given)
     >>> seen = Seen(np.arange(4), np.full(4, 0.4), np.array([2.0, 1, 2, 2]), np.array([2.0, 2, 2, 3]))
-    >>> round(ratio_of(PRECISION, expected, seen, once(0.9)).value, 3)
+    >>> round(ratio_of(PRECISION, predicted, seen, once(0.9)).value, 3)
     0.875
     """
-    share, variance, freedom = _solved(ratio, expected, seen)
+    share, variance, freedom = _solved(ratio, predicted, seen)
     if math.isnan(share):
         return Estimate(math.nan, 0.0, 1.0)
     share = min(max(share, 0.0), 1.0)
     if not freedom:
         return Estimate(share, share, share)
     far = reach(freedom)
-    worth = _worth(share, variance, ratio, expected, seen)
+    worth = _worth(share, variance, ratio, predicted, seen)
     middle = (share + far**2 / (2 * worth)) / (1 + far**2 / worth)
     half = far * math.sqrt(share * (1 - share) / worth + far**2 / (4 * worth**2)) / (1 + far**2 / worth)
     return Estimate(share, max(min(middle - half, share), 0.0), min(max(middle + half, share), 1.0))
 
 
-def _worth(share: float, variance: float, ratio: Ratio, expected: Expected, seen: Seen) -> float:
-    """As many independent spans would have this variance; never more than were seen where hardly a mistake was."""
-    below = _below(ratio, expected.given[seen.sample], seen.right, seen.true - seen.right)
+def _worth(share: float, variance: float, ratio: Ratio, predicted: Predicted, seen: Seen) -> float:
+    """As many independent spans would have this variance; no more than documents where hardly one has a mistake."""
+    below = _below(ratio, predicted.given[seen.sample], seen.right, seen.true - seen.right)
     units, n = below / ratio.above, len(below)
     inward = min(max(share, 0.5 / (n + 1)), 1 - 0.5 / (n + 1))  # a share of 0 or 1 has no spread of its own
     worth = inward * (1 - inward) / max(variance, _CERTAIN)
-    if float((units - seen.right).sum()) >= _FEW_MISTAKES:
+    if int((units > seen.right).sum()) >= _FEW_MISTAKES:
         return worth
-    weight = 1 / seen.probability - 1
-    independent = float((weight * units).sum()) ** 2 / max(float((weight**2 * units).sum()), _TINY)
-    return min(worth, max(independent, 1.0))
+    return min(worth, max(_documents_worth((1 / seen.probability - 1) * units), 1.0))
 
 
-def _solved(ratio: Ratio, expected: Expected, seen: Seen) -> _Solved:
+def _documents_worth(weight: Floats) -> float:
+    """As many documents of one weight tell as much as these (Kish)."""
+    return float(weight.sum()) ** 2 / max(float((weight**2).sum()), _TINY)
+
+
+def independent_spans(share: float, weight: Floats, count: Floats, right: Floats) -> float:
+    """As many independent spans tell as much of a share as these documents, in which spans may err together.
+
+    Where few documents have a mistake, how far spans err together cannot be seen, and each document counts as one.
+
+    >>> round(independent_spans(1.0, np.ones(40), np.full(40, 3.0), np.full(40, 3.0)))
+    40
+    """
+    if int((right < count).sum()) < _FEW_MISTAKES:
+        return _documents_worth(weight * count)
+    n = len(count)
+    residual = weight * (right - share * count)
+    variance = float((residual**2).sum()) * n / (n - 1) / float((weight * count).sum()) ** 2
+    student = (once(0.9)(1e6) / once(0.9)(n - 1)) ** 2  # Korn and Graubard's allowance for a variance that is estimated
+    return min(share * (1 - share) / max(variance, _CERTAIN) * student, float(count.sum()))
+
+
+def _solved(ratio: Ratio, predicted: Predicted, seen: Seen) -> _Solved:
     free = 1 - seen.probability  # documents that were certain to be drawn add no variance
     k = int((free > _CERTAIN).sum())
-    terms = _terms(ratio, expected, seen)
+    terms = _terms(ratio, predicted, seen)
     beta = 1.0
     for _ in range(2 if k >= _LEAST_FOR_BETA else 0):
         beta = _best_beta(terms, _share(terms, beta)[0], free)
@@ -179,8 +213,8 @@ def _solved(ratio: Ratio, expected: Expected, seen: Seen) -> _Solved:
     residual = terms.above - share * terms.below - beta * (terms.above_hat - share * terms.below_hat)
     each = free * _centred(terms.weight * residual, free) ** 2
     own = float(each.sum()) * k / max(k - 1.5, 0.5)  # one mean, and a β that is half guessed
-    by_right = ratio.above**2 * expected.variance[seen.sample]
-    by_missed = (share * ratio.below_missed) ** 2 * expected.missed[seen.sample]
+    by_right = ratio.above**2 * predicted.variance[seen.sample]
+    by_missed = (share * ratio.below_missed) ** 2 * predicted.missed[seen.sample]
     stated = float((free * terms.weight**2 * (by_right + by_missed)).sum())
     variance = _pooled(own, stated, k - 1)
     # Few large residuals tell less of the variance than many alike: so many of a normal kind would tell as much.
@@ -211,14 +245,14 @@ class _Terms(NamedTuple):
     total_below: float
 
 
-def _terms(ratio: Ratio, expected: Expected, seen: Seen) -> _Terms:
+def _terms(ratio: Ratio, predicted: Predicted, seen: Seen) -> _Terms:
     s = seen.sample
-    above_hat = ratio.above * expected.right
-    below_hat = _below(ratio, expected.given, expected.right, expected.missed)
+    above_hat = ratio.above * predicted.right
+    below_hat = _below(ratio, predicted.given, predicted.right, predicted.missed)
     return _Terms(
         1 / seen.probability,
         ratio.above * seen.right,
-        _below(ratio, expected.given[s], seen.right, seen.true - seen.right),
+        _below(ratio, predicted.given[s], seen.right, seen.true - seen.right),
         above_hat[s],
         below_hat[s],
         float(above_hat.sum()),

@@ -24,18 +24,22 @@ from quorate.errors import InputError, SettingsError
 from quorate.result.result import Result
 from quorate.storage.files.atomic import written_whole
 
-__all__ = ["LEAST", "Drawn", "Plan", "extended", "plan", "planned_by", "refuse_other_consensus"]
+__all__ = ["LEAST", "OTHER_CONSENSUS", "Drawn", "Plan", "extended", "plan", "planned_by", "refuse_other_consensus"]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 _PLACE = ("tokens", "text", "offsets", "offset_unit", "split")
 _SAME = 1e-4  # probabilities in a file and as drawn, at most this far apart
+OTHER_CONSENSUS = (
+    "this plan was drawn from another consensus: its documents or tags differ (audit the consensus that it was drawn "
+    "from, without --known, or draw a new plan)"
+)
 LEAST = 10
 """Documents of a plan: of fewer, no interval is worth anything."""
 
 
 class Drawn(msgspec.Struct, frozen=True):
-    """What a line of a plan says of its draw: the how manyeth, with which probability, of which plan."""
+    """What a line of a plan says of its draw: its number, how probable it was, and of which plan."""
 
     draw: int
     probability: float
@@ -86,8 +90,10 @@ class Plan:
         below = float((claims.given + claims.summed(claims.sure) + claims.missed).sum())
         return once(0.9)(len(self) - 1) * math.sqrt(float((free * x**2).sum())) / max(below, 1e-9)
 
-    def documents_for(self, share_of_width: float) -> int:
+    def documents_for(self, share_of_width: float, checked: int | None = None) -> int:
         """How many documents would make intervals so much narrower, as expected; all of them if it takes all.
+
+        Narrower than with all documents of the plan, or with as many as were ``checked``.
 
         >>> import quorate
         >>> plan(quorate.aggregate(quorate.sample(), "mv"), 30).documents_for(0.5) > 60
@@ -98,7 +104,8 @@ class Plan:
         def spread(n: int) -> float:
             return float(((1 / inclusion(x, n) - 1) * x**2).sum())
 
-        wanted, low, high = spread(len(self)) * share_of_width**2, len(self), len(x)
+        first = len(self) if checked is None else checked
+        wanted, low, high = spread(first) * share_of_width**2, first, len(x)
         while low < high:
             middle = (low + high) // 2
             low, high = (low, middle) if spread(middle) <= wanted else (middle + 1, high)
@@ -157,11 +164,15 @@ def plan(
     >>> plan(result, 30, seed=1).ids == plan(result, 30, seed=1).ids
     True
     """
+    for name, value, least in (("n", n, 1), ("seed", seed, 0)):
+        if isinstance(value, bool) or not isinstance(value, int) or value < least:
+            raise SettingsError(f"{name} must be a whole number, {least} or more, not {value!r}")
     claims = consensus if isinstance(consensus, Claims) else Claims.of(consensus, max_size=max_size)
     if n < min(LEAST, len(claims)):
-        raise SettingsError(f"{n} documents are too few to say anything (check at least {LEAST})")
+        enough = f"at least {LEAST}" if len(claims) > LEAST else f"all {len(claims)}"
+        raise SettingsError(f"{n} documents are too few to say anything (check {enough})")
     n = min(n, len(claims))
-    return Plan(claims, drawing_order(claims, seed)[:n], seed, n, sequential)
+    return _drawn(claims, n, seed, n, sequential)
 
 
 def extended(drawn: Plan, more: int) -> Plan:
@@ -174,37 +185,37 @@ def extended(drawn: Plan, more: int) -> Plan:
     """
     if not drawn.sequential:
         raise SettingsError(
-            "this plan is for one look: more documents after it would break its interval (draw a new one with another "
-            "seed, or plan with sequential=True, --sequential on the command line, from the start)"
+            "this plan is for one look: more documents after it would break its interval (plan with sequential=True, "
+            "--sequential on the command line, from the start)"
         )
     if more < 1:
         raise SettingsError(f"{more} more documents are none (ask for 1 or more)")
     n = min(len(drawn) + more, len(drawn.claims))
-    documents = drawing_order(drawn.claims, drawn.seed)[:n]
-    return Plan(drawn.claims, documents, drawn.seed, drawn.planned, drawn.sequential)
+    return _drawn(drawn.claims, n, drawn.seed, drawn.planned, drawn.sequential)
+
+
+def _drawn(claims: Claims, n: int, seed: int, planned: int, sequential: bool) -> Plan:
+    order = drawing_order(claims, seed, None if sequential else n)
+    return Plan(claims, order[:n], seed, planned, sequential)
 
 
 def refuse_other_consensus(claims: Claims, drawn: Sequence[tuple[str, Drawn]], where: str) -> None:
     """Raise :class:`InputError` if lines of a plan are of another consensus than this."""
     if any(one.consensus != claims.digest for _, one in drawn):
-        raise InputError(
-            "this plan was drawn from another consensus: its documents or tags differ (audit the consensus that it was "
-            "drawn from, without --known, or draw a new plan)",
-            where=where,
-        )
+        raise InputError(OTHER_CONSENSUS, where=where)
 
 
 def planned_by(claims: Claims, drawn: Sequence[tuple[str, Drawn]], where: str) -> Plan:
     """The plan that lines of a file are of; refused unless it was drawn from this very consensus."""
     if not drawn:
         raise InputError("no line in it is of a plan (quorate audit plan writes one)", where=where)
-    seeds = {(one.seed, one.sequential, one.consensus, one.of) for _, one in drawn}
-    if len(seeds) > 1:
-        raise InputError("its lines are of several plans (give the files of one)", where=where)
-    ((seed, sequential, _, _),) = seeds
     refuse_other_consensus(claims, drawn, where)
-    n = max(one.documents for _, one in drawn)
-    made = Plan(claims, drawing_order(claims, seed)[:n], seed, min(one.planned for _, one in drawn), sequential)
+    first = drawn[0][1]
+    plans = {(one.seed, one.sequential, one.planned, one.sequential or one.documents) for _, one in drawn}
+    if len(plans) > 1:
+        raise InputError("its lines are of several plans (give the files of one)", where=where)
+    n = min(max(one.documents for _, one in drawn), len(claims))
+    made = _drawn(claims, n, first.seed, first.planned, first.sequential)
     in_order, probability = made.ids, {size: made.probability(size) for size in {one.documents for _, one in drawn}}
     for name, one in drawn:
         same = 0 < one.draw <= one.documents <= n and in_order[one.draw - 1] == name

@@ -35,8 +35,8 @@ class Line(NamedTuple):
     slope: float = 1.0
 
     def of(self, probability: Floats) -> Floats:
-        """The corrected probability; 1 stays 1, as what is known stays known."""
-        return np.where(probability >= 1, 1.0, probability_of(self.shift + self.slope * log_odds(probability)))
+        """The corrected probability; a consensus that is audited holds nothing that was known."""
+        return probability_of(self.shift + self.slope * log_odds(probability))
 
 
 class Recalibration(NamedTuple):

@@ -13,7 +13,7 @@ from quorate.errors import SettingsError
 if TYPE_CHECKING:
     from quorate.audit import Audit, Estimate, Plan, Scores
 
-__all__ = ["CheckedOption", "audit"]
+__all__ = ["audit"]
 
 audit = typer.Typer(
     no_args_is_help=True, help="Check a few documents, and know how good the whole consensus is, with a guarantee."
@@ -23,7 +23,7 @@ app.add_typer(audit, name="audit")
 Consensus = Annotated[
     str, typer.Argument(metavar="CONSENSUS", help="A file that 'quorate aggregate' wrote as JSONL, without --known.")
 ]
-CheckedOption = Annotated[
+Checked = Annotated[
     list[str] | None,
     typer.Option(
         "--checked",
@@ -95,7 +95,7 @@ def plan(
 )
 def result(
     consensus: Consensus,
-    checked: CheckedOption = None,
+    checked: Checked = None,
     plan: Annotated[
         list[str] | None,
         typer.Option("--plan", metavar="PLAN", help="The plan, if the files with what was checked do not hold it."),
@@ -138,16 +138,21 @@ def _plan_in(consensus: str, paths: list[str], max_size: Any) -> Plan:
 
 
 def _plan_summary(drawn: Plan, first: int, output: str) -> list[str]:
+    from quorate.audit.plan import LEAST
+
     new = len(drawn) - first
     count = f"{new:,} of {len(drawn.claims):,} documents" if not first else f"{new:,} more documents"
     where = "" if output == "-" else f" are in {output}"
     lines = [f"{count}{where}, in the order to check them in (seed {drawn.seed})"]
     if len(drawn) == len(drawn.claims):
         return [*lines, "that is all of them: the scores will be exact"]
-    wide = f"F1 should be known to about ± {100 * drawn.expected_half_width:.0f} points"
     if drawn.sequential:
-        return [*lines, "look at any time, after the first ten: intervals hold at all looks together, and are wider"]
-    return [*lines, f"{wide} when all are checked, if confidence is right", "one look: check all of them before it"]
+        return [*lines, f"look at any time from {LEAST} on: intervals hold at all looks together, and are wider"]
+    return [
+        *lines,
+        f"F1 should be known to about ± {100 * drawn.expected_half_width:.0f} points, if confidence is right",
+        "one look: check all of them before it, and draw one plan, not the best of several",
+    ]
 
 
 def _print(found: Audit) -> None:
@@ -172,7 +177,8 @@ def _print(found: Audit) -> None:
 
 
 def _in_points(estimate: Estimate) -> str:
-    return str(estimate).replace(" to ", "–")
+    value, low, high = (100 * one for one in estimate)
+    return f"{value:.1f} ({low:.1f}–{high:.1f})" if value == value else "–"
 
 
 def _notes(found: Audit) -> list[str]:
@@ -183,7 +189,7 @@ def _notes(found: Audit) -> list[str]:
     share = f"{100 * found.confidence:g} %"
     lines = [""]
     if found.plan.sequential:
-        lines.append(f"Guaranteed: with {share} confidence all intervals hold, at every look.")
+        lines.append(f"Guaranteed: each holds at all looks together with {share} confidence.")
         if found.n < len(found.plan):
             lines.append(f"{len(found.plan) - found.n:,} of the plan wait: the first of them is not checked.")
     elif found.n == len(found.plan.claims):

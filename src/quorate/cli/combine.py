@@ -115,7 +115,7 @@ def aggregate(
     with fit_progress(quiet) as after_pass:
         model.fit(corpus, known=labels, progress=after_pass, **past)
     model.meta_["inputs"] |= certain.digests
-    accepted = _write(model, writing, keeping)
+    accepted = _write(model, writing, keeping, reading.options["max_size"])
     if keeping.report is not None:
         make_report(model, model.result_, keeping.report, inputs=inputs, known=labels, quiet=quiet)
     if not quiet:
@@ -139,7 +139,9 @@ def _read_layers(inputs: list[str], layers: str, reading: Reading) -> dict[str, 
     return reading.layers(inputs) if layers == "auto" else {"": reading.corpus(inputs)}
 
 
-def _write(model: BSC | CRFMA | MajorityVote, writing: Writing, keeping: Keeping) -> Accepted | Guaranteed | None:
+def _write(
+    model: BSC | CRFMA | MajorityVote, writing: Writing, keeping: Keeping, max_size: str | None
+) -> Accepted | Guaranteed | None:
     """The model, the consensus and what is told of the fit; which documents were accepted, if that was asked."""
     from quorate.estimators.capabilities import Saves
 
@@ -149,7 +151,7 @@ def _write(model: BSC | CRFMA | MajorityVote, writing: Writing, keeping: Keeping
     if keeping.accept is None:
         writing.write(result)
     else:
-        accepted = _accepted(result, keeping.accept, keeping.checked)
+        accepted = _accepted(result, keeping.accept, keeping.checked, max_size)
         writing.write(result.only(accepted.documents))
         writing.write(result.only(accepted.review), keeping.review)
     if keeping.meta is not None:
@@ -157,13 +159,15 @@ def _write(model: BSC | CRFMA | MajorityVote, writing: Writing, keeping: Keeping
     return accepted
 
 
-def _accepted(result: Result, precision: float, checked: list[str] | None) -> Accepted | Guaranteed:
+def _accepted(
+    result: Result, precision: float, checked: list[str] | None, max_size: str | None
+) -> Accepted | Guaranteed:
     """The documents that meet a precision: by an audit if there is one, else as expected."""
     if not checked:
         return result.accept(precision)
     from quorate import audit
 
-    return audit.result(result, checked).accept(precision)
+    return audit.result(result, checked, max_size=max_size).accept(precision)
 
 
 def _aggregate_layers(

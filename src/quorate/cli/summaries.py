@@ -106,16 +106,16 @@ def acceptance(accepted: Accepted | Guaranteed, review: str, certificate: Certif
 
 
 def _guarantee(accepted: Guaranteed, review: str) -> list[str]:
-    from quorate.audit.acceptance import least_spans
+    from quorate.audit.acceptance import least_documents
 
     kept, all_of_them = len(accepted.documents), len(accepted.documents) + len(accepted.review)
     sure = f"{100 * accepted.confidence:g} % confidence"
     if not kept:
-        least = least_spans(accepted.precision, accepted.confidence)
+        least = least_documents(accepted.precision, accepted.confidence)
         return [
             f"the audit shows no set of documents to be {100 * accepted.precision:g} % right with {sure}; all "
             f"{all_of_them:,} are in {review}",
-            f"that takes {least:,} spans without a mistake among the documents that were checked, or more of them",
+            f"that takes about {least:,} checked documents of theirs without a mistake, or more of them",
         ]
     return [
         f"{kept:,} of {all_of_them:,} documents accepted: guaranteed, with {sure}, that {100 * accepted.precision:g} % "

@@ -55,6 +55,7 @@ class _Record(msgspec.Struct):
     split: str | None = None
     offset_unit: str | None = None
     tags: Any = None  # of a consensus
+    checked: bool = True  # false in the plan of an audit: its gold is only proposed
 
 
 class _JsonSpan(msgspec.Struct):
@@ -176,7 +177,7 @@ class _KnownSpan(_JsonSpan, kw_only=True):
 
 class _KnownLine(msgspec.Struct):
     id: str | int
-    checked: Any = True  # of the plan of an audit, whose documents wait to be checked
+    checked: bool = True  # false in the plan of an audit, whose documents wait to be checked
     gold: list[Any] | None = None
     tags: Any = None  # this and spans may be another tool's, beside gold
     spans: Any = None
@@ -193,7 +194,7 @@ def read_known(stream: IO[bytes], name: str) -> Iterator[KnownRecord]:
     found: list[KnownRecord | Marked] = []
     for number, (source, line) in enumerate(_documents(stream, name), 1):
         given = decoded(line_decoder, line, source, "a document with known labels")
-        if given.checked is False:
+        if not given.checked:
             continue
         try:
             if given.gold is not None and (given.tokens is not None or given.text is not None):
@@ -265,6 +266,8 @@ class _DocumentReader:
 
     def document(self, record: _Record, source: Source, number: int) -> Document | Marked:
         name = str(number if record.id is None else record.id)
+        if not record.checked:
+            record.gold = None
         if record.tokens is None and record.text is None:
             raise ValueError("neither 'tokens' nor 'text' (give one of them)")
         if _is_nobodys(record):
