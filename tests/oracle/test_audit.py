@@ -14,10 +14,10 @@ from scipy.special import expit, logit
 from scipy.stats import beta as beta_distribution
 
 from quorate import Corpus, Document, audit
-from quorate.audit import acceptance, estimate
+from quorate.audit import acceptance
 from quorate.audit.acceptance import guaranteed
 from quorate.audit.claims import Claims
-from quorate.audit.design import drawing_order, inclusion, sizes
+from quorate.audit.design import drawing_order, drawn_at_once, inclusion, sizes
 from quorate.audit.estimate import F1, PRECISION, RECALL, Predicted, Ratio, Seen, at_every_look, once, ratio_of
 from quorate.audit.recalibration import Line, Recalibration, fit_line, recalibrated
 from quorate.corpus.spans import Span
@@ -82,14 +82,18 @@ def world() -> World:
     return World(400)
 
 
-def test_documents_are_drawn_as_often_as_is_stated() -> None:
+@pytest.mark.parametrize("sequential", [False, True])
+@pytest.mark.parametrize("n", [15, 40])
+def test_documents_are_drawn_as_often_as_is_stated(n: int, sequential: bool) -> None:
     claims = World(60).claims
-    stated = inclusion(sizes(claims), 15)
+    stated = inclusion(sizes(claims), n)
     times = np.zeros(60)
     for seed in range(4000):
-        times[drawing_order(claims, seed)[:15]] += 1
-    assert stated.sum() == pytest.approx(15)
-    assert np.abs(times / 4000 - stated).max() < 0.03
+        drawn = drawing_order(claims, seed)[:n] if sequential else drawn_at_once(claims, n, seed)
+        assert len(set(drawn.tolist())) == n
+        times[drawn] += 1
+    assert stated.sum() == pytest.approx(n)
+    assert np.abs(times / 4000 - stated).max() < (0.05 if sequential else 0.03)  # four standard errors; nearly exact
     assert np.corrcoef(times, stated)[0, 1] > 0.99
 
 
@@ -123,7 +127,7 @@ def test_documents_that_are_certain_to_be_drawn_are_drawn() -> None:
     claims = claims_of([["B-X", *["O"] * (LENGTH - 1)]] * 60, spans, sure)
     assert (inclusion(sizes(claims), 30)[:5] == 1).all()
     for seed in range(50):
-        assert set(audit.plan(claims, 30, seed=seed).ids[:5]) == set("01234")
+        assert set(audit.plan(claims, 30, seed=seed).ids) >= set("01234")
 
 
 def test_an_audit_is_of_the_consensus_of_its_plan(world: World) -> None:
@@ -368,9 +372,3 @@ def test_recalibration_mends_a_consensus_that_is_too_sure() -> None:
     p = np.linspace(0.3, 0.95, 20)
     truly = expit(-1.5 + logit(p))
     assert np.abs(line.of(p) - truly).mean() < 0.5 * np.abs(p - truly).mean()
-
-
-def test_the_guess_of_the_variance_is_used_only_where_the_sample_bears_it_out() -> None:
-    assert estimate._pooled(1.0, 0.4, 49) == 1.0
-    assert 0.8 < estimate._pooled(1.0, 0.8, 49) < 1.0
-    assert 0.0 < estimate._pooled(0.0, 0.8, 49) < 0.8

@@ -7,9 +7,9 @@ them. Document d is drawn with probability π_d proportional to the spread that 
     x_d² = 4·Σ q(1 − q) + ½·missed_d + floor²,
 
 over its spans, q the probability of a span drawn a little towards one half, as a consensus may be too sure of itself.
-The order of drawing is that of u_d / x_d with u_d uniform (sequential Poisson sampling): the first k of it are a sample
-of k documents, whatever k is, so a sample can be added to. Documents whose π is 1 come first where k is fixed; where it
-is not they may, once in a while, come later.
+A plan for one look is drawn systematically over strata by confidence and number of spans. A sequential one is drawn in
+the order of u_d / x_d with u_d uniform (sequential Poisson sampling): the first k of it are a sample of k documents,
+whatever k is, so it can be added to; its probabilities are exact but for documents that should be certain.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from quorate.audit.claims import Claims
 
-__all__ = ["doubt_of_spans", "drawing_order", "inclusion", "sizes"]
+__all__ = ["doubt_of_spans", "drawing_order", "drawn_at_once", "inclusion", "sizes"]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -28,6 +28,7 @@ Integers = NDArray[np.int64]
 # and changes only how wide intervals are: from 0 to 0.2, and from 0.1 to 0.5, the standard error of F1 moves by less
 # than 5 % on the dev and train splits of six crowds (NER, PICO, four sets of rules).
 _HEDGE, _FLOOR = 0.05, 0.3
+_MOST_SPANS = 4  # that make a stratum of their own
 
 
 def doubt_of_spans(claims: Claims, weight: Floats | float = 1.0) -> Floats:
@@ -65,15 +66,40 @@ def inclusion(x: Floats, n: int) -> Floats:
         certain |= over
 
 
-def drawing_order(claims: Claims, seed: int, n: int | None = None) -> Integers:
-    """All documents, in the order in which they are drawn: by ids, consensus and seed, not by the order of a file.
+def drawn_at_once(claims: Claims, n: int, seed: int) -> Integers:
+    """``n`` documents, in the order to check them in: every stratum is met as often as its probabilities say.
 
-    A new consensus is drawn from anew: otherwise documents that an audit has mended would be drawn again. With ``n``
-    the order is that of a sample of this size alone, which no other size begins with.
+    Documents stand by strata, in each by lot, and every one takes a stretch of a line as long as its probability; n
+    points at equal distances, from a random start, fall on those that are drawn. The order in which they are checked is
+    by lot.
     """
-    by_id = np.argsort(np.array([document.id for document in claims.corpus]), kind="stable")
-    x = sizes(claims)
-    u = np.empty(len(claims))
-    u[by_id] = np.random.default_rng([seed, int(claims.digest, 16), n or 0]).random(len(claims))
-    certain = np.zeros(len(claims), np.bool_) if n is None else inclusion(x, n) >= 1
-    return np.lexsort((u, np.where(certain, -1.0, u / x)))
+    rng, lot = _lots(claims, seed, n)
+    order = np.lexsort((lot, *_strata(claims)))
+    ends = np.cumsum(inclusion(sizes(claims), n)[order])
+    points = (np.arange(n) + rng.random()) * ends[-1] / n
+    drawn = order[np.minimum(np.searchsorted(ends, points, side="right"), len(order) - 1)]
+    return np.asarray(drawn[np.argsort(lot[drawn], kind="stable")])
+
+
+def drawing_order(claims: Claims, seed: int) -> Integers:
+    """All documents, in the order in which a sequential plan draws them."""
+    return np.argsort(_lots(claims, seed, 0)[1] / sizes(claims), kind="stable")
+
+
+def _lots(claims: Claims, seed: int, n: int) -> tuple[np.random.Generator, Floats]:
+    """A uniform number for every document, by ids, consensus, seed and size, whatever the order of a file.
+
+    A new consensus is drawn from anew: otherwise documents that an audit has mended would be drawn again. And a larger
+    plan for one look does not begin with a smaller one, to which it would be a second look.
+    """
+    rng = np.random.default_rng([seed, int(claims.digest, 16), n])
+    lot = np.empty(len(claims))
+    lot[np.argsort(np.array([document.id for document in claims.corpus]), kind="stable")] = rng.random(len(claims))
+    return rng, lot
+
+
+def _strata(claims: Claims) -> tuple[Integers, Integers]:
+    """``[D]`` Fifths of how sure the consensus is of a document's spans; and how many there are, up to four."""
+    mean = np.where(claims.given > 0, claims.summed(claims.sure) / np.maximum(claims.given, 1), claims.confidence)
+    fifths = np.searchsorted(np.quantile(mean, [0.2, 0.4, 0.6, 0.8]), mean, side="right")
+    return np.asarray(fifths), np.minimum(claims.given, _MOST_SPANS).astype(np.int64)

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate.audit.claims import Claims
-from quorate.audit.design import drawing_order, inclusion, sizes
+from quorate.audit.design import drawing_order, drawn_at_once, inclusion, sizes
 from quorate.audit.estimate import once
 from quorate.corpus.tags import Scheme
 from quorate.errors import InputError, SettingsError
@@ -195,8 +195,8 @@ def extended(drawn: Plan, more: int) -> Plan:
 
 
 def _drawn(claims: Claims, n: int, seed: int, planned: int, sequential: bool) -> Plan:
-    order = drawing_order(claims, seed, None if sequential else n)
-    return Plan(claims, order[:n], seed, planned, sequential)
+    documents = drawing_order(claims, seed)[:n] if sequential else drawn_at_once(claims, n, seed)
+    return Plan(claims, documents, seed, planned, sequential)
 
 
 def refuse_other_consensus(claims: Claims, drawn: Sequence[tuple[str, Drawn]], where: str) -> None:
