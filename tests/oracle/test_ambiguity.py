@@ -93,7 +93,7 @@ def test_shares_are_those_that_the_crowd_was_made_with() -> None:
 def test_who_marks_little_is_expected_to_mark_little() -> None:
     corpus, _, _ = crowd(ambiguous=0.0, careless=3, documents=300)
     result = quorate.aggregate(corpus, "mv")
-    marked = {name: sum(float((1 - one[:, 0]).sum()) for one in result.expected_of(name)) for name in ("p00", "p11")}
+    marked = {name: sum(float((1 - one[:, 0]).sum()) for one in result.shares_of(name)) for name in ("p00", "p11")}
     assert marked["p00"] < 0.6 * marked["p11"]
 
 
@@ -162,7 +162,7 @@ def test_what_held_out_people_say_is_predicted_by_their_names() -> None:
     start = np.cumsum([0, *(len(one.tokens) for one in kept)])
     lost, by_shares = 0.0, np.zeros(len(smoothed))
     for name in sorted({name for one in held for name in one}):
-        expected = result.expected_of(name)
+        expected = result.shares_of(name)
         for d, said in enumerate(held):
             if name in said:
                 label = np.array([number[str(tag)] for tag in said[name]])
