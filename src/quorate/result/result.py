@@ -129,7 +129,9 @@ class Result:
         'no annotator was hidden, as no setting was chosen'
         """
         if self.choice is None:
-            return Certificate(reason="no annotator was hidden, as no setting was chosen")
+            from_file = bool(self.settings_.get("why"))  # they were chosen, in a fit of which only the model is left
+            nothing = "no annotator was hidden, as no setting was chosen"
+            return Certificate(reason="the model is from a file, which keeps no check of it" if from_file else nothing)
         if self.settings_.get("precision") is not None or self.settings_.get("recall") is not None:
             return Certificate(explained=self.choice.check.explained, reason="a precision or a recall was asked for")
         if len(self._decoded.token_probability):
