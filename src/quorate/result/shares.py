@@ -61,8 +61,9 @@ class ShareModel:
     """What was learned of a crowd, to say what anybody, or somebody by name, would say of its documents.
 
     >>> import quorate
+    >>> from quorate.encode.from_corpus import encode
     >>> corpus = quorate.sample()
-    >>> model = ShareModel.learned(quorate.encode.from_corpus.encode(corpus, corpus.tagset()))
+    >>> model = ShareModel.learned(encode(corpus, corpus.tagset()))
     >>> model.shares().shape == (sum(len(one.tokens) for one in corpus), len(corpus.tagset().labels))
     True
     """
@@ -149,9 +150,10 @@ def through_confusion(encoded: Encoded, posterior: Floats) -> Floats:
     """``[N, J]`` What annotators would say where none can be hidden: the posterior through the crowd's confusion.
 
     >>> import quorate
+    >>> from quorate.encode.from_corpus import encode
     >>> corpus = quorate.sample()
     >>> result = quorate.aggregate(corpus, "mv")
-    >>> shares = through_confusion(quorate.encode.from_corpus.encode(corpus, corpus.tagset()), result.posterior)
+    >>> shares = through_confusion(encode(corpus, corpus.tagset()), result.posterior)
     >>> bool(np.allclose(shares.sum(axis=1), 1))
     True
     """
