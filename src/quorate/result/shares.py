@@ -38,7 +38,7 @@ _PASSES, _FEW_PASSES = 60, 20  # of descent: for the weights, and to choose a ri
 _FEWEST_PAIRS = 20  # of a document and an annotator who can be hidden in it, below which nothing is learned
 _HABIT_PRIOR = 1.0  # documents of the crowd's mean in each annotator's habit
 _OF_TARGET = 2  # features that say who is asked, the last
-_BLOCK = 1 << 19  # tokens times labels that are predicted at once
+_BLOCK = 1 << 17  # tokens times labels that are predicted at once
 
 
 class _View(NamedTuple):
