@@ -8,7 +8,7 @@ nats, of the label that a held-out person gave a token:
 * smoothed: the shares of the three, (count + a·prior)/(3 + a), with a and prior the best for those held out;
 * consensus: the posterior of ``quorate.aggregate`` on the three;
 * shares: ``result.shares``, what anybody would say, learned from the three;
-* by name: ``result.expected_of(name)``, what that person would say, from habits seen where they were among the three;
+* by name: ``result.shares_of(name)``, what that person would say, from habits seen where they were among the three;
 * others, all: smoothed shares of everybody else in the document. What a prediction for anybody can reach with ten
   annotators or more in place of three; see docs/ambiguity.md for the bound that follows.
 """
@@ -100,7 +100,7 @@ def by_name(result: quorate.Result, held: list[Said]) -> float:
     number = {label: j for j, label in enumerate(result.labels)}
     lost, n = 0.0, 0
     for name in sorted({name for one in held for name in one}):
-        expected = result.expected_of(name)
+        expected = result.shares_of(name)
         for d, one in enumerate(held):
             said = [(t, number[tag]) for t, tag in enumerate(one.get(name, ())) if tag is not None]
             if said:

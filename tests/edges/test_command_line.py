@@ -486,7 +486,9 @@ def test_a_report_of_an_audit_before_and_after_it_is_checked(run: Run, crowd: Pa
     lines = [json.loads(line) for line in Path("audit.jsonl").read_text(encoding="utf-8").splitlines()]
     assert all(f'"id":"{line["id"]}"' in page for line in lines)
     assert '"audit":null' in page
-    corrections = [{name: line[name] for name in ("id", "tokens", "gold")} for line in lines]
+    given_out = map(json.loads, Path("consensus.jsonl").read_text(encoding="utf-8").splitlines())
+    tags = {line["id"]: line["tags"] for line in given_out}
+    corrections = [{"id": line["id"], "tags": tags[line["id"]]} for line in lines]
     Path("corrections.jsonl").write_text("".join(json.dumps(line) + "\n" for line in corrections))
     given = ("--audit", "audit.jsonl", "--audit", "corrections.jsonl")
     assert run("report", crowd, "-o", "checked.html", *given, *same)[0] == 0

@@ -393,8 +393,45 @@ def test_documents_left_as_they_are_come_back_as_they_are(open_page: Open, tmp_p
     assert {name: tuple(model.result_[name].tags) for name in drawn.ids} == found.truth
 
 
+def test_what_was_marked_and_unmarked_is_not_known(
+    open_page: Open, to_check: Path, drawn: quorate.audit.Plan, tmp_path: Path
+) -> None:
+    """A mark that is taken back leaves nothing for ``--known``; a correction stays, also over a reload."""
+    page = open_page(to_check)
+    page.click("#check-audit")
+    cards = page.locator("#doc-list .doc")
+    cards.nth(1).locator("button.who").click()
+    if (folded := cards.nth(1).locator("button.skipped")).count():
+        folded.first.click()
+    cards.nth(1).locator('button.token[data-at="0"]').click()
+    page.keyboard.press("4")
+    for n in (0, 1, 2):
+        cards.nth(n).locator("button.mark-checked").first.click()
+    for n in (0, 1):
+        cards.nth(n).get_by_role("button", name="not checked after all").click()
+    for again in (False, True):
+        if again:
+            page.reload()
+        else:
+            page.click("#check-audit")
+        assert "2 documents checked, 1 corrected." in page.locator("#review-bar").inner_text()
+        with page.expect_download() as download:
+            page.click("#export")
+        download.value.save_as(tmp_path / "review.jsonl")
+        lines = (tmp_path / "review.jsonl").read_text().splitlines()
+        assert {json.loads(line)["id"] for line in lines} == set(drawn.ids[1:3])
+
+
+def test_looks_are_promised_for_each_interval(open_page: Open, model: BSC, sample: Corpus, tmp_path: Path) -> None:
+    drawn = quorate.audit.plan(model.result_, 40, sequential=True)
+    audit = quorate.audit.result(model.result_, {name: sample[name].gold or () for name in drawn.ids}, plan=drawn)
+    write_report(model, tmp_path / "r.html", audit=audit, documents=3)
+    text = open_page(tmp_path / "r.html").locator("#audit").inner_text()
+    assert "Each interval holds the true score at all looks together with 90% confidence." in text
+
+
 def test_a_checked_audit_has_a_section(open_page: Open, sample: Corpus, tmp_path: Path) -> None:
-    model = BSC().fit(sample)
+    model = BSC().fit(sample)  # whose settings were chosen, so that agreement gives an estimate to compare with
     drawn = quorate.audit.plan(model.result_, 40)
     audit = quorate.audit.result(model.result_, {name: sample[name].gold or () for name in drawn.ids}, plan=drawn)
     write_report(model, tmp_path / "r.html", audit=audit, documents=3)

@@ -50,3 +50,19 @@ def test_formats_that_hold_no_shares_are_refused(crowd: Path, tmp_path: Path) ->
     assert isinstance(done.exception, SettingsError)
     assert "jsonl" in str(done.exception)
     assert not out.exists()
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["aggregate", "gone.jsonl", "-o", "consensus.conll"],
+        ["aggregate", "gone.jsonl", "-o", "-", "--to", "conll"],
+        ["aggregate", "gone.jsonl", "-o", "sure.jsonl", "--accept", "0.9", "--review", "unsure.conll"],
+        ["predict", "gone.quorate", "gone.jsonl", "-o", "consensus.conll"],
+    ],
+)
+def test_they_are_refused_before_any_work(command: list[str]) -> None:
+    """Not even the input is looked at."""
+    done = CliRunner().invoke(app, [*command, "--shares"])
+    assert isinstance(done.exception, SettingsError)
+    assert "--shares goes into jsonl, and conll holds none" in str(done.exception)

@@ -11,7 +11,9 @@ from numpy.typing import NDArray
 import quorate
 from quorate.active.suggest import next_labels
 from quorate.corpus.records import Corpus, Document
+from quorate.corpus.tags import TagSet
 from quorate.encode.from_corpus import encode
+from quorate.result import shares
 from quorate.result.ambiguity import ambiguity_of
 from quorate.result.shares import ShareModel
 
@@ -93,7 +95,7 @@ def test_shares_are_those_that_the_crowd_was_made_with() -> None:
 def test_who_marks_little_is_expected_to_mark_little() -> None:
     corpus, _, _ = crowd(ambiguous=0.0, careless=3, documents=300)
     result = quorate.aggregate(corpus, "mv")
-    marked = {name: sum(float((1 - one[:, 0]).sum()) for one in result.expected_of(name)) for name in ("p00", "p11")}
+    marked = {name: sum(float((1 - one[:, 0]).sum()) for one in result.shares_of(name)) for name in ("p00", "p11")}
     assert marked["p00"] < 0.6 * marked["p11"]
 
 
@@ -162,7 +164,7 @@ def test_what_held_out_people_say_is_predicted_by_their_names() -> None:
     start = np.cumsum([0, *(len(one.tokens) for one in kept)])
     lost, by_shares = 0.0, np.zeros(len(smoothed))
     for name in sorted({name for one in held for name in one}):
-        expected = result.expected_of(name)
+        expected = result.shares_of(name)
         for d, said in enumerate(held):
             if name in said:
                 label = np.array([number[str(tag)] for tag in said[name]])
@@ -170,3 +172,22 @@ def test_what_held_out_people_say_is_predicted_by_their_names() -> None:
                 lost -= float(np.log(expected[d][np.arange(len(label)), label]).sum())
                 by_shares -= [np.log(p[at, label]).sum() for p in smoothed]
     assert lost <= 0.8 * by_shares.min()
+
+
+def test_blocks_hold_as_many_numbers_however_many_labels(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Features are laid out for a few documents at once, fewer where there are many labels; shares stay the same."""
+    corpus = quorate.sample()
+    model = ShareModel.learned(encode(corpus, corpus.tagset()))
+    assert model is not None
+    whole, largest = model.shares(), []
+
+    def seen(view: shares._View, tagset: TagSet, prior: Floats, target: Floats) -> Floats:
+        largest.append(view.counts.size)
+        return features(view, tagset, prior, target)
+
+    features, longest = shares._features, max(len(one.tokens) for one in corpus)
+    monkeypatch.setattr(shares, "_features", seen)
+    monkeypatch.setattr(shares, "_BLOCK", 2_000)
+    np.testing.assert_allclose(model.shares(), whole, rtol=0, atol=1e-9)
+    assert len(largest) > 10
+    assert max(largest) <= 2_000 + longest * len(corpus.tagset().labels)

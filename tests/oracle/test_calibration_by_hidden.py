@@ -11,7 +11,7 @@ from quorate.choose.calibrate import fit_span_map
 from quorate.choose.hidden import Agreement
 from quorate.encode.algebra import Spans
 from quorate.result.calibration import AS_STATED, Calibration
-from quorate.result.certificate import Check, SpanTallies, certify, expected_of
+from quorate.result.certificate import Check, SpanTallies, certify, expected_scores
 
 
 def test_the_span_map_is_found_from_confirmations() -> None:
@@ -58,7 +58,7 @@ def tallies_by_hand() -> SpanTallies:
 
 
 def test_what_is_expected_by_hand() -> None:
-    found = expected_of(tallies_by_hand())
+    found = expected_scores(tallies_by_hand())
     right, true = expit(logit(np.array([0.9, 0.8, 0.7])) - 1.0).sum(), (3.1 + 3.9) / 2
     assert found.precision == pytest.approx(right / 3)
     assert found.recall == pytest.approx(right / true)

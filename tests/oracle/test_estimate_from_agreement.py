@@ -6,13 +6,15 @@ from collections.abc import Callable
 from dataclasses import replace
 from itertools import product
 from math import log
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import crowds
 import quorate
-from quorate import Corpus, score
+from by_name import bsc
+from quorate import BSC, Corpus, score
 from quorate.choose.calibrate import Confirmations
 from quorate.choose.hidden import HiddenLabels, hide
 from quorate.choose.witness import confirmation_noise, explained, why_no_estimate
@@ -167,6 +169,15 @@ def test_settings_that_are_given_and_dials_have_no_estimate(sample: Corpus) -> N
     assert (
         "not kept" in quorate.aggregate(crowds.careful_three(40), tagger=None, probabilities=False).certificate.reason
     )
+
+
+def test_a_model_from_a_file_says_that_it_is(sample: Corpus, tmp_path: Path) -> None:
+    """Its settings were chosen by hiding annotators, but what they said is not in the file."""
+    for model, reason in ((BSC(tagger=None), "from a file"), (bsc("bsc-cm", max_iter=3), "no setting was chosen")):
+        model.fit(sample).save(tmp_path / "crowd.quorate")
+        found = quorate.load(tmp_path / "crowd.quorate").combine(sample).certificate
+        assert not found.given
+        assert reason in found.reason
 
 
 def test_plain_labels_have_no_spans_to_agree_on() -> None:

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 import quorate
 from by_name import bsc
 from quorate import BSC, Corpus, Document, InputError, SettingsError
+from quorate.active.suggest import next_labels
 from quorate.corpus.tags import TagSet, find_spans
 from quorate.errors import ModelFileError
 from quorate.report import content as say
@@ -293,6 +294,21 @@ def test_without_an_estimate_the_reason_is_shown(sample: Corpus) -> None:
     found = plain(collect(model, model.result_, title="", documents=0))["certificate"]
     assert found["f1"] is found["low"] is found["high"] is None
     assert found["reason"] == model.result_.certificate.reason != ""
+
+
+def test_without_probabilities_there_is_no_report_and_no_advice(sample: Corpus, tmp_path: Path) -> None:
+    """Fixed settings keep none if so asked; both say what to do, and so does what is expected."""
+    model = bsc("bsc-seq", max_iter=2, probabilities=False).fit(sample)
+    assert not model.result_.certificate.given
+    asked = (
+        lambda: model.result_.expected,
+        lambda: write_report(model, tmp_path / "r.html", documents=2),
+        lambda: next_labels(sample, model, n=2),
+    )
+    for ask in asked:
+        with pytest.raises(SettingsError, match="fit with probabilities=True"):
+            ask()
+    assert not list(tmp_path.iterdir())
 
 
 def test_chosen_settings_say_why(sample: Corpus) -> None:

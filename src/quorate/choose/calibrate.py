@@ -63,8 +63,17 @@ def fit_sharpness(hidden: Sequence[HiddenLabels], decode: Callable[[float], Sequ
     """The power at which a consensus on the rest predicts the hidden labels best; ``decode`` gives it for a power.
 
     There may be several draws of hidden annotators, and then a consensus for each.
-    """
 
+    >>> import quorate
+    >>> from quorate.choose.hidden import hide
+    >>> from quorate.encode.from_corpus import encode
+    >>> from quorate.models.votes import majority
+    >>> corpus = quorate.sample()
+    >>> hidden = hide(encode(corpus, corpus.tagset()))
+    >>> voted = majority(hidden.sample).decoded
+    >>> 0.2 < fit_sharpness([hidden], lambda power: [voted._replace(posterior=voted.posterior**power)]) < 1
+    True
+    """
     from scipy.optimize import minimize_scalar  # slow to load, and needed only where settings are chosen
 
     labels = range(len(hidden[0].sample.tagset.labels))
@@ -88,6 +97,10 @@ def log_likelihood(posteriors: Sequence[Floats]) -> float:
     """Mean of ln Σ_j p_j·M[j, label], with the confusion matrix M that makes it greatest (by EM).
 
     For each label there are ``[J, n]`` the posteriors of the n tokens that were given it.
+
+    >>> right, wrong = np.array([[0.9], [0.1]]), np.array([[0.5], [0.5]])
+    >>> log_likelihood([right, right[::-1]]) > log_likelihood([wrong, wrong])
+    True
     """
     share = np.stack([here.sum(axis=1) for here in posteriors], axis=1)
     totals: list[Floats] = []
@@ -110,6 +123,10 @@ class Confirmations(NamedTuple):
 
     In which ``document`` of the corpus a span is, ``who`` was hidden, whether they ``matched`` it, how often they would
     be ``expected`` to if it is true, and how likely that is ``stated`` to be.
+
+    >>> one = Confirmations(*np.zeros((2, 1), np.int64), np.array([True]), np.array([0.8]), np.array([0.5]))
+    >>> one.loss(0.0).round(3)  # -ln 0.4
+    array([0.916])
     """
 
     document: Integers
@@ -157,6 +174,17 @@ def fit_span_sharpness(hidden: Sequence[HiddenLabels], decode: Callable[[float],
 
     As :func:`fit_span_map`, for evidence of spans: the probability itself, at some power, is what a span is confirmed
     by; ``decode`` gives the consensus for a power.
+
+    >>> import quorate
+    >>> from quorate.choose.hidden import hide
+    >>> from quorate.encode.from_corpus import encode
+    >>> from quorate.models.votes import majority
+    >>> corpus = quorate.sample()
+    >>> hidden = hide(encode(corpus, corpus.tagset()))
+    >>> voted = majority(hidden.sample).decoded
+    >>> states = voted.span_probability
+    >>> 0.15 < fit_span_sharpness([hidden], lambda power: [voted._replace(span_probability=states**power)]) < 1
+    True
     """
     from scipy.optimize import minimize_scalar
 
@@ -199,6 +227,17 @@ def span_sharpness_noise(
     √V / H for the logarithm of the power: H is the second difference of the loss, V the variance of its first
     difference over documents and hidden annotators. The gain of habits stays as it was found: how far it is off is the
     same for all draws of a crowd, and part of what such estimates are off elsewhere.
+
+    >>> import quorate
+    >>> from quorate.choose.hidden import hide
+    >>> from quorate.encode.from_corpus import encode
+    >>> from quorate.models.votes import majority
+    >>> corpus = quorate.sample()
+    >>> hidden = hide(encode(corpus, corpus.tagset()))
+    >>> voted = majority(hidden.sample).decoded
+    >>> states = voted.span_probability
+    >>> 0 < span_sharpness_noise([hidden], lambda power: [voted._replace(span_probability=states**power)], 0.5) < 0.1
+    True
     """
     low, here, high = (Confirmations.of(hidden, decode(power * np.exp(step))) for step in (-_STEP, 0.0, _STEP))
     gain = _profile(here, _usual_gain(hidden))[0]
@@ -214,6 +253,18 @@ def fit_span_map(agreement: Agreement, probability: Floats, others: float = _MAN
 
     A span is confirmed with probability q·habit·r: q of the map, one r for all. The likelihood has a weak prior for the
     map (do nothing) and a strong one for r, which only confident spans can tell from q.
+
+    >>> import quorate
+    >>> from quorate.choose.hidden import hide
+    >>> from quorate.encode.from_corpus import encode
+    >>> from quorate.models.votes import majority
+    >>> corpus = quorate.sample()
+    >>> hidden = hide(encode(corpus, corpus.tagset()))
+    >>> voted = majority(hidden.sample).decoded
+    >>> found = hidden.agreement(voted)
+    >>> shift, slope, ceiling = fit_span_map(found, voted.span_probability[found.found.start])
+    >>> slope > 0, ceiling
+    (True, 0.97)
     """
     from scipy.optimize import minimize
 

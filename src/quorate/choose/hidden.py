@@ -231,8 +231,9 @@ def draws(
     ``least`` so many, unless all were hidden before or the corpus is large: each takes as much room as the corpus.
 
     >>> import quorate
+    >>> from quorate.encode.from_corpus import encode
     >>> corpus = quorate.sample()
-    >>> len(draws(quorate.encode.from_corpus.encode(corpus, corpus.tagset())))
+    >>> len(draws(encode(corpus, corpus.tagset())))
     4
     """
     first = hide(encoded, known=known, seed=seed, sharing=sharing)
@@ -260,8 +261,9 @@ def hide(
     labels stay whole. ``draw`` takes the halves of the documents in turn, and then the next of their annotators.
 
     >>> import quorate
+    >>> from quorate.encode.from_corpus import encode
     >>> corpus = quorate.sample()
-    >>> encoded = quorate.encode.from_corpus.encode(corpus, corpus.tagset())
+    >>> encoded = encode(corpus, corpus.tagset())
     >>> hidden = hide(encoded)
     >>> len(hidden.document), len(hidden.rest.event_cell) < len(encoded.event_cell)
     (160, True)

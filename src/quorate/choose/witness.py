@@ -7,6 +7,7 @@ they see, work on their own, and are three to a document: of two who disagree, n
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +16,7 @@ from quorate.choose.calibrate import Confirmations, log_likelihood
 from quorate.choose.hidden import HiddenLabels
 from quorate.choose.silence import mostly_silent
 from quorate.corpus.profiles import Kind, Profile
-from quorate.encode.algebra import seen_pairs, sure_events, token_of
+from quorate.encode.algebra import label_counts, seen_pairs, sure_events, without
 from quorate.encode.encoded import Encoded
 from quorate.infer.engines.protocol import Decoded
 from quorate.result.calibration import Calibration
@@ -70,6 +71,17 @@ def confirmation_noise(hidden: Sequence[HiddenLabels], decoded: Sequence[Decoded
 
     It is over documents and over hidden annotators at once. What is sure stays sure, whoever was hidden: of a mean
     probability p it is the share 2·√(p·(1 − p)), if that is below 1.
+
+    >>> import quorate
+    >>> from quorate.choose.hidden import hide
+    >>> from quorate.encode.from_corpus import encode
+    >>> from quorate.models.votes import majority
+    >>> corpus = quorate.sample()
+    >>> hidden = hide(encode(corpus, corpus.tagset()))
+    >>> voted = majority(hidden.sample).decoded
+    >>> from quorate.result.calibration import AS_STATED
+    >>> 0 < confirmation_noise([hidden], [voted], AS_STATED) < 0.1
+    True
     """
     found = Confirmations.of(hidden, decoded)
     stated, matched = calibration.spans(found.stated), found.matched.astype(np.float64)
@@ -88,6 +100,16 @@ def explained(hidden: Sequence[HiddenLabels], posteriors: Sequence[Floats]) -> f
     Both are cross entropies of what hidden annotators said on tokens where those who are left disagree: one as the
     model's probabilities ``[N, J]`` predict it, one as the shares of votes do, each read through the confusion matrix
     that suits it best. ``None`` if nobody disagrees.
+
+    >>> import quorate
+    >>> from quorate.choose.hidden import hide
+    >>> from quorate.encode.from_corpus import encode
+    >>> from quorate.models.votes import majority
+    >>> corpus = quorate.sample()
+    >>> hidden = hide(encode(corpus, corpus.tagset()))
+    >>> voted = majority(hidden.sample).decoded
+    >>> explained([hidden], [voted.posterior])  # votes explain no more than votes do
+    0.0
     """
     J = len(hidden[0].sample.tagset.labels)
     model: list[list[Floats]] = [[] for _ in range(J)]
@@ -113,8 +135,5 @@ def explained(hidden: Sequence[HiddenLabels], posteriors: Sequence[Floats]) -> f
 
 def _shares(encoded: Encoded) -> Floats:
     """``[N, J]`` The share of votes for every label at every token."""
-    J = len(encoded.tagset.labels)
-    sure = np.flatnonzero(sure_events(encoded))
-    key = token_of(encoded, sure) * J + encoded.cells.label[encoded.event_cell[sure]]
-    counts = np.bincount(key, minlength=encoded.n_tokens * J).reshape(-1, J).astype(np.float64)
+    counts = label_counts(replace(without(encoded, ~sure_events(encoded)), event_weight=None))
     return np.asarray(counts / np.maximum(counts.sum(axis=1, keepdims=True), 1.0))

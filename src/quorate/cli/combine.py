@@ -89,6 +89,7 @@ def aggregate(
     reading: Reading,
 ) -> None:
     """Combine annotations into one sequence per document, with confidence."""
+    writing.check(keeping.review)
     chosen = how.chosen({**given, **machine.given()})
     model = chosen.estimator()
     if "probabilities" in model.get_params():
@@ -207,6 +208,7 @@ def predict(
     reading: Reading,
 ) -> None:
     """Apply a saved model to new documents, from annotators old and new, or from none."""
+    writing.check()
     check_outputs([model, *inputs], [writing.output], writing.to)
     fitted = quorate.load(model).set_params(n_jobs=threads)
     if given.keys() & {"precision", "recall"}:  # one that the model was saved with no longer holds

@@ -116,13 +116,19 @@ class Writing:
             or named(self.to or output_format(path or self.output), to_write=True).soft
         )
 
-    def write(self, result: Result | LayeredResult, path: str | None = None) -> None:
-        """Write a consensus to the output, or to another file."""
+    def check(self, *others: str | None) -> None:
+        """One clear error, before any work, if the output or another file cannot hold what was asked for."""
         from quorate.formats import output_format
 
-        written = self.to or output_format(path or self.output)
-        if self.shares and written != "jsonl":
-            raise SettingsError(f"--shares goes into jsonl, and {written} holds none (use --to jsonl, or leave it out)")
+        for path in (self.output, *others):
+            written = self.to or output_format(path or self.output)
+            if self.shares and written != "jsonl":
+                raise SettingsError(
+                    f"--shares goes into jsonl, and {written} holds none (use --to jsonl, or leave it out)"
+                )
+
+    def write(self, result: Result | LayeredResult, path: str | None = None) -> None:
+        """Write a consensus to the output, or to another file."""
         result.write(path or self.output, self.to, probabilities=self.probabilities, shares=self.shares)
 
 

@@ -34,10 +34,11 @@ def lots_of(encoded: Encoded, seed: int = 0) -> Lots:
     """Draw a lot for everyone.
 
     >>> import quorate
+    >>> from quorate.encode.from_corpus import encode
     >>> corpus = quorate.sample()
-    >>> lots = lots_of(quorate.encode.from_corpus.encode(corpus, corpus.tagset()))
+    >>> lots = lots_of(encode(corpus, corpus.tagset()))
     >>> shuffled = quorate.Corpus(list(corpus)[::-1])
-    >>> again = lots_of(quorate.encode.from_corpus.encode(shuffled, corpus.tagset()))
+    >>> again = lots_of(encode(shuffled, corpus.tagset()))
     >>> bool((lots.document == again.document[::-1]).all())
     True
     """

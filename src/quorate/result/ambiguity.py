@@ -46,6 +46,10 @@ class Ambiguity(NamedTuple):
     ``tokens [N]`` is the probability that a token allows two readings, of all documents end to end; ``documents [D]``
     how many tokens of each document do, as expected; ``share`` of all tokens; ``by_type`` of the tokens that someone
     gave this type, which share.
+
+    >>> told = Ambiguity(np.array([0.1, 0.7, 0.0]), np.array([0.8, 0.0]), 0.27, {"PER": 0.4}, np.array([0, 2, 3]))
+    >>> told.of(0), told.only(np.array([1])).tokens
+    (array([0.1, 0.7]), array([0.]))
     """
 
     tokens: Floats
@@ -94,8 +98,9 @@ def ambiguity_of(encoded: Encoded) -> Ambiguity:
     """Tell ambiguity from error in what was said.
 
     >>> import quorate
+    >>> from quorate.encode.from_corpus import encode
     >>> corpus = quorate.sample()
-    >>> told = ambiguity_of(quorate.encode.from_corpus.encode(corpus, corpus.tagset()))
+    >>> told = ambiguity_of(encode(corpus, corpus.tagset()))
     >>> len(told.documents), 0 <= told.share < 0.1
     (320, True)
     """

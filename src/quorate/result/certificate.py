@@ -16,7 +16,7 @@ from quorate.infer.engines.protocol import Decoded
 from quorate.result.calibration import Calibration
 from quorate.result.spans import consensus_spans
 
-__all__ = ["Certificate", "Check", "Expected", "SpanTallies", "certify", "expected_of", "span_tallies"]
+__all__ = ["Certificate", "Check", "Expected", "SpanTallies", "certify", "expected_scores", "span_tallies"]
 
 
 Floats = NDArray[np.float64]
@@ -157,11 +157,11 @@ class Certificate(NamedTuple):
         return f"{100 * self.f1:.1f} ({100 * self.low:.1f} to {100 * self.high:.1f})"
 
 
-def expected_of(tallies: SpanTallies) -> Expected:
+def expected_scores(tallies: SpanTallies) -> Expected:
     """Expected scores from tallies of spans.
 
     >>> two = np.array([2.0])
-    >>> expected_of(SpanTallies(two, 0.8 * two, 0.8 * two, two, two)).precision
+    >>> expected_scores(SpanTallies(two, 0.8 * two, 0.8 * two, two, two)).precision
     0.8
     """
     precision, recall = _ratio(tallies.found, tallies.given)[0], min(_ratio(tallies.found, tallies.true)[0], 1.0)

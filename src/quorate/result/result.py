@@ -27,7 +27,7 @@ from quorate.models.settings import check_number
 from quorate.result.ambiguity import Ambiguity
 from quorate.result.annotators import AnnotatorSummaries
 from quorate.result.calibration import AS_STATED, Calibration
-from quorate.result.certificate import Certificate, Expected, SpanTallies, certify, expected_of, span_tallies
+from quorate.result.certificate import Certificate, Expected, SpanTallies, certify, expected_scores, span_tallies
 from quorate.result.coherent import Probabilities, coherent
 from quorate.result.consensus import Consensus
 from quorate.result.expectations import Expectations
@@ -129,7 +129,9 @@ class Result:
         'no annotator was hidden, as no setting was chosen'
         """
         if self.choice is None:
-            return Certificate(reason="no annotator was hidden, as no setting was chosen")
+            from_file = bool(self.settings_.get("why"))  # they were chosen, in a fit of which only the model is left
+            nothing = "no annotator was hidden, as no setting was chosen"
+            return Certificate(reason="the model is from a file, which keeps no check of it" if from_file else nothing)
         if self.settings_.get("precision") is not None or self.settings_.get("recall") is not None:
             return Certificate(explained=self.choice.check.explained, reason="a precision or a recall was asked for")
         if len(self._decoded.token_probability):
@@ -144,7 +146,7 @@ class Result:
         >>> 0.9 < quorate.aggregate(quorate.sample()).expected.precision < 1
         True
         """
-        return expected_of(self.span_tallies())
+        return expected_scores(self.span_tallies())
 
     def span_tallies(self) -> SpanTallies:
         """Of every document, how many spans are given, how many of them are expected to be right, and how many true.
@@ -239,14 +241,14 @@ class Result:
         """
         return self._by_document(self._expectations.shares)
 
-    def expected_of(self, annotator: str) -> list[Floats]:
+    def shares_of(self, annotator: str) -> list[Floats]:
         """For every document, ``[L, J]`` the probability that this annotator would give each label to each token.
 
         As ``shares``, with this annotator's habits elsewhere; of somebody unknown it is what anybody would say.
 
         >>> import quorate
         >>> result = quorate.aggregate(quorate.sample(), "mv")
-        >>> len(result.expected_of(result.annotators[0].name)) == len(result)
+        >>> len(result.shares_of(result.annotators[0].name)) == len(result)
         True
         """
         return self._by_document(self._expectations.of(annotator))

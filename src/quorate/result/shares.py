@@ -38,7 +38,7 @@ _PASSES, _FEW_PASSES = 60, 20  # of descent: for the weights, and to choose a ri
 _FEWEST_PAIRS = 20  # of a document and an annotator who can be hidden in it, below which nothing is learned
 _HABIT_PRIOR = 1.0  # documents of the crowd's mean in each annotator's habit
 _OF_TARGET = 2  # features that say who is asked, the last
-_BLOCK = 1 << 16  # tokens that are predicted at once
+_BLOCK = 1 << 17  # tokens times labels that are predicted at once
 
 
 class _View(NamedTuple):
@@ -61,8 +61,9 @@ class ShareModel:
     """What was learned of a crowd, to say what anybody, or somebody by name, would say of its documents.
 
     >>> import quorate
+    >>> from quorate.encode.from_corpus import encode
     >>> corpus = quorate.sample()
-    >>> model = ShareModel.learned(quorate.encode.from_corpus.encode(corpus, corpus.tagset()))
+    >>> model = ShareModel.learned(encode(corpus, corpus.tagset()))
     >>> model.shares().shape == (sum(len(one.tokens) for one in corpus), len(corpus.tagset().labels))
     True
     """
@@ -133,7 +134,7 @@ class ShareModel:
         """``[N, J]`` Scores for nobody's habits, and the share of each label's type among those present."""
         roles, view = _roles(self.encoded.tagset), self._view
         scores, shares = np.zeros_like(view.counts), np.zeros_like(view.counts)
-        for first, last in _blocks(view.doc_start):
+        for first, last in _blocks(view.doc_start, max(_BLOCK // len(roles), 1)):
             start = view.doc_start[first : last + 1]
             here = slice(start[0], start[-1])
             part = _View(view.counts[here], start - start[0], view.habits[first:last])
@@ -149,9 +150,10 @@ def through_confusion(encoded: Encoded, posterior: Floats) -> Floats:
     """``[N, J]`` What annotators would say where none can be hidden: the posterior through the crowd's confusion.
 
     >>> import quorate
+    >>> from quorate.encode.from_corpus import encode
     >>> corpus = quorate.sample()
     >>> result = quorate.aggregate(corpus, "mv")
-    >>> shares = through_confusion(quorate.encode.from_corpus.encode(corpus, corpus.tagset()), result.posterior)
+    >>> shares = through_confusion(encode(corpus, corpus.tagset()), result.posterior)
     >>> bool(np.allclose(shares.sum(axis=1), 1))
     True
     """
@@ -294,8 +296,8 @@ def _descended(features: Floats, said: Floats, roles: Integers, ridge: float, pa
     return np.asarray(found.x).reshape(shape)
 
 
-def _blocks(doc_start: Integers) -> Iterator[tuple[int, int]]:
-    """Documents that are looked at together, from the first to before the last."""
-    edges = np.unique(np.searchsorted(doc_start, np.arange(0, doc_start[-1] + _BLOCK, _BLOCK)))
+def _blocks(doc_start: Integers, tokens: int) -> Iterator[tuple[int, int]]:
+    """Documents that are looked at together, some ``tokens`` of them, from the first to before the last."""
+    edges = np.unique(np.searchsorted(doc_start, np.arange(0, doc_start[-1] + tokens, tokens)))
     edges = np.unique(np.concatenate([[0], np.minimum(edges, len(doc_start) - 1), [len(doc_start) - 1]]))
     yield from zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True)

@@ -65,6 +65,8 @@ function markChecked(doc) {
 function unmarkChecked(doc) {
   checking.done.delete(doc.id);
   keepChecked();
+  if (!isCorrected(doc)) review.delete(doc.id); // what was only marked is not known to be right any more
+  keep();
   redraw(doc);
   drawReviewBar();
   focusIn(doc, "button.mark-checked");
@@ -124,7 +126,7 @@ function auditSection() {
     cell(row.precision), cell(row.recall), cell(row.f1), h("td", { class: "num" }, int(row.seen)));
   const share = confidenceOf(A);
   const holds = exact ? "Every document was checked: the scores are exact."
-    : A.sequential ? `With ${share} confidence, the intervals hold at every look together.`
+    : A.sequential ? `Each interval holds the true score at all looks together with ${share} confidence.`
       : `Each interval holds the true score of all ${int(A.documents)} documents with ${share} confidence, however wrong the consensus is about itself.`;
   const rows = [A.expected ? ["before", "estimate from agreement", A.expected] : null, all.f1 ? ["after", "by the audit", all.f1] : null].filter(Boolean);
   return [
