@@ -335,7 +335,7 @@ def test_the_bound_of_an_accepted_set_is_clopper_and_pearsons() -> None:
     seen = Seen(np.arange(200), np.full(200, 0.999), np.zeros(0), np.zeros(0))
     found = guaranteed(np.ones(200), sure, seen, right, 0.9, 0.9)
     assert len(found.documents) == 200
-    assert found.bound == pytest.approx(beta_distribution.ppf(0.05, 197, 4))
+    assert found.bound == pytest.approx(beta_distribution.ppf(0.1 / 3, 197, 4))
     assert not guaranteed(np.ones(200), sure, seen, right, 0.99, 0.9).documents
 
 
@@ -349,7 +349,7 @@ def test_documents_equally_sure_are_accepted_together() -> None:
 
 def test_least_spans_are_what_it_takes() -> None:
     least = acceptance.least_documents(0.9, 0.9)
-    assert beta_distribution.ppf(0.05, least, 1) >= 0.9 > beta_distribution.ppf(0.05, least - 1, 1)
+    assert beta_distribution.ppf(0.1 / 3, least, 1) >= 0.9 > beta_distribution.ppf(0.1 / 3, least - 1, 1)
 
 
 def test_a_line_is_found_and_few_outcomes_change_little() -> None:

@@ -2,9 +2,12 @@
 
 Documents stand in the order of how sure the consensus is of them, and the sets that could be accepted are the first 5 %
 of that order, the first 10 %, and so on. A set passes if a lower bound of its precision (Clopper and Pearson's, for as
-many independent spans as the sample is worth) is as high as asked. Testing begins at two sets that are fixed
-beforehand, each with half of the error that is allowed, and goes on to larger ones until one fails (learn then test,
+many independent spans as the sample is worth) is as high as asked. Testing begins at three sets that are fixed
+beforehand, each with a third of the error that is allowed, and goes on to larger ones until one fails (learn then test,
 Angelopoulos and others, 2021): the chance that what is accepted falls short is no more than allowed.
+
+Spans of one document may err together. How much that takes off is seen in the whole sample, if at least five documents
+have a mistake, and taken for the same in every set; otherwise each document counts as one.
 """
 
 from __future__ import annotations
@@ -15,13 +18,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.audit.estimate import Seen, independent_spans
+from quorate.audit.estimate import Seen, err_together, independent_spans
 
 __all__ = ["Guaranteed", "guaranteed", "least_documents"]
 
 Floats = NDArray[np.float64]
 _SETS = 20
-_FIRST = (6, 12)  # the sets of 30 and 60 %, where testing begins: small enough to pass, large enough to be seen
+_FIRST = (6, 12, 20)  # sets of 30, 60 and 100 %, where testing begins: small enough to pass, large enough to be seen
 
 
 class Guaranteed(NamedTuple):
@@ -42,7 +45,7 @@ def least_documents(precision: float, confidence: float) -> int:
     """How many documents without a mistake, all alike, it takes to show a precision.
 
     >>> least_documents(0.95, 0.9)
-    59
+    67
     """
     return math.ceil(math.log((1 - confidence) / len(_FIRST)) / math.log(precision))
 
@@ -64,12 +67,17 @@ def guaranteed(
     ends = _ends(count[order], mean[order])
     rank = np.empty(len(order), np.int64)
     rank[order] = np.arange(len(order))
+    together = err_together(1 / seen.probability, count[seen.sample], right)
     passed, bound = -1, math.nan
     for first in _FIRST:
         for which in range(first - 1, _SETS):
             inside = rank[seen.sample] < ends[which]
             low = _lower_bound(
-                count[seen.sample][inside], right[inside], seen.probability[inside], (1 - confidence) / len(_FIRST)
+                count[seen.sample][inside],
+                right[inside],
+                1 / seen.probability[inside],
+                together,
+                (1 - confidence) / len(_FIRST),
             )
             if low < precision:
                 break
@@ -87,13 +95,12 @@ def _ends(count: Floats, mean: Floats) -> NDArray[np.int64]:
     return np.asarray(last_alike[np.searchsorted(last_alike, np.minimum(wanted, len(count)))])
 
 
-def _lower_bound(count: Floats, right: Floats, probability: Floats, error: float) -> float:
+def _lower_bound(count: Floats, right: Floats, weight: Floats, together: float, error: float) -> float:
     """The least precision of the set that these documents were drawn from."""
     if not len(count):
         return 0.0
     from scipy.stats import beta
 
-    weight = 1 / probability
     share = float((weight * right).sum() / (weight * count).sum())
-    worth = independent_spans(share, weight, count, right)
+    worth = independent_spans(weight, count) / together
     return float(beta.ppf(error, worth * share, worth * (1 - share) + 1)) if share > 0 else 0.0

@@ -31,6 +31,7 @@ __all__ = [
     "Reach",
     "Seen",
     "at_every_look",
+    "err_together",
     "independent_spans",
     "once",
     "ratio_of",
@@ -182,21 +183,32 @@ def _documents_worth(weight: Floats) -> float:
     return float(weight.sum()) ** 2 / max(float((weight**2).sum()), _TINY)
 
 
-def independent_spans(share: float, weight: Floats, count: Floats, right: Floats) -> float:
-    """As many independent spans tell as much of a share as these documents, in which spans may err together.
+def independent_spans(weight: Floats, count: Floats) -> float:
+    """As many spans of one weight tell as much as those of these documents, if each errs by itself (Kish).
 
-    Where few documents have a mistake, how far spans err together cannot be seen, and each document counts as one.
-
-    >>> round(independent_spans(1.0, np.ones(40), np.full(40, 3.0), np.full(40, 3.0)))
-    40
+    >>> independent_spans(np.ones(40), np.full(40, 3.0))
+    120.0
     """
+    return float((weight * count).sum()) ** 2 / max(float((weight**2 * count).sum()), _TINY)
+
+
+def err_together(weight: Floats, count: Floats, right: Floats) -> float:
+    """How many times fewer spans that err by themselves would tell as much: the design effect of documents.
+
+    Where few documents have a mistake that cannot be seen, and each document counts as one.
+
+    >>> round(err_together(np.ones(40), np.full(40, 3.0), np.full(40, 3.0)), 1)
+    3.0
+    """
+    spans, n = independent_spans(weight, count), len(count)
     if int((right < count).sum()) < _FEW_MISTAKES:
-        return _documents_worth(weight * count)
-    n = len(count)
+        return spans / max(_documents_worth(weight * count), _TINY)
+    total = float((weight * count).sum())
+    share = float((weight * right).sum()) / total
     residual = weight * (right - share * count)
-    variance = float((residual**2).sum()) * n / (n - 1) / float((weight * count).sum()) ** 2
-    student = (once(0.9)(1e6) / once(0.9)(n - 1)) ** 2  # Korn and Graubard's allowance for a variance that is estimated
-    return min(share * (1 - share) / max(variance, _CERTAIN) * student, float(count.sum()))
+    variance = float((residual**2).sum()) * n / (n - 1) / total**2
+    student = (once(0.9)(n - 1) / once(0.9)(1e6)) ** 2  # Korn and Graubard's allowance for a variance that is estimated
+    return max(spans * variance * student / max(share * (1 - share), _CERTAIN), 1.0)
 
 
 def _solved(ratio: Ratio, predicted: Predicted, seen: Seen) -> _Solved:
