@@ -27,7 +27,7 @@ class Expectations:
     hidden, and of documents that nobody has labelled.
 
     >>> import quorate
-    >>> corpus = quorate.sample()
+    >>> corpus = quorate.Corpus(quorate.sample().documents[:40])
     >>> expected = Expectations(corpus, corpus.tagset(), Invalid.REPAIR, np.zeros((0, 9)))
     >>> bool(np.allclose(expected.shares.sum(axis=1), 1))
     True

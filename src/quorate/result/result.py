@@ -235,7 +235,8 @@ class Result:
         when first asked for, by hiding annotators from each other (docs/ambiguity.md).
 
         >>> import quorate
-        >>> result = quorate.aggregate(quorate.sample(), "mv")
+        >>> few = quorate.Corpus(quorate.sample().documents[:40])
+        >>> result = quorate.aggregate(few, "mv")
         >>> result.shares[0].shape == (len(result[0].tags), len(result.labels))
         True
         """
@@ -247,7 +248,8 @@ class Result:
         As ``shares``, with this annotator's habits elsewhere; of somebody unknown it is what anybody would say.
 
         >>> import quorate
-        >>> result = quorate.aggregate(quorate.sample(), "mv")
+        >>> few = quorate.Corpus(quorate.sample().documents[:40])
+        >>> result = quorate.aggregate(few, "mv")
         >>> len(result.shares_of(result.annotators[0].name)) == len(result)
         True
         """

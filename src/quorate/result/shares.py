@@ -62,7 +62,7 @@ class ShareModel:
 
     >>> import quorate
     >>> from quorate.encode.from_corpus import encode
-    >>> corpus = quorate.sample()
+    >>> corpus = quorate.Corpus(quorate.sample().documents[:40])
     >>> model = ShareModel.learned(encode(corpus, corpus.tagset()))
     >>> model.shares().shape == (sum(len(one.tokens) for one in corpus), len(corpus.tagset().labels))
     True
