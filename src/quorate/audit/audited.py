@@ -77,6 +77,15 @@ class Audit:
     confidence: float
     n: int
 
+    def __str__(self) -> str:
+        told = f"F1 {self.f1}, precision {self.precision}, recall {self.recall}"
+        return f"{told}, with {100 * self.confidence:g} % confidence, from {self.n:,} documents checked"
+
+    @property
+    def new_types(self) -> list[str]:
+        """Types that were found and that the consensus never gives: slips, perhaps."""
+        return sorted({span.label for spans in self._true for span in spans} - set(self.plan.claims.kind.tolist()))
+
     @cached_property
     def scores(self) -> Scores:
         """Of all spans."""
@@ -253,6 +262,8 @@ def result(
     claims = consensus if isinstance(consensus, Claims) else Claims.of(consensus, max_size=max_size)
     if isinstance(plan, Plan) and plan.claims.digest != claims.digest:
         raise InputError(OTHER_CONSENSUS)
+    if isinstance(checked, Plan):
+        raise SettingsError("a plan says what to check, not what was found (give files, or the right tags by document)")
     if isinstance(checked, Mapping):
         truth, drawn, where = {name: tuple(tags) for name, tags in checked.items()}, [], "checked"
         _check_tags(truth, claims)

@@ -64,10 +64,15 @@ def read_checked(paths: Sequence[str | Path], claims: Claims, *, max_size: int |
             drawn += [(str(one.id), one.audit) for one in plan_lines if one.audit is not None]
             refuse_other_consensus(claims, drawn, name)
             if any(b'"annotations"' not in line for _, line in content):
-                records += jsonl.read_known(BytesIO(b"\n".join(line for _, line in content)), name)
+                records += jsonl.read_known(BytesIO(b"".join(line.rstrip(b"\n") + b"\n" for _, line in content)), name)
             else:
                 records += _of_one_person(read(name, max_size=max_size), name, claims)
     ids = {document.id for document in claims.corpus}
+    if records and not any(record.id in ids for record in records):
+        raise InputError(
+            f"none of the {len(records):,} documents that were checked is in the consensus (keep their ids)",
+            where=some([str(path) for path in paths]),
+        )
     known = known_together([record for record in records if record.id in ids], claims.corpus)
     partly = next((name for name, tags in known.items() if None in tags), None)
     if partly is not None:

@@ -31,8 +31,8 @@ Integers = NDArray[np.int64]
 _PLACE = ("tokens", "text", "offsets", "offset_unit", "split")
 _SAME = 1e-4  # probabilities in a file and as drawn, at most this far apart
 OTHER_CONSENSUS = (
-    "this plan was drawn from another consensus: its documents or tags differ (audit the consensus that it was drawn "
-    "from, without --known, or draw a new plan)"
+    "this plan was drawn from another consensus: its documents or tags differ (audit the one that it was drawn from, "
+    "with the same settings, without --known or a saved model; or draw a new plan)"
 )
 LEAST = 10
 """Documents of a plan: of fewer, no interval is worth anything."""
@@ -208,7 +208,9 @@ def refuse_other_consensus(claims: Claims, drawn: Sequence[tuple[str, Drawn]], w
 def planned_by(claims: Claims, drawn: Sequence[tuple[str, Drawn]], where: str) -> Plan:
     """The plan that lines of a file are of; refused unless it was drawn from this very consensus."""
     if not drawn:
-        raise InputError("no line in it is of a plan (quorate audit plan writes one)", where=where)
+        raise InputError(
+            "no line in it is of a plan (give the file that quorate audit plan wrote: --plan FILE)", where=where
+        )
     refuse_other_consensus(claims, drawn, where)
     first = drawn[0][1]
     plans = {(one.seed, one.sequential, one.planned, one.sequential or one.documents) for _, one in drawn}

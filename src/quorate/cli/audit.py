@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -20,9 +21,7 @@ audit = typer.Typer(
 )
 app.add_typer(audit, name="audit")
 
-Consensus = Annotated[
-    str, typer.Argument(metavar="CONSENSUS", help="A file that 'quorate aggregate' wrote as JSONL, without --known.")
-]
+Consensus = Annotated[str, typer.Argument(metavar="CONSENSUS", help="A file that 'quorate aggregate' wrote as JSONL.")]
 Checked = Annotated[
     list[str] | None,
     typer.Option(
@@ -42,7 +41,8 @@ def _group() -> None:
 
 @audit.command(
     epilog="Look through the documents in the order of the plan, correct 'gold' and set 'checked' to true; "
-    "or do so in a report (quorate report --audit), or in your tool (quorate convert audit.jsonl --to …).\n\n"
+    "or do so in a report (quorate report --audit), or in Label Studio (quorate convert audit.jsonl tasks.json --to "
+    "label-studio).\n\n"
     "Examples:\n\n"
     "quorate audit plan consensus.jsonl -n 50 -o audit.jsonl\n\n"
     "quorate audit plan consensus.jsonl -n 30 --sequential -o audit.jsonl\n\n"
@@ -73,6 +73,7 @@ def plan(
     import quorate
 
     check_outputs([consensus, *(extend or ())], [output])
+    _spare_what_was_checked(output)
     if extend:
         if sequential or seed:
             raise SettingsError("--extend goes on with the plan's own seed (leave out --seed and --sequential)")
@@ -84,7 +85,7 @@ def plan(
         drawn, first = quorate.audit.plan(consensus, n, seed=seed, sequential=sequential, max_size=max_size), 0
     drawn.write(output, first=first)
     if not quiet:
-        say(_plan_summary(drawn, first, output))
+        say(_plan_summary(drawn, first, output, extend or []))
 
 
 @audit.command(
@@ -127,6 +128,8 @@ def result(
     if not quiet:
         for line in _notes(found):
             tell(line)
+        if recalibrated is not None:
+            tell(f"Probabilities corrected by these documents are in {recalibrated}.")
 
 
 def _plan_in(consensus: str, paths: list[str], max_size: Any) -> Plan:
@@ -137,7 +140,16 @@ def _plan_in(consensus: str, paths: list[str], max_size: Any) -> Plan:
     return read_plan(paths, Claims.of(consensus, max_size=max_size), max_size=max_size)
 
 
-def _plan_summary(drawn: Plan, first: int, output: str) -> list[str]:
+def _spare_what_was_checked(output: str) -> None:
+    """Refuse to write a plan over one that somebody has worked on."""
+    from pathlib import Path
+
+    path = Path(output)
+    if output != "-" and path.is_file() and re.search(rb'"checked":\s*true', path.read_bytes()):
+        raise SettingsError(f"{output}: documents in it were checked, which would be lost (give another name)")
+
+
+def _plan_summary(drawn: Plan, first: int, output: str, before: list[str]) -> list[str]:
     from quorate.audit.plan import LEAST
 
     new = len(drawn) - first
@@ -146,6 +158,9 @@ def _plan_summary(drawn: Plan, first: int, output: str) -> list[str]:
     lines = [f"{count}{where}, in the order to check them in (seed {drawn.seed})"]
     if len(drawn) == len(drawn.claims):
         return [*lines, "that is all of them: the scores will be exact"]
+    if first:
+        files = " ".join(f"--checked {name}" for name in [*before, output])
+        return [*lines, f"all files count: quorate audit result … {files}"]
     if drawn.sequential:
         return [*lines, f"look at any time from {LEAST} on: intervals hold at all looks together, and are wider"]
     return [
@@ -196,6 +211,8 @@ def _notes(found: Audit) -> list[str]:
         lines.append("Every document was checked: the scores are exact.")
     else:
         lines.append(f"Guaranteed: each holds the score of all documents with {share} confidence.")
+    if found.new_types:
+        lines.append(f"warning: the consensus never gives {some(found.new_types)}: is that a slip in what was checked?")
     few = [kind for kind, scores in found.by_type.items() if scores.seen < FEW_SPANS]
     if few and len(found.by_type) > 1:
         lines.append(f"Too few were seen of {some(few)} to score.")

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from quorate.corpus.offsets import Unit
 from quorate.corpus.records import Tag
-from quorate.corpus.spans import Span
+from quorate.corpus.spans import CharSpan, Span
 from quorate.corpus.tags import OUTSIDE, find_spans, marks_span
 from quorate.errors import InputError
 from quorate.formats.marked import SPANS_DROPPED, SPANS_OTHER_WORDS, SPANS_OVERLAPPING, Marked, Words, placed, tagged
@@ -31,7 +31,17 @@ def tags_of_spans(marked: Marked, words: Words) -> tuple[tuple[str, ...], tuple[
     for sentence, (what, remedy) in _DOUBTFUL.items():
         if sentence in notes:
             raise InputError(f"spans that {what} cannot be known labels ({remedy})", where=marked.where())
-    return laid.document.tokens, tags  # type: ignore[return-value]
+    tokens = laid.document.tokens
+    if marked.text is None and any(_other_words(mark, tokens) for mark in marked.gold or ()):
+        what, remedy = _DOUBTFUL[SPANS_OTHER_WORDS]
+        raise InputError(f"spans that {what} cannot be known labels ({remedy})", where=marked.where())
+    return tokens, tags  # type: ignore[return-value]
+
+
+def _other_words(mark: CharSpan, tokens: Sequence[str]) -> bool:
+    """Whether a span of tokens came with words that are not its own; blanks do not count, as tools differ in them."""
+    own = "".join(tokens[mark.start : mark.end])
+    return mark.text is not None and "".join(mark.text.split()) != "".join(own.split())
 
 
 def refuse_contradiction(tags: Sequence[Tag], marked: Marked, words: Words, own: Sequence[Span | None]) -> None:

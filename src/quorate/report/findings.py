@@ -353,7 +353,8 @@ def _steps_of_audit(report: Report) -> Iterator[str]:
     if left is not None:
         yield (
             f"Check the {count(len(left.ids), 'document')} of the audit under Documents, export the corrections, and "
-            "give them to 'quorate audit result' with --checked: then it can be said how good the whole consensus is."
+            "give them to 'quorate audit result' with --checked, and the plan with --plan: then it can be said how "
+            "good the whole consensus is."
         )
     if audit is None:
         return
