@@ -115,7 +115,7 @@ def _guarantee(accepted: Guaranteed, review: str) -> list[str]:
         return [
             f"the audit shows no set of documents to be {100 * accepted.precision:g} % right with {sure}; all "
             f"{all_of_them:,} are in {review}",
-            f"it takes {least:,} or more checked documents in a set, hardly one with a mistake (check more, or ask less)",
+            f"it takes {least:,} or more checked documents in a set, hardly one with a mistake (check more)",
         ]
     return [
         f"{kept:,} of {all_of_them:,} documents accepted: guaranteed, with {sure}, that {100 * accepted.precision:g} % "
