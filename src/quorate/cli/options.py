@@ -140,7 +140,8 @@ class Keeping:
         float | None,
         typer.Option(
             metavar="PRECISION",
-            help="Write only documents whose spans together meet this expected precision; the others go to --review.",
+            help="Write only documents whose spans together meet this precision, as expected or, with --checked, "
+            "guaranteed; the others go to --review.",
             rich_help_panel=WRITTEN,
         ),
     ] = None
