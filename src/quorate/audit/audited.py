@@ -8,7 +8,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -32,9 +31,9 @@ from quorate.audit.plan import LEAST, OTHER_CONSENSUS, Plan, planned_by
 from quorate.audit.recalibration import Line, Recalibration, fit_line, recalibrated
 from quorate.corpus.records import Tag
 from quorate.errors import InputError, SettingsError
+from quorate.formats.jsonl import DIGITS, write_lines
 from quorate.formats.notes import some
 from quorate.result.result import Result
-from quorate.storage.files.atomic import written_whole
 
 __all__ = ["FEW_SPANS", "Audit", "Scores", "result"]
 
@@ -127,11 +126,9 @@ class Audit:
         if self.plan.sequential:
             raise SettingsError("a sequential audit gives no guarantee for accepted documents (plan one for one look)")
         claims, sample = self.plan.claims, self._sample
-        empty = claims.given == 0
+        right = np.where(claims.given[sample] == 0, [not spans for spans in self._true], self._right(None))
         count = np.maximum(claims.given, 1.0)
-        mean = np.where(empty, claims.confidence, claims.summed(claims.sure) / count)
-        right = np.where(empty[sample], [not spans for spans in self._true], self._right(None))
-        return guaranteed(count, mean, self._seen(None), right, precision, self.confidence)
+        return guaranteed(count, claims.mean_sure, self._seen(None), right, precision, self.confidence)
 
     @cached_property
     def recalibration(self) -> Recalibration:
@@ -156,10 +153,7 @@ class Audit:
 
     def write_recalibrated(self, path: str | Path) -> None:
         """Write the consensus with corrected probabilities, as JSONL; its tags are as they were."""
-        encoder = msgspec.json.Encoder()
-        with written_whole(path) as stream:
-            for line in self.recalibrated_lines():
-                stream.write(encoder.encode(line) + b"\n")
+        write_lines(self.recalibrated_lines(), path)
 
     def recalibrated_lines(self) -> Iterator[dict[str, Any]]:
         """The lines of the consensus, with corrected probabilities."""
@@ -168,7 +162,7 @@ class Audit:
             whole, tokens, spans = recalibrated(
                 lines, float(claims.confidence[d]), claims.token_confidence[d], claims.spans[d]
             )
-            line |= {"confidence": whole, "token_confidence": np.round(tokens, 6).tolist()}
+            line |= {"confidence": whole, "token_confidence": np.round(tokens, DIGITS).tolist()}
             line["spans"] = [
                 record | {"confidence": span.sure} for record, span in zip(line["spans"], spans, strict=False)
             ]

@@ -45,6 +45,7 @@ class _PlanLine(msgspec.Struct):
 
 
 _LINES = msgspec.json.Decoder(_PlanLine)
+_Content = list[tuple[Source, bytes]]
 
 
 def read_checked(paths: Sequence[str | Path], claims: Claims, *, max_size: int | str | None = None) -> Checked:
@@ -55,18 +56,13 @@ def read_checked(paths: Sequence[str | Path], claims: Claims, *, max_size: int |
     """
     records: list[jsonl.KnownRecord] = []
     drawn: list[tuple[str, Drawn]] = []
-    for path in paths:
-        for name in files_of(str(path)):
-            with opened(name, size_named(max_size)) as (stream, _):
-                is_jsonl = sniff(stream, name) == "jsonl"
-                content = list(lines(stream, name)) if is_jsonl else []
-            plan_lines = [_plan_line(line, source) for source, line in content]
-            drawn += [(str(one.id), one.audit) for one in plan_lines if one.audit is not None]
-            refuse_other_consensus(claims, drawn, name)
-            if any(b'"annotations"' not in line for _, line in content):
-                records += jsonl.read_known(BytesIO(b"".join(line.rstrip(b"\n") + b"\n" for _, line in content)), name)
-            else:
-                records += _of_one_person(read(name, max_size=max_size), name, claims)
+    for name, content in _contents(paths, max_size):
+        drawn += _drawn_in(content)
+        refuse_other_consensus(claims, drawn, name)
+        if any(b'"annotations"' not in line for _, line in content):
+            records += jsonl.read_known(BytesIO(b"".join(line.rstrip(b"\n") + b"\n" for _, line in content)), name)
+        else:
+            records += _of_one_person(read(name, max_size=max_size), name, claims)
     ids = {document.id for document in claims.corpus}
     if records and not any(record.id in ids for record in records):
         raise InputError(
@@ -82,14 +78,23 @@ def read_checked(paths: Sequence[str | Path], claims: Claims, *, max_size: int |
 
 def read_plan(paths: Sequence[str | Path], claims: Claims, *, max_size: int | str | None = None) -> Plan:
     """The plan in a file, or in those of its parts, whatever of it is checked."""
-    drawn: list[tuple[str, Drawn]] = []
+    drawn = [one for _, content in _contents(paths, max_size) for one in _drawn_in(content)]
+    return planned_by(claims, drawn, some([str(path) for path in paths]))
+
+
+def _contents(paths: Sequence[str | Path], max_size: int | str | None) -> Iterator[tuple[str, _Content]]:
+    """The files, and the lines of those that are JSONL."""
     for path in paths:
         for name in files_of(str(path)):
             with opened(name, size_named(max_size)) as (stream, _):
-                if sniff(stream, name) == "jsonl":
-                    found = [_plan_line(line, source) for source, line in lines(stream, name)]
-                    drawn += [(str(one.id), one.audit) for one in found if one.audit is not None]
-    return planned_by(claims, drawn, some([str(path) for path in paths]))
+                content = list(lines(stream, name)) if sniff(stream, name) == "jsonl" else []
+            yield name, content
+
+
+def _drawn_in(content: _Content) -> list[tuple[str, Drawn]]:
+    """The lines of a plan among these."""
+    found = (_plan_line(line, source) for source, line in content)
+    return [(str(one.id), one.audit) for one in found if one.audit is not None]
 
 
 def _plan_line(line: bytes, source: Source) -> _PlanLine:
@@ -105,7 +110,8 @@ def _of_one_person(corpus: Corpus, name: str, claims: Claims) -> Iterator[jsonl.
     """What the only annotator of every document said, or, where nobody did, its gold."""
     tokens = {document.id: document.tokens for document in claims.corpus}
     for document in corpus:
-        tags = _only_version(document) or document.gold
+        tags = _only_version(document)
+        tags = document.gold if tags is None else tags
         if tags is None:
             continue
         source = document.source or Source(name, 1)

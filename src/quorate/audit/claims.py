@@ -145,6 +145,12 @@ class Claims:
         return self.summed(np.ones(len(self.sure)))
 
     @cached_property
+    def mean_sure(self) -> Floats:
+        """``[D]`` The mean probability of a document's spans; of one without any, that there is none."""
+        mean = self.summed(self.sure) / np.maximum(self.given, 1.0)
+        return np.where(self.given > 0, mean, self.confidence)
+
+    @cached_property
     def missed(self) -> Floats:
         """``[D]`` How many spans the consensus expects to have missed: its doubt outside of spans, by their length."""
         if self.scheme is Scheme.PLAIN:

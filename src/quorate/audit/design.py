@@ -100,6 +100,6 @@ def _lots(claims: Claims, seed: int, n: int) -> tuple[np.random.Generator, Float
 
 def _strata(claims: Claims) -> tuple[Integers, Integers]:
     """``[D]`` Fifths of how sure the consensus is of a document's spans; and how many there are, up to four."""
-    mean = np.where(claims.given > 0, claims.summed(claims.sure) / np.maximum(claims.given, 1), claims.confidence)
+    mean = claims.mean_sure
     fifths = np.searchsorted(np.quantile(mean, [0.2, 0.4, 0.6, 0.8]), mean, side="right")
     return np.asarray(fifths), np.minimum(claims.given, _MOST_SPANS).astype(np.int64)

@@ -21,15 +21,15 @@ from quorate.audit.design import drawing_order, drawn_at_once, inclusion, sizes
 from quorate.audit.estimate import once
 from quorate.corpus.tags import Scheme
 from quorate.errors import InputError, SettingsError
+from quorate.formats.jsonl import write_lines
 from quorate.result.result import Result
-from quorate.storage.files.atomic import written_whole
 
 __all__ = ["LEAST", "OTHER_CONSENSUS", "Drawn", "Plan", "extended", "plan", "planned_by", "refuse_other_consensus"]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 _PLACE = ("tokens", "text", "offsets", "offset_unit", "split")
-_SAME = 1e-4  # probabilities in a file and as drawn, at most this far apart
+_ROUNDING = 1e-6  # relative, of a probability in a file
 OTHER_CONSENSUS = (
     "this plan was drawn from another consensus: its documents or tags differ (audit the one that it was drawn from, "
     "with the same settings, without --known or a saved model; or draw a new plan)"
@@ -113,10 +113,7 @@ class Plan:
 
     def write(self, path: str | Path, *, first: int = 0) -> None:
         """Write the plan for a person to check, whole or not at all; ``first`` leaves out as many of the first."""
-        encoder = msgspec.json.Encoder()
-        with written_whole(path) as stream:
-            for line in self.lines(first):
-                stream.write(encoder.encode(line) + b"\n")
+        write_lines(self.lines(first), path)
 
     def lines(self, first: int = 0) -> Iterator[dict[str, Any]]:
         """The lines of the file."""
@@ -221,7 +218,7 @@ def planned_by(claims: Claims, drawn: Sequence[tuple[str, Drawn]], where: str) -
     in_order, probability = made.ids, {size: made.probability(size) for size in {one.documents for _, one in drawn}}
     for name, one in drawn:
         same = 0 < one.draw <= one.documents <= n and in_order[one.draw - 1] == name
-        if not same or abs(probability[one.documents][one.draw - 1] - one.probability) > _SAME:
+        if not same or not math.isclose(probability[one.documents][one.draw - 1], one.probability, rel_tol=_ROUNDING):
             raise InputError(
                 f"document {name!r} was not drawn so from this consensus (its 'audit' field was changed, or the "
                 "confidence of the consensus was: draw a new plan)",

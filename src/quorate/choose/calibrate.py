@@ -74,8 +74,6 @@ def fit_sharpness(hidden: Sequence[HiddenLabels], decode: Callable[[float], Sequ
     >>> 0.2 < fit_sharpness([hidden], lambda power: [voted._replace(posterior=voted.posterior**power)]) < 1
     True
     """
-    from scipy.optimize import minimize_scalar  # slow to load, and needed only where settings are chosen
-
     labels = range(len(hidden[0].sample.tagset.labels))
     tokens = [[one.token[one.label == label] for one in hidden] for label in labels]
 
@@ -84,12 +82,15 @@ def fit_sharpness(hidden: Sequence[HiddenLabels], decode: Callable[[float], Sequ
         given = [[posterior[at] for posterior, at in zip(posteriors, here, strict=True)] for here in tokens]
         return -log_likelihood([np.ascontiguousarray(np.concatenate(here).T) for here in given])
 
-    found = minimize_scalar(
-        loss,
-        bounds=(np.log(_LEAST_SHARP), np.log(_MOST_SHARP)),
-        method="bounded",
-        options={"maxiter": 7, "xatol": 0.03},
-    )
+    return _best_power(loss, _LEAST_SHARP, tries=7, within=0.03)
+
+
+def _best_power(loss: Callable[[float], float], least: float, tries: int, within: float) -> float:
+    """The power, from the least on, with the least loss of its logarithm, which is found to ``within``."""
+    from scipy.optimize import minimize_scalar  # slow to load, and needed only where settings are chosen
+
+    bounds = (np.log(least), np.log(_MOST_SHARP))
+    found = minimize_scalar(loss, bounds=bounds, method="bounded", options={"maxiter": tries, "xatol": within})
     return float(np.exp(found.x))
 
 
@@ -186,21 +187,13 @@ def fit_span_sharpness(hidden: Sequence[HiddenLabels], decode: Callable[[float],
     >>> 0.15 < fit_span_sharpness([hidden], lambda power: [voted._replace(span_probability=states**power)]) < 1
     True
     """
-    from scipy.optimize import minimize_scalar
-
     usual = _usual_gain(hidden)
 
     def loss(log_power: float) -> float:
         found = Confirmations.of(hidden, decode(float(np.exp(log_power))))
         return _profile(found, usual)[1] / max(len(found.stated), 1)
 
-    found = minimize_scalar(
-        loss,
-        bounds=(np.log(_LEAST_SHARP_SPANS), np.log(_MOST_SHARP)),
-        method="bounded",
-        options={"maxiter": 8, "xatol": 0.05},
-    )
-    return float(np.exp(found.x))
+    return _best_power(loss, _LEAST_SHARP_SPANS, tries=8, within=0.05)
 
 
 def _usual_gain(hidden: Sequence[HiddenLabels]) -> float:

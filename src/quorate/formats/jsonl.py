@@ -7,8 +7,9 @@ annotator who is absent has not seen the document; one with ``[]`` spans saw it 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from pathlib import Path
 from sys import intern
 from typing import IO, Any, Literal
 
@@ -38,6 +39,7 @@ __all__ = [
     "read_known",
     "write",
     "write_corpus",
+    "write_lines",
 ]
 
 
@@ -357,9 +359,14 @@ def _has_spans(sequences: Sequence[Sequence[Any]], record: _Record) -> bool:
 
 def write(export: Export, path: str) -> None:
     """The consensus, a line a document, in the order of the input; or, of a corpus, what everybody said."""
+    write_lines(consensus_lines(export), path)
+
+
+def write_lines(lines: Iterable[dict[str, Any]], path: str | Path) -> None:
+    """Values, a line each, whole or not at all; ``-`` is standard output."""
     encoder = msgspec.json.Encoder()
     with written_whole(path) as stream:
-        for line in consensus_lines(export):
+        for line in lines:
             stream.write(encoder.encode(line) + b"\n")
 
 
