@@ -3,45 +3,21 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 import quorate
-from quorate.cli.common import (
-    Inputs,
-    Quiet,
-    Reading,
-    Threads,
-    app,
-    bar,
-    check_outputs,
-    console,
-    fit_progress,
-    reads,
-    say,
-    tell,
-    write_json,
-)
-from quorate.cli.known import KnownLabels, KnownOption
-from quorate.cli.options import Chosen, Keeping, Machine, Method, Writing, takes_groups
-from quorate.cli.settings import Given, takes_output_settings, takes_settings
-from quorate.cli.summaries import acceptance, fit_summary, predict_summary, tagger_summary
+from quorate.cli.common import Inputs, Quiet, Reading, Threads, app, check_outputs, console, reads, say, tell
+from quorate.cli.job import Job, takes_a_job
+from quorate.cli.options import Writing, takes_groups
+from quorate.cli.settings import Given, takes_output_settings
+from quorate.cli.summaries import predict_summary
 from quorate.errors import SettingsError
-from quorate.models.settings import READ as _DATA
 
 if TYPE_CHECKING:
-    from quorate.audit.acceptance import Guaranteed
-    from quorate.corpus.records import Corpus
-    from quorate.estimators.bsc import BSC
-    from quorate.estimators.crf_ma import CRFMA
-    from quorate.estimators.voting import MajorityVote
-    from quorate.models.prepared import Known
-    from quorate.result.ambiguity import Ambiguity
     from quorate.result.annotators import AnnotatorSummaries, AnnotatorSummary
     from quorate.result.habits import SpanHabits
-    from quorate.result.result import Accepted, Result
     from quorate.result.sources import Sources
 
 _SHARES = ("found", "exact", "shifted", "type", "missed", "invented", "precision", "coverage")
@@ -57,136 +33,14 @@ _WIDE = 120  # columns of a terminal that has room for every interval
     "quorate aggregate crowd.jsonl -o consensus.jsonl --tagger crf\n\n"
     "zcat crowd.jsonl.gz | quorate aggregate - --method mv > votes.jsonl"
 )
-@reads
-@takes_settings
-@takes_groups
-def aggregate(
-    inputs: Inputs,
-    how: Method,
-    layers: Annotated[
-        str,
-        typer.Option(
-            metavar="none|auto",
-            help="Overlapping spans: none keeps the longer; auto combines them in layers of their own.",
-            rich_help_panel=_DATA,
-        ),
-    ] = "none",
-    known: KnownOption = None,
-    history: Annotated[
-        str | None,
-        typer.Option(
-            metavar="MODEL",
-            help="A saved model of an earlier project: what it learned of annotators is their prior here.",
-            rich_help_panel=_DATA,
-        ),
-    ] = None,
-    *,
-    writing: Writing,
-    keeping: Keeping,
-    machine: Machine,
-    quiet: Quiet = False,
-    given: Given,
-    reading: Reading,
-) -> None:
+@takes_a_job
+def aggregate(job: Job) -> None:
     """Combine annotations into one sequence per document, with confidence."""
-    writing.check(keeping.review)
-    chosen = how.chosen({**given, **machine.given()})
-    model = chosen.estimator()
-    if "probabilities" in model.get_params():
-        soft = writing.soft() or writing.soft(keeping.review)
-        model.set_params(probabilities=soft or not quiet or keeping.report is not None)
-    keeping.check(chosen.method, model)
-    certain = KnownLabels(known, inputs, reading.options["max_size"])
-    if keeping.checked and certain.files:
-        raise SettingsError("--checked is for a consensus without --known: known labels would be audited by themselves")
-    outputs = [writing.output, keeping.review, keeping.save, keeping.meta, keeping.report]
-    check_outputs([*inputs, *certain.files, *(keeping.checked or ())], outputs, writing.to)
-    past = {} if history is None else _history(history, model, chosen.method)
-    found = _read_layers(inputs, layers, reading)
-    if len(found) > 1:
-        if any(each is not None for each in (keeping.save, keeping.accept, keeping.report, history)) or certain.files:
-            raise SettingsError(
-                f"{len(found)} layers are not saved, accepted, reported, known from files or given a history "
-                "(take one by one)"
-            )
-        _aggregate_layers(found, chosen, certain, writing, keeping.meta, quiet)
-        return
-    (corpus,) = found.values()
-    labels = certain.of(corpus)
-    with fit_progress(quiet) as after_pass:
-        model.fit(corpus, known=labels, progress=after_pass, **past)
-    model.meta_["inputs"] |= certain.digests
-    accepted = _write(model, writing, keeping, reading.options["max_size"])
-    if keeping.report is not None:
-        make_report(model, model.result_, keeping.report, inputs=inputs, known=labels, quiet=quiet)
-    if not quiet:
-        say(fit_summary(model.result_, chosen.method, model.meta_["known"]) + tagger_summary(model))
-        if writing.shares:
-            say(ambiguity_summary(model.result_.ambiguity))
-        if accepted is not None:
-            say(acceptance(accepted, str(keeping.review), model.result_.certificate))
-
-
-def ambiguity_summary(ambiguity: Ambiguity) -> list[str]:
-    """How much of the text allows two readings, in a line."""
-    types = ", ".join(f"{name} {100 * share:.1f} %" for name, share in ambiguity.by_type.items())
-    return [f"ambiguous: {100 * ambiguity.share:.1f} % of tokens (of those marked as {types})"]
-
-
-def _read_layers(inputs: list[str], layers: str, reading: Reading) -> dict[str, Corpus]:
-    """The annotations, by the name of their layer; without layers they are one, which has no name."""
-    if layers not in ("none", "auto"):
-        raise SettingsError(f"--layers {layers!r} is not known (one of: none, auto)")
-    return reading.layers(inputs) if layers == "auto" else {"": reading.corpus(inputs)}
-
-
-def _write(
-    model: BSC | CRFMA | MajorityVote, writing: Writing, keeping: Keeping, max_size: str | None
-) -> Accepted | Guaranteed | None:
-    """The model, the consensus and what is told of the fit; which documents were accepted, if that was asked."""
-    from quorate.estimators.capabilities import Saves
-
-    if keeping.save is not None and isinstance(model, Saves):
-        model.save(keeping.save)
-    result, accepted = model.result_, None
-    if keeping.accept is None:
-        writing.write(result)
-    else:
-        accepted = _accepted(result, keeping.accept, keeping.checked, max_size)
-        writing.write(result.only(accepted.documents))
-        writing.write(result.only(accepted.review), keeping.review)
-    if keeping.meta is not None:
-        write_json(model.meta_, keeping.meta)
-    return accepted
-
-
-def _accepted(
-    result: Result, precision: float, checked: list[str] | None, max_size: str | None
-) -> Accepted | Guaranteed:
-    """The documents that meet a precision: by an audit if there is one, else as expected."""
-    if not checked:
-        return result.accept(precision)
-    from quorate import audit
-
-    return audit.result(result, checked, max_size=max_size).accept(precision)
-
-
-def _aggregate_layers(
-    layers: dict[str, Corpus], chosen: Chosen, known: KnownLabels, writing: Writing, meta: str | None, quiet: bool
-) -> None:
-    """Combine each layer, and put the results together."""
-    from quorate.result.layers import LayeredResult
-
-    models = {name: chosen.estimator() for name in layers}
-    for name, corpus in layers.items():
-        with fit_progress(quiet) as report:
-            models[name].fit(corpus, known=known.of(corpus), progress=report)
-    writing.write(LayeredResult({name: model.result_ for name, model in models.items()}))
-    if meta is not None:
-        write_json({name: model.meta_ for name, model in models.items()}, meta)
-    if not quiet:
-        for name, model in models.items():
-            say(f"layer {name}: {line}" for line in fit_summary(model.result_, chosen.method, model.meta_["known"]))
+    job.check()
+    done = job.fit()
+    job.write(done)
+    if not job.quiet:
+        say(done.summary(job))
 
 
 @app.command(
@@ -268,41 +122,6 @@ def demo(
         with written_whole(write) as stream:
             jsonl.write_corpus(corpus, stream)
     show(corpus, console(), written=write)
-
-
-def _history(path: str, model: Any, method: str) -> dict[str, Any]:
-    """The option of a fit for an earlier project's model."""
-    from quorate.estimators.capabilities import Updates
-
-    past = quorate.load(path)
-    if not isinstance(model, Updates) or not isinstance(past, Updates):
-        whose = f"method {method!r}" if not isinstance(model, Updates) else f"the model in {path}"
-        raise SettingsError(f"{whose} has no annotators that a history could be of (leave out --history)")
-    return {"history": past}
-
-
-def make_report(
-    model: BSC | CRFMA | MajorityVote,
-    result: Result,
-    path: str,
-    *,
-    inputs: list[str],
-    known: Known = None,
-    audit: list[str] | None = None,
-    max_size: str | None = None,
-    quiet: bool = False,
-    **options: Any,
-) -> None:
-    """Write a report about a result, with a progress bar; documents with known labels are told apart."""
-    from quorate.formats.notes import some
-    from quorate.report import write_report
-    from quorate.report.audits import read_audit
-
-    given = {document.id for document in result.corpus if document.gold is not None} if known == "inline" else known
-    title = options.pop("title", None) or some([Path(name).name for name in inputs])
-    options["audit"] = None if not audit else read_audit(result, audit, max_size=max_size)
-    with bar("reporting", quiet) as progress:
-        write_report(model, path, result=result, title=title, known=set(given or ()), progress=progress, **options)
 
 
 def _finite(value: float) -> float | None:

@@ -139,7 +139,7 @@ class Reading:
         return quorate.read_layers(*inputs, **self.options)
 
 
-def reads(command: Callable[..., None]) -> Callable[..., None]:
+def reads(command: Callable[..., Any]) -> Callable[..., Any]:
     """Give a command the options of reading; it takes them as one parameter, ``reading``.
 
     An option that the command has itself, under the same name, is left to it.
@@ -154,15 +154,15 @@ def reads(command: Callable[..., None]) -> Callable[..., None]:
             inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
         )
 
-    def run(**values: Any) -> None:
-        command(reading=Reading({name: values.pop(name) for name in shared}), **values)
+    def run(**values: Any) -> Any:
+        return command(reading=Reading({name: values.pop(name) for name in shared}), **values)
 
     return with_options(run, command, parameters)
 
 
 def with_options(
-    run: Callable[..., None], command: Callable[..., None], parameters: Iterable[inspect.Parameter]
-) -> Callable[..., None]:
+    run: Callable[..., Any], command: Callable[..., Any], parameters: Iterable[inspect.Parameter]
+) -> Callable[..., Any]:
     """``run`` under the name of the command, with a signature from which its options are made."""
     named = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in parameters]
     run.__name__, run.__doc__ = command.__name__, command.__doc__

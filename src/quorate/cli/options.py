@@ -193,7 +193,7 @@ def _those_given(options: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in options.items() if value is not None}
 
 
-def takes_groups(command: Callable[..., None]) -> Callable[..., None]:
+def takes_groups(command: Callable[..., Any]) -> Callable[..., Any]:
     """Give a command the options of its groups; what is no group among its parameters stays as it is."""
     own = inspect.signature(command, eval_str=True)
     types: dict[str, type[Any]] = {name: each.annotation for name, each in own.parameters.items()}
@@ -202,12 +202,12 @@ def takes_groups(command: Callable[..., None]) -> Callable[..., None]:
     for name, each in own.parameters.items():
         parameters += _options(groups[name]) if name in groups else [each]
 
-    def run(**values: Any) -> None:
+    def run(**values: Any) -> Any:
         made = {
             name: group(**{field.name: values.pop(field.name) for field in fields(group)})
             for name, group in groups.items()
         }
-        command(**made, **values)
+        return command(**made, **values)
 
     return with_options(run, command, parameters)
 

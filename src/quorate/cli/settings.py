@@ -35,17 +35,17 @@ def in_options(message: str) -> str:
     return re.sub(r"^\w+(?= must)|(?<=has no setting ')\w+(?=')", lambda found: named.get(found[0], found[0]), message)
 
 
-def takes_settings(command: Callable[..., None]) -> Callable[..., None]:
+def takes_settings(command: Callable[..., Any]) -> Callable[..., Any]:
     """Give a command an option for every setting of a fit; it takes them as one parameter, ``given``."""
     return _takes(command, fields(Settings))
 
 
-def takes_output_settings(command: Callable[..., None]) -> Callable[..., None]:
+def takes_output_settings(command: Callable[..., Any]) -> Callable[..., Any]:
     """The same for settings of what is given out, which a fit does not depend on."""
     return _takes(command, tuple(field for field in fields(Settings) if field.name in _OUTPUT))
 
 
-def _takes(command: Callable[..., None], settings: tuple[Field[Any], ...]) -> Callable[..., None]:
+def _takes(command: Callable[..., Any], settings: tuple[Field[Any], ...]) -> Callable[..., Any]:
     own = inspect.signature(command, eval_str=True)
     kind = inspect.Parameter.KEYWORD_ONLY
     parameters = [each for each in own.parameters.values() if each.name != "given"]
@@ -59,7 +59,7 @@ def _takes(command: Callable[..., None], settings: tuple[Field[Any], ...]) -> Ca
         value = str if told["within"] is None else int if told["within"].whole else float
         parameters.append(inspect.Parameter(field.name, kind, default=None, annotation=Annotated[value | None, option]))
 
-    def run(**values: Any) -> None:
+    def run(**values: Any) -> Any:
         given = Given()
         for field in settings:
             value = values.pop(field.name)
@@ -67,7 +67,7 @@ def _takes(command: Callable[..., None], settings: tuple[Field[Any], ...]) -> Ca
                 value = False if value else None
             if value is not None:
                 given[field.name] = value
-        command(given=given, **values)
+        return command(given=given, **values)
 
     return with_options(run, command, parameters)
 

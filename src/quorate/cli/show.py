@@ -8,8 +8,8 @@ from typing import Annotated, Any
 import typer
 
 import quorate
-from quorate.cli.combine import make_report
 from quorate.cli.common import Inputs, Quiet, Reading, Threads, app, check_outputs, fit_progress, reads, say, say_notes
+from quorate.cli.job import make_report
 from quorate.cli.known import KnownLabels, KnownOption
 from quorate.cli.settings import settings_from_file
 from quorate.errors import SettingsError

@@ -9,10 +9,11 @@ if TYPE_CHECKING:
     from quorate.estimators.bsc import BSC
     from quorate.estimators.crf_ma import CRFMA
     from quorate.estimators.voting import MajorityVote
+    from quorate.result.ambiguity import Ambiguity
     from quorate.result.certificate import Certificate
     from quorate.result.result import Accepted, Result
 
-__all__ = ["acceptance", "fit_summary", "predict_summary", "tagger_summary"]
+__all__ = ["acceptance", "ambiguity_summary", "fit_summary", "predict_summary", "tagger_summary"]
 
 _NEARLY = 0.005  # a recall that is reached, but for rounding
 
@@ -85,6 +86,12 @@ def _estimate(certificate: Certificate) -> list[str]:
             f"of the disagreement that votes leave open, the model explains {100 * certificate.explained:.0f} %"
         )
     return [*lines, "agreement cannot show mistakes that everybody shares; quorate audit can"]
+
+
+def ambiguity_summary(ambiguity: Ambiguity) -> list[str]:
+    """How much of the text allows two readings, in a line."""
+    types = ", ".join(f"{name} {100 * share:.1f} %" for name, share in ambiguity.by_type.items())
+    return [f"ambiguous: {100 * ambiguity.share:.1f} % of tokens (of those marked as {types})"]
 
 
 def acceptance(accepted: Accepted | Guaranteed, review: str, certificate: Certificate) -> list[str]:

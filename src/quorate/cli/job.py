@@ -1,0 +1,276 @@
+"""The whole job of 'aggregate' as one value: made from options, or from a project's file, checked, fitted, written."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+import quorate
+from quorate.cli.common import (
+    Inputs,
+    Quiet,
+    Reading,
+    bar,
+    check_outputs,
+    fit_progress,
+    reads,
+    with_options,
+    write_json,
+)
+from quorate.cli.known import KnownLabels, KnownOption
+from quorate.cli.options import Chosen, Keeping, Machine, Method, Writing, takes_groups
+from quorate.cli.settings import Given, takes_settings
+from quorate.cli.summaries import acceptance, ambiguity_summary, fit_summary, tagger_summary
+from quorate.errors import SettingsError
+from quorate.models.settings import READ as _DATA
+
+if TYPE_CHECKING:
+    from quorate.audit.acceptance import Guaranteed
+    from quorate.corpus.records import Corpus
+    from quorate.estimators.bsc import BSC
+    from quorate.estimators.crf_ma import CRFMA
+    from quorate.estimators.voting import MajorityVote
+    from quorate.models.prepared import Known
+    from quorate.result.layers import LayeredResult
+    from quorate.result.result import Accepted, Result
+
+__all__ = ["Done", "Job", "job_of", "make_report", "takes_a_job"]
+
+
+@dataclass(frozen=True)
+class Job:
+    """What is read, how it is combined, and what is written and kept."""
+
+    inputs: list[str]
+    how: Method
+    layers: str
+    known: KnownLabels
+    history: str | None
+    writing: Writing
+    keeping: Keeping
+    machine: Machine
+    quiet: bool
+    given: Given
+    reading: Reading
+
+    @property
+    def chosen(self) -> Chosen:
+        """The method and its settings."""
+        return self.how.chosen({**self.given, **self.machine.given()})
+
+    def estimator(self) -> BSC | CRFMA | MajorityVote:
+        """A new estimator, which keeps the probabilities that are asked for."""
+        model = self.chosen.estimator()
+        if "probabilities" in model.get_params():
+            soft = self.writing.soft() or self.writing.soft(self.keeping.review)
+            model.set_params(probabilities=soft or not self.quiet or self.keeping.report is not None)
+        return model
+
+    def check(self) -> None:
+        """One clear error, before any work, if something cannot be."""
+        writing, keeping = self.writing, self.keeping
+        writing.check(keeping.review)
+        keeping.check(self.chosen.method, self.estimator())
+        if self.layers not in ("none", "auto"):
+            raise SettingsError(f"--layers {self.layers!r} is not known (one of: none, auto)")
+        if keeping.checked and self.known.files:
+            raise SettingsError(
+                "--checked is for a consensus without --known: known labels would be audited by themselves"
+            )
+        outputs = [writing.output, keeping.review, keeping.save, keeping.meta, keeping.report]
+        check_outputs([*self.inputs, *self.known.files, *(keeping.checked or ())], outputs, writing.to)
+
+    def fit(self) -> Done:
+        """Read and combine."""
+        past = {} if self.history is None else _history(self.history, self.estimator(), self.chosen.method)
+        layers = self._corpora()
+        if len(layers) > 1:
+            kept = (self.keeping.save, self.keeping.accept, self.keeping.report, self.history)
+            if any(each is not None for each in kept) or self.known.files:
+                raise SettingsError(
+                    f"{len(layers)} layers are not saved, accepted, reported, known from files or given a history "
+                    "(take one by one)"
+                )
+        models, labels = {}, {}
+        for name, corpus in layers.items():
+            model, labels[name] = self.estimator(), self.known.of(corpus)
+            with fit_progress(self.quiet) as after_pass:
+                models[name] = model.fit(corpus, known=labels[name], progress=after_pass, **past)
+            model.meta_["inputs"] |= self.known.digests
+        return Done(models, labels)
+
+    def _corpora(self) -> dict[str, Corpus]:
+        """The annotations, by the name of their layer; without layers they are one, which has no name."""
+        if self.layers == "auto":
+            return self.reading.layers(self.inputs)
+        return {"": self.reading.corpus(self.inputs)}
+
+    def write(self, done: Done) -> None:
+        """The model, the consensus and what is told of the fit."""
+        from quorate.estimators.capabilities import Saves
+
+        writing, keeping = self.writing, self.keeping
+        if keeping.save is not None and isinstance(done.model, Saves):
+            done.model.save(keeping.save)
+        if keeping.accept is None:
+            writing.write(done.result)
+        else:
+            done.accepted = self._accepted(done.only)
+            writing.write(done.only.only(done.accepted.documents))
+            writing.write(done.only.only(done.accepted.review), keeping.review)
+        if keeping.meta is not None:
+            write_json(done.meta, keeping.meta)
+        if keeping.report is not None:
+            (known,) = done.known.values()
+            make_report(done.model, done.only, keeping.report, inputs=self.inputs, known=known, quiet=self.quiet)
+
+    def _accepted(self, result: Result) -> Accepted | Guaranteed:
+        """The documents that meet a precision: by an audit if there is one, else as expected."""
+        precision, checked = self.keeping.accept, self.keeping.checked
+        assert precision is not None
+        if not checked:
+            return result.accept(precision)
+        from quorate import audit
+
+        return audit.result(result, checked, max_size=self.reading.options["max_size"]).accept(precision)
+
+
+@dataclass
+class Done:
+    """What came of a job: models and known labels by layer, and which documents were accepted, if that was asked."""
+
+    models: dict[str, BSC | CRFMA | MajorityVote]
+    known: dict[str, Known]
+    accepted: Accepted | Guaranteed | None = None
+
+    @property
+    def model(self) -> BSC | CRFMA | MajorityVote:
+        """The model, where there is one layer."""
+        (model,) = self.models.values()
+        return model
+
+    @property
+    def only(self) -> Result:
+        """The result, where there is one layer."""
+        return self.model.result_
+
+    @property
+    def result(self) -> Result | LayeredResult:
+        """The consensus."""
+        from quorate.result.layers import LayeredResult
+
+        results = {name: model.result_ for name, model in self.models.items()}
+        return LayeredResult(results) if len(results) > 1 else self.only
+
+    @property
+    def meta(self) -> dict[str, Any]:
+        """What made it."""
+        return {name: one.meta_ for name, one in self.models.items()} if len(self.models) > 1 else self.model.meta_
+
+    def summary(self, job: Job) -> list[str]:
+        """What the user is told."""
+        lines: list[str] = []
+        for name, model in self.models.items():
+            told = fit_summary(model.result_, job.chosen.method, model.meta_["known"]) + tagger_summary(model)
+            lines += [f"layer {name}: {line}" for line in told] if len(self.models) > 1 else told
+            if job.writing.shares:
+                lines += ambiguity_summary(model.result_.ambiguity)
+        if self.accepted is not None:
+            lines += acceptance(self.accepted, str(job.keeping.review), self.only.certificate)
+        return lines
+
+
+def _history(path: str, model: Any, method: str) -> dict[str, Any]:
+    """The option of a fit for an earlier project's model."""
+    from quorate.estimators.capabilities import Updates
+
+    past = quorate.load(path)
+    if not isinstance(model, Updates) or not isinstance(past, Updates):
+        whose = f"method {method!r}" if not isinstance(model, Updates) else f"the model in {path}"
+        raise SettingsError(f"{whose} has no annotators that a history could be of (leave out --history)")
+    return {"history": past}
+
+
+def make_report(
+    model: BSC | CRFMA | MajorityVote,
+    result: Result,
+    path: str,
+    *,
+    inputs: list[str],
+    known: Known = None,
+    audit: list[str] | None = None,
+    max_size: str | None = None,
+    quiet: bool = False,
+    **options: Any,
+) -> None:
+    """Write a report about a result, with a progress bar; documents with known labels are told apart."""
+    from quorate.formats.notes import some
+    from quorate.report import write_report
+    from quorate.report.audits import read_audit
+
+    given = {document.id for document in result.corpus if document.gold is not None} if known == "inline" else known
+    title = options.pop("title", None) or some([Path(name).name for name in inputs])
+    options["audit"] = None if not audit else read_audit(result, audit, max_size=max_size)
+    with bar("reporting", quiet) as progress:
+        write_report(model, path, result=result, title=title, known=set(given or ()), progress=progress, **options)
+
+
+@reads
+@takes_settings
+@takes_groups
+def _job(
+    inputs: Inputs,
+    how: Method,
+    layers: Annotated[
+        str,
+        typer.Option(
+            metavar="none|auto",
+            help="Overlapping spans: none keeps the longer; auto combines them in layers of their own.",
+            rich_help_panel=_DATA,
+        ),
+    ] = "none",
+    known: KnownOption = None,
+    history: Annotated[
+        str | None,
+        typer.Option(
+            metavar="MODEL",
+            help="A saved model of an earlier project: what it learned of annotators is their prior here.",
+            rich_help_panel=_DATA,
+        ),
+    ] = None,
+    *,
+    writing: Writing,
+    keeping: Keeping,
+    machine: Machine,
+    quiet: Quiet = False,
+    given: Given,
+    reading: Reading,
+) -> Job:
+    certain = KnownLabels(known, inputs, reading.options["max_size"])
+    return Job(inputs, how, layers, certain, history, writing, keeping, machine, quiet, given, reading)
+
+
+def takes_a_job(command: Callable[[Job], None]) -> Callable[..., None]:
+    """Give a command the options of a job, which it takes as one parameter."""
+
+    def run(**values: Any) -> None:
+        command(_job(**values))
+
+    return with_options(run, command, inspect.signature(_job).parameters.values())
+
+
+def job_of(arguments: Sequence[str]) -> Job:
+    """The job that 'aggregate' would do with these arguments.
+
+    >>> job_of(["crowd.jsonl", "--method", "mv", "--quiet"]).chosen.method
+    'mv'
+    """
+    parser = typer.Typer(pretty_exceptions_enable=False)
+    parser.command("aggregate")(_job)
+    job: Job = typer.main.get_command(parser)(list(arguments), prog_name="aggregate", standalone_mode=False)
+    return job
