@@ -72,7 +72,7 @@ def load(path: str | Path, *, max_size: int | str | None = None) -> BSC | CRFMA:
     """
     stored = model_files.load(path, max_size=max_size)
     try:
-        return (CRFMA.loaded if stored.meta["estimator"] == "CRFMA" else BSC._loaded)(stored)
+        return (CRFMA.loaded if stored.meta["estimator"] == "CRFMA" else BSC.of_file)(stored)
     except (KeyError, TypeError, ValueError, IndexError, SettingsError, InputError) as error:
         raise ModelFileError(f"{path}: a damaged model file: {error} (fit and save it again)") from None
 

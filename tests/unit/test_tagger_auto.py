@@ -105,6 +105,17 @@ def test_it_joins_where_hidden_annotators_agree_better_with_it(joined: BSC) -> N
     assert f1(joined) > f1(bsc(tagger=None).fit(where_text_helps())) + 3
 
 
+def test_a_fit_with_the_choice_of_another_takes_the_tagger_too_and_judges_nothing(
+    joined: BSC, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("quorate.estimators.bsc.judged", None)
+    monkeypatch.setattr("quorate.estimators.bsc.calibrated_with", None)
+    again = BSC().fit(joined.result_.corpus, choice=joined.choice_)
+    assert again.result_.tags == joined.result_.tags
+    assert again.calibration_ == joined.calibration_
+    assert again.result_.certificate == joined.result_.certificate
+
+
 def test_where_words_tell_nothing_it_is_left_out_without_a_trace() -> None:
     corpus = where_text_tells_nothing()
     tried, without = (bsc(tagger=tagger, **QUICK).fit(corpus) for tagger in ("auto", None))

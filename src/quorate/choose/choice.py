@@ -97,7 +97,8 @@ class Choice(NamedTuple):
     ``vote`` is the score of a plain vote against the same hidden annotators; ``gain`` how much better the chosen model
     is, with its standard ``error``. Without enough to compare, all are ``None``. ``trials`` are the finalists', best
     first, then the others', ``left_out`` says of models that were not tried why not. ``check`` is what the hidden
-    annotators say of an estimate of F1, or why there is none (:mod:`witness`).
+    annotators say of an estimate of F1, or why there is none (:mod:`witness`). ``with_tagger`` is how
+    confidence is to be read where a tagger has joined, ``None`` where none has.
     """
 
     settings: Settings
@@ -113,6 +114,7 @@ class Choice(NamedTuple):
     error: float | None
     left_out: tuple[str, ...] = ()
     check: Check = Check()
+    with_tagger: Calibration | None = None
 
     @property
     def worse_than_vote(self) -> bool:

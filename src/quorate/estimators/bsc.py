@@ -12,15 +12,16 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.choose.choice import choose, settings_left_open
+from quorate.choose.choice import Choice, choose, settings_left_open
 from quorate.choose.joining import calibrated_with, judged
+from quorate.choose.kept import taken_over
 from quorate.choose.silence import first_votes
 from quorate.corpus.profiles import Profile, trust_of
 from quorate.corpus.records import Corpus
-from quorate.corpus.tags import TagSet
 from quorate.encode.algebra import with_annotator, without_annotator
 from quorate.encode.encoded import Encoded
 from quorate.encode.sharing import Sharing
+from quorate.estimators import bsc_files
 from quorate.estimators.base import Estimator, ProgressCallback, checked_threads, choice_progress, meta_of
 from quorate.estimators.updating import FitState, ModelState, Updated, check_update, update, updated_meta
 from quorate.infer import loop
@@ -28,18 +29,17 @@ from quorate.infer.candidates import Candidates
 from quorate.infer.engines.factory import EngineName, Engines
 from quorate.infer.engines.protocol import Decoded, Engine, Tables
 from quorate.infer.engines.threads import cell_counts_of
-from quorate.infer.parts.responses import Responses
 from quorate.infer.parts.truth import Chain
 from quorate.infer.spans import SpanModel
 from quorate.infer.start import Start
-from quorate.models.build import check_fits, condensed_engine, model_of, restored
+from quorate.models.build import check_fits, condensed_engine, model_of
 from quorate.models.consensus import Concluded, candidate_probabilities, conclude
 from quorate.models.history import Past, WithHistory, past_cells
 from quorate.models.prepared import Known, Prepared, known_tags, prepare
-from quorate.models.settings import AnnotatorModel, Decode, Evidence, Settings, choice, present_names
+from quorate.models.settings import AnnotatorModel, Decode, Settings, choice
 from quorate.models.spans import needs_spans
 from quorate.result.annotators import AnnotatorSummaries, summarise
-from quorate.result.calibration import AS_STATED, Calibration
+from quorate.result.calibration import AS_STATED
 from quorate.result.result import Result
 from quorate.result.sources import Sources
 from quorate.storage import model_files
@@ -130,24 +130,32 @@ class BSC(Estimator):
         known: Known = None,
         progress: ProgressCallback | None = None,
         history: BSC | None = None,
+        choice: Choice | None = None,
     ) -> Self:
         """Learn annotators, truth and text from a corpus, with ``known`` labels clamped; returns self.
 
         ``progress`` is called after every pass with a :class:`quorate.infer.loop.Progress`. What another model,
-        ``history``, learned of the annotators is their prior here; they are matched by name.
+        ``history``, learned of the annotators is their prior here; they are matched by name. With the ``choice_`` of an
+        earlier fit to almost the same labels, settings are not chosen again, which takes most of the time.
         """
         settings = self.checked_settings()
-        return self.fit_prepared(prepare(corpus, settings.scheme, settings.invalid, known), progress, history)
+        prepared = prepare(corpus, settings.scheme, settings.invalid, known)
+        return self.fit_prepared(prepared, progress, history, choice)
 
     def fit_prepared(
-        self, prepared: Prepared, progress: ProgressCallback | None = None, history: BSC | None = None
+        self,
+        prepared: Prepared,
+        progress: ProgressCallback | None = None,
+        history: BSC | None = None,
+        choice: Choice | None = None,
     ) -> Self:
         """Like ``fit``, on a corpus that was prepared once for several fits."""
         past = None if history is None else history.past
         self.tagger_rounds_: tuple[TaggerRound, ...] = ()
         self.tagger_note_, self._without_tagger, self._heard_tagger = "", dict[str, Any](), False
         self._spans: SpanModel | None = None
-        settings = self._choose(prepared, past, progress)
+        self._chose_before = choice is not None
+        settings = self._choose(prepared, past, progress, choice)
         weighed = self._weigh(prepared.encoded)
         self._keeps_posteriors = self.probabilities
         if self._has_tagger(prepared, settings, past):
@@ -161,13 +169,17 @@ class BSC(Estimator):
             return self.tagger not in (None, TaggerName.NONE)
         if self.choice_ is None or past is not None:
             return False
+        if self._chose_before:
+            return self.choice_.with_tagger is not None
         if not self.engines().here:
             self.tagger_note_ = "a tagger was not tried: it runs on this machine's cores alone"
             return False
         is_tried, self.tagger_note_ = worth_trying(prepared.encoded, self.choice_, settings)
         return is_tried
 
-    def _choose(self, prepared: Prepared, past: Past | None, progress: ProgressCallback | None) -> Settings:
+    def _choose(
+        self, prepared: Prepared, past: Past | None, progress: ProgressCallback | None, before: Choice | None
+    ) -> Settings:
         """The settings of the fit; those that are left open are chosen, and confidence is calibrated."""
         settings, self.calibration_, self.choice_ = self.checked_settings(), AS_STATED, None
         needs_spans(settings, prepared.tagset)  # says so now if there can be none
@@ -179,7 +191,10 @@ class BSC(Estimator):
         if not free:
             return settings
         told = None if progress is None else choice_progress(progress)
-        self.choice_ = choose(prepared, settings, free, engines=self.engines(), progress=told)
+        if before is None:
+            self.choice_ = choose(prepared, settings, free, engines=self.engines(), progress=told)
+        else:
+            self.choice_ = taken_over(before, settings, free, prepared.encoded.annotators)
         self.calibration_ = self.choice_.calibration
         return self.choice_.settings
 
@@ -201,7 +216,7 @@ class BSC(Estimator):
     ) -> Self:
         """Fits with a tagger that joins the crowd; in the end confidence is calibrated with it."""
         tagger, shown = make_tagger(self.tagger, prepared.tagset), in_rounds(progress)
-        is_tried = self.tagger == TaggerName.AUTO
+        by_itself = self.tagger == TaggerName.AUTO
         latest: NDArray[np.int32] | None = None
         said, weighed = prepared.encoded, encoded
 
@@ -209,7 +224,7 @@ class BSC(Estimator):
             nonlocal latest, said, weighed
             latest = path
             if path is not None:
-                if is_tried and not self._without_tagger:
+                if by_itself and not self._without_tagger:
                     parameters = self.get_params()
                     self._without_tagger = {name: value for name, value in vars(self).items() if name not in parameters}
                 self._heard_tagger = True
@@ -231,15 +246,17 @@ class BSC(Estimator):
             encoded,
             tagger,
             consensus,
-            accepts=accepts if is_tried else None,
+            accepts=accepts if by_itself and not self._chose_before else None,
             seed=self.random_state or 0,
             progress=shown.teach if shown else None,
         )
         if not self.tagger_rounds_:
             return self
         if self.choice_ is not None and latest is not None:
-            found = calibrated_with(prepared, self.choice_, TAGGER, latest, engines=self.engines())
-            self.calibration_, self.choice_ = found[0], self.choice_._replace(check=found[1])
+            if not self._chose_before or self.choice_.with_tagger is None:
+                found = calibrated_with(prepared, self.choice_, TAGGER, latest, engines=self.engines())
+                self.choice_ = self.choice_._replace(with_tagger=found[0], check=found[1])
+            self.calibration_ = self.choice_.with_tagger or self.calibration_
             self.meta_["calibration"] = self.calibration_._asdict()
             with closing(self._engine(prepared.corpus, weighed, prepared.known)) as engine:
                 self._conclude(prepared.corpus, said, weighed, engine, prepared.known)
@@ -465,58 +482,12 @@ class BSC(Estimator):
     def save(self, path: str | Path) -> None:
         """Write what was learned to a file, for :func:`load`."""
         self._check_fitted()
-        summary = self.annotators_.table  # after an update it is worked out here, and with it what spans tell
-        arrays = self._model.truth.arrays() | self._model.annotators.arrays()
-        if self._model.text is not None:
-            arrays |= self._model.text.arrays()
-        if self._spans is not None:
-            arrays |= self._spans.grown(len(self._names)).arrays()
-        arrays["summary"] = summary
-        meta = {
-            "estimator": "BSC",
-            "fit": self.meta_,
-            "bounds": self.trace_.bounds,
-            "starts": self.trace_.starts,
-            "seconds": self.trace_.seconds,
-            "tags": {"scheme": self.tagset_.scheme.value, "labels": self.tagset_.labels},
-            "annotators": self._names,
-            "profiles": {name: profile.plain() for name, profile in self.profiles_.items()},
-            "words": self._words,
-            "calibration": self.calibration_._asdict(),
-            "sharing": self._sharing.pairs(),
-            "votes": self._votes,
-            "silent": self._silent,
-            "decided": sorted(self.decided_documents()),
-        }
-        model_files.save(model_files.Stored(meta, arrays), path)
+        model_files.save(bsc_files.stored(self), path)
 
     @classmethod
-    def _loaded(cls, stored: model_files.Stored) -> Self:
-        meta, arrays = model_files.combination_head(stored.meta), stored.arrays
-        model = cls(**present_names(meta["fit"]["settings"]), method=meta["fit"].get("method"), tagger=None)
-        model._settings = settings = model.checked_settings()
-        model.settings_ = model._told(meta["fit"].get("why", []))
-        model.calibration_, model.choice_, model.tagger_rounds_ = Calibration(**meta["calibration"]), None, ()
-        model.tagger_note_, model._without_tagger, model._heard_tagger = "", {}, bool(meta["fit"].get("tagger"))
-        model._keeps_posteriors = model.probabilities
-        model._sharing, model._spans = model_files.sharing_of(meta), None
-        model._votes, model._silent = meta.get("votes"), tuple(meta.get("silent", ()))
-        model.meta_ = meta["fit"]
-        reason = loop.StopReason(meta["fit"]["stopped"])
-        model.trace_ = loop.Trace(tuple(meta["bounds"]), reason, tuple(meta["starts"]), meta["seconds"])
-        model.tagset_ = TagSet(meta["tags"]["scheme"], tuple(meta["tags"]["labels"]))
-        model._names, model._words = tuple(meta["annotators"]), tuple(meta["words"])
-        model.profiles_ = {name: Profile.of(**fields) for name, fields in meta["profiles"].items()}
-        trust = trust_of(model._names, model.profiles_)
-        model._model = restored(settings, model.tagset_, model._names, len(model._words), trust, arrays)
-        if settings.evidence is Evidence.SPANS:
-            model._spans = SpanModel(Responses.of(len(model._names))).restored(arrays)
-        model.annotators_ = AnnotatorSummaries.restored(
-            model._names, arrays, model._model.annotators, model.tagset_.span_types
-        )
-        decided = frozenset(meta.get("decided", ()))
-        model._fit_state = FitState(whole=False, earlier=model.annotators_.table, decided=decided)
-        return model
+    def of_file(cls, stored: model_files.Stored) -> BSC:
+        """The model that a file keeps; ``ValueError`` and its like if it keeps none."""
+        return bsc_files.loaded(cls, stored)
 
     def checked_settings(self) -> Settings:
         """The parameters as types, with defaults for what is to be chosen; :class:`SettingsError` if one cannot be."""

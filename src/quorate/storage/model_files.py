@@ -130,6 +130,7 @@ class CombinationHead(Head):
     silent: NotRequired[list[str]]
     group: NotRequired[list[int]]  # in files of version 0.3 and before: those who share a number count as one
     decided: NotRequired[list[str]]
+    choice: NotRequired[dict[str, Any] | None]
 
 
 class TaggerHead(Head):
