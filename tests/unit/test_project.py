@@ -46,6 +46,7 @@ ROOMS = [
     "report",
     "label_studio",
     "datasets",
+    "project",
     "cli",
     "__main__",
 ]

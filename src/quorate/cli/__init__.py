@@ -11,12 +11,26 @@ from typing import Annotated
 import typer
 
 import quorate
-from quorate.cli import ask, audit, combine, convert, data, label_studio, measure, show
+from quorate.cli import ask, audit, combine, convert, data, label_studio, measure, project, show
 from quorate.cli.common import app, say
+from quorate.cli.project_options import take_project_defaults
 from quorate.cli.settings import in_options
 from quorate.errors import QuorateError, SettingsError
 
-__all__ = ["answer", "app", "ask", "audit", "combine", "convert", "data", "label_studio", "main", "measure", "show"]
+__all__ = [
+    "answer",
+    "app",
+    "ask",
+    "audit",
+    "combine",
+    "convert",
+    "data",
+    "label_studio",
+    "main",
+    "measure",
+    "project",
+    "show",
+]
 
 
 _INTERRUPTED = 130  # what a shell expects of a command that was stopped with Ctrl-C
@@ -67,8 +81,14 @@ def _show_version(wanted: bool) -> None:
 
 @app.callback()
 def _common(
+    context: typer.Context,
     version: Annotated[
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
     ] = False,
+    no_project: Annotated[
+        bool, typer.Option("--no-project", help="Leave aside a quorate.toml that stands here or above.")
+    ] = False,
 ) -> None:
     """One trustworthy sequence from the noisy span annotations of many people, models and rules."""
+    if not no_project:
+        take_project_defaults(context)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import os
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Inputs",
+    "Json",
     "MaxSize",
     "Output",
     "Probabilities",
@@ -39,6 +41,7 @@ __all__ = [
     "check_outputs",
     "console",
     "fit_progress",
+    "in_words",
     "reads",
     "say",
     "say_notes",
@@ -72,6 +75,7 @@ To = Annotated[
     typer.Option("--to", metavar="FORMAT", help="The format to write; by the ending of the name if not given."),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No summary and no progress bar.")]
+Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON on standard output.")]
 Probabilities = Annotated[
     bool, typer.Option("--probabilities", help="Also write the probability of every label at every token.")
 ]
@@ -199,6 +203,19 @@ def console(*, stderr: bool = False) -> Console:
     from rich.console import Console
 
     return Console(stderr=stderr, highlight=False, soft_wrap=False)
+
+
+@contextmanager
+def in_words(where: Callable[[str], str]) -> Iterator[None]:
+    """What the parser of options does not take becomes one line; ``where`` says where an option stands."""
+    try:
+        yield
+    except Exception as error:
+        if not hasattr(error, "format_message"):  # the parser's errors have no base of a name that lasts
+            raise
+        message: str = error.format_message()
+        option = re.search(r"'--([\w-]+)'", message)
+        raise SettingsError(f"{where(option[1] if option else '')}: {message}") from None
 
 
 @contextmanager

@@ -31,6 +31,7 @@ from quorate.models.settings import READ as _DATA
 
 if TYPE_CHECKING:
     from quorate.audit.acceptance import Guaranteed
+    from quorate.choose.choice import Choice
     from quorate.corpus.records import Corpus
     from quorate.estimators.bsc import BSC
     from quorate.estimators.crf_ma import CRFMA
@@ -85,13 +86,13 @@ class Job:
         outputs = [writing.output, keeping.review, keeping.save, keeping.meta, keeping.report]
         check_outputs([*self.inputs, *self.known.files, *(keeping.checked or ())], outputs, writing.to)
 
-    def fit(self) -> Done:
-        """Read and combine."""
+    def fit(self, kept: Callable[[str, Corpus], Choice | None] | None = None) -> Done:
+        """Read and combine; settings are not chosen in a layer for which there is a choice that was ``kept``."""
         past = {} if self.history is None else _history(self.history, self.estimator(), self.chosen.method)
         layers = self._corpora()
         if len(layers) > 1:
-            kept = (self.keeping.save, self.keeping.accept, self.keeping.report, self.history)
-            if any(each is not None for each in kept) or self.known.files:
+            beside = (self.keeping.save, self.keeping.accept, self.keeping.report, self.history)
+            if any(each is not None for each in beside) or self.known.files:
                 raise SettingsError(
                     f"{len(layers)} layers are not saved, accepted, reported, known from files or given a history "
                     "(take one by one)"
@@ -99,10 +100,33 @@ class Job:
         models, labels = {}, {}
         for name, corpus in layers.items():
             model, labels[name] = self.estimator(), self.known.of(corpus)
+            choice = None if kept is None or past else kept(name, corpus)
+            options = past if choice is None else {"choice": choice}
             with fit_progress(self.quiet) as after_pass:
-                models[name] = model.fit(corpus, known=labels[name], progress=after_pass, **past)
+                models[name] = model.fit(corpus, known=labels[name], progress=after_pass, **options)
             model.meta_["inputs"] |= self.known.digests
         return Done(models, labels)
+
+    def decided(self) -> dict[str, Any]:
+        """Everything beside the inputs and what is known that decides the outcome, as plain values."""
+        from quorate.corpus.profiles import read_map, read_profiles
+        from quorate.formats import digest_of
+
+        reading = {name: value for name, value in self.reading.options.items() if value not in (None, False)}
+        for name in ("map_labels", "map_annotators"):
+            if name in reading:
+                reading[name] = read_map(reading[name])
+        if "annotators" in reading:
+            profiles = read_profiles(reading["annotators"])
+            reading["annotators"] = {name: profile.plain() for name, profile in profiles.items()}
+        chosen, keeping = self.chosen, self.keeping
+        found: dict[str, Any] = {"method": chosen.method, "settings": chosen.settings, "layers": self.layers}
+        found |= {"reading": reading, "accept": keeping.accept, "inline": self.known.inline}
+        if self.history is not None:
+            found["history"] = digest_of(self.history)
+        if keeping.checked:
+            found["checked"] = {name: digest_of(name) for name in keeping.checked}
+        return found
 
     def _corpora(self) -> dict[str, Corpus]:
         """The annotations, by the name of their layer; without layers they are one, which has no name."""
@@ -124,7 +148,7 @@ class Job:
             writing.write(done.only.only(done.accepted.documents))
             writing.write(done.only.only(done.accepted.review), keeping.review)
         if keeping.meta is not None:
-            write_json(done.meta, keeping.meta)
+            write_json(done.meta | {"decided": self.decided()}, keeping.meta)
         if keeping.report is not None:
             (known,) = done.known.values()
             make_report(done.model, done.only, keeping.report, inputs=self.inputs, known=known, quiet=self.quiet)

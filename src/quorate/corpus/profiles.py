@@ -157,8 +157,9 @@ def read_profiles(given: str | Path | Mapping[str, Any]) -> dict[str, Profile]:
 
 
 def _json_object(path: str) -> dict[str, Any]:
+    """The object in a file, or in the text itself where that is one."""
     try:
-        content = json.loads(Path(path).read_text(encoding="utf-8-sig"))
+        content = json.loads(path if path.startswith("{") else Path(path).read_text(encoding="utf-8-sig"))
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror or error}", where=path) from None
     except ValueError as error:
@@ -171,14 +172,14 @@ def _json_object(path: str) -> dict[str, Any]:
 
 
 def read_map(given: str | Path | Mapping[str, str | None]) -> dict[str, str | None]:
-    """New names by old name, ``None`` to drop: a dictionary, a JSON file, or ``old=new,old=new,old=``.
+    """New names by old name, ``None`` to drop: a dictionary, a JSON object or file, or ``old=new,old=new,old=``.
 
     >>> read_map("PERS=PER,person=PER,MISC=")
     {'PERS': 'PER', 'person': 'PER', 'MISC': None}
     """
     if isinstance(given, Mapping):
         pairs: dict[str, Any] = dict(given)
-    elif "=" in str(given) and not Path(given).exists():
+    elif "=" in str(given) and not str(given).startswith("{") and not Path(given).exists():
         pairs = {}
         for piece in str(given).split(","):
             old, equals, new = piece.partition("=")

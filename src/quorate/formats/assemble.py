@@ -64,6 +64,7 @@ class Assembly:
         self._models: set[str] = set()
         self._profiles: dict[str, Profile] = {}
         self._keys: dict[str, tuple[str, int]] = {}
+        self._file_of: dict[str, str] = {}
         self._names: set[str] = set()
 
     def __len__(self) -> int:
@@ -95,9 +96,9 @@ class Assembly:
             if isinstance(made, Marked):
                 unit, told = votes.choose(made, units)
                 self.notes.count(_UNIT_UNKNOWN, not told)
-                self._put(self._laid(made, unit), same)
+                self._put(self._laid(made, unit), file, same)
             else:
-                self._put(made, same)
+                self._put(made, file, same)
 
     def introduce(self, profiles: Mapping[str, Profile], file: str) -> None:
         """Take in what a file itself says of its annotators."""
@@ -167,14 +168,15 @@ class Assembly:
             gold=None if gold is None else tagged(gold, length, self.notes, GOLD_OVERLAPPING),  # type: ignore[arg-type]
         )
 
-    def _put(self, item: Item, merge: bool) -> None:
+    def _put(self, item: Item, file: str, merge: bool) -> None:
         new = [name for name in item.annotations if name not in self._names]
         self._names.update(new)
         for warning in gold_like(new, self.options.profiles):
             self.notes.add(warning)
         document = item if isinstance(item, Document) else item.document
         key = self._keys.get(document.id)
-        if key is None or not (merge or key[1] == _MERGED):
+        elsewhere = self._file_of.setdefault(document.id, file) != file  # a later export of the same documents, say
+        if key is None or not (merge or elsewhere or key[1] == _MERGED):
             key = (document.id, _MERGED if merge else len(self._items) + 1)
             self._keys.setdefault(document.id, key)
         first = self._items.get(key)

@@ -6,7 +6,7 @@ import hashlib
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 from quorate import formats
 from quorate.api import aggregate
@@ -19,7 +19,7 @@ from quorate.label_studio.client import Client
 from quorate.models.prepared import Known
 from quorate.result.result import Result
 
-__all__ = ["Synced", "sync"]
+__all__ = ["Synced", "pull", "sync"]
 
 _AT_ONCE = 200  # predictions in one request
 _LEAST_CHANGE = 0.005  # of a score: what moved by less is left as it is
@@ -98,10 +98,15 @@ def _shown(client: Client, project: int, about: Mapping[str, Any], version: str)
         yield "annotators of this project see predictions before they label, which sways them (Settings, Annotation)"
 
 
+def pull(client: Client, project: int, target: IO[bytes]) -> None:
+    """The export of a project: every task, with its annotations."""
+    client.download(f"/api/projects/{project}/export", target, exportType="JSON", download_all_tasks="true")
+
+
 def _pulled(client: Client, project: int, reading: dict[str, Any]) -> Corpus:
     """Every task of the project, with its annotations."""
     with tempfile.NamedTemporaryFile(suffix=".json") as file:
-        client.download(f"/api/projects/{project}/export", file, exportType="JSON", download_all_tasks="true")
+        pull(client, project, file)
         file.flush()
         try:
             corpus = formats.read(file.name, format="label-studio", **reading)

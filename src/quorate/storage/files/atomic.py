@@ -48,8 +48,10 @@ def written_whole(path: str | Path, *, pack: bool = True) -> Iterator[IO[bytes]]
 
 
 @contextmanager
-def folder_written_whole(path: str | Path) -> Iterator[Path]:
-    """A folder to write into, which takes its place when it is whole. What is there already must be an empty folder.
+def folder_written_whole(path: str | Path, *, replace: bool = False) -> Iterator[Path]:
+    """A folder to write into, which takes its place when it is whole.
+
+    What is there already must be an empty folder, unless it is to be replaced.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as place:
@@ -61,13 +63,16 @@ def folder_written_whole(path: str | Path) -> Iterator[Path]:
     if str(path) == "-":
         raise OutputError("a folder cannot go to standard output (give a name)")
     target = place_of(path)
-    _check_vacant(path)
+    if not replace:
+        _check_vacant(path)
     try:
-        with beside(target, folder=True) as made:
+        with beside(target, folder=True) as made, beside(target, folder=True) as old:
             yield made
             mask = os.umask(0)
             os.umask(mask)
             os.chmod(made, 0o777 & ~mask)
+            if replace and target.exists():
+                os.replace(target, old / target.name)
             os.replace(made, target)
     except OSError as error:
         raise OutputError(

@@ -1,0 +1,282 @@
+"""Commands of a project that lasts: init, run, status, versions, diff, restore."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+import typer
+
+from quorate.cli.common import Json, Quiet, app, cell, console, say, tell
+from quorate.cli.project_run import Outcome, Project
+from quorate.errors import InputError, SettingsError
+from quorate.limits import size_in_words
+from quorate.project.diff import Difference, DocumentChange, difference
+from quorate.project.settings_file import NAME
+from quorate.project.store import Version, digest_of_path
+
+_MOST_TOLD = 10  # changes of inputs and settings, in a summary
+_ARROWS = {"added": "+", "removed": "-", "label": "~", "bounds": "~"}
+Wait = Annotated[bool, typer.Option("--wait", help="Wait for another run here to end.")]
+Message = Annotated[str, typer.Option("--message", "-m", metavar="TEXT", help="A word on this version.")]
+
+
+@app.command(epilog="Examples:\n\nquorate init exports/*.json\n\nquorate init crowd.jsonl && quorate run")
+def init(
+    files: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="FILE", help="What is to be combined; looked for in this folder if not given."),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help=f"Replace the {NAME} that is there.")] = False,
+) -> None:
+    """Begin a project: look at the files, and write quorate.toml, with comments, to go on from."""
+    from quorate.project.look import first_file
+    from quorate.storage.files.atomic import written_whole
+
+    path = Path.cwd() / NAME
+    if path.exists() and not force:
+        raise SettingsError(f"{NAME} is here already (edit it, or replace it with --force)")
+    found = first_file(Path.cwd(), files or [])
+    with written_whole(path) as stream:
+        stream.write(found.text.encode())
+    say([*found.seen, f"{NAME} is written: look at it, then: quorate run"])
+
+
+@app.command(
+    epilog="Examples:\n\n"
+    "quorate run\n\n"
+    'quorate run -m "after the second review"\n\n'
+    "quorate run --fresh   # choose settings again"
+)
+def run(
+    message: Message = "",
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Choose settings again, and keep a version even if nothing is new.")
+    ] = False,
+    wait: Wait = False,
+    offline: Annotated[bool, typer.Option("--offline", help="Take servers' exports as they were last pulled.")] = False,
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Do the whole job of the project, if anything has changed, and keep the outcome as a version."""
+    project = Project.here()
+    with project.store.locked(wait=wait):
+        if not offline:
+            project.pull()
+        outcome = project.run(message=message, fresh=fresh)
+    _tell(outcome, as_json=as_json, quiet=quiet)
+
+
+def _tell(outcome: Outcome, *, as_json: bool, quiet: bool) -> None:
+    version, written = outcome.version, outcome.written
+    if as_json:
+        print(json.dumps(_record(version) | {"new": outcome.done is not None, "written": written}))
+        return
+    if quiet:
+        return
+    if outcome.done is None and version.restored is None:
+        lines = [f"nothing has changed since version {version.number}"]
+    else:
+        lines = [f"version {version.number}: {_in_short(version)}"]
+        if version.number > 1:
+            lines += [f"new: {change}" for change in version.changes[:_MOST_TOLD]]
+            if len(version.changes) > _MOST_TOLD:
+                lines.append(f"new: {len(version.changes) - _MOST_TOLD:,} changes more (quorate versions --json)")
+        if version.chosen != version.number and version.restored is None:
+            lines.append(f"settings as chosen in version {version.chosen} (--fresh chooses again)")
+    say([*lines, *([f"written: {', '.join(written)}"] if written else []), *outcome.told])
+
+
+def _in_short(version: Version) -> str:
+    counts = version.counts
+    known = f", {counts['known']:,} tokens known" if counts["known"] else ""
+    return f"{counts['documents']:,} documents, {counts['spans']:,} spans{known}; {_f1(version)}"
+
+
+def _f1(version: Version) -> str:
+    """The estimate from agreement, in words."""
+    found = version.certificate
+    if found.get("f1") is None:
+        return "no estimate of F1 from agreement"
+    return (
+        f"F1 {100 * found['f1']:.1f} ({100 * found['low']:.1f} to {100 * found['high']:.1f}), estimated from agreement"
+    )
+
+
+def _record(version: Version) -> dict[str, Any]:
+    plain: dict[str, Any] = msgspec.to_builtins(version)
+    return plain
+
+
+@app.command(epilog="Example: quorate status || quorate run")
+def status(as_json: Json = False) -> None:
+    """Say what is new since the last version, and what is stale; exit code 1 if a run would change something."""
+    project = Project.here()
+    job, latest = project.job(), project.store.latest
+    changes = project.now(job).changes(latest)
+    places = project.outputs(job)
+    stale = [] if latest is None else [name for name in places if not _is_current(project, latest, name)]
+    if as_json:
+        number = None if latest is None else latest.number
+        print(json.dumps({"version": number, "changes": changes, "stale": stale}))
+    elif latest is None:
+        tell("no version yet: quorate run makes the first")
+    elif not changes and not stale:
+        tell(f"version {latest.number} of {_day(latest)} is up to date: {_in_short(latest)}")
+    else:
+        tell(f"version {latest.number} of {_day(latest)} is not up to date: quorate run would bring it there")
+        for change in changes:
+            tell(f"  {change}")
+        for name in stale:
+            tell(f"  output {name}: {'not as the run left it' if (project.store.root / name).exists() else 'missing'}")
+    if latest is None or changes or stale:
+        raise typer.Exit(1)
+
+
+def _is_current(project: Project, latest: Version, name: str) -> bool:
+    path = project.store.root / name
+    return path.exists() and latest.outputs.get(name) == digest_of_path(path)
+
+
+def _day(version: Version) -> str:
+    return version.time[:16].replace("T", " ")
+
+
+@app.command(epilog="Examples:\n\nquorate versions\n\nquorate versions --keep 20   # and forget what came before")
+def versions(
+    keep: Annotated[
+        int | None, typer.Option(metavar="N", help="Delete all but the last N versions, and what only they hold.")
+    ] = None,
+    wait: Wait = False,
+    as_json: Json = False,
+) -> None:
+    """List the versions of the project, the last first."""
+    from rich.table import Table
+
+    store = Project.here().store
+    if keep is not None:
+        if keep < 1:
+            raise SettingsError(f"--keep must be 1 or more, not {keep}")
+        with store.locked(wait=wait):
+            say([f"{store.forget(keep):,} versions deleted"])
+    found = store.versions()[::-1]
+    if as_json:
+        print(json.dumps([_record(version) for version in found]))
+        return
+    if not found:
+        tell("no version yet: quorate run makes the first")
+        return
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name in ("version", "time (UTC)", "documents", "F1"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("what was new", overflow="fold")
+    for version in found:
+        f1 = version.certificate.get("f1")
+        told = version.message or "; ".join(version.changes[:3]) + ("; …" if len(version.changes) > 3 else "")
+        shown = "–" if f1 is None else f"{100 * f1:.1f}"
+        table.add_row(str(version.number), _day(version), f"{version.counts['documents']:,}", shown, cell(told))
+    console().print(table)
+    tell(f"F1 is estimated from agreement; {size_in_words(store.size())} on disk")
+
+
+@app.command(
+    epilog="Examples:\n\n"
+    "quorate diff          # the last version against the one before\n\n"
+    "quorate diff 12 15 --documents 20\n\n"
+    "quorate diff 12 --json"
+)
+def diff(
+    before: Annotated[
+        int | None, typer.Argument(metavar="FROM", help="A version; the one before TO if not given.")
+    ] = None,
+    after: Annotated[int | None, typer.Argument(metavar="TO", help="Another; the last if not given.")] = None,
+    documents: Annotated[int, typer.Option(metavar="N", help="How many documents to show.")] = 10,
+    as_json: Json = False,
+) -> None:
+    """Show what changed between two versions: documents, spans, annotators, scores, and what decided it."""
+    store = Project.here().store
+    latest = store.latest
+    if latest is None:
+        raise InputError("no version yet (quorate run makes the first)")
+    after = latest.number if after is None else after
+    before = after - 1 if before is None else before
+    if before < 1:
+        raise InputError("there is one version, and nothing to compare it with (give two: quorate diff 1 2)")
+    found = difference(store, store.version(before), store.version(after))
+    if as_json:
+        print(json.dumps(_plain(found)))
+        return
+    _print_difference(found, documents)
+
+
+def _plain(found: Difference) -> dict[str, Any]:
+    plain: dict[str, Any] = msgspec.to_builtins(
+        found._asdict()
+        | {
+            "documents": [one._asdict() | {"spans": [span._asdict() for span in one.spans]} for one in found.documents],
+            "annotators": [one._asdict() for one in found.annotators],
+        }
+    )
+    return plain
+
+
+def _print_difference(found: Difference, most: int) -> None:
+    spans = found.spans()
+    tell(
+        f"version {found.before} → {found.after}: {found.count('changed'):,} documents tagged otherwise, "
+        f"{found.count('added'):,} added, {found.count('removed'):,} removed, "
+        f"{found.count('confidence'):,} only surer or less sure"
+    )
+    tell(
+        f"spans: {spans['added']:,} added, {spans['removed']:,} removed, {spans['label']:,} with another label, "
+        f"{spans['bounds']:,} with other bounds"
+    )
+    old, new = found.scores
+    if (old, new) != (None, None):
+        tell(f"F1, estimated from agreement: {_score(old)} → {_score(new)}")
+    for line in found.decided:
+        tell(f"decided by {line}")
+    more = [who for who in found.annotators if not who.is_otherwise]
+    if more:
+        tell(f"annotators: {len(more):,} have other labels, and are thought of as before")
+    for who in found.annotators:
+        if who.is_otherwise:
+            tell(f"annotator {who.name}: {_annotator(who.before)} → {_annotator(who.after)}")
+    shown = [one for one in found.documents if one.kind != "confidence"]
+    for one in shown[: max(most, 0)]:
+        _print_document(one)
+    if len(shown) > most:
+        tell(f"({len(shown) - most:,} documents more: --documents, or --json for all)")
+
+
+def _print_document(one: DocumentChange) -> None:
+    sure = " → ".join("–" if value is None else f"{value:.2f}" for value in (one.before, one.after))
+    tell(f"{one.id} ({one.kind}, confidence {sure})")
+    for span in one.spans:
+        ends = [f"{words} [{label}]" for words, label in (end for end in (span.before, span.after) if end is not None)]
+        tell(f"  {_ARROWS[span.kind]} {' → '.join(ends)}")
+
+
+def _score(f1: float | None) -> str:
+    return "none" if f1 is None else f"{100 * f1:.1f}"
+
+
+def _annotator(said: tuple[float, float] | None) -> str:
+    return "–" if said is None else f"{said[0]:,.0f} labels, {said[1]:.2f} bits"
+
+
+@app.command(epilog="Example: quorate restore 12, then quorate diff 12")
+def restore(
+    number: Annotated[int, typer.Argument(metavar="VERSION", help="The version to bring back.")],
+    message: Message = "",
+    wait: Wait = False,
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Bring the outputs of a version back, as a new version: nothing that came after it is lost."""
+    project = Project.here()
+    with project.store.locked(wait=wait):
+        outcome = project.restore(number, message)
+    _tell(outcome, as_json=as_json, quiet=quiet)

@@ -1,0 +1,299 @@
+"""A run of a project: what has changed, the fit, the version that is kept of it, and its outputs."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import typer
+
+import quorate
+from quorate.cli.common import app, in_words
+from quorate.cli.job import Done, Job, job_of
+from quorate.cli.project_options import arguments_of, outputs_of
+from quorate.errors import QuorateError, SettingsError
+from quorate.project.diff import what_changed
+from quorate.project.settings_file import NAME, SettingsFile, find
+from quorate.project.store import Store, Version, digest_of_path
+
+if TYPE_CHECKING:
+    from quorate.choose.choice import Choice
+    from quorate.corpus.records import Corpus
+
+__all__ = ["Now", "Outcome", "Project"]
+
+_KEY = "LABEL_STUDIO_API_KEY"
+_MUCH = 0.1  # of the labels by which settings were chosen: when so many have come or gone, they are chosen again
+_EDITED = ".edited"
+_AS_FITTED = ("method", "settings", "layers", "reading")
+
+
+class Now(NamedTuple):
+    """The digests of everything that decides the outcome, as it is now."""
+
+    inputs: dict[str, str]
+    known: dict[str, str]
+    decided: dict[str, Any]
+
+    @property
+    def fingerprint(self) -> str:
+        """One digest of all of it."""
+        everything = json.dumps([self.inputs, self.known, self.decided, quorate.__version__], sort_keys=True)
+        return hashlib.sha256(everything.encode()).hexdigest()
+
+    def changes(self, latest: Version | None) -> list[str]:
+        """What is other than in the last version, in words."""
+        if latest is None:
+            return ["first run"]
+        found = list(what_changed(latest, self.inputs, self.known, self.decided))
+        if latest.quorate != quorate.__version__:
+            found.append(f"quorate: {latest.quorate} → {quorate.__version__}")
+        return found
+
+
+class Outcome(NamedTuple):
+    """The version that is there now, what came of the fit (``None``: nothing was new), and which files were written."""
+
+    version: Version
+    done: Done | None
+    written: list[str]
+    told: list[str]
+
+
+class Project(NamedTuple):
+    """The project that a command stands in."""
+
+    file: SettingsFile
+    store: Store
+
+    @classmethod
+    def here(cls) -> Project:
+        """The project of this folder, or of one above; :class:`SettingsError` if there is none."""
+        path = find(Path.cwd())
+        if path is None:
+            raise SettingsError(f"no {NAME} here or in a folder above (quorate init writes one)")
+        return cls(SettingsFile.read(path), Store(path.parent))
+
+    def job(self) -> Job:
+        """What 'aggregate' would do with the settings of the file; its outputs are named as in the project."""
+        group: Any = typer.main.get_command(app)
+        arguments = arguments_of(self.file, group.commands["aggregate"])
+        with in_words(lambda option: self.file.at("aggregate", option)):
+            job = job_of(arguments)
+        return replace(job, writing=replace(job.writing, output=str(self.store.root / outputs_of(self.file)[0])))
+
+    def outputs(self, job: Job) -> dict[str, str]:
+        """The places of all outputs, by their names in the project."""
+        keeping = job.keeping
+        more = [str(self.store.root / name) for name in outputs_of(self.file)[1:]]
+        places = [job.writing.output, *more, keeping.review, keeping.save, keeping.meta, keeping.report]
+        return {self.name(place): place for place in places if place is not None}
+
+    def name(self, path: str) -> str:
+        """A path as it is called in the project: from its folder on, if it is in there."""
+        inside = os.path.relpath(path, self.store.root)
+        return path if inside.startswith("..") else Path(inside).as_posix()
+
+    def now(self, job: Job) -> Now:
+        """The digests of everything that decides the outcome."""
+        inputs, known = (
+            {self.name(path): digest_of_path(Path(path)) for path in paths} for paths in (job.inputs, job.known.files)
+        )
+        return Now(inputs, known, json.loads(json.dumps(job.decided(), default=str)))
+
+    def pull(self) -> None:
+        """Fetch the exports of servers, each whole or not at all."""
+        from quorate.label_studio import Client
+        from quorate.label_studio.sync import pull
+        from quorate.storage.files.atomic import written_whole
+
+        for server in self.file.servers():
+            key = os.environ.get(_KEY, "")
+            if not key:
+                raise SettingsError(
+                    f"no key for {server.url} (export {_KEY}=…, or take what was pulled last: --offline)"
+                )
+            self.store.pulled.mkdir(parents=True, exist_ok=True)
+            with written_whole(self.store.pulled / server.file_name, pack=False) as stream:
+                pull(Client(server.url, key), server.number, stream)
+
+    def run(self, *, message: str = "", fresh: bool = False) -> Outcome:
+        """Fit if anything has changed, and see to it that the outputs are in their places. Takes a lock to be held."""
+        shutil.rmtree(self.store.work, ignore_errors=True)  # what a run that was killed left behind
+        job, latest = self.job(), self.store.latest
+        now = self.now(job)
+        unchanged = latest is not None and latest.fingerprint == now.fingerprint
+        if latest is not None and unchanged and not fresh and set(latest.outputs) == set(self.outputs(job)):
+            return Outcome(latest, None, *self._put_in_place(latest))
+        job.check()
+        return self._carried_out(job, now, message, fresh=fresh)
+
+    def restore(self, number: int, message: str) -> Outcome:
+        """Bring an earlier version back, as a version of its own. Takes a lock to be held."""
+        old, latest = self.store.version(number), self.store.latest
+        assert latest is not None
+        version = _changed(
+            old,
+            number=latest.number + 1,
+            time=_time(),
+            message=message,
+            changes=[f"version {number} restored"],
+            restored=number,
+        )
+        self.store.add(version)
+        return Outcome(version, None, *self._put_in_place(version))
+
+    def _carried_out(self, job: Job, now: Now, message: str, *, fresh: bool) -> Outcome:
+        """Fit, keep everything, then put the outputs in their places."""
+        store, latest = self.store, self.store.latest
+        store.work.mkdir(parents=True)
+        last = None if latest is None or fresh else _Last(store, latest, now)
+        aside = _Aside(store.work)
+        places = {name: aside.place(path) for name, path in self.outputs(job).items()}
+        done = job.fit(None if last is None else last.choice)
+        aside.of(job).write(done)
+        for path in [str(store.root / name) for name in outputs_of(self.file)[1:]]:
+            done.result.write(aside.place(path))
+        consensus = store.work / "consensus.jsonl"
+        done.result.write(consensus, "jsonl")
+        number = 1 if latest is None else latest.number + 1
+        version = Version(
+            number=number,
+            time=_time(),
+            quorate=quorate.__version__,
+            message=message,
+            changes=now.changes(latest) or ["run again"],
+            fingerprint=now.fingerprint,
+            decided=now.decided,
+            inputs=now.inputs,
+            known=now.known,
+            outputs={name: store.put_path(path) for name, path in places.items()},
+            consensus=store.put_path(consensus),
+            model=_kept_model(store, done),
+            annotators=store.put(json.dumps(_annotators(done)).encode()),
+            certificate=_certificate(done),
+            counts=_counts(done),
+            chosen=latest.chosen if latest is not None and last is not None and last.used else number,
+        )
+        store.add(version)
+        written, told = self._put_in_place(version)
+        shutil.rmtree(store.work, ignore_errors=True)
+        return Outcome(version, done, written, told)
+
+    def _put_in_place(self, version: Version) -> tuple[list[str], list[str]]:
+        """Write the outputs where they belong, and keep beside them what no version wrote: what was done, and told."""
+        written, told = [], []
+        versions = self.store.versions()
+        for name, digest in version.outputs.items():
+            target = self.store.root / name
+            if target.is_file() and digest_of_path(target) not in {one.outputs.get(name) for one in versions}:
+                os.replace(target, f"{target}{_EDITED}")
+                told.append(f"note: {name} was not as a run had left it: that is kept as {name}{_EDITED}")
+            if self.store.put_in_place(name, digest):
+                written.append(name)
+        return written, told
+
+
+class _Aside(NamedTuple):
+    """Where the outputs of a job are written before they are put in their places."""
+
+    folder: Path
+
+    def place(self, path: str) -> Path:
+        """The place aside for the place of an output: under a folder of its own, as names may be alike."""
+        place = self.folder / hashlib.sha256(path.encode()).hexdigest()[:16] / Path(path).name
+        place.parent.mkdir(exist_ok=True)
+        return place
+
+    def of(self, job: Job) -> Job:
+        """The same job, whose outputs are written aside."""
+        keeping = job.keeping
+        kept: dict[str, Any] = {
+            name: None if getattr(keeping, name) is None else str(self.place(getattr(keeping, name)))
+            for name in ("review", "save", "meta", "report")
+        }
+        writing = replace(job.writing, output=str(self.place(job.writing.output)))
+        return replace(job, writing=writing, keeping=replace(keeping, **kept))
+
+
+class _Last:
+    """The choice of the last version's fit, where it still holds: the same settings, and about as many labels."""
+
+    def __init__(self, store: Store, latest: Version, now: Now) -> None:
+        self.used = False
+        self._models: Mapping[str, Any] = {}
+        same = all(latest.decided.get(name) == now.decided.get(name) for name in _AS_FITTED)
+        if not same or latest.model is None or latest.quorate != quorate.__version__:
+            return
+        with suppress(QuorateError):  # without it, settings are chosen again
+            self._labels = store.version(latest.chosen).counts["labels"]
+            path = store.work / "last.quorate"
+            path.write_bytes(store.content(latest.model))
+            model = quorate.load(path)
+            self._models = getattr(model, "models_", {"": model})
+
+    def choice(self, layer: str, corpus: Corpus) -> Choice | None:
+        """The choice to take over for a layer."""
+        found: Choice | None = getattr(self._models.get(layer), "choice_", None)
+        if found is None or abs(_labels(corpus) - self._labels) > _MUCH * self._labels:
+            return None
+        self.used = True
+        return found
+
+
+def _time() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def _changed(version: Version, **changes: Any) -> Version:
+    import msgspec
+
+    return msgspec.structs.replace(version, **changes)
+
+
+def _labels(corpus: Corpus) -> int:
+    return sum(len(document.tokens) * len(document.annotations) for document in corpus)
+
+
+def _kept_model(store: Store, done: Done) -> str | None:
+    from quorate.estimators.capabilities import Saves
+
+    if len(done.models) > 1 or not isinstance(done.model, Saves):
+        return None
+    done.model.save(store.work / "model.quorate")
+    return store.put_path(store.work / "model.quorate")
+
+
+def _annotators(done: Done) -> list[dict[str, Any]]:
+    from quorate.cli.combine import annotator_record
+
+    return [
+        annotator_record(row, model.result_.sources) | ({"layer": layer} if layer else {})
+        for layer, model in done.models.items()
+        for row in model.result_.annotators
+    ]
+
+
+def _certificate(done: Done) -> dict[str, Any]:
+    if len(done.models) > 1:
+        return {name: model.result_.certificate._asdict() for name, model in done.models.items()}
+    return done.only.certificate._asdict()
+
+
+def _counts(done: Done) -> dict[str, int]:
+    result = done.result
+    return {
+        "documents": len(result),
+        "spans": sum(len(one.spans) for one in result),
+        "annotators": len(result.corpus.annotators),
+        "labels": _labels(result.corpus),
+        "known": sum(model.meta_["known"] for model in done.models.values()),
+    }

@@ -1,0 +1,131 @@
+"""What a project's first file should say, from a look at the files that are there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from quorate.corpus.records import Corpus
+from quorate.errors import InputError, QuorateError
+from quorate.formats import read
+from quorate.formats.notes import some
+from quorate.project.settings_file import NAME
+
+__all__ = ["FirstFile", "first_file"]
+
+_ENDINGS = (".jsonl", ".json", ".conll", ".csv", ".tsv", ".zip", ".parquet", ".spacy", ".manifest", ".gz", ".qr")
+_NOT_INPUTS = ("consensus", "gold", "review", "known", "checked", "audit", "correct", "adjudicate", "meta")
+_OVERLAP = "overlap"  # in a note of the reader: spans were left out for want of layers
+_HEAD = """\
+# What a quorate project reads, how it is combined, and what is written; all paths are relative to this folder.
+# 'quorate run' does the job, 'quorate status' says what is new. Options are those of the commands, without the dashes:
+# 'quorate aggregate --help' lists them.
+
+"""
+
+
+class FirstFile(NamedTuple):
+    """The text of the file, and what was seen, in sentences."""
+
+    text: str
+    seen: list[str]
+
+
+def first_file(folder: Path, given: Sequence[str]) -> FirstFile:
+    """The file for a new project in a folder: with the inputs that were given, or those that are found there.
+
+    >>> import tempfile
+    >>> from quorate.corpus.sample import sample
+    >>> from quorate.formats import write
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write(sample(), f"{folder}/crowd.jsonl")
+    ...     first_file(Path(folder), []).seen
+    ['crowd.jsonl: 320 documents, 12 annotators, labels LOC, ORG, PER, WORK']
+    """
+    paths = [Path(name) for name in given] or _candidates(folder)
+    if not paths:
+        raise InputError("no file with annotations in this folder (name them: quorate init exports/*.json)")
+    seen, names, notes = [], [], list[str]()
+    for path in paths:
+        corpus = _corpus(path, required=bool(given))
+        if corpus is not None:
+            name = _name(path, folder)
+            names.append(name)
+            notes += corpus.notes
+            seen.append(f"{name}: {_in_words(corpus)}")
+    if not names:
+        raise InputError("no file in this folder has annotations (name them: quorate init exports/*.json)")
+    layers = any(_OVERLAP in note for note in notes)
+    return FirstFile(_HEAD + _body(_patterns(names), layers), seen)
+
+
+def _body(inputs: Sequence[str], layers: bool) -> str:
+    listed = ", ".join(f'"{name}"' for name in inputs)
+    return f"""\
+# Files, folders, or patterns; what is added to them later is found by the next run. A Label Studio project, pulled
+# before every run: {{ label-studio = "http://localhost:8080", project = 3 }}
+inputs = [{listed}]
+
+# Labels that reviewers have decided: corrections exported from the report, say. They are taken as certain.
+known = ["reviews/*.jsonl"]
+
+[aggregate]
+output = "consensus.jsonl"         # or several: ["consensus.jsonl", "train.spacy"]
+report = "report.html"
+{'layers = "auto"' if layers else '# layers = "auto"'}                  # spans that overlap are combined in layers
+# method = "auto"                  # see: quorate methods
+# map-labels = {{ PERS = "PER", MISC = "" }}
+# map-annotators = {{ "ann@old.example" = "ann" }}
+# annotators = "annotators.json"   # who is a rule or a model: docs/tools/models-and-rules.md
+# accept = 0.95                    # only documents that are sure enough; the others go to:
+# review = "unsure.jsonl"
+"""
+
+
+def _candidates(folder: Path) -> list[Path]:
+    """Files that may hold annotations: here, or one folder below."""
+    found = [path for pattern in ("*", "*/*") for path in sorted(folder.glob(pattern)) if path.is_file()]
+    return [
+        path
+        for path in found
+        if path.name.endswith(_ENDINGS)
+        and not any(part.startswith(".") for part in path.relative_to(folder).parts)
+        and not any(word in str(path.relative_to(folder)).lower() for word in _NOT_INPUTS)
+        and path.name != NAME
+    ]
+
+
+def _corpus(path: Path, *, required: bool) -> Corpus | None:
+    """The annotations in a file; ``None`` if it has none, or is no such file and need not be."""
+    try:
+        corpus = read(str(path))
+    except QuorateError:
+        if required:
+            raise
+        return None
+    if not corpus.annotators:
+        if required:
+            raise InputError("nobody's annotations are in it", where=str(path))
+        return None
+    return corpus
+
+
+def _in_words(corpus: Corpus) -> str:
+    labels = [kind for kind in corpus.tagset().types if kind]
+    who = f"{len(corpus.annotators):,} annotator{'s' if len(corpus.annotators) != 1 else ''}"
+    return f"{len(corpus):,} documents, {who}, labels {some(labels, 6)}"
+
+
+def _name(path: Path, folder: Path) -> str:
+    absolute = path if path.is_absolute() else folder / path
+    return absolute.relative_to(folder).as_posix() if absolute.is_relative_to(folder) else str(path)
+
+
+def _patterns(names: Sequence[str]) -> list[str]:
+    """Files of one folder and one ending as a pattern, so that later ones are found too; others by name."""
+    found: dict[str, None] = {}
+    for name in names:
+        folder, ending = Path(name).parent, "".join(Path(name).suffixes[-2 if name.endswith(".gz") else -1 :])
+        found[name if folder == Path() else (folder / f"*{ending}").as_posix()] = None
+    return list(found)
