@@ -72,6 +72,15 @@ class Job:
             model.set_params(probabilities=soft or not self.quiet or self.keeping.report is not None)
         return model
 
+    @property
+    def writes_all_as_jsonl(self) -> bool:
+        """Whether the output is the whole consensus as JSONL, and nothing beside."""
+        from quorate.formats import output_format
+
+        writing = self.writing
+        plain = not (writing.probabilities or writing.shares or writing.output.endswith(".gz"))
+        return plain and self.keeping.accept is None and (writing.to or output_format(writing.output)) == "jsonl"
+
     def check(self) -> None:
         """One clear error, before any work, if something cannot be."""
         writing, keeping = self.writing, self.keeping

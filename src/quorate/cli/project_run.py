@@ -111,11 +111,14 @@ class Project(NamedTuple):
 
     def pull(self) -> None:
         """Fetch the exports of servers, each whole or not at all."""
+        servers = self.file.servers()
+        if not servers:
+            return
         from quorate.label_studio import Client
         from quorate.label_studio.sync import pull
         from quorate.storage.files.atomic import written_whole
 
-        for server in self.file.servers():
+        for server in servers:
             key = os.environ.get(_KEY, "")
             if not key:
                 raise SettingsError(
@@ -162,8 +165,10 @@ class Project(NamedTuple):
         aside.of(job).write(done)
         for path in [str(store.root / name) for name in outputs_of(self.file)[1:]]:
             done.result.write(aside.place(path))
-        consensus = store.work / "consensus.jsonl"
-        done.result.write(consensus, "jsonl")
+        consensus = aside.place(job.writing.output)
+        if not job.writes_all_as_jsonl:
+            consensus = store.work / "consensus.jsonl"
+            done.result.write(consensus, "jsonl")
         number = 1 if latest is None else latest.number + 1
         version = Version(
             number=number,
@@ -273,10 +278,9 @@ def _kept_model(store: Store, done: Done) -> str | None:
 
 
 def _annotators(done: Done) -> list[dict[str, Any]]:
-    from quorate.cli.combine import annotator_record
-
+    """What is thought of everybody: as much as a comparison of versions tells."""
     return [
-        annotator_record(row, model.result_.sources) | ({"layer": layer} if layer else {})
+        {"name": row.name, "labels": row.n_labels, "informativeness": row.informativeness, "layer": layer}
         for layer, model in done.models.items()
         for row in model.result_.annotators
     ]
@@ -292,7 +296,7 @@ def _counts(done: Done) -> dict[str, int]:
     result = done.result
     return {
         "documents": len(result),
-        "spans": sum(len(one.spans) for one in result),
+        "spans": sum(model.result_.n_spans for model in done.models.values()),
         "annotators": len(result.corpus.annotators),
         "labels": _labels(result.corpus),
         "known": sum(model.meta_["known"] for model in done.models.values()),

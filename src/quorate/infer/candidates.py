@@ -124,16 +124,23 @@ def voted_spans(encoded: Encoded) -> Likely:
     >>> voted.start.tolist(), voted.end.tolist(), voted.probability.round(2).tolist()
     ([1], [3], [0.83])
     """
-    N, token = encoded.n_tokens, token_of_events(encoded)
-    kind = encoded.tagset.type_of[encoded.cells.label][encoded.event_cell]
-    begins = encoded.tagset.opens[encoded.cells.label][encoded.event_cell]
-    weight = np.ones(len(token)) if encoded.event_weight is None else encoded.event_weight
-    everybody = np.bincount(token, weight, minlength=N)
-    opens = np.concatenate([2 * np.bincount(token, weight * begins, minlength=N) > everybody, [False]])
+    load_numba()
+    from quorate.infer.kernels.tallies import votes
+
+    label, weight = encoded.cells.label, encoded.event_weight
+    everybody, opening, of_type = votes(
+        encoded.event_start,
+        encoded.event_cell,
+        np.zeros(0) if weight is None else weight,
+        encoded.tagset.type_of[label],
+        encoded.tagset.opens[label],
+        len(encoded.tagset.types),
+    )
+    opens = np.concatenate([2 * opening > everybody, [False]])
     opens[encoded.doc_start] = True
     found = []
     for number in range(len(encoded.tagset.types)):
-        mine = np.bincount(token, weight * (kind == number), minlength=N)
+        mine = of_type[number]
         inside = np.concatenate([[False], 2 * mine > everybody, [False]])
         start = np.flatnonzero(inside[1:-1] & (~inside[:-2] | opens[:-1]))
         end = np.flatnonzero(inside[1:-1] & (~inside[2:] | opens[1:])) + 1
@@ -262,11 +269,11 @@ def _by_pair(encoded: Encoded, marks: Spans, pair_doc: Integers, who: Integers) 
 
 def _runs(encoded: Encoded, pair_doc: Integers, number: NDArray[np.integer]) -> tuple[Integers, Integers, Integers]:
     """The runs of tokens that each pair has labels for: mostly one, the whole document."""
-    token = token_of_events(encoded)
     P, length = len(pair_doc), np.diff(encoded.doc_start)[pair_doc]
     if encoded.event_weight is None:
         labelled = np.bincount(number, minlength=P)
     else:  # who gave probabilities has several events at a token
+        token = token_of_events(encoded)
         order = np.lexsort((token, number))
         again = np.zeros(len(order), np.bool_)
         again[1:] = (token[order][1:] == token[order][:-1]) & (number[order][1:] == number[order][:-1])
@@ -276,7 +283,7 @@ def _runs(encoded: Encoded, pair_doc: Integers, number: NDArray[np.integer]) -> 
     if whole.all():
         return np.arange(P + 1), begin, end
     partly = np.flatnonzero(~whole[number])
-    pair, at = number[partly].astype(np.int64), token[partly]
+    pair, at = number[partly].astype(np.int64), np.searchsorted(encoded.event_start, partly, side="right") - 1
     order = np.lexsort((at, pair))
     pair, at = pair[order], at[order]
     fresh = np.ones(len(pair), np.bool_)

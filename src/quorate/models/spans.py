@@ -96,7 +96,8 @@ def span_evidence(
     and with the ``known`` labels, if there are any.
     """
     likely = engine.likely_spans(*loop.output_tables(model, weighed.cells, sharpness), _NOTED)
-    voted = voted_spans(said if sharing is None else sharing.weighed(said))
+    with_tagger = len(weighed.event_cell) != len(said.event_cell)  # who marks no spans
+    voted = voted_spans(weighed if not with_tagger else said if sharing is None else sharing.weighed(said))
     found = find_candidates(said, likely, _LIKELY, sharing, voted)
     words = np.zeros(len(found.start))
     if model.text is not None:

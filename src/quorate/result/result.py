@@ -213,6 +213,17 @@ class Result:
         return [self._spans(d) for d in range(len(self))]
 
     @property
+    def n_spans(self) -> int:
+        """How many spans all documents have together.
+
+        >>> import quorate
+        >>> result = quorate.aggregate(quorate.sample(), "mv")
+        >>> result.n_spans == sum(map(len, result.spans))
+        True
+        """
+        return len(self._found.start)
+
+    @property
     def confidence(self) -> Floats:
         """``[D]`` The probability of each document's whole sequence."""
         return self._told.documents

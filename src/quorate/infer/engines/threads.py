@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate.corpus.tags import TagSet
-from quorate.encode.algebra import token_of_events
 from quorate.encode.encoded import Encoded
 from quorate.errors import FitError
 from quorate.infer.engines.protocol import Counts, Decoded, Likely, Tables
@@ -284,12 +283,13 @@ class ThreadsEngine:
 
 
 def cell_counts_of(encoded: Encoded, posterior: Floats) -> Floats:
-    """``[G, J]`` Counts of the cells of a corpus under a posterior ``[N, J]``, by NumPy alone."""
-    token = token_of_events(encoded)
-    weight = 1.0 if encoded.event_weight is None else encoded.event_weight
+    """``[G, J]`` Counts of the cells of a corpus under a posterior ``[N, J]``."""
+    load_numba()
+    from quorate.infer.kernels.tallies import cell_counts
+
+    weight = np.zeros(0) if encoded.event_weight is None else encoded.event_weight
     G = len(encoded.cells.label)
-    columns = [np.bincount(encoded.event_cell, weight * column[token], minlength=G) for column in posterior.T]
-    return np.stack(columns, axis=1)
+    return cell_counts(encoded.event_start, encoded.event_cell, weight, np.ascontiguousarray(posterior), G)
 
 
 def slice_bounds(doc_start: NDArray[np.int64]) -> list[int]:
