@@ -136,7 +136,9 @@ class Project(NamedTuple):
         unchanged = latest is not None and latest.fingerprint == now.fingerprint
         if latest is not None and unchanged and not fresh and set(latest.outputs) == set(self.outputs(job)):
             return Outcome(latest, None, *self._put_in_place(latest))
-        job.check()
+        for name, place in self.outputs(job).items():
+            if os.path.realpath(place) in {os.path.realpath(path) for path in (*job.inputs, *job.known.files)}:
+                raise SettingsError(f"{name}: this is an input, which would be lost (give another name)")
         return self._carried_out(job, now, message, fresh=fresh)
 
     def restore(self, number: int, message: str) -> Outcome:
@@ -158,8 +160,9 @@ class Project(NamedTuple):
         """Fit, keep everything, then put the outputs in their places."""
         store, latest = self.store, self.store.latest
         store.work.mkdir(parents=True)
-        last = None if latest is None or fresh else _Last(store, latest, now)
         aside = _Aside(store.work)
+        aside.of(job).check()
+        last = None if latest is None or fresh else _Last(store, latest, now)
         places = {name: aside.place(path) for name, path in self.outputs(job).items()}
         done = job.fit(None if last is None else last.choice)
         aside.of(job).write(done)

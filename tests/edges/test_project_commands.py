@@ -1,0 +1,359 @@
+"""A project folder: its file, runs that do only what changed, versions, and what becomes of runs that are killed."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import quorate
+from processes import started_here
+from quorate.formats import write
+from quorate.project.store import Store
+from running import Run
+
+WEEKS = (slice(0, 60), slice(60, 64), slice(64, 90))
+QUICK = 'method = "bsc-cm"\nmax-passes = 4\n'
+
+
+def export(place: Path, week: int) -> None:
+    path = place / "exports" / f"week-{week}.jsonl"
+    path.parent.mkdir(exist_ok=True)
+    write(quorate.Corpus(quorate.sample().documents[WEEKS[week - 1]]), path)
+
+
+def project(place: Path, options: str = QUICK, head: str = 'inputs = ["exports/*.jsonl"]') -> None:
+    export(place, 1)
+    (place / "quorate.toml").write_text(f"{head}\n[aggregate]\n{options}")
+
+
+def never(*_: Any, **__: Any) -> None:
+    raise AssertionError("it was fitted again")
+
+
+def lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def test_init_writes_a_file_that_a_run_can_do(run: Run, tmp_path: Path) -> None:
+    export(tmp_path, 1)
+    code, _, said = run("init")
+    assert (code, "exports/week-1.jsonl: 60 documents, 12 annotators" in said) == (0, True)
+    written = (tmp_path / "quorate.toml").read_text()
+    assert 'inputs = ["exports/*.jsonl"]' in written
+    assert run("init")[::2] == (2, "quorate: quorate.toml is here already (edit it, or replace it with --force)\n")
+    (tmp_path / "quorate.toml").write_text(written + QUICK)
+    assert run("run")[0] == 0
+    assert len(lines(tmp_path / "consensus.jsonl")) == 60
+    assert (tmp_path / "report.html").exists()
+
+
+def test_init_says_layers_where_spans_overlap(run: Run, tmp_path: Path) -> None:
+    spans = [{"start": 0, "end": 8, "label": "ORG"}, {"start": 0, "end": 4, "label": "LOC"}]
+    line = {"id": "1", "text": "Bath Spa", "annotations": {"ann": spans, "bob": spans}}
+    (tmp_path / "nested.jsonl").write_text(json.dumps(line))
+    assert run("init")[0] == 0
+    assert '\nlayers = "auto"' in (tmp_path / "quorate.toml").read_text()
+
+
+@pytest.mark.parametrize("files", [{}, {"notes.json": "{}"}, {"a.jsonl": '{"id": "1", "tokens": ["a"]}'}])
+def test_init_without_annotations_says_so(run: Run, tmp_path: Path, files: dict[str, str]) -> None:
+    for name, content in files.items():
+        (tmp_path / name).write_text(content)
+    code, _, said = run("init")
+    assert (code, said.startswith("quorate: no file"), len(said.splitlines())) == (2, True, 1)
+
+
+BAD = {
+    "": "quorate.toml: no inputs (add inputs",
+    "inputs = []": "quorate.toml:1: no inputs (add inputs",
+    "inputs = [": "quorate.toml: not TOML: ",
+    "input = ['a']": "quorate.toml:1: 'input' is not known here",
+    "inputs = ['gone.jsonl']": "quorate.toml: gone.jsonl: no such file (in inputs",
+    "inputs = ['none/*.jsonl']": "quorate.toml: no file matches 'none/*.jsonl'",
+    "inputs = [3]": "quorate.toml:1: 3 is not an input",
+    "inputs = [{label-studio = 'http://x'}]": "is not an input",
+    "inputs = ['exports']\nknown = 'a.jsonl'": "quorate.toml:2: known is a list of files",
+    "inputs = ['exports']\n[aggregate]\nmethd = 'mv'": "quorate.toml:3: 'quorate aggregate' has no option 'methd' "
+    "(did you mean 'method'?)",
+    "inputs = ['exports']\n[aggregate]\nno-text = 3": "quorate.toml:3: no-text is true or false, not 3",
+    "inputs = ['exports']\n[aggregate]\nmethod = true": "quorate.toml:3: method takes a value, not True",
+    "inputs = ['exports']\n[aggregate]\nmethod = ['mv', 'ds']": "quorate.toml:3: method takes one value, not a list",
+    "inputs = ['exports']\n[aggregate]\noutput = '-'": "quorate.toml:3: output is the name of a file",
+    "inputs = ['exports']\n[aggregate]\n\naccept = 'high'": "quorate.toml:4: Invalid value for '--accept'",
+    "inputs = ['exports']\n[aggregate]\nmethod = 'none-such'": "unknown method 'none-such'",
+    "inputs = ['exports']\n[aggregate]\naccept = 0.9": "--accept and --review go together",
+}
+
+
+@pytest.mark.parametrize("content", BAD)
+def test_a_file_that_cannot_be_used_says_where_and_what(run: Run, tmp_path: Path, content: str) -> None:
+    export(tmp_path, 1)
+    (tmp_path / "quorate.toml").write_text(content)
+    code, out, said = run("run")
+    assert (code, out) == (2, "")
+    assert BAD[content] in said
+    assert len(said.splitlines()) == 1
+    assert not (tmp_path / "consensus.jsonl").exists()
+    assert not (tmp_path / ".quorate" / "versions").exists()
+
+
+def test_without_a_file_a_line_says_how_to_get_one(run: Run) -> None:
+    for command in ("run", "status", "versions", "diff"):
+        assert run(command)[::2] == (
+            2,
+            "quorate: no quorate.toml here or in a folder above (quorate init writes one)\n",
+        )
+
+
+def test_a_run_does_only_what_changed(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    project(tmp_path)
+    assert run("status")[:2] == (1, "no version yet: quorate run makes the first\n")
+    assert "version 1: 60 documents" in run("run")[2]
+    code, out, _ = run("status")
+    assert (code, "is up to date: 60 documents" in out) == (0, True)
+    with monkeypatch.context() as patch:
+        patch.setattr(quorate.BSC, "fit", never)
+        assert run("run")[::2] == (0, "quorate: nothing has changed since version 1\n")
+        (tmp_path / "consensus.jsonl").unlink()
+        assert run("status")[:2][0] == 1
+        assert "written: consensus.jsonl" in run("run")[2]
+        assert len(lines(tmp_path / "consensus.jsonl")) == 60
+    export(tmp_path, 2)
+    code, out, _ = run("status")
+    assert (code, "input exports/week-2.jsonl: new" in out) == (1, True)
+    said = run("run", "-m", "second week")[2]
+    assert "version 2: 64 documents" in said
+    assert "input exports/week-2.jsonl: new" in said
+    project(tmp_path, QUICK.replace("4", "5"))
+    assert "settings.max_iter: 4 → 5" in run("run")[2]
+    code, out, _ = run("versions")
+    assert [row.split()[0] for row in out.splitlines()[1:4]] == ["3", "2", "1"]
+    assert "second week" in out
+
+
+def test_settings_are_chosen_again_only_when_much_is_new(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project(tmp_path, "")
+    run("run")
+    export(tmp_path, 2)
+    with monkeypatch.context() as patch:
+        patch.setattr("quorate.estimators.bsc.choose", never)
+        assert "settings as chosen in version 1" in run("run")[2]
+    export(tmp_path, 3)
+    assert "settings as chosen" not in run("run")[2]
+    run("run", "--fresh")
+    assert [version.chosen for version in Store(tmp_path).versions()] == [1, 1, 3, 4]
+
+
+def test_a_run_with_kept_settings_is_the_aggregate_with_them(run: Run, tmp_path: Path) -> None:
+    project(tmp_path, "")
+    run("run")
+    export(tmp_path, 2)
+    run("run")
+    kept = lines(tmp_path / "consensus.jsonl")
+    version = Store(tmp_path).latest
+    assert version is not None
+    assert version.model is not None
+    (tmp_path / "model.quorate").write_bytes(Store(tmp_path).content(version.model))
+    model = quorate.load(tmp_path / "model.quorate")
+    assert isinstance(model, quorate.BSC)
+    corpus = quorate.read(*sorted((tmp_path / "exports").iterdir()))
+    again = quorate.BSC().fit(corpus, choice=model.choice_)
+    assert [line["tags"] for line in kept] == again.result_.tags
+
+
+def test_several_outputs_and_folders(run: Run, tmp_path: Path) -> None:
+    outputs = 'output = ["out/consensus.jsonl", "consensus.csv", "train.conll"]\n'
+    project(tmp_path, QUICK + outputs + 'save = "crowd.quorate"\nmeta = "meta.json"\n')
+    assert run("run")[0] == 0
+    for name in ("out/consensus.jsonl", "consensus.csv", "train.conll", "crowd.quorate", "meta.json"):
+        assert (tmp_path / name).exists(), name
+    decided = json.loads((tmp_path / "meta.json").read_text())["decided"]
+    assert (decided["method"], decided["settings"]["max_iter"]) == ("bsc-cm", 4)
+
+
+def test_an_input_is_no_output(run: Run, tmp_path: Path) -> None:
+    project(tmp_path, QUICK + 'output = "exports/week-1.jsonl"\n')
+    before = (tmp_path / "exports" / "week-1.jsonl").read_bytes()
+    code, _, said = run("run")
+    assert (code, "exports/week-1.jsonl: this is an input, which would be lost" in said) == (2, True)
+    assert (tmp_path / "exports" / "week-1.jsonl").read_bytes() == before
+
+
+def test_a_folder_as_output_is_kept_restored_and_replaced(run: Run, tmp_path: Path) -> None:
+    project(tmp_path, QUICK + 'output = "standoff"\nto = "brat"\n')
+    assert run("run")[0] == 0
+    before = sorted(path.name for path in (tmp_path / "standoff").iterdir())
+    export(tmp_path, 2)
+    assert run("run")[0] == 0
+    assert len(sorted((tmp_path / "standoff").iterdir())) == len(before) + 8
+    assert run("restore", "1")[0] == 0
+    assert sorted(path.name for path in (tmp_path / "standoff").iterdir()) == before
+    assert [path.name for path in tmp_path.iterdir() if path.name.endswith(".part")] == []
+
+
+def test_what_was_changed_by_hand_is_kept(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "consensus.jsonl").write_text("mine\n")
+    project(tmp_path)
+    assert "kept as consensus.jsonl.edited" in run("run")[2]
+    assert (tmp_path / "consensus.jsonl.edited").read_text() == "mine\n"
+    with (tmp_path / "consensus.jsonl").open("a") as stream:
+        stream.write("\n")
+    assert "output consensus.jsonl: not as the run left it" in run("status")[1]
+    export(tmp_path, 2)
+    assert "kept as consensus.jsonl.edited" in run("run")[2]
+    assert (tmp_path / "consensus.jsonl.edited").read_text().endswith("\n\n")
+
+
+def test_versions_are_compared_restored_and_forgotten(run: Run, tmp_path: Path) -> None:
+    project(tmp_path)
+    run("run")
+    first = (tmp_path / "consensus.jsonl").read_bytes()
+    assert run("diff")[0] == 2
+    export(tmp_path, 2)
+    known = {"id": "s001", "tags": ["O"] * len(quorate.sample()["s001"].tokens), "reviewer": "rita"}
+    (tmp_path / "reviews").mkdir()
+    (tmp_path / "reviews" / "rita.jsonl").write_text(json.dumps(known))
+    project(tmp_path, head='inputs = ["exports/*.jsonl"]\nknown = ["reviews/*.jsonl"]')
+    run("run")
+    found = json.loads(run("diff", "1", "2", "--json")[1])
+    changed = {one["id"]: one for one in found["documents"] if one["kind"] == "changed"}
+    removed = [span["before"] for span in changed["s001"]["spans"] if span["kind"] == "removed"]
+    assert removed == [[span["text"], span["label"]] for span in json.loads(first.splitlines()[0])["spans"]] != []
+    assert sum(one["kind"] == "added" for one in found["documents"]) == 4
+    assert "review reviews/rita.jsonl: new" in found["decided"]
+    code, out, _ = run("diff")
+    assert (code, "  - Bergen [LOC]" in out, "4 added" in out) == (0, True, True)
+    assert run("restore", "1")[0] == 0
+    assert (tmp_path / "consensus.jsonl").read_bytes() == first
+    latest = Store(tmp_path).latest
+    assert latest is not None
+    assert (latest.number, latest.restored) == (3, 1)
+    assert run("restore", "9")[::2] == (2, "quorate: there is no version 9 (quorate versions lists them)\n")
+    assert run("versions", "--keep", "1", "--json")[0] == 0
+    assert [version.number for version in Store(tmp_path).versions()] == [3]
+    assert run("restore", "3")[0] == 0
+    assert run("run")[0] == 0
+    assert [version.number for version in Store(tmp_path).versions()] == [3, 4, 5]
+
+
+def test_all_that_decides_is_in_a_version(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "who.json").write_text('{"fay": {"kind": "rule"}}')
+    options = (
+        'map-labels = { WORK = "", PER = "PERSON" }\nannotators = "who.json"\naccept = 0.5\nreview = "unsure.jsonl"\n'
+    )
+    project(tmp_path, QUICK + options)
+    assert run("run")[0] == 0
+    decided = json.loads(run("versions", "--json")[1])[0]["decided"]
+    assert decided["reading"]["map_labels"] == {"WORK": None, "PER": "PERSON"}
+    assert decided["reading"]["annotators"]["fay"]["kind"] == "rule"
+    assert decided["accept"] == 0.5
+    labels = {span["label"] for line in lines(tmp_path / "consensus.jsonl") for span in line["spans"]}
+    assert labels <= {"LOC", "ORG", "PERSON"}
+    (tmp_path / "who.json").write_text('{"fay": {"kind": "person"}}')
+    assert "reading.annotators.fay.kind: rule → person" in run("status")[1]
+
+
+def test_every_command_takes_the_settings_of_the_folder(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project(tmp_path, QUICK + 'map-labels = { WORK = "" }\n[check]\nscheme = "io"\n')
+    code, out, _ = run("check")
+    assert (code in (0, 1), "60 documents" in out) == (True, True)
+    assert "WORK" not in run("agreement", "--json")[1]
+    below = tmp_path / "exports"
+    monkeypatch.chdir(below)
+    assert "60 documents" in run("check")[1]
+    assert run("run")[0] == 0
+    assert (tmp_path / "consensus.jsonl").exists()
+    assert run("--no-project", "check")[0] == 2
+    assert run("report", "-o", "here.html", "-q")[0] == 0
+    assert (below / "here.html").exists()
+    assert run("aggregate", "-o", "-", "--tagger", "none", "-q")[1].count("\n") == 60
+    assert run("check", "--help")[0] == 0
+
+
+def test_an_export_that_has_grown_is_the_same_documents_with_more_labels(run: Run, tmp_path: Path) -> None:
+    project(tmp_path)
+    run("run")
+    write(quorate.Corpus(quorate.sample().documents[:70]), tmp_path / "exports" / "later.jsonl")
+    assert "version 2: 70 documents" in run("run")[2]
+
+
+def test_damaged_contents_do_not_stop_a_run(run: Run, tmp_path: Path) -> None:
+    project(tmp_path)
+    run("run")
+    for path in (tmp_path / ".quorate" / "contents").glob("*/*"):
+        path.write_bytes(b"damaged")
+    export(tmp_path, 2)
+    assert run("run")[0] == 0
+    assert run("restore", "1")[0] == 2
+    (tmp_path / ".quorate" / "versions" / "1.json").write_text("{")
+    code, _, said = run("versions")
+    assert (code, "1.json: damaged" in said) == (2, True)
+
+
+PAUSES = {
+    "before anything is kept": ("quorate.project.store.Store", "put_path"),
+    "before the version is": ("quorate.project.store.Store", "add"),
+    "before outputs are in place": ("quorate.project.store.Store", "put_in_place"),
+}
+SCRIPT = """
+import importlib, sys
+from quorate.cli import main
+module, _, kind = {owner!r}.rpartition(".")
+owner = getattr(importlib.import_module(module), kind)
+
+def wait(*_, **__):
+    print("here", flush=True)
+    sys.stdin.readline()
+
+setattr(owner, {name!r}, wait)
+sys.argv = ["quorate", "run", "--quiet"]
+main()
+"""
+
+
+@pytest.mark.parametrize("when", PAUSES)
+def test_a_run_that_was_killed_loses_nothing_and_the_next_goes_on(run: Run, tmp_path: Path, when: str) -> None:
+    project(tmp_path)
+    run("run")
+    first = (tmp_path / "consensus.jsonl").read_bytes()
+    export(tmp_path, 2)
+    owner, name = PAUSES[when]
+    with started_here() as start:
+        script = SCRIPT.format(owner=owner, name=name)
+        process = start(
+            [sys.executable, "-c", script], cwd=tmp_path, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        assert process.stdout is not None
+        assert process.stdout.readline() == "here\n"
+        code, _, said = run("run")
+        assert (code, f"another run is at work here (process {process.pid}" in said) == (2, True)
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait(30)
+    assert (tmp_path / "consensus.jsonl").read_bytes() == first
+    assert run("run")[0] == 0
+    assert len(lines(tmp_path / "consensus.jsonl")) == 64
+    assert [version.number for version in Store(tmp_path).versions()] == [1, 2]
+    assert not (tmp_path / ".quorate" / "work").exists()
+
+
+def test_a_run_can_wait_for_another(run: Run, tmp_path: Path) -> None:
+    project(tmp_path)
+    with started_here() as start:
+        with Store(tmp_path).locked():
+            command = [sys.executable, "-m", "quorate", "run", "--wait", "--quiet"]
+            process = start(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            with pytest.raises(subprocess.TimeoutExpired):
+                process.wait(2)
+        assert process.wait(60) == 0
+    assert (tmp_path / "consensus.jsonl").exists()
