@@ -475,8 +475,8 @@ def test_discontinuous_spans_of_brat(tmp_path: Path) -> None:
     (tmp_path / "1.txt").write_text("Ada and Bob Ng")
     (tmp_path / "1.ann").write_text("T1\tPER 0 3;12 14\tAda Ng\n")
     corpus = quorate.read(tmp_path)
-    assert corpus[0].annotations == {tmp_path.name: ("B-PER", "O", "O", "B-PER")}
-    assert corpus.notes == ("1 discontinuous spans were read as their pieces",)
+    assert corpus[0].annotations == {tmp_path.name: ("B-PER", "O", "O", "B-PER…")}
+    assert corpus.notes == ()
 
 
 def test_damaged_zips(tmp_path: Path) -> None:

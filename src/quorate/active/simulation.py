@@ -430,7 +430,7 @@ class _Labels:
             if tagset.outside is None:
                 spans += [(first + p, first + p + 1, kinds.get(str(tag), -1)) for p, tag in enumerate(gold)]
             else:
-                found = tagset.spans(gold, orphans=False)
+                found = tagset.pieces(gold, orphans=False)
                 spans += [(first + one.start, first + one.end, kinds.get(one.label, -1)) for one in found]
         self._gold_spans = np.array([span for span in spans if span[2] >= 0], np.int64).reshape(-1, 3)
         self._n_gold = len(spans)

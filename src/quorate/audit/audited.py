@@ -135,7 +135,7 @@ class Audit:
         """How the probabilities of the consensus are to be corrected."""
         claims, weight = self.plan.claims, self._weight
         spans, inside, outside = _Outcomes(), _Outcomes(), _Outcomes()
-        length = max(float(np.mean([span.end - span.start for one in claims.spans for span in one] or [1])), 1.0)
+        length = max(float(np.mean([len(span.tokens) for one in claims.spans for span in one] or [1])), 1.0)
         whole = []
         for d, w, true in zip(self._sample.tolist(), weight.tolist(), self._true, strict=True):
             gold = {span.bare for span in true}
@@ -143,7 +143,7 @@ class Audit:
             tags, truth = claims.tags[d], self.truth[claims.corpus[d].id]
             marked = np.zeros(len(tags), np.bool_)
             for span in claims.spans[d]:
-                marked[span.start : span.end] = True
+                marked[span.tokens] = True
             same = np.array([one == other for one, other in zip(tags, truth, strict=True)], np.bool_)
             for outcomes, here in ((inside, marked), (outside, ~marked)):
                 outcomes.add(claims.token_confidence[d][here], same[here], w / length)  # tokens of a span err together

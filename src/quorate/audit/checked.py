@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from quorate.audit.claims import Claims, spans_of
+from quorate.audit.claims import Claims
 from quorate.audit.plan import Drawn, Plan, planned_by, refuse_other_consensus
 from quorate.corpus.offsets import Unit
 from quorate.corpus.records import Corpus, Document, Source, Tag, hard_tags
 from quorate.corpus.spans import CharSpan
-from quorate.corpus.tags import Scheme
+from quorate.corpus.tags import find_pieces
 from quorate.errors import InputError
 from quorate.formats import jsonl
 from quorate.formats.corrected import tags_of_spans
@@ -124,9 +124,7 @@ def _of_one_person(corpus: Corpus, name: str, claims: Claims) -> Iterator[jsonl.
 def _on_tokens(document: Document, tags: tuple[Tag, ...], tokens: tuple[str, ...], source: Source) -> jsonl.KnownRecord:
     """What was marked in the text of a tool that knows no tokens, on those of the consensus."""
     offsets = document.offsets or ()
-    marks = [
-        CharSpan(offsets[span.start][0], offsets[span.end - 1][1], span.label) for span in spans_of(tags, Scheme.BIO)
-    ]
+    marks = [CharSpan(offsets[piece.start][0], offsets[piece.end - 1][1], piece.label) for piece in find_pieces(tags)]
     marked = Marked(document.id, document.text, {}, source, marks, None, list(tokens), None, Unit.CODE_POINTS)
     return jsonl.KnownRecord(document.id, tags_of_spans(marked, Words())[1], tokens, source)
 

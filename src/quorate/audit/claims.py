@@ -155,7 +155,7 @@ class Claims:
         """``[D]`` How many spans the consensus expects to have missed: its doubt outside of spans, by their length."""
         if self.scheme is Scheme.PLAIN:
             return np.zeros(len(self))
-        lengths = [span.end - span.start for spans in self.spans for span in spans]
+        lengths = [len(span.tokens) for spans in self.spans for span in spans]
         doubt = [
             float((1 - sure)[[tag == OUTSIDE for tag in tags]].sum())
             for sure, tags in zip(self.token_confidence, self.tags, strict=True)

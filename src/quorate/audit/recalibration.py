@@ -73,10 +73,10 @@ def recalibrated(
     """A document's probabilities, corrected and coherent: nothing is surer than what it contains."""
     inside = np.zeros(len(tokens), np.bool_)
     for span in spans:
-        inside[span.start : span.end] = True
+        inside[span.tokens] = True
     sure = np.where(inside, lines.inside.of(tokens), lines.outside.of(tokens))
     mapped = lines.spans.of(np.array([span.sure for span in spans], np.float64))
-    least: Callable[[Span], float] = lambda span: float(sure[span.start : span.end].min(initial=1.0))  # noqa: E731
+    least: Callable[[Span], float] = lambda span: float(sure[span.tokens].min(initial=1.0))  # noqa: E731
     told = [span._replace(confidence=min(float(p), least(span))) for span, p in zip(spans, mapped, strict=True)]
     whole = float(lines.documents.of(np.array([confidence]))[0])
     return min([whole, float(sure.min(initial=1.0)), *(span.sure for span in told)]), sure, told

@@ -138,10 +138,13 @@ def _candidates(text: str) -> list[Unit]:
 
 
 def _holds(text: str, span: CharSpan, measure: Ruler) -> bool:
-    start, end = measure.inward(span.start), measure.inward(span.end)
-    if start is None or end is None:
-        return False
-    return span.text is None or _bare(text[start:end]) == _bare(span.text)
+    held = ""
+    for piece in span.parts:
+        start, end = map(measure.inward, piece)
+        if start is None or end is None:
+            return False
+        held += text[start:end]
+    return span.text is None or _bare(held) == _bare(span.text)
 
 
 def _bare(text: str) -> str:

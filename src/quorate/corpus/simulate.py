@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from quorate.corpus.records import Corpus, Document, SoftTag, Tag, hard_tags
 from quorate.corpus.spans import Span
-from quorate.corpus.tags import OUTSIDE, TagSet, find_spans
+from quorate.corpus.tags import OUTSIDE, TagSet, find_pieces
 from quorate.errors import InputError
 
 __all__ = ["KINDS", "Behaviour", "crowd", "from_matrices", "with_copies"]
@@ -84,7 +84,7 @@ def crowd(
         if document.gold is None:
             raise InputError("a simulated crowd needs gold tags", where=document.where())
         seen_by = names if per_document is None else sorted(rng.choice(names, per_document, replace=False))
-        gold = find_spans(document.gold)
+        gold = find_pieces(document.gold)
         length = len(document.tokens)
         annotations = {
             str(name): tuple(tagset.tags(_marked(gold, length, tagset.types, annotators[name], rng), length))
@@ -213,7 +213,7 @@ def _jittered(
             if tags[place] is not None:
                 given[place] = str(rng.choice([label for label in tagset.labels if label != tags[place]]))
         return tuple(given)
-    for span in find_spans(tags):
+    for span in find_pieces(tags):
         if rng.random() < jitter:
             new = _spoiled(span, hard_tags(given), tagset.types, rng)
             around = slice(max(span.start - 1, 0), span.end + 1)

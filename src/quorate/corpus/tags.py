@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from quorate.corpus.discontinuous import in_pieces, joined, whole_label
 from quorate.corpus.schemes import Invalid, Scheme
 from quorate.corpus.spans import Span
 from quorate.errors import InputError
@@ -23,6 +24,7 @@ __all__ = [
     "Invalid",
     "Scheme",
     "TagSet",
+    "find_pieces",
     "find_spans",
     "goes_on",
     "inside_of",
@@ -119,12 +121,23 @@ def find_spans(tags: Sequence[str | None], *, orphans: bool = True) -> list[Span
     """The spans that a sequence of BIO, BIOES or IO tags marks, read as people mean them.
 
     An *orphan* is an ``I`` (or ``E``) with no open span of its type before it: with ``orphans`` it opens a span,
-    without it is passed over. A missing tag (``None``) ends a span.
+    without it is passed over. A missing tag (``None``) ends a span. Pieces of a discontinuous span are one span.
 
     >>> find_spans(["B-PER", "I-PER", "O", "I-LOC"])
     [Span(start=0, end=2, label='PER'), Span(start=3, end=4, label='LOC')]
     >>> find_spans(["B-PER", "I-PER", "O", "I-LOC"], orphans=False)
     [Span(start=0, end=2, label='PER')]
+    >>> find_spans(["B-ADR", "O", "B-ADR…"])
+    [Span(start=0, end=3, label='ADR', pieces=((0, 1), (2, 3)))]
+    """
+    return joined(find_pieces(tags, orphans=orphans))
+
+
+def find_pieces(tags: Sequence[str | None], *, orphans: bool = True) -> list[Span]:
+    """The spans as they stand in the tags, as :func:`find_spans` reads them: every piece is a span by itself.
+
+    >>> find_pieces(["B-ADR", "O", "B-ADR…"])
+    [Span(start=0, end=1, label='ADR'), Span(start=2, end=3, label='ADR…')]
     """
     spans: list[Span] = []
     start, label = -1, ""
@@ -168,10 +181,17 @@ class TagSet:
 
     @classmethod
     def of_types(cls, scheme: Scheme, types: Iterable[str]) -> TagSet:
-        """Every tag of the given span types (of the plain scheme: the labels themselves), sorted."""
+        """Every tag of the given span types (of the plain scheme: the labels themselves), sorted.
+
+        The type of later pieces comes with that of the entities whose pieces they are.
+
+        >>> TagSet.of_types(Scheme.IO, ["ADR…"]).labels
+        ('O', 'I-ADR', 'I-ADR…')
+        """
         names = sorted(set(types))
         if scheme is Scheme.PLAIN:
             return cls(scheme, tuple(names))
+        names = sorted({*names, *map(whole_label, names)})
         return cls(scheme, (OUTSIDE, *(f"{p}-{name}" for name in names for p in _PREFIXES[scheme])))
 
     @classmethod
@@ -352,18 +372,26 @@ class TagSet:
         >>> TagSet.infer(["O", "I-PER"]).spans(["I-PER", "I-PER", "O"])
         [Span(start=0, end=2, label='PER')]
         """
+        return joined(self.pieces(tags, orphans=orphans))
+
+    def pieces(self, tags: Sequence[str | None], *, orphans: bool = True) -> list[Span]:
+        """The spans as they stand in a sequence of tags: every piece of a discontinuous one is a span by itself.
+
+        >>> [(piece.start, piece.label) for piece in TagSet.infer(["O", "I-X…"]).pieces(["I-X", "O", "I-X…"])]
+        [(0, 'X'), (2, 'X…')]
+        """
         if self.scheme is Scheme.PLAIN:
             return []
-        return find_spans(tags, orphans=orphans or self.scheme is Scheme.IO)
+        return find_pieces(tags, orphans=orphans or self.scheme is Scheme.IO)
 
     def tags(self, spans: Iterable[Span], length: int) -> list[str]:
-        """The tags of a sequence of ``length`` tokens with these spans, which must not overlap.
+        """The tags of a sequence of ``length`` tokens with these spans, which must not overlap, nor clash otherwise.
 
         >>> TagSet.of_types(Scheme.BIOES, ["X"]).tags([Span(0, 3, "X"), Span(3, 4, "X")], length=4)
         ['B-X', 'I-X', 'E-X', 'S-X']
         """
         tags = [OUTSIDE] * length
-        for span in spans:
+        for span in in_pieces(spans):
             for position in range(span.start, span.end):
                 tags[position] = f"I-{span.label}"
             if self.scheme in (Scheme.BIO, Scheme.BIOES):
@@ -421,7 +449,7 @@ class TagSet:
             piece = slice(starts[s], starts[s + 1])
             tags = [None if code == MISSING else self.labels[code] for code in codes[piece]]
             wrong = set((invalid[(invalid >= starts[s]) & (invalid < starts[s + 1])] - starts[s]).tolist())
-            for span in find_spans(tags):
+            for span in find_pieces(tags):
                 if not wrong.isdisjoint(range(span.start, span.end + 1)):
                     whole = self._into_unknown(span, tags) if unknown else span
                     valid = self.tags([whole], len(tags))[span.start : span.end]

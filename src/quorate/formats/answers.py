@@ -17,7 +17,7 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from quorate.corpus.spans import CharSpan
-from quorate.corpus.tags import OUTSIDE, find_spans, marks_span, tag_inside
+from quorate.corpus.tags import OUTSIDE, find_pieces, marks_span, tag_inside
 from quorate.corpus.tokens import Offsets
 from quorate.formats.mentions import Found, Mention, Page, Rewriting
 
@@ -275,7 +275,7 @@ def _of_strings(value: list[str], asked: Asked) -> Said:
     """Tags, one for each token; or words, where it is told what they are."""
     if any(map(_is_tag, value)) and len(value) == len(asked.tokens):
         places = list(asked.tokens)
-        spans = find_spans(_as_tags(value))
+        spans = find_pieces(_as_tags(value))
         return Found(
             [CharSpan(places[span.start][0], places[span.end - 1][1], span.label) for span in spans], [], [], [], []
         )
@@ -382,7 +382,7 @@ def _of_tagged_words(words: Sequence[str], tags: Sequence[str], asked: Asked) ->
     for word in words:
         ends.append((ends[-1] + 1 if ends else 0) + len(word))
     starts = [end - len(word) for end, word in zip(ends, words, strict=True)]
-    marks = [CharSpan(starts[span.start], ends[span.end - 1], span.label) for span in find_spans(_as_tags(tags))]
+    marks = [CharSpan(starts[span.start], ends[span.end - 1], span.label) for span in find_pieces(_as_tags(tags))]
     marked = _Marked(" ".join(words), marks, [])
     said = _rewritten(marked, asked)
     return _listed(marked) if said is None and _is_list(marked, asked) else said

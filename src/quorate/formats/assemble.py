@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from quorate.corpus.discontinuous import whole_label
 from quorate.corpus.offsets import Unit
 from quorate.corpus.profiles import Kind, Profile, gold_like, pseudonyms
 from quorate.corpus.records import Corpus, Document, SoftTag, Tag
@@ -251,7 +252,7 @@ def _only(document: Document, layer: Layer) -> Document:
                 kept = str(chosen(name))
                 soft[kept] = soft.get(kept, 0.0) + probability
             return soft
-        return tag if tag is None or split_tag(tag)[1] in labels else OUTSIDE
+        return tag if tag is None or whole_label(split_tag(tag)[1]) in labels else OUTSIDE
 
     return replace(
         document,

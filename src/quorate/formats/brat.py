@@ -1,7 +1,8 @@
 """brat's standoff folders: ``NAME.txt`` with the text, ``NAME.ann`` with ``T1⇥PER 0 5⇥Alice``, a folder an annotator.
 
-Offsets are code points. A discontinuous span (``0 5;10 12``) is read as its pieces, and counted; relations, events and
-notes are passed over. A text without ``.ann`` was not seen, one with an empty ``.ann`` was.
+Offsets are code points. A discontinuous span is ``0 5;10 12``, its text that of its pieces with blanks between; so brat
+itself writes a span that crosses the end of a line. Relations, events and notes are passed over. A text without
+``.ann`` was not seen, one with an empty ``.ann`` was.
 """
 
 from __future__ import annotations
@@ -22,7 +23,6 @@ from quorate.storage.files.atomic import folder_written_whole
 
 __all__ = ["read", "write"]
 
-_DISCONTINUOUS = "{} discontinuous spans were read as their pieces"
 _OTHER_LINES = "{} lines about something else than spans were passed over"
 _PIECE = re.compile(r"(\d+) (\d+)")
 _NOT_IN_LABELS = re.compile(r"[\s\x00-\x1f\x7f-\x9f]")  # blanks part fields, and line ends would begin a line
@@ -71,13 +71,15 @@ def _marks(path: Path, notes: Notes) -> Iterator[CharSpan]:
         _, _, rest = line.rstrip("\r").partition("\t")
         place, _, words = rest.partition("\t")
         label, _, offsets = place.partition(" ")
-        pieces = [_PIECE.fullmatch(piece) for piece in offsets.split(";")]
-        if not label or not all(pieces):
-            raise InputError("not a span (T1⇥LABEL START END⇥TEXT, parted by tabs)", where=f"{path}:{number}")
-        notes.count(_DISCONTINUOUS, len(pieces) > 1)
-        for piece in pieces:
-            if piece is not None:
-                yield CharSpan(int(piece[1]), int(piece[2]), label, words if words and len(pieces) == 1 else None)
+        found = [_PIECE.fullmatch(piece) for piece in offsets.split(";")]
+        pieces = tuple((int(piece[1]), int(piece[2])) for piece in found if piece is not None)
+        if not label or len(pieces) < len(found):
+            raise InputError(
+                "not a span (T1⇥LABEL START END⇥TEXT, parted by tabs; pieces START END;START END)",
+                where=f"{path}:{number}",
+            )
+        start, end = min(start for start, _ in pieces), max(end for _, end in pieces)
+        yield CharSpan(start, end, label, words or None, pieces=pieces if len(pieces) > 1 else ())
 
 
 def write(export: Export, path: str) -> None:
@@ -106,6 +108,7 @@ def _file_name(name: str) -> str:
 def _lines(exported: ExportDocument, annotation: ExportAnnotation) -> Iterator[str]:
     for number, span in enumerate(outward_spans(exported, annotation, Unit.CODE_POINTS), 1):
         words = " ".join((span.text or "").splitlines()).replace("\t", " ")
-        yield f"T{number}\t{_NOT_IN_LABELS.sub('_', span.label)} {span.start} {span.end}\t{words}\n"
+        places = ";".join(f"{start} {end}" for start, end in span.parts)
+        yield f"T{number}\t{_NOT_IN_LABELS.sub('_', span.label)} {places}\t{words}\n"
         if span.confidence is not None:
             yield f"#{number}\tAnnotatorNotes T{number}\tconfidence {span.confidence:.4f}\n"

@@ -3,6 +3,9 @@
 In a project export annotations are ``annotation/DOCUMENT/USER.…``, and the curator's are gold. By itself a file is one
 annotator's, named by the file. Spans are of DKPro's type ``NamedEntity`` (feature ``value``), or of a layer of the
 project's own (``webanno.custom.…``), labelled by its first feature that is a string. Offsets in these files are UTF-16.
+
+INCEpTION has no discontinuous spans; its makers advise a relation, or a link feature, from one piece to the next. Those
+that are named ``continues`` (the relation's layer, its label, or the feature) join spans of one layer and label to one.
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ from quorate.errors import InputError
 from quorate.formats.marked import Marked
 from quorate.formats.notes import Notes
 from quorate.formats.opened import Content, Input, most_of, stem
+from quorate.formats.pieces import CONTINUES, NOT_ALIKE, Joining
 from quorate.formats.zipped import members
 
 __all__ = ["read"]
@@ -29,6 +33,7 @@ _NAMED_ENTITY = "de.tudarmstadt.ukp.dkpro.core.api.ner.type.NamedEntity"
 _TOKEN = "de.tudarmstadt.ukp.dkpro.core.api.segmentation.type.Token"
 _CUSTOM = ("webanno.custom.", "custom.")
 _LABELS = ("value", "label", "Label", "identifier")
+_RELATION = ("Governor", "Dependent")  # the features that hold the spans which a relation joins
 _CURATOR = "CURATION_USER"
 _INITIAL = "INITIAL_CAS"
 _TYPES = "TypeSystem.xml"
@@ -89,7 +94,7 @@ def _document(content: bytes, types: bytes | None, where: str, name: str, user: 
         text = cas.sofa_string
         if not isinstance(text, str):
             raise InputError("no text in it (its view _InitialView has none)", where=where)
-        marks = list(_marks(cas, ruler(text, Unit.UTF16), notes))
+        marks = _marks(cas, ruler(text, Unit.UTF16), notes)
         offsets = _tokens(cas, text)
     except InputError:
         raise
@@ -120,12 +125,13 @@ def _damaged(error: Exception, where: str) -> InputError:
     )
 
 
-def _marks(cas: Any, measure: Ruler, notes: Notes) -> Iterator[CharSpan]:
-    for kind in cas.typesystem.get_types():
-        if kind.name != _NAMED_ENTITY and not kind.name.startswith(_CUSTOM):
-            continue
+def _marks(cas: Any, measure: Ruler, notes: Notes) -> list[CharSpan]:
+    """The spans of every layer; pieces that something named ``continues`` joins are one."""
+    kinds = [kind for kind in cas.typesystem.get_types() if kind.name == _NAMED_ENTITY or kind.name.startswith(_CUSTOM)]
+    spans = Joining()
+    for kind in kinds:
         feature = _label_feature(kind)
-        if feature is None:
+        if feature is None or not _has(kind, "begin", "end") or _has(kind, *_RELATION):
             continue
         for span in cas.select(kind.name):
             label = getattr(span, feature, None)
@@ -134,7 +140,33 @@ def _marks(cas: Any, measure: Ruler, notes: Notes) -> Iterator[CharSpan]:
                 notes.count(_UNLABELLED, 1)
                 continue
             layer = "" if kind.name == _NAMED_ENTITY else kind.name
-            yield CharSpan(measure.outward(begin), measure.outward(end), str(label), layer=layer)
+            spans.add(span.xmiID, CharSpan(measure.outward(begin), measure.outward(end), str(label), layer=layer))
+    for kind in kinds:
+        for one, other in _continued(cas, kind):
+            notes.count(NOT_ALIKE, not spans.join(getattr(one, "xmiID", None), getattr(other, "xmiID", None)))
+    return spans.spans()
+
+
+def _has(kind: Any, *features: str) -> bool:
+    return {feature.name for feature in kind.all_features}.issuperset(features)
+
+
+def _continued(cas: Any, kind: Any) -> Iterator[tuple[Any, Any]]:
+    """The pairs of spans that relations of a layer, or links of its spans, say to be pieces of one."""
+    if _has(kind, *_RELATION):
+        feature, named = _label_feature(kind), _is_continues(kind.name.rpartition(".")[2])
+        for relation in cas.select(kind.name):
+            if named or (feature is not None and _is_continues(getattr(relation, feature, None))):
+                yield relation.Governor, relation.Dependent
+    for link in (feature.name for feature in kind.all_features if _is_continues(feature.name)):
+        for span in cas.select(kind.name):
+            linked = getattr(span, link, None)
+            for one in getattr(linked, "elements", None) or ([] if linked is None else [linked]):
+                yield span, getattr(one, "target", one)  # with a role the target is in between
+
+
+def _is_continues(name: object) -> bool:
+    return isinstance(name, str) and name.casefold() == CONTINUES
 
 
 def _label_feature(kind: Any) -> str | None:

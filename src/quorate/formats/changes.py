@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from quorate.corpus.discontinuous import CONTINUED, is_continued, whole_label
 from quorate.corpus.records import Document, SoftTag, Tag
 from quorate.corpus.tags import OUTSIDE, split_tag
 from quorate.formats.marked import Marked
@@ -30,7 +31,14 @@ class LabelChanges:
         self._tags: dict[Tag, Tag] = {None: None, OUTSIDE: names.get(OUTSIDE, OUTSIDE)}
 
     def label(self, label: str) -> str | None:
-        """The new name; ``None``: dropped."""
+        """The new name; ``None``: dropped. Later pieces of a discontinuous span are renamed with their entity.
+
+        >>> LabelChanges({"ADR": "AE"}, Notes()).label("ADR…")
+        'AE…'
+        """
+        if is_continued(label) and label not in self._names:
+            new = self.label(whole_label(label))
+            return None if new is None else new + CONTINUED
         return self._names[label] if label in self._names else self._names.get(_EVERY_OTHER, label)
 
     def tag(self, tag: Tag) -> Tag:

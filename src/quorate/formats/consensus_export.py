@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 
 from quorate.corpus.offsets import Unit
 from quorate.corpus.records import Document
+from quorate.corpus.spans import Span
 from quorate.corpus.tags import OUTSIDE, Scheme, TagSet, marks_span
 from quorate.corpus.tokens import Places
 from quorate.errors import InputError
@@ -39,7 +41,7 @@ def consensus_export(records: Sequence[ConsensusRecord]) -> Export:
 
 def _exported(record: ConsensusRecord) -> ExportDocument:
     spans = record.token_spans()
-    if len(record.tags) != len(record.tokens) or any(not 0 <= s.start < s.end <= len(record.tokens) for s in spans):
+    if len(record.tags) != len(record.tokens) or not all(_fits(s, len(record.tokens)) for s in spans):
         raise InputError("tags or spans that do not fit the tokens (write it again)", where=f"document {record.id!r}")
     document = Document(
         record.id,
@@ -54,3 +56,10 @@ def _exported(record: ConsensusRecord) -> ExportDocument:
         "quorate", spans, record.tags, record.confidence, record.token_confidence, probabilities
     )
     return ExportDocument(document, consensus=annotation)
+
+
+def _fits(span: Span, length: int) -> bool:
+    """Whether the pieces of a span are parts of so many tokens, one after the other, from its start to its end."""
+    edges = [edge for part in span.parts for edge in part]
+    in_order = all(edge < other for edge, other in pairwise(edges))
+    return in_order and 0 <= span.start == edges[0] and edges[-1] == span.end <= length

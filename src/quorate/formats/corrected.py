@@ -10,7 +10,16 @@ from quorate.corpus.records import Tag
 from quorate.corpus.spans import CharSpan, Span
 from quorate.corpus.tags import OUTSIDE, find_spans, marks_span
 from quorate.errors import InputError
-from quorate.formats.marked import SPANS_DROPPED, SPANS_OTHER_WORDS, SPANS_OVERLAPPING, Marked, Words, placed, tagged
+from quorate.formats.marked import (
+    PIECES_DROPPED,
+    SPANS_DROPPED,
+    SPANS_OTHER_WORDS,
+    SPANS_OVERLAPPING,
+    Marked,
+    Words,
+    placed,
+    tagged,
+)
 from quorate.formats.notes import Notes, some
 
 __all__ = ["refuse_contradiction", "tags_of_spans"]
@@ -18,6 +27,7 @@ __all__ = ["refuse_contradiction", "tags_of_spans"]
 _DOUBTFUL = {  # what would do for one voice among many, and is refused where it would be certain
     SPANS_OVERLAPPING: ("overlap", "keep one of them"),
     SPANS_DROPPED: ("hold no token", "correct their offsets, or leave them out"),
+    PIECES_DROPPED: ("have pieces that hold no token", "correct their offsets, or leave them out"),
     SPANS_OTHER_WORDS: ("do not hold the words given with them", "correct their offsets, or their text"),
 }
 
@@ -40,7 +50,7 @@ def tags_of_spans(marked: Marked, words: Words) -> tuple[tuple[str, ...], tuple[
 
 def _other_words(mark: CharSpan, tokens: Sequence[str]) -> bool:
     """Whether a span of tokens came with words that are not its own; blanks do not count, as tools differ in them."""
-    own = "".join(tokens[mark.start : mark.end])
+    own = "".join(token for start, end in mark.parts for token in tokens[start:end])
     return mark.text is not None and "".join(mark.text.split()) != "".join(own.split())
 
 

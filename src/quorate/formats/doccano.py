@@ -100,6 +100,6 @@ def _line(exported: ExportDocument, annotation: ExportAnnotation) -> dict[str, A
     line: dict[str, Any] = {"id": origin.get("id") or exported.document.id, "text": exported.text()}
     line["label"] = [
         [span.start, span.end, span.label]
-        for span in outward_spans(exported, annotation, unit_for(exported, "doccano"))
+        for span in outward_spans(exported, annotation.in_pieces(), unit_for(exported, "doccano"))
     ]
     return line if annotation.confidence is None else {**line, "confidence": round(annotation.confidence, 6)}

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from quorate.corpus.discontinuous import in_pieces, is_continued, whole_label
 from quorate.corpus.offsets import Unit, ruler
 from quorate.corpus.records import Corpus, Document, SoftTag, Tag
 from quorate.corpus.spans import CharSpan, Span
@@ -43,6 +44,15 @@ class ExportAnnotation(NamedTuple):
     layers: Mapping[str, ExportAnnotation] = {}
     shares: Any = None
     ambiguity: float | None = None
+
+    def in_pieces(self) -> ExportAnnotation:
+        """With every piece as a span by itself, for formats that have no discontinuous spans.
+
+        >>> apart = Span(0, 3, "ADR", pieces=((0, 1), (2, 3)))
+        >>> [span.label for span in ExportAnnotation("", [apart], None).in_pieces().spans]
+        ['ADR', 'ADR…']
+        """
+        return self._replace(spans=in_pieces(self.spans))
 
 
 @dataclass(frozen=True)
@@ -88,7 +98,14 @@ class Export:
     def types(self) -> tuple[str, ...]:
         """The span types, sorted."""
         every = [self.labels, *self.layers.values()]
-        return tuple(sorted({split_tag(label)[1] for labels in every for label in labels if label != OUTSIDE}))
+        kinds = (split_tag(label)[1] for labels in every for label in labels if label != OUTSIDE)
+        return tuple(sorted(set(map(whole_label, kinds))))
+
+    @property
+    def discontinuous(self) -> bool:
+        """Whether spans may have pieces."""
+        every = [self.labels, *self.layers.values()]
+        return any(is_continued(split_tag(label)[1]) for labels in every for label in labels)
 
     def check_spans(self, format: str) -> None:
         """Raise :class:`OutputError` if these are plain labels, which mark no spans."""
@@ -124,9 +141,11 @@ def outward_spans(
     text, offsets = exported.text(), exported.offsets()
     measure = ruler(text, unit or exported.document.unit)
     for span in annotation.spans:
-        start, end = offsets[span.start][0], offsets[span.end - 1][1]
-        words = text[start:end]
-        yield CharSpan(measure.outward(start), measure.outward(end), span.label, words, span.confidence, span.layer)
+        parts = [(offsets[first][0], offsets[last - 1][1]) for first, last in span.parts]
+        words = " ".join(text[start:end] for start, end in parts)
+        outward = tuple((measure.outward(start), measure.outward(end)) for start, end in parts)
+        pieces = outward if span.pieces else ()
+        yield CharSpan(outward[0][0], outward[-1][1], span.label, words, span.confidence, span.layer, pieces)
 
 
 def export_of(corpus: Corpus) -> Export:
@@ -172,6 +191,6 @@ def _annotation(name: str, tags: Sequence[Tag | SoftTag], tagset: TagSet) -> Exp
             scores.append(None)
     spans = []
     for span in find_spans(best):
-        given = [score for score in scores[span.start : span.end] if score is not None]
+        given = [score for position in span.tokens if (score := scores[position]) is not None]
         spans.append(span._replace(confidence=min(given)) if given else span)
     return ExportAnnotation(name, spans, tags)

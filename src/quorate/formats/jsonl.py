@@ -2,7 +2,8 @@
 
 In, with tags: ``{"id", "tokens", "annotations": {annotator: [tag | null | {tag: probability}]}, "gold"?, "split"?}``,
 or with character spans: ``{"id", "text", "annotations": {annotator: [{"start", "end", "label"}]}, "gold"?}``. An
-annotator who is absent has not seen the document; one with ``[]`` spans saw it and marked nothing.
+annotator who is absent has not seen the document; one with ``[]`` spans saw it and marked nothing. A discontinuous span
+has ``"pieces": [[start, end], …]`` too.
 """
 
 from __future__ import annotations
@@ -66,6 +67,7 @@ class _JsonSpan(msgspec.Struct):
     label: str
     text: str | None = None
     score: float | None = None
+    pieces: tuple[tuple[int, int], ...] = ()
 
 
 class _TagNames(dict[Any, Tag]):
@@ -169,12 +171,13 @@ class KnownRecord(msgspec.Struct):
 class _KnownSpan(_JsonSpan, kw_only=True):
     token_start: int | None = None
     token_end: int | None = None
+    token_pieces: tuple[tuple[int, int], ...] = ()
 
     def in_tokens(self) -> Span | None:
         """Its place in tokens, if it says so."""
         if self.token_start is None or self.token_end is None:
             return None
-        return Span(self.token_start, self.token_end, self.label)
+        return Span(self.token_start, self.token_end, self.label, pieces=self.token_pieces)
 
 
 class _KnownLine(msgspec.Struct):
@@ -249,7 +252,7 @@ def _known_record(given: _KnownLine, reader: _DocumentReader, source: Source) ->
             if tags is None:
                 raise ValueError("spans need 'tokens' or 'text' to lie on (give one of them)")
             words = [""] * len(tags)
-        marks = [CharSpan(span.start, span.end, span.label) for span in spans]
+        marks = [CharSpan(span.start, span.end, span.label, pieces=span.pieces) for span in spans]
         unit = _unit(given.offset_unit or Unit.CODE_POINTS)
         marked = Marked(name, given.text, {}, source, marks, None, words, given.offsets, unit)
         if tags is None:
@@ -337,7 +340,7 @@ def _is_nobodys(record: _Record) -> bool:
 
 def _marks(spans: Sequence[Any]) -> list[CharSpan]:
     return [
-        CharSpan(span.start, span.end, span.label, span.text, span.score)
+        CharSpan(span.start, span.end, span.label, span.text, span.score, pieces=span.pieces)
         for span in msgspec.convert(spans, list[_JsonSpan])
     ]
 
@@ -422,7 +425,8 @@ def _span_records(exported: ExportDocument, annotation: ExportAnnotation) -> lis
     """Offsets are characters where there is text, and tokens elsewhere."""
     document = exported.document
     if document.text is None:
-        return [_span_record(span, " ".join(document.tokens[span.start : span.end]), None) for span in annotation.spans]
+        words = [" ".join(document.tokens[position] for position in span.tokens) for span in annotation.spans]
+        return [_span_record(span, held, None) for span, held in zip(annotation.spans, words, strict=True)]
     pairs = zip(outward_spans(exported, annotation), annotation.spans, strict=True)
     return [_span_record(span, span.text, in_tokens) for span, in_tokens in pairs]
 
@@ -435,8 +439,12 @@ def _span_record(span: Span | CharSpan, words: str | None, in_tokens: Span | Non
         "confidence": span.confidence,
         "text": words,
     }
+    if span.pieces:
+        record["pieces"] = span.pieces
     if in_tokens is not None:
         record |= {"token_start": in_tokens.start, "token_end": in_tokens.end}
+        if in_tokens.pieces:
+            record["token_pieces"] = in_tokens.pieces
     return {**record, "layer": span.layer} if span.layer else record
 
 
@@ -466,6 +474,13 @@ class _JsonConsensusSpan(_JsonSpan, kw_only=True, omit_defaults=True):
     layer: str = ""
     token_start: int | None = None
     token_end: int | None = None
+    token_pieces: tuple[tuple[int, int], ...] = ()
+
+    def in_tokens(self) -> Span:
+        """The span in tokens, as it counts where there is no text."""
+        if self.token_start is None or self.token_end is None:
+            return Span(self.start, self.end, self.label, self.confidence, pieces=self.pieces)
+        return Span(self.token_start, self.token_end, self.label, self.confidence, pieces=self.token_pieces)
 
 
 class ConsensusRecord(msgspec.Struct, omit_defaults=True):
@@ -488,15 +503,7 @@ class ConsensusRecord(msgspec.Struct, omit_defaults=True):
 
     def token_spans(self) -> list[Span]:
         """Its spans, in tokens."""
-        return [
-            Span(
-                span.start if span.token_start is None else span.token_start,
-                span.end if span.token_end is None else span.token_end,
-                span.label,
-                span.confidence,
-            )
-            for span in self.spans
-        ]
+        return [span.in_tokens() for span in self.spans]
 
 
 def read_consensus(stream: IO[bytes], name: str) -> Iterator[ConsensusRecord]:

@@ -2,6 +2,7 @@
 
 Skipped annotations (``was_cancelled``) were not given; one marked ``ground_truth`` is gold; an empty ``result`` means
 seen, and nothing marked. The consensus goes back as ``predictions`` with a score for the task and for each region.
+It has no discontinuous spans: their pieces are regions, each joined to the next by a relation labelled ``continues``.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from quorate.corpus.discontinuous import in_pieces, is_continued, whole_label
 from quorate.corpus.records import Source
 from quorate.corpus.spans import CharSpan
 from quorate.errors import InputError
@@ -19,6 +21,7 @@ from quorate.formats.json_records import decoded, records
 from quorate.formats.marked import Marked
 from quorate.formats.notes import Notes
 from quorate.formats.opened import Input
+from quorate.formats.pieces import CONTINUES, NOT_ALIKE, Joining
 from quorate.storage.files.atomic import written_whole
 
 __all__ = ["OWN_PREFIX", "prediction_of", "read", "write"]
@@ -40,6 +43,13 @@ class _Region(msgspec.Struct):
     from_name: str | None = None
     to_name: str | None = None
     score: float | None = None
+    id: str | int | None = None
+    from_id: str | int | None = None  # this and the next two are of relations
+    to_id: str | int | None = None
+    labels: Any = None
+
+    def continues(self) -> bool:
+        return self.type == "relation" and isinstance(self.labels, list) and CONTINUES in self.labels
 
 
 class _Annotation(msgspec.Struct):
@@ -120,8 +130,12 @@ class _Regions:
         self.first: CharSpan | None = None
 
     def marks(self, regions: Iterable[_Region]) -> list[CharSpan]:
-        found = []
+        """The spans, those that relations join made one."""
+        spans, relations = Joining(), []
         for region in regions:
+            if region.continues():
+                relations.append(region)
+                continue
             labels: Any = region.value.get(region.type)
             start: Any = region.value.get("start")
             end: Any = region.value.get("end")
@@ -134,11 +148,12 @@ class _Regions:
                     raise InputError(f"label {label!r} is not a string", where=self.source.at())
                 control = (region.from_name or "label", region.to_name or "text", region.type)
                 self.controls.setdefault(label, control)
-                found.append(
-                    CharSpan(start, end, label, text if isinstance(text, str) else None, region.score, control[0])
-                )
-                self.first = self.first or found[-1]
-        return found
+                mark = CharSpan(start, end, label, text if isinstance(text, str) else None, region.score, control[0])
+                spans.add(region.id, mark)
+                self.first = self.first or mark
+        for relation in relations:
+            self.notes.count(NOT_ALIKE, not spans.join(relation.from_id, relation.to_id))
+        return spans.spans()
 
 
 def _is_offset(value: object) -> bool:
@@ -194,12 +209,18 @@ def prediction_of(exported: ExportDocument, reading: ExportAnnotation, model: st
 
 
 def regions_of(exported: ExportDocument, reading: ExportAnnotation) -> list[dict[str, Any]]:
-    """Spans as regions of the controls that made spans of this label."""
+    """Spans as regions of the controls that made spans of this label, then the relations between pieces."""
     controls = (exported.document.origin or {}).get("controls", {})
-    found = []
-    for number, span in enumerate(outward_spans(exported, reading, unit_for(exported, "label-studio")), 1):
-        from_name, to_name, kind = controls.get(span.label, ("label", "text", "labels"))
-        value = {"start": span.start, "end": span.end, "text": span.text, kind: [span.label]}
+    regions: list[dict[str, Any]] = []
+    relations: list[dict[str, Any]] = []
+    pieces = reading._replace(spans=[piece for span in reading.spans for piece in in_pieces([span])])
+    for number, piece in enumerate(outward_spans(exported, pieces, unit_for(exported, "label-studio")), 1):
+        label = whole_label(piece.label)
+        from_name, to_name, kind = controls.get(label, ("label", "text", "labels"))
+        value = {"start": piece.start, "end": piece.end, "text": piece.text, kind: [label]}
         region = {"id": f"q{number}", "from_name": from_name, "to_name": to_name, "type": kind, "value": value}
-        found.append(region if span.confidence is None else {**region, "score": round(span.confidence, 6)})
-    return found
+        regions.append(region if piece.confidence is None else {**region, "score": round(piece.confidence, 6)})
+        if is_continued(piece.label):
+            ids = {"from_id": f"q{number - 1}", "to_id": f"q{number}"}
+            relations.append({"type": "relation", **ids, "direction": "right", "labels": [CONTINUES]})
+    return regions + relations

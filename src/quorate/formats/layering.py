@@ -1,6 +1,7 @@
 """Overlapping and nested spans, dealt out to layers in which nobody's spans overlap.
 
-A tag sequence holds one tag a token, so that spans which overlap cannot share one. Label sets of the tool stay together
+A tag sequence holds one tag a token, so that spans which overlap cannot share one; nor can two of one label that are
+woven into each other (see :func:`quorate.corpus.discontinuous.clash`). Label sets of the tool stay together
 where they can: two sets part when a span of one overlaps a span of the other by the same annotator, then labels of one
 set that overlap one another, and last a label that is nested in itself, by depth.
 """
@@ -11,6 +12,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple, TypeVar
 
+from quorate.corpus.discontinuous import clash
 from quorate.corpus.spans import Span
 from quorate.formats.marked import Placed
 
@@ -69,7 +71,7 @@ def deal(documents: Sequence[Placed]) -> list[tuple[Layer, list[Placed]]]:
                 key = (span.layer, span.label)
                 counts[key] += 1
                 depths[key] = max(depths.get(key, 0), depth)
-            for one, other in _overlapping(span for span, _ in nested):
+            for one, other in _clashing(span for span, _ in nested):
                 key, other_key = (one.layer, one.label), (other.layer, other.label)
                 if key != other_key:
                     clashes[key].add(other_key)
@@ -115,13 +117,14 @@ def _nested(spans: list[Span]) -> _Nested:
     return found
 
 
-def _overlapping(spans: Iterable[Span]) -> Iterable[tuple[Span, Span]]:
-    """Every pair of spans that overlap."""
+def _clashing(spans: Iterable[Span]) -> Iterable[tuple[Span, Span]]:
+    """Every pair of spans that no tag sequence can hold together."""
     open_spans: list[Span] = []
     for span in sorted(spans, key=lambda span: (span.start, span.end)):
         open_spans = [other for other in open_spans if other.end > span.start]
         for other in open_spans:
-            yield other, span
+            if clash(other, span):
+                yield other, span
         open_spans.append(span)
 
 

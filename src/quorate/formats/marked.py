@@ -4,17 +4,20 @@ A reader yields :class:`Marked` records. :func:`placed` finds out what the offse
 (unless the file has its own) and lays the spans on them; :func:`tagged` writes them as tags. What is changed on the way
 follows a rule and is counted: blanks at the ends of a span are trimmed off, a token that a span cuts is taken in whole,
 a span that holds no token is left out, and of two spans of one annotator that overlap the longer is kept, unless
-overlapping spans go to layers of their own.
+overlapping spans go to layers of their own. The same goes for each piece of a discontinuous span; pieces with no token
+between them are one.
 """
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from sys import intern
 from typing import Any, NamedTuple
 
+from quorate.corpus.discontinuous import in_pieces, joined
 from quorate.corpus.offsets import Unit, are_alike, find_units, holds, needs_unit, ruler
 from quorate.corpus.records import Document, SoftTag, Source, Tag
 from quorate.corpus.spans import CharSpan, Span
@@ -25,6 +28,7 @@ from quorate.formats.notes import Notes
 
 __all__ = [
     "GOLD_OVERLAPPING",
+    "PIECES_DROPPED",
     "SPANS_DROPPED",
     "SPANS_OTHER_WORDS",
     "SPANS_OVERLAPPING",
@@ -95,6 +99,8 @@ class Words(dict[str, str]):
 
 _SPANS_TRIMMED = "{} spans began or ended in blanks, which were trimmed off"
 _SPANS_WIDENED = "{} spans were widened to whole tokens"
+_PIECES_OVERLAPPING = "{} discontinuous spans had pieces that overlapped, which were made one"
+PIECES_DROPPED = "{} discontinuous spans had pieces that held no token, which were left out"
 SPANS_DROPPED = "{} spans that held no token were left out"
 SPANS_OVERLAPPING = (
     "{} spans overlapped a longer one of the same annotator and were left out (aggregate --layers auto keeps them)"
@@ -149,7 +155,8 @@ def _units_matter(marked: Marked, units: Sequence[Unit]) -> bool:
     return any(
         len({ruler(text, unit).inward(offset) for unit in units}) > 1
         for mark in marked.marks()
-        for offset in (mark.start, mark.end)
+        for piece in mark.parts
+        for offset in piece
     )
 
 
@@ -229,36 +236,46 @@ class _Layer:
     def spans(self, marks: Sequence[CharSpan]) -> list[Span]:
         found: dict[Span, None] = {}
         for mark in marks:
-            start, end = self._inward(mark)
-            place = place_span(start, end, self.starts, self.ends)
-            if place is None:
+            places = [place_span(start, end, self.starts, self.ends) for start, end in self._inward(mark)]
+            held = [place for place in places if place is not None]
+            if not held:
                 self.notes.count(SPANS_DROPPED, 1)
                 continue
-            self.notes.count(_SPANS_TRIMMED, place.trimmed)
-            self.notes.count(_SPANS_WIDENED, place.widened)
-            span = Span(place.first, place.last, mark.label, mark.confidence, mark.layer)
+            self.notes.count(PIECES_DROPPED, len(held) < len(places))
+            self.notes.count(_SPANS_TRIMMED, any(place.trimmed for place in held))
+            self.notes.count(_SPANS_WIDENED, any(place.widened for place in held))
+            pieces = [(place.first, place.last) for place in held]
+            span = Span.of_pieces(pieces, mark.label, mark.confidence, mark.layer)
             self.notes.count(_SPANS_TWICE, span in found)
             found[span] = None
-        return list(found)
+        return joined(list(found))
 
-    def _inward(self, mark: CharSpan) -> tuple[int, int]:
-        """A span's offsets as code points (or tokens, where there is no text)."""
-        start, end, label = mark.start, mark.end, mark.label
-        if not 0 <= start <= end or not label:
-            raise self._error(f"span {start}–{end} {label!r} is not a span (0 ≤ start < end, and a label)")
+    def _inward(self, mark: CharSpan) -> list[tuple[int, int]]:
+        """The offsets of a span's pieces as code points (or tokens, where there is no text)."""
+        what = f"{mark.start}–{mark.end} {mark.label!r}"
         length = len(self.starts) if self.ruler is None else self.ruler.length
-        if end > length:
-            raise self._error(f"span {start}–{end} {label!r} ends after the text, which ends at {length}")
+        for start, end in mark.parts:
+            if not 0 <= start <= end or not mark.label:
+                raise self._error(f"span {start}–{end} {mark.label!r} is not a span (0 ≤ start < end, and a label)")
+            if end > length:
+                raise self._error(f"span {start}–{end} {mark.label!r} ends after the text, which ends at {length}")
+        pieces = sorted(mark.parts)
+        if (mark.start, mark.end) != (pieces[0][0], max(end for _, end in pieces)):
+            raise self._error(f"span {what} does not go from the start of its first piece to the end of its last")
         if mark.confidence is not None and not 0 <= mark.confidence <= 1:
-            raise self._error(f"span {start}–{end} {label!r} has the score {mark.confidence!r} (a number from 0 to 1)")
+            raise self._error(f"span {what} has the score {mark.confidence!r} (a number from 0 to 1)")
+        self.notes.count(_PIECES_OVERLAPPING, any(end > start for (_, end), (start, _) in pairwise(pieces)))
         if self.ruler is None or self.text is None:
-            return start, end
+            return pieces
         if mark.text is not None:
             self.notes.count(SPANS_OTHER_WORDS, not holds(self.text, mark, self.unit))
-        inner_start, inner_end = self.ruler.inward(start), self.ruler.inward(end)
-        if inner_start is None or inner_end is None:
-            raise self._error(f"span {start}–{end} {label!r} cuts a character in two (check what offsets count)")
-        return inner_start, inner_end
+        inner: list[tuple[int, int]] = []
+        for start, end in pieces:
+            inner_start, inner_end = self.ruler.inward(start), self.ruler.inward(end)
+            if inner_start is None or inner_end is None:
+                raise self._error(f"span {what} cuts a character in two (check what offsets count)")
+            inner.append((inner_start, inner_end))
+        return inner
 
     def _error(self, what: str) -> InputError:
         return InputError(what, where=self.marked.where())
@@ -269,23 +286,30 @@ def tagged(
 ) -> tuple[Tag | SoftTag, ...]:
     """Spans as BIO tags; of two that overlap the longer stays (of equals, the first), and the other is counted.
 
-    ``left_out`` is the sentence that counts them. A span with a confidence is written as probabilities: that
-    for it, the rest for ``O``.
+    So it is with two of one label that are woven into each other, which tags cannot tell apart (see
+    :func:`quorate.corpus.discontinuous.clash`). ``left_out`` is the sentence that counts them. A span with a
+    confidence is written as probabilities: that for it, the rest for ``O``.
 
     >>> tagged([Span(0, 2, "PER"), Span(2, 3, "LOC", 0.9)], 3, Notes())
     ('B-PER', 'I-PER', {'B-LOC': 0.9, 'O': 0.09999999999999998})
+    >>> tagged([Span(0, 3, "ADR", pieces=((0, 1), (2, 3)))], 3, Notes())
+    ('B-ADR', 'O', 'B-ADR…')
     """
     tags: list[Tag | SoftTag] = [OUTSIDE] * length
     taken = bytearray(length)
+    between: defaultdict[str, bytearray] = defaultdict(lambda: bytearray(length))
     for span in sorted(spans, key=lambda span: span.start - span.end):
-        if taken.find(1, span.start, span.end) >= 0:
+        inside = between[span.label]
+        if inside.find(1, span.start, span.end) >= 0 or any(taken.find(1, *part) >= 0 for part in span.parts):
             notes.count(left_out, 1)
             continue
+        inside[span.start : span.end] = b"\1" * (span.end - span.start)
         sure = span.sure
-        for position in range(span.start, span.end):
-            taken[position] = 1
-            tag = intern(f"{'B' if position == span.start else 'I'}-{span.label}")
-            tags[position] = tag if sure == 1 else _soft(tag, sure)
+        for piece in in_pieces([span]):
+            for position in range(piece.start, piece.end):
+                taken[position] = 1
+                tag = intern(f"{'B' if position == piece.start else 'I'}-{piece.label}")
+                tags[position] = tag if sure == 1 else _soft(tag, sure)
     return tuple(tags)
 
 

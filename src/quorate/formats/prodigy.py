@@ -130,8 +130,9 @@ def _answer(exported: ExportDocument, annotation: ExportAnnotation) -> dict[str,
         for number, (start, end) in enumerate(offsets)
     ]
     answer["spans"] = []
-    outward = outward_spans(exported, annotation, unit_for(exported, "prodigy"))
-    for span, in_tokens in zip(outward, annotation.spans, strict=True):
+    pieces = annotation.in_pieces()
+    outward = outward_spans(exported, pieces, unit_for(exported, "prodigy"))
+    for span, in_tokens in zip(outward, pieces.spans, strict=True):
         record: dict[str, Any] = {"start": span.start, "end": span.end, "token_start": in_tokens.start}
         record |= {"token_end": in_tokens.end - 1, "label": span.label}
         answer["spans"].append(record if span.confidence is None else {**record, "score": round(span.confidence, 6)})

@@ -108,14 +108,14 @@ def _doc(exported: ExportDocument, vocab: Any) -> Any:
     doc.user_data[_ID] = exported.document.id
     groups: Mapping[str, ExportAnnotation] = {annotation.name: annotation for annotation in exported.annotations()}
     for name, annotation in groups.items():
-        spans = list(outward_spans(exported, annotation, Unit.CODE_POINTS))
+        spans = list(outward_spans(exported, annotation.in_pieces(), Unit.CODE_POINTS))
         found = [_char_span(doc, span) for span in spans]
         scores = [1.0 if span.confidence is None else round(span.confidence, 6) for span in spans]
         attrs = {"scores": scores} if any(span.confidence is not None for span in spans) else {}
         doc.spans[name] = SpanGroup(doc, name=name, spans=found, attrs=attrs)
     certain = exported.consensus or exported.gold
     if certain is not None:
-        spans = list(outward_spans(exported, certain, Unit.CODE_POINTS))
+        spans = list(outward_spans(exported, certain.in_pieces(), Unit.CODE_POINTS))
         doc.set_ents([_char_span(doc, span) for span in _apart(spans)])
     return doc
 

@@ -1,6 +1,7 @@
 """A table of spans, a row each, for spreadsheets and statistics; written only.
 
-``id, annotator, start, end, label, text, confidence, document_confidence``, and ``layer`` where there are several.
+``id, annotator, start, end, label, text, confidence, document_confidence``, ``layer`` where there are several, and
+``pieces`` (``0-5;10-12``) where spans may be discontinuous.
 A text that a spreadsheet would take for a formula has an apostrophe before it.
 """
 
@@ -35,7 +36,8 @@ def write(export: Export, path: str) -> None:
     with written_whole(path) as stream:
         text = io.TextIOWrapper(stream, encoding="utf-8", newline="", write_through=True)
         table = csv.writer(text)
-        table.writerow([*_COLUMNS, *(["layer"] if export.layers else [])])
+        more = [*(["layer"] if export.layers else []), *(["pieces"] if export.discontinuous else [])]
+        table.writerow([*_COLUMNS, *more])
         for exported in export.documents():
             for annotation in exported.annotations():
                 whole = "" if annotation.confidence is None else f"{annotation.confidence:.6g}"
@@ -43,5 +45,6 @@ def write(export: Export, path: str) -> None:
                     sure = "" if span.confidence is None else f"{span.confidence:.6g}"
                     who, label, words = map(as_text, (annotation.name, span.label, span.text or ""))
                     row = [as_text(exported.document.id), who, span.start, span.end, label, words, sure, whole]
-                    table.writerow([*row, *([as_text(span.layer)] if export.layers else [])])
+                    pieces = ";".join(f"{start}-{end}" for start, end in span.pieces)
+                    table.writerow([*row, *({"layer": as_text(span.layer), "pieces": pieces}[name] for name in more)])
         text.detach()

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 import quorate
 from quorate.audit import Audit, Plan
+from quorate.corpus.discontinuous import is_continued
 from quorate.corpus.tags import Scheme
 from quorate.errors import InputError
 from quorate.estimators.bsc import BSC
@@ -318,12 +319,12 @@ def _labels(result: Result, crowd: Sequence[Person], gold: Gold | None, agreemen
 
 
 def _span_labels(result: Result, crowd: Sequence[Person]) -> list[LabelRow]:
-    sure: dict[str, list[float]] = {kind: [] for kind in result.tagset.types}
+    sure: dict[str, list[float]] = {kind: [] for kind in result.tagset.types if not is_continued(kind)}
     length: Counter[str] = Counter()
     for spans in result.spans:
         for span in spans:
             sure[span.label].append(span.sure)
-            length[span.label] += span.end - span.start
+            length[span.label] += len(span.tokens)
     rows = []
     for kind, confidences in sure.items():
         seen = marked = 0

@@ -90,16 +90,17 @@ def document_rows(
     has the majority's version.
     """
     number, is_plain = {name: k for k, name in enumerate(names)}, result.tagset.scheme is Scheme.PLAIN
-    chosen = [result[position] for position in positions]
-    asked = [_asked(result, one) for one in chosen]
+    chosen, pieces = [result[position] for position in positions], [result.pieces(position) for position in positions]
+    asked = [_asked(result, one, own) for one, own in zip(chosen, pieces, strict=True)]
     explained = [one.document.id not in known and bool(one.document.tokens) for one in chosen]
     reasons: Iterator[Influence] = iter(())
     if model is not None:
         wanted = [(one.document, spans) for one, spans, why in zip(chosen, asked, explained, strict=True) if why]
-        least = min((span.sure for spans in result.spans for span in spans), default=0.5)
+        least = min((piece.sure for d in range(len(result)) for piece in result.pieces(d)), default=0.5)
         reasons = influences(model, [document for document, _ in wanted], [spans for _, spans in wanted], least)
     rows = []
-    for done, (position, one, spans, why) in enumerate(zip(positions, chosen, asked, explained, strict=True), 1):
+    columns = zip(positions, chosen, pieces, asked, explained, strict=True)
+    for done, (position, one, own, spans, why) in enumerate(columns, 1):
         document = one.document
         reason = next(reasons, None) if why else None
         rows.append(
@@ -109,15 +110,15 @@ def document_rows(
                 document.tokens,
                 codes.of(one.tags),
                 [_rounded(value) for value in one.token_confidence.tolist()],
-                [(span.start, span.end, span.label, _rounded(span.sure)) for span in one.spans],
+                [(piece.start, piece.end, piece.label, _rounded(piece.sure)) for piece in own],
                 [(number[name], codes.of(hard_tags(tags))) for name, tags in sorted(document.annotations.items())],
                 None if document.gold is None else codes.of(document.gold),
                 document.split,
                 _gaps(document),
                 document.id in known or None,
                 None if votes is None else codes.of(votes[position].tags),
-                _why(reason, spans, one, number, is_plain=is_plain)
-                if reason is not None and _agrees(one, reason, spans)
+                _why(reason, spans, own, number, is_plain=is_plain)
+                if reason is not None and _agrees(own, reason, spans)
                 else None,
             )
         )
@@ -138,32 +139,35 @@ def _gaps(document: Document) -> list[str] | None:
     return [document.text[edges[2 * n] : edges[2 * n + 1]] for n in range(len(document.tokens) + 1)]
 
 
-def _asked(result: Result, one: Consensus) -> list[Span]:
-    """What is worth explaining: the spans of the consensus, then those that somebody marked and it does not have."""
+def _asked(result: Result, one: Consensus, pieces: Sequence[Span]) -> list[Span]:
+    """What is worth explaining: the spans of the consensus, then those that somebody marked and it does not have.
+
+    Spans are explained as the model knows them: every piece of a discontinuous one by itself.
+    """
     document = one.document
     said = [hard_tags(tags) for tags in document.annotations.values()]
     if result.tagset.scheme is Scheme.PLAIN:
         least = np.argsort(one.token_confidence, kind="stable")[:_MOST_TOKENS_EXPLAINED]
         return [Span(int(t), int(t) + 1, one.tags[int(t)]) for t in np.sort(least)]
-    own = [span.bare for span in one.spans]
-    others = {span for tags in said for span in result.tagset.spans(tags)} - set(own)
+    own = [piece.bare for piece in pieces]
+    others = {piece for tags in said for piece in result.tagset.pieces(tags)} - set(own)
     return own + sorted(others)
 
 
-def _agrees(one: Consensus, reason: Influence, spans: Sequence[Span]) -> bool:
+def _agrees(own: Sequence[Span], reason: Influence, spans: Sequence[Span]) -> bool:
     """Whether the explanation starts from the probabilities given out: not so if something else had a say."""
-    given = {span.bare: span.sure for span in one.spans}
+    given = {piece.bare: piece.sure for piece in own}
     pairs = [(given[span], p) for span, p in zip(spans, reason.with_all.tolist(), strict=True) if span in given]
     return all(abs(stated - found) <= _SAME for stated, found in pairs)
 
 
 def _why(
-    reason: Influence, spans: Sequence[Span], one: Consensus, number: dict[str, int], *, is_plain: bool
+    reason: Influence, spans: Sequence[Span], own: Sequence[Span], number: dict[str, int], *, is_plain: bool
 ) -> Explanation:
     """Of every span: with all, with nobody, and without each annotator; and what would change without each."""
     now = set(reason.spans_with_all)
     # Which spans are given out may hang on other documents too: only what is a change to these is said.
-    given = now if is_plain else {span.bare for span in one.spans}
+    given = now if is_plain else {piece.bare for piece in own}
     return Explanation(
         [number[name] for name in reason.annotators],
         [(*_listed(span), _rounded(p)) for span, p in zip(spans, reason.with_all.tolist(), strict=True)],

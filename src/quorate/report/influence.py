@@ -236,7 +236,7 @@ class _Reader:
         tags = [self._tagset.labels[code] for code in path]
         if self._tagset.scheme is Scheme.PLAIN:
             return tuple(Span(position, position + 1, tag) for position, tag in enumerate(tags))
-        return tuple(self._tagset.spans(tags))
+        return tuple(self._tagset.pieces(tags))
 
     def spans(self, path: tuple[int, ...]) -> list[Span]:
         """The spans of a sequence; most are the same with and without someone."""

@@ -277,7 +277,7 @@ def _by_type(result: Result) -> dict[str, ByType]:
             )
             for span in wanted:
                 row, others = types.setdefault(name, {}).setdefault(span.label, ([0, 0], Counter()))
-                over = [other.label for other in own if other.start < span.end and span.start < other.end]
+                over = [other.label for other in own if span.overlaps(other)]
                 row[0] += 1
                 if span.label in over:
                     row[1] += 1

@@ -37,11 +37,13 @@ class Consensus:
     probabilities: Floats = field(repr=False)
 
     def text(self, span: Span) -> str:
-        """The words of a span: from the document's text, or its tokens with blanks between."""
+        """The words of a span: from the document's text, or its tokens with blanks between; so are its pieces."""
         document = self.document
         if document.text is None or document.offsets is None:
-            return " ".join(document.tokens[span.start : span.end])
-        return document.text[document.offsets[span.start][0] : document.offsets[span.end - 1][1]]
+            return " ".join(document.tokens[position] for position in span.tokens)
+        return " ".join(
+            document.text[document.offsets[start][0] : document.offsets[end - 1][1]] for start, end in span.parts
+        )
 
     def annotation(self) -> ExportAnnotation:
         """The consensus as writers take it."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from quorate.corpus.discontinuous import in_pieces, whole_label
 from quorate.corpus.records import hard_tags
 from quorate.corpus.spans import Span
 from quorate.corpus.tags import Scheme, TagSet
@@ -181,11 +182,11 @@ def document_figure(consensus: Consensus, tagset: TagSet) -> Figure:
         if plain:
             versions.append((name, [Span(at, at + 1, tag) for at, tag in enumerate(hard) if tag is not None]))
         else:
-            versions.append((name, tagset.spans(hard)))
+            versions.append((name, tagset.pieces(hard)))
     if plain:
         own = [Span(at, at + 1, tag, float(consensus.token_confidence[at])) for at, tag in enumerate(consensus.tags)]
     else:
-        own = consensus.spans
+        own = in_pieces(consensus.spans)
     tokens = document.tokens
     lines = [
         (first, min(first + _TOKENS_A_LINE, len(tokens))) for first in range(0, max(len(tokens), 1), _TOKENS_A_LINE)
@@ -223,7 +224,8 @@ def _draw_span(
     start, end = max(span.start, first), min(span.end, last)
     if start >= end:
         return
-    hue = _HUES[tagset.types.index(span.label) % len(_HUES)] if span.label in tagset.types else _HUES[-1]
+    kind = whole_label(span.label)
+    hue = _HUES[tagset.types.index(kind) % len(_HUES)] if kind in tagset.types else _HUES[-1]
     left, right = float(edges[start - first]), float(edges[end - first])
     axes.barh(y, right - left - 0.4, left=left + 0.2, height=0.78, color=hue, alpha=min(alpha, 1.0) * 0.6, linewidth=0)
     axes.text((left + right) / 2, y, span.label + note, ha="center", va="center", fontsize=7, parse_math=False)

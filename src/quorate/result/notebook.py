@@ -5,6 +5,8 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING
 
+from quorate.corpus.discontinuous import in_pieces
+
 if TYPE_CHECKING:
     from quorate.result.consensus import Consensus
     from quorate.result.result import Result
@@ -47,7 +49,7 @@ def consensus_html(consensus: Consensus) -> str:
         end = document.offsets[last][0] if last < len(document.tokens) else len(document.text)
         return document.text[begin:end]
 
-    for span in consensus.spans:
+    for span in in_pieces(consensus.spans):
         pieces.append(escape(between(cursor, span.start)))
         line = "solid" if span.sure >= 0.9 else "dashed" if span.sure >= 0.6 else "dotted"
         style = _MARK.format(shade=0.06 + 0.22 * min(span.sure, 1.0), line=line)

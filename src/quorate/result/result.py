@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate import formats
+from quorate.corpus.discontinuous import joined
 from quorate.corpus.records import Corpus, Document
 from quorate.corpus.schemes import Invalid
 from quorate.corpus.spans import Span
@@ -429,6 +430,22 @@ class Result:
         return _Found(np.searchsorted(start, self._doc_start).tolist(), start)
 
     def _spans(self, d: int) -> list[Span]:
+        """A discontinuous span is as sure as its pieces if each were right or wrong by itself.
+
+        People mark them together, so that this is too low rather than too high; it is never below the whole document.
+        """
+        least = float(self._told.documents[d])
+        return joined(self.pieces(d), lambda sure: max(math.prod(sure), least))
+
+    def pieces(self, d: int) -> list[Span]:
+        """The spans of a document as they stand in its tags: every piece of a discontinuous one by itself.
+
+        >>> import quorate
+        >>> corpus = quorate.Corpus([quorate.Document("1", ("a", "b", "c"), {"ann": ("B-X", "O", "B-X…")})])
+        >>> result = quorate.aggregate(corpus, "mv")
+        >>> [piece.label for piece in result.pieces(0)], [span.pieces for span in result.spans[0]]
+        (['X', 'X…'], [((0, 1), (2, 3))])
+        """
         found, decoded, first = self._found, self._decoded, int(self._doc_start[d])
         here = slice(found.of_document[d], found.of_document[d + 1])
         start, parts = found.start[here], self.tagset.parts

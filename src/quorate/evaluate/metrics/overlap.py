@@ -33,9 +33,9 @@ def partial(
     for found, wanted in span_pairs(predicted, gold, orphans=orphans, scheme=scheme):
         free = list(wanted)
         for span in found:
-            touched = [other for other in free if _overlap(span, other)]
+            touched = [other for other in free if span.overlaps(other)]
             if touched:
-                equal = [other for other in touched if (other.start, other.end) == (span.start, span.end)]
+                equal = [other for other in touched if other.parts == span.parts]
                 credit += 1.0 if equal else 0.5
                 free.remove((equal or touched)[0])
         n_predicted += len(found)
@@ -61,7 +61,7 @@ def typed(
     for found, wanted in span_pairs(predicted, gold, orphans=orphans, scheme=scheme):
         free = list(wanted)
         for span in found:
-            touched = [other for other in free if _overlap(span, other)]
+            touched = [other for other in free if span.overlaps(other)]
             same = [other for other in touched if other.label == span.label]
             right += bool(same)
             if same:
@@ -71,10 +71,6 @@ def typed(
         n_predicted += len(found)
         n_gold += len(wanted)
     return PRF.of(right / n_predicted if n_predicted else 0.0, right / n_gold if n_gold else 0.0)
-
-
-def _overlap(one: Span, other: Span) -> bool:
-    return one.start < other.end and other.start < one.end
 
 
 def _distance(one: Span, other: Span) -> int:

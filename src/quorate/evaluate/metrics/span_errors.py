@@ -4,7 +4,7 @@ The paper does not define its kinds; these definitions come close to its counts 
 
 Every gold span is of exactly one of four kinds, so that these add up to the number of gold spans:
 
-* *exact*: a predicted span has its start, its end and its type;
+* *exact*: a predicted span has its start, its end and its type (and its pieces, where it is discontinuous);
 * *wrong type*: a predicted span has its start and its end, with another type;
 * *partial*: neither, but a predicted span of its type shares a token with it;
 * *missed*: none of these.
@@ -88,7 +88,7 @@ def error_kinds(
     lengths: tuple[list[int], list[int]] = [], []
     for found, wanted in span_pairs(given, truths, orphans=orphans, gold_orphans=False, scheme=scheme):
         for spans, seen in zip((found, wanted), lengths, strict=True):
-            seen.extend(span.end - span.start for span in spans)
+            seen.extend(len(span.tokens) for span in spans)
         kinds.update(kinds_of_gold(found, wanted))
         kinds.update(kinds_of_predicted(found, wanted))
     pairs = tag_pairs(given, truths)
@@ -106,13 +106,13 @@ def kinds_of_gold(found: Sequence[Span], wanted: Sequence[Span]) -> Iterable[str
     >>> list(kinds_of_gold([Span(1, 2, "X")], [Span(0, 2, "X")]))
     ['partial', 'late_start']
     """
-    exact, bounds = set(found), {(span.start, span.end) for span in found}
+    exact, bounds = set(found), {span.parts for span in found}
     for span in wanted:
         if span in exact:
             yield "exact"
-        elif (span.start, span.end) in bounds:
+        elif span.parts in bounds:
             yield "wrong_type"
-        elif over := [other for other in found if other.label == span.label and _overlap(other, span)]:
+        elif over := [other for other in found if other.label == span.label and span.overlaps(other)]:
             yield "partial"
             first, last = over[0], over[-1]
             if first.start != span.start:
@@ -132,15 +132,11 @@ def kinds_of_predicted(found: Sequence[Span], wanted: Sequence[Span]) -> Iterabl
     ['false_positive']
     """
     for span in found:
-        over = [other for other in wanted if _overlap(other, span)]
+        over = [other for other in wanted if span.overlaps(other)]
         if not over:
             yield "false_positive"
         if sum(other.label == span.label for other in over) > 1:
             yield "fused"
-
-
-def _overlap(one: Span, other: Span) -> bool:
-    return one.start < other.end and other.start < one.end
 
 
 def _n_invalid(tags: Sequence[Tag]) -> int:

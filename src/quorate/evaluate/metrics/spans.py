@@ -140,10 +140,11 @@ def _covered(spans: Sequence[Span], others: Sequence[Span]) -> float:
     """The sum over spans of the share of tokens that the others cover with the same type."""
     if not spans or not others:
         return 0.0
-    tokens = {(position, other.label) for other in others for position in range(other.start, other.end)}
+    covered = {(position, other.label) for other in others for position in other.tokens}
     return sum(
-        sum((position, span.label) in tokens for position in range(span.start, span.end)) / (span.end - span.start)
+        sum((position, span.label) in covered for position in tokens) / len(tokens)
         for span in spans
+        for tokens in [span.tokens]
     )
 
 
@@ -154,7 +155,7 @@ def strict(
     orphans: bool = False,
     scheme: Scheme | None = None,
 ) -> PRF:
-    """Spans with the same start, end and type (CoNLL), over all documents.
+    """Spans with the same start, end and type (CoNLL), over all documents; discontinuous ones with the same pieces.
 
     With ``orphans`` a span, predicted or gold, may also open at an ``I`` that continues nothing. In the IO scheme every
     ``I`` opens or continues a span; the scheme is inferred from the tags unless given.

@@ -74,7 +74,7 @@ def unitizing_alpha(continua: Iterable[Continuum]) -> Unitizing:
     """Krippendorff's unitizing alpha, by the formula that this module states.
 
     1 is perfect agreement, 0 what chance would give. Texts with fewer than two annotators do not count. One annotator's
-    spans of the same type must not overlap.
+    spans of the same type must not overlap. The pieces of a discontinuous span are units by themselves.
 
     >>> unitizing_alpha([Continuum(10, [[Span(0, 2, "X")], [Span(0, 2, "X")]])]).alpha
     1.0
@@ -91,8 +91,9 @@ def unitizing_alpha(continua: Iterable[Continuum]) -> Unitizing:
         texts[length] += m
         marked: defaultdict[str, dict[int, list[Bounds]]] = defaultdict(dict)
         for annotator, spans in enumerate(annotators):
-            for span in sorted(span.bare for span in spans):
-                marked[span.label].setdefault(annotator, []).append((span.start, span.end))
+            pieces = sorted((start, end, span.label) for span in spans for start, end in span.parts)
+            for start, end, kind in pieces:
+                marked[kind].setdefault(annotator, []).append((start, end))
         for kind, units_of in marked.items():
             for units in units_of.values():
                 _count_sections(seen[kind], units, length, number)

@@ -37,7 +37,8 @@ const PARTS = D.tags.map((tag) =>
   !PLAIN && tag.length > 2 && tag[1] === "-" && "BIES".includes(tag[0]) ? [tag[0], tag.slice(2)] : ["", tag]);
 const OUTSIDE = PLAIN ? -2 : D.tags.indexOf("O");
 const TYPES = [...new Set([...D.types, ...PARTS.filter(([prefix]) => prefix || PLAIN).map(([, kind]) => kind)])];
-const hue = (kind) => { const at = TYPES.indexOf(kind); return at < 0 ? "kx" : "k" + (at % 8); };
+// A later piece of a discontinuous span has its label with "…" after it, and its colour.
+const hue = (kind) => { const at = TYPES.indexOf(kind.replace(/(.)…$/, "$1")); return at < 0 ? "kx" : "k" + (at % 8); };
 
 function spansOf(codes) {
   const spans = [];
