@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 from quorate.corpus.discontinuous import in_pieces, joined
 from quorate.corpus.offsets import Unit, are_alike, find_units, holds, needs_unit, ruler
 from quorate.corpus.records import Document, SoftTag, Source, Tag
-from quorate.corpus.spans import CharSpan, Span
+from quorate.corpus.spans import CharSpan, Span, merged
 from quorate.corpus.tags import OUTSIDE
 from quorate.corpus.tokens import Offsets, Places, locate, place_span, tokenize
 from quorate.errors import InputError
@@ -250,7 +250,7 @@ class _Layer:
             found[span] = None
         return joined(list(found))
 
-    def _inward(self, mark: CharSpan) -> list[tuple[int, int]]:
+    def _inward(self, mark: CharSpan) -> Sequence[tuple[int, int]]:
         """The offsets of a span's pieces as code points (or tokens, where there is no text)."""
         what = f"{mark.start}–{mark.end} {mark.label!r}"
         length = len(self.starts) if self.ruler is None else self.ruler.length
@@ -259,12 +259,13 @@ class _Layer:
                 raise self._error(f"span {start}–{end} {mark.label!r} is not a span (0 ≤ start < end, and a label)")
             if end > length:
                 raise self._error(f"span {start}–{end} {mark.label!r} ends after the text, which ends at {length}")
-        pieces = sorted(mark.parts)
-        if (mark.start, mark.end) != (pieces[0][0], max(end for _, end in pieces)):
+        pieces = merged(mark.parts)
+        if (mark.start, mark.end) != (pieces[0][0], pieces[-1][1]):
             raise self._error(f"span {what} does not go from the start of its first piece to the end of its last")
         if mark.confidence is not None and not 0 <= mark.confidence <= 1:
             raise self._error(f"span {what} has the score {mark.confidence!r} (a number from 0 to 1)")
-        self.notes.count(_PIECES_OVERLAPPING, any(end > start for (_, end), (start, _) in pairwise(pieces)))
+        in_order = sorted(mark.parts)
+        self.notes.count(_PIECES_OVERLAPPING, any(end > start for (_, end), (start, _) in pairwise(in_order)))
         if self.ruler is None or self.text is None:
             return pieces
         if mark.text is not None:

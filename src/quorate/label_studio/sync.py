@@ -207,7 +207,8 @@ def _regions(prediction: Mapping[str, Any]) -> list[tuple[str, Any]]:
 def _region(region: Mapping[str, Any]) -> tuple[str, Any]:
     kind, value = region.get("type"), region.get("value") or {}
     place = (value.get("start"), value.get("end"), value.get(str(kind)))
-    return repr((region.get("from_name"), region.get("to_name"), kind, place)), region.get("score")
+    ends = (region.get("from_id"), region.get("to_id"))  # of a relation
+    return repr((region.get("from_name"), region.get("to_name"), kind, place, ends)), region.get("score")
 
 
 def _about_equal(before: Any, after: Any) -> bool:
