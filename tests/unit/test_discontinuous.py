@@ -455,3 +455,22 @@ def test_reports_figures_and_notebooks_show_pieces_with_a_hint(tmp_path: Path) -
     assert "<b>ADR</b>" in page
     assert "<b>ADR…</b>" in page
     assert model.result_.plot_document(0).axes
+
+
+def test_an_audit_counts_whole_entities(tmp_path: Path) -> None:
+    whole = [span(MUSCLE_PAIN)]
+    result = quorate.aggregate(quorate.read(crowd(tmp_path, whole, whole, whole, copies=8)), "mv")
+    result.write(tmp_path / "out.jsonl")
+    drawn = quorate.audit.plan(result, 8)
+    drawn.write(tmp_path / "plan.jsonl")
+    lines = [json.loads(line) for line in (tmp_path / "plan.jsonl").read_text().splitlines()]
+    assert all(line["gold"] == [span(MUSCLE_PAIN, text="muscle pain")] for line in lines)
+    for line in lines:
+        line["checked"] = True
+    lines[0]["gold"] = [span([[7, 13]])]
+    (tmp_path / "plan.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    found = quorate.audit.result(tmp_path / "out.jsonl", tmp_path / "plan.jsonl")
+    assert found.precision.value == found.recall.value == pytest.approx(7 / 8)
+    found.write_recalibrated(tmp_path / "again.jsonl")
+    (line, *_) = map(json.loads, (tmp_path / "again.jsonl").read_text().splitlines())
+    assert line["spans"][0]["pieces"] == MUSCLE_PAIN

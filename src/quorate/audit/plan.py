@@ -140,7 +140,8 @@ class Plan:
         """The consensus as what a person corrects: spans, or plain labels."""
         if self.claims.scheme is Scheme.PLAIN:
             return list(line["tags"])
-        return [{name: span[name] for name in ("start", "end", "label", "text")} for span in line["spans"]]
+        kept = ("start", "end", "label", "text", "pieces")
+        return [{name: span[name] for name in kept if name in span} for span in line["spans"]]
 
 
 def plan(
