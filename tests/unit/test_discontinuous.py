@@ -5,14 +5,17 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import quorate
 from by_name import bsc
 from quorate import Corpus, Document, InputError, formats, score
+from quorate.audit.recalibration import Line, Recalibration, recalibrated
 from quorate.corpus.discontinuous import joined
 from quorate.corpus.spans import Span
 from quorate.corpus.tags import TagSet, find_pieces, find_spans
@@ -120,6 +123,23 @@ def test_soft_pieces_keep_the_score_of_their_entity(tmp_path: Path) -> None:
     assert quorate.read(tmp_path / "out.json")[0].annotations == corpus[0].annotations
 
 
+def test_an_entity_of_soft_tags_is_as_sure_as_its_least_sure_token(tmp_path: Path) -> None:
+    tags = ("O", {"B-ADR": 0.9, "O": 0.1}, "O", "O", {"B-ADR…": 0.6, "O": 0.4}, "O")
+    formats.write(Corpus([Document("1", tuple(TEXT.split()), {"a": tags})]), tmp_path / "out.csv", "csv")
+    (row,) = csv.DictReader(io.StringIO((tmp_path / "out.csv").read_text()))
+    assert (row["text"], row["confidence"]) == ("muscle pain", "0.6")
+
+
+def test_later_pieces_marked_with_a_label_of_their_own_are_joined_whatever_their_order(tmp_path: Path) -> None:
+    """As people mark them in tools without discontinuous spans; what overlaps one piece parts the entity from it."""
+    spans = [span([[24, 28]], "ADR…"), span([[24, 34]], "WHEN"), span([[7, 13]])]
+    layers = quorate.read_layers(crowd(tmp_path, spans))
+    assert {name: corpus[0].annotations["a"] for name, corpus in layers.items()} == {
+        "ADR": TAGS,
+        "WHEN": ("O", "O", "O", "O", "B-WHEN", "I-WHEN"),
+    }
+
+
 def test_entities_woven_into_each_other_need_layers(tmp_path: Path) -> None:
     """Those that share a token, and those of one label of which one stands between the pieces of the other."""
     for inner, label in (([[18, 28]], "ADR"), ([[18, 23]], "ADR"), ([[24, 28]], "DRUG")):
@@ -182,6 +202,12 @@ def test_agreement_counts_whole_entities() -> None:
     assert score.measure_agreement(same).span_f1 == 1
     assert score.measure_agreement(half).span_f1 == 0.5
     assert score.measure_agreement(same).unitizing_alpha == 1
+
+
+def test_pieces_are_units_by_themselves_for_krippendorff() -> None:
+    two = Corpus([Document("1", ("w",) * 7, {"a": tuple(GOLD), "b": tuple(TWO)})])
+    assert score.measure_agreement(two).unitizing_alpha == 1
+    assert score.measure_agreement(two).span_f1 == pytest.approx(2 * 1 / (2 + 3))
 
 
 def test_confidence_is_judged_by_the_whole_entity() -> None:
@@ -437,6 +463,14 @@ def test_known_pieces_without_a_token_are_refused(tmp_path: Path) -> None:
     known.write_text(json.dumps({"id": "d0", "text": TEXT, "gold": [span([[7, 13], [17, 18]])]}))
     with pytest.raises(InputError, match="spans that have pieces that hold no token cannot be known labels"):
         formats.read_known(known, corpus)
+
+
+def test_recalibration_takes_the_gap_for_outside() -> None:
+    lines = Recalibration(Line(0, 1), Line(1, 1), Line(-1, 1), Line(0, 1))
+    _, tokens, spans = recalibrated(lines, 0.1, np.full(6, 0.5), [APART._replace(confidence=0.99)])
+    inside, outside = 1 / (1 + math.exp(-1)), 1 / (1 + math.exp(1))
+    assert tokens == pytest.approx([outside, inside, outside, outside, inside, outside])
+    assert spans == [APART._replace(confidence=pytest.approx(inside))]
 
 
 # --- what people look at ------------------------------------------------------------------------------------------
