@@ -17,7 +17,7 @@ import quorate
 from quorate import formats
 from quorate.corpus.discontinuous import in_pieces, joined
 from quorate.corpus.offsets import Ruler, Unit
-from quorate.corpus.records import Document
+from quorate.corpus.records import Document, hard_tags
 from quorate.corpus.schemes import Scheme
 from quorate.corpus.spans import Span
 from quorate.corpus.tags import TagSet, find_spans
@@ -150,7 +150,7 @@ def test_offsets_of_the_consensus_are_those_of_the_words(spans: list[Span], unit
     }
     with tempfile.TemporaryDirectory() as folder:
         corpus = in_corpus(folder, spans, unit)
-        result = quorate.aggregate(quorate.Corpus([corpus[0]]), "mv", known={"d": corpus[0].annotations["ann"]})
+        result = quorate.aggregate(quorate.Corpus([corpus[0]]), "mv", known={"d": hard_tags(corpus[0].annotations["ann"])})
         assert [span.bare for span in result[0].spans] == spans
         result.write(f"{folder}/out.jsonl")
         result.write(f"{folder}/brat", "brat")
