@@ -51,6 +51,10 @@ def _parquet(path: Path) -> int:
     return sum(len(quorate.corpus.tags.find_spans(quorate.corpus.records.hard_tags(each))) for each in tags)
 
 
+def _entities(path: Path) -> int:
+    return sum(file.read_text().count('NamedEntity", "@sofa"') for file in path.rglob("*.json"))
+
+
 def _label_studio(path: Path) -> int:
     tasks = json.loads(path.read_text())
     said = [one for task in tasks for key in ("annotations", "predictions") for one in task.get(key, ())]
@@ -88,6 +92,7 @@ SPANS_IN: dict[str, Callable[[Path], int]] = {
     "doccano": _doccano,
     "prodigy": _prodigy,
     "brat": lambda path: sum(file.read_text().count("\nT") + 1 for file in path.rglob("*.ann")),
+    "cas": _entities,
     "spacy": _docbin,
     "parquet": _parquet,
     "conll": _columns,

@@ -22,7 +22,7 @@ model = quorate.api.estimator("auto", tagger="crf").fit(corpus)
 quorate.report.write_report(model, "report.html")
 model.trace_ = model.trace_._replace(seconds=0.0)  # the time that a fit took is kept with it
 model.save("model.quorate")
-needs = {"spacy": "spacy", "table": "pyarrow"}
+needs = {"spacy": "spacy", "table": "pyarrow", "cas": "cassis"}
 for name, format in FORMATS.items():
     if format.writes and (not format.extra or importlib.util.find_spec(needs[format.extra])):
         ending = "".join(format.endings[:1])

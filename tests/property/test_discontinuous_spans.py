@@ -120,20 +120,24 @@ def in_corpus(folder: str, spans: list[Span], unit: Unit) -> quorate.Corpus:
     return quorate.read(f"{folder}/in.jsonl")
 
 
-NAMES = ["label-studio", "doccano", "prodigy", "brat", "jsonl", "spacy", "conll", "parquet"]
+NAMES = ["label-studio", "doccano", "prodigy", "brat", "jsonl", "cas", "spacy", "conll", "parquet"]
+NEEDS = {"cas": "cassis", "spacy": "spacy", "parquet": "pyarrow"}
 
 
 @settings(deadline=None)
 @given(entities(), st.sampled_from(NAMES), st.sampled_from(list(Unit)))
 def test_every_format_brings_them_back(spans: list[Span], name: str, unit: Unit) -> None:
-    if name in ("spacy", "parquet"):
-        pytest.importorskip({"spacy": "spacy", "parquet": "pyarrow"}[name])
+    if name in NEEDS:
+        pytest.importorskip(NEEDS[name])
     with tempfile.TemporaryDirectory() as folder:
         corpus = in_corpus(folder, spans, unit)
         assert find_spans(corpus[0].annotations["ann"]) == spans  # type: ignore[arg-type]
         out = f"{folder}/out.zip" if name == "doccano" else f"{folder}/out"
         formats.write(corpus, out, name)
-        back = quorate.read(out, format=name, offsets=None if name == "jsonl" else "code-points")
+        if name == "cas":
+            back = quorate.read(f"{out}/ann", f"{out}/bob", annotator_from="folder")
+        else:
+            back = quorate.read(out, format=name, offsets=None if name == "jsonl" else "code-points")
     assert back[0].annotations == corpus[0].annotations
     assert not [note for note in back.notes if "documents count" not in note]
 
@@ -150,7 +154,7 @@ def test_offsets_of_the_consensus_are_those_of_the_words(spans: list[Span], unit
     }
     with tempfile.TemporaryDirectory() as folder:
         corpus = in_corpus(folder, spans, unit)
-        result = quorate.aggregate(quorate.Corpus([corpus[0]]), "mv", known={"d": hard_tags(corpus[0].annotations["ann"])})
+        result = quorate.aggregate(corpus, "mv", known={"d": hard_tags(corpus[0].annotations["ann"])})
         assert [span.bare for span in result[0].spans] == spans
         result.write(f"{folder}/out.jsonl")
         result.write(f"{folder}/brat", "brat")

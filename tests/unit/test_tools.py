@@ -326,6 +326,20 @@ def from_brat(path: Path, result: quorate.Result) -> Any:
     return from_corpus(path, result)
 
 
+def from_cas(path: Path, result: quorate.Result) -> Any:
+    """Offsets by an encoder: those of a CAS are UTF-16."""
+    found = []
+    for one in result:
+        content = json.loads((path / f"{one.document.id}.json").read_text())["%FEATURE_STRUCTURES"]
+        (text,) = (each["sofaString"] for each in content if "sofaString" in each)
+        rows = [each for each in content if each["%TYPE"].endswith("NamedEntity")]
+        units = text.encode("utf-16-le")
+        words = [units[2 * row["begin"] : 2 * row["end"]].decode("utf-16-le") for row in rows]
+        assert words == [one.text(span) for span in one.spans]
+        found.append([(*span[:2], row["value"], span.sure) for span, row in zip(one.spans, rows, strict=True)])
+    return found
+
+
 def from_spacy(path: Path, result: quorate.Result) -> Any:
     import spacy
     from spacy.tokens import DocBin
@@ -360,6 +374,7 @@ CONSENSUS: dict[str, Callable[[Path, quorate.Result], Any]] = {
     "doccano": from_corpus,
     "prodigy": from_prodigy,
     "brat": from_brat,
+    "cas": from_cas,
     "spacy": from_spacy,
     "parquet": from_parquet,
     "conll": from_corpus,

@@ -16,6 +16,7 @@ from quorate.corpus.records import Source
 from quorate.corpus.spans import CharSpan
 from quorate.errors import InputError
 from quorate.formats.exports import Export, ExportAnnotation, ExportDocument, outward_spans
+from quorate.formats.folders import targets
 from quorate.formats.marked import Marked
 from quorate.formats.notes import Notes
 from quorate.formats.opened import Input
@@ -26,7 +27,6 @@ __all__ = ["read", "write"]
 _OTHER_LINES = "{} lines about something else than spans were passed over"
 _PIECE = re.compile(r"(\d+) (\d+)")
 _NOT_IN_LABELS = re.compile(r"[\s\x00-\x1f\x7f-\x9f]")  # blanks part fields, and line ends would begin a line
-_NOT_IN_NAMES = re.compile(r"[^\w.-]+")
 
 
 def read(given: Input, notes: Notes) -> Iterator[Marked]:
@@ -86,23 +86,9 @@ def write(export: Export, path: str) -> None:
     """A folder of ``.txt`` and ``.ann`` files; one folder in it for each annotator, unless it is the consensus."""
     export.check_spans("brat's standoff")
     with folder_written_whole(path) as folder:
-        names: set[Path] = set()
-        for exported in export.documents():
-            for annotation in exported.annotations():
-                place = folder if exported.consensus is not None else folder / _file_name(annotation.name)
-                place.mkdir(exist_ok=True)
-                target = place / f"{_file_name(exported.document.id)}.txt"
-                if target in names:
-                    raise InputError(
-                        f"two documents would become {target.name} (rename one)", where=exported.document.where()
-                    )
-                names.add(target)
-                target.write_bytes(exported.text().encode())
-                target.with_suffix(".ann").write_bytes("".join(_lines(exported, annotation)).encode())
-
-
-def _file_name(name: str) -> str:
-    return _NOT_IN_NAMES.sub("_", name).lstrip(".") or "_"
+        for target, exported, annotation in targets(export, folder, ".txt"):
+            target.write_bytes(exported.text().encode())
+            target.with_suffix(".ann").write_bytes("".join(_lines(exported, annotation)).encode())
 
 
 def _lines(exported: ExportDocument, annotation: ExportAnnotation) -> Iterator[str]:

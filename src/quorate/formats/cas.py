@@ -1,4 +1,4 @@
-"""INCEpTION and other UIMA tools, read only: CAS as XMI or JSON, by itself, in a zip, or a whole project export.
+"""INCEpTION and other UIMA tools: CAS as XMI or JSON, by itself, in a zip, or a whole project export.
 
 In a project export annotations are ``annotation/DOCUMENT/USER.…``, and the curator's are gold. By itself a file is one
 annotator's, named by the file. Spans are of DKPro's type ``NamedEntity`` (feature ``value``), or of a layer of the
@@ -6,6 +6,9 @@ project's own (``webanno.custom.…``), labelled by its first feature that is a 
 
 INCEpTION has no discontinuous spans; its makers advise a relation, or a link feature, from one piece to the next. Those
 that are named ``continues`` (the relation's layer, its label, or the feature) join spans of one layer and label to one.
+
+What is written is a folder of CAS JSON, a file a document: ``NamedEntity`` spans, and relations of the layer
+``custom.Continues`` between the pieces of one. Tokens are left to the tool, which parts text into sentences too.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ from __future__ import annotations
 import io
 import warnings
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -20,20 +24,24 @@ from quorate.corpus.offsets import Ruler, Unit, ruler
 from quorate.corpus.records import Source
 from quorate.corpus.spans import CharSpan
 from quorate.corpus.tokens import Offsets, Places
-from quorate.errors import InputError
+from quorate.errors import InputError, OutputError
+from quorate.formats.exports import Export, ExportAnnotation, ExportDocument, outward_spans
+from quorate.formats.folders import targets
 from quorate.formats.marked import Marked
 from quorate.formats.notes import Notes
 from quorate.formats.opened import Content, Input, most_of, stem
 from quorate.formats.pieces import CONTINUES, NOT_ALIKE, Joining
 from quorate.formats.zipped import members
+from quorate.storage.files.atomic import folder_written_whole
 
-__all__ = ["read"]
+__all__ = ["read", "write"]
 
 _NAMED_ENTITY = "de.tudarmstadt.ukp.dkpro.core.api.ner.type.NamedEntity"
 _TOKEN = "de.tudarmstadt.ukp.dkpro.core.api.segmentation.type.Token"
 _CUSTOM = ("webanno.custom.", "custom.")
 _LABELS = ("value", "label", "Label", "identifier")
 _RELATION = ("Governor", "Dependent")  # the features that hold the spans which a relation joins
+_CONTINUES_LAYER = "custom.Continues"
 _CURATOR = "CURATION_USER"
 _INITIAL = "INITIAL_CAS"
 _TYPES = "TypeSystem.xml"
@@ -167,6 +175,38 @@ def _continued(cas: Any, kind: Any) -> Iterator[tuple[Any, Any]]:
 
 def _is_continues(name: object) -> bool:
     return isinstance(name, str) and name.casefold() == CONTINUES
+
+
+def write(export: Export, path: str) -> None:
+    """A folder of CAS JSON files; one folder in it for each annotator, unless it is the consensus."""
+    export.check_spans("a CAS")
+    try:
+        import cassis  # noqa: F401
+    except ImportError:
+        raise OutputError(_MISSING) from None
+    with folder_written_whole(path) as folder:
+        for target, exported, annotation in targets(export, folder, ".json"):
+            target.write_bytes(_cas(exported, annotation).to_json().encode())
+
+
+def _cas(exported: ExportDocument, annotation: ExportAnnotation) -> Any:
+    from cassis import Cas, TypeSystem
+
+    types = TypeSystem()
+    entity = types.create_type(_NAMED_ENTITY, "uima.tcas.Annotation")
+    for feature in ("value", "identifier"):
+        types.create_feature(entity, feature, "uima.cas.String")
+    relation = types.create_type(_CONTINUES_LAYER, "uima.tcas.Annotation")
+    for end in _RELATION:
+        types.create_feature(relation, end, _NAMED_ENTITY)
+    cas = Cas(types)
+    cas.sofa_string, cas.sofa_mime = exported.text(), "text/plain"
+    for span in outward_spans(exported, annotation, Unit.CODE_POINTS):  # the library turns them into UTF-16
+        pieces = [entity(begin=start, end=end, value=span.label) for start, end in span.parts]
+        cas.add_all(pieces)
+        for one, other in pairwise(pieces):
+            cas.add(relation(begin=other.begin, end=other.end, Governor=one, Dependent=other))
+    return cas
 
 
 def _label_feature(kind: Any) -> str | None:

@@ -47,7 +47,7 @@ FORMATS: dict[str, Format] = {
     "argilla": Format("Argilla 2: JSON records", "argilla", writes=False),
     "llm": Format("language models: JSONL of answers", "language_models", writes=False, merges=True),
     "brat": Format("brat: folders of .txt and .ann", "brat", merges=True, folder=True),
-    "cas": Format("INCEpTION, UIMA: XMI, CAS JSON, project export", "cas", writes=False, merges=True, extra="cas"),
+    "cas": Format("INCEpTION, UIMA: XMI, CAS JSON, project export", "cas", merges=True, extra="cas", folder=True),
     "spacy": Format("spaCy: DocBin", "spacy_docs", endings=(".spacy",), extra="spacy"),
     "huggingface": Format("Hugging Face: saved dataset, Arrow", "huggingface", writes=False, extra="table"),
     "parquet": Format(
