@@ -19,6 +19,7 @@ from quorate.audit.recalibration import Line, Recalibration, recalibrated
 from quorate.corpus.discontinuous import joined
 from quorate.corpus.spans import Span
 from quorate.corpus.tags import TagSet, find_pieces, find_spans
+from quorate.label_studio.sync import _says_the_same
 from quorate.report.data import collect
 
 TEXT = "severe muscle and joint pain today"  # both "muscle pain" and "joint pain"
@@ -293,6 +294,14 @@ def test_three_regions_of_label_studio_joined_in_any_order(tmp_path: Path) -> No
     three = [*PAIR, region("w", 13, 16, "and")]
     corpus = label_studio(tmp_path, *three, relation("y", "w", "continues"), relation("y", "x", "continues"))
     assert corpus[0].annotations["7"] == ("O", "B-ADR", "O", "B-ADR…", "O", "B-ADR…")
+
+
+def test_a_prediction_whose_pieces_are_joined_otherwise_is_another() -> None:
+    three = [*PAIR, region("w", 13, 16, "and")]
+    one, other = ({"result": [*three, relation("x", end, "continues")]} for end in ("y", "w"))
+    assert _says_the_same(one, {"result": list(reversed(one["result"]))})
+    assert not _says_the_same(one, other)
+    assert not _says_the_same(one, {"result": three})
 
 
 @pytest.mark.parametrize("how", ["relation layer", "relation label", "link", "plain link", "another relation"])

@@ -24,7 +24,7 @@ def is_continued(label: str) -> bool:
     >>> is_continued("ADR…"), is_continued("ADR"), is_continued("…")
     (True, False, False)
     """
-    return len(label) > len(CONTINUED) and label.endswith(CONTINUED)
+    return label.endswith(CONTINUED) and label != CONTINUED
 
 
 def whole_label(label: str) -> str:
@@ -64,7 +64,7 @@ def joined(spans: Sequence[Span], confidence: Callable[[list[float]], float] = m
     >>> joined([Span(4, 5, "ADR…")])
     [Span(start=4, end=5, label='ADR')]
     """
-    if not any(is_continued(span.label) for span in spans):
+    if not any(map(is_continued, {span.label for span in spans})):
         return list(spans)
     entities: list[list[Span]] = []
     last: dict[tuple[str, str], list[Span]] = {}

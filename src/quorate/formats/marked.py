@@ -22,7 +22,7 @@ from quorate.corpus.offsets import Unit, are_alike, find_units, holds, needs_uni
 from quorate.corpus.records import Document, SoftTag, Source, Tag
 from quorate.corpus.spans import CharSpan, Span, merged
 from quorate.corpus.tags import OUTSIDE
-from quorate.corpus.tokens import Offsets, Places, locate, place_span, tokenize
+from quorate.corpus.tokens import Offsets, Places, TokenPlace, locate, place_span, tokenize
 from quorate.errors import InputError
 from quorate.formats.notes import Notes
 
@@ -236,47 +236,65 @@ class _Layer:
     def spans(self, marks: Sequence[CharSpan]) -> list[Span]:
         found: dict[Span, None] = {}
         for mark in marks:
-            places = [place_span(start, end, self.starts, self.ends) for start, end in self._inward(mark)]
-            held = [place for place in places if place is not None]
-            if not held:
+            span = self._in_pieces(mark) if mark.pieces else self._whole(mark)
+            if mark.confidence is not None and not 0 <= mark.confidence <= 1:
+                raise self._error(
+                    f"span {mark.start}–{mark.end} {mark.label!r} has the score {mark.confidence!r} "
+                    "(a number from 0 to 1)"
+                )
+            if mark.text is not None and self.text is not None:
+                self.notes.count(SPANS_OTHER_WORDS, not holds(self.text, mark, self.unit))
+            if span is None:
                 self.notes.count(SPANS_DROPPED, 1)
                 continue
-            self.notes.count(PIECES_DROPPED, len(held) < len(places))
-            self.notes.count(_SPANS_TRIMMED, any(place.trimmed for place in held))
-            self.notes.count(_SPANS_WIDENED, any(place.widened for place in held))
-            pieces = [(place.first, place.last) for place in held]
-            span = Span.of_pieces(pieces, mark.label, mark.confidence, mark.layer)
             self.notes.count(_SPANS_TWICE, span in found)
             found[span] = None
         return joined(list(found))
 
-    def _inward(self, mark: CharSpan) -> Sequence[tuple[int, int]]:
-        """The offsets of a span's pieces as code points (or tokens, where there is no text)."""
-        what = f"{mark.start}–{mark.end} {mark.label!r}"
-        length = len(self.starts) if self.ruler is None else self.ruler.length
-        for start, end in mark.parts:
-            if not 0 <= start <= end or not mark.label:
-                raise self._error(f"span {start}–{end} {mark.label!r} is not a span (0 ≤ start < end, and a label)")
-            if end > length:
-                raise self._error(f"span {start}–{end} {mark.label!r} ends after the text, which ends at {length}")
-        pieces = merged(mark.parts)
+    def _whole(self, mark: CharSpan) -> Span | None:
+        """A continuous span on tokens; ``None`` if it holds none."""
+        place = self._place(mark.start, mark.end, mark.label)
+        if place is None:
+            return None
+        self.notes.count(_SPANS_TRIMMED, place.trimmed)
+        self.notes.count(_SPANS_WIDENED, place.widened)
+        return Span(place.first, place.last, mark.label, mark.confidence, mark.layer)
+
+    def _in_pieces(self, mark: CharSpan) -> Span | None:
+        """A discontinuous span on tokens, without the pieces that hold none; ``None`` if none does."""
+        for start, end in mark.pieces:
+            self._check(start, end, mark.label)
+        pieces = merged(mark.pieces)
         if (mark.start, mark.end) != (pieces[0][0], pieces[-1][1]):
+            what = f"{mark.start}–{mark.end} {mark.label!r}"
             raise self._error(f"span {what} does not go from the start of its first piece to the end of its last")
-        if mark.confidence is not None and not 0 <= mark.confidence <= 1:
-            raise self._error(f"span {what} has the score {mark.confidence!r} (a number from 0 to 1)")
-        in_order = sorted(mark.parts)
-        self.notes.count(_PIECES_OVERLAPPING, any(end > start for (_, end), (start, _) in pairwise(in_order)))
-        if self.ruler is None or self.text is None:
-            return pieces
-        if mark.text is not None:
-            self.notes.count(SPANS_OTHER_WORDS, not holds(self.text, mark, self.unit))
-        inner: list[tuple[int, int]] = []
-        for start, end in pieces:
-            inner_start, inner_end = self.ruler.inward(start), self.ruler.inward(end)
-            if inner_start is None or inner_end is None:
-                raise self._error(f"span {what} cuts a character in two (check what offsets count)")
-            inner.append((inner_start, inner_end))
-        return inner
+        overlap = any(end > start for (_, end), (start, _) in pairwise(sorted(mark.pieces)))
+        self.notes.count(_PIECES_OVERLAPPING, overlap)
+        places = [self._place(start, end, mark.label) for start, end in pieces]
+        held = [place for place in places if place is not None]
+        if not held:
+            return None
+        self.notes.count(PIECES_DROPPED, len(held) < len(places))
+        self.notes.count(_SPANS_TRIMMED, any(place.trimmed for place in held))
+        self.notes.count(_SPANS_WIDENED, any(place.widened for place in held))
+        return Span.of_pieces([(place.first, place.last) for place in held], mark.label, mark.confidence, mark.layer)
+
+    def _place(self, start: int, end: int, label: str) -> TokenPlace | None:
+        """The tokens of a span, or of a piece."""
+        self._check(start, end, label)
+        if self.ruler is None:
+            return place_span(start, end, self.starts, self.ends)
+        inner_start, inner_end = self.ruler.inward(start), self.ruler.inward(end)
+        if inner_start is None or inner_end is None:
+            raise self._error(f"span {start}–{end} {label!r} cuts a character in two (check what offsets count)")
+        return place_span(inner_start, inner_end, self.starts, self.ends)
+
+    def _check(self, start: int, end: int, label: str) -> None:
+        if not 0 <= start <= end or not label:
+            raise self._error(f"span {start}–{end} {label!r} is not a span (0 ≤ start < end, and a label)")
+        length = len(self.starts) if self.ruler is None else self.ruler.length
+        if end > length:
+            raise self._error(f"span {start}–{end} {label!r} ends after the text, which ends at {length}")
 
     def _error(self, what: str) -> InputError:
         return InputError(what, where=self.marked.where())
@@ -299,14 +317,17 @@ def tagged(
     tags: list[Tag | SoftTag] = [OUTSIDE] * length
     taken = bytearray(length)
     between: defaultdict[str, bytearray] = defaultdict(lambda: bytearray(length))
+    woven = any(span.pieces for span in spans)  # only then can one stand between the pieces of another
     for span in sorted(spans, key=lambda span: span.start - span.end):
-        inside = between[span.label]
-        if inside.find(1, span.start, span.end) >= 0 or any(taken.find(1, *part) >= 0 for part in span.parts):
+        pieces = in_pieces([span]) if span.pieces else [span]
+        clashes = woven and between[span.label].find(1, span.start, span.end) >= 0
+        if clashes or any(taken.find(1, piece.start, piece.end) >= 0 for piece in pieces):
             notes.count(left_out, 1)
             continue
-        inside[span.start : span.end] = b"\1" * (span.end - span.start)
+        if woven:
+            between[span.label][span.start : span.end] = b"\1" * (span.end - span.start)
         sure = span.sure
-        for piece in in_pieces([span]):
+        for piece in pieces:
             for position in range(piece.start, piece.end):
                 taken[position] = 1
                 tag = intern(f"{'B' if position == piece.start else 'I'}-{piece.label}")
