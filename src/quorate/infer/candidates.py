@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate.corpus.tags import Scheme
-from quorate.encode.algebra import Spans, document_of, marked_spans, number_pairs, token_of_events
+from quorate.encode.algebra import Spans, document_of, marked_spans, number_pairs, token_of, token_of_events
 from quorate.encode.encoded import Encoded
 from quorate.encode.sharing import Sharing
 from quorate.infer.engines.protocol import Likely
@@ -283,7 +283,7 @@ def _runs(encoded: Encoded, pair_doc: Integers, number: NDArray[np.integer]) -> 
     if whole.all():
         return np.arange(P + 1), begin, end
     partly = np.flatnonzero(~whole[number])
-    pair, at = number[partly].astype(np.int64), np.searchsorted(encoded.event_start, partly, side="right") - 1
+    pair, at = number[partly].astype(np.int64), token_of(encoded, partly)
     order = np.lexsort((at, pair))
     pair, at = pair[order], at[order]
     fresh = np.ones(len(pair), np.bool_)
