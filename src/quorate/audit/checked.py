@@ -19,7 +19,7 @@ from quorate.errors import InputError
 from quorate.formats import jsonl
 from quorate.formats.corrected import tags_of_spans
 from quorate.formats.json_records import decoded, lines
-from quorate.formats.known import known_together
+from quorate.formats.known import decisions_on, settle_all
 from quorate.formats.marked import Marked, Words
 from quorate.formats.notes import some
 from quorate.formats.opened import files_of, opened
@@ -69,7 +69,14 @@ def read_checked(paths: Sequence[str | Path], claims: Claims, *, max_size: int |
             f"none of the {len(records):,} documents that were checked is in the consensus (keep their ids)",
             where=some([str(path) for path in paths]),
         )
-    known = known_together([record for record in records if record.id in ids], claims.corpus)
+    settled = settle_all(decisions_on([record for record in records if record.id in ids], claims.corpus))
+    if settled.disputed:
+        raise InputError(
+            f"those who checked disagree about {some([repr(name) for name in settled.disputed])} (an audit needs one "
+            "right answer: 'quorate reviews' lists what is to be settled)",
+            where=some([str(path) for path in paths]),
+        )
+    known = settled.tags
     partly = next((name for name, tags in known.items() if None in tags), None)
     if partly is not None:
         raise InputError(f"document {partly!r} is known only in part (an audit needs all of it, or nothing)")

@@ -129,7 +129,7 @@ def next_(
         cost=None if cost is None else _read_costs(cost),
         per_document_max=per_document_max,
         exclude=() if exclude is None else _read_ids(exclude),
-        known=certain.of(corpus),
+        known=certain.of(corpus, quiet=quiet),
         diversity=diversity,
         enough=enough / 100,
         seed=seed,

@@ -108,7 +108,7 @@ class Job:
                 )
         models, labels = {}, {}
         for name, corpus in layers.items():
-            model, labels[name] = self.estimator(), self.known.of(corpus)
+            model, labels[name] = self.estimator(), self.known.of(corpus, quiet=self.quiet)
             choice = None if kept is None or past else kept(name, corpus)
             options = past if choice is None else {"choice": choice}
             with fit_progress(self.quiet) as after_pass:
@@ -243,14 +243,16 @@ def make_report(
 ) -> None:
     """Write a report about a result, with a progress bar; documents with known labels are told apart."""
     from quorate.formats.notes import some
+    from quorate.models.prepared import known_tags
     from quorate.report import write_report
     from quorate.report.audits import read_audit
 
-    given = {document.id for document in result.corpus if document.gold is not None} if known == "inline" else known
+    labels = known_tags(result.corpus, known)
+    given = {name for name, tags in labels.items() if any(tag is not None for tag in tags)}
     title = options.pop("title", None) or some([Path(name).name for name in inputs])
     options["audit"] = None if not audit else read_audit(result, audit, max_size=max_size)
     with bar("reporting", quiet) as progress:
-        write_report(model, path, result=result, title=title, known=set(given or ()), progress=progress, **options)
+        write_report(model, path, result=result, title=title, known=given, progress=progress, **options)
 
 
 @reads

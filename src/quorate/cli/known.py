@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from quorate.cli.common import say
 from quorate.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -39,10 +40,20 @@ class KnownLabels:
         if "-" in self.files and "-" in inputs:
             raise SettingsError("standard input can be read once: - is an input and --known (give one as a file)")
 
-    def of(self, corpus: Corpus) -> Known:
-        """The known labels of a corpus."""
-        from quorate.formats import read_known
+    def of(self, corpus: Corpus, *, quiet: bool = False) -> Known:
+        """The known labels of a corpus; says in how many documents reviewers disagree, or changed their mind."""
+        from quorate.formats.known import read_settled
 
-        if self.files:
-            return read_known(self.files, corpus, inline=self.inline, digests=self.digests, max_size=self._max_size)
-        return "inline" if self.inline else None
+        if not self.files:
+            return "inline" if self.inline else None
+        found = read_settled(self.files, corpus, inline=self.inline, digests=self.digests, max_size=self._max_size)
+        if found.disputed:
+            say(
+                [
+                    f"warning: known labels disagree in {len(found.disputed):,} documents, and are left open where "
+                    "they do ('quorate reviews' lists them)"
+                ]
+            )
+        if found.revised and not quiet:
+            say([f"note: in {len(found.revised):,} documents a reviewer's later labels replace earlier ones"])
+        return found.tags

@@ -94,7 +94,7 @@ def report(
         given = {name: value for name, value in chosen.items() if value is not None}
         made = estimator(method or DEFAULT_METHOD, **{**tuned, **given})
         corpus = reading.corpus(inputs)
-        labels = certain.of(corpus)
+        labels = certain.of(corpus, quiet=quiet)
         with fit_progress(quiet) as after_pass:
             made.fit(corpus, known=labels, progress=after_pass)
         make_report(made, made.result_, output, inputs=inputs, known=labels, quiet=quiet, **options)

@@ -54,8 +54,10 @@ def _other_words(mark: CharSpan, tokens: Sequence[str]) -> bool:
     return mark.text is not None and "".join(mark.text.split()) != "".join(own.split())
 
 
-def refuse_contradiction(tags: Sequence[Tag], marked: Marked, words: Words, own: Sequence[Span | None]) -> None:
-    """Raise :class:`InputError` if a document's spans, its gold, are not those of its tags.
+def refuse_contradiction(
+    tags: Sequence[Tag], marked: Marked, words: Words, own: Sequence[Span | None], field: str = "tags"
+) -> None:
+    """Raise :class:`InputError` if a document's spans, its gold, are not those of its tags, which stand in ``field``.
 
     ``own`` are the places in tokens that the spans give themselves, where they do. Where a tag is ``None``, spans
     may say anything; plain labels mark no spans.
@@ -75,12 +77,12 @@ def refuse_contradiction(tags: Sequence[Tag], marked: Marked, words: Words, own:
     by_spans = {span.bare for span in laid.gold or ()} | {span for span in own if span is not None}
     by_spans = {span for span in by_spans if not _beside_unknown(span, tags)}
     told = [
-        f"{span.label}, token {span.start + 1} to {span.end}, in '{'tags' if span in by_tags else 'spans'}' alone"
+        f"{span.label}, token {span.start + 1} to {span.end}, in '{field if span in by_tags else 'spans'}' alone"
         for span in sorted(by_tags ^ by_spans)
     ]
     if told:
         raise InputError(
-            f"'tags' and 'spans' contradict each other: {some(told)} "
+            f"'{field}' and 'spans' contradict each other: {some(told)} "
             "(correct both, or leave out the one that does not hold)",
             where=marked.where(),
         )

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from sys import intern
 from typing import IO, Any, Literal
@@ -18,6 +19,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from quorate.corpus.decisions import Review
 from quorate.corpus.offsets import Unit
 from quorate.corpus.records import Corpus, Document, SoftTag, Source, Tag
 from quorate.corpus.spans import CharSpan, Span
@@ -160,12 +162,13 @@ def read(given: Input, notes: Notes) -> Iterator[Document | Marked]:
 
 
 class KnownRecord(msgspec.Struct):
-    """Known tags of a document, and its tokens if they were given."""
+    """Known tags of a document, its tokens if they were given, and who decided so, as far as that is said."""
 
     id: str
     tags: tuple[Tag, ...]
     tokens: tuple[str, ...] | None
     source: Source
+    review: Review = Review()
 
 
 class _KnownSpan(_JsonSpan, kw_only=True):
@@ -182,7 +185,7 @@ class _KnownSpan(_JsonSpan, kw_only=True):
 
 class _KnownLine(msgspec.Struct):
     id: str | int
-    checked: bool = True  # false in the plan of an audit, whose documents wait to be checked
+    checked: bool = True  # false where a document waits to be checked, as in the plan of an audit
     gold: list[Any] | None = None
     tags: Any = None  # this and spans may be another tool's, beside gold
     spans: Any = None
@@ -190,30 +193,63 @@ class _KnownLine(msgspec.Struct):
     text: str | None = None
     offsets: list[tuple[int, int]] | None = None
     offset_unit: str | None = None
+    reviewer: str | None = None
+    time: str | None = None
+    note: str | None = None
+    version: int | str | None = None
+    adjudicated: bool = False
+
+    def review(self, source: Source) -> Review:
+        """Who decided, when, and why."""
+        reviewer, note = (self.reviewer or "").strip(), self.note or ""
+        return Review(reviewer, self._moment(source), note, self.version, self.adjudicated)
+
+    def _moment(self, source: Source) -> datetime | None:
+        if self.time is None:
+            return None
+        try:
+            moment = datetime.fromisoformat(self.time)
+        except ValueError:
+            moment = None
+        if moment is None or moment.tzinfo is None:
+            raise InputError(
+                f"time {self.time!r} is not a time with its zone (write it as 2026-11-17T09:30:00+01:00)",
+                where=f"{source.at()}: document {str(self.id)!r}",
+            )
+        return moment
 
 
-def read_known(stream: IO[bytes], name: str) -> Iterator[KnownRecord]:
-    """The known tags in a JSONL file: ``gold``, or ``tags`` or ``spans`` of a consensus that someone has corrected."""
+def read_known(stream: IO[bytes], name: str, *, unchecked: list[str] | None = None) -> Iterator[KnownRecord]:
+    """The known tags in a JSONL file: ``gold``, or ``tags`` or ``spans`` of a consensus that someone has corrected.
+
+    The ids of documents that wait to be checked, of which nothing is known, are added to ``unchecked``.
+    """
     line_decoder, decoder = msgspec.json.Decoder(_KnownLine), msgspec.json.Decoder(_Record)
     reader, votes = _DocumentReader(), UnitVotes()
-    found: list[KnownRecord | Marked] = []
+    found: list[tuple[_KnownLine, KnownRecord | Marked]] = []
     for number, (source, line) in enumerate(_documents(stream, name), 1):
         given = decoded(line_decoder, line, source, "a document with known labels")
         if not given.checked:
+            if unchecked is not None:
+                unchecked.append(str(given.id))
             continue
         try:
             if given.gold is not None and (given.tokens is not None or given.text is not None):
                 document = reader.document(decoder.decode(line), source, number)
                 if isinstance(document, Marked):
-                    found.append(_with_unit(document, votes))
+                    found.append((given, _with_unit(document, votes)))
                 else:
-                    found.append(KnownRecord(document.id, document.gold or (), document.tokens, source))
+                    found.append((given, KnownRecord(document.id, document.gold or (), document.tokens, source)))
             elif given.gold is not None or given.tags is not None or given.spans is not None:
-                found.append(_known_record(given, reader, source))
+                found.append((given, _known_record(given, reader, source)))
         except (msgspec.DecodeError, ValueError) as error:
             raise InputError(reason(error, "a document"), where=source.at()) from None
-    for record in found:
-        yield _known_of_spans(record, votes, reader.words) if isinstance(record, Marked) else record
+    for given, record in found:
+        known = _known_of_spans(record, votes, reader.words) if isinstance(record, Marked) else record
+        known.review = given.review(record.source)
+        if given.gold is not None:
+            _refuse_other_spans(given, known, reader.words)
+        yield known
 
 
 def _with_unit(marked: Marked, votes: UnitVotes) -> Marked:
@@ -247,19 +283,32 @@ def _known_record(given: _KnownLine, reader: _DocumentReader, source: Source) ->
     tags = None if given.tags is None else reader.gold(msgspec.convert(given.tags, list[Any]))
     if given.spans is not None:
         spans = msgspec.convert(given.spans, list[_KnownSpan])
-        words = given.tokens
-        if words is None and given.text is None:
-            if tags is None:
-                raise ValueError("spans need 'tokens' or 'text' to lie on (give one of them)")
-            words = [""] * len(tags)
-        marks = [CharSpan(span.start, span.end, span.label, pieces=span.pieces) for span in spans]
-        unit = _unit(given.offset_unit or Unit.CODE_POINTS)
-        marked = Marked(name, given.text, {}, source, marks, None, words, given.offsets, unit)
+        if tags is None and given.tokens is None and given.text is None:
+            raise ValueError("spans need 'tokens' or 'text' to lie on (give one of them)")
+        marked = _marked(given, spans, 0 if tags is None else len(tags), source)
         if tags is None:
             tokens, tags = tags_of_spans(marked, reader.words)
         else:
             refuse_contradiction(tags, marked, reader.words, [span.in_tokens() for span in spans])
     return KnownRecord(name, tags or (), tokens, source)
+
+
+def _marked(given: _KnownLine, spans: Sequence[_KnownSpan], length: int, source: Source) -> Marked:
+    """A line's spans, on its text or its tokens; on ``length`` nameless ones where it has neither."""
+    words = [""] * length if given.tokens is None and given.text is None else given.tokens
+    marks = [CharSpan(span.start, span.end, span.label, pieces=span.pieces) for span in spans]
+    unit = _unit(given.offset_unit or Unit.CODE_POINTS)
+    return Marked(str(given.id), given.text, {}, source, marks, None, words, given.offsets, unit)
+
+
+def _refuse_other_spans(given: _KnownLine, known: KnownRecord, words: Words) -> None:
+    """Raise :class:`InputError` if spans beside gold are not those of the gold; what is no span is another tool's."""
+    try:
+        spans = msgspec.convert(given.spans, list[_KnownSpan])
+    except msgspec.ValidationError:
+        return
+    marked = _marked(given, spans, len(known.tags), known.source)
+    refuse_contradiction(known.tags, marked, words, [span.in_tokens() for span in spans], "gold")
 
 
 class _DocumentReader:

@@ -2,31 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from quorate.corpus.records import Corpus, Tag, known_gold
+from quorate.corpus.decisions import Decision, settle
+from quorate.corpus.records import Corpus, Source, Tag, known_gold
 from quorate.errors import InputError
 from quorate.formats import jsonl
+from quorate.formats.notes import some
 from quorate.formats.opened import files_of, opened
 from quorate.formats.registry import sniff
 from quorate.limits import size_named
 
-__all__ = ["known_together", "read_known"]
+__all__ = ["Settled", "decisions_on", "read_known", "read_records", "read_settled", "settle_all"]
 
-_MOST_LISTED = 10  # contradictions that are told one by one
+Paths = str | Path | Sequence[str | Path]
 
 
-class _Claim(NamedTuple):
-    """What one place says of a document: one tag a token, ``None`` where it does not know."""
+class Settled(NamedTuple):
+    """Known tags by document id, ``None`` where nothing is known.
 
-    tags: tuple[Tag, ...]
-    where: str
+    ``disputed`` are the ids of documents about which reviewers disagree: what they disagree about is not known.
+    ``revised`` are those in which a reviewer's later word took the place of an earlier one.
+
+    >>> Settled({"1": ("O", None)}, ("1",), ()).disputed
+    ('1',)
+    """
+
+    tags: dict[str, tuple[Tag, ...]]
+    disputed: tuple[str, ...]
+    revised: tuple[str, ...]
 
 
 def read_known(
-    paths: str | Path | Sequence[str | Path],
+    paths: Paths,
     corpus: Corpus,
     *,
     inline: bool = False,
@@ -35,8 +45,8 @@ def read_known(
 ) -> dict[str, tuple[Tag, ...]]:
     """Known tags for documents of a corpus, by id, from files with ``gold``, or with corrected ``tags`` or ``spans``.
 
-    All files count, and with ``inline`` the corpus's own gold too, which it must have then: where they contradict one
-    another, all is refused.
+    All files count, and with ``inline`` the corpus's own gold too, which it must have then. What reviewers disagree
+    about is ``None``, with all of the spans that it belongs to: :func:`read_settled` tells where that is so.
     The SHA-256 of each file is added to ``digests``; ``max_size`` is that of :func:`quorate.read`.
 
     >>> import tempfile
@@ -49,43 +59,86 @@ def read_known(
     ...     read_known([one, other], corpus)
     {'1': ('B-PER', 'I-PER', 'O')}
     """
+    return read_settled(paths, corpus, inline=inline, digests=digests, max_size=max_size).tags
+
+
+def read_settled(
+    paths: Paths,
+    corpus: Corpus,
+    *,
+    inline: bool = False,
+    digests: dict[str, str] | None = None,
+    max_size: int | str | None = None,
+) -> Settled:
+    """What :func:`read_known` gives, with the documents about which reviewers disagree or changed their mind.
+
+    >>> import tempfile
+    >>> from quorate import Document
+    >>> corpus = Corpus([Document("1", ("Ada", "Ng", "sang"))])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     one, other = Path(folder, "one.jsonl"), Path(folder, "other.jsonl")
+    ...     _ = one.write_text('{"id": "1", "tags": ["B-PER", "I-PER", "O"], "reviewer": "ann"}')
+    ...     _ = other.write_text('{"id": "1", "tags": ["B-PER", "O", "O"], "reviewer": "bob"}')
+    ...     read_settled([one, other], corpus)
+    Settled(tags={'1': (None, None, 'O')}, disputed=('1',), revised=())
+    """
+    records = read_records(paths, digests=digests, max_size=max_size)
+    return settle_all(decisions_on(records, corpus, inline=inline))
+
+
+def read_records(
+    paths: Paths, *, digests: dict[str, str] | None = None, max_size: int | str | None = None
+) -> list[jsonl.KnownRecord]:
+    """The lines of files of known labels that somebody has checked; there must be one."""
     records: list[jsonl.KnownRecord] = []
     digests = {} if digests is None else digests
-    for path in [paths] if isinstance(paths, str | Path) else paths:
-        found = list(_records(str(path), digests, size_named(max_size)))
-        if not found:
-            raise InputError("no document in it has 'gold', 'tags' or 'spans'", where=str(path))
+    given = [str(path) for path in ([paths] if isinstance(paths, str | Path) else paths)]
+    for path in given:
+        unchecked: list[str] = []
+        found: list[jsonl.KnownRecord] = []
+        for name in files_of(path):
+            with opened(name, size_named(max_size)) as (stream, digest):
+                if sniff(stream, name) != "jsonl":
+                    raise InputError("known labels are read from JSONL only", where=name)
+                found += jsonl.read_known(stream, name, unchecked=unchecked)
+                digests[name] = digest()
+        if not found and not unchecked:
+            raise InputError("no document in it has 'gold', 'tags' or 'spans'", where=path)
         records += found
-    return known_together(records, corpus, inline=inline)
+    if not records:
+        raise InputError(
+            'no document in it is checked ("checked": true says that somebody has looked)', where=some(given)
+        )
+    return records
 
 
-def known_together(
+def decisions_on(
     records: Iterable[jsonl.KnownRecord], corpus: Corpus, *, inline: bool = False
-) -> dict[str, tuple[Tag, ...]]:
-    """What all records say of documents of a corpus, by id; refused where two contradict each other.
-
-    With ``inline`` the corpus's own gold counts too.
-    """
-    claims: dict[str, list[_Claim]] = {}
+) -> dict[str, list[Decision]]:
+    """What records say of documents of a corpus, by id, if they fit it; with ``inline`` its own gold counts too."""
+    decisions: dict[str, list[Decision]] = {}
     if inline:
-        claims = {name: [_Claim(tags, corpus[name].where())] for name, tags in known_gold(corpus).items()}
+        for name, tags in known_gold(corpus).items():
+            decisions[name] = [Decision(tags, corpus[name].source or Source("the input", 1))]
     ids = {document.id for document in corpus}
     for record in records:
-        claims.setdefault(record.id, []).append(_checked(record, corpus, ids))
-    return _together(claims)
+        _check(record, corpus, ids)
+        decisions.setdefault(record.id, []).append(Decision(record.tags, record.source, record.review))
+    return decisions
 
 
-def _records(path: str, digests: dict[str, str], max_size: int) -> Iterator[jsonl.KnownRecord]:
-    for name in files_of(path):
-        with opened(name, max_size) as (stream, digest):
-            if sniff(stream, name) != "jsonl":
-                raise InputError("known labels are read from JSONL only", where=name)
-            yield from jsonl.read_known(stream, name)
-            digests[name] = digest()
+def settle_all(decisions: Mapping[str, Sequence[Decision]]) -> Settled:
+    """All decisions on all documents, put together."""
+    outcomes = {name: settle(made) for name, made in decisions.items()}
+    return Settled(
+        {name: outcome.tags for name, outcome in outcomes.items()},
+        tuple(name for name, outcome in outcomes.items() if outcome.disputed),
+        tuple(name for name, outcome in outcomes.items() if outcome.revised),
+    )
 
 
-def _checked(record: jsonl.KnownRecord, corpus: Corpus, ids: set[str]) -> _Claim:
-    """The known tags of a document, if it is one of the corpus and they fit it."""
+def _check(record: jsonl.KnownRecord, corpus: Corpus, ids: set[str]) -> None:
+    """Raise :class:`InputError` unless this is a document of the corpus and the tags fit it."""
     where = f"{record.source.at()}: document {record.id!r}"
     if record.id not in ids:
         raise InputError("this document is not in the input (leave it out)", where=where)
@@ -94,27 +147,3 @@ def _checked(record: jsonl.KnownRecord, corpus: Corpus, ids: set[str]) -> _Claim
         raise InputError("other tokens than in the input (known labels must be of the same text)", where=where)
     if len(record.tags) != len(tokens):
         raise InputError(f"{len(record.tags)} known tags for {len(tokens)} tokens (null where not known)", where=where)
-    return _Claim(record.tags, record.source.at())
-
-
-def _together(claims: dict[str, list[_Claim]]) -> dict[str, tuple[Tag, ...]]:
-    """What all places say; refused where two contradict each other."""
-    known: dict[str, tuple[Tag, ...]] = {}
-    against: list[str] = []
-    for name, (first, *others) in claims.items():
-        tags, by = list(first.tags), [first.where] * len(first.tags)
-        for other in others:
-            for position, tag in enumerate(other.tags):
-                if tags[position] is None:
-                    tags[position], by[position] = tag, other.where
-                elif tag is not None and tag != tags[position]:
-                    place = f"document {name!r}, token {position + 1}"
-                    against.append(f"{place}: {tags[position]!r} in {by[position]}, {tag!r} in {other.where}")
-        known[name] = tuple(tags)
-    if against:
-        more = f"; and {len(against) - _MOST_LISTED:,} more" if len(against) > _MOST_LISTED else ""
-        raise InputError(
-            f"known labels contradict one another: {'; '.join(against[:_MOST_LISTED])}{more} "
-            "(correct one of the two, or make it null)"
-        )
-    return known

@@ -1,0 +1,164 @@
+"""What reviewers decided on a document, put together: whose word counts, and what is in dispute.
+
+A reviewer's later word takes the place of an earlier one; reviewers who agree are merged; an adjudication wins over
+both. Where two disagree, nobody is right: the tokens in dispute, grown to whole spans on both sides, are not known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from datetime import datetime
+from typing import NamedTuple
+
+from quorate.corpus.records import Source, Tag
+from quorate.corpus.tags import OUTSIDE, find_spans, goes_on, marks_span
+
+__all__ = ["Decision", "Outcome", "Review", "by_reviewer", "independent", "settle"]
+
+
+class Review(NamedTuple):
+    """Who decided (``""``: nobody says), when, what they noted, and on which version of the consensus.
+
+    >>> Review("ann", note="a ship, not a person").adjudicated
+    False
+    """
+
+    reviewer: str = ""
+    time: datetime | None = None
+    note: str = ""
+    version: int | str | None = None
+    adjudicated: bool = False
+
+
+class Decision(NamedTuple):
+    """What a line says of a document: one tag a token, ``None`` where it says nothing.
+
+    >>> Decision(("B-PER", None), Source("ann.jsonl", 1), Review("ann")).review.reviewer
+    'ann'
+    """
+
+    tags: tuple[Tag, ...]
+    source: Source
+    review: Review = Review()
+
+
+class Outcome(NamedTuple):
+    """What is known of a document, which of its tokens are in dispute, and whether somebody changed their mind.
+
+    >>> Outcome(("O", None), (1,), False).disputed
+    (1,)
+    """
+
+    tags: tuple[Tag, ...]
+    disputed: tuple[int, ...]
+    revised: bool
+
+
+def by_reviewer(decisions: Iterable[Decision]) -> dict[str, list[Decision]]:
+    """The decisions on a document, by who made them.
+
+    Where no reviewer is named, a line speaks for itself: it goes by its file, the next one of that file by its place.
+
+    >>> lines = [Decision(("O",), Source("old.jsonl", n)) for n in (1, 4)]
+    >>> list(by_reviewer([*lines, Decision(("O",), Source("ann.jsonl", 1), Review("ann"))]))
+    ['old.jsonl', 'old.jsonl:4', 'ann']
+    """
+    found: dict[str, list[Decision]] = {}
+    for one in decisions:
+        unnamed = one.source.path if one.source.path not in found else one.source.at()
+        found.setdefault(one.review.reviewer or unnamed, []).append(one)
+    return found
+
+
+def independent(decisions: Iterable[Decision]) -> dict[str, tuple[Tag, ...]]:
+    """What each reviewer said of a document by themselves: adjudications, made in sight of the others, do not count.
+
+    >>> ann = Decision(("O", "O"), Source("a.jsonl", 1), Review("ann"))
+    >>> later = Decision((None, "B-PER"), Source("a.jsonl", 2), Review("ann"))
+    >>> independent([ann, later, Decision(("O", "O"), Source("a.jsonl", 3), Review("cat", adjudicated=True))])
+    {'ann': ('O', 'B-PER')}
+    """
+    own = [one for one in decisions if not one.review.adjudicated]
+    return {name: _last_word(said).tags for name, said in by_reviewer(own).items()}
+
+
+def settle(decisions: Sequence[Decision]) -> Outcome:
+    """What is known of a document by all decisions on it, of which there must be one at least.
+
+    >>> ann = Decision(("B-PER", "I-PER", "O"), Source("a.jsonl", 1), Review("ann"))
+    >>> bob = Decision(("B-PER", "O", "O"), Source("b.jsonl", 1), Review("bob"))
+    >>> settle([ann, bob])
+    Outcome(tags=(None, None, 'O'), disputed=(0, 1), revised=False)
+    >>> settle([ann, bob, Decision(("B-PER", "O", None), Source("c.jsonl", 1), Review("cat", adjudicated=True))])
+    Outcome(tags=('B-PER', 'O', 'O'), disputed=(), revised=False)
+    """
+    silent: tuple[Tag, ...] = (None,) * len(decisions[0].tags)
+    adjudications = [one for one in decisions if one.review.adjudicated]
+    first = _together([one for one in decisions if not one.review.adjudicated], silent)
+    last = _together(adjudications, silent)
+    tags = _overruled(first.tags, last.tags)
+    open_still = {position for position in first.disputed if last.tags[position] is None}
+    grown = _grown(open_still.union(last.disputed), [tags])
+    disputed = {position for position in grown if last.tags[position] is None}  # an adjudication wins
+    known = tuple(None if position in disputed else tag for position, tag in enumerate(tags))
+    return Outcome(known, tuple(sorted(disputed)), first.revised or last.revised)
+
+
+def _together(decisions: Sequence[Decision], silent: tuple[Tag, ...]) -> Outcome:
+    """What reviewers say who have the same rank; ``silent`` is what nobody says."""
+    words = [_last_word(said) for said in by_reviewer(decisions).values()]
+    versions = [word.tags for word in words]
+    said = [{tag for tag in column if tag is not None} for column in zip(silent, *versions, strict=True)]
+    disputed = _grown({position for position, tags in enumerate(said) if len(tags) > 1}, versions)
+    tags = tuple(None if position in disputed else next(iter(tags), None) for position, tags in enumerate(said))
+    return Outcome(tags, tuple(sorted(disputed)), any(word.revised for word in words))
+
+
+class _Word(NamedTuple):
+    tags: tuple[Tag, ...]
+    revised: bool
+
+
+def _last_word(said: Sequence[Decision]) -> _Word:
+    """What one reviewer says in the end: by time, or where a decision has none, in their order."""
+    times = [(one.review.time, number) for number, one in enumerate(said) if one.review.time is not None]
+    ordered = [said[number] for _, number in sorted(times)] if len(times) == len(said) else said
+    tags, revised = ordered[0].tags, False
+    for later in ordered[1:]:
+        revised = revised or bool(_changed(tags, later.tags))
+        tags = _overruled(tags, later.tags)
+    return _Word(tags, revised)
+
+
+def _overruled(earlier: tuple[Tag, ...], later: tuple[Tag, ...]) -> tuple[Tag, ...]:
+    """What holds when the later word counts where it says something; of an earlier span that it cuts, no rest does."""
+    cut = _grown(_changed(earlier, later), [earlier])
+    pairs = enumerate(zip(earlier, later, strict=True))
+    return tuple(new if new is not None else None if position in cut else old for position, (old, new) in pairs)
+
+
+def _changed(earlier: Sequence[Tag], later: Sequence[Tag]) -> set[int]:
+    pairs = enumerate(zip(earlier, later, strict=True))
+    return {position for position, (old, new) in pairs if old is not None and new is not None and old != new}
+
+
+def _grown(positions: Collection[int], versions: Iterable[Sequence[Tag]]) -> set[int]:
+    """The tokens, and those of every span, in any version, that holds one of them: half a span says nothing true."""
+    found = set(positions)
+    spans = [span for tags in versions for span in _spans(tags)] if found else []
+    touched = [span for span in spans if not found.isdisjoint(span)]
+    while any(not found.issuperset(span) for span in touched):
+        found.update(*touched)
+        touched = [span for span in spans if not found.isdisjoint(span)]
+    return found
+
+
+def _spans(tags: Sequence[Tag]) -> list[range]:
+    """The tokens of each span; one that began before a token of which nothing is said holds that token too."""
+    if any(tag is not None and tag != OUTSIDE and not marks_span(tag) for tag in tags):
+        return []  # plain labels mark no spans
+    found = []
+    for span in find_spans(tags):
+        began_before = span.start > 0 and tags[span.start - 1] is None and goes_on(str(tags[span.start]))
+        found.append(range(span.start - began_before, span.end))
+    return found
