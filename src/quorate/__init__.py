@@ -13,7 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from quorate import audit, report
+    from quorate import audit, report, reviews
     from quorate.active.simulation import simulate_active
     from quorate.active.suggest import next_labels
     from quorate.api import aggregate, aggregate_layers, load
@@ -83,6 +83,7 @@ __all__ = [
     "read",
     "read_layers",
     "report",
+    "reviews",
     "sample",
     "score",
     "simulate",
@@ -127,6 +128,7 @@ _MODULES = {
     "formats": "quorate.formats",
     "label_studio": "quorate.label_studio",
     "report": "quorate.report",
+    "reviews": "quorate.reviews",
     "score": "quorate.evaluate.metrics",
     "simulate": "quorate.corpus.simulate",
 }

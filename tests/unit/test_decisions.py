@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quorate.corpus.decisions import Decision, Review, by_reviewer, independent, settle
+from quorate.corpus.decisions import Decision, Review, by_reviewer, last_words, settle
 from quorate.corpus.records import Source, Tag
 from quorate.corpus.tags import find_spans
 
@@ -74,10 +74,10 @@ def test_an_adjudication_wins_and_two_that_differ_are_in_dispute_again() -> None
     assert settle([said("ann", "O", "O", "O", adjudicated=True), ann]) == (("O", "O", "O"), (), False)
 
 
-def test_what_reviewers_say_by_themselves_leaves_adjudications_out() -> None:
-    ann, bob = said("ann", "O"), said("bob", "B-X", adjudicated=True)
-    assert independent([ann, bob]) == {"ann": ("O",)}
+def test_each_line_without_a_reviewer_speaks_for_itself() -> None:
     assert list(by_reviewer([said("", "O"), said("", "O", line=3)])) == ["nobody.jsonl", "nobody.jsonl:3"]
+    notes = [said("ann", "O")._replace(review=Review("ann", note=note)) for note in ("why", "")]
+    assert last_words(notes) == {"ann": (("O",), "why", False)}
 
 
 TAGS = st.sampled_from(["O", "O", "B-X", "I-X", "B-Y", "I-Y", None])

@@ -41,6 +41,7 @@ ROOMS = [
     "estimators",
     "api",
     "evaluate",
+    "reviews",
     "audit",
     "active",
     "report",

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from quorate.corpus.records import Source, Tag
 from quorate.corpus.tags import OUTSIDE, find_spans, goes_on, marks_span
 
-__all__ = ["Decision", "Outcome", "Review", "by_reviewer", "independent", "settle"]
+__all__ = ["Decision", "LastWord", "Outcome", "Review", "by_reviewer", "last_words", "settle"]
 
 
 class Review(NamedTuple):
@@ -70,16 +70,27 @@ def by_reviewer(decisions: Iterable[Decision]) -> dict[str, list[Decision]]:
     return found
 
 
-def independent(decisions: Iterable[Decision]) -> dict[str, tuple[Tag, ...]]:
-    """What each reviewer said of a document by themselves: adjudications, made in sight of the others, do not count.
+class LastWord(NamedTuple):
+    """What a reviewer says of a document in the end, what they noted last, and whether they changed their mind.
+
+    >>> LastWord(("O",), "", False).tags
+    ('O',)
+    """
+
+    tags: tuple[Tag, ...]
+    note: str
+    revised: bool
+
+
+def last_words(decisions: Iterable[Decision]) -> dict[str, LastWord]:
+    """What each reviewer says in the end: by time or, where a decision of theirs has none, in the order given.
 
     >>> ann = Decision(("O", "O"), Source("a.jsonl", 1), Review("ann"))
-    >>> later = Decision((None, "B-PER"), Source("a.jsonl", 2), Review("ann"))
-    >>> independent([ann, later, Decision(("O", "O"), Source("a.jsonl", 3), Review("cat", adjudicated=True))])
-    {'ann': ('O', 'B-PER')}
+    >>> later = Decision((None, "B-PER"), Source("a.jsonl", 2), Review("ann", note="a name"))
+    >>> last_words([ann, later])
+    {'ann': LastWord(tags=('O', 'B-PER'), note='a name', revised=True)}
     """
-    own = [one for one in decisions if not one.review.adjudicated]
-    return {name: _last_word(said).tags for name, said in by_reviewer(own).items()}
+    return {name: _last_word(said) for name, said in by_reviewer(decisions).items()}
 
 
 def settle(decisions: Sequence[Decision]) -> Outcome:
@@ -106,7 +117,7 @@ def settle(decisions: Sequence[Decision]) -> Outcome:
 
 def _together(decisions: Sequence[Decision], silent: tuple[Tag, ...]) -> Outcome:
     """What reviewers say who have the same rank; ``silent`` is what nobody says."""
-    words = [_last_word(said) for said in by_reviewer(decisions).values()]
+    words = last_words(decisions).values()
     versions = [word.tags for word in words]
     said = [{tag for tag in column if tag is not None} for column in zip(silent, *versions, strict=True)]
     disputed = _grown({position for position, tags in enumerate(said) if len(tags) > 1}, versions)
@@ -114,20 +125,14 @@ def _together(decisions: Sequence[Decision], silent: tuple[Tag, ...]) -> Outcome
     return Outcome(tags, tuple(sorted(disputed)), any(word.revised for word in words))
 
 
-class _Word(NamedTuple):
-    tags: tuple[Tag, ...]
-    revised: bool
-
-
-def _last_word(said: Sequence[Decision]) -> _Word:
-    """What one reviewer says in the end: by time, or where a decision has none, in their order."""
+def _last_word(said: Sequence[Decision]) -> LastWord:
     times = [(one.review.time, number) for number, one in enumerate(said) if one.review.time is not None]
     ordered = [said[number] for _, number in sorted(times)] if len(times) == len(said) else said
-    tags, revised = ordered[0].tags, False
+    tags, note, revised = ordered[0].tags, ordered[0].review.note, False
     for later in ordered[1:]:
         revised = revised or bool(_changed(tags, later.tags))
-        tags = _overruled(tags, later.tags)
-    return _Word(tags, revised)
+        tags, note = _overruled(tags, later.tags), later.review.note or note
+    return LastWord(tags, note, revised)
 
 
 def _overruled(earlier: tuple[Tag, ...], later: tuple[Tag, ...]) -> tuple[Tag, ...]:

@@ -37,6 +37,7 @@ __all__ = [
     "ConsensusRecord",
     "KnownRecord",
     "consensus_lines",
+    "place_fields",
     "read",
     "read_consensus",
     "read_known",
@@ -442,7 +443,7 @@ def _consensus_line(exported: ExportDocument, annotation: ExportAnnotation, expo
     if annotation.layers:
         line["layers"] = {name: _layer_record(layer, export, name) for name, layer in annotation.layers.items()}
     line["spans"] = _span_records(exported, annotation)
-    line |= _place_fields(document)
+    line |= place_fields(document)
     if export.probabilities and annotation.probabilities is not None:
         line["labels"] = export.labels
         line["probabilities"] = annotation.probabilities.tolist()
@@ -497,7 +498,7 @@ def _span_record(span: Span | CharSpan, words: str | None, in_tokens: Span | Non
     return {**record, "layer": span.layer} if span.layer else record
 
 
-def _place_fields(document: Document) -> dict[str, Any]:
+def place_fields(document: Document) -> dict[str, Any]:
     """Where the document's tokens stand: offsets of tokens are code points, those of spans in the document's unit."""
     fields: dict[str, Any] = {}
     if document.text is not None:
@@ -515,7 +516,7 @@ def _corpus_line(document: Document) -> dict[str, Any]:
     line: dict[str, Any] = {"id": document.id, "tokens": document.tokens, "annotations": document.annotations}
     if document.gold is not None:
         line["gold"] = document.gold
-    return line | _place_fields(document)
+    return line | place_fields(document)
 
 
 class _JsonConsensusSpan(_JsonSpan, kw_only=True, omit_defaults=True):

@@ -1,0 +1,56 @@
+"""Files of reviews, with the documents that they are of, or without."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from quorate.corpus.records import Corpus, Document
+from quorate.errors import InputError
+from quorate.formats import jsonl
+from quorate.formats.known import decisions_on, read_records
+from quorate.reviews.reviews import Reviews
+
+__all__ = ["read"]
+
+
+def read(
+    paths: str | Path | Sequence[str | Path],
+    corpus: Corpus | None = None,
+    *,
+    digests: dict[str, str] | None = None,
+    max_size: int | str | None = None,
+) -> Reviews:
+    """What reviewers decided, from files of known labels (those that ``--known`` takes).
+
+    Without a corpus, documents are made of the tokens that the files themselves hold, as those of a report do.
+    The SHA-256 of each file is added to ``digests``; ``max_size`` is that of :func:`quorate.read`.
+
+    >>> import tempfile
+    >>> line = '{"id": "1", "tokens": ["Ada", "sang"], "tags": ["B-PER", "O"], "reviewer": "ann"}'
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = Path(folder, "ann.jsonl").write_text(line)
+    ...     read(f"{folder}/ann.jsonl").known
+    {'1': ('B-PER', 'O')}
+    """
+    records = read_records(paths, digests=digests, max_size=max_size)
+    documents = _documents(records) if corpus is None else corpus
+    return Reviews(documents, decisions_on(records, documents))
+
+
+def _documents(records: Iterable[jsonl.KnownRecord]) -> Corpus:
+    """The documents that records are of, in the order in which they first occur."""
+    first: dict[str, jsonl.KnownRecord] = {}
+    for record in records:
+        if record.id not in first or first[record.id].tokens is None:
+            first[record.id] = record
+    return Corpus(_document(record) for record in first.values())
+
+
+def _document(record: jsonl.KnownRecord) -> Document:
+    if record.tokens is None:
+        raise InputError(
+            "nobody says what its tokens are (give the annotations with --input)",
+            where=f"{record.source.at()}: document {record.id!r}",
+        )
+    return Document(record.id, record.tokens, source=record.source)
