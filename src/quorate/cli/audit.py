@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import re
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from quorate.cli.common import MaxSize, Quiet, app, cell, check_outputs, console, say, tell
+from quorate.cli.common import MaxSize, Quiet, app, cell, check_outputs, console, say, spare_what_was_checked, tell
 from quorate.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -73,7 +72,7 @@ def plan(
     import quorate
 
     check_outputs([consensus, *(extend or ())], [output])
-    _spare_what_was_checked(output)
+    spare_what_was_checked(output)
     if extend:
         if sequential or seed:
             raise SettingsError("--extend goes on with the plan's own seed (leave out --seed and --sequential)")
@@ -138,15 +137,6 @@ def _plan_in(consensus: str, paths: list[str], max_size: Any) -> Plan:
     from quorate.audit.claims import Claims
 
     return read_plan(paths, Claims.of(consensus, max_size=max_size), max_size=max_size)
-
-
-def _spare_what_was_checked(output: str) -> None:
-    """Refuse to write a plan over one that somebody has worked on."""
-    from pathlib import Path
-
-    path = Path(output)
-    if output != "-" and path.is_file() and re.search(rb'"checked":\s*true', path.read_bytes()):
-        raise SettingsError(f"{output}: documents in it were checked, which would be lost (give another name)")
 
 
 def _plan_summary(drawn: Plan, first: int, output: str, before: list[str]) -> list[str]:

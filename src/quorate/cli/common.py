@@ -45,6 +45,7 @@ __all__ = [
     "reads",
     "say",
     "say_notes",
+    "spare_what_was_checked",
     "tell",
     "with_options",
     "write_json",
@@ -277,3 +278,10 @@ def check_outputs(inputs: list[str], outputs: list[str | None], to: str | None =
         if place in taken:
             raise SettingsError(f"{name}: this is {taken[place]}, which would be lost (give another name)")
         taken[place] = "another output"
+
+
+def spare_what_was_checked(output: str) -> None:
+    """Refuse to write over a file in which a person has checked something."""
+    path = Path(output)
+    if output != "-" and path.is_file() and re.search(rb'"checked":\s*true', path.read_bytes()):
+        raise SettingsError(f"{output}: documents in it were checked, which would be lost (give another name)")

@@ -48,12 +48,8 @@ class KnownLabels:
             return "inline" if self.inline else None
         found = read_settled(self.files, corpus, inline=self.inline, digests=self.digests, max_size=self._max_size)
         if found.disputed:
-            say(
-                [
-                    f"warning: known labels disagree in {len(found.disputed):,} documents, and are left open where "
-                    "they do ('quorate reviews' lists them)"
-                ]
-            )
+            count = f"{len(found.disputed):,}"
+            say([f"warning: known labels disagree (documents: {count}); 'quorate reviews' lists what is left open"])
         if found.revised and not quiet:
-            say([f"note: in {len(found.revised):,} documents a reviewer's later labels replace earlier ones"])
+            say([f"note: a reviewer's later labels replace earlier ones (documents: {len(found.revised):,})"])
         return found.tags

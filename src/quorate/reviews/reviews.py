@@ -13,7 +13,6 @@ from quorate.corpus.decisions import Decision, Outcome, by_reviewer, last_words,
 from quorate.corpus.records import Corpus, Document, Tag
 from quorate.corpus.spans import Span
 from quorate.corpus.tags import OUTSIDE, find_spans, marks_span
-from quorate.errors import InputError
 from quorate.evaluate.metrics import PairAgreement, measure_agreement
 
 __all__ = ["Dispute", "Reviewer", "Reviews", "Says"]
@@ -192,10 +191,14 @@ def _runs(positions: Sequence[int]) -> Iterator[tuple[int, int]]:
 
 
 def _pairs(said: Corpus) -> tuple[PairAgreement, ...]:
-    try:
-        return measure_agreement(said).pairs
-    except InputError:  # nobody shares a token with anybody
-        return ()
+    """How far annotators agree, two by two; nothing where nobody shares a token with anybody."""
+    shared = any(_share_a_token(document) for document in said)
+    return measure_agreement(said).pairs if shared else ()
+
+
+def _share_a_token(document: Document) -> bool:
+    said = document.annotations.values()
+    return any(sum(tag is not None for tag in column) > 1 for column in zip(*said, strict=True))
 
 
 def _beside(document: Document, name: str, consensus: Mapping[str, Sequence[Tag]]) -> Document:
