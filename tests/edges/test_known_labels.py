@@ -327,3 +327,50 @@ def test_known_labels_are_not_written_over(run: Run, crowd: Path) -> None:
     written(crowd.with_name("review.jsonl"), {"id": "0", "tags": ["O"] * 5})
     code, _, err = run("aggregate", crowd, "--known", "review.jsonl", "-o", "review.jsonl")
     assert (code, err) == (2, "quorate: review.jsonl: this is an input, which would be lost (give another name)\n")
+
+
+def spans_of(result: quorate.Result, path: Path) -> list[dict[str, Any]]:
+    result.write(path)
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_the_output_marks_what_is_known(method: str, tmp_path: Path) -> None:
+    corpus = Corpus([Document(str(n), ADA, CROWD) for n in range(6)])
+    settings: dict[str, Any] = {"iterations": 5} if method == "crf-ma" else {}
+    known = {
+        "0": ("B-PER", "I-PER", "O", "O", "B-LOC"),
+        "1": ("B-PER", "I-PER", "O", None, None),
+        "2": (None, "I-PER", None, None, None),
+        "3": (None,) * 5,
+    }
+    result = quorate.aggregate(corpus, method, known=known, **settings)
+    lines = spans_of(result, tmp_path / "out.jsonl")
+    assert [line.get("known") for line in lines] == [True, None, None, None, None, None]
+    assert all("known" not in span for line in (lines[0], *lines[2:]) for span in line["spans"])
+    assert (lines[1]["spans"][0]["label"], lines[1]["spans"][0]["known"]) == ("PER", True)
+    assert all("known" not in span for span in lines[1]["spans"][1:])
+    assert result["1"].known.tolist() == [True, True, True, False, False]
+    part = spans_of(result.only([4, 0, 1]), tmp_path / "part.jsonl")
+    assert part == [lines[4], lines[0], lines[1]]
+    nothing = quorate.aggregate(corpus, method, **settings)
+    assert all(not one.known.any() for one in nothing)
+    nothing.write(tmp_path / "nothing.jsonl")
+    assert "known" not in (tmp_path / "nothing.jsonl").read_text(encoding="utf-8")
+
+
+def test_a_consensus_that_marks_what_is_known_is_read_and_written_again(run: Run, crowd: Path) -> None:
+    written(crowd.with_name("a.jsonl"), {"id": "0", "tags": ["B-PER", "I-PER", "O", None, None]})
+    written(crowd.with_name("b.jsonl"), {"id": "1", "gold": ["O"] * 5})
+    known = ("--known", "a.jsonl", "--known", "b.jsonl")
+    assert run("aggregate", crowd, *known, "--method", "mv", "-o", "out.jsonl", "-q")[0] == 0
+    assert run("convert", "out.jsonl", "again.jsonl")[0] == 0
+    first, again = (
+        [json.loads(line) for line in Path(name).read_text().splitlines()] for name in ("out.jsonl", "again.jsonl")
+    )
+    assert [line["spans"] for line in first] == [line["spans"] for line in again]
+    assert [line.get("known") for line in first] == [line.get("known") for line in again] == [None, True, *[None] * 4]
+    assert first[0]["spans"][0]["known"] is True
+    records = quorate.formats.read_consensus("out.jsonl")
+    assert records[0].known_tokens() == [True, True, False, False, False]
+    assert read_known("out.jsonl", quorate.read(crowd))["1"] == ("O",) * 5  # and is a file of known labels itself

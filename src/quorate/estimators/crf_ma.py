@@ -284,7 +284,7 @@ class CRFMA(Estimator):
         self._annotators = ConfusionMatrix.of(prior, len(self._names)).updated(encoded.cells, counts)
         self.annotators_ = summarise(encoded, counts, self._annotators, decoded)
         self.settings_ = {"method": self.method, **self._plain_settings()}
-        self.result_ = self._result(corpus, encoded, decoded, trace=self.trace_)
+        self.result_ = self._result(corpus, encoded, decoded, trace=self.trace_, known=clamped)
         self.meta_ = {"method": self.method, **meta_of(corpus, encoded, clamped, self._plain_settings())} | {
             "passes": self.trace_.passes,
             "bound": self.trace_.bound,
@@ -396,9 +396,26 @@ class CRFMA(Estimator):
         by_token = decode_of_tokens(self.decode) is Decode.TOKEN
         return engine.decode(tables, _valid(crf.chain(), self.tagset_), by_token=by_token)
 
-    def _result(self, corpus: Corpus, encoded: Encoded, decoded: Decoded, *, trace: loop.Trace | None) -> Result:
-        annotators, repaired = self.annotators_, encoded.repaired
-        return Result(corpus, self.tagset_, encoded.doc_start, decoded, annotators, trace, self.settings_, repaired)
+    def _result(
+        self,
+        corpus: Corpus,
+        encoded: Encoded,
+        decoded: Decoded,
+        *,
+        trace: loop.Trace | None,
+        known: NDArray[np.int32] | None = None,
+    ) -> Result:
+        return Result(
+            corpus,
+            self.tagset_,
+            encoded.doc_start,
+            decoded,
+            self.annotators_,
+            trace,
+            self.settings_,
+            encoded.repaired,
+            known=known,
+        )
 
     def _plain_settings(self) -> dict[str, Any]:
         return {name: value for name, value in self.get_params().items() if name != "n_jobs"}

@@ -63,6 +63,7 @@ class MajorityVote(Estimator):
             None,
             self.settings_,
             encoded.repaired,
+            known=prepared.known,
         )
         self.meta_ = {"method": self.method, **meta_of(corpus, encoded, prepared.known, settings)}
         return self

@@ -53,7 +53,13 @@ def _exported(record: ConsensusRecord) -> ExportDocument:
     )
     probabilities = None if record.probabilities is None else np.array(record.probabilities)
     annotation = ExportAnnotation(
-        "quorate", spans, record.tags, record.confidence, record.token_confidence, probabilities
+        "quorate",
+        spans,
+        record.tags,
+        record.confidence,
+        record.token_confidence,
+        probabilities,
+        known=record.known_tokens(),
     )
     return ExportDocument(document, consensus=annotation)
 

@@ -32,7 +32,8 @@ class ExportAnnotation(NamedTuple):
     """What one annotator, the gold or the consensus says of a document.
 
     ``tags`` is ``None`` where several layers were combined: they are in ``layers``, by name. ``shares`` of annotators
-    for every label at every token, and how many tokens are ambiguous, are there if asked for.
+    for every label at every token, and how many tokens are ambiguous, are there if asked for. ``known`` says of every
+    token whether its tag was given as a known label; of layers, each says so itself.
     """
 
     name: str
@@ -44,6 +45,19 @@ class ExportAnnotation(NamedTuple):
     layers: Mapping[str, ExportAnnotation] = {}
     shares: Any = None
     ambiguity: float | None = None
+    known: Sequence[bool] | NDArray[np.bool_] = ()
+
+    @property
+    def is_known(self) -> bool:
+        """Whether every tag, in every layer, was given as a known label."""
+        if self.layers:
+            return all(layer.is_known for layer in self.layers.values())
+        return len(self.known) > 0 and all(self.known)
+
+    def knows(self, span: Span) -> bool:
+        """Whether every token of a span was given as a known label."""
+        known = self.layers[span.layer].known if self.layers else self.known
+        return len(known) > 0 and all(known[position] for position in span.tokens)
 
     def in_pieces(self) -> ExportAnnotation:
         """With every piece as a span by itself, for formats that have no discontinuous spans.

@@ -443,6 +443,8 @@ def _consensus_line(exported: ExportDocument, annotation: ExportAnnotation, expo
     if annotation.layers:
         line["layers"] = {name: _layer_record(layer, export, name) for name, layer in annotation.layers.items()}
     line["spans"] = _span_records(exported, annotation)
+    if annotation.is_known:
+        line["known"] = True
     line |= place_fields(document)
     if export.probabilities and annotation.probabilities is not None:
         line["labels"] = export.labels
@@ -476,9 +478,14 @@ def _span_records(exported: ExportDocument, annotation: ExportAnnotation) -> lis
     document = exported.document
     if document.text is None:
         words = [" ".join(document.tokens[position] for position in span.tokens) for span in annotation.spans]
-        return [_span_record(span, held, None) for span, held in zip(annotation.spans, words, strict=True)]
-    pairs = zip(outward_spans(exported, annotation), annotation.spans, strict=True)
-    return [_span_record(span, span.text, in_tokens) for span, in_tokens in pairs]
+        found = [_span_record(span, held, None) for span, held in zip(annotation.spans, words, strict=True)]
+    else:
+        pairs = zip(outward_spans(exported, annotation), annotation.spans, strict=True)
+        found = [_span_record(span, span.text, in_tokens) for span, in_tokens in pairs]
+    if not annotation.is_known:  # where all is known, the document says so
+        for record, span in zip(found, annotation.spans, strict=True):
+            record |= {"known": True} if annotation.knows(span) else {}
+    return found
 
 
 def _span_record(span: Span | CharSpan, words: str | None, in_tokens: Span | None) -> dict[str, Any]:
@@ -525,6 +532,7 @@ class _JsonConsensusSpan(_JsonSpan, kw_only=True, omit_defaults=True):
     token_start: int | None = None
     token_end: int | None = None
     token_pieces: tuple[tuple[int, int], ...] = ()
+    known: bool = False
 
     def in_tokens(self) -> Span:
         """The span in tokens, as it counts where there is no text."""
@@ -550,10 +558,18 @@ class ConsensusRecord(msgspec.Struct, omit_defaults=True):
     probabilities: list[list[float]] | None = None
     shares: list[list[float]] | None = None
     ambiguity: float | None = None
+    known: bool = False
 
     def token_spans(self) -> list[Span]:
         """Its spans, in tokens."""
         return [span.in_tokens() for span in self.spans]
+
+    def known_tokens(self) -> list[bool]:
+        """Of every token, whether its tag is written to be a known label: all of them are, or those of known spans."""
+        if self.known:
+            return [True] * len(self.tags)
+        known = {position for span in self.spans if span.known for position in span.in_tokens().tokens}
+        return [position in known for position in range(len(self.tags))]
 
 
 def read_consensus(stream: IO[bytes], name: str) -> Iterator[ConsensusRecord]:

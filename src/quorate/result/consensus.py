@@ -21,7 +21,8 @@ class Consensus:
     """The consensus on one document.
 
     ``confidence`` is the probability of the whole sequence, ``token_confidence`` ``[L]`` that of each tag, and
-    ``probabilities`` ``[L, J]`` those of all labels (``[0, J]`` where they were not kept).
+    ``probabilities`` ``[L, J]`` those of all labels (``[0, J]`` where they were not kept). ``known`` ``[L]`` says which
+    tags were given as known labels.
 
     >>> import quorate
     >>> one = quorate.aggregate(quorate.sample(), method="mv")["s001"]
@@ -35,6 +36,7 @@ class Consensus:
     confidence: float
     token_confidence: Floats = field(repr=False)
     probabilities: Floats = field(repr=False)
+    known: NDArray[np.bool_] = field(repr=False)
 
     def text(self, span: Span) -> str:
         """The words of a span: from the document's text, or its tokens with blanks between; so are its pieces."""
@@ -54,6 +56,7 @@ class Consensus:
             self.confidence,
             self.token_confidence,
             self.probabilities,
+            known=self.known,
         )
 
     def _repr_html_(self) -> str:

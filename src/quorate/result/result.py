@@ -108,6 +108,7 @@ class Result:
         self.sources = Sources(annotators.names, corpus.profiles) if sources is None else sources
         self._doc_start = doc_start
         self._told = coherent(decoded, doc_start, calibration, known)
+        self._known = np.zeros(len(decoded.path), np.bool_) if known is None else known == decoded.path
         with np.errstate(divide="ignore"):
             log_probability = np.minimum(decoded.log_probability, np.log(self._told.documents))
         self._decoded = decoded._replace(log_probability=log_probability)
@@ -326,6 +327,7 @@ class Result:
         of_fit = self._place.tokens
         tokens = token if isinstance(of_fit, slice) else of_fit[token]
         result._place = _Place(self._place.documents[chosen], tokens)
+        result._known = self._known[token]
         result._told = Probabilities(self._told.documents[chosen], spans[token][span_end > 0], self._told.tokens[token])
         return result
 
@@ -411,6 +413,7 @@ class Result:
             float(self._told.documents[d]),
             self._told.tokens[self._tokens(d)],
             self._posterior(d) if kept else np.zeros((0, len(self.labels))),
+            self._known[self._tokens(d)],
         )
 
     def __repr__(self) -> str:
