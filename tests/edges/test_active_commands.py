@@ -17,6 +17,7 @@ import pytest
 from by_name import bsc
 from processes import Start
 from quorate import BSC, Corpus, Document, next_labels
+from quorate.active.strategies import Strategy
 from quorate.corpus.profiles import Profile
 from quorate.formats.jsonl import write_corpus
 from quorate.storage.files.atomic import written_whole
@@ -81,6 +82,35 @@ def test_documents_whose_labels_are_known_are_not_offered(run: Run, crowd: str, 
     assert third in found
     assert {first, second}.isdisjoint(found)
     assert offered(run, crowd, "--model", model, "--known", "inline") == {"bare0", "bare1", "bare2"}
+
+
+@pytest.mark.no_cover
+@pytest.mark.parametrize(
+    ("method", "strategy"),
+    [*(("bsc-seq", one.value) for one in Strategy), ("auto", "information"), (None, "information")],
+)
+def test_what_is_known_is_never_asked_for_and_what_is_open_is_asked_by_the_rest(
+    sample: Corpus, method: str | None, strategy: str
+) -> None:
+    corpus = Corpus(sample.documents[:40])
+    model = None if method is None else bsc(method, max_iter=3).fit(corpus)
+    gold = {one.id: one.gold or () for one in corpus}
+    whole = {name: gold[name] for name in list(gold)[:10]}
+    nearly = {name: (*gold[name][:-1], None) for name in list(gold)[10:20]}
+    strange = {name: ("B-NEW", *(None,) * (len(gold[name]) - 1)) for name in list(gold)[20:21]}
+    known = {**whole, **nearly, **(strange if model is not None else {})}
+    advice = next_labels(corpus, model, n=40, strategy=strategy, known=known, diversity=0.0, per_document_max=12)
+    asked = [one.document for one in advice.suggestions]
+    assert set(asked) == set(gold) - set(whole)
+    if strategy == "random":
+        return
+    before = next_labels(corpus, model, n=40, strategy=strategy, known=whole, diversity=0.0)
+    score = {one.document: one.score for one in before.suggestions}
+    assert all(one.score < score[one.document] for one in advice.suggestions if one.document in nearly)
+    assert sum(asked.index(name) for name in nearly) > sum(map(list(score).index, nearly))
+    few = next_labels(corpus, model, n=40, strategy=strategy, known=known, per_document_max=5)
+    labels = {one.id: len(one.annotations) for one in corpus}
+    assert {one.document for one in few.suggestions} == {name for name in asked if labels[name] < 5}
 
 
 def test_nothing_that_next_reads_is_written_over(run: Run, crowd: str, model: str) -> None:

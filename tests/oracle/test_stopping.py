@@ -12,7 +12,7 @@ from crowds import sentences
 from problems import enumerate_paths
 from quorate import Corpus, Document, aggregate, score
 from quorate.active.stopping import Change, draw_path, evidence_of
-from quorate.active.suggest import next_labels
+from quorate.active.suggest import _uncertainty, next_labels
 from quorate.corpus.simulate import Behaviour, crowd
 from quorate.encode.from_corpus import encode
 from quorate.infer.parts.dirichlet import log_mean
@@ -41,6 +41,27 @@ def test_evidence_gives_the_posterior_of_the_output_pass(sample: Corpus) -> None
         expected = enumerate_paths(evidence_of(model._model, laid, 0, 1.0), chain.start, chain.trans)
         found = model.combine(Corpus([short])).probabilities[0]
         np.testing.assert_allclose(found, expected.posterior, rtol=0, atol=1e-9)
+
+
+def test_of_a_document_known_in_part_only_the_rest_is_unsure(sample: Corpus) -> None:
+    """Against the sum over every sequence that agrees with what is known."""
+    part = Corpus(sample.documents[:20])
+    model = bsc("bsc-seq").fit(part)
+    state, chain = model.model_state(), model._model.truth.chain(log_mean)
+    for d in range(3):
+        one = part[d]
+        short = Corpus([Document("s", one.tokens[:3], {k: v[:3] for k, v in one.annotations.items()})])
+        known = {"s": (None, (one.gold or ())[1], None)}
+        result = model.combine(short, known=known)
+        evidence = evidence_of(model._model, state.encoded(short), 0, 1.0)
+        evidence[1, np.arange(evidence.shape[1]) != model.tagset_.index[str(known["s"][1])]] = -1e3
+        expected = enumerate_paths(evidence, chain.start, chain.trans)
+        np.testing.assert_allclose(result.probabilities[0], expected.posterior, rtol=0, atol=1e-9)
+        weights = np.array([weight for weight in expected.weights.values() if weight > 0])
+        unsure = _uncertainty(state, short, result, known)
+        assert unsure.sequence[0] == pytest.approx(-(weights * np.log(weights)).sum(), abs=1e-6)
+        assert unsure.sequence[0] < _uncertainty(state, short, model.combine(short), {}).sequence[0]
+        assert result[0].known.tolist() == [False, True, False]
 
 
 @pytest.mark.parametrize("method", ["bsc-cm", "auto"])

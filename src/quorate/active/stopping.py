@@ -7,20 +7,22 @@ draws give a mean and an interval. What every annotator gets wrong alike no draw
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 from quorate.active.strategies import matrices_of
-from quorate.corpus.records import Corpus, Document
+from quorate.corpus.records import Corpus, Document, Tag
+from quorate.corpus.tags import TagSet
 from quorate.encode.encoded import Encoded
 from quorate.infer import loop
 from quorate.infer.parts.dirichlet import log_mean
 from quorate.infer.parts.truth import Chain
+from quorate.models.prepared import Known
 from quorate.result.result import Result
 
 __all__ = ["Change", "draw_path", "expected_change"]
@@ -29,6 +31,13 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 _LOW, _HIGH = 0.05, 0.95
+
+
+class Combine(Protocol):
+    """Gives the consensus on a corpus, with what was learned and what is known."""
+
+    def __call__(self, corpus: Corpus, *, known: Known = None) -> Result:
+        """The consensus."""
 
 
 class Change(NamedTuple):
@@ -108,6 +117,15 @@ def evidence_of(model: loop.Model, encoded: Encoded, d: int, sharpness: float) -
     return out * sharpness
 
 
+def _bound_by(known: Sequence[Tag], evidence: Floats, tagset: TagSet) -> Floats:
+    """The evidence ``[L, J]`` with no other label than the known one, where there is one."""
+    bound = evidence.copy()
+    for t, tag in enumerate(known):
+        if tag is not None:
+            bound[t, np.arange(bound.shape[1]) != tagset.index[tag]] = -np.inf
+    return bound
+
+
 def draw_labels(matrix: Floats, path: Sequence[int], before: int, rng: np.random.Generator) -> list[int]:
     """Labels that an annotator with this matrix ``[P, J, J]`` gives a true sequence."""
     labels: list[int] = []
@@ -125,7 +143,7 @@ def expected_change(
     encoded: Encoded,
     asked: Sequence[tuple[int, int]],
     unknown: Floats,
-    combine: Callable[[Corpus], Result],
+    combine: Combine,
     *,
     draws: int = 20,
     seed: int = 0,
@@ -133,6 +151,7 @@ def expected_change(
     """How F1 is expected to change by labels of some (document, annotator) pairs, which count along ``encoded``.
 
     ``unknown [D]`` is the entropy of each document. ``combine`` gives the consensus on a corpus with what was learned.
+    What is known in ``result`` is known of what is drawn, too.
     """
     tallies = _tallies(result)
     total = tallies.sum(axis=1)
@@ -145,15 +164,19 @@ def expected_change(
     chain = chain._replace(start=chain.start * sharpness, trans=chain.trans * sharpness)
     before = len(tagset.labels) if tagset.outside is None else tagset.outside
     drawn: list[Document] = []
+    known: dict[str, list[Tag]] = {}
     for d, k in asked:
         document, matrix = result.corpus[d], matrices_of(model.annotators, [k])[0]
-        evidence = evidence_of(model, encoded, d, sharpness)
+        certain = [tag if is_known else None for tag, is_known in zip(result[d].tags, result[d].known, strict=True)]
+        evidence = _bound_by(certain, evidence_of(model, encoded, d, sharpness), tagset)
         for number in range(draws):
             labels = draw_labels(matrix, draw_path(evidence, chain, rng), before, rng)
             said = tuple(tagset.labels[label] for label in labels)
             annotations = {**document.annotations, encoded.annotators[k]: said}
             drawn.append(replace(document, id=f"{number} {document.id}", annotations=annotations, source=None))
-    after = _tallies(combine(Corpus(drawn))).reshape(3, len(asked), draws).sum(axis=1)
+            if any(tag is not None for tag in certain):
+                known[drawn[-1].id] = certain
+    after = _tallies(combine(Corpus(drawn), known=known)).reshape(3, len(asked), draws).sum(axis=1)
     rest = total - tallies[:, [d for d, _ in asked]].sum(axis=1)
     changes = _f1(rest[:, None] + after) - now
     low, high = np.quantile(changes, [_LOW, _HIGH])

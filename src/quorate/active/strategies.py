@@ -163,8 +163,8 @@ def document_entropy(
     """``[D]`` The entropy of what is given out of each document, in nats; ``engine`` is that of the consensus.
 
     Where spans are the evidence, two distributions are mixed, and the mean of their entropies is taken: that of the
-    mixture is no less, and more by the entropy of their shares at most. Of a document that nobody labelled it is that
-    of tokens.
+    mixture is no less, and more by the entropy of their shares at most. Of a document that nobody labelled, or of which
+    labels are known, it is that of tokens.
     """
     tokens = sequence_entropy(
         lambda power: loop.decode(engine, model, cells, sharpness=power, posteriors=False).log_z,
@@ -175,8 +175,9 @@ def document_entropy(
         return tokens
     over_sets, spans = found.evidence.engine, found.spans
     sets = sequence_entropy(lambda power: over_sets.posterior(spans, power).log_z, calibration.span_sharpness)
-    unread = np.diff(found.evidence.candidates.pair_start) == 0  # of these only the token model knows
-    return np.where(unread, tokens, mixed(sets, tokens))
+    # Of what nobody marked only the token model knows, and only it is bound by what is known of a document.
+    of_tokens = (np.diff(found.evidence.candidates.pair_start) == 0) | found.evidence.clamped
+    return np.where(of_tokens, tokens, mixed(sets, tokens))
 
 
 def matrices_of(annotators: Annotators, numbers: Sequence[int]) -> Floats:

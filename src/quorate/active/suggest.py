@@ -22,6 +22,7 @@ from quorate.active.strategies import (
 )
 from quorate.corpus.profiles import Kind
 from quorate.corpus.records import Corpus, Tag
+from quorate.corpus.tags import TagSet
 from quorate.encode.algebra import seen_pairs
 from quorate.encode.encoded import Encoded
 from quorate.errors import InputError, SettingsError
@@ -89,6 +90,7 @@ def next_labels(
     Without a ``model`` one is fitted to the documents that have labels, by the default method. Documents with
     ``per_document_max`` annotators, and those to ``exclude``, are not asked for; nor are those that are decided: all
     their labels are ``known``, here or in the fit of the model, or an expert (by their profile) has labelled them.
+    One of which a part is known is asked for by what is still open.
     Where annotators differ because the text allows two readings (``Result.ambiguity``), more labels bring nothing, and
     such documents come last. ``enough`` is the gain of F1 by one more label of every document, with as much gain for
     what is unknown as in this batch, below which to stop.
@@ -111,13 +113,14 @@ def next_labels(
         raise SettingsError(f"diversity must be from 0 to 1, not {diversity}")
     certain = known_tags(corpus, known)
     model = model or _fitted(corpus, certain)
+    legible = _legible(certain, model.model_state().tagset)
     encoded, state = model.encoded(corpus), model.model_state()
     pool = _pool(encoded, annotators)
     costs = _costs(encoded, cost or {})
     decided = _decided(corpus, model, certain)
     open_documents = _open(corpus, encoded, per_document_max, exclude) & ~decided
-    result = model.combine(corpus)
-    unsure = _uncertainty(state, corpus, result)
+    result = model.combine(corpus, known=legible)
+    unsure = _uncertainty(state, corpus, result, legible)
     told = share_with_one_reading(result.posterior, result.ambiguity.tokens, encoded.doc_start)
     unknown = np.where(decided, 0.0, unsure.sequence * told)
     doc, who, gains = _gains(state, encoded, unsure, pool, costs, open_documents, n, result)
@@ -230,11 +233,16 @@ def _open(corpus: Corpus, encoded: Encoded, most: int | None, exclude: Iterable[
     return np.asarray(may)
 
 
-def _uncertainty(state: ModelState, corpus: Corpus, result: Result) -> Uncertainty:
+def _legible(known: Mapping[str, Sequence[Tag]], tagset: TagSet) -> dict[str, tuple[Tag, ...]]:
+    """The known labels that a model can read: of one that it has never met, it is not known what else may stand."""
+    return {name: tuple(tag if tag in tagset.reads else None for tag in tags) for name, tags in known.items()}
+
+
+def _uncertainty(state: ModelState, corpus: Corpus, result: Result, known: Mapping[str, Sequence[Tag]]) -> Uncertainty:
     """What is not known of the consensus that is given out."""
-    said = state.encoded(corpus)
+    said, certain = state.encoded(corpus), state.known_codes(corpus, known)
     weighed, settings, calibration = state.weighed(said), state.settings, result.calibration
-    with closing(state.engines.over(weighed, text=settings.text)) as engine:
+    with closing(state.engines.over(weighed, known=certain, text=settings.text)) as engine:
         threads = state.engines.threads
         found = conclude(
             engine,
@@ -244,6 +252,7 @@ def _uncertainty(state: ModelState, corpus: Corpus, result: Result) -> Uncertain
             settings,
             calibration,
             spans=state.spans,
+            known=certain,
             sharing=state.sharing,
             threads=threads,
         )

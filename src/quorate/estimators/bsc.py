@@ -313,11 +313,11 @@ class BSC(Estimator):
         }
         return self
 
-    def combine(self, corpus: Corpus) -> Result:
+    def combine(self, corpus: Corpus, *, known: Known = None) -> Result:
         """The consensus on other documents, with the annotators, words and transitions that were learned.
 
-        An annotator who was not there in fitting is taken to behave as the crowd did on average. ``decode``,
-        ``precision`` and ``recall`` may have been set anew since.
+        An annotator who was not there in fitting is taken to behave as the crowd did on average. ``known`` labels of
+        these documents are clamped. ``decode``, ``precision`` and ``recall`` may have been set anew since.
 
         >>> import quorate
         >>> model = quorate.BSC(annotator="cm", max_iter=5).fit(quorate.sample())
@@ -328,8 +328,10 @@ class BSC(Estimator):
         state = self.model_state()
         said = state.encoded(corpus)
         weighed = state.weighed(said)
-        with closing(self._engine(corpus, weighed, None)) as engine:
-            return self._result(corpus, weighed, self._consensus(engine, said, weighed, None).decoded, trace=None)
+        certain = state.known_codes(corpus, known_tags(corpus, known))
+        with closing(self._engine(corpus, weighed, certain)) as engine:
+            found = self._consensus(engine, said, weighed, certain)
+            return self._result(corpus, weighed, found.decoded, trace=None, known=certain)
 
     def update(self, corpus: Corpus, *, known: Known = None, passes: int = 0) -> Self:
         """Go on from the fit with new labels of old documents, new documents, annotators and words; returns self.

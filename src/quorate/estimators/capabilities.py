@@ -17,7 +17,7 @@ from quorate.infer.candidates import Candidates
 from quorate.infer.engines.factory import Engines
 from quorate.infer.engines.protocol import Tables
 from quorate.infer.parts.truth import Chain
-from quorate.models.prepared import Prepared
+from quorate.models.prepared import Known, Prepared
 from quorate.models.settings import Settings
 from quorate.result.calibration import Calibration
 from quorate.result.result import Result
@@ -100,8 +100,8 @@ class Advises(Protocol):
     def encoded(self, corpus: Corpus) -> Encoded:
         """A corpus as arrays, in which names have the numbers that they had in the fit."""
 
-    def combine(self, corpus: Corpus) -> Result:
-        """The consensus on a corpus, with what was learned."""
+    def combine(self, corpus: Corpus, *, known: Known = None) -> Result:
+        """The consensus on a corpus, with what was learned, and what is known of its documents."""
 
     def model_state(self) -> ModelState:
         """What was learned."""

@@ -172,6 +172,10 @@ class ModelState(NamedTuple):
         """A corpus as arrays, with the numbers that names and words have here."""
         return encode(corpus, self.tagset, invalid=self.settings.invalid, annotators=self.names, words=self.words)
 
+    def known_codes(self, corpus: Corpus, known: Mapping[str, Sequence[Tag]]) -> NDArray[np.int32] | None:
+        """``[N]`` The known label of every token, −1 where it is not known; ``None``: there are none."""
+        return encode_known(corpus, self.tagset, known, self.settings.invalid) if known else None
+
     def weighed(self, encoded: Encoded) -> Encoded:
         """With what annotators have in common counting once."""
         return self.sharing.weighed(encoded)
@@ -326,9 +330,9 @@ def _known_codes(
     documents: Corpus, state: ModelState, known: Mapping[str, Sequence[Tag]]
 ) -> dict[str, NDArray[np.int32]]:
     """The known labels of an update's documents, by id."""
-    if not known:
+    codes = state.known_codes(documents, known)
+    if codes is None:
         return {}
-    codes = encode_known(documents, state.tagset, known, state.settings.invalid)
     starts = np.cumsum([0, *(len(one.tokens) for one in documents)])
     return {one.id: codes[starts[d] : starts[d + 1]] for d, one in enumerate(documents) if one.id in known}
 
