@@ -301,6 +301,72 @@ def test_a_review_is_kept_exported_and_read_back(open_page: Open, report: Path, 
         assert again[document.id].confidence == pytest.approx(1.0)
 
 
+def exported(page: Page, path: Path) -> list[dict[str, Any]]:
+    with page.expect_download() as download:
+        page.click("#export")
+    download.value.save_as(path)
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def test_a_review_says_who_when_why_and_of_which_version(
+    open_page: Open, model: BSC, sample: Corpus, tmp_path: Path
+) -> None:
+    write_report(model, tmp_path / "report.html", documents=5, version=12)
+    page = open_page(tmp_path / "report.html")
+    cards = page.locator("#doc-list .doc")
+    for n in range(2):
+        cards.nth(n).locator("button.who").click()
+        cards.nth(n).get_by_role("button", name="Accept the consensus").click()
+    plain = exported(page, tmp_path / "nameless.jsonl")  # a name is never required
+    assert [set(line) for line in plain] == [{"id", "tokens", "tags", "time", "version"}] * 2
+    cards.nth(1).get_by_label("Note").fill("Zoë: “a ship” <b>👋</b>")
+    page.get_by_label("Your name").fill("Zoë 👋")
+    page.reload()
+    page.locator("#review-bar", has_text="2 documents checked").wait_for()
+    assert page.get_by_label("Your name").input_value() == "Zoë 👋"
+    first, second = exported(page, tmp_path / "review.jsonl")
+    assert (first["reviewer"], first["version"], "note" in first) == ("Zoë 👋", 12, False)
+    assert second["note"] == "Zoë: “a ship” <b>👋</b>"
+    assert [first["time"], second["time"]] == [line["time"] for line in plain]
+    found = quorate.reviews.read(tmp_path / "review.jsonl", sample)
+    (reviewer,) = found.reviewers
+    assert (reviewer.name, reviewer.documents) == ("Zoë 👋", 2)
+    assert reviewer.last is not None
+    assert reviewer.last >= (reviewer.first or reviewer.last)
+    page.on("dialog", lambda dialog: dialog.accept())
+    page.get_by_role("button", name="Forget all").click()
+    page.reload()
+    page.wait_for_selector("#fit h2")
+    cards.nth(1).locator("button.who").click()
+    assert cards.nth(1).get_by_label("Note").input_value() == ""
+
+
+def test_a_page_without_storage_reviews_too(open_page: Open, report: Path, tmp_path: Path) -> None:
+    page = open_page(report)
+    page.add_init_script("Object.defineProperty(window, 'localStorage', { get() { throw new Error('none'); } })")
+    page.reload()
+    page.wait_for_selector("#fit h2")
+    card = page.locator("#doc-list .doc").nth(0)
+    card.locator("button.who").click()
+    card.get_by_label("Note").fill("why")
+    card.get_by_role("button", name="Accept the consensus").click()
+    page.get_by_label("Your name").fill("ann")
+    (line,) = exported(page, tmp_path / "review.jsonl")
+    assert (line["reviewer"], line["note"], "version" in line) == ("ann", "why", False)
+
+
+def test_what_was_kept_without_a_time_is_still_a_review(open_page: Open, report: Path, tmp_path: Path) -> None:
+    page = open_page(report)
+    data = json.loads(page.locator("#data").text_content() or "")
+    first = data["documents"]["list"][0]
+    kept = json.dumps([[first["id"], [data["tags"][code] for code in first["tags"]]]])
+    page.evaluate("([name, kept]) => localStorage.setItem(name, kept)", ["quorate-review-" + data["digest"], kept])
+    page.reload()
+    page.locator("#review-bar", has_text="1 document checked").wait_for()
+    (line,) = exported(page, tmp_path / "review.jsonl")
+    assert set(line) == {"id", "tokens", "tags"}
+
+
 @pytest.fixture(scope="module")
 def drawn(model: BSC) -> quorate.audit.Plan:
     return quorate.audit.plan(model.result_, 12, seed=1)
@@ -357,6 +423,7 @@ def test_an_audit_is_checked_exported_and_read_back(
         page.keyboard.press("Enter")
     assert download.value.suggested_filename == "corrections.jsonl"
     download.value.save_as(tmp_path / "corrections.jsonl")
+    assert all("time" in json.loads(line) for line in (tmp_path / "corrections.jsonl").read_text().splitlines())
     page.get_by_role("button", name="Check the audit's documents (12)").click()
     assert cards.count() == 5
     assert page.locator("#documents .toolbar").is_visible()

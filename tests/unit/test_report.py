@@ -172,6 +172,12 @@ def test_known_documents_come_last_and_are_not_scored(model: BSC) -> None:
     assert found["documents"]["list"][-1]["known"]
 
 
+def test_a_report_has_the_version_of_its_consensus_if_there_is_one(model: BSC) -> None:
+    assert "of_version" not in plain(collect(model, model.result_, title="", documents=2))
+    for version in (12, "Monday", 0):
+        assert plain(collect(model, model.result_, title="", documents=2, version=version))["of_version"] == version
+
+
 def test_all_gold_known_leaves_nothing_to_score(model: BSC) -> None:
     known = {document.id for document in model.result_.corpus}
     assert plain(collect(model, model.result_, title="", documents=2, known=known))["gold"] is None

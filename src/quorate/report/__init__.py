@@ -38,6 +38,7 @@ def write_report(
     known: Collection[str] = (),
     split: str | None = None,
     audit: Audit | Plan | None = None,
+    version: int | str | None = None,
     progress: Callable[[int, int, str], None] | None = None,
 ) -> None:
     """Write a report about a fitted model as one HTML file that needs nothing else.
@@ -46,7 +47,7 @@ def write_report(
     the least certain first, ``None`` for all; ``groups`` into how many groups annotators are put, chosen if not given;
     ``known`` are the ids of documents whose labels were given as certain; ``split`` limits what is compared with gold.
     ``audit`` is one of this very result: of a plan the page offers the documents to check, of an audit it has what was
-    found.
+    found. ``version`` is that of the consensus: corrections that are exported from the page say that they are of it.
 
     >>> import quorate, tempfile
     >>> model = quorate.BSC().fit(quorate.sample())
@@ -67,6 +68,7 @@ def write_report(
         known=known,
         split=split,
         audit=audit,
+        version=version,
         progress=progress,
     )
     with written_whole(path) as stream:

@@ -480,7 +480,10 @@ class Summary:
 
 @dataclass(frozen=True)
 class Report:
-    """Everything that a report shows; ``tags`` are what the numbers in documents stand for."""
+    """Everything that a report shows; ``tags`` are what the numbers in documents stand for.
+
+    ``version`` is that of this package, ``of_version`` that of the consensus, where somebody counts them.
+    """
 
     title: str = ""
     version: str = ""
@@ -509,3 +512,4 @@ class Report:
     summary: Summary = field(default_factory=Summary)
     findings: Sequence[Finding] = ()
     next: Sequence[str] = ()
+    of_version: int | str | None = field(default=None, metadata=_OR_LEFT_OUT)

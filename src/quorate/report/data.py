@@ -78,13 +78,15 @@ def collect(
     known: Collection[str] = (),
     split: str | None = None,
     audit: Audit | Plan | None = None,
+    version: int | str | None = None,
     progress: Progress | None = None,
 ) -> Report:
     """The content of a report about a result.
 
     ``model`` is what made it, for the explanations; ``documents`` how many to show (``None``: all), the least certain
     first; ``groups`` how many groups of annotators (``None``: chosen); ``known`` are ids of documents whose labels were
-    given as certain; ``split`` limits the comparison with gold; ``audit`` is one of this result, checked or planned.
+    given as certain; ``split`` limits the comparison with gold; ``audit`` is one of this result, checked or planned;
+    ``version`` is that of the consensus, which goes into what is exported.
 
     >>> import quorate
     >>> model = quorate.BSC().fit(quorate.sample())
@@ -152,6 +154,7 @@ def collect(
         vote=None if votes is None else against_vote(result, votes),
         tags=codes.tags,
         summary=_summary(result, annotators, counted),
+        of_version=version,
     )
     report = replace(report, findings=find(report), next=next_steps(report))
     tell(steps, steps, "")

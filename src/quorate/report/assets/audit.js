@@ -92,6 +92,7 @@ function checkedBar() {
   const then = checking.done.size === PLAN.length ? " Export them, and run quorate audit result." : "";
   return [
     h("p", {}, h("b", {}, inWords()), `, ${corrected} corrected${open ? `; ${open} corrected but not marked` : ""}.${then}`),
+    reviewerField(),
     h("button", { type: "button", class: "button", disabled: !checking.done.size && !open, onclick: forgetChecked }, "Forget all"),
     h("button", { type: "button", class: "button main", id: "export", disabled: !checking.done.size, onclick: exportChecked }, "Export corrections"),
   ];
@@ -99,9 +100,13 @@ function checkedBar() {
 
 function forgetChecked() {
   if (!confirm(`Forget what was checked of ${many(PLAN.length, "document")}?`)) return;
-  for (const doc of PLAN) review.delete(doc.id);
+  for (const doc of PLAN) {
+    review.delete(doc.id);
+    notes.delete(doc.id);
+  }
   checking.done.clear();
   keepChecked();
+  keepNotes();
   keep();
   refilter();
   drawReviewBar();
@@ -109,8 +114,7 @@ function forgetChecked() {
 
 // Every document that was marked, also those left as they are: looked at and right is what an audit counts.
 function exportChecked() {
-  const done = PLAN.filter((doc) => checking.done.has(doc.id));
-  download("corrections.jsonl", done.map((doc) => [doc, review.get(doc.id).tags]));
+  download("corrections.jsonl", PLAN.filter((doc) => checking.done.has(doc.id)));
 }
 
 const inPoints = (x) => fixed(100 * x, 1);

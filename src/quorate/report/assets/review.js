@@ -4,25 +4,33 @@
 const EVERY_DOC = [...D.documents.list, ...D.documents.of_audit];
 const DOC_BY_ID = new Map(EVERY_DOC.map((doc) => [doc.id, doc]));
 const STORE = "quorate-review-" + D.digest;
+const NOTES_STORE = "quorate-notes-" + D.digest;
+const REVIEWER_STORE = "quorate-reviewer"; // one name for all reports
 const review = new Map();
+const notes = new Map();
 const selections = new Map();
+let reviewer = "";
 
 try {
+  reviewer = localStorage.getItem(REVIEWER_STORE) || "";
   const kept = JSON.parse(localStorage.getItem(STORE) || "[]");
-  for (const [id, tags] of kept) {
+  for (const [id, tags, time] of kept) {
     const doc = DOC_BY_ID.get(id);
-    if (doc && Array.isArray(tags) && tags.length === doc.tokens.length) review.set(id, checkedOf(tags));
+    if (doc && Array.isArray(tags) && tags.length === doc.tokens.length) review.set(id, checkedOf(tags, time));
   }
+  for (const [id, note] of JSON.parse(localStorage.getItem(NOTES_STORE) || "[]")) if (DOC_BY_ID.has(id)) notes.set(id, String(note));
 } catch { /* a page without storage still reviews, for as long as it is open */ }
 
-function checkedOf(tags) { return { tags, spans: spansOf(tags.map((tag) => D.tags.indexOf(tag))) }; }
+function checkedOf(tags, time) { return { tags, time, spans: spansOf(tags.map((tag) => D.tags.indexOf(tag))) }; }
 
-function keep() {
-  try { localStorage.setItem(STORE, JSON.stringify([...review].map(([id, { tags }]) => [id, tags]))); } catch { /* as above */ }
-}
+function store(name, value) { try { localStorage.setItem(name, value); } catch { /* as above */ } }
+
+function keep() { store(STORE, JSON.stringify([...review].map(([id, { tags, time }]) => [id, tags, time]))); }
+
+function keepNotes() { store(NOTES_STORE, JSON.stringify([...notes])); }
 
 function settle(doc, tags, said) {
-  review.set(doc.id, checkedOf(tags));
+  review.set(doc.id, checkedOf(tags, new Date().toISOString()));
   keep();
   redraw(doc);
   drawReviewBar();
@@ -81,8 +89,27 @@ function editor(doc) {
       : h("button", { type: "button", class: "button main", onclick: () => settle(doc, asGiven(doc), "accepted") }, "Accept the consensus"),
     TYPES.slice(0, 24).map((kind, n) => label(kind, n + 1)), PLAIN ? null : label(null, 0),
     checked ? h("button", { type: "button", class: "quiet", onclick: () => undo(doc) }, "Undo the review") : null,
+    noteField(doc),
     h("span", { class: "hint" }, none ? "To correct: click a word above (Shift-click for more, or Shift and the arrow keys), then choose a label or press its number."
       : ["Selected: ", h("b", {}, words(doc, start, end)), ". Choose a label, or press its number."]));
+}
+
+// A note goes with the review of its document; alone it is only kept here.
+function noteField(doc) {
+  const field = h("input", { type: "text", class: "note-field", value: notes.get(doc.id) || null, placeholder: "why, for whoever settles disputes", oninput: () => {
+    if (field.value.trim()) notes.set(doc.id, field.value.trim());
+    else notes.delete(doc.id);
+    keepNotes();
+  } });
+  return h("label", { class: "note-line" }, "Note ", field);
+}
+
+function reviewerField() {
+  const field = h("input", { type: "text", id: "reviewer", value: reviewer || null, placeholder: "if you like", autocomplete: "name", oninput: () => {
+    reviewer = field.value.trim();
+    store(REVIEWER_STORE, reviewer);
+  } });
+  return h("label", { class: "reviewer" }, "Your name ", field);
 }
 
 function undo(doc) {
@@ -105,6 +132,7 @@ function drawReviewBar() {
   const fixed_ = [...review.keys()].filter((id) => isCorrected(DOC_BY_ID.get(id))).length;
   bar.replaceChildren(h("div", { class: "wide" },
     h("p", {}, h("b", {}, `${many(review.size, "document")} checked`), `, ${fixed_} corrected. Export, then: quorate aggregate … --known review.jsonl`),
+    reviewerField(),
     h("button", { type: "button", class: "button", onclick: forget }, "Forget all"),
     h("button", { type: "button", class: "button main", id: "export", onclick: exportReview }, "Export review")));
 }
@@ -113,17 +141,26 @@ function forget() {
   if (!confirm(`Forget the review of ${many(review.size, "document")}?`)) return;
   const docs = [...review.keys()].map((id) => DOC_BY_ID.get(id));
   review.clear();
+  notes.clear();
   keep();
+  keepNotes();
   checking.done.clear();
   keepChecked();
   docs.forEach(redraw);
   drawReviewBar();
 }
 
-function exportReview() { download("review.jsonl", [...review].map(([id, { tags }]) => [DOC_BY_ID.get(id), tags])); }
+function exportReview() { download("review.jsonl", [...review.keys()].map((id) => DOC_BY_ID.get(id))); }
+
+// Who, when, why and of which version: what nobody said is left out.
+function decisionOn(doc) {
+  const { tags, time } = review.get(doc.id);
+  const said = { reviewer, time, note: notes.get(doc.id), version: D.of_version };
+  return { id: doc.id, tokens: doc.tokens, tags, ...Object.fromEntries(Object.entries(said).filter(([, value]) => value !== undefined && value !== null && value !== "")) };
+}
 
 function download(name, checked) {
-  const lines = checked.map(([doc, tags]) => JSON.stringify({ id: doc.id, tokens: doc.tokens, tags }));
+  const lines = checked.map((doc) => JSON.stringify(decisionOn(doc)));
   const link = h("a", { download: name, href: URL.createObjectURL(new Blob([lines.join("\n") + "\n"], { type: "application/x-ndjson" })) });
   document.body.append(link);
   link.click();
