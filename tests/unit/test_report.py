@@ -173,8 +173,7 @@ def test_known_documents_come_last_and_are_not_scored(model: BSC) -> None:
 
 
 def test_a_report_has_the_version_of_its_consensus_if_there_is_one(model: BSC) -> None:
-    assert "of_version" not in plain(collect(model, model.result_, title="", documents=2))
-    for version in (12, "Monday", 0):
+    for version in (None, 12, "Monday", 0):
         assert plain(collect(model, model.result_, title="", documents=2, version=version))["of_version"] == version
 
 

@@ -512,4 +512,4 @@ class Report:
     summary: Summary = field(default_factory=Summary)
     findings: Sequence[Finding] = ()
     next: Sequence[str] = ()
-    of_version: int | str | None = field(default=None, metadata=_OR_LEFT_OUT)
+    of_version: int | str | None = None
