@@ -17,7 +17,7 @@ from quorate.corpus.records import Corpus, Document
 from quorate.corpus.spans import Span
 from quorate.corpus.tags import OUTSIDE, Scheme, TagSet, find_spans
 from quorate.errors import InputError, SettingsError
-from quorate.formats import jsonl
+from quorate.formats.consensus_records import read_consensus
 from quorate.formats.jsonl import DIGITS, ConsensusRecord, consensus_lines
 from quorate.formats.opened import files_of, opened
 from quorate.formats.registry import sniff
@@ -180,7 +180,7 @@ def _records(path: str | Path, max_size: int | str | None) -> list[ConsensusReco
         with opened(name, size_named(max_size)) as (stream, _):
             if sniff(stream, name) != "jsonl":
                 raise InputError("an audit is of a consensus as JSONL (aggregate … -o consensus.jsonl)", where=name)
-            records += jsonl.read_consensus(stream, name)
+            records += read_consensus(stream, name)
     if not records:
         raise InputError("no document in it", where=str(path))
     return records

@@ -17,7 +17,7 @@ from quorate.infer.candidates import Candidates
 from quorate.infer.engines.factory import Engines
 from quorate.infer.engines.protocol import Tables
 from quorate.infer.parts.truth import Chain
-from quorate.models.prepared import Prepared
+from quorate.models.prepared import Known, Prepared
 from quorate.models.settings import Settings
 from quorate.result.calibration import Calibration
 from quorate.result.result import Result
@@ -53,7 +53,7 @@ class Tunes(Protocol):
 class Updates(Protocol):
     """A fit can go on with new labels, and what it learned of the annotators can be the prior of another fit."""
 
-    def update(self, corpus: Corpus) -> Self:
+    def update(self, corpus: Corpus, *, known: Known = None, passes: int = 0) -> Self:
         """Go on from the fit; returns self."""
 
 

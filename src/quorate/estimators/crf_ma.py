@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -26,7 +25,7 @@ from quorate.encode.algebra import document_of_events, token_of_events
 from quorate.encode.encoded import Encoded
 from quorate.encode.from_corpus import encode
 from quorate.errors import SettingsError
-from quorate.estimators.base import Estimator, ProgressCallback, checked_threads, meta_of
+from quorate.estimators.base import Estimator, ProgressCallback, Stores, checked_threads, meta_of
 from quorate.infer import loop
 from quorate.infer.engines.protocol import Decoded, Tables
 from quorate.infer.engines.threads import ThreadsEngine
@@ -231,7 +230,7 @@ class _Fitted(NamedTuple):
     trace: loop.Trace
 
 
-class CRFMA(Estimator):
+class CRFMA(Stores, Estimator):
     """CRF-MA: a conditional random field over the text, whose annotators are each right or wrong in a whole document.
 
     p(c_d | x_d) = Σ_r π_r · p_CRF(c_dr | x_d) · Π_{k≠r} J^−(labels of k), with the labels c_dr of annotator r.
@@ -310,8 +309,8 @@ class CRFMA(Estimator):
         self._check_fitted()
         return Sources(self._names)
 
-    def save(self, path: str | Path) -> None:
-        """Write what was learned to a file, for :func:`quorate.load`."""
+    def stored(self) -> model_files.Stored:
+        """What was learned, as a file holds it."""
         self._check_fitted()
         crf, buckets, reliability, trace = self._fitted
         arrays = self._annotators.arrays() | crf._asdict()
@@ -326,11 +325,11 @@ class CRFMA(Estimator):
             "annotators": self._names,
             "n_features": len(buckets),
         }
-        model_files.save(model_files.Stored(meta, arrays), path)
+        return model_files.Stored(meta, arrays)
 
     @classmethod
     def loaded(cls, stored: model_files.Stored) -> Self:
-        """From what :meth:`save` wrote."""
+        """From what :meth:`stored` gave."""
         meta, arrays = model_files.tagger_head(stored.meta), stored.arrays
         model = cls(**present_names(meta["fit"]["settings"]))
         model.settings_ = {"method": model.method, **model._plain_settings()}

@@ -16,10 +16,12 @@ from quorate.corpus.offsets import Unit
 from quorate.corpus.profiles import Profile, read_map, read_profiles
 from quorate.corpus.records import Corpus, Document
 from quorate.errors import InputError, SettingsError
-from quorate.formats import jsonl, table
+from quorate.formats import consensus_records, jsonl, table
 from quorate.formats.assemble import Assembly, Options
 from quorate.formats.exports import Export, export_of
 from quorate.formats.known import read_known
+from quorate.formats.layering import Layer
+from quorate.formats.layers import Layers
 from quorate.formats.notes import Notes
 from quorate.formats.opened import Content, Input, Samples, files_of, opened
 from quorate.formats.registry import FORMATS, folder_format, named, output_format, sniff
@@ -92,11 +94,14 @@ def read_layers(
     samples: str | None = None,
     offsets: str | None = None,
     max_size: int | str | None = None,
-) -> dict[str, Corpus]:
+    layers: Mapping[str, Layer] | None = None,
+) -> Layers:
     """Read annotations whose spans overlap: a corpus for each layer, by its name; options are those of :func:`read`.
 
     In a layer nobody's spans overlap, so that each can be combined by itself and no span is left out
-    (:func:`quorate.aggregate_layers` does so, and puts the results together).
+    (:func:`quorate.aggregate_layers` does so, and puts the results together). ``layers`` are those of a fitted model
+    (``LayeredModel.layers_``), for new documents: a label that none of them takes is refused, and spans that overlap
+    as none did in the fit are left out, with a note.
 
     >>> import tempfile
     >>> spans = '[{"start": 0, "end": 8, "label": "ORG"}, {"start": 0, "end": 4, "label": "LOC"}]'
@@ -106,7 +111,7 @@ def read_layers(
     ['LOC', 'ORG']
     """
     options = _options(annotator_from, map_labels, map_annotators, annotators, pseudonymise, offsets, layers=True)
-    return _assembled(paths, format, options, _taken(predictions, samples, max_size)).layers()
+    return _assembled(paths, format, options, _taken(predictions, samples, max_size)).layers(layers)
 
 
 class _Taken(NamedTuple):
@@ -245,11 +250,11 @@ def write(export: Export | Corpus, path: str | Path, format: str | None = None) 
 
 
 def read_consensus(path: str | Path, *, max_size: int | str | None = None) -> list[jsonl.ConsensusRecord]:
-    """Read back a consensus that was written as JSONL; ``max_size`` is that of :func:`read`."""
+    """Read back a consensus that was written as JSONL, in layers or not; ``max_size`` is that of :func:`read`."""
     records: list[jsonl.ConsensusRecord] = []
     for name in files_of(str(path)):
         with opened(name, size_named(max_size)) as (stream, _):
-            records.extend(jsonl.read_consensus(stream, name))
+            records.extend(consensus_records.read_consensus(stream, name))
     if not records:
         raise InputError("no document in it", where=str(path))
     return records

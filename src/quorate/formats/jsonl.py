@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from quorate.corpus.offsets import Unit
 from quorate.corpus.records import Corpus, Document, SoftTag, Source, Tag
 from quorate.corpus.spans import CharSpan, Span
+from quorate.corpus.tags import OUTSIDE, split_tag
 from quorate.errors import InputError
 from quorate.formats.corrected import refuse_contradiction, tags_of_spans
 from quorate.formats.exports import Export, ExportAnnotation, ExportDocument, outward_spans
@@ -35,8 +36,8 @@ __all__ = [
     "ConsensusRecord",
     "KnownRecord",
     "consensus_lines",
+    "in_layers",
     "read",
-    "read_consensus",
     "read_known",
     "write",
     "write_corpus",
@@ -134,16 +135,19 @@ class _Layered(msgspec.Struct):
         return self.layers is not None and self.tags is None and self.annotations is None
 
 
-def _documents(stream: IO[bytes], name: str) -> Iterator[tuple[Source, bytes]]:
+_LAYERED = msgspec.json.Decoder(_Layered)
+
+
+def in_layers(line: bytes, source: Source) -> bool:
+    """Whether a line is of a consensus in layers."""
+    return b'"layers"' in line and decoded(_LAYERED, line, source, "a document").is_consensus()
+
+
+def _documents(stream: IO[bytes], name: str, instead: str) -> Iterator[tuple[Source, bytes]]:
     """The lines of a file, unless one is of a consensus in layers: it has no tags, and would pass for a bare text."""
-    decoder = msgspec.json.Decoder(_Layered)
     for source, line in lines(stream, name):
-        if b'"layers"' in line and decoded(decoder, line, source, "a document").is_consensus():
-            raise InputError(
-                "a consensus in layers, which no command takes yet (let aggregate write the format that you need with "
-                "--to, or combine without --layers)",
-                where=source.at(),
-            )
+        if in_layers(line, source):
+            raise InputError(f"a consensus in layers ({instead})", where=source.at())
         yield source, line
 
 
@@ -151,7 +155,8 @@ def read(given: Input, notes: Notes) -> Iterator[Document | Marked]:
     """The documents of a JSONL file."""
     reader = _DocumentReader()
     decoder = _RecordDecoder(reader.tag_names)
-    for number, (source, line) in enumerate(_documents(given.stream, given.name), given.first_number):
+    instead = "evaluate, audit and convert take it; spans to combine go into 'annotations', known ones into 'gold'"
+    for number, (source, line) in enumerate(_documents(given.stream, given.name, instead), given.first_number):
         record = decoded(decoder, line, source, "a document")
         try:
             yield reader.document(record, source, number)
@@ -190,6 +195,7 @@ class _KnownLine(msgspec.Struct):
     text: str | None = None
     offsets: list[tuple[int, int]] | None = None
     offset_unit: str | None = None
+    layer: str = ""  # of a review in layers: its tags are of this one
 
 
 def read_known(stream: IO[bytes], name: str) -> Iterator[KnownRecord]:
@@ -197,8 +203,10 @@ def read_known(stream: IO[bytes], name: str) -> Iterator[KnownRecord]:
     line_decoder, decoder = msgspec.json.Decoder(_KnownLine), msgspec.json.Decoder(_Record)
     reader, votes = _DocumentReader(), UnitVotes()
     found: list[KnownRecord | Marked] = []
-    for number, (source, line) in enumerate(_documents(stream, name), 1):
+    for number, (source, line) in enumerate(_documents(stream, name, "it is known with --layers auto"), 1):
         given = decoded(line_decoder, line, source, "a document with known labels")
+        if given.layer:
+            raise InputError(f"labels of layer {given.layer!r} (they are known with --layers auto)", where=source.at())
         if not given.checked:
             continue
         try:
@@ -409,7 +417,8 @@ def _share_fields(annotation: ExportAnnotation, labels: Sequence[str]) -> dict[s
 
 
 def _layer_record(layer: ExportAnnotation, export: Export, name: str) -> dict[str, Any]:
-    record: dict[str, Any] = {"tags": layer.tags, "confidence": layer.confidence}
+    types = sorted({split_tag(label)[1] for label in export.layers[name] if label != OUTSIDE})
+    record: dict[str, Any] = {"types": types, "tags": layer.tags, "confidence": layer.confidence}
     record["token_confidence"] = _rounded(() if layer.token_confidence is None else layer.token_confidence)
     if export.probabilities and layer.probabilities is not None:
         record |= {"labels": export.layers[name], "probabilities": layer.probabilities.tolist()}
@@ -504,14 +513,6 @@ class ConsensusRecord(msgspec.Struct, omit_defaults=True):
     def token_spans(self) -> list[Span]:
         """Its spans, in tokens."""
         return [span.in_tokens() for span in self.spans]
-
-
-def read_consensus(stream: IO[bytes], name: str) -> Iterator[ConsensusRecord]:
-    """The lines of a file that :func:`write` wrote."""
-    decoder = msgspec.json.Decoder(ConsensusRecord)
-    what = "a line of a consensus, which 'quorate aggregate' writes"
-    for source, line in _documents(stream, name):
-        yield decoded(decoder, line, source, what)
 
 
 def write_corpus(corpus: Corpus, stream: IO[bytes]) -> None:

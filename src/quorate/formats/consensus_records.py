@@ -1,0 +1,74 @@
+"""A consensus that was written as JSONL, read back line by line: with one tag a token, or in layers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import IO
+
+import msgspec
+
+from quorate.corpus.spans import Span
+from quorate.errors import InputError
+from quorate.formats.json_records import decoded, lines
+from quorate.formats.jsonl import ConsensusRecord, in_layers
+
+__all__ = ["LayerRecord", "LayeredRecord", "by_layer", "read_consensus"]
+
+
+class LayerRecord(msgspec.Struct, omit_defaults=True):
+    """What a line says of one layer; ``types`` are those of the spans that the layer takes."""
+
+    tags: list[str]
+    types: list[str] = []
+    confidence: float | None = None
+    token_confidence: list[float] | None = None
+    labels: list[str] | None = None
+    probabilities: list[list[float]] | None = None
+    shares: list[list[float]] | None = None
+    ambiguity: float | None = None
+
+
+class LayeredRecord(ConsensusRecord, omit_defaults=True, kw_only=True):
+    """A line of a consensus in layers, as it stands: tags are in its ``layers``, and its spans know theirs."""
+
+    tags: list[str] = []
+    layers: dict[str, LayerRecord]
+
+    def token_spans(self) -> list[Span]:
+        """The spans of all layers, in tokens."""
+        return [span._replace(layer=own.layer) for span, own in zip(super().token_spans(), self.spans, strict=True)]
+
+    def of_layer(self, name: str) -> ConsensusRecord:
+        """One layer of it, as a consensus without layers has it."""
+        own = {key: getattr(self.layers[name], key) for key in LayerRecord.__struct_fields__ if key != "types"}
+        place = {key: getattr(self, key) for key in ("id", "tokens", "text", "offsets", "offset_unit", "split")}
+        return ConsensusRecord(spans=[span for span in self.spans if span.layer == name], **place, **own)
+
+
+def read_consensus(stream: IO[bytes], name: str) -> Iterator[ConsensusRecord]:
+    """The lines of a file that ``aggregate`` wrote; those of a consensus in layers are :class:`LayeredRecord`."""
+    plain, layered = msgspec.json.Decoder(ConsensusRecord), msgspec.json.Decoder(LayeredRecord)
+    what = "a line of a consensus, which 'quorate aggregate' writes"
+    for source, line in lines(stream, name):
+        record = decoded(layered if in_layers(line, source) else plain, line, source, what)
+        if isinstance(record, LayeredRecord) and (
+            not record.layers or {s.layer for s in record.spans} - {*record.layers}
+        ):
+            raise InputError("spans of layers that it does not have (write it again)", where=source.at())
+        yield record
+
+
+def by_layer(records: Sequence[ConsensusRecord], where: str) -> dict[str, list[ConsensusRecord]] | None:
+    """The records of each layer; ``None`` for a consensus without layers.
+
+    >>> by_layer([ConsensusRecord("1", ["O"])], "consensus.jsonl") is None
+    True
+    """
+    layered = [record for record in records if isinstance(record, LayeredRecord)]
+    if not layered:
+        return None
+    names = list(layered[0].layers)
+    strange = next((one for one in records if not isinstance(one, LayeredRecord) or [*one.layers] != names), None)
+    if strange is not None:
+        raise InputError(f"document {strange.id!r} has other layers than the first (write it again)", where=where)
+    return {name: [record.of_layer(name) for record in layered] for name in names}
