@@ -10,6 +10,8 @@ from quorate.errors import SettingsError
 
 if TYPE_CHECKING:
     from quorate.corpus.records import Corpus
+    from quorate.estimators.layered import KnownInLayers
+    from quorate.formats.layers import Layers
     from quorate.models.prepared import Known
 
 __all__ = ["KnownLabels", "KnownOption"]
@@ -46,3 +48,13 @@ class KnownLabels:
         if self.files:
             return read_known(self.files, corpus, inline=self.inline, digests=self.digests, max_size=self._max_size)
         return "inline" if self.inline else None
+
+    def of_layers(self, layers: Layers) -> tuple[Layers, KnownInLayers]:
+        """The known labels of each layer; and the layers, with those that only known labels need."""
+        from quorate.formats.known_layers import read_known_layers
+
+        if not self.files:
+            return layers, "inline" if self.inline else None
+        if not layers.named:
+            return layers, dict.fromkeys(layers, self.of(layers.corpus))
+        return read_known_layers(self.files, layers, inline=self.inline, digests=self.digests, max_size=self._max_size)

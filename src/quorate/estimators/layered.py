@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from quorate.choose.choice import Choice
 from quorate.corpus.records import Corpus
 from quorate.errors import InputError, NotFittedError, SettingsError
 from quorate.estimators.base import ProgressCallback, Stores
@@ -55,6 +56,15 @@ class LayeredModel(Stores):
     def __init__(self, estimator: BSC | CRFMA | MajorityVote | None = None) -> None:
         self.estimator = BSC() if estimator is None else estimator
 
+    @classmethod
+    def of(cls, model: BSC | CRFMA | MajorityVote | LayeredModel) -> LayeredModel:
+        """A fitted model with its layers; one that has none is the model of the only layer, which has no name."""
+        if isinstance(model, LayeredModel):
+            return model
+        alone = cls(model)
+        alone.models_, alone.layers_ = {"": model}, {"": Layer(frozenset(), 0)}
+        return alone
+
     def fit(
         self,
         layers: Mapping[str, Corpus],
@@ -62,19 +72,30 @@ class LayeredModel(Stores):
         known: KnownInLayers = None,
         progress: ProgressCallback | None = None,
         history: LayeredModel | None = None,
+        choices: Callable[[str, Corpus], Choice | None] | None = None,
     ) -> Self:
         """Learn from every layer by itself; returns self.
 
         ``known`` is ``"inline"`` for the documents' own gold, or by layer what a fit takes as known. ``history`` is a
-        model of an earlier project: what it learned in a layer of the same name is the prior here.
+        model of an earlier project: what it learned in a layer of the same name is the prior here (of one without
+        layers, what it learned at all). ``choices`` gives, by name and corpus of a layer, the ``choice_`` of an earlier
+        fit to almost the same labels, if there is one: then its settings are not chosen again.
         """
         given = Layers.of(layers)
+        if history is not None and not {"", *given} & set(history.models_):
+            raise SettingsError(
+                f"the history has layers {some(list(history.models_), 5)}, and the documents are in "
+                f"{some(list(given), 5)}: none is in both (leave it out)"
+            )
         fitted: dict[str, BSC | CRFMA | MajorityVote] = {}
         for name, corpus in given.items():
             certain = known_in(known, name)
             if name in given.marked or _marks(corpus, certain):
                 model = type(self.estimator)(**self.estimator.get_params())
-                fitted[name] = model.fit(corpus, known=certain, progress=progress, **_past(history, name, model))
+                options = _past(history, name, model)
+                choice = None if choices is None or options else choices(name, corpus)
+                options |= {} if choice is None else {"choice": choice}
+                fitted[name] = model.fit(corpus, known=certain, progress=progress, **options)
         self.models_, self.layers_ = fitted, {name: given.held[name] for name in fitted}
         return self
 
@@ -96,6 +117,12 @@ class LayeredModel(Stores):
         """The consensus."""
         self._check_fitted()
         return LayeredResult({name: model.result_ for name, model in self.models_.items()})
+
+    @property
+    def single(self) -> BSC | CRFMA | MajorityVote | None:
+        """The model, where there is a single layer; ``None`` where there are several."""
+        self._check_fitted()
+        return next(iter(self.models_.values())) if len(self.models_) == 1 else None
 
     @property
     def settings_(self) -> dict[str, Any]:
@@ -209,7 +236,8 @@ def _marks(corpus: Corpus, known: Known) -> bool:
 
 
 def _past(history: LayeredModel | None, name: str, model: BSC | CRFMA | MajorityVote) -> dict[str, Any]:
-    past = None if history is None else history.models_.get(name)
+    """The option of a layer's fit for its history: that of its name, or that of a model without layers."""
+    past = None if history is None else history.models_.get(name, history.models_.get(""))
     if past is None:
         return {}
     if not isinstance(past, Updates) or not isinstance(model, Updates):

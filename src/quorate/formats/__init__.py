@@ -18,7 +18,7 @@ from quorate.corpus.records import Corpus, Document
 from quorate.errors import InputError, SettingsError
 from quorate.formats import consensus_records, jsonl, table
 from quorate.formats.assemble import Assembly, Options
-from quorate.formats.exports import Export, export_of
+from quorate.formats.exports import Export, export_of, export_of_layers
 from quorate.formats.known import read_known
 from quorate.formats.layering import Layer
 from quorate.formats.layers import Layers
@@ -41,6 +41,7 @@ __all__ = [
 ]
 
 Given = str | Path | Sequence[str | Path] | Any
+_ONE_TAG_A_TOKEN = ("conll", "table", "parquet")  # formats in which spans cannot overlap
 Names = str | Path | Mapping[str, str | None]
 
 
@@ -236,8 +237,10 @@ def _add(assembly: Assembly, path: str, format: str | None, taken: _Taken) -> No
             assembly.digests[name] = digest()
 
 
-def write(export: Export | Corpus, path: str | Path, format: str | None = None) -> None:
-    """Write a corpus (or the pages of a result) in a format, whole or not at all; the path's ending says which.
+def write(export: Export | Corpus | Layers, path: str | Path, format: str | None = None) -> None:
+    """Write a corpus, one in layers, or the pages of a result, whole or not at all; the path's ending says in what.
+
+    Layers go into formats in which spans may overlap.
 
     >>> import quorate, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -245,8 +248,20 @@ def write(export: Export | Corpus, path: str | Path, format: str | None = None) 
     ...     len(read(f"{folder}/crowd.conll"))
     320
     """
-    kind = named(format or output_format(str(path)), to_write=True)
-    kind.load().write(export_of(export) if isinstance(export, Corpus) else export, str(path))
+    name = format or output_format(str(path))
+    kind = named(name, to_write=True)
+    kind.load().write(_pages(export, name), str(path))
+
+
+def _pages(given: Export | Corpus | Layers, format: str) -> Export:
+    if isinstance(given, Corpus):
+        return export_of(given)
+    if not isinstance(given, Layers):
+        return given
+    export = export_of_layers(given)
+    if format in _ONE_TAG_A_TOKEN:
+        export.check_layers(format)
+    return export
 
 
 def read_consensus(path: str | Path, *, max_size: int | str | None = None) -> list[jsonl.ConsensusRecord]:

@@ -31,8 +31,12 @@ class LayerRecord(msgspec.Struct, omit_defaults=True):
 class LayeredRecord(ConsensusRecord, omit_defaults=True, kw_only=True):
     """A line of a consensus in layers, as it stands: tags are in its ``layers``, and its spans know theirs."""
 
-    tags: list[str] = []
+    tags: list[str] = msgspec.field(default_factory=list)
     layers: dict[str, LayerRecord]
+
+    def is_whole(self) -> bool:
+        """Whether every span is of one of the layers."""
+        return bool(self.layers) and {span.layer for span in self.spans} <= set(self.layers)
 
     def token_spans(self) -> list[Span]:
         """The spans of all layers, in tokens."""

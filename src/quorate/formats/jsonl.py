@@ -384,7 +384,9 @@ def write_lines(lines: Iterable[dict[str, Any]], path: str | Path) -> None:
 def consensus_lines(export: Export) -> Iterator[dict[str, Any]]:
     """The lines that :func:`write` writes, as values."""
     for exported in export.documents():
-        if exported.consensus is None:
+        if exported.consensus is None and any(one.tags is None for one in exported.annotators):
+            yield _spans_line(exported)
+        elif exported.consensus is None:
             yield _corpus_line(exported.document)
         else:
             yield _consensus_line(exported, exported.consensus, export)
@@ -475,6 +477,25 @@ def _corpus_line(document: Document) -> dict[str, Any]:
     line: dict[str, Any] = {"id": document.id, "tokens": document.tokens, "annotations": document.annotations}
     if document.gold is not None:
         line["gold"] = document.gold
+    return line | _place_fields(document)
+
+
+def _spans_line(exported: ExportDocument) -> dict[str, Any]:
+    """A document whose spans overlap, so that no tags can hold them."""
+    document = exported.document
+
+    def spans(said: ExportAnnotation) -> list[dict[str, Any]]:
+        records = _span_records(exported, said)
+        return [
+            {key: record[key] for key in ("start", "end", "label", "text")}
+            | ({} if record["confidence"] is None else {"score": record["confidence"]})
+            for record in records
+        ]
+
+    line: dict[str, Any] = {"id": document.id, "tokens": document.tokens}
+    line["annotations"] = {said.name: spans(said) for said in exported.annotators}
+    if exported.gold is not None:
+        line["gold"] = spans(exported.gold)
     return line | _place_fields(document)
 
 

@@ -29,7 +29,7 @@ class Layers(dict[str, Corpus]):
         super().__init__(corpora)
         if not self:
             raise SettingsError("no layer was given (quorate.read_layers gives them)")
-        ids = [[document.id for document in corpus] for corpus in self.values()]
+        ids = [[document.id for document in corpus] for corpus in self.values() if len(self) > 1]
         if any(other != ids[0] for other in ids):
             raise InputError("the layers are not of the same documents in the same order")
         self.held = _held_by(corpora) if held is None else {name: held[name] for name in self}
@@ -39,14 +39,31 @@ class Layers(dict[str, Corpus]):
         """The layers, whether they were read or made by hand."""
         return corpora if isinstance(corpora, Layers) else cls(corpora)
 
+    @classmethod
+    def alone(cls, corpus: Corpus) -> Layers:
+        """A corpus without layers, as the only one of them, which has no name."""
+        return cls({"": corpus}, {"": Layer(frozenset(), 0)})
+
     @property
     def corpus(self) -> Corpus:
         """The first layer's: the documents, and what reading them found, are the same in all."""
         return next(iter(self.values()))
 
     @property
+    def single(self) -> Corpus | None:
+        """The corpus, where one layer takes everything; ``None`` where there are several."""
+        return self.corpus if len(self) == 1 else None
+
+    @property
+    def named(self) -> bool:
+        """Whether layers were asked for, be there only one."""
+        return "" not in self
+
+    @property
     def marked(self) -> Layers:
         """The layers in which an annotator marks something: of the others there is only gold, if anything."""
+        if len(self) == 1:
+            return self
         found = {name: corpus for name, corpus in self.items() if not corpus.used_tags() <= {None, OUTSIDE}}
         return Layers(found, self.held) if found else self
 

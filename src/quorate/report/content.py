@@ -480,7 +480,10 @@ class Summary:
 
 @dataclass(frozen=True)
 class Report:
-    """Everything that a report shows; ``tags`` are what the numbers in documents stand for."""
+    """Everything that a report shows; ``tags`` are what the numbers in documents stand for.
+
+    ``layer`` is what of the annotations it is about, where they are in layers.
+    """
 
     title: str = ""
     version: str = ""
@@ -490,6 +493,7 @@ class Report:
     types: Sequence[str] = ()
     inputs: Sequence[str] = ()
     digest: str = ""
+    layer: str = ""
     notes: Sequence[str] = ()
     annotators: Annotators = field(default_factory=Annotators)
     matrices: Matrices = field(default_factory=Matrices)

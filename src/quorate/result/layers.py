@@ -79,6 +79,11 @@ class LayeredResult:
         return next(iter(self.layers.values()))
 
     @property
+    def single(self) -> Result | None:
+        """The result, where there is a single layer; ``None`` where there are several."""
+        return self._first if len(self.layers) == 1 else None
+
+    @property
     def corpus(self) -> Corpus:
         """The documents, with what annotators say in the first layer."""
         return self._first.corpus

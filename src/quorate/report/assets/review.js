@@ -104,7 +104,7 @@ function drawReviewBar() {
   }
   const fixed_ = [...review.keys()].filter((id) => isCorrected(DOC_BY_ID.get(id))).length;
   bar.replaceChildren(h("div", { class: "wide" },
-    h("p", {}, h("b", {}, `${many(review.size, "document")} checked`), `, ${fixed_} corrected. Export, then: quorate aggregate … --known review.jsonl`),
+    h("p", {}, h("b", {}, `${many(review.size, "document")} checked`), `, ${fixed_} corrected. Export, then: quorate aggregate … ${D.layer ? "--layers auto " : ""}--known review.jsonl`),
     h("button", { type: "button", class: "button", onclick: forget }, "Forget all"),
     h("button", { type: "button", class: "button main", id: "export", onclick: exportReview }, "Export review")));
 }
@@ -123,7 +123,7 @@ function forget() {
 function exportReview() { download("review.jsonl", [...review].map(([id, { tags }]) => [DOC_BY_ID.get(id), tags])); }
 
 function download(name, checked) {
-  const lines = checked.map(([doc, tags]) => JSON.stringify({ id: doc.id, tokens: doc.tokens, tags }));
+  const lines = checked.map(([doc, tags]) => JSON.stringify({ id: doc.id, tokens: doc.tokens, tags, ...(D.layer ? { layer: D.layer } : {}) }));
   const link = h("a", { download: name, href: URL.createObjectURL(new Blob([lines.join("\n") + "\n"], { type: "application/x-ndjson" })) });
   document.body.append(link);
   link.click();
