@@ -10,7 +10,7 @@ import typer
 import quorate
 from quorate.cli.common import Inputs, LayeredReading, Quiet, Threads, app, check_outputs, console, reads, say, tell
 from quorate.cli.job import Job, takes_a_job
-from quorate.cli.layers import by_layer, documents_for, loaded
+from quorate.cli.layers import by_layer, documents_for, loaded, of_layer
 from quorate.cli.options import Writing, takes_groups
 from quorate.cli.settings import Given, takes_output_settings
 from quorate.cli.summaries import predict_summary
@@ -90,7 +90,9 @@ def annotators(
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object an annotator, with the matrices.")] = False,
 ) -> None:
     """Show whom to trust: the annotators of a saved model, people, models and rules apart, and who errs together."""
-    for name, fitted in loaded(model).models_.items():
+    layers = loaded(model)
+    for name in layers.models_:
+        fitted = of_layer(layers, name)
         rows = _sorted(fitted.annotators_, sort, fitted.sources_)
         if not as_json:
             if name:

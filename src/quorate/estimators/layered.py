@@ -101,11 +101,11 @@ class LayeredModel(Stores):
 
     def combine(self, layers: Mapping[str, Corpus]) -> LayeredResult:
         """The consensus on other documents, with what was learned in each layer."""
-        return LayeredResult({name: self.models_[name].combine(corpus) for name, corpus in self._own(layers)})
+        return LayeredResult({name: self.models_[name].combine(corpus) for name, corpus in self.own(layers)})
 
     def update(self, layers: Mapping[str, Corpus], *, known: KnownInLayers = None, passes: int = 0) -> Self:
         """Go on from the fit in every layer, as :meth:`quorate.BSC.update` does; returns self."""
-        for name, corpus in self._own(layers):
+        for name, corpus in self.own(layers):
             model = self.models_[name]
             if not isinstance(model, Updates):
                 raise SettingsError(f"method {model.method!r} cannot go on from a fit (fit again with all documents)")
@@ -191,7 +191,7 @@ class LayeredModel(Stores):
     def __repr__(self) -> str:
         return f"LayeredModel({self.estimator!r})"
 
-    def _own(self, layers: Mapping[str, Corpus]) -> list[tuple[str, Corpus]]:
+    def own(self, layers: Mapping[str, Corpus]) -> list[tuple[str, Corpus]]:
         """The corpora of the model's layers; :class:`InputError` if these are others."""
         self._check_fitted()
         given = Layers.of(layers)

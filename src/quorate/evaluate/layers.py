@@ -2,7 +2,7 @@
 
 Gold is dealt into the layers of the consensus: a span that the consensus has is in the same layer, any other where its
 label belongs (one that is unknown, anywhere) and where most of it is marked. What finds no room has layers of its own,
-in which the consensus marks nothing. So every gold span is in one layer, and what is right in all layers is what is right in all.
+in which the consensus marks nothing. So every gold span is in one layer, and what is right in all layers adds up.
 """
 
 from __future__ import annotations
@@ -195,7 +195,8 @@ def _dealt(
         else:
             dealt[same].append(span)
     for span in others:
-        free = [name for name in own if (takes is None or span.label in takes[name]) and not _shared(span, dealt[name])]
+        homes = [name for name in own if span.label not in known or span.label in (takes or {})[name]]
+        free = [name for name in homes if not _shared(span, dealt[name])]
         if free:
             dealt[max(free, key=lambda name: _shared(span, own[name]))].append(span)
     return {name: sorted(spans) for name, spans in dealt.items()}

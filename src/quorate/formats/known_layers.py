@@ -119,9 +119,9 @@ def _by_layer(record: _Record, layers: Layers, source: Source) -> Iterator[tuple
     if record.layer:
         yield record.layer, _said(gold=record.gold, tags=record.tags, spans=record.spans)
     elif record.layers is not None:
-        for name, own in record.layers.items():
-            own_spans = [span for span in record.spans or () if span.get("layer") == name]
-            yield name, _said(tags=own.get("tags"), spans=None if record.spans is None else own_spans)
+        for name, layer in record.layers.items():
+            inside = [span for span in record.spans or () if span.get("layer") == name]
+            yield name, _said(tags=layer.get("tags"), spans=None if record.spans is None else inside)
     else:
         spans, (gold, tags) = _spans_in(record), _tags_in(record)
         held = _numbers(layers.held, _places(record, source))
