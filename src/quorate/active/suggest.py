@@ -347,4 +347,5 @@ def _gains(
 def _informativeness(view: _View, names: Sequence[str]) -> Floats:
     """``[K]`` How much the labels of each annotator tell; 0 of those of whom nothing is known."""
     known = view.result.annotators
-    return np.array([np.nan_to_num(known[name].informativeness) if name in known else 0.0 for name in names])
+    told = dict(zip(known.names, np.nan_to_num(known.informativeness), strict=True))
+    return np.array([told.get(name, 0.0) for name in names])

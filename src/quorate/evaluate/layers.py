@@ -41,7 +41,14 @@ from quorate.formats.layers import Layers
 from quorate.formats.marked import Placed
 from quorate.result.layers import LayeredResult
 
-__all__ = ["LayeredScores", "compare_layers", "laid_end_to_end", "read_layered_answers", "score_layers"]
+__all__ = [
+    "LayeredScores",
+    "compare_layers",
+    "gold_by_layer",
+    "laid_end_to_end",
+    "read_layered_answers",
+    "score_layers",
+]
 
 
 @dataclass(frozen=True)
@@ -167,7 +174,7 @@ def _with_gold(
     held: dict[str, list[list[Span]]] = {name: [] for name in answers}
     left: list[Placed] = []
     for d, truth in enumerate(truths):
-        dealt = _dealt(truth.spans, {name: own.spans[d] for name, own in answers.items()}, takes)
+        dealt = gold_by_layer(truth.spans, {name: own.spans[d] for name, own in answers.items()}, takes)
         for name in answers:
             held[name].append(dealt[name])
         over = [span for span in truth.spans if not any(span in spans for spans in dealt.values())]
@@ -180,10 +187,17 @@ def _with_gold(
     return found
 
 
-def _dealt(
+def gold_by_layer(
     gold: Sequence[Span], consensus: Mapping[str, Sequence[Span]], takes: Mapping[str, Collection[str]] | None
 ) -> dict[str, list[Span]]:
-    """For each layer the gold spans that belong to it; some may belong to none."""
+    """For each layer of a document the gold spans that belong to it, of those given the longest first.
+
+    ``takes`` are the labels of each layer; a label that is in none belongs to all. Some spans may find no room.
+
+    >>> found, takes = {"LOC": [], "ORG": [Span(0, 2, "ORG")]}, {"LOC": ["LOC"], "ORG": ["ORG"]}
+    >>> gold_by_layer([Span(0, 2, "ORG"), Span(0, 1, "ORG"), Span(1, 2, "LOC")], found, takes)
+    {'LOC': [Span(start=1, end=2, label='LOC')], 'ORG': [Span(start=0, end=2, label='ORG')]}
+    """
     own = {name: [span.bare for span in spans] for name, spans in consensus.items()}
     dealt: dict[str, list[Span]] = {name: [] for name in own}
     known = {label for labels in (takes or {}).values() for label in labels}

@@ -26,11 +26,11 @@ from quorate.formats.opened import files_of, opened
 from quorate.formats.registry import sniff
 from quorate.limits import size_named
 
-__all__ = ["read_known_layers"]
+__all__ = ["Line", "known_records", "read_known_layers"]
 
-_Line = dict[str, Any]
+Line = dict[str, Any]
 _SAID = ("gold", "tags", "spans", "layers", "layer")
-_ANY = msgspec.json.Decoder(_Line)
+_ANY = msgspec.json.Decoder(Line)
 
 
 class _Record(msgspec.Struct):
@@ -38,8 +38,8 @@ class _Record(msgspec.Struct):
 
     gold: list[Any] | None = None
     tags: list[Any] | None = None
-    spans: list[_Line] | None = None
-    layers: dict[str, _Line] | None = None
+    spans: list[Line] | None = None
+    layers: dict[str, Line] | None = None
     layer: str = ""
     checked: bool = True
 
@@ -84,9 +84,8 @@ def read_known_layers(
                     raise InputError("known labels are read from JSONL only", where=name)
                 content = [(source, decoded(_ANY, line, source, "a document")) for source, line in lines(stream, name)]
                 digests[name] = digest()
-            layers, own = _dealt(content, layers)
-            for layer, written in own.items():
-                known = list(jsonl.read_known(BytesIO(written), name))
+            layers, own = known_records(content, layers, name)
+            for layer, known in own.items():
                 records[layer] += known
                 found = found or bool(known)
         if not found:
@@ -94,7 +93,15 @@ def read_known_layers(
     return layers, {name: known_together(records[name], corpus, inline=inline) for name, corpus in layers.items()}
 
 
-def _dealt(content: Sequence[tuple[Source, _Line]], layers: Layers) -> tuple[Layers, dict[str, bytes]]:
+def known_records(
+    content: Sequence[tuple[Source, Line]], layers: Layers, name: str
+) -> tuple[Layers, dict[str, list[jsonl.KnownRecord]]]:
+    """What the lines of a file say of each layer; and the layers, with those that were added for it."""
+    layers, written = _dealt(content, layers)
+    return layers, {layer: list(jsonl.read_known(BytesIO(its), name)) for layer, its in written.items()}
+
+
+def _dealt(content: Sequence[tuple[Source, Line]], layers: Layers) -> tuple[Layers, dict[str, bytes]]:
     """The lines of a file for each layer, in their places; and the layers, with those that were added for it."""
     given = [(source, line, _record(line, source)) for source, line in content]
     layers = _with_room(layers, [_places(record, source) for source, _, record in given])
@@ -107,7 +114,7 @@ def _dealt(content: Sequence[tuple[Source, _Line]], layers: Layers) -> tuple[Lay
     return layers, {name: b"\n".join(its) for name, its in written.items()}
 
 
-def _by_layer(record: _Record, layers: Layers, source: Source) -> Iterator[tuple[str, _Line]]:
+def _by_layer(record: _Record, layers: Layers, source: Source) -> Iterator[tuple[str, Line]]:
     """What a line says of each layer."""
     named = [record.layer] if record.layer else list(record.layers or ())
     strange = [name for name in named if name not in layers]
@@ -138,18 +145,18 @@ def _by_layer(record: _Record, layers: Layers, source: Source) -> Iterator[tuple
             )
 
 
-def _said(**given: Any) -> _Line:
+def _said(**given: Any) -> Line:
     return {key: value for key, value in given.items() if value is not None}
 
 
-def _record(line: _Line, source: Source) -> _Record:
+def _record(line: Line, source: Source) -> _Record:
     try:
         return msgspec.convert(line, _Record)
     except msgspec.ValidationError as error:
         raise InputError(reason(error, "a document with known labels"), where=source.at()) from None
 
 
-def _spans_in(record: _Record) -> list[_Line] | None:
+def _spans_in(record: _Record) -> list[Line] | None:
     """The spans of a line, as they stand: its gold, unless that is tags, or its spans beside no gold."""
     if record.gold is None:
         return record.spans
