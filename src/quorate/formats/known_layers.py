@@ -29,6 +29,8 @@ from quorate.limits import size_named
 __all__ = ["Line", "known_records", "read_known_layers"]
 
 Line = dict[str, Any]
+_Taken = dict[str, list[int]]
+"""For each layer the numbers of the spans that it takes."""
 _SAID = ("gold", "tags", "spans", "layers", "layer")
 _ANY = msgspec.json.Decoder(Line)
 
@@ -104,17 +106,17 @@ def known_records(
 def _dealt(content: Sequence[tuple[Source, Line]], layers: Layers) -> tuple[Layers, dict[str, bytes]]:
     """The lines of a file for each layer, in their places; and the layers, with those that were added for it."""
     given = [(source, line, _record(line, source)) for source, line in content]
-    layers = _with_room(layers, [_places(record, source) for source, _, record in given])
+    layers, taken = _taken(layers, [_places(record, source) for source, _, record in given])
     written: dict[str, list[bytes]] = {name: [b""] * (content[-1][0].line if content else 0) for name in layers}
-    for source, line, record in given:
+    for (source, line, record), held in zip(given, taken, strict=True):
         if record.checked:
             rest = {key: value for key, value in line.items() if key not in _SAID}
-            for name, said in _by_layer(record, layers, source):
+            for name, said in _by_layer(record, layers, held, source):
                 written[name][source.line - 1] = msgspec.json.encode(rest | said)
     return layers, {name: b"\n".join(its) for name, its in written.items()}
 
 
-def _by_layer(record: _Record, layers: Layers, source: Source) -> Iterator[tuple[str, Line]]:
+def _by_layer(record: _Record, layers: Layers, held: _Taken, source: Source) -> Iterator[tuple[str, Line]]:
     """What a line says of each layer."""
     named = [record.layer] if record.layer else list(record.layers or ())
     strange = [name for name in named if name not in layers]
@@ -131,18 +133,12 @@ def _by_layer(record: _Record, layers: Layers, source: Source) -> Iterator[tuple
             yield name, _said(tags=layer.get("tags"), spans=None if record.spans is None else inside)
     else:
         spans, (gold, tags) = _spans_in(record), _tags_in(record)
-        held = _numbers(layers.held, _places(record, source))
         for name in layers:
-            own = None if spans is None else [spans[number] for number in held[name]]
+            own = None if spans is None else [spans[number] for number in held.get(name, ())]
             certain = own if gold is None else _tags_of(layers, name, gold)
-            yield (
-                name,
-                _said(
-                    gold=None if record.gold is None else certain,
-                    tags=None if tags is None else _tags_of(layers, name, tags),
-                    spans=own if record.gold is None else None,
-                ),
-            )
+            said = None if tags is None else _tags_of(layers, name, tags)
+            is_gold = record.gold is not None
+            yield name, _said(gold=certain if is_gold else None, tags=said, spans=None if is_gold else own)
 
 
 def _said(**given: Any) -> Line:
@@ -180,33 +176,43 @@ def _places(record: _Record, source: Source) -> list[Span]:
     return [Span(mark.start, mark.end, mark.label, layer=mark.layer) for mark in marks]
 
 
-def _numbers(held: Mapping[str, Layer], spans: Sequence[Span]) -> dict[str, list[int]]:
+def _taken(layers: Layers, places: Sequence[Sequence[Span]]) -> tuple[Layers, list[_Taken]]:
+    """Which spans of every line each layer takes; and the layers, with as many more as it takes for all spans."""
+    taken = [_in_layers(layers.held, spans) for spans in places]
+    left: list[Placed] = []
+    for spans, held in zip(places, taken, strict=True):
+        found = {number for numbers in held.values() for number in numbers}
+        over = [span._replace(layer="") for n, span in enumerate(spans) if n not in found]
+        left.append(Placed(Document("", ()), {}, over))
+    if not any(one.gold for one in left):
+        return layers, taken
+    corpora, held_by = dict(layers), dict(layers.held)
+    for layer, documents in deal(left):
+        deeper = [other.depth for other in held_by.values() if _labels(other) & _labels(layer)]
+        layer = layer._replace(depth=1 + max(deeper) if deeper else 0)
+        name = layer.name if layer.name not in held_by else f"{layer.name} #{len(held_by) + 1}"
+        held_by[name], corpora[name] = layer, _silent(layers.corpus)
+        for spans, held, document in zip(places, taken, documents, strict=True):
+            own = document.gold or ()
+            held[name] = [number for number, span in enumerate(spans) if span._replace(layer="") in own]
+    return Layers(corpora, held_by), taken
+
+
+def _labels(layer: Layer) -> set[str]:
+    return {label for _, label in layer.labels}
+
+
+def _in_layers(held: Mapping[str, Layer], spans: Sequence[Span]) -> _Taken:
     """Which of the spans each layer takes; of two in one layer that overlap, only the longer."""
-    placed = Placed(Document("", ()), {}, list(spans))
     number_of = {span._replace(layer=""): number for number, span in enumerate(spans)}
-    found: dict[str, list[int]] = {}
-    for name, (document,) in deal_into(held, [placed]).items():
+    found: _Taken = {}
+    for name, (document,) in deal_into(held, [Placed(Document("", ()), {}, list(spans))]).items():
         taken: list[Span] = []
         for span in sorted(document.gold or (), key=lambda span: span.start - span.end):
             if all(span.end <= other.start or other.end <= span.start for other in taken):
                 taken.append(span)
         found[name] = sorted(number_of[span._replace(layer="")] for span in taken)
     return found
-
-
-def _with_room(layers: Layers, places: Sequence[Sequence[Span]]) -> Layers:
-    """The layers, and as many more as it takes for spans that none of them takes."""
-    left: list[Placed] = []
-    for spans in places:
-        taken = {number for numbers in _numbers(layers.held, spans).values() for number in numbers}
-        left.append(Placed(Document("", ()), {}, [span for n, span in enumerate(spans) if n not in taken]))
-    if not any(one.gold for one in left):
-        return layers
-    corpora, held = dict(layers), dict(layers.held)
-    for layer, _ in deal(left):
-        name = layer.name if layer.name not in held else f"{layer.name} #{len(held) + 1}"
-        held[name], corpora[name] = layer, _silent(layers.corpus)
-    return Layers(corpora, held)
 
 
 def _silent(corpus: Corpus) -> Corpus:
