@@ -84,7 +84,9 @@ def write_label_studio(folder: Path, kind: Kind) -> list[str]:
 
     tasks = []
     for n in range(len(TOWNS)):
-        answers = [{"completed_by": {"email": who}, "result": result(m)} for who, m in said_of(n, kind).items()]
+        answers: list[dict[str, Any]] = [
+            {"completed_by": {"email": who}, "result": result(m)} for who, m in said_of(n, kind).items()
+        ]
         answers.append({"completed_by": {"email": "eve"}, "ground_truth": True, "result": result(marks_of(n, kind))})
         tasks.append({"id": n + 1, "data": {"text": text_of(n)}, "annotations": answers})
     (folder / "crowd.json").write_text(json.dumps(tasks))
@@ -227,12 +229,10 @@ def test_aggregate_keeps_everything_that_is_asked_for(case: Case) -> None:
     assert read_consensus(Path("c.jsonl")) == truth(case.kind)
     assert ("layers" in json.loads(Path("meta.json").read_text())) == is_layered(case)
     assert Path("r.html").read_text().startswith("<!doctype html>")
-    for form, read in (("label-studio", read_tasks), ("brat", read_brat)):
+    for form in ("label-studio", "brat"):
         case.reads("aggregate", "--method", "bsc-cm", "-o", f"out-{form}", "--to", form, "-q")
-        found: Any = (
-            read(Path(f"out-{form}"), "predictions") if form == "label-studio" else read_brat(Path(f"out-{form}"))
-        )
-        assert (found["quorate bsc-cm"] if form == "label-studio" else found) == truth(case.kind)
+    assert read_tasks(Path("out-label-studio"), "predictions")["quorate bsc-cm"] == truth(case.kind)
+    assert read_brat(Path("out-brat")) == truth(case.kind)
 
 
 def test_aggregate_parts_documents(case: Case) -> None:

@@ -258,7 +258,7 @@ def test_scores_over_all_spans_are_sums_of_counts(tmp_path: Path) -> None:
     assert missing == 0
     assert scores.together.documents == 2
     assert scores.together.strict is not None
-    assert scores.together.strict[:2] == (pytest.approx(3 / 5), pytest.approx(3 / 6))
+    assert scores.together.strict[:2] == pytest.approx((3 / 5, 3 / 6))
     assert {kind: one.support for kind, one in scores.together.by_type.items()} == {"EVENT": 1, "LOC": 2, "ORG": 3}
     counted = {name: one.errors for name, one in scores.layers.items()}
     assert sum(one.gold_spans for one in counted.values() if one is not None) == 6
@@ -273,7 +273,7 @@ def test_a_span_inside_its_own_label_matches_whatever_its_layer(tmp_path: Path) 
     )
     together = score_layers(read_layered_answers(path, quorate.read_layers(gold))[0]).together
     assert together.strict is not None
-    assert together.strict[:2] == (1, pytest.approx(3 / 4))
+    assert together.strict[:2] == pytest.approx((1, 3 / 4))
 
 
 def test_nested_gold_counts_against_a_consensus_without_layers(tmp_path: Path, run_json: Any) -> None:
