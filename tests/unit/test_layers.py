@@ -286,14 +286,50 @@ def test_nested_gold_counts_against_a_consensus_without_layers(tmp_path: Path, r
     assert layered["layers"]["LOC"]["strict"]["recall"] == 0
 
 
+def test_a_consensus_in_layers_may_come_from_a_folder_or_a_pipe(tmp_path: Path, run_json: Any) -> None:
+    path = crowd(tmp_path / "crowd.jsonl", *[([ORG, LOC],)] * 3, gold=spans(ORG, LOC))
+    (tmp_path / "consensus").mkdir()
+    quorate.aggregate_layers(quorate.read_layers(path), "mv").write(tmp_path / "consensus" / "c.jsonl")
+    assert run_json("evaluate", tmp_path / "consensus", "--gold", path)["strict"]["f1"] == 1
+    content = (tmp_path / "consensus" / "c.jsonl").read_bytes()
+    found = run_json("evaluate", "-", "--gold", path, "--layers", "auto", given=content)
+    assert set(found["layers"]) == {"LOC", "ORG"}
+    with pytest.raises(InputError, match=r"a consensus in layers \(--layers auto takes it\)"):
+        run_json("evaluate", "-", "--gold", path, given=content)
+
+
+def test_gold_that_overlaps_is_written_where_nobody_annotated(tmp_path: Path) -> None:
+    lines: list[dict[str, Any]] = [{"id": "1", "text": TEXT, "gold": spans(ORG, LOC)}, {"id": "2", "text": TEXT}]
+    layers = quorate.read_layers(written(tmp_path / "gold.jsonl", *lines))
+    quorate.formats.write(layers, tmp_path / "out.jsonl")
+    first, second = map(json.loads, (tmp_path / "out.jsonl").read_text().splitlines())
+    assert {(span["start"], span["end"], span["label"]) for span in first["gold"]} == {ORG, LOC}
+    assert second["annotations"] == {}
+    with pytest.raises(quorate.OutputError, match="holds one tag a token, and there are several layers"):
+        quorate.formats.write(layers, tmp_path / "out.conll")
+
+
+def test_tags_stay_tags_where_nothing_overlaps(tmp_path: Path) -> None:
+    tags: list[Any] = [{"B-LOC": 0.6, "O": 0.4}, None, "B-ORG"]
+    lines = [
+        {"id": "1", "text": TEXT, "annotations": {"a": spans(ORG, LOC)}},
+        {"id": "2", "tokens": ["Bath", "or", "Spa"], "annotations": {"a": tags}},
+    ]
+    quorate.formats.write(quorate.read_layers(written(tmp_path / "mixed.jsonl", *lines)), tmp_path / "out.jsonl")
+    second = json.loads((tmp_path / "out.jsonl").read_text().splitlines()[1])
+    assert second["annotations"]["a"] == tags
+
+
 @pytest.fixture
 def run_json() -> Any:
     from typer.testing import CliRunner
 
     from quorate.cli import app
 
-    def call(*arguments: object) -> Any:
-        found = CliRunner().invoke(app, [*map(str, arguments), "--json"])
+    def call(*arguments: object, given: bytes | None = None) -> Any:
+        found = CliRunner().invoke(app, [*map(str, arguments), "--json"], input=given)
+        if isinstance(found.exception, InputError):
+            raise found.exception
         assert found.exit_code == 0, found.output
         return json.loads(found.stdout)
 

@@ -23,7 +23,6 @@ from quorate.cli.common import (
     say,
     say_notes,
     tell,
-    wants_layers,
     write_json,
 )
 from quorate.cli.layers import by_layer
@@ -153,12 +152,12 @@ def evaluate(
     from quorate.formats.consensus_export import is_layered
     from quorate.models.settings import scheme_named
 
-    tags, in_layers = scheme_named(scheme), wants_layers(layers) or is_layered(consensus)
-    reading = LayeredReading({"layers": "auto" if in_layers else "none", "max_size": max_size})
+    layered = is_layered(consensus)
+    reading = LayeredReading({"layers": "auto" if layered else layers, "max_size": max_size})
     truth = reading.layers([gold])
     say_notes(truth.corpus)
-    options: dict[str, Any] = {"split": split, "scheme": tags, "max_size": max_size}
-    if truth.single is not None and not is_layered(consensus):
+    options: dict[str, Any] = {"split": split, "scheme": scheme_named(scheme), "max_size": max_size}
+    if truth.single is not None and not layered and (consensus != "-" or not truth.named):
         answers, missing = read_answers(consensus, truth.single, **options)
         by_name = {"": answers}
     else:

@@ -19,6 +19,7 @@ from quorate.errors import InputError, SettingsError
 from quorate.estimators.methods import estimator
 from quorate.evaluate import metrics
 from quorate.formats import read_consensus
+from quorate.formats.consensus_records import LayeredRecord
 from quorate.formats.jsonl import ConsensusRecord
 from quorate.result.result import Result
 
@@ -118,6 +119,8 @@ def answers_of(
 ) -> Answers:
     """Records of a consensus beside their gold, if they are of the same documents."""
     for record, document in zip(records, documents, strict=True):
+        if isinstance(record, LayeredRecord):
+            raise InputError("a consensus in layers (--layers auto takes it)", where=where)
         if len(record.tags) != len(document.tokens):
             raise InputError(
                 f"{len(record.tags)} tags for {len(document.tokens)} gold tokens (are they of the same text?)",

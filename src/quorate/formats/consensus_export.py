@@ -18,7 +18,7 @@ from quorate.formats.consensus_records import LayeredRecord, by_layer
 from quorate.formats.exports import Export, ExportAnnotation, ExportDocument
 from quorate.formats.json_records import first_keys
 from quorate.formats.jsonl import ConsensusRecord
-from quorate.formats.opened import opened
+from quorate.formats.opened import files_of, opened
 
 __all__ = ["consensus_export", "is_consensus", "is_layered"]
 
@@ -30,8 +30,9 @@ def is_consensus(path: str) -> bool:
 
 
 def is_layered(path: str) -> bool:
-    """Whether a file is a consensus in layers, by its first line; of standard input that cannot be seen."""
-    return path != "-" and Path(path).is_file() and _has_layers(_keys(path))
+    """Whether a file, or the first of a folder, is a consensus in layers; of a pipe that cannot be seen."""
+    place = Path(path)
+    return (place.is_file() or place.is_dir()) and _has_layers(_keys(files_of(path)[0]))
 
 
 def _has_layers(keys: set[str]) -> bool:

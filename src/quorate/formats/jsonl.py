@@ -384,7 +384,8 @@ def write_lines(lines: Iterable[dict[str, Any]], path: str | Path) -> None:
 def consensus_lines(export: Export) -> Iterator[dict[str, Any]]:
     """The lines that :func:`write` writes, as values."""
     for exported in export.documents():
-        if exported.consensus is None and any(one.tags is None for one in exported.annotators):
+        said = [*exported.annotators, *([] if exported.gold is None else [exported.gold])]
+        if exported.consensus is None and any(one.tags is None for one in said):
             yield _spans_line(exported)
         elif exported.consensus is None:
             yield _corpus_line(exported.document)
