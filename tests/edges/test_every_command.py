@@ -18,6 +18,7 @@ TOWNS = ["Bath", "York", "Leeds", "Derby", "Truro", "Ripon", "Wells", "Ely", "Hu
 FLAT = {"ORG": "{town} Spa", "EVENT": "spring cup"}
 NESTED = {**FLAT, "LOC": "{town}"}
 DEEP = {**NESTED, "EVENT2": "cup"}  # an event inside of an event
+APART = {**NESTED, "PRIZE": "won … cup"}  # in two pieces, around what is not of it
 
 
 class Kind(NamedTuple):
@@ -27,7 +28,11 @@ class Kind(NamedTuple):
     options: tuple[str, ...]
 
 
-KINDS = {"plain": Kind(FLAT, ()), "layered": Kind(DEEP, ("--layers", "auto"))}
+KINDS = {
+    "plain": Kind(FLAT, ()),
+    "layered": Kind(DEEP, ("--layers", "auto")),
+    "discontinuous": Kind(APART, ("--layers", "auto")),
+}
 FORMATS = ["jsonl", "label-studio", "brat"]
 ANNOTATORS = ("ann", "bob", "cho")
 
@@ -40,11 +45,11 @@ def marks_of(number: int, kind: Kind, left_out: str = "") -> list[dict[str, Any]
     """The true spans of a document, by code points."""
     text, found = text_of(number), []
     for name, words in kind.spans.items():
-        spoken = words.format(town=TOWNS[number])
-        start = text.index(spoken)
+        spoken = words.format(town=TOWNS[number]).split(" … ")
+        pieces = [[text.index(part), text.index(part) + len(part)] for part in spoken]
         if name != left_out:
-            label = name.rstrip("2")
-            found.append({"start": start, "end": start + len(spoken), "label": label, "text": spoken})
+            mark = {"start": pieces[0][0], "end": pieces[-1][1], "label": name.rstrip("2"), "text": " ".join(spoken)}
+            found.append(mark | ({"pieces": pieces} if len(pieces) > 1 else {}))
     return found
 
 
@@ -115,9 +120,12 @@ WRITERS: dict[str, Callable[[Path, Kind], list[str]]] = {
 }
 
 
-def cut(text: str, start: int, end: int, words: str) -> str:
-    """The words at a place, which must be those that the file gives with it."""
-    assert text[start:end] == words
+def cut(text: str, span: dict[str, Any]) -> str:
+    """The words at a place, or at several, which must be those that the file gives with it."""
+    words: str = span["text"]
+    pieces = span.get("pieces") or [[span["start"], span["end"]]]
+    assert (pieces[0][0], pieces[-1][1]) == (span["start"], span["end"])
+    assert " ".join(text[start:end] for start, end in pieces) == words
     return words
 
 
@@ -125,7 +133,7 @@ def read_consensus(path: Path) -> Words:
     found: Words = {}
     for line in map(json.loads, path.read_text().splitlines()):
         spans = line["spans"]
-        found[line["id"]] = {(s["label"], cut(line["text"], s["start"], s["end"], s["text"])) for s in spans}
+        found[line["id"]] = {(s["label"], cut(line["text"], s)) for s in spans}
         for span in spans:
             first, last = line["offsets"][span["token_start"]][0], line["offsets"][span["token_end"] - 1][1]
             assert (first, last) == (span["start"], span["end"])
@@ -139,7 +147,7 @@ def read_annotations(path: Path) -> dict[str, Words]:
         for who, said in line["annotations"].items():
             if said and isinstance(said[0], str):
                 said = spans_of_tags(said, line["offsets"], line["text"])
-            words = {(s["label"], cut(line["text"], s["start"], s["end"], s["text"])) for s in said}
+            words = {(s["label"], cut(line["text"], s)) for s in said}
             found.setdefault(who, {})[line["id"]] = words
     return found
 
@@ -323,10 +331,7 @@ def test_a_consensus_is_converted_and_audited(case: Case) -> None:
     assert read_consensus(Path("again.jsonl")) == truth(case.kind)
     case("audit plan c.jsonl -n 10 -o plan.jsonl")
     lines = [json.loads(line) for line in Path("plan.jsonl").read_text().splitlines()]
-    kept = {
-        line["id"]: {(s["label"], cut(line["text"], s["start"], s["end"], s["text"])) for s in line["gold"]}
-        for line in lines
-    }
+    kept = {line["id"]: {(s["label"], cut(line["text"], s)) for s in line["gold"]} for line in lines}
     assert all(truth(case.kind)[name] == words for name, words in kept.items())
     Path("done.jsonl").write_text("\n".join(json.dumps(line | {"checked": True}) for line in lines))
     out, _ = case("audit result c.jsonl --checked done.jsonl --json --recalibrated better.jsonl")

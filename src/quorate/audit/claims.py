@@ -12,6 +12,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from quorate.corpus.discontinuous import clash
 from quorate.corpus.offsets import Unit
 from quorate.corpus.records import Corpus, Document, Tag
 from quorate.corpus.spans import Span
@@ -180,7 +181,7 @@ class Claims:
         rows = {name: row * length for row, name in enumerate(self.layers)}
         for span in self.spans[d]:
             first = rows.get(span.layer, 0)
-            marked[first + span.tokens] = True
+            marked[[first + token for token in span.tokens]] = True
         return marked
 
     def true_spans(self, d: int, truth: Sequence[Tag]) -> list[Span]:
@@ -197,7 +198,7 @@ class Claims:
         rows = list(gold_by_layer(gold, own, self.layers).values())
         for span in gold:
             if not any(span in row for row in rows):
-                free = [row for row in rows[len(self.layers) :] if all(_apart(span, other) for other in row)]
+                free = [row for row in rows[len(self.layers) :] if not any(clash(span, other) for other in row)]
                 if free:
                     free[0].append(span)
                 else:
@@ -256,10 +257,6 @@ class Claims:
     def summed(self, of_span: Floats) -> Floats:
         """``[D]`` The sum of a number of every span, over those of each document."""
         return np.bincount(self.document, of_span, minlength=len(self)).astype(np.float64)
-
-
-def _apart(one: Span, other: Span) -> bool:
-    return one.end <= other.start or other.end <= one.start
 
 
 def _records(path: str | Path, max_size: int | str | None) -> list[ConsensusRecord]:

@@ -101,7 +101,7 @@ def annotators(
             continue
         for row in rows:
             tags = {"tags": fitted.tagset_.labels, "matrix": row.matrix.round(6).tolist()}
-            print(json.dumps(({"layer": name} if name else {}) | annotator_record(row, fitted.sources_) | tags))
+            print(json.dumps(({"layer": name} if name else {}) | _record(row, fitted.sources_) | tags))
 
 
 @app.command()

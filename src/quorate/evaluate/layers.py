@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from quorate.corpus.discontinuous import clash
 from quorate.corpus.records import Corpus, Document, Tag
 from quorate.corpus.spans import Span
 from quorate.corpus.tags import OUTSIDE, Scheme, TagSet, find_spans, marks_span
@@ -203,22 +204,27 @@ def gold_by_layer(
     known = {label for labels in (takes or {}).values() for label in labels}
     others = []
     for span in gold:
-        same = next((name for name in own if span in own[name] and not _shared(span, dealt[name])), None)
+        same = next((name for name in own if span in own[name] and _fits(span, dealt[name])), None)
         if same is None:
             others.append(span)
         else:
             dealt[same].append(span)
     for span in others:
         homes = [name for name in own if span.label not in known or span.label in (takes or {})[name]]
-        free = [name for name in homes if not _shared(span, dealt[name])]
+        free = [name for name in homes if _fits(span, dealt[name])]
         if free:
             dealt[max(free, key=lambda name: _shared(span, own[name]))].append(span)
     return {name: sorted(spans) for name, spans in dealt.items()}
 
 
+def _fits(span: Span, others: Sequence[Span]) -> bool:
+    """Whether tags can hold a span beside others."""
+    return not any(clash(span, other) for other in others)
+
+
 def _shared(span: Span, others: Sequence[Span]) -> int:
     """How many of a span's tokens are in others, too."""
-    return sum(max(min(span.end, other.end) - max(span.start, other.start), 0) for other in others)
+    return len(set(span.tokens) & {token for other in others for token in other.tokens})
 
 
 def _beside(answers: Answers, truths: Sequence[_Gold], spans: Sequence[Sequence[Span]]) -> Answers:

@@ -11,7 +11,7 @@ import numpy as np
 from quorate.corpus.offsets import Unit
 from quorate.corpus.records import Document
 from quorate.corpus.spans import Span
-from quorate.corpus.tags import OUTSIDE, Scheme, TagSet, marks_span
+from quorate.corpus.tags import OUTSIDE, Scheme, TagSet, marks_span, split_tag
 from quorate.corpus.tokens import Places
 from quorate.errors import InputError
 from quorate.formats.consensus_records import LayeredRecord, by_layer
@@ -72,8 +72,9 @@ def _layered_export(records: Sequence[ConsensusRecord], layers: Mapping[str, Seq
     labels = {name: page.labels for name, page in pages.items()}
     first = records[0]
     if isinstance(first, LayeredRecord):  # a layer may take more than is found in it
-        types = {name: {*one.types, *pages[name].types} for name, one in first.layers.items() if one.labels is None}
-        labels |= {name: TagSet.of_types(pages[name].scheme, of).labels for name, of in types.items()}
+        types = {name: one.types for name, one in first.layers.items() if one.labels is None}
+        used = {name: [split_tag(label)[1] for label in labels[name] if label != OUTSIDE] for name in types}
+        labels |= {name: TagSet.of_types(pages[name].scheme, [*of, *used[name]]).labels for name, of in types.items()}
     return Export(lambda: (exported(*pair) for pair in enumerate(records)), (), Scheme.BIO, layers=labels)
 
 

@@ -488,7 +488,7 @@ def _spans_line(exported: ExportDocument) -> dict[str, Any]:
     def spans(said: ExportAnnotation) -> list[dict[str, Any]]:
         records = _span_records(exported, said)
         return [
-            {key: record[key] for key in ("start", "end", "label", "text")}
+            {key: record[key] for key in ("start", "end", "label", "text", "pieces") if key in record}
             | ({} if record["confidence"] is None else {"score": record["confidence"]})
             for record in records
         ]

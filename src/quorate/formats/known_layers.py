@@ -11,8 +11,9 @@ from typing import Any
 
 import msgspec
 
+from quorate.corpus.discontinuous import clash, whole_label
 from quorate.corpus.records import Corpus, Document, Source, Tag
-from quorate.corpus.spans import Span
+from quorate.corpus.spans import Pieces, Span
 from quorate.corpus.tags import OUTSIDE, split_tag
 from quorate.errors import InputError
 from quorate.formats import jsonl
@@ -51,6 +52,7 @@ class _Place(msgspec.Struct):
     end: int
     label: str
     layer: str = ""
+    pieces: Pieces = ()
 
 
 def read_known_layers(
@@ -173,7 +175,7 @@ def _places(record: _Record, source: Source) -> list[Span]:
         marks = msgspec.convert(_spans_in(record) or [], list[_Place])
     except msgspec.ValidationError as error:
         raise InputError(reason(error, "a document with known labels"), where=source.at()) from None
-    return [Span(mark.start, mark.end, mark.label, layer=mark.layer) for mark in marks]
+    return [Span(mark.start, mark.end, mark.label, layer=mark.layer, pieces=mark.pieces) for mark in marks]
 
 
 def _taken(layers: Layers, places: Sequence[Sequence[Span]]) -> tuple[Layers, list[_Taken]]:
@@ -209,7 +211,7 @@ def _in_layers(held: Mapping[str, Layer], spans: Sequence[Span]) -> _Taken:
     for name, (document,) in deal_into(held, [Placed(Document("", ()), {}, list(spans))]).items():
         taken: list[Span] = []
         for span in sorted(document.gold or (), key=lambda span: span.start - span.end):
-            if all(span.end <= other.start or other.end <= span.start for other in taken):
+            if not any(clash(span, other) for other in taken):
                 taken.append(span)
         found[name] = sorted(number_of[span._replace(layer="")] for span in taken)
     return found
@@ -237,7 +239,7 @@ def _tags_of(layers: Layers, name: str, tags: Sequence[Any]) -> list[Any]:
     def chosen(tag: Any) -> Any:
         if not isinstance(tag, str) or tag == OUTSIDE:
             return tag
-        label = split_tag(tag)[1]
+        label = whole_label(split_tag(tag)[1])
         return tag if label in own or (label not in known and name == next(iter(layers))) else OUTSIDE
 
     return list(map(chosen, tags))
