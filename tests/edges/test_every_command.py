@@ -77,15 +77,19 @@ def write_jsonl(folder: Path, kind: Kind) -> list[str]:
 
 def write_label_studio(folder: Path, kind: Kind) -> list[str]:
     def result(marks: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        return [
-            {
-                "type": "labels",
-                "from_name": "label",
-                "to_name": "text",
-                "value": {key: mark[key] for key in ("start", "end", "text")} | {"labels": [mark["label"]]},
-            }
-            for mark in marks
-        ]
+        """Regions, and relations between those that are pieces of one."""
+        regions, relations = [], []
+        for number, mark in enumerate(marks):
+            pieces = mark.get("pieces") or [[mark["start"], mark["end"]]]
+            words = mark["text"].split(" ") if len(pieces) > 1 else [mark["text"]]
+            for n, ((start, end), spoken) in enumerate(zip(pieces, words, strict=True)):
+                value = {"start": start, "end": end, "text": spoken, "labels": [mark["label"]]}
+                control = {"type": "labels", "from_name": "label", "to_name": "text"}
+                regions.append({"id": f"r{number}-{n}", **control, "value": value})
+                if n:
+                    ends = {"from_id": f"r{number}-{n - 1}", "to_id": f"r{number}-{n}"}
+                    relations.append({"type": "relation", **ends, "labels": ["continues"]})
+        return regions + relations
 
     tasks = []
     for n in range(len(TOWNS)):
@@ -98,15 +102,17 @@ def write_label_studio(folder: Path, kind: Kind) -> list[str]:
     return ["crowd.json"]
 
 
+def places(mark: dict[str, Any]) -> str:
+    """The pieces of a span as brat has them."""
+    return ";".join(f"{start} {end}" for start, end in mark.get("pieces") or [[mark["start"], mark["end"]]])
+
+
 def write_brat(folder: Path, kind: Kind) -> list[str]:
     for n in range(len(TOWNS)):
         for who, marks in said_of(n, kind).items():
             (folder / "brat" / who).mkdir(parents=True, exist_ok=True)
             (folder / "brat" / who / f"{n + 1}.txt").write_text(text_of(n))
-            lines = [
-                f"T{i}\t{mark['label']} {mark['start']} {mark['end']}\t{mark['text']}\n"
-                for i, mark in enumerate(marks, 1)
-            ]
+            lines = [f"T{i}\t{mark['label']} {places(mark)}\t{mark['text']}\n" for i, mark in enumerate(marks, 1)]
             (folder / "brat" / who / f"{n + 1}.ann").write_text("".join(lines))
     gold = [{"id": str(n + 1), "text": text_of(n), "gold": marks_of(n, kind)} for n in range(len(TOWNS))]
     (folder / "truth.jsonl").write_text("\n".join(map(json.dumps, gold)))
@@ -167,17 +173,33 @@ def read_tasks(path: Path, key: str) -> dict[str, Words]:
     found: dict[str, Words] = {}
     for task in json.loads(path.read_text()):
         for answer in task[key]:
-            words = set()
-            for region in answer["result"]:
-                value = region["value"]
-                words.add(
-                    (value[region["type"]][0], cut(task["data"]["text"], value["start"], value["end"], value["text"]))
-                )
+            words = {(label, cut(task["data"]["text"], span)) for label, span in joined(answer["result"])}
             name = (
                 "gold" if answer.get("ground_truth") else str(answer.get("completed_by", answer.get("model_version")))
             )
             found.setdefault(name, {})[str(task["id"])] = words
     return found
+
+
+def joined(result: list[dict[str, Any]]) -> list[tuple[str, dict[str, Any]]]:
+    """The labels and places of regions; those between which a relation says that one continues the other are one."""
+    before = {one["to_id"]: one["from_id"] for one in result if one["type"] == "relation"}
+    spans: dict[str, tuple[str, dict[str, Any]]] = {}
+    for region in result:
+        if region["type"] == "relation":
+            continue
+        value, name = region["value"], region["id"]
+        label, whole = value[region["type"]][0], value
+        if name in before:
+            label, first = spans.pop(before[name])
+            whole = {
+                "start": first["start"],
+                "end": value["end"],
+                "text": f"{first['text']} {value['text']}",
+                "pieces": [*first.get("pieces", [[first["start"], first["end"]]]), [value["start"], value["end"]]],
+            }
+        spans[name] = (label, whole)
+    return list(spans.values())
 
 
 def read_brat(folder: Path) -> Words:
@@ -188,8 +210,10 @@ def read_brat(folder: Path) -> Words:
         for line in file.read_text().splitlines():
             if line.startswith("T"):
                 _, place, words = line.split("\t")
-                label, start, end = place.split(" ")
-                found[file.stem].add((label, cut(text, int(start), int(end), words)))
+                label, _, offsets = place.partition(" ")
+                pieces = [[int(offset) for offset in piece.split(" ")] for piece in offsets.split(";")]
+                whole = {"start": pieces[0][0], "end": pieces[-1][1], "text": words, "pieces": pieces}
+                found[file.stem].add((label, cut(text, whole)))
     return found
 
 

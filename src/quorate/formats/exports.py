@@ -211,7 +211,9 @@ def _over_layers(said: Mapping[str, ExportAnnotation]) -> ExportAnnotation:
 
 def _marked_in(layers: Sequence[Tag | SoftTag]) -> list[Tag | SoftTag]:
     """The tags of a token in layers that mark it; a single ``None`` where it was not seen, which is so in all."""
-    return [None] if None in layers else [tag for tag in layers if tag != OUTSIDE]
+    if None in layers:
+        return [None]
+    return [tag for tag in layers if (set(tag) if isinstance(tag, Mapping) else {tag}) != {OUTSIDE}]
 
 
 def _tagset(corpus: Corpus) -> TagSet:
