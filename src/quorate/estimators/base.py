@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -18,9 +17,8 @@ from quorate.infer import loop
 from quorate.models.prepared import Known
 from quorate.models.settings import check_number
 from quorate.result.result import Result
-from quorate.storage import model_files
 
-__all__ = ["Estimator", "ProgressCallback", "Stores", "checked_threads", "choice_progress", "meta_of"]
+__all__ = ["Estimator", "ProgressCallback", "checked_threads", "choice_progress", "meta_of"]
 
 
 ProgressCallback = Callable[[loop.Progress], None]
@@ -78,18 +76,6 @@ class Estimator:
         defaults = inspect.signature(type(self)).parameters
         changed = [f"{k}={v!r}" for k, v in self.get_params().items() if v != defaults[k].default]
         return f"{type(self).__name__}({', '.join(changed)})"
-
-
-class Stores:
-    """What can be written to a file."""
-
-    def stored(self) -> model_files.Stored:
-        """What was learned, as a file holds it."""
-        raise NotImplementedError
-
-    def save(self, path: str | Path) -> None:
-        """Write what was learned to a file, for :func:`quorate.load`."""
-        model_files.save(self.stored(), path)
 
 
 def meta_of(

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -21,7 +22,7 @@ from quorate.encode.algebra import with_annotator, without_annotator
 from quorate.encode.encoded import Encoded
 from quorate.encode.sharing import Sharing
 from quorate.estimators import bsc_files
-from quorate.estimators.base import Estimator, ProgressCallback, Stores, checked_threads, choice_progress, meta_of
+from quorate.estimators.base import Estimator, ProgressCallback, checked_threads, choice_progress, meta_of
 from quorate.estimators.updating import FitState, ModelState, Updated, check_update, update, updated_meta
 from quorate.infer import loop
 from quorate.infer.candidates import Candidates
@@ -52,7 +53,7 @@ __all__ = ["BSC"]
 _NOT_THE_MODELS = ("method", "tagger", "n_jobs", "engine", "cluster", "probabilities")  # decide nothing of the outcome
 
 
-class BSC(Stores, Estimator):
+class BSC(Estimator):
     """Bayesian sequence combination: a hidden Markov model of the truth and a model of each annotator, in one fit.
 
     p(t, c, w) = Π_n p(t_n | t_n−1) · p(w_n | t_n) · Π_k p(c_nk | t_n, c_n−1,k), with truths t, labels c and words w.
@@ -477,6 +478,10 @@ class BSC(Stores, Estimator):
                 sharing=self._sharing,
                 threads=self.engines().threads,
             )
+
+    def save(self, path: str | Path) -> None:
+        """Write what was learned to a file, for :func:`quorate.load`."""
+        model_files.save(self.stored(), path)
 
     def stored(self) -> model_files.Stored:
         """What was learned, as a file holds it."""

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -25,7 +26,7 @@ from quorate.encode.algebra import document_of_events, token_of_events
 from quorate.encode.encoded import Encoded
 from quorate.encode.from_corpus import encode
 from quorate.errors import SettingsError
-from quorate.estimators.base import Estimator, ProgressCallback, Stores, checked_threads, meta_of
+from quorate.estimators.base import Estimator, ProgressCallback, checked_threads, meta_of
 from quorate.infer import loop
 from quorate.infer.engines.protocol import Decoded, Tables
 from quorate.infer.engines.threads import ThreadsEngine
@@ -230,7 +231,7 @@ class _Fitted(NamedTuple):
     trace: loop.Trace
 
 
-class CRFMA(Stores, Estimator):
+class CRFMA(Estimator):
     """CRF-MA: a conditional random field over the text, whose annotators are each right or wrong in a whole document.
 
     p(c_d | x_d) = Σ_r π_r · p_CRF(c_dr | x_d) · Π_{k≠r} J^−(labels of k), with the labels c_dr of annotator r.
@@ -308,6 +309,10 @@ class CRFMA(Stores, Estimator):
         """The annotators, of whom nothing is known beforehand."""
         self._check_fitted()
         return Sources(self._names)
+
+    def save(self, path: str | Path) -> None:
+        """Write what was learned to a file, for :func:`quorate.load`."""
+        model_files.save(self.stored(), path)
 
     def stored(self) -> model_files.Stored:
         """What was learned, as a file holds it."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -11,9 +12,9 @@ from numpy.typing import NDArray
 from quorate.choose.choice import Choice
 from quorate.corpus.records import Corpus
 from quorate.errors import InputError, NotFittedError, SettingsError
-from quorate.estimators.base import ProgressCallback, Stores
+from quorate.estimators.base import ProgressCallback
 from quorate.estimators.bsc import BSC
-from quorate.estimators.capabilities import Updates
+from quorate.estimators.capabilities import Saves, Updates
 from quorate.estimators.crf_ma import CRFMA
 from quorate.estimators.voting import MajorityVote
 from quorate.formats.layering import Layer
@@ -32,7 +33,7 @@ KnownInLayers = Literal["inline"] | Mapping[str, Known] | None
 _SHARED = ("version", "inputs", "documents", "tokens", "method")  # of what a fit tells: the same in all layers
 
 
-class LayeredModel(Stores):
+class LayeredModel:
     """An estimator for each layer of annotations whose spans overlap (:func:`quorate.read_layers` gives them).
 
     ``estimator`` is what every layer gets one of, :class:`quorate.BSC` with its defaults unless given. A layer in which
@@ -160,13 +161,17 @@ class LayeredModel(Stores):
             model.set_params(**values)
         return self
 
+    def save(self, path: str | Path) -> None:
+        """Write what was learned to a file, for :func:`quorate.load`."""
+        model_files.save(self.stored(), path)
+
     def stored(self) -> model_files.Stored:
         """What was learned, as a file holds it: the arrays of each layer under its number."""
         self._check_fitted()
         heads: list[dict[str, Any]] = []
         arrays: dict[str, NDArray[np.float64]] = {}
         for number, (name, model) in enumerate(self.models_.items()):
-            if not isinstance(model, Stores):
+            if not isinstance(model, Saves):
                 raise SettingsError(f"method {model.method!r} has nothing to save")
             own = model.stored()
             layer = self.layers_[name]
