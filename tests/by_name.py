@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import quorate
-from quorate import BSC
+from quorate import BSC, CRFMA, LayeredModel
 from quorate.corpus.records import Corpus
 from quorate.estimators.methods import estimator
 from quorate.estimators.streaming import fit_stream
@@ -24,6 +24,13 @@ def loaded(path: str | Path) -> BSC:
     """A :class:`BSC` from its file."""
     model = quorate.load(path)
     assert isinstance(model, BSC)
+    return model
+
+
+def from_file(path: str | Path) -> BSC | CRFMA:
+    """A model without layers from its file."""
+    model = quorate.load(path)
+    assert not isinstance(model, LayeredModel)
     return model
 
 

@@ -35,11 +35,13 @@ if TYPE_CHECKING:
     )
     from quorate.estimators.bsc import BSC
     from quorate.estimators.crf_ma import CRFMA
+    from quorate.estimators.layered import LayeredModel
     from quorate.estimators.methods import METHODS
     from quorate.estimators.streaming import batches, fit_stream
     from quorate.estimators.voting import BestWorker, MajorityVote, SilentVote, SpanVote, WorstWorker
     from quorate.evaluate import metrics as score
     from quorate.formats import read_layers
+    from quorate.formats.layers import Layers
     from quorate.result.consensus import Consensus
     from quorate.result.layers import LayeredResult
     from quorate.result.result import Result
@@ -57,7 +59,9 @@ __all__ = [
     "Document",
     "FitError",
     "InputError",
+    "LayeredModel",
     "LayeredResult",
+    "Layers",
     "MajorityVote",
     "ModelFileError",
     "NotFittedError",
@@ -112,10 +116,12 @@ _HOMES = {
     ),
     "quorate.estimators.bsc": ("BSC",),
     "quorate.estimators.crf_ma": ("CRFMA",),
+    "quorate.estimators.layered": ("LayeredModel",),
     "quorate.estimators.methods": ("METHODS",),
     "quorate.estimators.streaming": ("batches", "fit_stream"),
     "quorate.estimators.voting": ("BestWorker", "MajorityVote", "SilentVote", "SpanVote", "WorstWorker"),
     "quorate.formats": ("read_layers",),
+    "quorate.formats.layers": ("Layers",),
     "quorate.result.consensus": ("Consensus",),
     "quorate.result.layers": ("LayeredResult",),
     "quorate.result.result": ("Result",),

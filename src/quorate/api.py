@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ from quorate.errors import InputError, ModelFileError, SettingsError
 from quorate.estimators.base import ProgressCallback
 from quorate.estimators.bsc import BSC
 from quorate.estimators.crf_ma import CRFMA
+from quorate.estimators.layered import KnownInLayers, LayeredModel, restored_from
 from quorate.estimators.methods import DEFAULT_METHOD, METHODS, Method, estimator
 from quorate.estimators.voting import BestWorker, MajorityVote, SilentVote, SpanVote, WorstWorker
 from quorate.models.prepared import Known, Prepared, prepare
@@ -24,6 +25,7 @@ __all__ = [
     "DEFAULT_METHOD",
     "METHODS",
     "BestWorker",
+    "LayeredModel",
     "MajorityVote",
     "Method",
     "Prepared",
@@ -59,8 +61,8 @@ def aggregate(
     return estimator(method, **settings).fit(corpus, known=known, progress=progress).result_
 
 
-def load(path: str | Path, *, max_size: int | str | None = None) -> BSC | CRFMA:
-    """A fitted model from a file that :meth:`BSC.save` or :meth:`CRFMA.save` wrote.
+def load(path: str | Path, *, max_size: int | str | None = None) -> BSC | CRFMA | LayeredModel:
+    """A fitted model from a file that :meth:`BSC.save`, or that of another estimator, wrote.
 
     A small file that unpacks to more than ``max_size`` (``"1G"`` unless given) is refused.
 
@@ -72,7 +74,7 @@ def load(path: str | Path, *, max_size: int | str | None = None) -> BSC | CRFMA:
     """
     stored = model_files.load(path, max_size=max_size)
     try:
-        return (CRFMA.loaded if stored.meta["estimator"] == "CRFMA" else BSC.of_file)(stored)
+        return restored_from(stored)
     except (KeyError, TypeError, ValueError, IndexError, SettingsError, InputError) as error:
         raise ModelFileError(f"{path}: a damaged model file: {error} (fit and save it again)") from None
 
@@ -81,21 +83,17 @@ def aggregate_layers(
     layers: Mapping[str, Corpus],
     method: str = DEFAULT_METHOD,
     *,
-    progress: Callable[[Any], None] | None = None,
-    **options: Any,
+    known: KnownInLayers = None,
+    progress: ProgressCallback | None = None,
+    **settings: Any,
 ) -> LayeredResult:
-    """The consensus in each layer that :func:`quorate.read_layers` found; options are those of :func:`aggregate`.
+    """The consensus in each layer that :func:`quorate.read_layers` found; ``settings`` as in :func:`aggregate`.
+
+    ``known`` is ``"inline"``, or by layer what :func:`aggregate` takes.
 
     >>> from quorate import Corpus, Document
     >>> corpus = Corpus([Document("1", ("Bath", "Spa"), {"ann": ("B-LOC", "O")})])
     >>> aggregate_layers({"LOC": corpus}, "mv").layers["LOC"].tags
     [['B-LOC', 'O']]
     """
-    if not layers:
-        raise SettingsError("no layer was given (quorate.read_layers gives them)")
-    ids = [[document.id for document in corpus] for corpus in layers.values()]
-    if any(other != ids[0] for other in ids):
-        raise InputError("the layers are not of the same documents in the same order")
-    return LayeredResult(
-        {name: aggregate(corpus, method, progress=progress, **options) for name, corpus in layers.items()}
-    )
+    return LayeredModel(estimator(method, **settings)).fit(layers, known=known, progress=progress).result_

@@ -39,7 +39,6 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "predict": ("predict", "m.quorate", "layered.jsonl", "-o", "out"),
     "check": ("check", "layered.jsonl"),
     "agreement": ("agreement", "layered.jsonl"),
-    "evaluate": ("evaluate", "layered.jsonl", "--gold", "gold.jsonl"),
     "evaluate with it as gold": ("evaluate", "layered.jsonl", "--gold", "layered.jsonl"),
     "compare": ("compare", "layered.jsonl"),
     "tune": ("tune", "layered.jsonl", "--split", "all", "-o", "out"),
@@ -48,9 +47,6 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "next": ("next", "layered.jsonl", "-o", "out", "--as", "csv"),
     "simulate-active": ("simulate-active", "layered.jsonl"),
     "encode": ("encode", "layered.jsonl", "-o", "out"),
-    "convert to conll": ("convert", "layered.jsonl", "out", "--to", "conll"),
-    "convert to jsonl": ("convert", "layered.jsonl", "out", "--to", "jsonl"),
-    "convert to label-studio": ("convert", "layered.jsonl", "out", "--to", "label-studio"),
     "convert of two files": ("convert", "crowd.jsonl", "layered.jsonl", "out", "--to", "csv"),
 }
 
@@ -62,8 +58,45 @@ def test_a_consensus_in_layers_is_refused_by_name(run: Run, crowd: Path, layered
     assert run("aggregate", crowd, "--method", "bsc-cm", "-o", "c.jsonl", "--save", "m.quorate", "-q")[0] == 0
     code, out, err = run(*COMMANDS[name])
     assert (code, out) == (2, "")
-    assert "layered.jsonl:1: a consensus in layers, which no command takes yet" in err
+    assert "layered.jsonl:1: a consensus in layers (" in err
     assert not Path("out").exists()
+
+
+TAKES_IT: dict[str, tuple[str, ...]] = {
+    "aggregate": ("aggregate", "crowd.jsonl", "--layers", "auto", "--known", "layered.jsonl", "-o", "out"),
+    "report": ("report", "crowd.jsonl", "--layers", "auto", "--known", "layered.jsonl", "-o", "out"),
+    "next": ("next", "crowd.jsonl", "--layers", "auto", "--known", "layered.jsonl", "-o", "out", "--as", "csv"),
+    "convert to conll": ("convert", "layered.jsonl", "out", "--to", "conll"),
+    "convert to jsonl": ("convert", "layered.jsonl", "out", "--to", "jsonl"),
+    "convert to label-studio": ("convert", "layered.jsonl", "out", "--to", "label-studio"),
+    "evaluate": ("evaluate", "layered.jsonl", "--gold", "gold.jsonl"),
+    "audit": ("audit", "plan", "layered.jsonl", "-n", "4", "-o", "out"),
+}
+
+
+@pytest.mark.parametrize("name", TAKES_IT)
+def test_a_consensus_in_layers_is_a_consensus(run: Run, crowd: Path, layered: str, name: str) -> None:
+    Path("gold.jsonl").write_text("\n".join(json.dumps({**line, "gold": NESTED}) for line in LINES))
+    code, out, err = run(*TAKES_IT[name])
+    assert code == 0, err
+    assert Path("out").exists() or "100.0" in out
+
+
+@pytest.mark.parametrize("change", ["layer", "one without", "other layers"])
+def test_lines_that_do_not_belong_together_are_refused(run: Run, crowd: Path, layered: str, change: str) -> None:
+    lines = [json.loads(line) for line in Path(layered).read_text().splitlines()]
+    if change == "layer":
+        lines[1]["spans"][0]["layer"] = "no such"
+    if change == "one without":
+        lines[1] = {"id": "d1", "tokens": ["Bath"], "tags": ["O"], "confidence": 1.0, "token_confidence": [1.0]}
+    if change == "other layers":
+        lines[1]["layers"] = {"LOC": lines[1]["layers"]["LOC"]}
+        lines[1]["spans"] = []
+    Path(layered).write_text("\n".join(map(json.dumps, lines)))
+    code, _, err = run("convert", layered, "out.json")
+    assert code == 2
+    assert "layers" in err
+    assert err.count("\n") == 1
 
 
 def test_documents_may_have_layers_of_their_own(run: Run, crowd: Path) -> None:

@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 
 import quorate
-from by_name import bsc
+from by_name import bsc, from_file
 from damage import damaged_bytes, damaged_json, limit
 from quorate.storage import arrays as container
 from quorate.storage import corpora, model_files
@@ -51,7 +51,7 @@ def corpus_answer(path: Path) -> Any:
 
 def model_answer(path: Path) -> Any:
     """What a model says of other documents, and of its annotators."""
-    model = quorate.load(path)
+    model = from_file(path)
     documents = small_corpus()
     return model.predict(documents), [one.tolist() for one in model.predict_proba(documents)], model.annotators_.names
 
@@ -98,6 +98,47 @@ def test_a_damaged_model_is_found_or_says_the_same(
     bsc(f"bsc-{annotator}", max_iter=2).fit(small_corpus()).save(tmp_path / "m.quorate")
     refused = outcomes(tmp_path / "m.quorate", model_answer, damage)
     assert refused > FLIPS * 0.8  # dates and the like in a zip say nothing
+
+
+def layered_answer(path: Path) -> Any:
+    """What a model in layers says of documents, and of its layers and annotators."""
+    model = quorate.load(path)
+    assert isinstance(model, quorate.LayeredModel)
+    result = model.combine(dict.fromkeys(model.layers_, small_corpus()))
+    return result.spans, result.confidence.tolist(), model.layers_, [one.names for one in model.annotators_.values()]
+
+
+@pytest.mark.parametrize("damage", [flipped, damaged_bytes])
+def test_a_damaged_model_in_layers_is_found_or_says_the_same(
+    damage: Callable[[random.Random, bytes], bytes], tmp_path: Path
+) -> None:
+    model = quorate.LayeredModel(bsc("bsc-cm", max_iter=2, n_jobs=1))
+    model.fit({"one": small_corpus(), "other": small_corpus()}).save(tmp_path / "m.quorate")
+    refused = outcomes(tmp_path / "m.quorate", layered_answer, damage)
+    assert refused > FLIPS * 0.8
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"layers": []},
+        {"layers": [{"name": "one"}]},
+        {"layers": "none"},
+        {"depth": -1},
+        {"name": "other"},
+        {"model": {"estimator": "BSC"}},
+    ],
+)
+def test_made_up_layers_of_a_model_are_refused(change: dict[str, Any], tmp_path: Path) -> None:
+    path = tmp_path / "m.quorate"
+    model = quorate.LayeredModel(bsc("bsc-cm", max_iter=2, n_jobs=1))
+    model.fit({"one": small_corpus(), "other": small_corpus()}).save(path)
+    meta, arrays = model_files.load(path)
+    if "layers" not in change:
+        change = {"layers": [meta["layers"][0] | change, *meta["layers"][1:]]}
+    model_files.save(model_files.Stored({**meta, **change}, arrays), path)
+    with pytest.raises(quorate.ModelFileError, match=r"m\.quorate: a damaged model file"):
+        quorate.load(path)
 
 
 def made_up(rng: random.Random, arrays: dict[str, Any]) -> None:

@@ -100,9 +100,9 @@ def test_a_prefix_without_a_type_is_a_plain_label_and_contradicts_no_spans(tmp_p
     assert read_known(written(tmp_path / "plain.jsonl", line), corpus)["1"] == ("B-", "O")
 
 
-def test_a_layered_consensus_is_no_known_label(crowd: Path, tmp_path: Path) -> None:
+def test_a_layered_consensus_is_known_in_layers_alone(crowd: Path, tmp_path: Path) -> None:
     line = {"id": "0", "tokens": ADA, "layers": {"PER": {}}, "spans": []}
-    with pytest.raises(InputError, match="a consensus in layers, which no command takes"):
+    with pytest.raises(InputError, match=r"a consensus in layers \(it is known with --layers auto\)"):
         read_known(written(tmp_path / "layers.jsonl", line), quorate.read(crowd))
 
 

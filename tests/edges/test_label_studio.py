@@ -589,6 +589,27 @@ def test_sync_recommends_no_option_that_it_lacks() -> None:
         assert set(re.findall(r"(?<!aggregate )--[a-z-]+", note)) <= own
 
 
+def test_with_layers_predictions_hold_regions_that_overlap() -> None:
+    world = World()
+    for task in world.tasks:
+        for annotation in task["annotations"][:2]:
+            (inner,) = annotation["result"]
+            outer = {**inner, "value": {**inner["value"], "end": 8, "text": "Ada sang"}}
+            annotation["result"] = [inner, outer]
+    with Pretence(world.answer) as server:
+        client = hurried(server.url)[0]
+        assert sync(client, 1, method="mv") is not None
+        alone = {each["task"]: len(each["result"]) for each in world.predictions.values()}
+        done = sync(client, 1, method="mv", layers=True)
+        assert done is not None
+        assert sync(client, 1, method="mv", layers=True, seen=done.fingerprint) is None
+    assert alone == {1: 1, 2: 1}
+    assert not any("overlapped" in note for note in done.notes)
+    for prediction in world.predictions.values():
+        found = {(one["value"]["start"], one["value"]["end"], one["value"]["text"]) for one in prediction["result"]}
+        assert found == {(0, 3, "Ada"), (0, 8, "Ada sang")}
+
+
 def test_the_key_comes_from_the_environment_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("LABEL_STUDIO_API_KEY", raising=False)
     command = [sys.executable, "-m", "quorate", "label-studio", "sync", "--url", "http://127.0.0.1:9", "--project", "1"]

@@ -18,7 +18,8 @@ from crowds import every_kind
 from needs import missing
 from quorate import BSC, Corpus, Document
 from quorate.formats import read_known
-from quorate.report import write_report
+from quorate.formats.known_layers import read_known_layers
+from quorate.report import write_layered_report, write_report
 from quorate.result.certificate import Certificate
 
 if TYPE_CHECKING:
@@ -680,3 +681,60 @@ def test_the_ner_report_opens(open_page: Open, ner: Corpus, tmp_path: Path) -> N
     write_report(bsc("bsc-seq", max_iter=5).fit(ner), path)
     ended = "performance.getEntriesByType('navigation')[0].loadEventEnd"
     assert open_page(path).evaluate(ended) > 0
+
+
+@pytest.fixture(scope="module")
+def layered(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """A report in layers, and the crowd that it is about."""
+    folder = tmp_path_factory.mktemp("layered")
+    both = [{"start": 0, "end": 8, "label": "ORG"}, {"start": 0, "end": 4, "label": "LOC"}]
+    lines = [
+        {"id": f"d{n}", "text": f"Bath Spa won {n} times", "annotations": dict.fromkeys(("ann", "bob"), both)}
+        for n in range(8)
+    ]
+    (folder / "crowd.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    model = quorate.LayeredModel(bsc("bsc-cm")).fit(quorate.read_layers(folder / "crowd.jsonl"))
+    write_layered_report(model, folder / "report.html", title="Nested")
+    return folder / "report.html", folder / "crowd.jsonl"
+
+
+@pytest.mark.parametrize("colours", ["light", "dark"])
+def test_layers_are_tabs_that_the_keyboard_reaches(browser: Browser, layered: tuple[Path, Path], colours: Any) -> None:
+    context = browser.new_context(color_scheme=colours, accept_downloads=True)
+    page = context.new_page()
+    page.set_default_timeout(15_000)
+    complaints: list[str] = []
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.on("request", lambda request: complaints.extend(outside(request.url)))
+    page.goto(layered[0].as_uri())
+    tabs = page.get_by_role("tab")
+    assert tabs.all_inner_texts() == ["LOC", "ORG"]
+    first = page.frame_locator("#layer-0")
+    first.locator("#fit h2").wait_for()
+    assert first.locator("h1").inner_text() == "Nested: LOC"
+    dark = page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(22, 24, 27)"
+    assert dark is (colours == "dark")
+    tabs.first.focus()
+    page.keyboard.press("ArrowRight")
+    assert page.evaluate("document.activeElement.textContent") == "ORG"
+    assert page.locator("[aria-selected=true]").inner_text() == "ORG"
+    second = page.frame_locator("#layer-1")
+    second.locator("#fit h2").wait_for()
+    assert not page.locator("#layer-0").is_visible()
+    second.locator("#sections a", has_text="Documents").click()  # a place in this page, not in the one around it
+    assert second.locator("h1").inner_text() == "Nested: ORG"
+
+    second.locator("#documents button.who").first.click()
+    second.get_by_role("button", name="Accept the consensus").first.click()
+    assert "--layers auto --known" in second.locator("#review-bar").inner_text()
+    with page.expect_download() as download:
+        second.locator("#export").click()
+    review = download.value.path()
+    line = json.loads(Path(review).read_text())
+    assert line["layer"] == "ORG"
+    layers, known = read_known_layers(review, quorate.read_layers(layered[1]))
+    assert list(layers) == ["LOC", "ORG"]
+    assert known["LOC"] == {}
+    assert known["ORG"][line["id"]][:2] == ("B-ORG", "I-ORG")
+    context.close()
+    assert not complaints

@@ -14,7 +14,7 @@ PAGE = Path(__file__).resolve().parents[2] / "docs" / "reviews.md"
 
 def written(before: str, block: str) -> str:
     """The file that a block is: the last one named before it."""
-    name = re.findall(r"`(\w+\.jsonl)`", before)[-1]
+    name = str(re.findall(r"`(\w+\.jsonl)`", before)[-1])
     Path(name).write_text(block, encoding="utf-8")
     return name
 

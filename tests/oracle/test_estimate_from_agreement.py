@@ -13,7 +13,7 @@ import pytest
 
 import crowds
 import quorate
-from by_name import bsc
+from by_name import bsc, from_file
 from quorate import BSC, Corpus, score
 from quorate.choose.calibrate import Confirmations
 from quorate.choose.hidden import HiddenLabels, hide
@@ -175,7 +175,7 @@ def test_a_model_from_a_file_says_that_it_is(sample: Corpus, tmp_path: Path) -> 
     """Its settings were chosen by hiding annotators, but what they said is not in the file."""
     for model, reason in ((BSC(tagger=None), "from a file"), (bsc("bsc-cm", max_iter=3), "no setting was chosen")):
         model.fit(sample).save(tmp_path / "crowd.quorate")
-        found = quorate.load(tmp_path / "crowd.quorate").combine(sample).certificate
+        found = from_file(tmp_path / "crowd.quorate").combine(sample).certificate
         assert not found.given
         assert reason in found.reason
 

@@ -7,8 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import quorate
-from by_name import bsc, streamed
+from by_name import bsc, from_file, streamed
 from crowds import sentences
 from quorate import Corpus, InputError, SettingsError, score
 from quorate.corpus.simulate import Behaviour, crowd
@@ -52,7 +51,7 @@ def test_the_stream_is_taken_once_and_the_model_can_be_kept(stream: Corpus, tmp_
     assert told == [(1, 250), (2, 500), (3, 600)]
     assert model.meta_["documents"] == 600
     model.save(tmp_path / "m")
-    again = quorate.load(tmp_path / "m")
+    again = from_file(tmp_path / "m")
     part = Corpus(stream.documents[:20])
     assert again.predict(part) == model.predict(part)
     with pytest.raises(AttributeError, match="kept no documents"):

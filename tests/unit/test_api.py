@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import quorate
-from by_name import bsc
+from by_name import bsc, from_file
 from quorate import BSC, Corpus, Document, FitError, InputError, MajorityVote, ModelFileError, SettingsError
 from quorate.encode.from_corpus import encode
 from quorate.infer import loop
@@ -66,7 +66,7 @@ def test_predict_on_the_fitted_corpus_is_the_result(model: BSC, sample: Corpus) 
 def test_saved_and_loaded_models_predict_alike(tmp_path: Path, sample: Corpus, annotator: str, truth: str) -> None:
     fitted = bsc(f"bsc-{annotator}", truth=truth, text=truth != "uniform", max_iter=2).fit(sample)
     fitted.save(tmp_path / "m.quorate")
-    loaded = quorate.load(tmp_path / "m.quorate")
+    loaded = from_file(tmp_path / "m.quorate")
     assert loaded.trace_ == fitted.trace_
     assert loaded.meta_ == fitted.meta_
     np.testing.assert_array_equal(loaded.annotators_.table, fitted.annotators_.table)
@@ -349,7 +349,7 @@ def test_model_files_of_an_earlier_version_load_under_present_names(tmp_path: Pa
             for now, then in now_and_then.items():
                 content = content.replace(f'"{now}":'.encode(), f'"{then}":'.encode())
             old.writestr(name, content)
-    loaded = quorate.load(tmp_path / "old.quorate")
+    loaded = from_file(tmp_path / "old.quorate")
     assert {name: loaded.get_params()[name] for name in now_and_then} == {
         "guess_prior": 0.1, "max_iter": 2, "tol": 1e-9, "n_init": 2, "random_state": 3,
     }  # fmt: skip

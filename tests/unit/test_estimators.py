@@ -11,6 +11,7 @@ from sklearn.base import clone
 
 import crowds
 import quorate
+from by_name import from_file
 from quorate import BSC, METHODS, Corpus, Document, NotFittedError, SettingsError
 from quorate.estimators.capabilities import Saves
 from quorate.estimators.methods import estimator
@@ -68,7 +69,7 @@ def test_model_and_result_tell_their_settings_in_the_same_words(method: str, few
     assert json.loads(json.dumps(told)) == told
     if isinstance(model, Saves):
         model.save(tmp_path / "model.quorate")
-        back = quorate.load(tmp_path / "model.quorate")
+        back = from_file(tmp_path / "model.quorate")
         assert back.settings_ == back.combine(few).settings_ == told
 
 
@@ -105,7 +106,7 @@ def test_a_model_with_annotators_who_count_as_one_is_read_back_after_others_came
     assert model.choice_ is not None
     assert model.choice_.together
     model.update(Corpus([later])).save(tmp_path / "model.quorate")
-    assert "newcomer" in quorate.load(tmp_path / "model.quorate").annotators_.names
+    assert "newcomer" in from_file(tmp_path / "model.quorate").annotators_.names
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import quorate
-from by_name import bsc
+from by_name import bsc, from_file
 from quorate import BSC, Corpus, Document, InputError, SettingsError
 from quorate.active.suggest import next_labels
 from quorate.corpus.tags import TagSet, find_spans
@@ -112,7 +112,7 @@ def test_nobody_tells_less_than_nothing(with_rules: BSC, tmp_path: Path) -> None
     with_rules.save(tmp_path / "m")
     for told in (
         with_rules.annotators_,
-        quorate.load(tmp_path / "m").annotators_,
+        from_file(tmp_path / "m").annotators_,
         quorate.aggregate(with_rules.result_.corpus, "mv").annotators,
     ):
         assert not any("-" in f"{row.informativeness:.3f}" for row in told)
@@ -133,7 +133,7 @@ def test_a_summary_that_cannot_be_is_refused(with_rules: BSC, row: int, value: f
     stored.arrays["summary"][row, 1] = value
     model_files.save(stored, tmp_path / "m")
     if row == 1 and np.isnan(value):
-        assert np.isnan(quorate.load(tmp_path / "m").annotators_.accuracy[1])
+        assert np.isnan(from_file(tmp_path / "m").annotators_.accuracy[1])
         return
     with pytest.raises(ModelFileError, match="a damaged model file: array 'summary' holds what is no number"):
         quorate.load(tmp_path / "m")
@@ -453,7 +453,7 @@ def test_advice_reads_every_finding(found: dict[str, Any], step: str) -> None:
 def test_chosen_settings_are_not_called_given(sample: Corpus, tmp_path: Path) -> None:
     model = bsc("auto", epsilon0=7.0, gamma0=2.0).fit(sample)
     model.save(tmp_path / "m")
-    loaded = quorate.load(tmp_path / "m")
+    loaded = from_file(tmp_path / "m")
     for made, result in ((model, model.result_), (loaded, loaded.combine(sample))):
         found = plain(collect(made, result, title="", documents=1))
         why = {row["name"]: row["why"] for row in found["settings"]}

@@ -25,7 +25,7 @@ from quorate.infer.parts.truth import Chain
 from quorate.models.prepared import Known
 from quorate.result.result import Result
 
-__all__ = ["Change", "draw_path", "expected_change"]
+__all__ = ["Change", "Draws", "change_of", "draw", "draw_path", "expected_change"]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -153,11 +153,31 @@ def expected_change(
     ``unknown [D]`` is the entropy of each document. ``combine`` gives the consensus on a corpus with what was learned.
     What is known in ``result`` is known of what is drawn, too.
     """
+    drawn = draw(result, model, encoded, asked, combine, draws=draws, seed=seed)
+    return change_of([drawn], [d for d, _ in asked], unknown)
+
+
+class Draws(NamedTuple):
+    """Tallies ``[3, D]`` as they are, and ``[3, draws]`` of all documents asked for together, with new labels."""
+
+    now: Floats
+    after: Floats
+
+
+def draw(
+    result: Result,
+    model: loop.Model,
+    encoded: Encoded,
+    asked: Sequence[tuple[int, int]],
+    combine: Combine,
+    *,
+    draws: int = 20,
+    seed: int = 0,
+) -> Draws:
+    """What becomes of tallies with labels of some pairs, drawn again and again; see :func:`expected_change`."""
     tallies = _tallies(result)
-    total = tallies.sum(axis=1)
-    now = float(_f1(total))
     if not asked:
-        return Change(now, 0.0, 0.0, 0.0, 0, 0.0)
+        return Draws(tallies, np.zeros((3, 0)))
     rng = np.random.default_rng(seed)
     tagset, sharpness = result.tagset, result.calibration.sharpness
     chain = model.truth.chain(log_mean)
@@ -176,9 +196,18 @@ def expected_change(
             drawn.append(replace(document, id=f"{number} {document.id}", annotations=annotations, source=None))
             if any(tag is not None for tag in certain):
                 known[drawn[-1].id] = certain
-    after = _tallies(combine(Corpus(drawn), known=known)).reshape(3, len(asked), draws).sum(axis=1)
-    rest = total - tallies[:, [d for d, _ in asked]].sum(axis=1)
-    changes = _f1(rest[:, None] + after) - now
+    return Draws(tallies, _tallies(combine(Corpus(drawn), known=known)).reshape(3, len(asked), draws).sum(axis=1))
+
+
+def change_of(drawn: Sequence[Draws], documents: Sequence[int], unknown: Floats) -> Change:
+    """The change by labels of some documents, over all that was drawn: of each layer, if there are several."""
+    tallies = np.sum([one.now for one in drawn], axis=0)
+    total = tallies.sum(axis=1)
+    now = float(_f1(total))
+    if not documents:
+        return Change(now, 0.0, 0.0, 0.0, 0, 0.0)
+    rest = total - tallies[:, documents].sum(axis=1)
+    changes = _f1(rest[:, None] + np.sum([one.after for one in drawn], axis=0)) - now
     low, high = np.quantile(changes, [_LOW, _HIGH])
-    share = float(unknown[[d for d, _ in asked]].sum() / max(float(unknown.sum()), 1e-12))
-    return Change(now, float(changes.mean()), float(low), float(high), len(asked), share)
+    share = float(unknown[list(documents)].sum() / max(float(unknown.sum()), 1e-12))
+    return Change(now, float(changes.mean()), float(low), float(high), len(documents), share)

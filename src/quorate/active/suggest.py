@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.active.stopping import Change, expected_change
+from quorate.active.stopping import Change, Draws, change_of, draw
 from quorate.active.strategies import (
     Strategy,
     Uncertainty,
@@ -27,8 +27,10 @@ from quorate.encode.algebra import seen_pairs
 from quorate.encode.encoded import Encoded
 from quorate.errors import InputError, SettingsError
 from quorate.estimators.capabilities import Advises
+from quorate.estimators.layered import KnownInLayers, LayeredModel, known_in
 from quorate.estimators.methods import DEFAULT_METHOD, estimator
 from quorate.estimators.updating import ModelState
+from quorate.formats.layers import Layers
 from quorate.formats.notes import some
 from quorate.models.consensus import conclude
 from quorate.models.prepared import Known, known_tags
@@ -71,8 +73,8 @@ class Advice(NamedTuple):
 
 
 def next_labels(
-    corpus: Corpus,
-    model: Advises | None = None,
+    corpus: Corpus | Mapping[str, Corpus],
+    model: Advises | LayeredModel | None = None,
     *,
     n: int = 20,
     strategy: str = Strategy.INFORMATION.value,
@@ -80,7 +82,7 @@ def next_labels(
     cost: Mapping[str, float] | None = None,
     per_document_max: int | None = None,
     exclude: Iterable[str] = (),
-    known: Known = None,
+    known: Known | KnownInLayers = None,
     diversity: float = 0.5,
     enough: float = 0.005,
     seed: int = 0,
@@ -93,7 +95,8 @@ def next_labels(
     One of which a part is known is asked for by what is still open.
     Where annotators differ because the text allows two readings (``Result.ambiguity``), more labels bring nothing, and
     such documents come last. ``enough`` is the gain of F1 by one more label of every document, with as much gain for
-    what is unknown as in this batch, below which to stop.
+    what is unknown as in this batch, below which to stop. Annotations may be in layers (:func:`quorate.read_layers`):
+    then what labels tell is the sum over all of them, and ``model`` and ``known`` are in layers too.
 
     >>> import quorate
     >>> advice = next_labels(quorate.sample(), quorate.BSC("cm").fit(quorate.sample()), n=3)
@@ -111,40 +114,38 @@ def next_labels(
         raise SettingsError(f"per-document-max must be 1 or more, not {per_document_max}")
     if not 0 <= diversity <= 1:
         raise SettingsError(f"diversity must be from 0 to 1, not {diversity}")
-    certain = known_tags(corpus, known)
-    model = model or _fitted(corpus, certain)
-    legible = _legible(certain, model.model_state().tagset)
-    encoded, state = model.encoded(corpus), model.model_state()
-    pool = _pool(encoded, annotators)
-    costs = _costs(encoded, cost or {})
-    decided = _decided(corpus, model, certain)
-    open_documents = _open(corpus, encoded, per_document_max, exclude) & ~decided
-    result = model.combine(corpus, known=legible)
-    unsure = _uncertainty(state, corpus, result, legible)
-    told = share_with_one_reading(result.posterior, result.ambiguity.tokens, encoded.doc_start)
-    unknown = np.where(decided, 0.0, unsure.sequence * told)
-    doc, who, gains = _gains(state, encoded, unsure, pool, costs, open_documents, n, result)
-    gains = gains * told[doc]
+    layers = _layers_of(corpus, model)
+    by_layer = {"": known} if isinstance(corpus, Corpus) else known
+    views = [_View(*one) for one in _with_models(layers, model, by_layer)]  # type: ignore[arg-type]
+    documents, encoded = layers.corpus, views[0].encoded
+    names = _names(views)
+    pool, costs = _pool(names, annotators), _costs(names, cost or {})
+    decided = np.all([view.decided for view in views], axis=0)
+    open_documents = _open(documents, encoded, per_document_max, exclude) & ~decided
+    unsure = _together([view.unsure for view in views])
+    tellable = _together([view.unsure.that_labels_can_tell(view.told) for view in views])
+    unknown = np.where(decided, 0.0, tellable.sequence)
+    doc, who, gains = _gains(views, names, unsure, pool, costs, open_documents, n)
     if not len(doc):
-        change = expected_change(result, state.model, encoded, [], unknown, model.combine)
+        change = change_of([view.drawn([], names, seed) for view in views], [], unknown)
         return Advice((), change, True, "every document that may be asked for is decided, or labelled by everyone")
     worth = gains / costs[who]
     order = np.lexsort((-worth, doc))
     best = order[np.r_[True, doc[order[1:]] != doc[order[:-1]]]]  # by document, who tells most for their cost
-    information = np.zeros(len(corpus))
+    information = np.zeros(len(documents))
     information[doc[best]] = worth[best] * _BITS
-    score = unsure.that_labels_can_tell(told).rank_by(chosen_by, information, np.random.default_rng(seed))
+    score = tellable.rank_by(chosen_by, information, np.random.default_rng(seed))
     ranked = best[np.argsort(-score[doc[best]], kind="stable")]
     if chosen_by is Strategy.RANDOM:
         diversity = 0.0
-    positions = diverse(doc[ranked], score[doc[ranked]], corpus.documents, n, diversity)
+    positions = diverse(doc[ranked], score[doc[ranked]], documents.documents, n, diversity)
     pair_of = {int(doc[pair]): int(pair) for pair in best}
     pairs = [pair_of[position] for position in positions]
-    said = np.bincount(seen_pairs(encoded)[0], minlength=len(corpus))
+    said = np.bincount(seen_pairs(encoded)[0], minlength=len(documents))
     suggestions = tuple(
         Suggestion(
-            corpus[int(doc[pair])].id,
-            encoded.annotators[who[pair]],
+            documents[int(doc[pair])].id,
+            names[who[pair]],
             float(gains[pair] * _BITS),
             float(costs[who[pair]]),
             float(score[doc[pair]]),
@@ -154,8 +155,69 @@ def next_labels(
         for pair in pairs
     )
     asked = [(int(doc[pair]), int(who[pair])) for pair in pairs]
-    change = expected_change(result, state.model, encoded, asked, unknown, model.combine, seed=seed)
+    drawn = [view.drawn(asked, names, seed + number) for number, view in enumerate(views)]
+    change = change_of(drawn, [d for d, _ in asked], unknown)
     return Advice(suggestions, change, *_verdict(change, enough))
+
+
+class _View:
+    """A layer of the documents as its model sees it; ``known`` are its known labels."""
+
+    def __init__(self, corpus: Corpus, model: Advises, known: Mapping[str, Sequence[Tag]]) -> None:
+        self.model, self.encoded, self.state = model, model.encoded(corpus), model.model_state()
+        self.decided = _decided(corpus, model, known)
+        legible = _legible(known, self.state.tagset)
+        self.result = model.combine(corpus, known=legible)
+        self.unsure = _uncertainty(self.state, corpus, self.result, legible)
+        ambiguous = self.result.ambiguity.tokens
+        self.told = share_with_one_reading(self.result.posterior, ambiguous, self.encoded.doc_start)
+
+    def numbers(self, names: Sequence[str]) -> Integers:
+        """The numbers of annotators here."""
+        number = {name: k for k, name in enumerate(self.encoded.annotators)}
+        return np.array([number[name] for name in names], np.int64)
+
+    def gains(self, doc: Integers, who: Integers, pool: Sequence[str]) -> Floats:
+        """``[U]`` The nats that labels of documents by annotators, counted along ``pool``, should tell."""
+        matrices = matrices_of(self.state.model.annotators, self.numbers(pool).tolist())
+        decoded, doc_start, tagset = self.result._decoded, self.encoded.doc_start, self.state.tagset
+        return expected_information(decoded, doc_start, self.unsure, matrices, tagset, doc, who) * self.told[doc]
+
+    def drawn(self, asked: Sequence[tuple[int, int]], names: Sequence[str], seed: int) -> Draws:
+        """What becomes of this layer with labels of some (document, annotator) pairs."""
+        own = self.numbers(names)
+        pairs = [(d, int(own[k])) for d, k in asked]
+        return draw(self.result, self.state.model, self.encoded, pairs, self.model.combine, seed=seed)
+
+
+def _layers_of(corpus: Corpus | Mapping[str, Corpus], model: Advises | LayeredModel | None) -> Layers:
+    """The layers that are looked at: those of the model, or those in which somebody marks something."""
+    layers = Layers.alone(corpus) if isinstance(corpus, Corpus) else Layers.of(corpus)
+    return Layers(dict(model.own(layers)), layers.held) if isinstance(model, LayeredModel) else layers.marked
+
+
+def _with_models(
+    layers: Layers, model: Advises | LayeredModel | None, known: KnownInLayers
+) -> Iterator[tuple[Corpus, Advises, Mapping[str, Sequence[Tag]]]]:
+    """Every layer with its model, which is fitted if none is given, and what is known of it."""
+    for name, corpus in layers.items():
+        certain = known_tags(corpus, known_in(known, name))
+        fitted = model.models_[name] if isinstance(model, LayeredModel) else model or _fitted(corpus, certain)
+        if not isinstance(fitted, Advises):
+            raise SettingsError("a model of this kind cannot say what to ask for (fit one by another method)")
+        yield corpus, fitted, certain
+
+
+def _names(views: Sequence[_View]) -> tuple[str, ...]:
+    """Everybody who may be asked: those whom all layers know."""
+    others = [set(view.encoded.annotators) for view in views[1:]]
+    return tuple(name for name in views[0].encoded.annotators if all(name in known for known in others))
+
+
+def _together(views: Sequence[Uncertainty]) -> Uncertainty:
+    """What is not known of all layers: they are independent, so that everything adds up but the tokens."""
+    log_probability, _, token, sequence = (np.sum(column, axis=0) for column in zip(*views, strict=True))
+    return Uncertainty(log_probability, views[0].length, token, sequence)
 
 
 def _verdict(change: Change, enough: float) -> tuple[bool, str]:
@@ -191,24 +253,24 @@ def _decided(corpus: Corpus, model: Advises, known: Mapping[str, Sequence[Tag]])
     )
 
 
-def _pool(encoded: Encoded, wanted: Sequence[str] | None) -> Integers:
+def _pool(names: Sequence[str], wanted: Sequence[str] | None) -> Integers:
     """Whom to ask: those named, or everyone who has labelled something."""
-    number = {name: k for k, name in enumerate(encoded.annotators)}
+    number = {name: k for k, name in enumerate(names)}
     if wanted is None:
         if not number:
             raise InputError("nobody has labelled anything, so that there is nobody to ask")
         return np.arange(len(number))
     strange = [name for name in wanted if name not in number]
     if strange:
-        raise SettingsError(f"nobody is called {some(strange)} (known: {some(list(encoded.annotators), 10)})")
+        raise SettingsError(f"nobody is called {some(strange)} (known: {some(list(names), 10)})")
     if not wanted:
         raise SettingsError("no annotator was given to ask")
     return np.array(sorted({number[name] for name in wanted}), np.int64)
 
 
-def _costs(encoded: Encoded, cost: Mapping[str, float]) -> Floats:
+def _costs(names: Sequence[str], cost: Mapping[str, float]) -> Floats:
     """``[K]`` What a document costs with each annotator; 1 unless it is said."""
-    number = {name: k for k, name in enumerate(encoded.annotators)}
+    number = {name: k for k, name in enumerate(names)}
     costs = np.ones(len(number))
     for name, price in cost.items():
         if name not in number:
@@ -262,31 +324,37 @@ def _uncertainty(state: ModelState, corpus: Corpus, result: Result, known: Mappi
 
 
 def _gains(
-    state: ModelState,
-    encoded: Encoded,
+    views: Sequence[_View],
+    names: Sequence[str],
     unsure: Uncertainty,
     pool: Integers,
     costs: Floats,
     may: NDArray[np.bool_],
     n: int,
-    result: Result,
 ) -> tuple[Integers, Integers, Floats]:
     """Document, annotator and expected nats of pairs that may be asked for, and have not been.
 
     What can be told of a document is less than what is unknown of it, so that only the least known are looked at.
     """
-    K = len(encoded.annotators)
+    encoded, first = views[0].encoded, views[0].numbers(names)
     if len(pool) > _MOST_ANNOTATORS:
-        told = np.zeros(K)
-        told[: len(result.annotators)] = np.nan_to_num(result.annotators.informativeness)
+        told = sum(_informativeness(view, names) for view in views)
         pool = np.sort(pool[np.argsort(-(told / costs)[pool], kind="stable")[:_MOST_ANNOTATORS]])
     listed = np.argsort(-np.where(may, unsure.sequence, -1.0), kind="stable")
     listed = np.sort(listed[: max(_LIST_PER_CHOICE * n, _SHORTEST_LIST)])
     listed = listed[may[listed]]
     doc, who = np.repeat(listed, len(pool)), np.tile(np.arange(len(pool)), len(listed))
     seen_doc, seen_by = seen_pairs(encoded)
-    fresh = ~np.isin(doc * K + pool[who], seen_doc * K + seen_by)
+    most = len(encoded.annotators)
+    fresh = ~np.isin(doc * most + first[pool[who]], seen_doc * most + seen_by)
     doc, who = doc[fresh], who[fresh]
-    matrices = matrices_of(state.model.annotators, pool.tolist())
-    gains = expected_information(result._decoded, encoded.doc_start, unsure, matrices, state.tagset, doc, who)
+    asked = [names[k] for k in pool.tolist()]
+    gains = np.sum([view.gains(doc, who, asked) for view in views], axis=0)
     return doc, pool[who], gains
+
+
+def _informativeness(view: _View, names: Sequence[str]) -> Floats:
+    """``[K]`` How much the labels of each annotator tell; 0 of those of whom nothing is known."""
+    known = view.result.annotators
+    told = dict(zip(known.names, np.nan_to_num(known.informativeness), strict=True))
+    return np.array([told.get(name, 0.0) for name in names])

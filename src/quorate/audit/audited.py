@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from quorate.audit.acceptance import Guaranteed, guaranteed
 from quorate.audit.checked import read_checked, read_plan
-from quorate.audit.claims import Claims, spans_of
+from quorate.audit.claims import Claims
 from quorate.audit.design import doubt_of_spans
 from quorate.audit.estimate import (
     F1,
@@ -28,11 +28,14 @@ from quorate.audit.estimate import (
     ratio_of,
 )
 from quorate.audit.plan import LEAST, OTHER_CONSENSUS, Plan, planned_by
-from quorate.audit.recalibration import Line, Recalibration, fit_line, recalibrated
+from quorate.audit.recalibration import Line, Recalibration, fit_line, recalibrated, recalibrated_layers
 from quorate.corpus.records import Tag
+from quorate.corpus.spans import Span
+from quorate.corpus.tags import OUTSIDE
 from quorate.errors import InputError, SettingsError
 from quorate.formats.jsonl import DIGITS, write_lines
 from quorate.formats.notes import some
+from quorate.result.layers import LayeredResult
 from quorate.result.result import Result
 
 __all__ = ["FEW_SPANS", "Audit", "Scores", "result"]
@@ -141,13 +144,13 @@ class Audit:
             gold = {span.bare for span in true}
             spans.add([span.sure for span in claims.spans[d]], [span.bare in gold for span in claims.spans[d]], w)
             tags, truth = claims.tags[d], self.truth[claims.corpus[d].id]
-            marked = np.zeros(len(tags), np.bool_)
-            for span in claims.spans[d]:
-                marked[span.tokens] = True
-            same = np.array([one == other for one, other in zip(tags, truth, strict=True)], np.bool_)
+            marked = claims.marked(d)
+            # What is right may be in more layers than the consensus has: nothing of that is in it.
+            same = np.array([one == other for one, other in zip(tags, truth[: len(tags)], strict=True)], np.bool_)
             for outcomes, here in ((inside, marked), (outside, ~marked)):
                 outcomes.add(claims.token_confidence[d][here], same[here], w / length)  # tokens of a span err together
-            whole.append(bool(same.all()))
+            beyond = any(tag != OUTSIDE for tag in truth[len(tags) :])
+            whole.append(bool(same.all()) and not beyond)
         documents = fit_line(claims.confidence[self._sample], np.array(whole, np.bool_), weight)
         return Recalibration(spans.line(), inside.line(), outside.line(), documents)
 
@@ -159,6 +162,9 @@ class Audit:
         """The lines of the consensus, with corrected probabilities."""
         claims, lines = self.plan.claims, self.recalibration
         for d, line in enumerate(claims.lines(range(len(claims)))):
+            if claims.layers:
+                yield recalibrated_layers(lines, line, claims.spans[d])
+                continue
             whole, tokens, spans = recalibrated(
                 lines, float(claims.confidence[d]), claims.token_confidence[d], claims.spans[d]
             )
@@ -178,7 +184,7 @@ class Audit:
     @cached_property
     def _true(self) -> list[list[Any]]:
         claims = self.plan.claims
-        return [spans_of(self.truth[claims.corpus[d].id], claims.scheme) for d in self._sample.tolist()]
+        return [claims.true_spans(d, self.truth[claims.corpus[d].id]) for d in self._sample.tolist()]
 
     @property
     def _weight(self) -> Floats:
@@ -231,8 +237,8 @@ class _Outcomes:
 
 
 def result(
-    consensus: Result | Claims | str | Path,
-    checked: str | Path | Sequence[str | Path] | Mapping[str, Sequence[Tag]],
+    consensus: Result | LayeredResult | Claims | str | Path,
+    checked: str | Path | Sequence[str | Path] | Mapping[str, Sequence[Tag]] | Mapping[str, Sequence[Span]],
     *,
     plan: Plan | str | Path | None = None,
     confidence: float = 0.9,
@@ -240,8 +246,9 @@ def result(
 ) -> Audit:
     """Precision, recall and F1 of a consensus from the documents of a plan that somebody checked.
 
-    ``checked`` are files (see :func:`quorate.audit.checked.read_checked`), or the right tags by document; ``plan`` is
-    needed where they do not hold it themselves. Unless the plan is sequential, all its documents must be checked.
+    ``checked`` are files (see :func:`quorate.audit.checked.read_checked`), or the right tags by document (of a
+    consensus in layers, the right spans); ``plan`` is needed where they do not hold it themselves. Unless the plan is
+    sequential, all its documents must be checked.
 
     >>> import quorate
     >>> corpus = quorate.sample()
@@ -259,8 +266,7 @@ def result(
     if isinstance(checked, Plan):
         raise SettingsError("a plan says what to check, not what was found (give files, or the right tags by document)")
     if isinstance(checked, Mapping):
-        truth, drawn, where = {name: tuple(tags) for name, tags in checked.items()}, [], "checked"
-        _check_tags(truth, claims)
+        truth, drawn, where = _given(checked, claims), [], "checked"
     else:
         paths = [checked] if isinstance(checked, str | Path) else list(checked)
         where = some([str(path) for path in paths])
@@ -273,16 +279,23 @@ def result(
     return Audit(plan, truth, confidence, _how_many(plan, truth, where))
 
 
-def _check_tags(truth: Mapping[str, Sequence[Tag]], claims: Claims) -> None:
-    for name, tags in truth.items():
+def _given(checked: Mapping[str, Any], claims: Claims) -> dict[str, tuple[Tag, ...]]:
+    """The right tags of documents, if they fit them."""
+    found: dict[str, tuple[Tag, ...]] = {}
+    for name, tags in checked.items():
         try:
             tokens = claims.corpus[name].tokens
         except KeyError:
             raise InputError("this document is not in the consensus", where=f"document {name!r}") from None
+        if claims.layers:
+            found[name] = claims.truth_of(claims.corpus.position(name), tags)
+            continue
+        found[name] = tuple(tags)
         if len(tags) != len(tokens) or None in tags:
             raise InputError(
                 f"{len(tags)} tags for {len(tokens)} tokens (give one a token)", where=f"document {name!r}"
             )
+    return found
 
 
 def _how_many(plan: Plan, truth: Mapping[str, Sequence[Tag]], where: str) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from io import BytesIO
 from pathlib import Path
@@ -13,13 +14,16 @@ from quorate.audit.claims import Claims
 from quorate.audit.plan import Drawn, Plan, planned_by, refuse_other_consensus
 from quorate.corpus.offsets import Unit
 from quorate.corpus.records import Corpus, Document, Source, Tag, hard_tags
-from quorate.corpus.spans import CharSpan
-from quorate.corpus.tags import find_pieces
+from quorate.corpus.spans import CharSpan, Span
+from quorate.corpus.tags import find_pieces, find_spans
 from quorate.errors import InputError
-from quorate.formats import jsonl
+from quorate.formats import jsonl, read_layers
 from quorate.formats.corrected import tags_of_spans
 from quorate.formats.json_records import decoded, lines
 from quorate.formats.known import decisions_on, settle_all
+from quorate.formats.known_layers import Line, known_records
+from quorate.formats.layering import Layer
+from quorate.formats.layers import Layers
 from quorate.formats.marked import Marked, Words
 from quorate.formats.notes import some
 from quorate.formats.opened import files_of, opened
@@ -44,6 +48,7 @@ class _PlanLine(msgspec.Struct):
     spans: Any = None
 
 
+_ANY = msgspec.json.Decoder(Line)
 _LINES = msgspec.json.Decoder(_PlanLine)
 _Content = list[tuple[Source, bytes]]
 
@@ -54,6 +59,8 @@ def read_checked(paths: Sequence[str | Path], claims: Claims, *, max_size: int |
     A plan's own file, in which ``"checked"`` is true where somebody looked, and ``"gold"`` is as it should be; JSONL
     with known labels, as reports and reviews give it; and the export of a tool, if one person labelled each document.
     """
+    if claims.layers:
+        return _checked_in_layers(paths, claims, max_size)
     records: list[jsonl.KnownRecord] = []
     drawn: list[tuple[str, Drawn]] = []
     for name, content in _contents(paths, max_size):
@@ -63,6 +70,13 @@ def read_checked(paths: Sequence[str | Path], claims: Claims, *, max_size: int |
             records += jsonl.read_known(BytesIO(b"".join(line.rstrip(b"\n") + b"\n" for _, line in content)), name)
         else:
             records += _of_one_person(read(name, max_size=max_size), name, claims)
+    return Checked(_known_of(records, claims, paths), drawn)
+
+
+def _known_of(
+    records: Sequence[jsonl.KnownRecord], claims: Claims, paths: Sequence[str | Path]
+) -> dict[str, tuple[Tag, ...]]:
+    """What records say of documents of the consensus; all of a document must be known."""
     ids = {document.id for document in claims.corpus}
     if records and not any(record.id in ids for record in records):
         raise InputError(
@@ -80,7 +94,40 @@ def read_checked(paths: Sequence[str | Path], claims: Claims, *, max_size: int |
     partly = next((name for name, tags in known.items() if None in tags), None)
     if partly is not None:
         raise InputError(f"document {partly!r} is known only in part (an audit needs all of it, or nothing)")
-    return Checked(known, drawn)
+    return known
+
+
+def _checked_in_layers(paths: Sequence[str | Path], claims: Claims, max_size: int | str | None) -> Checked:
+    """The same of a consensus in layers: what is right may overlap, and is dealt to them."""
+    records: dict[str, list[jsonl.KnownRecord]] = defaultdict(list)
+    drawn: list[tuple[str, Drawn]] = []
+    layers = _layers_of(claims)
+    for name, content in _contents(paths, max_size):
+        drawn += _drawn_in(content)
+        refuse_other_consensus(claims, drawn, name)
+        if any(b'"annotations"' not in line for _, line in content):
+            given = [(source, decoded(_ANY, line, source, "a document")) for source, line in content]
+            layers, own = known_records(given, layers, name)
+            for layer, its in own.items():
+                records[layer] += its
+        else:
+            for layer, corpus in read_layers(name, max_size=max_size).items():
+                records[f"{name}: {layer}"] += _of_one_person(corpus, name, claims)
+    found: dict[str, list[Span]] = {}
+    for its in records.values():
+        for document, tags in _known_of(its, claims, paths).items():
+            found.setdefault(document, []).extend(find_spans(tags))
+    right = {name: claims.truth_of(claims.corpus.position(name), spans) for name, spans in found.items()}
+    return Checked(right, drawn)
+
+
+def _layers_of(claims: Claims) -> Layers:
+    """The layers of a consensus, without annotations, for what is right to be dealt to."""
+    held: dict[str, Layer] = {}
+    for name, types in claims.layers.items():
+        labels = frozenset(("", kind) for kind in types)
+        held[name] = Layer(labels, sum(bool(layer.labels & labels) for layer in held.values()))
+    return Layers(dict.fromkeys(held, claims.corpus), held)
 
 
 def read_plan(paths: Sequence[str | Path], claims: Claims, *, max_size: int | str | None = None) -> Plan:

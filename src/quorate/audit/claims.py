@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -12,16 +12,19 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from quorate.corpus.discontinuous import clash
 from quorate.corpus.offsets import Unit
-from quorate.corpus.records import Corpus, Document
+from quorate.corpus.records import Corpus, Document, Tag
 from quorate.corpus.spans import Span
 from quorate.corpus.tags import OUTSIDE, Scheme, TagSet, find_spans
 from quorate.errors import InputError, SettingsError
-from quorate.formats import jsonl
-from quorate.formats.jsonl import DIGITS, ConsensusRecord, consensus_lines
+from quorate.evaluate.layers import gold_by_layer
+from quorate.formats.consensus_records import ConsensusRecord, LayeredRecord, by_layer, read_consensus
+from quorate.formats.jsonl import DIGITS, consensus_lines
 from quorate.formats.opened import files_of, opened
 from quorate.formats.registry import sniff
 from quorate.limits import size_named
+from quorate.result.layers import LayeredResult
 from quorate.result.result import Result
 
 __all__ = ["Claims", "spans_of"]
@@ -61,23 +64,34 @@ class Claims:
         token_confidence: Sequence[Floats],
         tags: Sequence[Sequence[str]],
         lines: Callable[[Sequence[int]], list[dict[str, Any]]],
+        layers: Mapping[str, Collection[str]] | None = None,
     ) -> None:
+        """``layers`` are the types that each layer takes, where there are several.
+
+        Then the spans of all are together, and the tags of a document (and how sure each is) are those of its layers,
+        one after another.
+        """
+        self.layers = dict(layers or {})
         self.corpus, self.scheme, self.spans, self.confidence = corpus, scheme, spans, confidence
         self.token_confidence, self.tags, self.lines = token_confidence, tags, lines
 
     @classmethod
-    def of(cls, consensus: Result | str | Path, *, max_size: int | str | None = None) -> Claims:
-        """Those of a result, or of a file that ``aggregate`` wrote as JSONL."""
+    def of(cls, consensus: Result | LayeredResult | str | Path, *, max_size: int | str | None = None) -> Claims:
+        """Those of a result, or of a file that ``aggregate`` wrote as JSONL; in layers or not."""
         if isinstance(consensus, Result):
             return cls._of_result(consensus)
+        if isinstance(consensus, LayeredResult):
+            return cls._of_layered(consensus)
         if not isinstance(consensus, str | Path):
             raise SettingsError(f"an audit is of a result or a file, not of {type(consensus).__name__}")
         records = _records(consensus, max_size)
-        if any(record.confidence is None or record.token_confidence is None for record in records):
+        layers = by_layer(records, str(consensus)) or {"": records}
+        flat = [record for own in layers.values() for record in own]
+        if any(record.confidence is None or record.token_confidence is None for record in flat):
             raise InputError(
                 "no confidence in it (an audit needs a consensus as aggregate writes it: JSONL)", where=str(consensus)
             )
-        return cls._of_records(records)
+        return cls._of_records(records) if "" in layers else cls._of_layered_records(records, layers)
 
     @classmethod
     def _of_result(cls, result: Result) -> Claims:
@@ -120,6 +134,77 @@ class Claims:
             [record.tags for record in records],
             lines,
         )
+
+    @classmethod
+    def _of_layered(cls, result: LayeredResult) -> Claims:
+        def lines(positions: Sequence[int]) -> list[dict[str, Any]]:
+            return list(consensus_lines(result.only(positions).export()))
+
+        documents = list(result)
+        return cls(
+            result.corpus,
+            Scheme.BIO,
+            [one.spans for one in documents],
+            result.confidence,
+            [
+                np.concatenate([np.round(own.token_confidence, DIGITS) for own in one.layers.values()])
+                for one in documents
+            ],
+            [[tag for own in one.layers.values() for tag in own.tags] for one in documents],
+            lines,
+            {name: one.tagset.types for name, one in result.layers.items()},
+        )
+
+    @classmethod
+    def _of_layered_records(cls, records: list[ConsensusRecord], layers: Mapping[str, list[ConsensusRecord]]) -> Claims:
+        columns = list(zip(*layers.values(), strict=True))
+        first = records[0]
+        assert isinstance(first, LayeredRecord)
+
+        def lines(positions: Sequence[int]) -> list[dict[str, Any]]:
+            return [{"spans": []} | msgspec.to_builtins(records[d]) for d in positions]
+
+        return cls(
+            Corpus(map(_document, records)),
+            Scheme.BIO,
+            [record.token_spans() for record in records],
+            np.array([record.confidence for record in records], np.float64),
+            [np.concatenate([np.asarray(own.token_confidence, np.float64) for own in column]) for column in columns],
+            [[tag for own in column for tag in own.tags] for column in columns],
+            lines,
+            {name: one.types for name, one in first.layers.items()},
+        )
+
+    def marked(self, d: int) -> NDArray[np.bool_]:
+        """Which of a document's tags are of a span; where there are layers, those of one after another."""
+        marked, length = np.zeros(len(self.tags[d]), np.bool_), len(self.corpus[d].tokens)
+        rows = {name: row * length for row, name in enumerate(self.layers)}
+        for span in self.spans[d]:
+            first = rows.get(span.layer, 0)
+            marked[[first + token for token in span.tokens]] = True
+        return marked
+
+    def true_spans(self, d: int, truth: Sequence[Tag]) -> list[Span]:
+        """The spans of a document that was checked, from its right tags."""
+        if not self.layers:
+            return spans_of(truth, self.scheme)
+        length = max(len(self.corpus[d].tokens), 1)
+        return [span for row in range(0, len(truth), length) for span in find_spans(truth[row : row + length])]
+
+    def truth_of(self, d: int, spans: Sequence[Span]) -> tuple[Tag, ...]:
+        """The right tags of a document, from its right spans: those of each layer, and of more if it takes more."""
+        gold = sorted({span.bare for span in spans}, key=lambda span: (span.start - span.end, span))
+        own = {name: [span for span in self.spans[d] if span.layer == name] for name in self.layers}
+        rows = list(gold_by_layer(gold, own, self.layers).values())
+        for span in gold:
+            if not any(span in row for row in rows):
+                free = [row for row in rows[len(self.layers) :] if not any(clash(span, other) for other in row)]
+                if free:
+                    free[0].append(span)
+                else:
+                    rows.append([span])
+        tagset = TagSet.of_types(Scheme.BIO, {span.label for span in gold})
+        return tuple(tag for row in rows for tag in tagset.tags(row, len(self.corpus[d].tokens)))
 
     def __len__(self) -> int:
         return len(self.corpus)
@@ -180,7 +265,7 @@ def _records(path: str | Path, max_size: int | str | None) -> list[ConsensusReco
         with opened(name, size_named(max_size)) as (stream, _):
             if sniff(stream, name) != "jsonl":
                 raise InputError("an audit is of a consensus as JSONL (aggregate … -o consensus.jsonl)", where=name)
-            records += jsonl.read_consensus(stream, name)
+            records += read_consensus(stream, name)
     if not records:
         raise InputError("no document in it", where=str(path))
     return records

@@ -22,6 +22,7 @@ from quorate.audit.estimate import once
 from quorate.corpus.tags import Scheme
 from quorate.errors import InputError, SettingsError
 from quorate.formats.jsonl import write_lines
+from quorate.result.layers import LayeredResult
 from quorate.result.result import Result
 
 __all__ = ["LEAST", "OTHER_CONSENSUS", "Drawn", "Plan", "extended", "plan", "planned_by", "refuse_other_consensus"]
@@ -145,7 +146,7 @@ class Plan:
 
 
 def plan(
-    consensus: Result | Claims | str | Path,
+    consensus: Result | LayeredResult | Claims | str | Path,
     n: int = 50,
     *,
     seed: int = 0,

@@ -8,15 +8,16 @@ outside of spans is what may have been missed, so recall is corrected too.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from quorate.corpus.spans import Span
+from quorate.formats.jsonl import DIGITS
 from quorate.result.calibration import EDGE, log_odds, probability_of
 
-__all__ = ["Line", "Recalibration", "fit_line", "recalibrated"]
+__all__ = ["Line", "Recalibration", "fit_line", "recalibrated", "recalibrated_layers"]
 
 Floats = NDArray[np.float64]
 # Of the prior: odds change by a factor of 1.6, the slope by one of 1.3. With twice as much, 50 documents make what was
@@ -80,3 +81,22 @@ def recalibrated(
     told = [span._replace(confidence=min(float(p), least(span))) for span, p in zip(spans, mapped, strict=True)]
     whole = float(lines.documents.of(np.array([confidence]))[0])
     return min([whole, float(sure.min(initial=1.0)), *(span.sure for span in told)]), sure, told
+
+
+def recalibrated_layers(lines: Recalibration, line: dict[str, Any], spans: Sequence[Span]) -> dict[str, Any]:
+    """A line of a consensus in layers with corrected probabilities: those of each layer are coherent, and multiply."""
+    layers, told, whole = {}, [dict[str, Any]()] * len(spans), 1.0
+    for name, layer in line["layers"].items():
+        own = [number for number, span in enumerate(spans) if span.layer == name]
+        tokens = np.asarray(layer["token_confidence"], np.float64)
+        sure, by_token, found = recalibrated(lines, layer["confidence"], tokens, [spans[number] for number in own])
+        kept = {
+            key: value
+            for key, value in layer.items()
+            if key != "probabilities" and (key != "labels" or "shares" in layer)
+        }
+        layers[name] = kept | {"confidence": sure, "token_confidence": np.round(by_token, DIGITS).tolist()}
+        for number, span in zip(own, found, strict=True):
+            told[number] = line["spans"][number] | {"confidence": span.sure}
+        whole *= sure
+    return line | {"confidence": whole, "layers": layers, "spans": told}

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-import quorate
 from quorate.cli.common import (
     Inputs,
+    LayeredReading,
     Quiet,
     Reading,
     Threads,
@@ -27,6 +27,7 @@ from quorate.cli.common import (
     tell,
 )
 from quorate.cli.known import KnownLabels, KnownOption
+from quorate.cli.layers import documents_for, loaded
 from quorate.cli.tables import print_table
 from quorate.errors import InputError, SettingsError
 
@@ -94,7 +95,7 @@ def next_(
     threads: Threads = None,
     quiet: Quiet = False,
     *,
-    reading: Reading,
+    reading: LayeredReading,
 ) -> None:
     """Say which documents to have labelled next, and by whom; or that it is time to stop."""
     from quorate.active.suggest import next_labels
@@ -109,19 +110,17 @@ def next_(
     certain = KnownLabels(known, inputs, reading.options["max_size"])
     others = [name for name in (model, annotators, cost, exclude) if name is not None]
     check_outputs([*inputs, *certain.files, *others], [output])
-    fitted = None
-    if model is not None:
-        loaded = quorate.load(model)
-        if not isinstance(loaded, Advises):
-            raise SettingsError(f"{model}: a model of this kind cannot say what to ask for (fit one by another method)")
-        fitted = loaded.set_params(n_jobs=threads)
+    fitted = None if model is None else loaded(model).set_params(n_jobs=threads)
+    if fitted is not None and not all(isinstance(one, Advises) for one in fitted.models_.values()):
+        raise SettingsError(f"{model}: a model of this kind cannot say what to ask for (fit one by another method)")
     if annotators is not None and Path(annotators).is_file():
         reading.options["annotators"], annotators = annotators, None
-    corpus = reading.corpus(inputs)
+    found = reading.layers(inputs) if fitted is None else documents_for(fitted, reading, inputs)
+    layers, labels = certain.of_layers(found)
     if not quiet:
-        say_notes(corpus)
+        say_notes(layers.corpus)
     advice = next_labels(
-        corpus,
+        layers,
         fitted,
         n=n,
         strategy=strategy,
@@ -129,7 +128,7 @@ def next_(
         cost=None if cost is None else _read_costs(cost),
         per_document_max=per_document_max,
         exclude=() if exclude is None else _read_ids(exclude),
-        known=certain.of(corpus, quiet=quiet),
+        known=labels,
         diversity=diversity,
         enough=enough / 100,
         seed=seed,

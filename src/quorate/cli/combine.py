@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import quorate
-from quorate.cli.common import Inputs, Quiet, Reading, Threads, app, check_outputs, console, reads, say, tell
+from quorate.cli.common import Inputs, LayeredReading, Quiet, Threads, app, check_outputs, console, reads, say, tell
 from quorate.cli.job import Job, takes_a_job
+from quorate.cli.layers import by_layer, documents_for, loaded, of_layer
 from quorate.cli.options import Writing, takes_groups
 from quorate.cli.settings import Given, takes_output_settings
 from quorate.cli.summaries import predict_summary
@@ -59,19 +60,22 @@ def predict(
     quiet: Quiet = False,
     *,
     given: Given,
-    reading: Reading,
+    reading: LayeredReading,
 ) -> None:
-    """Apply a saved model to new documents, from annotators old and new, or from none."""
+    """Apply a saved model to new documents, from annotators old and new, or from none.
+
+    A model in layers deals their spans into the same layers.
+    """
     writing.check()
     check_outputs([model, *inputs], [writing.output], writing.to)
-    fitted = quorate.load(model).set_params(n_jobs=threads)
+    fitted = loaded(model).set_params(n_jobs=threads)
     if given.keys() & {"precision", "recall"}:  # one that the model was saved with no longer holds
         given = Given({"precision": None, "recall": None} | given)
     fitted.set_params(**given)
-    result = fitted.combine(reading.corpus(inputs))
-    writing.write(result)
+    result = fitted.combine(documents_for(fitted, reading, inputs))
+    writing.write(result if result.single is None else result.single)
     if not quiet:
-        say(predict_summary(result, model))
+        say(by_layer({name: predict_summary(one, model) for name, one in result.layers.items()}))
 
 
 @app.command(epilog="Example: quorate annotators crowd.quorate --sort accuracy")
@@ -86,14 +90,18 @@ def annotators(
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object an annotator, with the matrices.")] = False,
 ) -> None:
     """Show whom to trust: the annotators of a saved model, people, models and rules apart, and who errs together."""
-    fitted = quorate.load(model)
-    rows = _sorted(fitted.annotators_, sort, fitted.sources_)
-    if as_json:
+    layers = loaded(model)
+    for name in layers.models_:
+        fitted = of_layer(layers, name)
+        rows = _sorted(fitted.annotators_, sort, fitted.sources_)
+        if not as_json:
+            if name:
+                tell(f"layer {name}")
+            _print_annotators(rows, fitted.sources_)
+            continue
         for row in rows:
             tags = {"tags": fitted.tagset_.labels, "matrix": row.matrix.round(6).tolist()}
-            print(json.dumps(_record(row, fitted.sources_) | tags))
-        return
-    _print_annotators(rows, fitted.sources_)
+            print(json.dumps(({"layer": name} if name else {}) | _record(row, fitted.sources_) | tags))
 
 
 @app.command()

@@ -7,7 +7,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -23,10 +23,14 @@ if TYPE_CHECKING:
 
     from quorate.corpus.records import Corpus
     from quorate.estimators.base import ProgressCallback
+    from quorate.formats.layering import Layer
+    from quorate.formats.layers import Layers
 
 __all__ = [
     "Inputs",
     "Json",
+    "LayeredReading",
+    "LayersOption",
     "MaxSize",
     "Output",
     "Probabilities",
@@ -47,6 +51,7 @@ __all__ = [
     "say_notes",
     "spare_what_was_checked",
     "tell",
+    "wants_layers",
     "with_options",
     "write_json",
 ]
@@ -98,6 +103,16 @@ def _option(name: str, metavar: str, help: str) -> Any:
 
 MaxSize = _option("--max-size", "SIZE", "Most that a line may hold, or a small compressed file unpack to (default 1G).")
 
+LayersOption = Annotated[
+    str,
+    typer.Option(
+        "--layers",
+        metavar="none|auto",
+        help="Spans that overlap: none keeps the longer; auto keeps all, in layers of their own.",
+        rich_help_panel=_READ,
+    ),
+]
+
 _READING: dict[str, Any] = {
     "format": _option("--from", "FORMAT", "See 'quorate formats'; seen from the content if not given."),
     "annotator_from": _option(
@@ -137,30 +152,51 @@ class Reading:
 
         return quorate.read(*inputs, **self.options)
 
-    def layers(self, inputs: list[str]) -> dict[str, Corpus]:
-        """The same, with overlapping spans in layers."""
-        import quorate
 
-        return quorate.read_layers(*inputs, **self.options)
+class LayeredReading(Reading):
+    """The same with --layers, for commands that know layers."""
+
+    def __init__(self, options: dict[str, Any]) -> None:
+        layers = options.pop("layers")
+        super().__init__(options)
+        self.in_layers = wants_layers(layers)
+
+    def layers(self, inputs: list[str], into: Mapping[str, Layer] | None = None) -> Layers:
+        """The annotations by layer, those of a model if they are given; a single one without --layers auto."""
+        import quorate
+        from quorate.formats.layers import Layers
+
+        if self.in_layers or into is not None:
+            return quorate.read_layers(*inputs, **self.options, layers=into)
+        return Layers.alone(self.corpus(inputs))
+
+
+def wants_layers(given: str) -> bool:
+    """What --layers says."""
+    if given not in ("none", "auto"):
+        raise SettingsError(f"--layers {given!r} is not known (one of: none, auto)")
+    return given == "auto"
 
 
 def reads(command: Callable[..., Any]) -> Callable[..., Any]:
     """Give a command the options of reading; it takes them as one parameter, ``reading``.
 
-    An option that the command has itself, under the same name, is left to it.
+    One that takes a :class:`LayeredReading` has --layers too. An option that the command has itself, under the same
+    name, is left to it.
     """
     own = inspect.signature(command, eval_str=True)
+    kind: type[Reading] = own.parameters["reading"].annotation
+    options = _READING | ({"layers": LayersOption} if issubclass(kind, LayeredReading) else {})
     parameters = [each for each in own.parameters.values() if each.name != "reading"]
-    shared = [name for name in _READING if name not in own.parameters]
+    shared = [name for name in options if name not in own.parameters]
     for name in shared:
-        annotation = _READING[name]
-        default = None if name != "predictions" else False
+        default = {"predictions": False, "layers": "none"}.get(name)
         parameters.append(
-            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=options[name])
         )
 
     def run(**values: Any) -> Any:
-        return command(reading=Reading({name: values.pop(name) for name in shared}), **values)
+        return command(reading=kind({name: values.pop(name) for name in shared}), **values)
 
     return with_options(run, command, parameters)
 

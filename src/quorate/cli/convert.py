@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from quorate.cli.common import Quiet, Reading, To, app, check_outputs, reads, say, say_notes
+from quorate.cli.common import LayeredReading, Quiet, To, app, check_outputs, reads, say, say_notes
 from quorate.errors import SettingsError
 
 
@@ -24,7 +24,7 @@ def convert(
     to: To = None,
     quiet: Quiet = False,
     *,
-    reading: Reading,
+    reading: LayeredReading,
 ) -> None:
     """Convert annotations, or a consensus, from one format to another."""
     from quorate import formats
@@ -35,12 +35,13 @@ def convert(
         if any(value for name, value in reading.options.items() if name != "max_size"):
             raise SettingsError(f"{inputs[0]}: a consensus is taken as it is (leave out what changes it)")
         records = formats.read_consensus(inputs[0], max_size=reading.options["max_size"])
-        formats.write(consensus_export(records), output, to)
+        formats.write(consensus_export(records, inputs[0]), output, to)
         if not quiet:
             say([f"{len(records):,} documents of a consensus"])
         return
-    corpus = reading.corpus(inputs)
-    formats.write(corpus, output, to)
+    layers = reading.layers(inputs)
+    corpus = layers.corpus
+    formats.write(layers if layers.single is None else layers.single, output, to)
     if not quiet:
         say([f"{len(corpus):,} documents, {corpus.n_tokens:,} tokens, {len(corpus.annotators):,} annotators"])
         say_notes(corpus)

@@ -13,8 +13,8 @@ import typer
 import quorate
 from quorate.cli.common import (
     Inputs,
+    LayeredReading,
     Quiet,
-    Reading,
     bar,
     check_outputs,
     fit_progress,
@@ -23,9 +23,10 @@ from quorate.cli.common import (
     write_json,
 )
 from quorate.cli.known import KnownLabels, KnownOption
+from quorate.cli.layers import by_layer
 from quorate.cli.options import Chosen, Keeping, Machine, Method, Writing, takes_groups
 from quorate.cli.settings import Given, takes_settings
-from quorate.cli.summaries import acceptance, ambiguity_summary, fit_summary, tagger_summary
+from quorate.cli.summaries import acceptance, ambiguity_summary, fit_summary, layers_summary, tagger_summary
 from quorate.errors import SettingsError
 from quorate.models.settings import READ as _DATA
 
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from quorate.corpus.records import Corpus
     from quorate.estimators.bsc import BSC
     from quorate.estimators.crf_ma import CRFMA
+    from quorate.estimators.layered import KnownInLayers, LayeredModel
     from quorate.estimators.voting import MajorityVote
     from quorate.models.prepared import Known
     from quorate.result.layers import LayeredResult
@@ -49,7 +51,6 @@ class Job:
 
     inputs: list[str]
     how: Method
-    layers: str
     known: KnownLabels
     history: str | None
     writing: Writing
@@ -57,7 +58,12 @@ class Job:
     machine: Machine
     quiet: bool
     given: Given
-    reading: Reading
+    reading: LayeredReading
+
+    @property
+    def layers(self) -> str:
+        """What --layers says."""
+        return "auto" if self.reading.in_layers else "none"
 
     @property
     def chosen(self) -> Chosen:
@@ -86,8 +92,6 @@ class Job:
         writing, keeping = self.writing, self.keeping
         writing.check(keeping.review)
         keeping.check(self.chosen.method, self.estimator())
-        if self.layers not in ("none", "auto"):
-            raise SettingsError(f"--layers {self.layers!r} is not known (one of: none, auto)")
         if keeping.checked and self.known.files:
             raise SettingsError(
                 "--checked is for a consensus without --known: known labels would be audited by themselves"
@@ -97,24 +101,16 @@ class Job:
 
     def fit(self, kept: Callable[[str, Corpus], Choice | None] | None = None) -> Done:
         """Read and combine; settings are not chosen in a layer for which there is a choice that was ``kept``."""
-        past = {} if self.history is None else _history(self.history, self.estimator(), self.chosen.method)
-        layers = self._corpora()
-        if len(layers) > 1:
-            beside = (self.keeping.save, self.keeping.accept, self.keeping.report, self.history)
-            if any(each is not None for each in beside) or self.known.files:
-                raise SettingsError(
-                    f"{len(layers)} layers are not saved, accepted, reported, known from files or given a history "
-                    "(take one by one)"
-                )
-        models, labels = {}, {}
-        for name, corpus in layers.items():
-            model, labels[name] = self.estimator(), self.known.of(corpus, quiet=self.quiet)
-            choice = None if kept is None or past else kept(name, corpus)
-            options = past if choice is None else {"choice": choice}
-            with fit_progress(self.quiet) as after_pass:
-                models[name] = model.fit(corpus, known=labels[name], progress=after_pass, **options)
+        from quorate.estimators.layered import LayeredModel
+
+        past = None if self.history is None else _history(self.history, self.estimator(), self.chosen.method)
+        layers, known = self.known.of_layers(self.reading.layers(self.inputs), quiet=self.quiet)
+        fitted = LayeredModel(self.estimator())
+        with fit_progress(self.quiet) as after_pass:
+            fitted.fit(layers, known=known, progress=after_pass, history=past, choices=kept)
+        for model in fitted.models_.values():
             model.meta_["inputs"] |= self.known.digests
-        return Done(models, labels)
+        return Done(fitted, known)
 
     def decided(self) -> dict[str, Any]:
         """Everything beside the inputs and what is known that decides the outcome, as plain values."""
@@ -137,12 +133,6 @@ class Job:
             found["checked"] = {name: digest_of(name) for name in keeping.checked}
         return found
 
-    def _corpora(self) -> dict[str, Corpus]:
-        """The annotations, by the name of their layer; without layers they are one, which has no name."""
-        if self.layers == "auto":
-            return self.reading.layers(self.inputs)
-        return {"": self.reading.corpus(self.inputs)}
-
     def write(self, done: Done) -> None:
         """The model, the consensus and what is told of the fit."""
         from quorate.estimators.capabilities import Saves
@@ -153,16 +143,15 @@ class Job:
         if keeping.accept is None:
             writing.write(done.result)
         else:
-            done.accepted = self._accepted(done.only)
-            writing.write(done.only.only(done.accepted.documents))
-            writing.write(done.only.only(done.accepted.review), keeping.review)
+            done.accepted = self._accepted(done.result)
+            writing.write(done.result.only(done.accepted.documents))
+            writing.write(done.result.only(done.accepted.review), keeping.review)
         if keeping.meta is not None:
             write_json(done.meta | {"decided": self.decided()}, keeping.meta)
         if keeping.report is not None:
-            (known,) = done.known.values()
-            make_report(done.model, done.only, keeping.report, inputs=self.inputs, known=known, quiet=self.quiet)
+            make_report(done.fitted, None, keeping.report, inputs=self.inputs, known=done.known, quiet=self.quiet)
 
-    def _accepted(self, result: Result) -> Accepted | Guaranteed:
+    def _accepted(self, result: Result | LayeredResult) -> Accepted | Guaranteed:
         """The documents that meet a precision: by an audit if there is one, else as expected."""
         precision, checked = self.keeping.accept, self.keeping.checked
         assert precision is not None
@@ -175,84 +164,101 @@ class Job:
 
 @dataclass
 class Done:
-    """What came of a job: models and known labels by layer, and which documents were accepted, if that was asked."""
+    """What came of a job: a model for each layer, known labels, and which documents were accepted, if that was asked.
 
-    models: dict[str, BSC | CRFMA | MajorityVote]
-    known: dict[str, Known]
+    Without layers there is one, and ``model``, ``result`` and ``meta`` are its own.
+    """
+
+    fitted: LayeredModel
+    known: KnownInLayers
     accepted: Accepted | Guaranteed | None = None
 
     @property
-    def model(self) -> BSC | CRFMA | MajorityVote:
-        """The model, where there is one layer."""
-        (model,) = self.models.values()
-        return model
+    def models(self) -> dict[str, BSC | CRFMA | MajorityVote]:
+        """The model of each layer; without layers, of the only one, which has no name."""
+        return self.fitted.models_
 
     @property
-    def only(self) -> Result:
-        """The result, where there is one layer."""
-        return self.model.result_
+    def model(self) -> BSC | CRFMA | MajorityVote | LayeredModel:
+        """What combined the annotations."""
+        return self.fitted.single or self.fitted
 
     @property
     def result(self) -> Result | LayeredResult:
         """The consensus."""
-        from quorate.result.layers import LayeredResult
-
-        results = {name: model.result_ for name, model in self.models.items()}
-        return LayeredResult(results) if len(results) > 1 else self.only
+        return self.model.result_
 
     @property
     def meta(self) -> dict[str, Any]:
         """What made it."""
-        return {name: one.meta_ for name, one in self.models.items()} if len(self.models) > 1 else self.model.meta_
+        return self.model.meta_
 
     def summary(self, job: Job) -> list[str]:
         """What the user is told."""
-        lines: list[str] = []
-        for name, model in self.models.items():
-            told = fit_summary(model.result_, job.chosen.method, model.meta_["known"]) + tagger_summary(model)
-            lines += [f"layer {name}: {line}" for line in told] if len(self.models) > 1 else told
-            if job.writing.shares:
-                lines += ambiguity_summary(model.result_.ambiguity)
+        told: dict[str, list[str]] = {}
+        for name, model in self.fitted.models_.items():
+            told[name] = fit_summary(model.result_, job.chosen.method, model.meta_["known"]) + tagger_summary(model)
+            told[name] += ambiguity_summary(model.result_.ambiguity) if job.writing.shares else []
+        lines = by_layer(told)
+        if self.fitted.single is None:
+            lines += layers_summary(self.fitted.result_)
         if self.accepted is not None:
-            lines += acceptance(self.accepted, str(job.keeping.review), self.only.certificate)
+            lines += acceptance(self.accepted, str(job.keeping.review), self.result.certificate)
         return lines
 
 
-def _history(path: str, model: Any, method: str) -> dict[str, Any]:
-    """The option of a fit for an earlier project's model."""
+def _history(path: str, model: Any, method: str) -> LayeredModel:
+    """An earlier project's model, if a fit can begin with what it learned."""
     from quorate.estimators.capabilities import Updates
+    from quorate.estimators.layered import LayeredModel
 
-    past = quorate.load(path)
+    past: Any = quorate.load(path)
     if not isinstance(model, Updates) or not isinstance(past, Updates):
         whose = f"method {method!r}" if not isinstance(model, Updates) else f"the model in {path}"
         raise SettingsError(f"{whose} has no annotators that a history could be of (leave out --history)")
-    return {"history": past}
+    return LayeredModel.of(past)  # type: ignore[arg-type]
 
 
 def make_report(
-    model: BSC | CRFMA | MajorityVote,
-    result: Result,
+    fitted: LayeredModel,
+    result: LayeredResult | None,
     path: str,
     *,
     inputs: list[str],
-    known: Known = None,
+    known: KnownInLayers = None,
     audit: list[str] | None = None,
     max_size: str | None = None,
     quiet: bool = False,
     **options: Any,
 ) -> None:
-    """Write a report about a result, with a progress bar; documents with known labels are told apart."""
+    """Write a report about a result, the model's own unless given; documents with known labels are told apart."""
+    from quorate.estimators.layered import known_in
     from quorate.formats.notes import some
-    from quorate.models.prepared import known_tags
-    from quorate.report import write_report
+    from quorate.report import write_layered_report, write_report
     from quorate.report.audits import read_audit
 
-    labels = known_tags(result.corpus, known)
-    given = {name for name, tags in labels.items() if any(tag is not None for tag in tags)}
+    shown = fitted.result_ if result is None else result
     title = options.pop("title", None) or some([Path(name).name for name in inputs])
-    options["audit"] = None if not audit else read_audit(result, audit, max_size=max_size)
+    given = {name: _known_ids(one, known_in(known, name)) for name, one in shown.layers.items()}
     with bar("reporting", quiet) as progress:
-        write_report(model, path, result=result, title=title, known=given, progress=progress, **options)
+        if fitted.single is None:
+            if audit:
+                raise SettingsError(
+                    "--audit is for a report without layers (quorate audit result has the scores of one in layers)"
+                )
+            write_layered_report(fitted, path, result=shown, title=title, known=given, progress=progress, **options)
+            return
+        ((name, one),) = shown.layers.items()
+        options["audit"] = None if not audit else read_audit(one, audit, max_size=max_size)
+        write_report(fitted.single, path, result=one, title=title, known=given[name], progress=progress, **options)
+
+
+def _known_ids(result: Result, known: Known) -> set[str]:
+    """The documents of which some labels are known."""
+    from quorate.models.prepared import known_tags
+
+    labels = known_tags(result.corpus, known)
+    return {name for name, tags in labels.items() if any(tag is not None for tag in tags)}
 
 
 @reads
@@ -261,14 +267,6 @@ def make_report(
 def _job(
     inputs: Inputs,
     how: Method,
-    layers: Annotated[
-        str,
-        typer.Option(
-            metavar="none|auto",
-            help="Overlapping spans: none keeps the longer; auto combines them in layers of their own.",
-            rich_help_panel=_DATA,
-        ),
-    ] = "none",
     known: KnownOption = None,
     history: Annotated[
         str | None,
@@ -284,10 +282,10 @@ def _job(
     machine: Machine,
     quiet: Quiet = False,
     given: Given,
-    reading: Reading,
+    reading: LayeredReading,
 ) -> Job:
     certain = KnownLabels(known, inputs, reading.options["max_size"])
-    return Job(inputs, how, layers, certain, history, writing, keeping, machine, quiet, given, reading)
+    return Job(inputs, how, certain, history, writing, keeping, machine, quiet, given, reading)
 
 
 def takes_a_job(command: Callable[[Job], None]) -> Callable[..., None]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -11,6 +12,9 @@ from quorate.errors import SettingsError
 
 if TYPE_CHECKING:
     from quorate.corpus.records import Corpus
+    from quorate.estimators.layered import KnownInLayers
+    from quorate.formats.known import Settled
+    from quorate.formats.layers import Layers
     from quorate.models.prepared import Known
 
 __all__ = ["KnownLabels", "KnownOption"]
@@ -47,9 +51,31 @@ class KnownLabels:
         if not self.files:
             return "inline" if self.inline else None
         found = read_settled(self.files, corpus, inline=self.inline, digests=self.digests, max_size=self._max_size)
-        if found.disputed:
-            count = f"{len(found.disputed):,}"
-            say([f"warning: known labels disagree (documents: {count}); 'quorate reviews' lists what is left open"])
-        if found.revised and not quiet:
-            say([f"note: a reviewer's later labels replace earlier ones (documents: {len(found.revised):,})"])
+        _tell([found], quiet)
         return found.tags
+
+    def of_layers(self, layers: Layers, *, quiet: bool = False) -> tuple[Layers, KnownInLayers]:
+        """The known labels of each layer; and the layers, with those that only known labels need."""
+        from quorate.formats.known_layers import read_settled_layers
+
+        if not self.files:
+            return layers, "inline" if self.inline else None
+        if not layers.named:
+            return layers, dict.fromkeys(layers, self.of(layers.corpus, quiet=quiet))
+        layers, found = read_settled_layers(
+            self.files, layers, inline=self.inline, digests=self.digests, max_size=self._max_size
+        )
+        _tell(found.values(), quiet)
+        return layers, {name: settled.tags for name, settled in found.items()}
+
+
+def _tell(settled: Iterable[Settled], quiet: bool) -> None:
+    """In how many documents reviewers disagree, or changed their mind."""
+    settled = list(settled)
+    disputed = {name for one in settled for name in one.disputed}
+    if disputed:
+        count = f"{len(disputed):,}"
+        say([f"warning: known labels disagree (documents: {count}); 'quorate reviews' lists what is left open"])
+    revised = {name for one in settled for name in one.revised}
+    if revised and not quiet:
+        say([f"note: a reviewer's later labels replace earlier ones (documents: {len(revised):,})"])

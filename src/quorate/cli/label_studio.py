@@ -9,7 +9,7 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from quorate.cli.common import Quiet, app, fit_progress, say
+from quorate.cli.common import LayersOption, Quiet, app, fit_progress, say, wants_layers
 from quorate.errors import InputError, SettingsError
 
 _KEY = "LABEL_STUDIO_API_KEY"
@@ -59,6 +59,7 @@ def sync(
         str | None,
         typer.Option(metavar="UNIT", help="code-points or utf-16, where the project's own words cannot tell."),
     ] = None,
+    layers: LayersOption = "none",
     watch: Annotated[
         float | None, typer.Option(metavar="SECONDS", help="Sync again whenever this time has passed; Ctrl-C ends it.")
     ] = None,
@@ -85,7 +86,7 @@ def sync(
     client = Client(url, key, attempts=attempts, max_size=max_size)
     reading: dict[str, Any] = {"predictions": with_predictions, "map_labels": map_labels}
     reading |= {"map_annotators": map_annotators, "annotators": annotators, "offsets": offsets, "max_size": max_size}
-    seen = ""
+    seen, in_layers = "", wants_layers(layers)
 
     def once() -> None:
         nonlocal seen
@@ -97,6 +98,7 @@ def sync(
                 reading=reading,
                 model_version=model_version,
                 all_tasks=all_tasks,
+                layers=in_layers,
                 seen=seen,
                 progress=report,
             )

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-import quorate
 from quorate.cli.common import (
     Inputs,
+    LayeredReading,
+    LayersOption,
     MaxSize,
     Quiet,
     Reading,
@@ -24,8 +25,13 @@ from quorate.cli.common import (
     tell,
     write_json,
 )
+from quorate.cli.layers import by_layer
 from quorate.cli.tables import comparison_table, error_table, number, plain, print_errors, print_scores, print_table
 from quorate.errors import InputError, SettingsError
+
+if TYPE_CHECKING:
+    from quorate.evaluate.compare import Scores
+    from quorate.evaluate.metrics import Agreement
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON in place of tables.")]
 Split = Annotated[str | None, typer.Option(metavar="NAME", help="Score only documents of this split.")]
@@ -34,17 +40,24 @@ Scheme = Annotated[str | None, typer.Option(metavar="SCHEME", help="bio, bioes, 
 
 @app.command(epilog="Example: quorate check crowd.jsonl && quorate aggregate crowd.jsonl -o consensus.jsonl")
 @reads
-def check(inputs: Inputs, scheme: Scheme = None, *, reading: Reading) -> None:
+def check(inputs: Inputs, scheme: Scheme = None, *, reading: LayeredReading) -> None:
     """Look at annotations before any fit; exit code 1 if something should be looked at."""
     from quorate.evaluate.check import check as look
     from quorate.models.settings import scheme_named
 
-    found = look(reading.corpus(inputs), scheme=scheme_named(scheme))
-    for sentence in found.counts:
-        tell(sentence)
-    for sentence in found.warnings:
+    layers = reading.layers(inputs).marked
+    found = {name: look(corpus, scheme=scheme_named(scheme)) for name, corpus in layers.items()}
+    everywhere = [
+        sentence for sentence in layers.corpus.notes if all(sentence in each.warnings for each in found.values())
+    ]
+    for line in by_layer({name: each.counts for name, each in found.items()}):
+        tell(line)
+    for sentence in everywhere:
         tell(f"warning: {sentence}")
-    if found.warnings:
+    own = {name: [one for one in each.warnings if one not in everywhere] for name, each in found.items()}
+    for line in by_layer({name: [f"warning: {one}" for one in its] for name, its in own.items()}):
+        tell(line)
+    if everywhere or any(own.values()):
         raise typer.Exit(1)
     print("nothing odd was found")
 
@@ -58,19 +71,38 @@ def agreement(
     ] = 10,
     as_json: Json = False,
     *,
-    reading: Reading,
+    reading: LayeredReading,
 ) -> None:
     """Show how far annotators agree, before any model: overall and two by two."""
-    from rich.table import Table
-
+    from quorate.evaluate.layers import laid_end_to_end
     from quorate.evaluate.metrics import measure_agreement
 
-    corpus = reading.corpus(inputs)
-    say_notes(corpus)
-    found = measure_agreement(corpus)
-    if as_json:
-        print(json.dumps(found._asdict() | {"pairs": [pair._asdict() for pair in found.pairs]}))
+    layers = reading.layers(inputs).marked
+    say_notes(layers.corpus)
+    found = {name: measure_agreement(corpus) for name, corpus in layers.items()}
+    if layers.single is not None:
+        (only,) = found.values()
+        print(json.dumps(_agreement_record(only))) if as_json else _print_agreement(only, pairs)
         return
+    together = measure_agreement(laid_end_to_end(layers)).span_f1
+    if as_json:
+        own = {name: _agreement_record(one) for name, one in found.items()}
+        print(json.dumps({"span_f1": together, "layers": own}))
+        return
+    for name, one in found.items():
+        tell(f"layer {name}")
+        _print_agreement(one, pairs)
+        print()
+    print(f"all layers: span F1 between annotators {number(together)}")
+
+
+def _agreement_record(found: Agreement) -> dict[str, Any]:
+    return found._asdict() | {"pairs": [pair._asdict() for pair in found.pairs]}
+
+
+def _print_agreement(found: Agreement, pairs: int) -> None:
+    from rich.table import Table
+
     print(f"{found.documents:,} documents and {found.tokens:,} tokens have two annotators or more")
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("measure")
@@ -110,27 +142,51 @@ def evaluate(
     scheme: Scheme = None,
     errors: Annotated[bool, typer.Option("--errors", help="Also count the kinds of error.")] = False,
     cee: Annotated[bool, typer.Option("--cee", help="Insist on the cross entropy.")] = False,
+    layers: LayersOption = "none",
     max_size: MaxSize = None,
     as_json: Json = False,
 ) -> None:
-    """Score a consensus against gold."""
+    """Score a consensus against gold; one in layers, or with --layers auto, by layer and over all spans."""
     from quorate.evaluate.compare import read_answers, score_answers
+    from quorate.evaluate.layers import read_layered_answers, score_layers
+    from quorate.formats.consensus_export import is_layered
     from quorate.models.settings import scheme_named
 
-    truth, tags = quorate.read(gold, max_size=max_size), scheme_named(scheme)
-    say_notes(truth)
-    answers, missing = read_answers(consensus, truth, split=split, scheme=tags, max_size=max_size)
-    if cee and answers.probabilities is None:
+    layered = is_layered(consensus)
+    reading = LayeredReading({"layers": "auto" if layered else layers, "max_size": max_size})
+    truth = reading.layers([gold])
+    say_notes(truth.corpus)
+    options: dict[str, Any] = {"split": split, "scheme": scheme_named(scheme), "max_size": max_size}
+    if truth.single is not None and not layered and (consensus != "-" or not truth.named):
+        answers, missing = read_answers(consensus, truth.single, **options)
+        by_name = {"": answers}
+    else:
+        by_name, missing = read_layered_answers(consensus, truth, **options)
+    if cee and all(answers.probabilities is None for answers in by_name.values()):
         raise InputError(
             "no probabilities in it, which the cross entropy needs (run aggregate with --probabilities)",
             where=consensus,
         )
     if missing:
         say([f"warning: {missing:,} documents with gold are not in the consensus"])
-    scores = score_answers(answers)
+    if "" in by_name:
+        _show_scores(score_answers(by_name[""]), {}, errors=errors, as_json=as_json)
+    else:
+        found = score_layers(by_name)
+        _show_scores(found.together, found.layers, errors=errors, as_json=as_json)
+
+
+def _show_scores(scores: Scores, layers: dict[str, Scores], *, errors: bool, as_json: bool) -> None:
+    """All scores; those of every layer first, where there are several."""
     if as_json:
-        print(json.dumps(plain(scores)))
+        print(json.dumps(plain(scores) | ({"layers": plain(layers)} if layers else {})))
         return
+    for name, own in layers.items():
+        tell(f"layer {name}")
+        print_scores(own)
+        print()
+    if layers:
+        print("all layers")
     print_scores(scores)
     if errors and scores.errors is not None:
         print_errors(scores.errors)
@@ -152,17 +208,22 @@ def compare(
     markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown tables.")] = False,
     quiet: Quiet = False,
     *,
-    reading: Reading,
+    reading: LayeredReading,
 ) -> None:
     """Fit several methods and score them against the gold in the input, side by side."""
     from quorate.evaluate.compare import compare as fit_all
+    from quorate.evaluate.layers import compare_layers
 
     names = [name.strip() for name in methods.split(",") if name.strip()]
-    corpus = reading.corpus(inputs)
+    layers = reading.layers(inputs)
     if not quiet:
-        say_notes(corpus)
+        say_notes(layers.corpus)
+    options: dict[str, Any] = {"split": split, "reference": against or (names or [""])[-1]}
     with bar("comparing", quiet) as report:
-        found = fit_all(corpus, names, split=split, reference=against or (names or [""])[-1], progress=report)
+        if layers.single is None:
+            found = compare_layers(layers, names, progress=report, **options)
+        else:
+            found = fit_all(layers.single, names, progress=report, **options)
     if as_json:
         print(json.dumps(plain(found)))
         return

@@ -274,7 +274,7 @@ def _labels(corpus: Corpus) -> int:
 def _kept_model(store: Store, done: Done) -> str | None:
     from quorate.estimators.capabilities import Saves
 
-    if len(done.models) > 1 or not isinstance(done.model, Saves):
+    if not all(isinstance(model, Saves) for model in done.models.values()) or not isinstance(done.model, Saves):
         return None
     done.model.save(store.work / "model.quorate")
     return store.put_path(store.work / "model.quorate")
@@ -292,7 +292,7 @@ def _annotators(done: Done) -> list[dict[str, Any]]:
 def _certificate(done: Done) -> dict[str, Any]:
     if len(done.models) > 1:
         return {name: model.result_.certificate._asdict() for name, model in done.models.items()}
-    return done.only.certificate._asdict()
+    return done.result.certificate._asdict()
 
 
 def _counts(done: Done) -> dict[str, int]:

@@ -7,13 +7,28 @@ from typing import Annotated, Any
 
 import typer
 
-import quorate
-from quorate.cli.common import Inputs, Quiet, Reading, Threads, app, check_outputs, fit_progress, reads, say, say_notes
+from quorate.cli.common import (
+    Inputs,
+    LayeredReading,
+    Quiet,
+    Threads,
+    app,
+    check_outputs,
+    fit_progress,
+    reads,
+    say,
+    say_notes,
+)
 from quorate.cli.job import make_report
 from quorate.cli.known import KnownLabels, KnownOption
+from quorate.cli.layers import documents_for, loaded, of_layer
 from quorate.cli.settings import settings_from_file
 from quorate.errors import SettingsError
 from quorate.limits import size_in_words
+
+LayerOption = Annotated[
+    str | None, typer.Option("--layer", metavar="NAME", help="Of a model in layers, the one to draw.")
+]
 
 plot = typer.Typer(no_args_is_help=True, help="Draw figures for papers, as PDF, PNG or SVG.")
 app.add_typer(plot, name="plot")
@@ -64,13 +79,15 @@ def report(
     threads: Threads = None,
     quiet: Quiet = False,
     *,
-    reading: Reading,
+    reading: LayeredReading,
 ) -> None:
     """Write a report that anyone can open: the consensus, its annotators and its doubtful documents in one HTML file.
 
     It holds everything it needs and loads nothing from the network. Corrections made in it can be exported and given
-    back with --known. With --audit it has the documents of an audit to check, or what the audit found.
+    back with --known. With --audit it has the documents of an audit to check, or what the audit found. Layers have a
+    whole report each, in the same file.
     """
+    from quorate.estimators.layered import LayeredModel
     from quorate.estimators.methods import DEFAULT_METHOD, estimator
 
     shown = _how_many(documents)
@@ -84,22 +101,20 @@ def report(
     options: dict[str, Any] = {"documents": shown, "groups": groups, "split": split, "title": title}
     options |= {"audit": audit, "max_size": reading.options["max_size"]}
     if model is not None:
-        fitted = quorate.load(model).set_params(n_jobs=threads)
-        corpus = reading.corpus(inputs)
-        result = fitted.combine(corpus)
-        make_report(fitted, result, output, inputs=inputs, quiet=quiet, **options)
+        fitted = loaded(model).set_params(n_jobs=threads)
+        layers = documents_for(fitted, reading, inputs)
+        make_report(fitted, fitted.combine(layers), output, inputs=inputs, quiet=quiet, **options)
     else:
         method, tuned = settings_from_file(settings, method)
         chosen = {"scheme": scheme, "n_jobs": threads}
         given = {name: value for name, value in chosen.items() if value is not None}
-        made = estimator(method or DEFAULT_METHOD, **{**tuned, **given})
-        corpus = reading.corpus(inputs)
-        labels = certain.of(corpus, quiet=quiet)
+        made = LayeredModel(estimator(method or DEFAULT_METHOD, **{**tuned, **given}))
+        layers, labels = certain.of_layers(reading.layers(inputs), quiet=quiet)
         with fit_progress(quiet) as after_pass:
-            made.fit(corpus, known=labels, progress=after_pass)
-        make_report(made, made.result_, output, inputs=inputs, known=labels, quiet=quiet, **options)
+            made.fit(layers, known=labels, progress=after_pass)
+        make_report(made, None, output, inputs=inputs, known=labels, quiet=quiet, **options)
     if not quiet:
-        say_notes(corpus)
+        say_notes(layers.corpus)
     if not quiet and output != "-":
         say([f"{output} ({size_in_words(Path(output).stat().st_size)}): open it in a browser"])
 
@@ -133,13 +148,14 @@ def annotators(
         str | None, typer.Option(metavar="LABELS", help="Previous labels to show, parted by commas; all if not given.")
     ] = None,
     bars: Annotated[bool, typer.Option("--bars", help="Bars in 3D in place of heat maps.")] = False,
+    layer: LayerOption = None,
 ) -> None:
     """Draw what annotators say given the truth: a column a group, a row a previous label (the paper's Figure 1)."""
     from quorate.result import figures
 
     figures.kind_of(output)
     check_outputs([model], [output])
-    fitted = quorate.load(model)
+    fitted = of_layer(loaded(model), layer)
     labels = None if previous is None else [label.strip() for label in previous.split(",") if label.strip()]
     figure = figures.annotators_figure(
         fitted.annotators_, fitted.tagset_, groups=groups, name=annotator, bars=bars, previous=labels
@@ -153,10 +169,11 @@ def trace(
     output: Annotated[
         str, typer.Option("--output", "-o", metavar="FILE", help="A name that ends in .pdf, .png or .svg.")
     ],
+    layer: LayerOption = None,
 ) -> None:
     """Draw the bound of a fit, pass by pass."""
     from quorate.result import figures
 
     figures.kind_of(output)
     check_outputs([model], [output])
-    figures.save(figures.trace_figure(quorate.load(model).trace_), output)
+    figures.save(figures.trace_figure(of_layer(loaded(model), layer).trace_), output)

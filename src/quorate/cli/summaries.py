@@ -11,9 +11,10 @@ if TYPE_CHECKING:
     from quorate.estimators.voting import MajorityVote
     from quorate.result.ambiguity import Ambiguity
     from quorate.result.certificate import Certificate
+    from quorate.result.layers import LayeredResult
     from quorate.result.result import Accepted, Result
 
-__all__ = ["acceptance", "ambiguity_summary", "fit_summary", "predict_summary", "tagger_summary"]
+__all__ = ["acceptance", "ambiguity_summary", "fit_summary", "layers_summary", "predict_summary", "tagger_summary"]
 
 _NEARLY = 0.005  # a recall that is reached, but for rounding
 
@@ -86,6 +87,13 @@ def _estimate(certificate: Certificate) -> list[str]:
             f"of the disagreement that votes leave open, the model explains {100 * certificate.explained:.0f} %"
         )
     return [*lines, "agreement cannot show mistakes that everybody shares; quorate audit can"]
+
+
+def layers_summary(result: LayeredResult) -> list[str]:
+    """What can be said of all layers together, where agreement tells it."""
+    spans = sum(map(len, result.spans))
+    lines = [f"{len(result.layers)} layers: {spans:,} span{'s' if spans != 1 else ''} in all"]
+    return lines + [f"all layers: {line}" for line in _estimate(result.certificate)[:1] if result.certificate.given]
 
 
 def ambiguity_summary(ambiguity: Ambiguity) -> list[str]:

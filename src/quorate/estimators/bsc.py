@@ -482,9 +482,13 @@ class BSC(Estimator):
             )
 
     def save(self, path: str | Path) -> None:
-        """Write what was learned to a file, for :func:`load`."""
+        """Write what was learned to a file, for :func:`quorate.load`."""
+        model_files.save(self.stored(), path)
+
+    def stored(self) -> model_files.Stored:
+        """What was learned, as a file holds it."""
         self._check_fitted()
-        model_files.save(bsc_files.stored(self), path)
+        return bsc_files.stored(self)
 
     @classmethod
     def of_file(cls, stored: model_files.Stored) -> BSC:

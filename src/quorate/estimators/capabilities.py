@@ -21,6 +21,7 @@ from quorate.models.prepared import Known, Prepared
 from quorate.models.settings import Settings
 from quorate.result.calibration import Calibration
 from quorate.result.result import Result
+from quorate.storage.model_files import Stored
 
 __all__ = ["Advises", "Explains", "FitsInPasses", "Saves", "Streams", "Tunes", "Updates"]
 
@@ -36,6 +37,9 @@ class Saves(Protocol):
 
     def save(self, path: str | Path) -> None:
         """Write what was learned to a file."""
+
+    def stored(self) -> Stored:
+        """What was learned, as a file holds it."""
 
 
 @runtime_checkable
@@ -53,7 +57,7 @@ class Tunes(Protocol):
 class Updates(Protocol):
     """A fit can go on with new labels, and what it learned of the annotators can be the prior of another fit."""
 
-    def update(self, corpus: Corpus) -> Self:
+    def update(self, corpus: Corpus, *, known: Known = None, passes: int = 0) -> Self:
         """Go on from the fit; returns self."""
 
 

@@ -312,6 +312,10 @@ class CRFMA(Estimator):
 
     def save(self, path: str | Path) -> None:
         """Write what was learned to a file, for :func:`quorate.load`."""
+        model_files.save(self.stored(), path)
+
+    def stored(self) -> model_files.Stored:
+        """What was learned, as a file holds it."""
         self._check_fitted()
         crf, buckets, reliability, trace = self._fitted
         arrays = self._annotators.arrays() | crf._asdict()
@@ -326,11 +330,11 @@ class CRFMA(Estimator):
             "annotators": self._names,
             "n_features": len(buckets),
         }
-        model_files.save(model_files.Stored(meta, arrays), path)
+        return model_files.Stored(meta, arrays)
 
     @classmethod
     def loaded(cls, stored: model_files.Stored) -> Self:
-        """From what :meth:`save` wrote."""
+        """From what :meth:`stored` gave."""
         meta, arrays = model_files.tagger_head(stored.meta), stored.arrays
         model = cls(**present_names(meta["fit"]["settings"]))
         model.settings_ = {"method": model.method, **model._plain_settings()}

@@ -12,24 +12,31 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.corpus.records import Corpus, Tag
+from quorate.corpus.records import Corpus, Document, Tag
 from quorate.corpus.spans import Span
-from quorate.corpus.tags import Scheme, TagSet, span_of_one
+from quorate.corpus.tags import OUTSIDE, Scheme, TagSet, span_of_one
 from quorate.errors import InputError, SettingsError
 from quorate.estimators.methods import estimator
 from quorate.evaluate import metrics
 from quorate.formats import read_consensus
+from quorate.formats.consensus_records import ConsensusRecord, LayeredRecord
 from quorate.result.result import Result
 
 __all__ = [
     "Answers",
     "Comparison",
+    "Fitted",
     "MethodScores",
     "Scores",
+    "answers_of",
     "compare",
+    "compared",
+    "measured",
+    "methods_to_compare",
     "read_answers",
     "score_answers",
     "scored_positions",
+    "tallies_of",
 ]
 
 Floats = NDArray[np.float64]
@@ -97,24 +104,37 @@ def read_answers(
     records = [record for record in read_consensus(consensus, max_size=max_size) if record.id in wanted]
     if not records:
         raise InputError("no document of it has gold (ids must be the same in both files)", where=str(consensus))
-    for record in records:
-        if len(record.tags) != len(wanted[record.id].tokens):
+    documents = [wanted[record.id] for record in records]
+    answers = answers_of(records, documents, [document.gold for document in documents], scheme, str(consensus))
+    return answers, len(wanted) - len(records)
+
+
+def answers_of(
+    records: Sequence[ConsensusRecord],
+    documents: Sequence[Document],
+    gold: Sequence[Sequence[Tag] | None],
+    scheme: Scheme | None,
+    where: str,
+) -> Answers:
+    """Records of a consensus beside their gold, if they are of the same documents."""
+    for record, document in zip(records, documents, strict=True):
+        if isinstance(record, LayeredRecord):
+            raise InputError("a consensus in layers (--layers auto takes it)", where=where)
+        if len(record.tags) != len(document.tokens):
             raise InputError(
-                f"{len(record.tags)} tags for {len(wanted[record.id].tokens)} gold tokens (are they of the same text?)",
-                where=f"{consensus}: document {record.id!r}",
+                f"{len(record.tags)} tags for {len(document.tokens)} gold tokens (are they of the same text?)",
+                where=f"{where}: document {record.id!r}",
             )
-    truths = [wanted[record.id].gold for record in records]
-    used = {tag for tags in (*(record.tags for record in records), *truths) for tag in tags or () if tag is not None}
-    answers = Answers(
+    used = {tag for tags in (*(record.tags for record in records), *gold) for tag in tags or () if tag is not None}
+    return Answers(
         [record.tags for record in records],
-        truths,
-        scheme or TagSet.infer(used).scheme,
+        gold,
+        scheme or (Scheme.BIO if used <= {OUTSIDE} else TagSet.infer(used).scheme),
         [record.token_spans() for record in records],
         _column([record.token_confidence for record in records]),
         _column([record.probabilities for record in records], len(records[0].labels or ())),
         records[0].labels or (),
     )
-    return answers, len(wanted) - len(records)
 
 
 def _column(values: Sequence[Sequence[Any] | None], width: int | None = None) -> list[Floats] | None:
@@ -187,32 +207,53 @@ def compare(
     >>> [row.method for row in found.rows], found.rows[1].difference.low > 0
     (['mv', 'bsc-cm'], True)
     """
+    reference = methods_to_compare(methods, reference)
+    models = {method: estimator(method, **(settings or {}).get(method, {})) for method in methods}
+    chosen = scored_positions(corpus, split)
+    fitted: list[Fitted] = []
+    for number, method in enumerate(methods):
+        if progress is not None:
+            progress(number, len(methods), method)
+        with measured() as cost:
+            result = models[method].fit(corpus).result_
+        answers = Answers.of(result, chosen)
+        fitted.append(Fitted(method, score_answers(answers), cost["seconds"], cost["megabytes"], tallies_of(answers)))
+    return compared(fitted, split, reference)
+
+
+class Fitted(NamedTuple):
+    """One method after its fit: its scores, what it cost, and what every document adds to them."""
+
+    method: str
+    scores: Scores
+    seconds: float
+    megabytes: float | None
+    tallies: metrics.Tallies
+
+
+def methods_to_compare(methods: Sequence[str], reference: str | None) -> str:
+    """The method that the others are compared with; :class:`SettingsError` if it is not one of them."""
     if not methods:
         raise SettingsError("no method to compare was given")
     reference = reference or methods[0]
     if reference not in methods:
         raise SettingsError(f"{reference!r} is not among the methods compared ({', '.join(methods)})")
-    models = {method: estimator(method, **(settings or {}).get(method, {})) for method in methods}
-    chosen = scored_positions(corpus, split)
-    fitted: list[tuple[str, Scores, float, float | None, metrics.Tallies]] = []
-    for number, method in enumerate(methods):
-        if progress is not None:
-            progress(number, len(methods), method)
-        with _measured() as cost:
-            result = models[method].fit(corpus).result_
-        answers = Answers.of(result, chosen)
-        fitted.append((method, score_answers(answers), cost["seconds"], cost["megabytes"], _tallies(answers)))
-    tallies = {method: tally for method, _, _, _, tally in fitted}
+    return reference
+
+
+def compared(fitted: Sequence[Fitted], split: str | None, reference: str) -> Comparison:
+    """Methods side by side, each tested against the reference."""
+    against = next(one.tallies for one in fitted if one.method == reference)
     rows = [
         MethodScores(
-            method,
-            scores,
-            seconds,
-            megabytes,
-            None if method == reference else metrics.wilcoxon(tally.f1(), tallies[reference].f1()),
-            None if method == reference else metrics.bootstrap_difference(tally, tallies[reference]),
+            one.method,
+            one.scores,
+            one.seconds,
+            one.megabytes,
+            None if one.method == reference else metrics.wilcoxon(one.tallies.f1(), against.f1()),
+            None if one.method == reference else metrics.bootstrap_difference(one.tallies, against),
         )
-        for method, scores, seconds, megabytes, tally in fitted
+        for one in fitted
     ]
     return Comparison(tuple(rows), split, reference)
 
@@ -232,7 +273,8 @@ def scored_positions(corpus: Corpus, split: str | None) -> list[int]:
     return chosen
 
 
-def _tallies(answers: Answers) -> metrics.Tallies:
+def tallies_of(answers: Answers) -> metrics.Tallies:
+    """What every document adds to strict F1, or for plain tags to the share of right tokens."""
     if answers.scheme is not Scheme.PLAIN:
         return metrics.strict_tallies(answers.tags, answers.gold, scheme=answers.scheme)
     # A token is a span of its own: then F1 is the share of right tokens.
@@ -245,7 +287,7 @@ def _each_a_span(tags: Sequence[Tag]) -> list[Tag]:
 
 
 @contextmanager
-def _measured() -> Iterator[dict[str, Any]]:
+def measured() -> Iterator[dict[str, Any]]:
     """Seconds, and the most memory that the process had meanwhile (where the system tells)."""
     cost: dict[str, Any] = {"megabytes": None}
     with suppress(OSError):

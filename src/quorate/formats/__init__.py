@@ -16,10 +16,12 @@ from quorate.corpus.offsets import Unit
 from quorate.corpus.profiles import Profile, read_map, read_profiles
 from quorate.corpus.records import Corpus, Document
 from quorate.errors import InputError, SettingsError
-from quorate.formats import jsonl, table
+from quorate.formats import consensus_records, table
 from quorate.formats.assemble import Assembly, Options
-from quorate.formats.exports import Export, export_of
+from quorate.formats.exports import Export, export_of, export_of_layers
 from quorate.formats.known import read_known
+from quorate.formats.layering import Layer
+from quorate.formats.layers import Layers
 from quorate.formats.notes import Notes
 from quorate.formats.opened import Content, Input, Samples, files_of, opened
 from quorate.formats.registry import FORMATS, folder_format, named, output_format, sniff
@@ -39,6 +41,7 @@ __all__ = [
 ]
 
 Given = str | Path | Sequence[str | Path] | Any
+_ONE_TAG_A_TOKEN = ("conll", "table", "parquet")  # formats in which spans cannot overlap
 Names = str | Path | Mapping[str, str | None]
 
 
@@ -92,11 +95,14 @@ def read_layers(
     samples: str | None = None,
     offsets: str | None = None,
     max_size: int | str | None = None,
-) -> dict[str, Corpus]:
+    layers: Mapping[str, Layer] | None = None,
+) -> Layers:
     """Read annotations whose spans overlap: a corpus for each layer, by its name; options are those of :func:`read`.
 
     In a layer nobody's spans overlap, so that each can be combined by itself and no span is left out
-    (:func:`quorate.aggregate_layers` does so, and puts the results together).
+    (:func:`quorate.aggregate_layers` does so, and puts the results together). ``layers`` are those of a fitted model
+    (``LayeredModel.layers_``), for new documents: a label that none of them takes is refused, and spans that overlap
+    as none did in the fit are left out, with a note.
 
     >>> import tempfile
     >>> spans = '[{"start": 0, "end": 8, "label": "ORG"}, {"start": 0, "end": 4, "label": "LOC"}]'
@@ -106,7 +112,7 @@ def read_layers(
     ['LOC', 'ORG']
     """
     options = _options(annotator_from, map_labels, map_annotators, annotators, pseudonymise, offsets, layers=True)
-    return _assembled(paths, format, options, _taken(predictions, samples, max_size)).layers()
+    return _assembled(paths, format, options, _taken(predictions, samples, max_size)).layers(layers)
 
 
 class _Taken(NamedTuple):
@@ -231,8 +237,10 @@ def _add(assembly: Assembly, path: str, format: str | None, taken: _Taken) -> No
             assembly.digests[name] = digest()
 
 
-def write(export: Export | Corpus, path: str | Path, format: str | None = None) -> None:
-    """Write a corpus (or the pages of a result) in a format, whole or not at all; the path's ending says which.
+def write(export: Export | Corpus | Layers, path: str | Path, format: str | None = None) -> None:
+    """Write a corpus, one in layers, or the pages of a result, whole or not at all; the path's ending says in what.
+
+    Layers go into formats in which spans may overlap.
 
     >>> import quorate, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -240,16 +248,28 @@ def write(export: Export | Corpus, path: str | Path, format: str | None = None) 
     ...     len(read(f"{folder}/crowd.conll"))
     320
     """
-    kind = named(format or output_format(str(path)), to_write=True)
-    kind.load().write(export_of(export) if isinstance(export, Corpus) else export, str(path))
+    name = format or output_format(str(path))
+    kind = named(name, to_write=True)
+    kind.load().write(_pages(export, name), str(path))
 
 
-def read_consensus(path: str | Path, *, max_size: int | str | None = None) -> list[jsonl.ConsensusRecord]:
-    """Read back a consensus that was written as JSONL; ``max_size`` is that of :func:`read`."""
-    records: list[jsonl.ConsensusRecord] = []
+def _pages(given: Export | Corpus | Layers, format: str) -> Export:
+    if isinstance(given, Corpus):
+        return export_of(given)
+    if not isinstance(given, Layers):
+        return given
+    export = export_of_layers(given)
+    if format in _ONE_TAG_A_TOKEN:
+        export.check_layers(format)
+    return export
+
+
+def read_consensus(path: str | Path, *, max_size: int | str | None = None) -> list[consensus_records.ConsensusRecord]:
+    """Read back a consensus that was written as JSONL, in layers or not; ``max_size`` is that of :func:`read`."""
+    records: list[consensus_records.ConsensusRecord] = []
     for name in files_of(str(path)):
         with opened(name, size_named(max_size)) as (stream, _):
-            records.extend(jsonl.read_consensus(stream, name))
+            records.extend(consensus_records.read_consensus(stream, name))
     if not records:
         raise InputError("no document in it", where=str(path))
     return records

@@ -14,9 +14,11 @@ from quorate.corpus.spans import Span
 from quorate.corpus.tags import OUTSIDE, find_spans, marks_span, split_tag
 from quorate.errors import InputError
 from quorate.formats.changes import TWICE, LabelChanges, rename_annotators
-from quorate.formats.layering import Layer, deal
+from quorate.formats.layering import Layer, deal, deal_into
+from quorate.formats.layers import Layers
 from quorate.formats.marked import (
     GOLD_OVERLAPPING,
+    SPANS_OVERLAPPING,
     Marked,
     Placed,
     UnitVotes,
@@ -46,6 +48,8 @@ class Options:
 
 Item = Document | Placed
 _MERGED = 0
+_IN_NO_LAYER = "{} spans were left out that no layer of the model takes, by their label or depth (fit again with them)"
+_CLASHING = "{} spans overlap others of their layer, as none did in the fit, and were left out (fit again with them)"
 _UNIT_UNKNOWN = (
     "{} documents hold emoji or Windows line ends before a span, and nothing tells what offsets count: code points "
     "were assumed (commands that read annotations take --offsets to say it)"
@@ -121,21 +125,20 @@ class Assembly:
         """Everything as one corpus."""
         return self._finished([item for item in self._items.values() if isinstance(item, Document)])
 
-    def layers(self) -> dict[str, Corpus]:
-        """A corpus for each layer, by its name; a single one where nobody's spans overlap."""
+    def layers(self, into: Mapping[str, Layer] | None = None) -> Layers:
+        """A corpus for each layer, by its name: those that are given, or as many as it takes."""
         items = list(self._items.values())
-        dealt = deal([item if isinstance(item, Placed) else _spans_of(item) for item in items])
-        found: dict[str, Corpus] = {}
-        for layer, held in dealt:
-            name = layer.name or "all"
-            name = name if name not in found else f"{name} #{len(found) + 1}"
-            found[name] = self._finished(
-                [
-                    self._tagged(spans) if isinstance(item, Placed) else _only(item, layer)
-                    for item, spans in zip(items, held, strict=True)
-                ]
-            )
-        return found
+        placed = [item if isinstance(item, Placed) else _spans_of(item) for item in items]
+        held, dealt = _named(deal(placed)) if into is None else (into, deal_into(into, placed))
+        self.notes.count(_IN_NO_LAYER, _spans_in(placed) - sum(map(_spans_in, dealt.values())))
+        documents = {
+            name: [
+                self._tagged(spans, _CLASHING) if isinstance(item, Placed) else _only(item, layer, held)
+                for item, spans in zip(items, dealt[name], strict=True)
+            ]
+            for name, layer in held.items()
+        }
+        return Layers({name: self._finished(its) for name, its in documents.items()}, held)
 
     def _changed(self, item: Document | Marked, file: str) -> Document | Marked:
         """With new names for labels and annotators."""
@@ -160,12 +163,12 @@ class Assembly:
         found = placed(marked, unit, self._words, self.notes)
         return found if self.options.layers else self._tagged(found)
 
-    def _tagged(self, item: Placed) -> Document:
+    def _tagged(self, item: Placed, left_out: str = SPANS_OVERLAPPING) -> Document:
         length = len(item.document.tokens)
         gold = None if item.gold is None else [span._replace(confidence=None) for span in item.gold]
         return replace(
             item.document,
-            annotations={name: tagged(spans, length, self.notes) for name, spans in item.annotations.items()},
+            annotations={name: tagged(spans, length, self.notes, left_out) for name, spans in item.annotations.items()},
             gold=None if gold is None else tagged(gold, length, self.notes, GOLD_OVERLAPPING),  # type: ignore[arg-type]
         )
 
@@ -241,8 +244,23 @@ def _spans_of(document: Document) -> Placed:
     return Placed(document, annotations, None if document.gold is None else spans(document.gold))
 
 
-def _only(document: Document, layer: Layer) -> Document:
-    """The document with the tags of one layer; the others become ``O``."""
+def _named(dealt: Sequence[tuple[Layer, list[Placed]]]) -> tuple[dict[str, Layer], dict[str, list[Placed]]]:
+    """Layers and what they take, by names that differ."""
+    held: dict[str, Layer] = {}
+    for layer, _ in dealt:
+        name = layer.name or "all"
+        held[name if name not in held else f"{name} #{len(held) + 1}"] = layer
+    return held, {name: documents for name, (_, documents) in zip(held, dealt, strict=True)}
+
+
+def _spans_in(documents: Iterable[Placed]) -> int:
+    return sum(len(spans) for one in documents for spans in (*one.annotations.values(), one.gold or ()))
+
+
+def _only(document: Document, layer: Layer, layers: Mapping[str, Layer]) -> Document:
+    """The document with the tags of one of the layers; the others become ``O``."""
+    if len(layers) == 1:
+        return document
     labels = {label for _, label in layer.labels} if layer.depth == 0 else set()
 
     def chosen(tag: Tag | SoftTag) -> Tag | SoftTag:

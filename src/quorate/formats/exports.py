@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import Any, NamedTuple
 
@@ -23,6 +23,7 @@ __all__ = [
     "ExportAnnotation",
     "ExportDocument",
     "export_of",
+    "export_of_layers",
     "outward_spans",
     "unit_for",
 ]
@@ -171,6 +172,62 @@ def export_of(corpus: Corpus) -> Export:
     """
     tagset = _tagset(corpus)
     return Export(lambda: (_exported(document, tagset) for document in corpus), tagset.labels, tagset.scheme)
+
+
+def export_of_layers(layers: Mapping[str, Corpus]) -> Export:
+    """The pages of a corpus in layers: the spans of all of them.
+
+    Where nothing in a document overlaps it has its tags, as without layers.
+
+    >>> inner = Corpus([Document("1", ("Bath", "Spa"), {"ann": ("B-LOC", "O")})])
+    >>> outer = Corpus([Document("1", ("Bath", "Spa"), {"ann": ("B-ORG", "I-ORG")})])
+    >>> export = export_of_layers({"LOC": inner, "ORG": outer})
+    >>> [(span.end, span.label) for exported in export.documents() for span in exported.annotators[0].spans]
+    [(1, 'LOC'), (2, 'ORG')]
+    """
+    tagsets = {name: _tagset(corpus) for name, corpus in layers.items()}
+
+    def pages() -> Iterator[ExportDocument]:
+        for versions in zip(*layers.values(), strict=True):
+            own = [_exported(one, tagset) for one, tagset in zip(versions, tagsets.values(), strict=True)]
+            yield _in_one(dict(zip(layers, own, strict=True)))
+
+    return Export(pages, (), Scheme.BIO, layers={name: tagset.labels for name, tagset in tagsets.items()})
+
+
+def _in_one(layers: Mapping[str, ExportDocument]) -> ExportDocument:
+    """A document with what is said of it in all layers."""
+    pages = list(layers.values())
+    annotators = [
+        _over_layers(dict(zip(layers, said, strict=True)))
+        for said in zip(*(page.annotators for page in pages), strict=True)
+    ]
+    gold = {name: page.gold for name, page in layers.items() if page.gold is not None}
+    certain = _over_layers(gold) if gold else None
+    document = pages[0].document
+    every = [*annotators, *([certain] if certain is not None else [])]
+    if all(one.tags is not None for one in every):
+        tags = {one.name: tuple(one.tags or ()) for one in annotators}
+        known = None if certain is None else tuple(certain.tags or ())
+        document = replace(document, annotations=tags, gold=known)  # type: ignore[arg-type]
+    return ExportDocument(document, annotators, certain)
+
+
+def _over_layers(said: Mapping[str, ExportAnnotation]) -> ExportAnnotation:
+    """What one annotator says in all layers; with tags, if no token has two."""
+    spans = [span._replace(layer=name) for name, one in said.items() for span in one.spans]
+    columns = [_marked_in(here) for here in zip(*(one.tags or () for one in said.values()), strict=True)]
+    apart = all(len(column) <= 1 for column in columns)
+    tags = [column[0] if column else OUTSIDE for column in columns] if apart else None
+    name = next(iter(said.values())).name
+    return ExportAnnotation(name, sorted(spans, key=lambda span: (span.start, span.end, span.label)), tags)
+
+
+def _marked_in(layers: Sequence[Tag | SoftTag]) -> list[Tag | SoftTag]:
+    """The tags of a token in layers that mark it; a single ``None`` where it was not seen, which is so in all."""
+    if None in layers:
+        return [None]
+    return [tag for tag in layers if (set(tag) if isinstance(tag, Mapping) else {tag}) != {OUTSIDE}]
 
 
 def _tagset(corpus: Corpus) -> TagSet:

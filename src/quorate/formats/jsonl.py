@@ -23,6 +23,7 @@ from quorate.corpus.decisions import Review
 from quorate.corpus.offsets import Unit
 from quorate.corpus.records import Corpus, Document, SoftTag, Source, Tag
 from quorate.corpus.spans import CharSpan, Span
+from quorate.corpus.tags import OUTSIDE, split_tag
 from quorate.errors import InputError
 from quorate.formats.corrected import refuse_contradiction, tags_of_spans
 from quorate.formats.exports import Export, ExportAnnotation, ExportDocument, outward_spans
@@ -34,12 +35,12 @@ from quorate.storage.files.atomic import written_whole
 
 __all__ = [
     "DIGITS",
-    "ConsensusRecord",
+    "ConsensusSpan",
     "KnownRecord",
     "consensus_lines",
+    "in_layers",
     "place_fields",
     "read",
-    "read_consensus",
     "read_known",
     "write",
     "write_corpus",
@@ -137,16 +138,19 @@ class _Layered(msgspec.Struct):
         return self.layers is not None and self.tags is None and self.annotations is None
 
 
-def _documents(stream: IO[bytes], name: str) -> Iterator[tuple[Source, bytes]]:
+_LAYERED = msgspec.json.Decoder(_Layered)
+
+
+def in_layers(line: bytes, source: Source) -> bool:
+    """Whether a line is of a consensus in layers."""
+    return b'"layers"' in line and decoded(_LAYERED, line, source, "a document").is_consensus()
+
+
+def _documents(stream: IO[bytes], name: str, instead: str) -> Iterator[tuple[Source, bytes]]:
     """The lines of a file, unless one is of a consensus in layers: it has no tags, and would pass for a bare text."""
-    decoder = msgspec.json.Decoder(_Layered)
     for source, line in lines(stream, name):
-        if b'"layers"' in line and decoded(decoder, line, source, "a document").is_consensus():
-            raise InputError(
-                "a consensus in layers, which no command takes yet (let aggregate write the format that you need with "
-                "--to, or combine without --layers)",
-                where=source.at(),
-            )
+        if in_layers(line, source):
+            raise InputError(f"a consensus in layers ({instead})", where=source.at())
         yield source, line
 
 
@@ -154,7 +158,8 @@ def read(given: Input, notes: Notes) -> Iterator[Document | Marked]:
     """The documents of a JSONL file."""
     reader = _DocumentReader()
     decoder = _RecordDecoder(reader.tag_names)
-    for number, (source, line) in enumerate(_documents(given.stream, given.name), given.first_number):
+    instead = "evaluate, audit and convert take it; spans to combine go into 'annotations', known ones into 'gold'"
+    for number, (source, line) in enumerate(_documents(given.stream, given.name, instead), given.first_number):
         record = decoded(decoder, line, source, "a document")
         try:
             yield reader.document(record, source, number)
@@ -219,6 +224,8 @@ class _KnownLine(msgspec.Struct):
             )
         return moment
 
+    layer: str = ""  # of a review in layers: its tags are of this one
+
 
 def read_known(stream: IO[bytes], name: str, *, unchecked: list[str] | None = None) -> Iterator[KnownRecord]:
     """The known tags in a JSONL file: ``gold``, or ``tags`` or ``spans`` of a consensus that someone has corrected.
@@ -228,8 +235,10 @@ def read_known(stream: IO[bytes], name: str, *, unchecked: list[str] | None = No
     line_decoder, decoder = msgspec.json.Decoder(_KnownLine), msgspec.json.Decoder(_Record)
     reader, votes = _DocumentReader(), UnitVotes()
     found: list[tuple[_KnownLine, KnownRecord | Marked]] = []
-    for number, (source, line) in enumerate(_documents(stream, name), 1):
+    for number, (source, line) in enumerate(_documents(stream, name, "it is known with --layers auto"), 1):
         given = decoded(line_decoder, line, source, "a document with known labels")
+        if given.layer:
+            raise InputError(f"labels of layer {given.layer!r} (they are known with --layers auto)", where=source.at())
         if not given.checked:
             if unchecked is not None:
                 unchecked.append(str(given.id))
@@ -426,7 +435,10 @@ def write_lines(lines: Iterable[dict[str, Any]], path: str | Path) -> None:
 def consensus_lines(export: Export) -> Iterator[dict[str, Any]]:
     """The lines that :func:`write` writes, as values."""
     for exported in export.documents():
-        if exported.consensus is None:
+        said = [*exported.annotators, *([] if exported.gold is None else [exported.gold])]
+        if exported.consensus is None and any(one.tags is None for one in said):
+            yield _spans_line(exported)
+        elif exported.consensus is None:
             yield _corpus_line(exported.document)
         else:
             yield _consensus_line(exported, exported.consensus, export)
@@ -461,7 +473,8 @@ def _share_fields(annotation: ExportAnnotation, labels: Sequence[str]) -> dict[s
 
 
 def _layer_record(layer: ExportAnnotation, export: Export, name: str) -> dict[str, Any]:
-    record: dict[str, Any] = {"tags": layer.tags, "confidence": layer.confidence}
+    types = sorted({split_tag(label)[1] for label in export.layers[name] if label != OUTSIDE})
+    record: dict[str, Any] = {"types": types, "tags": layer.tags, "confidence": layer.confidence}
     record["token_confidence"] = _rounded(() if layer.token_confidence is None else layer.token_confidence)
     if export.probabilities and layer.probabilities is not None:
         record |= {"labels": export.layers[name], "probabilities": layer.probabilities.tolist()}
@@ -526,7 +539,28 @@ def _corpus_line(document: Document) -> dict[str, Any]:
     return line | place_fields(document)
 
 
-class _JsonConsensusSpan(_JsonSpan, kw_only=True, omit_defaults=True):
+def _spans_line(exported: ExportDocument) -> dict[str, Any]:
+    """A document whose spans overlap, so that no tags can hold them."""
+    document = exported.document
+
+    def spans(said: ExportAnnotation) -> list[dict[str, Any]]:
+        records = _span_records(exported, said)
+        return [
+            {key: record[key] for key in ("start", "end", "label", "text", "pieces") if key in record}
+            | ({} if record["confidence"] is None else {"score": record["confidence"]})
+            for record in records
+        ]
+
+    line: dict[str, Any] = {"id": document.id, "tokens": document.tokens}
+    line["annotations"] = {said.name: spans(said) for said in exported.annotators}
+    if exported.gold is not None:
+        line["gold"] = spans(exported.gold)
+    return line | place_fields(document)
+
+
+class ConsensusSpan(_JsonSpan, kw_only=True, omit_defaults=True):
+    """A span of a consensus, as it stands in a line."""
+
     confidence: float
     layer: str = ""
     token_start: int | None = None
@@ -539,45 +573,6 @@ class _JsonConsensusSpan(_JsonSpan, kw_only=True, omit_defaults=True):
         if self.token_start is None or self.token_end is None:
             return Span(self.start, self.end, self.label, self.confidence, pieces=self.pieces)
         return Span(self.token_start, self.token_end, self.label, self.confidence, pieces=self.token_pieces)
-
-
-class ConsensusRecord(msgspec.Struct, omit_defaults=True):
-    """A line that :func:`write` wrote, as it stands."""
-
-    id: str
-    tags: list[str]
-    spans: list[_JsonConsensusSpan] = []
-    tokens: list[str] = []
-    text: str | None = None
-    offsets: list[tuple[int, int]] | None = None
-    offset_unit: str | None = None
-    split: str | None = None
-    confidence: float | None = None
-    token_confidence: list[float] | None = None
-    labels: list[str] | None = None
-    probabilities: list[list[float]] | None = None
-    shares: list[list[float]] | None = None
-    ambiguity: float | None = None
-    known: bool = False
-
-    def token_spans(self) -> list[Span]:
-        """Its spans, in tokens."""
-        return [span.in_tokens() for span in self.spans]
-
-    def known_tokens(self) -> list[bool]:
-        """Of every token, whether its tag is written to be a known label: all of them are, or those of known spans."""
-        if self.known:
-            return [True] * len(self.tags)
-        known = {position for span in self.spans if span.known for position in span.in_tokens().tokens}
-        return [position in known for position in range(len(self.tags))]
-
-
-def read_consensus(stream: IO[bytes], name: str) -> Iterator[ConsensusRecord]:
-    """The lines of a file that :func:`write` wrote."""
-    decoder = msgspec.json.Decoder(ConsensusRecord)
-    what = "a line of a consensus, which 'quorate aggregate' writes"
-    for source, line in _documents(stream, name):
-        yield decoded(decoder, line, source, what)
 
 
 def write_corpus(corpus: Corpus, stream: IO[bytes]) -> None:

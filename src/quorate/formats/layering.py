@@ -9,14 +9,16 @@ set that overlap one another, and last a label that is nested in itself, by dept
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
 from quorate.corpus.discontinuous import clash
 from quorate.corpus.spans import Span
+from quorate.errors import InputError
 from quorate.formats.marked import Placed
+from quorate.formats.notes import some
 
-__all__ = ["Layer", "deal"]
+__all__ = ["Layer", "deal", "deal_into"]
 
 Key = TypeVar("Key", str, tuple[str, str])
 
@@ -85,6 +87,50 @@ def deal(documents: Sequence[Placed]) -> list[tuple[Layer, list[Placed]]]:
     ]
     layers = sorted(layers, key=lambda layer: (layer.depth, layer.name)) or [Layer(frozenset(), 0)]
     return [(layer, [_held(layer, *pair) for pair in zip(documents, deep, strict=True)]) for layer in layers]
+
+
+def deal_into(layers: Mapping[str, Layer], documents: Sequence[Placed]) -> dict[str, list[Placed]]:
+    """The documents with the spans that each of these layers takes, by its name.
+
+    A label that an annotator uses and no layer takes is refused. Spans that lie deeper inside others of their label
+    than any layer takes are in none.
+
+    >>> from quorate.corpus.records import Document
+    >>> placed = Placed(Document("1", ("w",) * 5), {"ann": [Span(0, 3, "ORG"), Span(1, 2, "ORG")]}, None)
+    >>> deal_into({"outer": Layer(frozenset({("", "ORG")}), 0)}, [placed])["outer"][0].annotations
+    {'ann': [Span(start=0, end=3, label='ORG')]}
+    """
+    known = _Known(layers)
+    named = [known.document(document) for document in documents]
+    deep = [_with_depths(document) for document in named]
+    return {name: [_held(layer, *pair) for pair in zip(named, deep, strict=True)] for name, layer in layers.items()}
+
+
+class _Known:
+    """Finds the label set by which layers know a span: its own, that of the layer it names, or any with its label."""
+
+    def __init__(self, layers: Mapping[str, Layer]) -> None:
+        self._layers = layers
+        self._sets: dict[str, str] = {}
+        for layer in layers.values():
+            for of, label in sorted(layer.labels):
+                self._sets.setdefault(label, of)
+
+    def document(self, placed: Placed) -> Placed:
+        annotations = {name: [self._span(span) for span in spans] for name, spans in placed.annotations.items()}
+        strange = sorted({span.label for spans in annotations.values() for span in spans} - set(self._sets))
+        if strange:
+            raise InputError(
+                f"no layer takes label {strange[0]!r} (layers: {some(list(self._layers), 10)}; fit again with such "
+                "documents, or rename it with --map-labels)",
+                where=placed.document.where(),
+            )
+        return Placed(placed.document, annotations, None if placed.gold is None else list(map(self._span, placed.gold)))
+
+    def _span(self, span: Span) -> Span:
+        if any((span.layer, span.label) in layer.labels for layer in self._layers.values()):
+            return span
+        return span._replace(layer=self._sets.get(span.label, span.layer))
 
 
 def _held(layer: Layer, document: Placed, deep: _Deep) -> Placed:

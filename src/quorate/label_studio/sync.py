@@ -9,15 +9,16 @@ from dataclasses import replace
 from typing import IO, Any, NamedTuple
 
 from quorate import formats
-from quorate.api import aggregate
-from quorate.corpus.records import Corpus, Document
+from quorate.api import aggregate_layers
+from quorate.corpus.records import Document
 from quorate.errors import InputError, ServerError, SettingsError
+from quorate.estimators.layered import KnownInLayers
 from quorate.estimators.methods import DEFAULT_METHOD
 from quorate.formats.exports import ExportDocument
 from quorate.formats.label_studio import OWN_PREFIX, Controls, prediction_of
+from quorate.formats.layers import Layers
 from quorate.label_studio.client import Client
-from quorate.models.prepared import Known
-from quorate.result.result import Result
+from quorate.result.layers import LayeredResult
 
 __all__ = ["Synced", "pull", "sync"]
 
@@ -60,13 +61,15 @@ def sync(
     reading: Mapping[str, Any] | None = None,
     model_version: str | None = None,
     all_tasks: bool = False,
+    layers: bool = False,
     seen: str = "",
     progress: Callable[[Any], None] | None = None,
 ) -> Synced | None:
     """Make a project's predictions those of the consensus; ``None`` if nothing has changed since ``seen``.
 
     ``reading`` are options of :func:`quorate.read`, ``seen`` is the fingerprint of an earlier sync. Tasks that nobody
-    has annotated get no prediction, unless ``all_tasks``. Ground truth is taken as certain.
+    has annotated get no prediction, unless ``all_tasks``. Ground truth is taken as certain. With ``layers``, spans that
+    overlap are combined in layers of their own, and predictions hold the spans of all of them.
     """
     version = model_version or f"{OWN_PREFIX} {method}"
     if not version.startswith(OWN_PREFIX):
@@ -75,12 +78,13 @@ def sync(
         )
     about = client.get(f"/api/projects/{project}/")
     controls = _controls(about)
-    corpus = _pulled(client, project, dict(reading or {}))
-    fingerprint = _fingerprint(corpus, version, all_tasks)
+    pulled = _pulled(client, project, dict(reading or {}), layers)
+    corpus = pulled.corpus
+    fingerprint = _fingerprint(pulled, version, all_tasks)
     if fingerprint == seen:
         return None
-    known: Known = "inline" if corpus.has_gold else None
-    result = aggregate(corpus, method, known=known, progress=progress, **(settings or {}))
+    known: KnownInLayers = "inline" if corpus.has_gold else None
+    result = aggregate_layers(pulled, method, known=known, progress=progress, **(settings or {}))
     wanted = _predictions(result, controls, version, all_tasks)
     done: Synced = client.patiently(lambda: _applied(client, project, wanted))
     return done._replace(fingerprint=fingerprint, notes=(*corpus.notes, *_shown(client, project, about, version)))
@@ -103,18 +107,21 @@ def pull(client: Client, project: int, target: IO[bytes]) -> None:
     client.download(f"/api/projects/{project}/export", target, exportType="JSON", download_all_tasks="true")
 
 
-def _pulled(client: Client, project: int, reading: dict[str, Any]) -> Corpus:
-    """Every task of the project, with its annotations."""
+def _pulled(client: Client, project: int, reading: dict[str, Any], layers: bool) -> Layers:
+    """Every task of the project, with its annotations, in layers if that is wanted."""
     with tempfile.NamedTemporaryFile(suffix=".json") as file:
         pull(client, project, file)
         file.flush()
         try:
-            corpus = formats.read(file.name, format="label-studio", **reading)
+            if layers:
+                pulled = formats.read_layers(file.name, format="label-studio", **reading)
+            else:
+                pulled = Layers.alone(formats.read(file.name, format="label-studio", **reading))
         except InputError as error:
             raise InputError(client.masked(str(error).replace(file.name, f"project {project}"))) from None
-    if not any(document.annotations for document in corpus):
+    if not any(document.annotations for document in pulled.corpus):
         raise InputError(f"project {project}: nobody has annotated anything yet (sync again when they have)")
-    return corpus
+    return pulled
 
 
 def _controls(about: Any) -> Controls:
@@ -133,16 +140,18 @@ def _controls(about: Any) -> Controls:
     return controls
 
 
-def _fingerprint(corpus: Corpus, version: str, all_tasks: bool) -> str:
+def _fingerprint(layers: Layers, version: str, all_tasks: bool) -> str:
     """A digest of everything that the predictions follow from."""
-    total = hashlib.sha256(repr((version, all_tasks, sorted(corpus.profiles.items()))).encode())
-    for document in corpus:
-        said = sorted((name, list(tags)) for name, tags in document.annotations.items())
-        total.update(repr((document.id, document.text, said, document.gold)).encode("utf-8", "surrogatepass"))
+    total = hashlib.sha256(repr((version, all_tasks, sorted(layers.corpus.profiles.items()))).encode())
+    for name, corpus in layers.items():
+        total.update(name.encode("utf-8", "surrogatepass"))
+        for document in corpus:
+            said = sorted((who, list(tags)) for who, tags in document.annotations.items())
+            total.update(repr((document.id, document.text, said, document.gold)).encode("utf-8", "surrogatepass"))
     return total.hexdigest()
 
 
-def _predictions(result: Result, controls: Controls, version: str, all_tasks: bool) -> dict[int, Prediction]:
+def _predictions(result: LayeredResult, controls: Controls, version: str, all_tasks: bool) -> dict[int, Prediction]:
     """The prediction for each task, by its id."""
     found: dict[int, Prediction] = {}
     strange = sorted({span.label for spans in result.spans for span in spans} - set(controls))

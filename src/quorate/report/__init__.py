@@ -9,9 +9,9 @@ from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from quorate.errors import SettingsError
 from quorate.report.data import collect
-from quorate.report.page import render
+from quorate.report.layered import write_layered_report
+from quorate.report.page import DOCUMENTS, check_documents, render
 from quorate.result.result import Result
 from quorate.storage.files.atomic import written_whole
 
@@ -21,10 +21,7 @@ if TYPE_CHECKING:
     from quorate.estimators.crf_ma import CRFMA
     from quorate.estimators.voting import MajorityVote
 
-__all__ = ["DOCUMENTS", "write_report"]
-
-DOCUMENTS = 300
-"""How many documents a report shows unless told otherwise: the least certain ones."""
+__all__ = ["DOCUMENTS", "write_layered_report", "write_report"]
 
 
 def write_report(
@@ -56,8 +53,7 @@ def write_report(
     ...     Path(folder, "report.html").read_text().count("<title>The sample</title>")
     1
     """
-    if documents is not None and documents < 0:
-        raise SettingsError(f"a report shows 0 documents or more, not {documents}")
+    check_documents(documents)
     shown = model.result_ if result is None else result
     report = collect(
         model,

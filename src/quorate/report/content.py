@@ -482,7 +482,8 @@ class Summary:
 class Report:
     """Everything that a report shows; ``tags`` are what the numbers in documents stand for.
 
-    ``version`` is that of this package, ``of_version`` that of the consensus, where somebody counts them.
+    ``version`` is that of this package, ``of_version`` that of the consensus, where somebody counts them. ``layer`` is
+    what of the annotations it is about, where they are in layers.
     """
 
     title: str = ""
@@ -493,6 +494,7 @@ class Report:
     types: Sequence[str] = ()
     inputs: Sequence[str] = ()
     digest: str = ""
+    layer: str = ""
     notes: Sequence[str] = ()
     annotators: Annotators = field(default_factory=Annotators)
     matrices: Matrices = field(default_factory=Matrices)

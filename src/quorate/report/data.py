@@ -79,6 +79,7 @@ def collect(
     split: str | None = None,
     audit: Audit | Plan | None = None,
     version: int | str | None = None,
+    layer: str = "",
     progress: Progress | None = None,
 ) -> Report:
     """The content of a report about a result.
@@ -86,7 +87,8 @@ def collect(
     ``model`` is what made it, for the explanations; ``documents`` how many to show (``None``: all), the least certain
     first; ``groups`` how many groups of annotators (``None``: chosen); ``known`` are ids of documents whose labels were
     given as certain; ``split`` limits the comparison with gold; ``audit`` is one of this result, checked or planned;
-    ``version`` is that of the consensus, which goes into what is exported.
+    ``version`` is that of the consensus, which goes into what is exported, and ``layer`` the layer that the result is
+    of, if it is one of several.
 
     >>> import quorate
     >>> model = quorate.BSC().fit(quorate.sample())
@@ -136,7 +138,8 @@ def collect(
         labels_of_model=result.labels,
         types=result.tagset.types,
         inputs=[str(name) for name in result.corpus.digests],
-        digest="".join(result.corpus.digests.values())[:16] or title,
+        digest=("".join(result.corpus.digests.values())[:16] or title) + (f"-{layer}" if layer else ""),
+        layer=layer,
         notes=_notes(result),
         annotators=annotators,
         matrices=_matrices(result, crowd, grouped),

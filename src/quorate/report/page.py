@@ -5,12 +5,18 @@ from __future__ import annotations
 import html
 import json
 import re
+from collections.abc import Mapping
 from importlib.resources import files
 from typing import Any
 
+import quorate
+from quorate.errors import SettingsError
 from quorate.report.content import Report, plain
 
-__all__ = ["embedded_json", "render"]
+__all__ = ["DOCUMENTS", "check_documents", "embedded_json", "render", "render_layers"]
+
+DOCUMENTS = 300
+"""How many documents a report shows unless told otherwise: the least certain ones."""
 
 _SCRIPTS = ("dom.js", "charts.js", "people.js", "review.js", "documents.js", "audit.js", "main.js")
 
@@ -38,13 +44,36 @@ def render(report: Report) -> str:
     >>> page[:15], "<title>A &lt;sample&gt;</title>" in page
     ('<!doctype html>', True)
     """
-    assets = files("quorate.report").joinpath("assets")
+    scripts = "\n".join(map(_asset, _SCRIPTS))
+    return _filled("report.html", report.title, report.version, scripts, plain(report))
+
+
+def render_layers(title: str, pages: Mapping[str, str]) -> str:
+    """The page that holds the whole page of each layer.
+
+    >>> render_layers("Nested", {"LOC": "<!doctype html>"}).count("<title>Nested</title>")
+    1
+    """
+    data = [{"layer": name, "page": page} for name, page in pages.items()]
+    return _filled("layers.html", title, quorate.__version__, _asset("layers.js"), data)
+
+
+def _filled(template: str, title: str, version: str, script: str, data: Any) -> str:
     parts = {
-        "title": html.escape(report.title).encode("utf-8", "replace").decode(),
-        "version": html.escape(report.version),
-        "style": assets.joinpath("report.css").read_text(encoding="utf-8"),
-        "script": "\n".join(assets.joinpath(name).read_text(encoding="utf-8") for name in _SCRIPTS),
-        "data": embedded_json(plain(report)),
+        "title": html.escape(title).encode("utf-8", "replace").decode(),
+        "version": html.escape(version),
+        "style": _asset("report.css"),
+        "script": script,
+        "data": embedded_json(data),
     }
-    template = assets.joinpath("report.html").read_text(encoding="utf-8")
-    return re.sub(r"\{\{(\w+)\}\}", lambda hole: parts[hole.group(1)], template)
+    return re.sub(r"\{\{(\w+)\}\}", lambda hole: parts[hole.group(1)], _asset(template))
+
+
+def _asset(name: str) -> str:
+    return files("quorate.report").joinpath("assets").joinpath(name).read_text(encoding="utf-8")
+
+
+def check_documents(documents: int | None) -> None:
+    """:class:`SettingsError` unless a report can show so many."""
+    if documents is not None and documents < 0:
+        raise SettingsError(f"a report shows 0 documents or more, not {documents}")

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from quorate import formats
 from quorate.corpus.records import Corpus, Document
 from quorate.corpus.spans import Span
 from quorate.corpus.tags import Scheme
 from quorate.formats.exports import Export, ExportAnnotation, ExportDocument
+from quorate.result.acceptance import Accepted, accepted
+from quorate.result.annotators import AnnotatorSummaries
+from quorate.result.certificate import Certificate, Check, Expected, SpanTallies, certify, expected_scores
 from quorate.result.consensus import Consensus
 from quorate.result.result import Result
 
@@ -45,6 +51,10 @@ class LayeredConsensus:
         found = [span._replace(layer=layer) for layer, one in self.layers.items() for span in one.spans]
         return sorted(found, key=lambda span: (span.start, span.end, span.label))
 
+    def text(self, span: Span) -> str:
+        """The words of a span: from the document's text, or its tokens with blanks between."""
+        return next(iter(self.layers.values())).text(span)
+
     def annotation(self, layers: Mapping[str, ExportAnnotation] | None = None) -> ExportAnnotation:
         """The consensus as writers take it; ``layers`` are those of it, if they are known already."""
         layers = layers or {name: one.annotation() for name, one in self.layers.items()}
@@ -58,12 +68,106 @@ class LayeredResult:
     >>> inner = Corpus([Document("1", ("Bath", "Spa"), {"ann": ("B-LOC", "O")})])
     >>> outer = Corpus([Document("1", ("Bath", "Spa"), {"ann": ("B-ORG", "I-ORG")})])
     >>> aggregate_layers({"LOC": inner, "ORG": outer})
-    <LayeredResult: 1 documents, layers LOC, ORG>
+    <LayeredResult: 1 documents, 1 annotators, auto, layers LOC, ORG>
     """
 
     def __init__(self, layers: Mapping[str, Result]) -> None:
         self.layers = dict(layers)
-        self.corpus: Corpus = next(iter(self.layers.values())).corpus
+
+    @property
+    def _first(self) -> Result:
+        return next(iter(self.layers.values()))
+
+    @property
+    def single(self) -> Result | None:
+        """The result, where there is a single layer; ``None`` where there are several."""
+        return self._first if len(self.layers) == 1 else None
+
+    @property
+    def corpus(self) -> Corpus:
+        """The documents, with what annotators say in the first layer."""
+        return self._first.corpus
+
+    @property
+    def settings_(self) -> dict[str, Any]:
+        """The method, and for every layer its settings as plain values and, where they were chosen, ``why``."""
+        return {
+            "method": self._first.settings_.get("method"),
+            "layers": {name: result.settings_ for name, result in self.layers.items()},
+        }
+
+    @property
+    def annotators(self) -> dict[str, AnnotatorSummaries]:
+        """What is known about each annotator, by layer: who is good at one may be bad at another."""
+        return {name: result.annotators for name, result in self.layers.items()}
+
+    @property
+    def spans(self) -> list[list[Span]]:
+        """For every document the spans of all layers, by their place; each knows its layer."""
+        return [one.spans for one in self]
+
+    @property
+    def confidence(self) -> NDArray[np.float64]:
+        """``[D]`` The probability that every layer of a document is right."""
+        return np.asarray(np.prod([result.confidence for result in self.layers.values()], axis=0))
+
+    @property
+    def labels(self) -> dict[str, tuple[str, ...]]:
+        """The labels of each layer."""
+        return {name: result.labels for name, result in self.layers.items()}
+
+    def span_tallies(self) -> SpanTallies:
+        """Of every document, over the spans of all layers: those given, expected to be right, and true."""
+        columns = zip(*(result.span_tallies() for result in self.layers.values()), strict=True)
+        return SpanTallies(*(np.sum(column, axis=0) for column in columns))
+
+    @cached_property
+    def expected(self) -> Expected:
+        """The precision, recall and F1 that this consensus expects of itself, over the spans of all layers."""
+        return expected_scores(self.span_tallies())
+
+    @property
+    def certificates(self) -> dict[str, Certificate]:
+        """The F1 as estimated from agreement in each layer."""
+        return {name: result.certificate for name, result in self.layers.items()}
+
+    @cached_property
+    def certificate(self) -> Certificate:
+        """The F1 over the spans of all layers as estimated from agreement; none if a layer has none.
+
+        What is not known of a layer's estimate may be off in the same direction in all of them, as the annotators are
+        the same: the interval is as wide as if it were.
+        """
+        for name, own in self.certificates.items():
+            if not own.given:
+                return Certificate(reason=f"layer {name}: {own.reason}")
+        tallies = {name: result.span_tallies() for name, result in self.layers.items()}
+        counts = np.array([float((one.given + one.true).sum()) for one in tallies.values()])
+        share = counts / max(float(counts.sum()), 1e-9)
+        checks = [result.choice.check for result in self.layers.values() if result.choice is not None]
+        explained = [(check.explained, part) for check, part in zip(checks, share, strict=True)]
+        told = [(value, part) for value, part in explained if value is not None]
+        together = Check(
+            float(share @ [check.noise for check in checks]),
+            sum(value * part for value, part in told) / sum(part for _, part in told) if told else None,
+        )
+        return certify(self.span_tallies(), together)
+
+    def accept(self, precision: float) -> Accepted:
+        """Part the documents as :meth:`quorate.Result.accept` does, by the spans of all layers together.
+
+        >>> from quorate import Corpus, Document, aggregate_layers
+        >>> inner = Corpus([Document("1", ("Bath", "Spa"), {"ann": ("B-LOC", "O")})])
+        >>> outer = Corpus([Document("1", ("Bath", "Spa"), {"ann": ("B-ORG", "I-ORG")})])
+        >>> aggregate_layers({"LOC": inner, "ORG": outer}, "mv").accept(0.9).documents
+        [0]
+        """
+        ceiling = max(result.calibration.ceiling for result in self.layers.values())
+        return accepted(self.spans, self.confidence, precision, ceiling)
+
+    def only(self, documents: Sequence[int]) -> LayeredResult:
+        """The same for some of the documents, by their positions."""
+        return LayeredResult({name: result.only(documents) for name, result in self.layers.items()})
 
     def __len__(self) -> int:
         return len(self.corpus)
@@ -76,24 +180,28 @@ class LayeredResult:
         return LayeredConsensus(self.corpus[key], {name: result[key] for name, result in self.layers.items()})
 
     def __repr__(self) -> str:
-        return f"<LayeredResult: {len(self)} documents, layers {', '.join(self.layers)}>"
+        names = {name for annotators in self.annotators.values() for name in annotators.names}
+        about = f"{len(self)} documents, {len(names)} annotators, {self.settings_['method']}"
+        return f"<LayeredResult: {about}, layers {', '.join(self.layers)}>"
 
     def write(
         self, path: str | Path, format: str | None = None, *, probabilities: bool = False, shares: bool = False
     ) -> None:
         """Write the consensus, whole or not at all, as :meth:`quorate.Result.write` does."""
+        if probabilities and len(self):
+            for result in self.layers.values():
+                _ = result.probabilities  # says so now if they were not kept
         formats.write(self.export(probabilities=probabilities, shares=shares), path, format)
 
     def export(self, *, probabilities: bool = False, shares: bool = False) -> Export:
         """The consensus as writers take it."""
-        first = next(iter(self.layers.values()))
         return Export(
             lambda: self._exported(shares=shares),
             (),
             Scheme.BIO,
-            first.export().model,
+            self._first.export().model,
             probabilities,
-            {name: result.labels for name, result in self.layers.items()},
+            self.labels,
         )
 
     def _exported(self, *, shares: bool) -> Iterator[ExportDocument]:

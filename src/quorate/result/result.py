@@ -24,7 +24,7 @@ from quorate.errors import SettingsError
 from quorate.formats.exports import Export, ExportAnnotation, ExportDocument
 from quorate.infer.engines.protocol import Decoded
 from quorate.infer.loop import Trace
-from quorate.models.settings import check_number
+from quorate.result.acceptance import Accepted, accepted
 from quorate.result.ambiguity import Ambiguity
 from quorate.result.annotators import AnnotatorSummaries
 from quorate.result.calibration import AS_STATED, Calibration
@@ -44,19 +44,6 @@ __all__ = ["Accepted", "Result"]
 
 
 Floats = NDArray[np.float64]
-_DIGITS = 9  # decimals of a probability; later ones are rounding error
-
-
-class Accepted(NamedTuple):
-    """Positions of the documents that meet an expected precision, and of the others; and that precision.
-
-    >>> Accepted([0, 2], [1], 0.96).review
-    [1]
-    """
-
-    documents: list[int]
-    review: list[int]
-    precision: float
 
 
 class _Found(NamedTuple):
@@ -177,27 +164,7 @@ class Result:
         >>> accepted.precision >= 0.9, len(accepted.documents) + len(accepted.review)
         (True, 320)
         """
-        check_number("accept", precision)
-        if not 0 < precision < 1:
-            raise SettingsError(f"accept must be a precision above 0 and below 1, not {precision}")
-        if precision > self.calibration.ceiling:
-            raise SettingsError(
-                f"accept {precision:g}: no span is surer than {self.calibration.ceiling:g}, as annotators may share "
-                "mistakes that nothing shows (ask for less)"
-            )
-        spans = [self._spans(d) for d in range(len(self))]
-        count = np.array([max(len(one), 1) for one in spans], np.float64)
-        sure = self.confidence
-        right = np.array([sum(span.sure for span in one) if one else sure[d] for d, one in enumerate(spans)])
-        mean = np.round(right / count, _DIGITS)
-        order = np.argsort(-mean, kind="stable")
-        expected = np.round(np.cumsum(right[order]) / np.cumsum(count[order]), _DIGITS)
-        last_alike = np.append(np.diff(mean[order]) != 0, True)
-        enough = np.flatnonzero(last_alike & (expected >= precision))
-        n = int(enough[-1]) + 1 if len(enough) else 0
-        return Accepted(
-            sorted(order[:n].tolist()), sorted(order[n:].tolist()), float(expected[n - 1]) if n else math.nan
-        )
+        return accepted(self.spans, self.confidence, precision, self.calibration.ceiling)
 
     @property
     def labels(self) -> tuple[str, ...]:

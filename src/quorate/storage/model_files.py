@@ -21,7 +21,7 @@ from quorate.errors import ModelFileError
 from quorate.limits import size_named, too_much, unpacks_to_too_much
 from quorate.storage.files.atomic import written_whole
 
-__all__ = ["VERSION", "Stored", "Tags", "combination_head", "load", "save", "sharing_of", "tagger_head"]
+__all__ = ["VERSION", "Stored", "Tags", "combination_head", "layer_heads", "load", "save", "sharing_of", "tagger_head"]
 
 VERSION = 1
 _KIND = "quorate model"
@@ -167,3 +167,21 @@ def tagger_head(meta: dict[str, Any]) -> TaggerHead:
     if "features" in meta:
         raise ValueError("its CRF has the features of an earlier version")
     return msgspec.convert(meta, TaggerHead)
+
+
+class LayerHead(TypedDict):
+    """What a model in layers says of one of them: its name, the labels that it takes, each with its set, its model."""
+
+    name: str
+    labels: list[tuple[str, str]]
+    depth: int
+    model: dict[str, Any]
+
+
+def layer_heads(meta: dict[str, Any]) -> list[LayerHead]:
+    """The descriptions of all layers, if they are whole; ``ValueError`` if not."""
+    heads = msgspec.convert(meta["layers"], list[LayerHead])
+    names = {head["name"] for head in heads}
+    if not heads or len(names) < len(heads) or any(head["depth"] < 0 for head in heads):
+        raise ValueError("its layers are none, or two have one name, or one lies at no depth")
+    return heads

@@ -131,7 +131,7 @@ function drawReviewBar() {
   }
   const fixed_ = [...review.keys()].filter((id) => isCorrected(DOC_BY_ID.get(id))).length;
   bar.replaceChildren(h("div", { class: "wide" },
-    h("p", {}, h("b", {}, `${many(review.size, "document")} checked`), `, ${fixed_} corrected. Export, then: quorate aggregate … --known review.jsonl`),
+    h("p", {}, h("b", {}, `${many(review.size, "document")} checked`), `, ${fixed_} corrected. Export, then: quorate aggregate … ${D.layer ? "--layers auto " : ""}--known review.jsonl`),
     reviewerField(),
     h("button", { type: "button", class: "button", onclick: forget }, "Forget all"),
     h("button", { type: "button", class: "button main", id: "export", onclick: exportReview }, "Export review")));
@@ -155,7 +155,7 @@ function exportReview() { download("review.jsonl", [...review.keys()].map((id) =
 // Who, when, why and of which version: what nobody said is left out.
 function decisionOn(doc) {
   const { tags, time } = review.get(doc.id);
-  const said = { reviewer, time, note: notes.get(doc.id), version: D.of_version };
+  const said = { reviewer, time, note: notes.get(doc.id), version: D.of_version, layer: D.layer };
   return { id: doc.id, tokens: doc.tokens, tags, ...Object.fromEntries(Object.entries(said).filter(([, value]) => value !== undefined && value !== null && value !== "")) };
 }
 

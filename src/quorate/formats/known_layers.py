@@ -1,0 +1,260 @@
+"""Known labels for layers: every line of a file is dealt out into one for each layer, which is read as any other."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from quorate.corpus.discontinuous import clash, whole_label
+from quorate.corpus.records import Corpus, Document, Source, Tag
+from quorate.corpus.spans import Pieces, Span
+from quorate.corpus.tags import OUTSIDE, split_tag
+from quorate.errors import InputError
+from quorate.formats import jsonl
+from quorate.formats.json_records import decoded, lines, reason
+from quorate.formats.known import Settled, decisions_on, settle_all
+from quorate.formats.layering import Layer, deal, deal_into
+from quorate.formats.layers import Layers
+from quorate.formats.marked import Placed
+from quorate.formats.notes import some
+from quorate.formats.opened import files_of, opened
+from quorate.formats.registry import sniff
+from quorate.limits import size_named
+
+__all__ = ["Line", "known_records", "read_known_layers", "read_settled_layers"]
+
+Line = dict[str, Any]
+_Taken = dict[str, list[int]]
+"""For each layer the numbers of the spans that it takes."""
+_SAID = ("gold", "tags", "spans", "layers", "layer")
+_ANY = msgspec.json.Decoder(Line)
+
+
+class _Record(msgspec.Struct):
+    """The part of a line that says what is known, and of which layer, if it is a review of one."""
+
+    gold: list[Any] | None = None
+    tags: list[Any] | None = None
+    spans: list[Line] | None = None
+    layers: dict[str, Line] | None = None
+    layer: str = ""
+    checked: bool = True
+
+
+class _Place(msgspec.Struct):
+    start: int
+    end: int
+    label: str
+    layer: str = ""
+    pieces: Pieces = ()
+
+
+def read_known_layers(
+    paths: str | Path | Sequence[str | Path],
+    layers: Layers,
+    *,
+    inline: bool = False,
+    digests: dict[str, str] | None = None,
+    max_size: int | str | None = None,
+) -> tuple[Layers, dict[str, dict[str, tuple[Tag, ...]]]]:
+    """Known tags by layer and document, from files as :func:`quorate.formats.read_known` takes them, and more.
+
+    Spans may overlap: they are dealt to the layers as annotations are. A line with ``layer`` (a review of one layer)
+    is about that layer alone, and a consensus in layers about all of its own. Spans that no layer takes, as nobody
+    marks such, get layers of their own, which are added to those given.
+
+    >>> import tempfile
+    >>> inner = Corpus([Document("1", ("Bath", "Spa"), {"ann": ("B-LOC", "O")})])
+    >>> outer = Corpus([Document("1", ("Bath", "Spa"), {"ann": ("B-ORG", "I-ORG")})])
+    >>> spans = '[{"start": 0, "end": 8, "label": "ORG"}, {"start": 0, "end": 4, "label": "LOC"}]'
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = Path(folder, "known.jsonl").write_text('{"id": "1", "text": "Bath Spa", "gold": %s}' % spans)
+    ...     read_known_layers(f"{folder}/known.jsonl", Layers({"LOC": inner, "ORG": outer}))[1]
+    {'LOC': {'1': ('B-LOC', 'O')}, 'ORG': {'1': ('B-ORG', 'I-ORG')}}
+    """
+    layers, found = read_settled_layers(paths, layers, inline=inline, digests=digests, max_size=max_size)
+    return layers, {name: settled.tags for name, settled in found.items()}
+
+
+def read_settled_layers(
+    paths: str | Path | Sequence[str | Path],
+    layers: Layers,
+    *,
+    inline: bool = False,
+    digests: dict[str, str] | None = None,
+    max_size: int | str | None = None,
+) -> tuple[Layers, dict[str, Settled]]:
+    """What :func:`read_known_layers` gives, with the documents about which reviewers disagree or changed their mind."""
+    records: dict[str, list[jsonl.KnownRecord]] = defaultdict(list)
+    digests = {} if digests is None else digests
+    for path in [paths] if isinstance(paths, str | Path) else paths:
+        found = False
+        for name in files_of(str(path)):
+            with opened(name, size_named(max_size)) as (stream, digest):
+                if sniff(stream, name) != "jsonl":
+                    raise InputError("known labels are read from JSONL only", where=name)
+                content = [(source, decoded(_ANY, line, source, "a document")) for source, line in lines(stream, name)]
+                digests[name] = digest()
+            layers, own = known_records(content, layers, name)
+            for layer, known in own.items():
+                records[layer] += known
+                found = found or bool(known)
+        if not found:
+            raise InputError("no document in it has 'gold', 'tags' or 'spans'", where=str(path))
+    return layers, {
+        name: settle_all(decisions_on(records[name], corpus, inline=inline)) for name, corpus in layers.items()
+    }
+
+
+def known_records(
+    content: Sequence[tuple[Source, Line]], layers: Layers, name: str
+) -> tuple[Layers, dict[str, list[jsonl.KnownRecord]]]:
+    """What the lines of a file say of each layer; and the layers, with those that were added for it."""
+    layers, written = _dealt(content, layers)
+    return layers, {layer: list(jsonl.read_known(BytesIO(its), name)) for layer, its in written.items()}
+
+
+def _dealt(content: Sequence[tuple[Source, Line]], layers: Layers) -> tuple[Layers, dict[str, bytes]]:
+    """The lines of a file for each layer, in their places; and the layers, with those that were added for it."""
+    given = [(source, line, _record(line, source)) for source, line in content]
+    layers, taken = _taken(layers, [_places(record, source) for source, _, record in given])
+    written: dict[str, list[bytes]] = {name: [b""] * (content[-1][0].line if content else 0) for name in layers}
+    for (source, line, record), held in zip(given, taken, strict=True):
+        if record.checked:
+            rest = {key: value for key, value in line.items() if key not in _SAID}
+            for name, said in _by_layer(record, layers, held, source):
+                written[name][source.line - 1] = msgspec.json.encode(rest | said)
+    return layers, {name: b"\n".join(its) for name, its in written.items()}
+
+
+def _by_layer(record: _Record, layers: Layers, held: _Taken, source: Source) -> Iterator[tuple[str, Line]]:
+    """What a line says of each layer."""
+    named = [record.layer] if record.layer else list(record.layers or ())
+    strange = [name for name in named if name not in layers]
+    if strange:
+        raise InputError(
+            f"labels of layer {strange[0]!r}, which the input does not have (it has {some(list(layers), 10)})",
+            where=source.at(),
+        )
+    if record.layer:
+        yield record.layer, _said(gold=record.gold, tags=record.tags, spans=record.spans)
+    elif record.layers is not None:
+        for name, layer in record.layers.items():
+            inside = [span for span in record.spans or () if span.get("layer") == name]
+            yield name, _said(tags=layer.get("tags"), spans=None if record.spans is None else inside)
+    else:
+        spans, (gold, tags) = _spans_in(record), _tags_in(record)
+        for name in layers:
+            own = None if spans is None else [spans[number] for number in held.get(name, ())]
+            certain = own if gold is None else _tags_of(layers, name, gold)
+            said = None if tags is None else _tags_of(layers, name, tags)
+            is_gold = record.gold is not None
+            yield name, _said(gold=certain if is_gold else None, tags=said, spans=None if is_gold else own)
+
+
+def _said(**given: Any) -> Line:
+    return {key: value for key, value in given.items() if value is not None}
+
+
+def _record(line: Line, source: Source) -> _Record:
+    try:
+        return msgspec.convert(line, _Record)
+    except msgspec.ValidationError as error:
+        raise InputError(reason(error, "a document with known labels"), where=source.at()) from None
+
+
+def _spans_in(record: _Record) -> list[Line] | None:
+    """The spans of a line, as they stand: its gold, unless that is tags, or its spans beside no gold."""
+    if record.gold is None:
+        return record.spans
+    return None if any(not isinstance(each, dict) for each in record.gold) else record.gold
+
+
+def _tags_in(record: _Record) -> tuple[list[Any] | None, list[Any] | None]:
+    """The tags of a line: its gold, if that is tags, and those beside no gold."""
+    gold = record.gold if record.gold is not None and _spans_in(record) is None else None
+    return gold, record.tags if record.gold is None else None
+
+
+def _places(record: _Record, source: Source) -> list[Span]:
+    """Where the spans of a line lie, by their own offsets: whether two overlap, these tell as well as tokens."""
+    if record.layer or record.layers is not None or not record.checked:
+        return []
+    try:
+        marks = msgspec.convert(_spans_in(record) or [], list[_Place])
+    except msgspec.ValidationError as error:
+        raise InputError(reason(error, "a document with known labels"), where=source.at()) from None
+    return [Span(mark.start, mark.end, mark.label, layer=mark.layer, pieces=mark.pieces) for mark in marks]
+
+
+def _taken(layers: Layers, places: Sequence[Sequence[Span]]) -> tuple[Layers, list[_Taken]]:
+    """Which spans of every line each layer takes; and the layers, with as many more as it takes for all spans."""
+    taken = [_in_layers(layers.held, spans) for spans in places]
+    left: list[Placed] = []
+    for spans, held in zip(places, taken, strict=True):
+        found = {number for numbers in held.values() for number in numbers}
+        over = [span._replace(layer="") for n, span in enumerate(spans) if n not in found]
+        left.append(Placed(Document("", ()), {}, over))
+    if not any(one.gold for one in left):
+        return layers, taken
+    corpora, held_by = dict(layers), dict(layers.held)
+    for layer, documents in deal(left):
+        deeper = [other.depth for other in held_by.values() if _labels(other) & _labels(layer)]
+        layer = layer._replace(depth=1 + max(deeper) if deeper else 0)
+        name = layer.name if layer.name not in held_by else f"{layer.name} #{len(held_by) + 1}"
+        held_by[name], corpora[name] = layer, _silent(layers.corpus)
+        for spans, held, document in zip(places, taken, documents, strict=True):
+            own = document.gold or ()
+            held[name] = [number for number, span in enumerate(spans) if span._replace(layer="") in own]
+    return Layers(corpora, held_by), taken
+
+
+def _labels(layer: Layer) -> set[str]:
+    return {label for _, label in layer.labels}
+
+
+def _in_layers(held: Mapping[str, Layer], spans: Sequence[Span]) -> _Taken:
+    """Which of the spans each layer takes; of two in one layer that overlap, only the longer."""
+    number_of = {span._replace(layer=""): number for number, span in enumerate(spans)}
+    found: _Taken = {}
+    for name, (document,) in deal_into(held, [Placed(Document("", ()), {}, list(spans))]).items():
+        taken: list[Span] = []
+        for span in sorted(document.gold or (), key=lambda span: span.start - span.end):
+            if not any(clash(span, other) for other in taken):
+                taken.append(span)
+        found[name] = sorted(number_of[span._replace(layer="")] for span in taken)
+    return found
+
+
+def _silent(corpus: Corpus) -> Corpus:
+    """The documents, in which nobody marks anything."""
+
+    def nothing(document: Document) -> Document:
+        said = {
+            name: tuple(None if tag is None else OUTSIDE for tag in tags) for name, tags in document.annotations.items()
+        }
+        gold = None if document.gold is None else tuple(None if tag is None else OUTSIDE for tag in document.gold)
+        return replace(document, annotations=said, gold=gold)
+
+    return Corpus(map(nothing, corpus), notes=corpus.notes, digests=corpus.digests, profiles=corpus.profiles)
+
+
+def _tags_of(layers: Layers, name: str, tags: Sequence[Any]) -> list[Any]:
+    """The tags of one layer among all of a document; a label that no layer takes stays in the first."""
+    known = {label for layer in layers.held.values() for _, label in layer.labels}
+    layer = layers.held[name]
+    own = {label for _, label in layer.labels} if layer.depth == 0 else set()
+
+    def chosen(tag: Any) -> Any:
+        if not isinstance(tag, str) or tag == OUTSIDE:
+            return tag
+        label = whole_label(split_tag(tag)[1])
+        return tag if label in own or (label not in known and name == next(iter(layers))) else OUTSIDE
+
+    return list(map(chosen, tags))

@@ -1,0 +1,59 @@
+"""Which documents of a consensus meet an expected precision."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quorate.corpus.spans import Span
+from quorate.errors import SettingsError
+from quorate.models.settings import check_number
+
+__all__ = ["Accepted", "accepted"]
+
+_DIGITS = 9  # decimals of a probability; later ones are rounding error
+
+
+class Accepted(NamedTuple):
+    """Positions of the documents that meet an expected precision, and of the others; and that precision.
+
+    >>> Accepted([0, 2], [1], 0.96).review
+    [1]
+    """
+
+    documents: list[int]
+    review: list[int]
+    precision: float
+
+
+def accepted(
+    spans: Sequence[Sequence[Span]], confidence: NDArray[np.float64], precision: float, ceiling: float
+) -> Accepted:
+    """Part documents by their spans: as many of the surest as meet an expected precision together, and the others.
+
+    ``confidence [D]`` stands for a document without a span; no span is surer than ``ceiling``.
+
+    >>> accepted([[Span(0, 1, "X", 0.9)], [Span(0, 1, "X", 0.5)]], np.array([0.9, 0.5]), 0.8, 1.0).documents
+    [0]
+    """
+    check_number("accept", precision)
+    if not 0 < precision < 1:
+        raise SettingsError(f"accept must be a precision above 0 and below 1, not {precision}")
+    if precision > ceiling:
+        raise SettingsError(
+            f"accept {precision:g}: no span is surer than {ceiling:g}, as annotators may share mistakes that nothing "
+            "shows (ask for less)"
+        )
+    count = np.array([max(len(one), 1) for one in spans], np.float64)
+    right = np.array([sum(span.sure for span in one) if one else confidence[d] for d, one in enumerate(spans)])
+    mean = np.round(right / count, _DIGITS)
+    order = np.argsort(-mean, kind="stable")
+    expected = np.round(np.cumsum(right[order]) / np.cumsum(count[order]), _DIGITS)
+    last_alike = np.append(np.diff(mean[order]) != 0, True)
+    enough = np.flatnonzero(last_alike & (expected >= precision))
+    n = int(enough[-1]) + 1 if len(enough) else 0
+    return Accepted(sorted(order[:n].tolist()), sorted(order[n:].tolist()), float(expected[n - 1]) if n else math.nan)
