@@ -337,8 +337,9 @@ class BSC(Estimator):
         Documents are matched by id, and new labels are added to old ones; an annotator's labels of a document replace
         their earlier ones. Only documents in which something is new are gone through, so that a whole export can be
         given again and again; then everything for ``passes`` more passes. ``updated_`` says how many documents were
-        new, changed and unchanged. Settings stay as they are. A model from a file no longer has its documents:
-        everything is new to it, so give it each label once. ``known="inline"`` takes the gold that is there, if any.
+        new, changed and unchanged. Settings stay as they are. A model from a file goes on in the same way, unless it
+        was saved without its documents: then everything is new to it, so give it each label once. ``known="inline"``
+        takes the gold that is there, if any.
 
         >>> import quorate
         >>> documents = quorate.sample().documents
@@ -351,7 +352,7 @@ class BSC(Estimator):
         if not len(corpus):
             self.updated_ = Updated(0, 0, 0)
             return self
-        if self._without_tagger and self.tagger == TaggerName.AUTO:  # nobody asked for one: it is left behind
+        if self._without_tagger:  # nobody asked for one: it is left behind
             vars(self).update(self._without_tagger)
             self.tagger_rounds_, self._without_tagger = (), {}
             self.tagger_note_ = "a tagger had joined, and an update goes on without it"
@@ -479,10 +480,14 @@ class BSC(Estimator):
                 threads=self.engines().threads,
             )
 
-    def save(self, path: str | Path) -> None:
-        """Write what was learned to a file, for :func:`load`."""
+    def save(self, path: str | Path, *, documents: bool = True) -> None:
+        """Write what was learned to a file, for :func:`load`.
+
+        The ``documents`` are in it too, so that :meth:`update` can go on from the file as it would from here; without
+        them it holds no text but the words, one by one.
+        """
         self._check_fitted()
-        model_files.save(bsc_files.stored(self), path)
+        model_files.save(bsc_files.stored(self, documents=documents), path)
 
     @classmethod
     def of_file(cls, stored: model_files.Stored) -> BSC:

@@ -248,7 +248,7 @@ class ArrayCorpus(Corpus):
 
     @cached_property
     def _positions(self) -> dict[str, int]:  # type: ignore[override]
-        return {piece_of(self._arrays, "id", d): d for d in range(len(self))}
+        return {self.id_of(d): d for d in range(len(self))}
 
     def __len__(self) -> int:
         return len(self._doc_start) - 1
@@ -273,6 +273,10 @@ class ArrayCorpus(Corpus):
     def has_gold(self) -> bool:
         """Whether any document has gold tags."""
         return bool(self._arrays["has_gold"].any())
+
+    def id_of(self, d: int) -> str:
+        """The id of document d."""
+        return piece_of(self._arrays, "id", d)
 
     def _document(self, d: int) -> Document:
         return document_of(self._arrays, d, self._words, self._names, self._tag_of, self._text)
