@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from quorate.choose.kept import as_plain, from_plain
 from quorate.corpus.profiles import Profile, trust_of
 from quorate.corpus.tags import TagSet
-from quorate.encode.encoded import Cells
 from quorate.encode.from_corpus import n_previous
 from quorate.estimators.updating import FitState, ModelState
 from quorate.infer import loop
@@ -24,7 +23,7 @@ from quorate.infer.engines.factory import Engines
 from quorate.infer.parts.responses import Responses
 from quorate.infer.spans import SpanModel
 from quorate.models.build import parts_of, restored
-from quorate.models.history import WithHistory
+from quorate.models.history import restored_history
 from quorate.models.settings import Evidence, Settings, present_names
 from quorate.result.annotators import AnnotatorSummaries
 from quorate.result.calibration import Calibration
@@ -172,13 +171,13 @@ def _restored_fit_state(
     corpus, known = kept_documents(names, packed, state.words, state.names, len(state.tagset.labels))
     came_from, n_sources = packed.get("came_from", np.zeros(0, np.int16)), told["sources"]
     if came_from.shape != (len(corpus),) or came_from.max(initial=-1) >= n_sources or came_from.min(initial=-1) < -1:
-        raise ValueError("array 'came_from' of its documents: numbers that are not one each")
+        raise ValueError("array 'came_from' of its documents is damaged: numbers that are not one each")
     models = []
     for n in range(n_sources + told["before"]):
         own = _whole(model_files.under(f"source{n}", arrays), state.model)
         models.append(_restored(state.settings, state.tagset, state.names, len(state.words), state.profiles, own))
     return FitState(
-        fitted_to=(corpus, packed["doc_start"], known),
+        fitted_to=(corpus, corpus.starts, known),
         source={corpus.id_of(int(d)): models[came_from[d]] for d in np.flatnonzero(came_from >= 0)},
         before=models[-1] if told["before"] else None,
     )
@@ -186,9 +185,6 @@ def _restored_fit_state(
 
 def _arrays_of(model: loop.Model) -> Arrays:
     arrays: Arrays = model.truth.arrays() | model.annotators.arrays()
-    if isinstance(model.annotators, WithHistory):
-        past = model.annotators
-        arrays |= {"history_cells": past.cells.keys.astype(np.float64), "history": past.counts}
     return arrays if model.text is None else arrays | model.text.arrays()
 
 
@@ -203,18 +199,9 @@ def _restored(
     """The model that :func:`_arrays_of` took apart."""
     trust = trust_of(names, profiles)
     model = restored(settings, tagset, names, n_words, trust, arrays)
-    if "history" not in arrays:
-        return model
-    J, P, keys = len(tagset.labels), n_previous(tagset), arrays["history_cells"].astype(np.int64)
-    counts = arrays["history"]
-    rises = (np.diff(keys) > 0).all() and keys.min(initial=0) >= 0 and keys.max(initial=0) < len(names) * P * J
-    if counts.shape != (len(keys), J) or not rises or not (np.isfinite(counts).all() and counts.min(initial=0.0) >= 0):
-        raise ValueError("array 'history' holds what is not a count of these annotators and labels")
-    row, label = np.divmod(keys, J)
-    who, previous = np.divmod(row, P)
     blank = parts_of(settings, tagset, len(names), 0, trust).annotators
-    past = WithHistory.around(blank, Cells(who, previous, label, len(names), J, P), counts)
-    return replace(model, annotators=replace(past, inner=model.annotators))
+    past = restored_history(model.annotators, blank, len(names), n_previous(tagset), arrays)
+    return replace(model, annotators=past)
 
 
 def _as_difference(model: loop.Model, other: loop.Model) -> Arrays:

@@ -274,6 +274,11 @@ class ArrayCorpus(Corpus):
         """Whether any document has gold tags."""
         return bool(self._arrays["has_gold"].any())
 
+    @property
+    def starts(self) -> NDArray[np.int64]:
+        """Where each document's tokens begin, and the last one's end."""
+        return self._doc_start
+
     def id_of(self, d: int) -> str:
         """The id of document d."""
         return piece_of(self._arrays, "id", d)

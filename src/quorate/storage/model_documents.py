@@ -78,7 +78,9 @@ def packed_documents(
     # From one place to the next it is a small number, and small numbers pack well.
     arrays["offsets"] = np.diff(arrays["offsets"], prepend=np.int32(0))
     arrays["known"] = np.concatenate(labels).astype(np.int16)
-    return {"tags": names["tags"], "splits": names["splits"]}, arrays
+    return {"tags": names["tags"], "splits": names["splits"]}, {
+        name: array for name, array in arrays.items() if array.size
+    }
 
 
 def kept_documents(
@@ -96,9 +98,10 @@ def kept_documents(
 def _checked(given: Arrays, text: dict[str, Any], n_labels: int) -> Arrays:
     kinds = {name: np.dtype(kind) for name, kind in _KINDS.items() if name not in ("length", "source")}
     kinds |= {"doc_start": np.dtype(np.int64), "known": np.dtype(np.int16)}
+    given = {name: given.get(name, np.zeros(0, kind)) for name, kind in kinds.items()}  # the empty ones are left out
     for name, kind in kinds.items():
-        if name not in given or given[name].ndim != 1 or given[name].dtype != kind:
-            raise ValueError(f"array {name!r} of its documents is missing, or of another kind")
+        if given[name].ndim != 1 or given[name].dtype != kind:
+            raise ValueError(f"array {name!r} of its documents is of another kind")
     size = {name: len(given[name]) for name in kinds}
     D, N = size["sequences"], size["word"]
     wanted = document_shapes(D, N, size["soft_place"]) | {"known": (N,), "unit": (D,)}
@@ -109,16 +112,18 @@ def _checked(given: Arrays, text: dict[str, Any], n_labels: int) -> Arrays:
         "unit": lambda array: within(0, len(Unit), array),
     }
     for name in kinds:
-        wrong = "numbers that are not one each" if (size[name],) != wanted.get(name, (size[name],)) else None
-        wrong = wrong or (rules[name](arrays[name]) if name in rules else None)
+        if name in wanted and (size[name],) != wanted[name]:
+            raise ValueError(f"array {name!r} of its documents is damaged: numbers that are not one each")
+    for name, rule in rules.items():
+        wrong = rule(arrays[name])
         if wrong is not None:
-            raise ValueError(f"array {name!r} of its documents: {wrong}")
+            raise ValueError(f"array {name!r} of its documents is damaged: {wrong}")
     for name in ("id", "text"):
         bytes(arrays[f"{name}_bytes"]).decode(errors="surrogatepass")
         ends = arrays[f"{name}_end"]
         inner = arrays[f"{name}_bytes"][ends[ends < size[f"{name}_bytes"]]]
         if ((inner >= 0x80) & (inner < 0xC0)).any():  # in the middle of a character
-            raise ValueError(f"array '{name}_end' of its documents: a text ends within a character")
+            raise ValueError(f"array '{name}_end' of its documents is damaged: a text ends within a character")
     if len({piece_of(arrays, "id", d) for d in range(D)}) < D:
         raise ValueError("two of its documents have the same id")
     return arrays
