@@ -383,6 +383,23 @@ class BSC(Estimator):
         self._check_fitted()
         return self._fit_state.decided_documents()
 
+    @property
+    def has_documents(self) -> bool:
+        """Whether the documents of the fit are there: all are, unless it is from a file without them, or a stream."""
+        self._check_fitted()
+        return self._fit_state.whole
+
+    def kept_documents(self) -> Corpus:
+        """The documents that are there, with all that was said of them.
+
+        >>> import quorate
+        >>> len(quorate.BSC("cm", max_iter=2).fit(quorate.sample()).kept_documents())
+        320
+        """
+        self._check_fitted()
+        self._fit_state = self._fit_state.opened()
+        return Corpus(self._fit_state.documents.values(), profiles=self.profiles_)
+
     def go_on_from(self, state: ModelState, fit_state: FitState, meta: dict[str, Any]) -> None:
         """Take over what an update learned; the consensus is worked out again when it is asked for."""
         self._model, self._names, self._words, self.profiles_ = state.model, state.names, state.words, state.profiles
@@ -423,14 +440,12 @@ class BSC(Estimator):
 
     def _conclude_again(self) -> None:
         """The consensus and the annotators after an update."""
-        state = self.model_state()
-        self._fit_state = fit_state = self._fit_state.opened()
-        if not fit_state.documents:
+        state, corpus = self.model_state(), self.kept_documents()
+        if not len(corpus):
             raise AttributeError("this model has kept no documents, and so no consensus (use combine)")
-        corpus = Corpus(fit_state.documents.values(), profiles=self.profiles_)
         encoded = state.encoded(corpus)
         weighed = state.weighed(encoded)
-        known = fit_state.known_codes(corpus)
+        known = self._fit_state.known_codes(corpus)
         with closing(self._engine(corpus, weighed, known)) as engine:
             self._conclude(corpus, encoded, weighed, engine, known)
 

@@ -310,8 +310,11 @@ class CRFMA(Estimator):
         self._check_fitted()
         return Sources(self._names)
 
-    def save(self, path: str | Path) -> None:
-        """Write what was learned to a file, for :func:`quorate.load`."""
+    def save(self, path: str | Path, *, documents: bool = True) -> None:
+        """Write what was learned to a file, for :func:`quorate.load`.
+
+        It never holds ``documents``: such a model cannot be updated.
+        """
         self._check_fitted()
         crf, buckets, reliability, trace = self._fitted
         arrays = self._annotators.arrays() | crf._asdict()
