@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from collections.abc import Callable
-from typing import Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
-from quorate.cli.common import Quiet, app, fit_progress, say
+from quorate.cli.common import Json, Quiet, app, console, fit_progress, say, tell
 from quorate.errors import InputError, SettingsError
+
+if TYPE_CHECKING:
+    from quorate.label_studio import Client, Synced
+
+__all__ = ["client_of", "label_studio"]
 
 _KEY = "LABEL_STUDIO_API_KEY"
 _LONGEST_PAUSE = 300.0
+_MOST_SHOWN = 10  # annotators in the table of a sync
 _LONGEST_WATCH = 1e9  # thirty years: what a clock can wait for has an end
 
 label_studio = typer.Typer(
@@ -59,6 +66,12 @@ def sync(
         str | None,
         typer.Option(metavar="UNIT", help="code-points or utf-16, where the project's own words cannot tell."),
     ] = None,
+    least_change: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SCORE", help="Leave a prediction of the same spans if its scores moved by less (default 0.005)."
+        ),
+    ] = None,
     watch: Annotated[
         float | None, typer.Option(metavar="SECONDS", help="Sync again whenever this time has passed; Ctrl-C ends it.")
     ] = None,
@@ -66,6 +79,7 @@ def sync(
     max_size: Annotated[
         str | None, typer.Option(metavar="SIZE", help="Most that an answer or a task may hold (default 1G).")
     ] = None,
+    as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
     """Pull a project's annotations, combine them, and write the consensus back as predictions with scores.
@@ -74,15 +88,12 @@ def sync(
     changed. Annotations marked as ground truth are taken as certain.
     """
     from quorate.estimators.methods import DEFAULT_METHOD
-    from quorate.label_studio import Client
     from quorate.label_studio import sync as run
+    from quorate.label_studio.sync import LEAST_CHANGE
 
-    key = os.environ.get(_KEY, "")
-    if not key:
-        raise SettingsError(f"no key (export {_KEY}=… with the access token from Account & Settings in Label Studio)")
     if watch is not None and not 0 < watch <= _LONGEST_WATCH:
         raise SettingsError(f"--watch must be a positive number of seconds, not {watch:g}")
-    client = Client(url, key, attempts=attempts, max_size=max_size)
+    client = client_of(url, attempts=attempts, max_size=max_size)
     reading: dict[str, Any] = {"predictions": with_predictions, "map_labels": map_labels}
     reading |= {"map_annotators": map_annotators, "annotators": annotators, "offsets": offsets, "max_size": max_size}
     seen = ""
@@ -97,13 +108,17 @@ def sync(
                 reading=reading,
                 model_version=model_version,
                 all_tasks=all_tasks,
+                least_change=LEAST_CHANGE if least_change is None else least_change,
                 seen=seen,
                 progress=report,
             )
         if done is not None:
             seen = done.fingerprint
-            if not quiet:
+            if as_json:
+                print(json.dumps(_record(project, done), ensure_ascii=False), flush=True)
+            elif not quiet:
                 say([f"project {project}: {done.sentence()}", *(f"note: {note}" for note in done.notes)])
+                _print_result(done)
 
     if watch is None:
         once()
@@ -111,8 +126,54 @@ def sync(
         _again_and_again(once, watch, quiet)
 
 
-def _again_and_again(once: Callable[[], None], seconds: float, quiet: bool) -> NoReturn:
-    """Until it is interrupted; a server that is away is asked again after longer and longer pauses."""
+def client_of(url: str, **options: Any) -> Client:
+    """A client of a server, with the key that the environment has."""
+    from quorate.label_studio import Client
+
+    key = os.environ.get(_KEY, "")
+    if not key:
+        raise SettingsError(f"no key (export {_KEY}=… with the access token from Account & Settings in Label Studio)")
+    return Client(url, key, **options)
+
+
+def _print_result(done: Synced) -> None:
+    """How good the consensus is, as far as that can be told, and whom to trust."""
+    from quorate.cli.annotator_tables import tables_by_kind
+
+    if done.result is None:
+        return
+    certificate = done.result.certificate
+    if certificate.given:
+        tell(f"estimate from agreement: F1 {certificate}")
+    else:
+        tell(f"no estimate from agreement: {certificate.reason}")
+    rows = sorted(done.result.annotators, key=lambda row: -row.n_labels)
+    for heading, table in tables_by_kind(rows[:_MOST_SHOWN], done.result.sources):
+        if heading:
+            tell(heading)
+        console().print(table)
+    if len(rows) > _MOST_SHOWN:
+        tell(f"and {len(rows) - _MOST_SHOWN:,} more, who gave fewer labels")
+
+
+def _record(project: int, done: Synced) -> dict[str, Any]:
+    """A sync for a program."""
+    from quorate.cli.combine import annotator_record
+
+    record: dict[str, Any] = {"project": project}
+    record |= {name: getattr(done, name) for name in ("tasks", "created", "changed", "kept", "deleted", "notes")}
+    if done.result is None:
+        return record
+    certificate, sources = done.result.certificate, done.result.sources
+    estimate = {"f1": certificate.f1, "low": certificate.low, "high": certificate.high} if certificate.given else None
+    record |= {"estimate": estimate, "no_estimate": certificate.reason or None}
+    return record | {"annotators": [annotator_record(row, sources) for row in done.result.annotators]}
+
+
+def _again_and_again(
+    once: Callable[[], None], seconds: float, quiet: bool, pause: Callable[[float], None] = time.sleep
+) -> NoReturn:
+    """Until it is interrupted; one line says that a server is away, which is asked again after longer pauses."""
     from quorate.label_studio import NoAnswerError
 
     wait, away = seconds, False
@@ -120,8 +181,9 @@ def _again_and_again(once: Callable[[], None], seconds: float, quiet: bool) -> N
         try:
             once()
         except NoAnswerError as error:
-            say([f"{error}; trying again in {wait:g} s"])
-            time.sleep(wait)
+            if not away:
+                say([f"{error}; trying again until it answers, after {wait:g} s and then longer and longer pauses"])
+            pause(wait)
             wait, away = min(2 * wait, max(seconds, _LONGEST_PAUSE)), True
             continue
         except InputError as error:
@@ -130,4 +192,4 @@ def _again_and_again(once: Callable[[], None], seconds: float, quiet: bool) -> N
         if away:
             say(["the server answers again"])
         wait, away = seconds, False
-        time.sleep(wait)
+        pause(wait)
