@@ -27,13 +27,14 @@ from quorate.cli.common import (
     tell,
 )
 from quorate.cli.known import KnownLabels, KnownOption
+from quorate.cli.label_studio import Pushing
+from quorate.cli.options import takes_groups
 from quorate.cli.tables import print_table
 from quorate.errors import InputError, SettingsError
 
 if TYPE_CHECKING:
     from quorate.active.simulation import Curve, Simulation
     from quorate.active.suggest import Advice
-    from quorate.label_studio import Client
 
 _COLUMNS = ("document", "annotator", "gain", "cost", "score", "confidence", "labels")
 
@@ -46,6 +47,7 @@ _COLUMNS = ("document", "annotator", "gain", "cost", "score", "confidence", "lab
     "quorate next crowd.jsonl --strategy least-confidence --per-document-max 5 --exclude done.txt",
 )
 @reads
+@takes_groups
 def next_(
     inputs: Inputs,
     model: Annotated[
@@ -92,18 +94,10 @@ def next_(
     output: Annotated[
         str, typer.Option("--output", "-o", metavar="FILE", help="Where the list goes; - for standard output.")
     ] = "-",
-    push: Annotated[
-        bool, typer.Option("--push", help="Also show them in Label Studio, as a tab of the project's Data Manager.")
-    ] = False,
-    url: Annotated[
-        str | None, typer.Option("--url", metavar="URL", help="With --push: the address of the server.")
-    ] = None,
-    project: Annotated[
-        int | None, typer.Option("--project", metavar="NUMBER", help="With --push: the number of the project.")
-    ] = None,
     threads: Threads = None,
     quiet: Quiet = False,
     *,
+    pushing: Pushing,
     reading: Reading,
 ) -> None:
     """Say which documents to have labelled next, and by whom; or that it is time to stop."""
@@ -116,9 +110,7 @@ def next_(
         raise SettingsError(f"--as {shape!r} is not known (one of: table, jsonl, csv)")
     if shape == "table" and output != "-":
         raise SettingsError("a table is for the terminal (give --as csv or --as jsonl for a file)")
-    client = _client(url, project) if push else None
-    if (url is not None or project is not None) and not push:
-        raise SettingsError("--url and --project go with --push (nothing is sent without it)")
+    client = pushing.client()
     certain = KnownLabels(known, inputs, reading.options["max_size"])
     others = [name for name in (model, annotators, cost, exclude) if name is not None]
     check_outputs([*inputs, *certain.files, *others], [output])
@@ -150,8 +142,9 @@ def next_(
     _write_advice(advice, shape, output)
     if not quiet:
         say(_verdict(advice))
-    if client is not None and project is not None:
-        _push(advice, client, project, by_annotator=annotators is not None, quiet=quiet)
+    if client is not None:
+        asked = [(one.document, one.annotator) for one in advice.suggestions]
+        pushing.push_tasks(client, asked, by_annotator=annotators is not None, quiet=quiet)
 
 
 @app.command(
@@ -227,34 +220,6 @@ def simulate_active(
     where = f" of split {split}" if split else ""
     print()
     tell(f"F1 of documents{where}, mean of {repeats} runs ± standard deviation, by number of labels; CEE at the end.")
-
-
-def _client(url: str | None, project: int | None) -> Client:
-    from quorate.cli.label_studio import client_of
-
-    if url is None or project is None:
-        raise SettingsError("--push needs --url and --project (the address of the server, the number of the project)")
-    return client_of(url)
-
-
-def _push(advice: Advice, client: Client, project: int, *, by_annotator: bool, quiet: bool) -> None:
-    """Show what was chosen in Label Studio, and say where."""
-    from quorate.label_studio import push
-
-    asked = [(one.document, one.annotator) for one in advice.suggestions]
-    done = push(client, project, asked, by_annotator=by_annotator)
-    if quiet:
-        return
-    lines = [f"tab '{tab.title}', {tab.tasks:,} task{'s' * (tab.tasks != 1)}: {tab.url}" for tab in done.tabs]
-    if not done.tabs:
-        lines = [f"project {project}: no task to show; tabs of an earlier time are gone"]
-    elif done.assigned is not None:
-        lines.append(f"{done.assigned:,} tasks were assigned")
-    else:
-        lines.append("open a tab and click a task to label it; those with the lowest prediction score come first")
-        if by_annotator:
-            lines.append("this server has no assignments (an Enterprise feature): tell everybody their tab")
-    say([*lines, *(f"note: {note}" for note in done.notes)])
 
 
 def _names(text: str) -> list[str]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
@@ -16,7 +17,7 @@ from quorate.errors import InputError, SettingsError
 if TYPE_CHECKING:
     from quorate.label_studio import Client, Synced
 
-__all__ = ["client_of", "label_studio"]
+__all__ = ["Pushing", "client_of", "label_studio"]
 
 _KEY = "LABEL_STUDIO_API_KEY"
 _LONGEST_PAUSE = 300.0
@@ -124,6 +125,50 @@ def sync(
         once()
     else:
         _again_and_again(once, watch, quiet)
+
+
+@dataclass(frozen=True)
+class Pushing:
+    """Where to show what is to be labelled next."""
+
+    push: Annotated[
+        bool, typer.Option("--push", help="Also show them in Label Studio, as a tab of the project's Data Manager.")
+    ] = False
+    url: Annotated[str | None, typer.Option(metavar="URL", help="With --push: the address of the server.")] = None
+    project: Annotated[int | None, typer.Option(metavar="NUMBER", help="With --push: the number of the project.")] = (
+        None
+    )
+
+    def client(self) -> Client | None:
+        """A client of the server, if there is something to push to; one clear error if it is not said where."""
+        if not self.push:
+            if self.url is not None or self.project is not None:
+                raise SettingsError("--url and --project go with --push (nothing is sent without it)")
+            return None
+        if self.url is None or self.project is None:
+            raise SettingsError(
+                "--push needs --url and --project (the address of the server, the number of the project)"
+            )
+        return client_of(self.url)
+
+    def push_tasks(self, client: Client, asked: Sequence[tuple[str, str]], *, by_annotator: bool, quiet: bool) -> None:
+        """Show tasks, of which ``asked`` has the ids and whom to ask for each, and say where."""
+        from quorate.label_studio import push
+
+        assert self.project is not None
+        done = push(client, self.project, asked, by_annotator=by_annotator)
+        if quiet:
+            return
+        lines = [f"tab '{tab.title}', {tab.tasks:,} task{'s' * (tab.tasks != 1)}: {tab.url}" for tab in done.tabs]
+        if not done.tabs:
+            lines = [f"project {self.project}: no task to show; tabs of an earlier time are gone"]
+        elif done.assigned is not None:
+            lines.append(f"{done.assigned:,} tasks were assigned")
+        else:
+            lines.append("open a tab and click a task to label it; those with the lowest prediction score come first")
+            if by_annotator:
+                lines.append("this server has no assignments (an Enterprise feature): tell everybody their tab")
+        say([*lines, *(f"note: {note}" for note in done.notes)])
 
 
 def client_of(url: str, **options: Any) -> Client:
