@@ -199,7 +199,7 @@ def _applied(client: Client, project: int, wanted: Mapping[int, Prediction], lea
     return Synced(len(wanted), len(new), changed, kept, len(stale), "", ())
 
 
-def _says_the_same(there: Mapping[str, Any], wanted: Mapping[str, Any], least_change: float) -> bool:
+def _says_the_same(there: Mapping[str, Any], wanted: Mapping[str, Any], least_change: float = LEAST_CHANGE) -> bool:
     """Whether a prediction marks the same spans with about the same scores, whatever the order of its regions."""
     theirs, ours = _regions(there), _regions(wanted)
     return (
