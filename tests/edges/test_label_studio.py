@@ -30,7 +30,8 @@ import pytest
 from needs import missing
 from processes import Start, started_here
 from quorate import InputError, ServerError, SettingsError
-from quorate.label_studio import Client, sync
+from quorate.label_studio import Client, NoAnswerError, push, sync
+from quorate.label_studio.sync import pull
 
 ROOT = Path(__file__).resolve().parents[2]
 SERVER = Path(os.environ.get("QUORATE_LABEL_STUDIO", ROOT / ".label-studio"))
@@ -242,6 +243,54 @@ def test_the_command(people: list[Person], project: tuple[int, list[int]], serve
     assert "0123456789abcdef" not in refused.stderr
 
 
+def tabs_of(client: Client, project: int) -> dict[str, list[int]]:
+    """By its title, the tasks that the Data Manager shows in each tab, in their order."""
+    return {
+        view["data"]["title"]: [
+            task["id"] for task in client.get("/api/tasks", project=project, view=view["id"], page_size=100)["tasks"]
+        ]
+        for view in client.get("/api/dm/views/", project=project)
+        if view["data"]["title"].startswith("quorate")
+    }
+
+
+def test_what_is_next_is_a_tab_of_the_data_manager(
+    people: list[Person], project: tuple[int, list[int]], server: str, tmp_path: Path
+) -> None:
+    client, ann = people[0].client, people[1]
+    number, (first, second, third, fourth) = project
+    sync(client, number)
+    done = push(client, number, [(str(first), "2"), (str(fourth), "3"), (str(second), "2")], by_annotator=True)
+    assert done.assigned is None  # the open-source server has no assignments
+    tabs = tabs_of(client, number)
+    assert {title: sorted(tasks) for title, tasks in tabs.items()} == {
+        "quorate: next": [first, second, fourth],
+        "quorate: next for 2": [first, second],
+        "quorate: next for 3": [fourth],
+    }
+    ours = [each for each in client.get("/api/predictions/", project=number) if each["model_version"] == "quorate auto"]
+    scores = {each["task"]: each["score"] for each in ours}
+    assert tabs["quorate: next"] == sorted(tabs["quorate: next"], key=lambda task: scores.get(task, 2.0))
+    assert ann.client.get("/api/tasks", project=number, view=int(done.tabs[0].url.rpartition("=")[2]))["total"] == 3
+    again = push(client, number, [(str(third), "2"), ("987654", "2")])
+    assert [tab.url for tab in again.tabs] == [done.tabs[0].url]
+    assert "1 of the 2 documents are no tasks" in again.notes[0]
+    assert tabs_of(client, number) == {"quorate: next": [third]}
+    with pytest.raises(InputError, match="none of these documents is a task of project"):
+        push(client, number, [("987654", "2")])
+    assert tabs_of(client, number) == {}
+
+    with (tmp_path / "export.json").open("wb") as stream:
+        pull(client, number, stream)
+    environment = os.environ | {"LABEL_STUDIO_API_KEY": people[0].key}
+    command = [sys.executable, "-m", "quorate", "next", str(tmp_path / "export.json"), "-n", "2", "--push"]
+    command += ["--url", server, "--project", str(number)]
+    ran = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=False)
+    assert ran.returncode == 0, ran.stderr
+    assert re.search(rf"tab 'quorate: next', 1 task: {server}/projects/{number}/data\?tab=\d+\n", ran.stderr)
+    assert tabs_of(client, number)["quorate: next"] == [fourth]  # everybody else has seen the others
+
+
 # A server that fails ------------------------------------------------------------------------------------------------
 
 
@@ -299,6 +348,9 @@ class World:
         self.fail = fail or {}
         self.predictions: dict[int, Any] = {}
         self.version = ""
+        self.views: dict[int, Any] = {}
+        self.last = 0
+        self.enterprise, self.assigned = False, dict[int, list[int]]()
         region = {"from_name": "ner", "to_name": "words", "type": "labels"}
         value = {"start": 0, "end": 3, "text": "Ada", "labels": ["PER"]}
         annotations = [{"completed_by": n, "result": [{**region, "value": value}] if n < 3 else []} for n in (1, 2, 3)]
@@ -333,11 +385,40 @@ class World:
                 number = len(self.predictions) + 1
                 self.predictions[number] = {"id": number, **prediction}
             return 201, {"created": len(body)}
+        if path.startswith("/api/dm/views/") or path == "/api/users/" or path.endswith(("/assignees", "/api/tasks")):
+            return self._of_the_data_manager(method, path, body)
         number = int(path.rstrip("/").rsplit("/", 1)[-1])
         if method == "PATCH":
             self.predictions[number] |= body
             return 200, self.predictions[number]
         self.predictions.pop(number, None)
+        return 204, b""
+
+    def _of_the_data_manager(self, method: str, path: str, body: Any) -> tuple[int, Any]:
+        if path == "/api/users/":
+            return 200, [{"id": 1, "email": "ann@example.com"}, {"id": 2, "email": "bob@example.com"}]
+        if path.endswith("/assignees"):
+            if not self.enterprise:
+                return 404, {"detail": "Not found."}
+            if method == "GET":
+                return 200, []
+            self.assigned[body["users"][0]] = body["selectedItems"]["included"]
+            return 200, {}
+        if path == "/api/tasks":  # of the tab that was changed last
+            tasks = [item["value"] for item in self.views[self.last]["data"]["filters"]["items"]]
+            return 200, {"total": len({task["id"] for task in self.tasks} & set(tasks))}
+        if method == "GET":
+            return 200, list(self.views.values())
+        if method == "POST":
+            self.last = max(self.views, default=0) + 1
+            self.views[self.last] = {"id": self.last, **body}
+            return 201, self.views[self.last]
+        number = int(path.rstrip("/").rsplit("/", 1)[-1])
+        if method == "PATCH":
+            self.last = number
+            self.views[number] |= body
+            return 200, self.views[number]
+        self.views.pop(number, None)
         return 204, b""
 
 
@@ -417,6 +498,23 @@ def test_a_prediction_is_left_alone_until_a_score_has_moved_by_half_a_hundredth(
     assert (world.predictions == before) is not bool(changed)
 
 
+@pytest.mark.parametrize(("least", "changed"), [(0.0, 2), (0.01, 2), (0.02, 0), (1.0, 0)])
+def test_how_far_a_score_must_move_can_be_said(least: float, changed: int) -> None:
+    world = World()
+    with Pretence(world.answer) as server:
+        sync(hurried(server.url)[0], 1, least_change=least)
+        for prediction in world.predictions.values():
+            prediction["score"] += 0.015 if prediction["score"] < 0.9 else -0.015
+        done = sync(hurried(server.url)[0], 1, least_change=least)
+        assert done is not None
+        assert done.changed == changed
+        again = sync(hurried(server.url)[0], 1, least_change=least)  # what did not move at all is never written
+        assert again is not None
+        assert again.changed == 0
+        with pytest.raises(SettingsError, match="least change of a score must be from 0 to 1"):
+            sync(hurried(server.url)[0], 1, least_change=1.5)
+
+
 def test_a_prediction_of_other_spans_is_changed_though_its_scores_are_the_same() -> None:
     world = World()
     with Pretence(world.answer) as server:
@@ -439,6 +537,137 @@ def test_the_project_shows_the_consensus_unless_it_shows_another_model() -> None
     assert world.version == "tagger-1"
     assert done is not None
     assert "the project shows predictions of 'tagger-1'" in done.notes[-1]
+
+
+def titles(world: World) -> list[str]:
+    return [view["data"]["title"] for view in world.views.values()]
+
+
+def test_a_second_push_replaces_the_first_and_leaves_other_tabs_alone() -> None:
+    world = World()
+    world.views = {1: {"id": 1, "data": {"title": "Default"}}, 2: {"id": 2, "data": None}}
+    with Pretence(world.answer) as server:
+        client, _ = hurried(server.url)
+        push(client, 1, [("1", "ann@example.com"), ("2", "bob@example.com")], by_annotator=True)
+        assert [view["data"]["title"] for number, view in world.views.items() if number > 2] == [
+            "quorate: next", "quorate: next for ann@example.com", "quorate: next for bob@example.com",
+        ]  # fmt: skip
+        push(client, 1, [("2", "bob@example.com")], by_annotator=True)
+        assert [(number, view["data"]["title"]) for number, view in world.views.items() if number > 2] == [
+            (3, "quorate: next"), (5, "quorate: next for bob@example.com"),
+        ]  # fmt: skip
+        assert [item["value"] for item in world.views[3]["data"]["filters"]["items"]] == [2]
+        assert push(client, 1, []).tabs == ()
+    assert list(world.views) == [1, 2]
+
+
+def test_a_server_that_has_assignments_is_given_them() -> None:
+    world = World()
+    world.enterprise = True
+    with Pretence(world.answer) as server:
+        client, _ = hurried(server.url)
+        done = push(client, 1, [("1", "ann@example.com"), ("2", "2"), ("2", "zoe")], by_annotator=True)
+        assert done.assigned == 2
+        assert world.assigned == {1: [1], 2: [2]}
+        assert done.notes == ("nobody on the server is called 'zoe', so nothing was assigned to them",)
+        assert push(client, 1, [("1", "ann@example.com")]).assigned is None  # nobody was named
+
+
+@pytest.mark.parametrize("fault", [503, -1, 0])
+def test_a_push_through_faults_makes_every_tab_once(fault: int) -> None:
+    """Also where a tab was made and the answer was lost."""
+    world = World({("POST", "views"): [fault], ("PATCH", "1"): [503], ("GET", "views"): [502]})
+    with Pretence(world.answer) as server:
+        for _ in range(2):
+            push(hurried(server.url)[0], 1, [("1", "ann")])
+    assert titles(world) == ["quorate: next"]
+
+
+def test_documents_that_are_no_tasks_are_not_pushed() -> None:
+    world = World()
+    with Pretence(world.answer) as server:
+        client, _ = hurried(server.url)
+        with pytest.raises(InputError, match="document 's001' is no task of Label Studio"):
+            push(client, 1, [("1", "ann"), ("s001", "bob")])
+        with pytest.raises(InputError, match="none of these documents is a task of project 1"):
+            push(client, 1, [("77", "ann")])
+        done = push(client, 1, [("77", "ann"), ("1", "ann")])
+    assert done.notes == ("1 of the 2 documents are no tasks of project 1 (any more)",)
+    assert titles(world) == ["quorate: next"]
+
+
+def test_the_command_says_where_to_click(tmp_path: Path) -> None:
+    world, export = World(), tmp_path / "export.json"
+    export.write_text(json.dumps(world.tasks))
+    environment = os.environ | {"LABEL_STUDIO_API_KEY": "secret-key"}
+    command = [sys.executable, "-m", "quorate", "next", str(export), "-n", "1", "--annotators", "3"]
+
+    def ran(*options: str) -> tuple[int, str]:
+        done = subprocess.run([*command, *options], env=environment, capture_output=True, text=True, check=False)
+        assert "secret-key" not in done.stdout + done.stderr
+        return done.returncode, done.stderr
+
+    world.tasks[1]["annotations"] = world.tasks[1]["annotations"][:2]
+    export.write_text(json.dumps(world.tasks))
+    with Pretence(world.answer) as server:
+        code, said = ran("--push", "--url", server.url, "--project", "1")
+        assert code == 0, said
+        assert f"tab 'quorate: next for 3', 1 task: {server.url}/projects/1/data?tab=2" in said
+        assert "tell everybody their tab" in said
+    assert ran("--push", "--url", server.url) == (
+        2, "quorate: --push needs --url and --project (the address of the server, the number of the project)\n"
+    )  # fmt: skip
+    assert ran("--project", "1")[0] == 2
+
+
+def test_the_pauses_of_a_watch_grow_and_begin_anew() -> None:
+    from quorate.cli.label_studio import _again_and_again
+
+    answers = iter([None, "away", "away", "away", None, "away", None])
+    pauses: list[float] = []
+
+    def once() -> None:
+        if next(answers) == "away":
+            raise NoAnswerError("no answer")
+
+    with pytest.raises((StopIteration, RuntimeError)):
+        _again_and_again(once, 100.0, True, pauses.append)
+    assert pauses == [100.0, 100.0, 200.0, 300.0, 100.0, 100.0, 100.0]
+
+
+@pytest.mark.parametrize("code", [502, 503, 0])
+def test_a_watch_that_is_interrupted_in_a_request_does_nothing_twice(code: int, start: Start, tmp_path: Path) -> None:
+    world, log = World({("GET", "export"): [200, code, code, 200]}), tmp_path / "log"
+    environment = os.environ | {"LABEL_STUDIO_API_KEY": "secret-key"}
+    with Pretence(world.answer) as server, log.open("wb") as stream:
+        command = [sys.executable, "-m", "quorate", "label-studio", "sync", "--url", server.url, "--project", "1"]
+        process = start([*command, "--watch", "0.1", "--attempts", "1"], env=environment, stderr=stream)
+        deadline = time.monotonic() + 120
+        while "answers again" not in log.read_text() and process.poll() is None and time.monotonic() < deadline:
+            time.sleep(0.05)
+        process.send_signal(2)
+        process.wait(60)
+    lines = log.read_text().splitlines()
+    assert ["created" in lines[0], "trying again" in lines[1], "answers again" in lines[2]] == [True] * 3
+    assert len(lines) == 3
+    assert server.asked.count(("GET", "/api/predictions/")) == 1
+
+
+def test_a_sync_prints_how_good_it_is_and_whom_to_trust() -> None:
+    environment = os.environ | {"LABEL_STUDIO_API_KEY": "secret-key"}
+    with Pretence(World().answer) as server:
+        command = [sys.executable, "-m", "quorate", "label-studio", "sync", "--url", server.url, "--project", "1"]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        first, head, *rows = done.stdout.splitlines()
+        assert first.startswith("no estimate from agreement: ")
+        assert head.split()[:2] == ["annotator", "labels"]
+        assert sorted(row.split()[0] for row in rows) == ["1", "2", "3"]
+        told = subprocess.run([*command, "--json"], env=environment, capture_output=True, text=True, check=False)
+    record = json.loads(told.stdout)
+    assert (record["project"], record["tasks"], record["kept"], record["estimate"]) == (1, 2, 2, None)
+    assert [row["name"] for row in record["annotators"]] == ["1", "2", "3"]
+    assert told.stderr == ""
 
 
 def test_nobody_there() -> None:
@@ -651,7 +880,8 @@ def test_watching_goes_on_through_a_restart_of_the_server(start: Start, tmp_path
             command = [sys.executable, "-m", "quorate", "label-studio", "sync", "--url", server.url, "--project", "1"]
             process = start([*command, "--watch", "0.2", "--attempts", "1"], env=environment, stderr=stream)
             until_it_says("2 predictions created")
-        until_it_says("trying again in 0.4 s")
+        until_it_says("trying again")
+        time.sleep(1)  # two more tries or so, of which nothing is said
         world.tasks[0]["annotations"] = world.tasks[0]["annotations"][1:]
         with Pretence(world.answer, port=int(server.url.rpartition(":")[2])):
             until_it_says("the server answers again")
@@ -659,7 +889,8 @@ def test_watching_goes_on_through_a_restart_of_the_server(start: Start, tmp_path
             process.wait(60)
     lines = log.read_text().splitlines()
     assert lines[1].startswith(f"quorate: {server.url}: no answer after 1 attempt: ")
-    assert lines[1].endswith("(is Label Studio running there?); trying again in 0.2 s")
+    assert "(is Label Studio running there?); trying again until it answers, after 0.2 s" in lines[1]
+    assert sum("trying again" in line for line in lines) == 1
     assert any("1 changed" in line for line in lines)
     assert "Traceback" not in log.read_text()
     assert process.returncode == 130
@@ -687,9 +918,8 @@ def test_watching_goes_on_through_a_page_in_place_of_an_answer(key: str, start: 
         process.wait(60)
     lines = log.read_text().splitlines()
     assert process.returncode == 130
-    assert [line.rpartition("; ")[2] for line in lines[:3]] == [f"trying again in {wait} s" for wait in (0.2, 0.4, 0.8)]
-    assert all("not JSON (is it a Label Studio server?)" in line for line in lines[:3])
-    assert "2 predictions created" in lines[3]
+    assert "not JSON (is it a Label Studio server?); trying again until it answers" in lines[0]
+    assert "2 predictions created" in lines[1]
 
 
 def test_watching_ends_where_the_key_is_refused(start: Start) -> None:

@@ -25,6 +25,7 @@ from quorate.corpus.simulate import crowd as simulated
 from quorate.encode.from_corpus import encode
 from quorate.models.votes import majority
 from quorate.result.calibration import AS_STATED
+from quorate.storage import model_files
 
 
 def hidden_in(corpus: Corpus, draw: int = 0) -> HiddenLabels:
@@ -171,13 +172,17 @@ def test_settings_that_are_given_and_dials_have_no_estimate(sample: Corpus) -> N
     )
 
 
-def test_a_model_from_a_file_says_that_it_is(sample: Corpus, tmp_path: Path) -> None:
-    """Its settings were chosen by hiding annotators, but what they said is not in the file."""
-    for model, reason in ((BSC(tagger=None), "from a file"), (bsc("bsc-cm", max_iter=3), "no setting was chosen")):
-        model.fit(sample).save(tmp_path / "crowd.quorate")
-        found = from_file(tmp_path / "crowd.quorate").combine(sample).certificate
-        assert not found.given
-        assert reason in found.reason
+def test_a_model_from_a_file_has_the_check_that_its_settings_were_chosen_by(sample: Corpus, tmp_path: Path) -> None:
+    """But for one from a file of an earlier version, which says so; and for one whose settings were given."""
+    path = tmp_path / "crowd.quorate"
+    chosen = BSC(tagger=None).fit(sample)
+    chosen.save(path)
+    assert from_file(path).combine(sample).certificate == chosen.combine(sample).certificate
+    stored = model_files.load(path)
+    model_files.save(stored._replace(meta={key: told for key, told in stored.meta.items() if key != "choice"}), path)
+    assert "from a file" in from_file(path).combine(sample).certificate.reason
+    bsc("bsc-cm", max_iter=3).fit(sample).save(path)
+    assert "no setting was chosen" in from_file(path).combine(sample).certificate.reason
 
 
 def test_plain_labels_have_no_spans_to_agree_on() -> None:

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 import quorate
 from by_name import bsc, loaded
 from crowds import sentences
+from fits import assert_same, people_on, statistics
 from problems import random_corpus, tagset
 from quorate import BSC, Corpus, Document, Result
-from quorate.corpus.simulate import Behaviour, crowd
 from quorate.corpus.tags import Scheme
 from quorate.encode.from_corpus import encode
 from quorate.errors import InputError, SettingsError
@@ -31,32 +31,9 @@ from quorate.models.build import parts_of
 MODELS = ["acc", "spam", "cv", "cm", "seq"]
 
 
-def people_on(corpus: Corpus) -> Corpus:
-    people = {f"a{n}": Behaviour(miss=0.1 + 0.05 * n, confuse=0.05 * n, start_late=0.1, invent=0.004) for n in range(6)}
-    return crowd(corpus, people, per_document=4, seed=1)
-
-
 def agreement(one: Result, other: Result) -> float:
     same = [a == b for mine in one for a, b in zip(mine.tags, other[mine.document.id].tags, strict=True)]
     return float(np.mean(same))
-
-
-def statistics(model: BSC) -> dict[str, np.ndarray]:
-    """Everything that a model has learned, by name and not by number."""
-    parts = model._model
-    found = dict(parts.truth.arrays())
-    if parts.text is not None:
-        found |= {f"word {word}": row for word, row in zip(model._words, parts.text.counts, strict=True)}
-    for number, name in enumerate(model._names):
-        found[f"annotator {name}"] = parts.annotators.matrix(number)
-    return found
-
-
-def assert_same(one: BSC, other: BSC, atol: float) -> None:
-    mine, theirs = statistics(one), statistics(other)
-    nothing = np.zeros(len(one.tagset_.labels))
-    for name in mine.keys() | theirs.keys():  # a word that only ever stood in a document taken out counts nothing
-        np.testing.assert_allclose(mine.get(name, nothing), theirs.get(name, nothing), rtol=0, atol=atol, err_msg=name)
 
 
 @pytest.mark.parametrize("annotator", ["acc", "cv", "cm", "seq"])
@@ -239,9 +216,9 @@ def test_documents_of_an_update_may_be_without_gold() -> None:
     assert [tuple(tags) for tags in model.result_.tags] == [one.gold for one in documents]
 
 
-def test_a_model_from_a_file_goes_on(tmp_path: Path) -> None:
+def test_a_model_without_its_documents_goes_on(tmp_path: Path) -> None:
     documents = people_on(sentences(60, seed=9)).documents
-    bsc("bsc-seq").fit(Corpus(documents[:50])).save(tmp_path / "m")
+    bsc("bsc-seq").fit(Corpus(documents[:50])).save(tmp_path / "m", documents=False)
     loaded, whole = quorate.load(tmp_path / "m"), bsc("bsc-seq").fit(Corpus(documents[:50]))
     assert isinstance(loaded, BSC)
     loaded.update(Corpus(documents[50:]))
@@ -254,7 +231,7 @@ def test_a_model_from_a_file_goes_on(tmp_path: Path) -> None:
     assert isinstance(again, BSC)
     assert again.meta_["updates"] == 1
     assert again.meta_["documents"] == 60
-    with pytest.raises(SettingsError, match="does not have its documents"):
+    with pytest.raises(SettingsError, match="saved without its documents"):
         loaded.update(Corpus(documents[:1]), passes=1)
 
 
@@ -307,10 +284,10 @@ def test_one_evening_on_ner(ner: Corpus) -> None:
     assert agreement(model.result_, scratch.result_) >= 0.999
 
 
-def test_a_model_from_a_file_does_not_count_a_file_twice(tmp_path: Path) -> None:
+def test_a_model_without_its_documents_does_not_count_a_file_twice(tmp_path: Path) -> None:
     export, path = tmp_path / "crowd.jsonl", tmp_path / "model.quorate"
     with export.open("wb") as stream:
         write_corpus(Corpus(list(quorate.sample())[:40]), stream)
-    BSC(annotator="cm").fit(quorate.read(export)).save(path)
+    BSC(annotator="cm").fit(quorate.read(export)).save(path, documents=False)
     with pytest.raises(InputError, match="in the model already"):
         loaded(path).update(quorate.read(export))

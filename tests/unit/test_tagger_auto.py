@@ -285,7 +285,7 @@ def test_a_saved_model_is_loaded_with_what_it_knows_of_the_tagger(joined: BSC, t
     other = Corpus(where_text_helps(ENOUGH + 30).documents[ENOUGH:])
     assert again.predict(other) == joined.predict(other)
     again.update(other)  # nobody asked for a tagger, so nobody is told that one is in the way
-    assert len(again.result_) == len(other)
+    assert len(again.result_) == len(joined.result_) + len(other)
     assert all(again.tagset_.is_valid(tags) for tags in again.result_.tags)
 
 

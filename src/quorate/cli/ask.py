@@ -27,7 +27,9 @@ from quorate.cli.common import (
     tell,
 )
 from quorate.cli.known import KnownLabels, KnownOption
+from quorate.cli.label_studio import Pushing
 from quorate.cli.layers import documents_for, loaded
+from quorate.cli.options import takes_groups
 from quorate.cli.tables import print_table
 from quorate.errors import InputError, SettingsError
 
@@ -46,6 +48,7 @@ _COLUMNS = ("document", "annotator", "gain", "cost", "score", "confidence", "lab
     "quorate next crowd.jsonl --strategy least-confidence --per-document-max 5 --exclude done.txt",
 )
 @reads
+@takes_groups
 def next_(
     inputs: Inputs,
     model: Annotated[
@@ -95,6 +98,7 @@ def next_(
     threads: Threads = None,
     quiet: Quiet = False,
     *,
+    pushing: Pushing,
     reading: LayeredReading,
 ) -> None:
     """Say which documents to have labelled next, and by whom; or that it is time to stop."""
@@ -107,6 +111,7 @@ def next_(
         raise SettingsError(f"--as {shape!r} is not known (one of: table, jsonl, csv)")
     if shape == "table" and output != "-":
         raise SettingsError("a table is for the terminal (give --as csv or --as jsonl for a file)")
+    client = pushing.client()
     certain = KnownLabels(known, inputs, reading.options["max_size"])
     others = [name for name in (model, annotators, cost, exclude) if name is not None]
     check_outputs([*inputs, *certain.files, *others], [output])
@@ -136,6 +141,9 @@ def next_(
     _write_advice(advice, shape, output)
     if not quiet:
         say(_verdict(advice))
+    if client is not None:
+        asked = [(one.document, one.annotator) for one in advice.suggestions]
+        pushing.push_tasks(client, asked, by_annotator=annotators is not None, quiet=quiet)
 
 
 @app.command(

@@ -101,7 +101,7 @@ def annotators(
             continue
         for row in rows:
             tags = {"tags": fitted.tagset_.labels, "matrix": row.matrix.round(6).tolist()}
-            print(json.dumps(({"layer": name} if name else {}) | _record(row, fitted.sources_) | tags))
+            print(json.dumps(({"layer": name} if name else {}) | annotator_record(row, fitted.sources_) | tags))
 
 
 @app.command()
@@ -136,7 +136,7 @@ def _finite(value: float) -> float | None:
     return value if value == value else None
 
 
-def _record(row: AnnotatorSummary, sources: Sources) -> dict[str, Any]:
+def annotator_record(row: AnnotatorSummary, sources: Sources) -> dict[str, Any]:
     """An annotator as JSON has them, but for the matrix."""
     labels = int(row.n_labels) if row.n_labels.is_integer() else row.n_labels
     record: dict[str, Any] = {"name": row.name, "labels": labels, "accuracy": _finite(row.accuracy)}

@@ -139,7 +139,7 @@ class Job:
 
         writing, keeping = self.writing, self.keeping
         if keeping.save is not None and isinstance(done.model, Saves):
-            done.model.save(keeping.save)
+            done.model.save(keeping.save, documents=not keeping.without_documents)
         if keeping.accept is None:
             writing.write(done.result)
         else:

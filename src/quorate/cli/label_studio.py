@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
-from collections.abc import Callable
-from typing import Annotated, Any, NoReturn
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
-from quorate.cli.common import LayersOption, Quiet, app, fit_progress, say, wants_layers
+from quorate.cli.common import Json, LayersOption, Quiet, app, console, fit_progress, say, tell, wants_layers
 from quorate.errors import InputError, SettingsError
+
+if TYPE_CHECKING:
+    from quorate.label_studio import Client, Synced
+    from quorate.result.result import Result
+
+__all__ = ["Pushing", "client_of", "label_studio"]
 
 _KEY = "LABEL_STUDIO_API_KEY"
 _LONGEST_PAUSE = 300.0
+_MOST_SHOWN = 10  # annotators in the table of a sync
 _LONGEST_WATCH = 1e9  # thirty years: what a clock can wait for has an end
 
 label_studio = typer.Typer(
@@ -60,6 +69,12 @@ def sync(
         typer.Option(metavar="UNIT", help="code-points or utf-16, where the project's own words cannot tell."),
     ] = None,
     layers: LayersOption = "none",
+    least_change: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SCORE", help="Leave a prediction of the same spans if its scores moved by less (default 0.005)."
+        ),
+    ] = None,
     watch: Annotated[
         float | None, typer.Option(metavar="SECONDS", help="Sync again whenever this time has passed; Ctrl-C ends it.")
     ] = None,
@@ -67,6 +82,7 @@ def sync(
     max_size: Annotated[
         str | None, typer.Option(metavar="SIZE", help="Most that an answer or a task may hold (default 1G).")
     ] = None,
+    as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
     """Pull a project's annotations, combine them, and write the consensus back as predictions with scores.
@@ -75,15 +91,12 @@ def sync(
     changed. Annotations marked as ground truth are taken as certain.
     """
     from quorate.estimators.methods import DEFAULT_METHOD
-    from quorate.label_studio import Client
     from quorate.label_studio import sync as run
+    from quorate.label_studio.sync import LEAST_CHANGE
 
-    key = os.environ.get(_KEY, "")
-    if not key:
-        raise SettingsError(f"no key (export {_KEY}=… with the access token from Account & Settings in Label Studio)")
     if watch is not None and not 0 < watch <= _LONGEST_WATCH:
         raise SettingsError(f"--watch must be a positive number of seconds, not {watch:g}")
-    client = Client(url, key, attempts=attempts, max_size=max_size)
+    client = client_of(url, attempts=attempts, max_size=max_size)
     reading: dict[str, Any] = {"predictions": with_predictions, "map_labels": map_labels}
     reading |= {"map_annotators": map_annotators, "annotators": annotators, "offsets": offsets, "max_size": max_size}
     seen, in_layers = "", wants_layers(layers)
@@ -99,13 +112,17 @@ def sync(
                 model_version=model_version,
                 all_tasks=all_tasks,
                 layers=in_layers,
+                least_change=LEAST_CHANGE if least_change is None else least_change,
                 seen=seen,
                 progress=report,
             )
         if done is not None:
             seen = done.fingerprint
-            if not quiet:
+            if as_json:
+                print(json.dumps(_record(project, done), ensure_ascii=False), flush=True)
+            elif not quiet:
                 say([f"project {project}: {done.sentence()}", *(f"note: {note}" for note in done.notes)])
+                _print_result(done)
 
     if watch is None:
         once()
@@ -113,8 +130,107 @@ def sync(
         _again_and_again(once, watch, quiet)
 
 
-def _again_and_again(once: Callable[[], None], seconds: float, quiet: bool) -> NoReturn:
-    """Until it is interrupted; a server that is away is asked again after longer and longer pauses."""
+@dataclass(frozen=True)
+class Pushing:
+    """Where to show what is to be labelled next."""
+
+    push: Annotated[
+        bool, typer.Option("--push", help="Also show them in Label Studio, as a tab of the project's Data Manager.")
+    ] = False
+    url: Annotated[str | None, typer.Option(metavar="URL", help="With --push: the address of the server.")] = None
+    project: Annotated[int | None, typer.Option(metavar="NUMBER", help="With --push: the number of the project.")] = (
+        None
+    )
+
+    def client(self) -> Client | None:
+        """A client of the server, if there is something to push to; one clear error if it is not said where."""
+        if not self.push:
+            if self.url is not None or self.project is not None:
+                raise SettingsError("--url and --project go with --push (nothing is sent without it)")
+            return None
+        if self.url is None or self.project is None:
+            raise SettingsError(
+                "--push needs --url and --project (the address of the server, the number of the project)"
+            )
+        return client_of(self.url)
+
+    def push_tasks(self, client: Client, asked: Sequence[tuple[str, str]], *, by_annotator: bool, quiet: bool) -> None:
+        """Show tasks, of which ``asked`` has the ids and whom to ask for each, and say where."""
+        from quorate.label_studio import push
+
+        assert self.project is not None
+        done = push(client, self.project, asked, by_annotator=by_annotator)
+        if quiet:
+            return
+        lines = [f"tab '{tab.title}', {tab.tasks:,} task{'s' * (tab.tasks != 1)}: {tab.url}" for tab in done.tabs]
+        if not done.tabs:
+            lines = [f"project {self.project}: no task to show; tabs of an earlier time are gone"]
+        elif done.assigned is not None:
+            lines.append(f"{done.assigned:,} tasks were assigned")
+        else:
+            lines.append("open a tab and click a task to label it; those with the lowest prediction score come first")
+            if by_annotator:
+                lines.append("this server has no assignments (an Enterprise feature): tell everybody their tab")
+        say([*lines, *(f"note: {note}" for note in done.notes)])
+
+
+def client_of(url: str, **options: Any) -> Client:
+    """A client of a server, with the key that the environment has."""
+    from quorate.label_studio import Client
+
+    key = os.environ.get(_KEY, "")
+    if not key:
+        raise SettingsError(f"no key (export {_KEY}=… with the access token from Account & Settings in Label Studio)")
+    return Client(url, key, **options)
+
+
+def _print_result(done: Synced) -> None:
+    """How good the consensus is, as far as that can be told, and whom to trust."""
+    from quorate.cli.annotator_tables import tables_by_kind
+
+    if done.result is None:
+        return
+    for name, result in done.result.layers.items():
+        if name:
+            tell(f"layer {name}")
+        certificate = result.certificate
+        if certificate.given:
+            tell(f"estimate from agreement: F1 {certificate}")
+        else:
+            tell(f"no estimate from agreement: {certificate.reason}")
+        rows = sorted(result.annotators, key=lambda row: -row.n_labels)
+        for heading, table in tables_by_kind(rows[:_MOST_SHOWN], result.sources):
+            if heading:
+                tell(heading)
+            console().print(table)
+        if len(rows) > _MOST_SHOWN:
+            tell(f"and {len(rows) - _MOST_SHOWN:,} more, who gave fewer labels")
+
+
+def _record(project: int, done: Synced) -> dict[str, Any]:
+    """A sync for a program."""
+    record: dict[str, Any] = {"project": project}
+    record |= {name: getattr(done, name) for name in ("tasks", "created", "changed", "kept", "deleted", "notes")}
+    if done.result is None:
+        return record
+    told = {name: _told(result) for name, result in done.result.layers.items()}
+    return record | (told[""] if "" in told else {"layers": told})
+
+
+def _told(result: Result) -> dict[str, Any]:
+    """How good a consensus is, as far as that can be told, and its annotators."""
+    from quorate.cli.combine import annotator_record
+
+    certificate = result.certificate
+    estimate = {"f1": certificate.f1, "low": certificate.low, "high": certificate.high} if certificate.given else None
+    annotators = [annotator_record(row, result.sources) for row in result.annotators]
+    return {"estimate": estimate, "no_estimate": certificate.reason or None, "annotators": annotators}
+
+
+def _again_and_again(
+    once: Callable[[], None], seconds: float, quiet: bool, pause: Callable[[float], None] = time.sleep
+) -> NoReturn:
+    """Until it is interrupted; one line says that a server is away, which is asked again after longer pauses."""
     from quorate.label_studio import NoAnswerError
 
     wait, away = seconds, False
@@ -122,8 +238,9 @@ def _again_and_again(once: Callable[[], None], seconds: float, quiet: bool) -> N
         try:
             once()
         except NoAnswerError as error:
-            say([f"{error}; trying again in {wait:g} s"])
-            time.sleep(wait)
+            if not away:
+                say([f"{error}; trying again until it answers, after {wait:g} s and then longer and longer pauses"])
+            pause(wait)
             wait, away = min(2 * wait, max(seconds, _LONGEST_PAUSE)), True
             continue
         except InputError as error:
@@ -132,4 +249,4 @@ def _again_and_again(once: Callable[[], None], seconds: float, quiet: bool) -> N
         if away:
             say(["the server answers again"])
         wait, away = seconds, False
-        time.sleep(wait)
+        pause(wait)

@@ -24,7 +24,17 @@ if TYPE_CHECKING:
     from quorate.result.layers import LayeredResult
     from quorate.result.result import Result
 
-__all__ = ["Chosen", "Keeping", "Machine", "Method", "Writing", "takes_groups"]
+__all__ = ["Chosen", "Keeping", "Machine", "Method", "WithoutDocuments", "Writing", "takes_groups"]
+
+
+WithoutDocuments = Annotated[
+    bool,
+    typer.Option(
+        "--without-documents",
+        help="Keep no documents in the model: it holds no text but the words, and cannot tell what it has met.",
+        rich_help_panel=WRITTEN,
+    ),
+]
 
 
 @dataclass(frozen=True)
@@ -164,6 +174,7 @@ class Keeping:
     save: Annotated[
         str | None, typer.Option(metavar="MODEL", help="Keep the fitted model in this file.", rich_help_panel=WRITTEN)
     ] = None
+    without_documents: WithoutDocuments = False
     meta: Annotated[
         str | None,
         typer.Option(
@@ -183,6 +194,8 @@ class Keeping:
 
         if self.save is not None and not isinstance(model, Saves):
             raise SettingsError(f"method {method!r} has nothing to save (leave out --save)")
+        if self.without_documents and self.save is None:
+            raise SettingsError("--without-documents goes with --save (there is no model to keep them in)")
         if (self.accept is None) != (self.review is None):
             raise SettingsError("--accept and --review go together: a precision, and a file for the documents below it")
         if self.checked and self.accept is None:

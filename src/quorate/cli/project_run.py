@@ -276,7 +276,7 @@ def _kept_model(store: Store, done: Done) -> str | None:
 
     if not all(isinstance(model, Saves) for model in done.models.values()) or not isinstance(done.model, Saves):
         return None
-    done.model.save(store.work / "model.quorate")
+    done.model.save(store.work / "model.quorate", documents=False)  # a run reads them all anyway
     return store.put_path(store.work / "model.quorate")
 
 

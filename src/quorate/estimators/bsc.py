@@ -339,8 +339,9 @@ class BSC(Estimator):
         Documents are matched by id, and new labels are added to old ones; an annotator's labels of a document replace
         their earlier ones. Only documents in which something is new are gone through, so that a whole export can be
         given again and again; then everything for ``passes`` more passes. ``updated_`` says how many documents were
-        new, changed and unchanged. Settings stay as they are. A model from a file no longer has its documents:
-        everything is new to it, so give it each label once. ``known="inline"`` takes the gold that is there, if any.
+        new, changed and unchanged. Settings stay as they are. A model from a file goes on in the same way, unless it
+        was saved without its documents: then everything is new to it, so give it each label once. ``known="inline"``
+        takes the gold that is there, if any.
 
         >>> import quorate
         >>> documents = quorate.sample().documents
@@ -353,7 +354,7 @@ class BSC(Estimator):
         if not len(corpus):
             self.updated_ = Updated(0, 0, 0)
             return self
-        if self._without_tagger and self.tagger == TaggerName.AUTO:  # nobody asked for one: it is left behind
+        if self._without_tagger:  # nobody asked for one: it is left behind
             vars(self).update(self._without_tagger)
             self.tagger_rounds_, self._without_tagger = (), {}
             self.tagger_note_ = "a tagger had joined, and an update goes on without it"
@@ -383,6 +384,23 @@ class BSC(Estimator):
         """The ids of documents whose every label was known in the fit."""
         self._check_fitted()
         return self._fit_state.decided_documents()
+
+    @property
+    def has_documents(self) -> bool:
+        """Whether the documents of the fit are there: all are, unless it is from a file without them, or a stream."""
+        self._check_fitted()
+        return self._fit_state.whole
+
+    def kept_documents(self) -> Corpus:
+        """The documents that are there, with all that was said of them.
+
+        >>> import quorate
+        >>> len(quorate.BSC("cm", max_iter=2).fit(quorate.sample()).kept_documents())
+        320
+        """
+        self._check_fitted()
+        self._fit_state = self._fit_state.opened()
+        return Corpus(self._fit_state.documents.values(), profiles=self.profiles_)
 
     def go_on_from(self, state: ModelState, fit_state: FitState, meta: dict[str, Any]) -> None:
         """Take over what an update learned; the consensus is worked out again when it is asked for."""
@@ -424,14 +442,12 @@ class BSC(Estimator):
 
     def _conclude_again(self) -> None:
         """The consensus and the annotators after an update."""
-        state = self.model_state()
-        self._fit_state = fit_state = self._fit_state.opened()
-        if not fit_state.documents:
+        state, corpus = self.model_state(), self.kept_documents()
+        if not len(corpus):
             raise AttributeError("this model has kept no documents, and so no consensus (use combine)")
-        corpus = Corpus(fit_state.documents.values(), profiles=self.profiles_)
         encoded = state.encoded(corpus)
         weighed = state.weighed(encoded)
-        known = fit_state.known_codes(corpus)
+        known = self._fit_state.known_codes(corpus)
         with closing(self._engine(corpus, weighed, known)) as engine:
             self._conclude(corpus, encoded, weighed, engine, known)
 
@@ -481,14 +497,18 @@ class BSC(Estimator):
                 threads=self.engines().threads,
             )
 
-    def save(self, path: str | Path) -> None:
-        """Write what was learned to a file, for :func:`quorate.load`."""
-        model_files.save(self.stored(), path)
+    def save(self, path: str | Path, *, documents: bool = True) -> None:
+        """Write what was learned to a file, for :func:`quorate.load`.
 
-    def stored(self) -> model_files.Stored:
+        The ``documents`` are in it too, so that :meth:`update` can go on from the file as it would from here; without
+        them it holds no text but the words, one by one.
+        """
+        model_files.save(self.stored(documents=documents), path)
+
+    def stored(self, *, documents: bool = True) -> model_files.Stored:
         """What was learned, as a file holds it."""
         self._check_fitted()
-        return bsc_files.stored(self)
+        return bsc_files.stored(self, documents=documents)
 
     @classmethod
     def of_file(cls, stored: model_files.Stored) -> BSC:

@@ -1,82 +1,224 @@
-"""A fitted :class:`BSC` as a file keeps it, and back."""
+"""A fit of :class:`quorate.BSC` in a model file: what was learned and, unless left out, the documents that it is of.
+
+A document's counts come from the pass of some model (see :mod:`quorate.estimators.updating`). Of such a model, the
+words' counts are kept where they differ from those of the model itself: an update touches few words.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from quorate.choose.kept import as_plain, from_plain
 from quorate.corpus.profiles import Profile, trust_of
 from quorate.corpus.tags import TagSet
-from quorate.estimators.updating import FitState
+from quorate.encode.from_corpus import n_previous
+from quorate.estimators.updating import FitState, ModelState
 from quorate.infer import loop
+from quorate.infer.engines.factory import Engines
 from quorate.infer.parts.responses import Responses
 from quorate.infer.spans import SpanModel
-from quorate.models.build import restored
-from quorate.models.settings import Evidence, present_names
+from quorate.models.build import parts_of, restored
+from quorate.models.history import restored_history
+from quorate.models.settings import Evidence, Settings, present_names
 from quorate.result.annotators import AnnotatorSummaries
 from quorate.result.calibration import Calibration
-from quorate.storage.model_files import Stored, combination_head, sharing_of
+from quorate.storage import model_files
+from quorate.storage.corpora import StoredCorpus
+from quorate.storage.model_documents import kept_documents, packed_documents
 
 if TYPE_CHECKING:
     from quorate.estimators.bsc import BSC
 
 __all__ = ["loaded", "stored"]
 
+Arrays = dict[str, NDArray[Any]]
 
-def stored(model: BSC) -> Stored:
-    """What a fitted model keeps in a file."""
+_WORDS, _ROWS = "words", "rows"
+
+
+def stored(model: BSC, *, documents: bool) -> model_files.Stored:
+    """All of a fit; where a tagger joined on its own account also the fit before that, from which an update goes on."""
+    found = _stored(model, documents=documents)
+    if model._without_tagger:
+        alone = type(model)(**model.get_params())
+        vars(alone).update(model._without_tagger)
+        inner = _stored(alone, documents=False)
+        found.meta["without_tagger"] = {name: told for name, told in inner.meta.items() if name != "words"}
+        found.arrays.update(model_files.prefixed("without_tagger", inner.arrays))
+    return found
+
+
+def _stored(model: BSC, *, documents: bool) -> model_files.Stored:
     summary = model.annotators_.table  # after an update it is worked out here, and with it what spans tell
-    arrays = model._model.truth.arrays() | model._model.annotators.arrays()
-    if model._model.text is not None:
-        arrays |= model._model.text.arrays()
-    if model._spans is not None:
-        arrays |= model._spans.grown(len(model._names)).arrays()
-    arrays["summary"] = summary
+    state = model.model_state()
+    learned, made_of = _stored_state(state), _stored_fit_state(state, model._fit_state, documents=documents)
     meta = {
         "estimator": "BSC",
         "fit": model.meta_,
         "bounds": model.trace_.bounds,
         "starts": model.trace_.starts,
         "seconds": model.trace_.seconds,
-        "tags": {"scheme": model.tagset_.scheme.value, "labels": model.tagset_.labels},
-        "annotators": model._names,
-        "profiles": {name: profile.plain() for name, profile in model.profiles_.items()},
-        "words": model._words,
         "calibration": model.calibration_._asdict(),
-        "sharing": model._sharing.pairs(),
         "votes": model._votes,
         "silent": model._silent,
-        "decided": sorted(model.decided_documents()),
         "choice": None if model.choice_ is None else as_plain(model.choice_),
+        **learned.meta,
+        **made_of.meta,
     }
-    return Stored(meta, arrays)
+    return model_files.Stored(meta, {**learned.arrays, **made_of.arrays, "summary": summary})
 
 
-def loaded(kind: type[BSC], stored: Stored) -> BSC:
+def loaded(kind: type[BSC], file: model_files.Stored) -> BSC:
     """A model of this kind, as a file keeps it; ``ValueError`` and its like if it keeps none."""
-    meta, arrays = combination_head(stored.meta), stored.arrays
-    model = kind(**present_names(meta["fit"]["settings"]), method=meta["fit"].get("method"), tagger=None)
-    model._settings = settings = model.checked_settings()
-    model.settings_ = model._told(meta["fit"].get("why", []))
-    model.calibration_, model.tagger_rounds_ = Calibration(**meta["calibration"]), ()
-    model.choice_ = None if meta.get("choice") is None else from_plain(meta["choice"])
-    model.tagger_note_, model._without_tagger, model._heard_tagger = "", {}, bool(meta["fit"].get("tagger"))
+    head, arrays = model_files.combination_head(file.meta), file.arrays
+    fit = head["fit"]
+    model = kind(**present_names(fit["settings"]), method=fit.get("method"), tagger=None)
+    model._settings = model.checked_settings()
+    model.settings_ = model._told(fit.get("why", []))
+    model.calibration_, model.tagger_rounds_ = Calibration(**head["calibration"]), ()
+    choice = head.get("choice")
+    model.choice_ = None if choice is None else from_plain(choice)
+    model.tagger_note_, model._heard_tagger = "", bool(fit.get("tagger"))
     model._keeps_posteriors = model.probabilities
-    model._sharing, model._spans = sharing_of(meta), None
-    model._votes, model._silent = meta.get("votes"), tuple(meta.get("silent", ()))
-    model.meta_ = meta["fit"]
-    reason = loop.StopReason(meta["fit"]["stopped"])
-    model.trace_ = loop.Trace(tuple(meta["bounds"]), reason, tuple(meta["starts"]), meta["seconds"])
-    model.tagset_ = TagSet(meta["tags"]["scheme"], tuple(meta["tags"]["labels"]))
-    model._names, model._words = tuple(meta["annotators"]), tuple(meta["words"])
-    model.profiles_ = {name: Profile.of(**fields) for name, fields in meta["profiles"].items()}
-    trust = trust_of(model._names, model.profiles_)
-    model._model = restored(settings, model.tagset_, model._names, len(model._words), trust, arrays)
-    if settings.evidence is Evidence.SPANS:
-        model._spans = SpanModel(Responses.of(len(model._names))).restored(arrays)
-    model.annotators_ = AnnotatorSummaries.restored(
-        model._names, arrays, model._model.annotators, model.tagset_.span_types
-    )
-    decided = frozenset(meta.get("decided", ()))
-    model._fit_state = FitState(whole=False, earlier=model.annotators_.table, decided=decided)
+    model._votes, model._silent = head.get("votes"), tuple(head.get("silent", ()))
+    reason = loop.StopReason(fit["stopped"])
+    model.trace_ = loop.Trace(tuple(head["bounds"]), reason, tuple(head["starts"]), head["seconds"])
+    state = _restored_state(head, arrays, model._settings, model.engines())
+    model.tagset_, model._sharing, model._spans = state.tagset, state.sharing, state.spans
+    summaries = AnnotatorSummaries.restored(state.names, arrays, state.model.annotators, state.tagset.span_types)
+    model.go_on_from(state, _restored_fit_state(head, arrays, state, summaries.table), fit)
+    model.annotators_ = summaries
+    if "without_tagger" in head:
+        inner = {**head["without_tagger"], "words": head["words"]}
+        alone = loaded(kind, model_files.Stored(inner, model_files.under("without_tagger", arrays)))
+        alone._fit_state = model._fit_state
+        of_the_fit = vars(alone).keys() - model.get_params().keys()
+        model._without_tagger = {name: vars(alone)[name] for name in of_the_fit}
     return model
+
+
+def _stored_state(state: ModelState) -> model_files.Stored:
+    """What was learned, and of whom and what."""
+    arrays = _arrays_of(state.model)
+    if state.spans is not None:
+        arrays |= state.spans.grown(len(state.names)).arrays()
+    head = {
+        "tags": {"scheme": state.tagset.scheme.value, "labels": state.tagset.labels},
+        "annotators": state.names,
+        "profiles": {name: profile.plain() for name, profile in state.profiles.items()},
+        "words": state.words,
+        "sharing": state.sharing.pairs(),
+    }
+    return model_files.Stored(head, arrays)
+
+
+def _restored_state(
+    head: model_files.CombinationHead, arrays: Arrays, settings: Settings, engines: Engines
+) -> ModelState:
+    """What :func:`_stored_state` stored; ``ValueError`` if it is not whole."""
+    tagset = TagSet(head["tags"]["scheme"], tuple(head["tags"]["labels"]))
+    names, words = tuple(head["annotators"]), tuple(head["words"])
+    profiles = {name: Profile.of(**fields) for name, fields in head["profiles"].items()}
+    state = ModelState(
+        model=_restored(settings, tagset, names, len(words), profiles, arrays),
+        names=names,
+        words=words,
+        settings=settings,
+        tagset=tagset,
+        profiles=profiles,
+        engines=engines,
+        sharing=model_files.sharing_of(head),
+    )
+    if settings.evidence is Evidence.SPANS:
+        state = state._replace(spans=SpanModel(Responses.of(len(names))).restored(arrays))
+    return state
+
+
+def _stored_fit_state(state: ModelState, fit_state: FitState, *, documents: bool) -> model_files.Stored:
+    """What a model was made of: its documents, unless they are left out, or lie in an encoded corpus."""
+    head: dict[str, Any] = {"decided": sorted(fit_state.decided_documents())}
+    on_disk = fit_state.fitted_to is not None and isinstance(fit_state.fitted_to[0], StoredCorpus)
+    if not documents or not fit_state.whole or on_disk:
+        return model_files.Stored(head, {})
+    opened = fit_state.opened()
+    names, packed = packed_documents(opened.documents.values(), opened.known, state.words, state.names)
+    sources = {id(model): model for model in opened.source.values()}
+    number = {key: n for n, key in enumerate(sources)}
+    came_from = [number.get(id(opened.source.get(name)), -1) for name in opened.documents]
+    packed["came_from"] = np.array(came_from, np.int16)
+    arrays = model_files.prefixed("documents", packed)
+    before = [] if opened.before is None else [opened.before]
+    for n, model in enumerate([*sources.values(), *before]):
+        arrays |= model_files.prefixed(f"source{n}", _as_difference(state.of(model).model, state.model))
+    head["documents"] = {**names, "sources": len(sources), "before": bool(before)}
+    return model_files.Stored(head, arrays)
+
+
+def _restored_fit_state(
+    head: model_files.CombinationHead, arrays: Arrays, state: ModelState, summary: NDArray[np.float64]
+) -> FitState:
+    """What :func:`_stored_fit_state` stored; where documents were left out, ``summary`` is what is known of each."""
+    told = head.get("documents")
+    if told is None:
+        return FitState(whole=False, earlier=summary, decided=frozenset(head.get("decided", ())))
+    packed = model_files.under("documents", arrays)
+    names = {"tags": told["tags"], "splits": told["splits"]}
+    corpus, known = kept_documents(names, packed, state.words, state.names, len(state.tagset.labels))
+    came_from, n_sources = packed.get("came_from", np.zeros(0, np.int16)), told["sources"]
+    if came_from.shape != (len(corpus),) or came_from.max(initial=-1) >= n_sources or came_from.min(initial=-1) < -1:
+        raise ValueError("array 'came_from' of its documents is damaged: numbers that are not one each")
+    models = []
+    for n in range(n_sources + told["before"]):
+        own = _whole(model_files.under(f"source{n}", arrays), state.model)
+        models.append(_restored(state.settings, state.tagset, state.names, len(state.words), state.profiles, own))
+    return FitState(
+        fitted_to=(corpus, corpus.starts, known),
+        source={corpus.id_of(int(d)): models[came_from[d]] for d in np.flatnonzero(came_from >= 0)},
+        before=models[-1] if told["before"] else None,
+    )
+
+
+def _arrays_of(model: loop.Model) -> Arrays:
+    arrays: Arrays = model.truth.arrays() | model.annotators.arrays()
+    return arrays if model.text is None else arrays | model.text.arrays()
+
+
+def _restored(
+    settings: Settings,
+    tagset: TagSet,
+    names: tuple[str, ...],
+    n_words: int,
+    profiles: Mapping[str, Profile],
+    arrays: Arrays,
+) -> loop.Model:
+    """The model that :func:`_arrays_of` took apart."""
+    trust = trust_of(names, profiles)
+    model = restored(settings, tagset, names, n_words, trust, arrays)
+    blank = parts_of(settings, tagset, len(names), 0, trust).annotators
+    past = restored_history(model.annotators, blank, len(names), n_previous(tagset), arrays)
+    return replace(model, annotators=past)
+
+
+def _as_difference(model: loop.Model, other: loop.Model) -> Arrays:
+    """A model's arrays, with those words alone that it counts otherwise than another."""
+    arrays = _arrays_of(model)
+    if model.text is not None and other.text is not None:
+        rows = np.flatnonzero((model.text.counts != other.text.counts).any(axis=1))
+        arrays |= {_ROWS: rows, _WORDS: model.text.counts[rows]}
+    return arrays
+
+
+def _whole(arrays: Arrays, other: loop.Model) -> Arrays:
+    """The arrays of a model that :func:`_as_difference` took from another."""
+    if other.text is None:
+        return arrays
+    counts, rows = other.text.counts.copy(), arrays[_ROWS]
+    if rows.ndim != 1 or rows.dtype.kind != "i" or (len(rows) and not (rows.min() >= 0 and rows.max() < len(counts))):
+        raise ValueError("the words of a model that its documents came from are not among its words")
+    counts[rows] = arrays[_WORDS]
+    return {**arrays, _WORDS: counts}

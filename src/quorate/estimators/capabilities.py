@@ -35,8 +35,8 @@ class Saves(Protocol):
     (True, False)
     """
 
-    def save(self, path: str | Path) -> None:
-        """Write what was learned to a file."""
+    def save(self, path: str | Path, *, documents: bool = True) -> None:
+        """Write what was learned to a file, with the ``documents`` if an update needs them."""
 
     def stored(self) -> Stored:
         """What was learned, as a file holds it."""

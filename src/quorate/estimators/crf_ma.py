@@ -310,11 +310,14 @@ class CRFMA(Estimator):
         self._check_fitted()
         return Sources(self._names)
 
-    def save(self, path: str | Path) -> None:
-        """Write what was learned to a file, for :func:`quorate.load`."""
-        model_files.save(self.stored(), path)
+    def save(self, path: str | Path, *, documents: bool = True) -> None:
+        """Write what was learned to a file, for :func:`quorate.load`.
 
-    def stored(self) -> model_files.Stored:
+        It never holds ``documents``: such a model cannot be updated.
+        """
+        model_files.save(self.stored(documents=documents), path)
+
+    def stored(self, *, documents: bool = True) -> model_files.Stored:
         """What was learned, as a file holds it."""
         self._check_fitted()
         crf, buckets, reliability, trace = self._fitted

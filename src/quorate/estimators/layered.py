@@ -161,11 +161,11 @@ class LayeredModel:
             model.set_params(**values)
         return self
 
-    def save(self, path: str | Path) -> None:
-        """Write what was learned to a file, for :func:`quorate.load`."""
-        model_files.save(self.stored(), path)
+    def save(self, path: str | Path, *, documents: bool = True) -> None:
+        """Write what was learned to a file, for :func:`quorate.load`, with the ``documents`` or without."""
+        model_files.save(self.stored(documents=documents), path)
 
-    def stored(self) -> model_files.Stored:
+    def stored(self, *, documents: bool = True) -> model_files.Stored:
         """What was learned, as a file holds it: the arrays of each layer under its number."""
         self._check_fitted()
         heads: list[dict[str, Any]] = []
@@ -173,7 +173,7 @@ class LayeredModel:
         for number, (name, model) in enumerate(self.models_.items()):
             if not isinstance(model, Saves):
                 raise SettingsError(f"method {model.method!r} has nothing to save")
-            own = model.stored()
+            own = model.stored(documents=documents)
             layer = self.layers_[name]
             heads.append({"name": name, "labels": sorted(layer.labels), "depth": layer.depth, "model": own.meta})
             arrays |= {f"{number}/{key}": array for key, array in own.arrays.items()}

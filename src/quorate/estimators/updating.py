@@ -262,7 +262,7 @@ def check_update(fit_state: FitState, meta: Mapping[str, Any], corpus: Corpus, p
     if passes < 0:
         raise SettingsError(f"passes must be 0 or more, not {passes}")
     if passes and not fit_state.whole:
-        raise SettingsError("a model from a file does not have its documents to pass over (fit again instead)")
+        raise SettingsError("this model was saved without its documents, and has none to pass over (fit again instead)")
     if not fit_state.whole:
         _refuse_what_was_fitted(meta, corpus)
     if len(corpus) and meta.get("tagger") not in (None, TaggerName.AUTO):

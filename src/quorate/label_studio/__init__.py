@@ -1,8 +1,9 @@
-"""Label Studio, live: annotations are pulled from a project, combined, and the consensus put back as predictions."""
+"""Label Studio, live: annotations are pulled from a project, combined, put back as predictions; what is next."""
 
 from __future__ import annotations
 
 from quorate.label_studio.client import Client, NoAnswerError
+from quorate.label_studio.push import Pushed, push
 from quorate.label_studio.sync import Synced, sync
 
-__all__ = ["Client", "NoAnswerError", "Synced", "sync"]
+__all__ = ["Client", "NoAnswerError", "Pushed", "Synced", "push", "sync"]

@@ -14,7 +14,7 @@ from typing import IO, Any
 from quorate.errors import ServerError, SettingsError
 from quorate.limits import size_in_words, size_named
 
-__all__ = ["Client", "FaultError", "NoAnswerError"]
+__all__ = ["Client", "FaultError", "MissingError", "NoAnswerError"]
 
 _AGAIN = (408, 425, 429, 500, 502, 503, 504)
 _LONGEST_WAIT = 30.0
@@ -116,8 +116,7 @@ class Client:
                         self._check_size(got, path)
             except (http.client.HTTPException, OSError) as error:
                 raise self._fault(error) from None
-            if wanted is not None and got != int(wanted):
-                raise FaultError(f"only {got:,} of {int(wanted):,} bytes came")
+            _check_whole(got, wanted)
 
         self._patiently(once)
 
@@ -153,14 +152,15 @@ class Client:
     def _json(self, method: str, path: str, content: Any = None, *, gone_is_fine: bool = False) -> Any:
         try:
             with self._open(method, path, content) as response:
-                body = response.read(self._most + 1)
+                wanted, body = response.headers.get("Content-Length"), response.read(self._most + 1)
                 self._check_size(len(body), path)
-        except _MissingError:
+        except MissingError:
             if gone_is_fine:
                 return None
             raise
         except (http.client.HTTPException, OSError) as error:
             raise self._fault(error) from None
+        _check_whole(len(body), wanted)
         return self._parsed(body, path) if body.strip() or method == "GET" else None
 
     def _parsed(self, body: bytes, path: str) -> Any:
@@ -229,14 +229,20 @@ class Client:
         if error.code in (401, 403):
             return ServerError(f"{self.url}: the key was refused: {detail} (see Account & Settings in Label Studio)")
         if error.code == 404:
-            return _MissingError(
+            return MissingError(
                 f"{self.url}{_bare(path)}: no such thing there (check --project, and the rights of the key)"
             )
         return ServerError(f"{self.url}{_bare(path)}: the server answers {error.code}: {detail}")
 
 
-class _MissingError(ServerError):
+class MissingError(ServerError):
     """What was asked for is not there."""
+
+
+def _check_whole(got: int, wanted: str | None) -> None:
+    """:class:`FaultError` if the connection was lost before the answer was there."""
+    if wanted is not None and wanted.isdecimal() and got < int(wanted):
+        raise FaultError(f"only {got:,} of {int(wanted):,} bytes came")
 
 
 def _bare(path: str) -> str:

@@ -18,12 +18,15 @@ from quorate.formats.exports import ExportDocument
 from quorate.formats.label_studio import OWN_PREFIX, Controls, prediction_of
 from quorate.formats.layers import Layers
 from quorate.label_studio.client import Client
+from quorate.models.settings import check_number
 from quorate.result.layers import LayeredResult
 
-__all__ = ["Synced", "pull", "sync"]
+__all__ = ["LEAST_CHANGE", "Synced", "pull", "sync"]
+
+LEAST_CHANGE = 0.005
+"""Of a score, unless another is given: a prediction whose scores moved by less is left as it is."""
 
 _AT_ONCE = 200  # predictions in one request
-_LEAST_CHANGE = 0.005  # of a score: what moved by less is left as it is
 _SPAN_TYPES = {"Labels": "labels", "HyperTextLabels": "hypertextlabels"}
 
 Prediction = dict[str, Any]
@@ -31,6 +34,8 @@ Prediction = dict[str, Any]
 
 class Synced(NamedTuple):
     """What a sync did: tasks combined, and predictions created, changed, left as they were, and deleted.
+
+    ``result`` is the consensus that the predictions say.
 
     >>> Synced(10, 2, 1, 7, 0, "", ()).sentence()
     '10 tasks: 2 predictions created, 1 changed, 7 left as they were, 0 deleted'
@@ -43,6 +48,7 @@ class Synced(NamedTuple):
     deleted: int
     fingerprint: str
     notes: tuple[str, ...]
+    result: LayeredResult | None = None
 
     def sentence(self) -> str:
         """In words."""
@@ -62,6 +68,7 @@ def sync(
     model_version: str | None = None,
     all_tasks: bool = False,
     layers: bool = False,
+    least_change: float = LEAST_CHANGE,
     seen: str = "",
     progress: Callable[[Any], None] | None = None,
 ) -> Synced | None:
@@ -69,8 +76,12 @@ def sync(
 
     ``reading`` are options of :func:`quorate.read`, ``seen`` is the fingerprint of an earlier sync. Tasks that nobody
     has annotated get no prediction, unless ``all_tasks``. Ground truth is taken as certain. With ``layers``, spans that
-    overlap are combined in layers of their own, and predictions hold the spans of all of them.
+    overlap are combined in layers of their own, and predictions hold the spans of all of them. A prediction is written
+    if it marks other spans than the one that is there, or if a score moved by ``least_change`` or more.
     """
+    check_number("least_change", least_change)
+    if not 0 <= least_change <= 1:
+        raise SettingsError(f"the least change of a score must be from 0 to 1, not {least_change:g}")
     version = model_version or f"{OWN_PREFIX} {method}"
     if not version.startswith(OWN_PREFIX):
         raise SettingsError(
@@ -86,8 +97,9 @@ def sync(
     known: KnownInLayers = "inline" if corpus.has_gold else None
     result = aggregate_layers(pulled, method, known=known, progress=progress, **(settings or {}))
     wanted = _predictions(result, controls, version, all_tasks)
-    done: Synced = client.patiently(lambda: _applied(client, project, wanted))
-    return done._replace(fingerprint=fingerprint, notes=(*corpus.notes, *_shown(client, project, about, version)))
+    done: Synced = client.patiently(lambda: _applied(client, project, wanted, least_change))
+    notes = (*corpus.notes, *_shown(client, project, about, version))
+    return done._replace(fingerprint=fingerprint, notes=notes, result=result)
 
 
 def _shown(client: Client, project: int, about: Mapping[str, Any], version: str) -> Iterator[str]:
@@ -169,7 +181,7 @@ def _with_controls(document: Document, controls: Controls) -> Document:
     return replace(document, origin={**(document.origin or {}), "controls": controls})
 
 
-def _applied(client: Client, project: int, wanted: Mapping[int, Prediction]) -> Synced:
+def _applied(client: Client, project: int, wanted: Mapping[int, Prediction], least_change: float) -> Synced:
     """Change what differs and nothing else; on a fault, whoever calls again finds out anew what is left to do."""
     own: dict[int, list[Any]] = {}
     for prediction in client.get("/api/predictions/", project=project):
@@ -178,7 +190,7 @@ def _applied(client: Client, project: int, wanted: Mapping[int, Prediction]) -> 
     new, changed, kept, stale = [], 0, 0, []
     for task, prediction in wanted.items():
         there = own.pop(task, [])
-        same = next((each for each in there if _says_the_same(each, prediction)), None)
+        same = next((each for each in there if _says_the_same(each, prediction, least_change)), None)
         if same is not None:
             kept += 1
         elif there:
@@ -196,14 +208,14 @@ def _applied(client: Client, project: int, wanted: Mapping[int, Prediction]) -> 
     return Synced(len(wanted), len(new), changed, kept, len(stale), "", ())
 
 
-def _says_the_same(there: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
+def _says_the_same(there: Mapping[str, Any], wanted: Mapping[str, Any], least_change: float = LEAST_CHANGE) -> bool:
     """Whether a prediction marks the same spans with about the same scores, whatever the order of its regions."""
     theirs, ours = _regions(there), _regions(wanted)
     return (
         there.get("model_version") == wanted.get("model_version")
         and [place for place, _ in theirs] == [place for place, _ in ours]
-        and _about_equal(there.get("score"), wanted.get("score"))
-        and all(_about_equal(before, now) for (_, before), (_, now) in zip(theirs, ours, strict=True))
+        and _about_equal(there.get("score"), wanted.get("score"), least_change)
+        and all(_about_equal(before, now, least_change) for (_, before), (_, now) in zip(theirs, ours, strict=True))
     )
 
 
@@ -220,7 +232,8 @@ def _region(region: Mapping[str, Any]) -> tuple[str, Any]:
     return repr((region.get("from_name"), region.get("to_name"), kind, place, ends)), region.get("score")
 
 
-def _about_equal(before: Any, after: Any) -> bool:
+def _about_equal(before: Any, after: Any, least_change: float) -> bool:
     if before is None or after is None:
         return before is after
-    return abs(float(before) - float(after)) < _LEAST_CHANGE
+    moved = abs(float(before) - float(after))
+    return moved < least_change or moved == 0

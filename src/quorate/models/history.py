@@ -20,13 +20,17 @@ from quorate.encode.encoded import Cells
 from quorate.errors import SettingsError
 from quorate.formats.notes import some
 from quorate.infer.parts.annotators import AnnotatorPrior, Annotators
+from quorate.infer.parts.arrays import check_arrays
 from quorate.infer.parts.dirichlet import View
 from quorate.models.settings import AnnotatorModel
 
-__all__ = ["Past", "WithHistory", "merged_cells", "past_cells"]
+__all__ = ["Past", "WithHistory", "merged_cells", "past_cells", "restored_history"]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
+Arrays = dict[str, Floats]
+
+_CELLS, _COUNTS = "history_cells", "history"
 
 
 @dataclass(frozen=True)
@@ -127,8 +131,8 @@ class WithHistory:
         return self.inner.cells_and_counts(labels)
 
     def arrays(self) -> dict[str, Floats]:
-        """Of the model within: what is learned in both projects."""
-        return self.inner.arrays()
+        """Of the model within, what is learned in both projects; and what was in the earlier one."""
+        return self.inner.arrays() | {_CELLS: self.cells.keys.astype(np.float64), _COUNTS: self.counts}
 
     def restored(self, arrays: dict[str, Floats]) -> Self:
         """With a posterior from a file."""
@@ -138,6 +142,22 @@ class WithHistory:
     def labels(self) -> float:
         """How many labels the history counts for."""
         return float(self.counts.sum())
+
+
+def restored_history(
+    annotators: Annotators, blank: Annotators, n_annotators: int, n_previous: int, arrays: Arrays
+) -> Annotators:
+    """Annotators from a file with the history that is in it too, if any; ``blank`` are they before any data."""
+    if _COUNTS not in arrays:
+        return annotators
+    J, counts, keys = annotators.matrix_shape[2], arrays[_COUNTS], arrays.get(_CELLS, np.zeros(0))
+    check_arrays(arrays, {_CELLS: (keys.size,), _COUNTS: (keys.size, J)}, counts=True)
+    row, label = np.divmod(keys.astype(np.int64), J)
+    who, previous = np.divmod(row, n_previous)
+    if not (np.diff(keys) >= 1).all() or (who >= n_annotators).any():
+        raise ValueError(f"array {_CELLS!r} holds what is no cell of these annotators and labels")
+    past = WithHistory.around(blank, Cells(who, previous, label, n_annotators, J, n_previous), counts)
+    return replace(past, inner=annotators)
 
 
 def past_cells(

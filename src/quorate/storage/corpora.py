@@ -7,19 +7,18 @@ not with the corpus. ``docs/formats.md`` describes the arrays.
 
 from __future__ import annotations
 
-from array import array
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import cached_property, partial
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from quorate import formats
 from quorate.corpus.profiles import Profile
-from quorate.corpus.records import Corpus, Document, SoftTag, Source, Tag
+from quorate.corpus.records import Corpus, Document, Tag
 from quorate.corpus.tags import MISSING, Invalid, Scheme, TagSet
 from quorate.encode.algebra import token_of_events
 from quorate.encode.encoded import Cells, Encoded, Events
@@ -28,13 +27,13 @@ from quorate.errors import InputError, SettingsError
 from quorate.formats.notes import Notes
 from quorate.infer.engines.threads import slice_bounds
 from quorate.storage.arrays import Arrays, MappedArrays, Workspace, damaged, is_container, mapped, write
-from quorate.storage.corpora_checks import LAYOUT_KINDS, RAW_KINDS, check_slice, checked_text, rules
+from quorate.storage.corpora_checks import LAYOUT_KINDS, check_slice, checked_text, rules
+from quorate.storage.documents import SOFT, ArrayCorpus, DocumentArrays, document_of, starts_of
 
 __all__ = ["StoredCorpus", "StoredSlices", "encode_files", "read", "store"]
 
 VERSION = 2
 _KIND = "quorate corpus"
-_SOFT = -2  # in ``codes``: probabilities, which stand elsewhere
 _AT_ONCE = 1 << 20
 _LAYOUT = tuple(LAYOUT_KINDS)
 _CHECKED_AT_ONCE = 256 << 20  # bytes; of larger corpora each array is checked when it is first used
@@ -67,7 +66,7 @@ class StoredSlices:
         return laid_out
 
 
-class StoredCorpus(Corpus):
+class StoredCorpus(ArrayCorpus):
     """A corpus in a file that :func:`store` wrote. Documents are made when they are looked at.
 
     >>> import quorate, tempfile
@@ -89,12 +88,9 @@ class StoredCorpus(Corpus):
         arrays.check = rules(arrays, text)
         if arrays.nbytes <= _CHECKED_AT_ONCE:
             arrays.check_all()
-        self._arrays, self._text = arrays, text
+        super().__init__(arrays, text["words"], text["annotators"], text)
+        self._mapped = arrays
         self.notes, self.digests = tuple(text["notes"]), dict(text["digests"])
-        self._words, self._names = tuple(text["words"]), tuple(text["annotators"])
-        self._tags: list[str] = text["tags"]
-        self._tag_of: list[Tag] = [*self._tags, None]  # MISSING is −1
-        self._doc_start = arrays["doc_start"]
         try:
             self.profiles = {name: Profile.of(**fields) for name, fields in text["profiles"].items()}
         except (TypeError, SettingsError) as error:
@@ -104,46 +100,13 @@ class StoredCorpus(Corpus):
         """Another process opens the file itself."""
         return StoredCorpus, (self._path,)
 
-    @cached_property
-    def documents(self) -> tuple[Document, ...]:  # type: ignore[override]
-        """All documents, in memory."""
-        return tuple(self)
-
-    @cached_property
-    def _positions(self) -> dict[str, int]:  # type: ignore[override]
-        return {self._id(d): d for d in range(len(self))}
-
-    def __len__(self) -> int:
-        return len(self._doc_start) - 1
-
-    def __iter__(self) -> Iterator[Document]:
-        return (self._document(d) for d in range(len(self)))
-
-    def __getitem__(self, key: int | str) -> Document:
-        return self._document(self.position(key) if isinstance(key, str) else range(len(self))[key])
-
-    @property
-    def n_tokens(self) -> int:
-        """How many tokens there are in all."""
-        return int(self._doc_start[-1])
-
-    @property
-    def annotators(self) -> tuple[str, ...]:
-        """Everyone who appears in a document, sorted."""
-        return self._names
-
-    @property
-    def has_gold(self) -> bool:
-        """Whether any document has gold tags."""
-        return bool(self._arrays["has_gold"].any())
-
     def tagset(self, scheme: Scheme | None = None, *, known: Iterable[Tag] = ()) -> TagSet:
         """The tags that annotators use, and the known ones, with their scheme (inferred unless given)."""
         return TagSet.infer([*self._text["used"], *(tag for tag in known if tag is not None)], scheme)
 
     def encoded_as(self, tagset: TagSet, invalid: Invalid) -> Encoded | None:
         """The arrays in the file, if they are of these labels and this rule."""
-        own, text = self._arrays, self._text
+        own, text = self._mapped, self._text
         if (tagset.scheme, tagset.labels, invalid) != (text["scheme"], tuple(text["labels"]), text["invalid"]):
             return None
         J, P = len(tagset.labels), n_previous(tagset)
@@ -162,12 +125,6 @@ class StoredCorpus(Corpus):
             text["repaired"],
             StoredSlices(own, len(self._words)),
         )
-
-    def _id(self, d: int) -> str:
-        return _piece(self._arrays, "id", d)
-
-    def _document(self, d: int) -> Document:
-        return _document(self._arrays, d, self._words, self._names, self._tag_of, self._text)
 
 
 def read(*paths: Any, **options: Any) -> Corpus:
@@ -235,7 +192,7 @@ def _store(
     progress: Callable[[int], None] | None,
 ) -> None:
     with Workspace(output) as space:
-        raw = _Raw(space)
+        raw = DocumentArrays(space.array_file)
         for number, document in enumerate(documents, 1):
             raw.add(document)
             if progress is not None and number % 1000 == 0:
@@ -250,179 +207,9 @@ def _store(
         write(output, arrays, text)
 
 
-class _Numbers(dict[Any, int]):
-    """A number for each name, in the order of the first time."""
-
-    def __missing__(self, name: Any) -> int:
-        self[name] = len(self)
-        return len(self) - 1
-
-
-class _Raw:
-    """The documents as they come, in arrays that grow on disk."""
-
-    def __init__(self, space: Workspace) -> None:
-        self._files = {name: space.array_file(name, kind) for name, kind in RAW_KINDS.items()}
-        self._words, self._names, self._tags = _Numbers(), _Numbers(), _Numbers()
-        self._splits, self._sources = _Numbers(), _Numbers()
-        self._tags_or_missing: dict[Any, int] = {None: MISSING}
-        self._used: set[str] = set()
-        self._ids: set[str] = set()
-        self._bytes = {"id": 0, "text": 0}
-
-    def add(self, document: Document) -> None:
-        """Append one document."""
-        document.check()
-        if document.id in self._ids:
-            raise InputError(
-                "this id was given to an earlier document too (ids must be unique)", where=document.where()
-            )
-        self._ids.add(document.id)
-        put = {name: file.add for name, file in self._files.items()}
-        put["length"](len(document.tokens))
-        put["word"](array("i", [self._words[token] for token in document.tokens]))
-        self._blob("id", document.id)
-        put["sequences"](len(document.annotations))
-        for name in sorted(document.annotations):
-            put["annotator"](self._names[name])
-            self._sequence(document.annotations[name])
-        gold = document.gold
-        put["has_gold"](gold is not None)
-        put["gold"](self._codes(gold) if gold is not None else np.full(len(document.tokens), MISSING))
-        put["split"](-1 if document.split is None else self._splits[document.split])
-        put["has_text"](document.text is not None)
-        self._blob("text", document.text or "")
-        put["offsets"](np.array(document.offsets or np.zeros((len(document.tokens), 2))).reshape(-1))
-        source = document.source
-        put["source"]((-1, 0, 0) if source is None else (self._sources[source[0]], source[1], source[2]))
-
-    def _sequence(self, tags: tuple[Tag | SoftTag, ...]) -> None:
-        codes = self._files["codes"]
-        try:
-            given = set(tags)
-        except TypeError:  # probabilities are not hashable
-            for tag in tags:
-                if isinstance(tag, Mapping):
-                    for name, probability in tag.items():
-                        self._used.add(name)
-                        self._files["soft_place"].add(codes.length)
-                        self._files["soft_tag"].add(self._tags[name])
-                        self._files["soft_probability"].add(probability)
-                    codes.add(_SOFT)
-                else:
-                    self._used.update(() if tag is None else (tag,))
-                    codes.add(MISSING if tag is None else self._tags[tag])
-            return
-        self._used.update(tag for tag in given if isinstance(tag, str))
-        codes.add(self._codes(tags))
-
-    def _codes(self, tags: tuple[Any, ...]) -> Any:
-        known = self._tags_or_missing
-        try:
-            return array("h", [known[tag] for tag in tags])
-        except KeyError:
-            # In the order of the document, not that of a set, which another process would have otherwise.
-            known.update({tag: self._tags[tag] for tag in dict.fromkeys(tags) if tag is not None})
-            return array("h", [known[tag] for tag in tags])
-
-    def _blob(self, name: str, text: str) -> None:
-        content = text.encode()
-        self._bytes[name] += len(content)
-        self._files[f"{name}_bytes"].add(np.frombuffer(content, np.uint8))
-        self._files[f"{name}_end"].add(self._bytes[name])
-
-    def finished(self) -> tuple[Arrays, dict[str, Any]]:
-        """The arrays, with words and annotators numbered in the order of their names."""
-        if not self._ids:
-            raise InputError("no document in the input")
-        arrays = {name: file.array() for name, file in self._files.items()}
-        arrays["doc_start"] = np.concatenate([[0], np.cumsum(arrays.pop("length"))])
-        for name, numbers in (("word", self._words), ("annotator", self._names)):
-            order = sorted(numbers)
-            rank = np.empty(len(order), np.int32)
-            rank[[numbers[each] for each in order]] = np.arange(len(order), dtype=np.int32)
-            for first in range(0, len(arrays[name]), _AT_ONCE):
-                piece = arrays[name][first : first + _AT_ONCE]
-                piece[:] = rank[piece]
-        text = {
-            "words": sorted(self._words),
-            "annotators": sorted(self._names),
-            "tags": list(self._tags),
-            "used": sorted(self._used),
-            "splits": list(self._splits),
-            "sources": list(self._sources),
-        }
-        return arrays, text
-
-
-def _piece(arrays: Arrays, name: str, d: int) -> str:
-    """The d-th text of those that lie end to end."""
-    ends = arrays[f"{name}_end"]
-    content = bytes(arrays[f"{name}_bytes"][int(ends[d - 1]) if d else 0 : int(ends[d])])
-    try:
-        return content.decode()
-    except UnicodeDecodeError:
-        raise InputError(f"document {d + 1}: its {name} is not UTF-8 text (encode the corpus again)") from None
-
-
-class _Starts(NamedTuple):
-    """Where each document's sequences, and codes, begin."""
-
-    sequence: NDArray[np.int64]
-    code: NDArray[np.int64]
-
-
-def _starts(arrays: Arrays) -> _Starts:
-    if "_sequence_start" not in arrays:
-        counts = arrays["sequences"].astype(np.int64)
-        arrays["_sequence_start"] = np.concatenate([[0], np.cumsum(counts)])
-        arrays["_code_start"] = np.concatenate([[0], np.cumsum(counts * np.diff(arrays["doc_start"]))])
-    return _Starts(arrays["_sequence_start"], arrays["_code_start"])
-
-
-def _document(
-    arrays: Arrays, d: int, words: tuple[str, ...], names: tuple[str, ...], tag_of: list[Tag], text: Mapping[str, Any]
-) -> Document:
-    """Document d, as it was given."""
-    tokens = slice(int(arrays["doc_start"][d]), int(arrays["doc_start"][d + 1]))
-    length = tokens.stop - tokens.start
-    starts = _starts(arrays)
-    annotations: dict[str, tuple[Tag | SoftTag, ...]] = {}
-    place = int(starts.code[d])
-    for k in arrays["annotator"][starts.sequence[d] : starts.sequence[d + 1]].tolist():
-        codes = arrays["codes"][place : place + length].tolist()
-        if _SOFT in codes:
-            annotations[names[k]] = tuple(
-                _soft(arrays, place + n, tag_of) if code == _SOFT else tag_of[code] for n, code in enumerate(codes)
-            )
-        else:
-            annotations[names[k]] = tuple([tag_of[code] for code in codes])
-        place += length
-    source, line, per_token = arrays["source"].reshape(-1, 3)[d].tolist()
-    split = int(arrays["split"][d])
-    has_text = bool(arrays["has_text"][d])
-    places = arrays["offsets"].reshape(-1, 2)[tokens].tolist()
-    return Document(
-        _piece(arrays, "id", d),
-        tuple([words[word] for word in arrays["word"][tokens].tolist()]),
-        annotations,
-        tuple([tag_of[code] for code in arrays["gold"][tokens].tolist()]) if arrays["has_gold"][d] else None,
-        None if split < 0 else text["splits"][split],
-        _piece(arrays, "text", d) if has_text else None,
-        tuple([(start, end) for start, end in places]) if has_text else None,
-        None if source < 0 else Source(text["sources"][source], line, bool(per_token)),
-    )
-
-
-def _soft(arrays: Arrays, place: int, tag_of: list[Tag]) -> SoftTag:
-    found = slice(*np.searchsorted(arrays["soft_place"], [place, place + 1]))
-    pairs = zip(arrays["soft_tag"][found].tolist(), arrays["soft_probability"][found].tolist(), strict=True)
-    return {str(tag_of[tag]): probability for tag, probability in pairs}
-
-
 def _add_events(arrays: Arrays, text: dict[str, Any], tagset: TagSet, invalid: Invalid, space: Workspace) -> int:
     """Lay out what was said by token; returns how many tags were mended."""
-    doc_start, starts = arrays["doc_start"], _starts(arrays)
+    doc_start, starts = arrays["doc_start"], starts_of(arrays)
     words, names, tag_of = tuple(text["words"]), tuple(text["annotators"]), [*text["tags"], None]
     code_of = np.array([*(tagset.index.get(tag, MISSING) for tag in text["tags"]), MISSING], np.int16)
     weighted = len(arrays["soft_place"]) > 0
@@ -432,12 +219,12 @@ def _add_events(arrays: Arrays, text: dict[str, Any], tagset: TagSet, invalid: I
     bounds = slice_bounds(doc_start)
 
     def document(first: int, d: int) -> Document:
-        return _document(arrays, first + d, words, names, tag_of, text)
+        return document_of(arrays, first + d, words, names, tag_of, text)
 
     for first, last in pairwise(bounds):
         codes = arrays["codes"][starts.code[first] : starts.code[last]]
         local = doc_start[first : last + 1] - doc_start[first]
-        if (codes == _SOFT).any():
+        if (codes == SOFT).any():
             piece = Corpus(map(partial(document, first), range(last - first)))
             encoded = encode(piece, tagset, invalid=invalid, annotators=names)
             events = Events(token_of_events(encoded), encoded.cells.keys[encoded.event_cell], encoded.event_weight)

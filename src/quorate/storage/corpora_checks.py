@@ -6,7 +6,7 @@ range, so every number that something is found by is looked at here first.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, TypedDict
 
@@ -17,7 +17,18 @@ from numpy.typing import NDArray
 from quorate.corpus.tags import Invalid, Scheme
 from quorate.storage.arrays import MappedArrays, damaged
 
-__all__ = ["LAYOUT_KINDS", "RAW_KINDS", "Text", "check_slice", "checked_text", "rules"]
+__all__ = [
+    "LAYOUT_KINDS",
+    "RAW_KINDS",
+    "Rule",
+    "Text",
+    "check_slice",
+    "checked_text",
+    "document_rules",
+    "document_shapes",
+    "rules",
+    "within",
+]
 
 RAW_KINDS: dict[str, Any] = {
     "length": np.int64,
@@ -106,47 +117,30 @@ def rules(arrays: MappedArrays, text: Text) -> Callable[[str, NDArray[Any]], str
     if missing:
         raise damaged(arrays.path, f"without array {missing[0]!r}")
     size = {name: arrays.shape(name)[0] if arrays.shape(name) else -1 for name in _KINDS}
-    D, N, S, Q = size["sequences"], size["word"], size["slice_docs"], size["soft_place"]
+    D, N, S = size["sequences"], size["word"], size["slice_docs"]
     wanted: dict[str, tuple[int, ...]] = {
-        "doc_start": (D + 1,), "gold": (N,), "offsets": (2 * N,), "event_start": (N + 1,), "source": (3 * D,),
-        **dict.fromkeys(("id_end", "text_end", "has_gold", "has_text", "split"), (D,)),
-        **dict.fromkeys(("soft_tag", "soft_probability"), (Q,)),
+        **document_shapes(D, N, size["soft_place"]),
+        "event_start": (N + 1,),
         **dict.fromkeys(("cell_annotator", "cell_previous"), (size["cell_label"],)),
         "slice_starts": (S, len(LAYOUT_KINDS)),
         "event_weight": (size["event_cell"] if size["event_weight"] else 0,),
         "set_weight": (size["set_cell"] if size["event_weight"] else 0,),
-    }  # fmt: skip
+    }
     for name, size_of_it in size.items():
         if arrays.shape(name) != wanted.get(name, (size_of_it,)):
             raise damaged(arrays.path, f"array {name!r} has another shape than it must have")
-    V, K, T = len(text["words"]), len(text["annotators"]), len(text["tags"])
-    J, C, E, G = len(text["labels"]), size["codes"], size["event_cell"], size["cell_label"]
+    K, J, E, G = len(text["annotators"]), len(text["labels"]), size["event_cell"], size["cell_label"]
     found: dict[str, Rule] = {
-        "doc_start": partial(_rises, 0, N),
+        **document_rules(arrays, size, text),
         "event_start": partial(_rises, 0, E),
         "slice_docs": partial(_rises, 0, D),
         "slice_starts": partial(_starts_of_slices, [size[name] for name in LAYOUT_KINDS]),
-        "id_end": partial(_rises, None, size["id_bytes"]),
-        "text_end": partial(_rises, None, size["text_bytes"]),
-        "soft_place": lambda array: _within(0, C, array) or _rises(None, None, array),
-        "sequences": partial(_within, 0, K + 1),
-        "annotator": lambda array: _within(0, K, array) or _counts_to(arrays["sequences"].sum(dtype=np.int64), array),
-        "codes": lambda array: _within(-2, T, array) or _counts_to(_n_codes(arrays), array),
-        "word": partial(_within, 0, V),
-        "gold": partial(_within, -1, T),
-        "has_gold": partial(_within, 0, 2),
-        "has_text": partial(_within, 0, 2),
-        "split": partial(_within, -1, len(text["splits"])),
-        "offsets": partial(_within, 0, 1 << 31),
-        "source": lambda array: _within(-1, len(text["sources"]), array.reshape(-1, 3)[:, 0]),
-        "soft_tag": partial(_within, 0, T),
-        "soft_probability": _weights,
-        "event_cell": partial(_within, 0, G),
+        "event_cell": partial(within, 0, G),
         "event_weight": _weights,
         "set_weight": _weights,
-        "cell_annotator": partial(_within, 0, K),
-        "cell_previous": partial(_within, 0, J + (text["scheme"] is Scheme.PLAIN)),
-        "cell_label": lambda array: _within(0, J, array) or _cells_ascend(arrays, array, J),
+        "cell_annotator": partial(within, 0, K),
+        "cell_previous": partial(within, 0, J + (text["scheme"] is Scheme.PLAIN)),
+        "cell_label": lambda array: within(0, J, array) or _cells_ascend(arrays, array, J),
     }  # the arrays of slices are looked at slice by slice
 
     def check(name: str, array: NDArray[Any]) -> str | None:
@@ -155,6 +149,39 @@ def rules(arrays: MappedArrays, text: Text) -> Callable[[str, NDArray[Any]], str
         return found[name](array) if name in found else None
 
     return check
+
+
+def document_shapes(n_documents: int, n_tokens: int, n_soft: int) -> dict[str, tuple[int, ...]]:
+    """The shapes of arrays of documents that follow from those of others."""
+    D, N = n_documents, n_tokens
+    return {
+        "doc_start": (D + 1,), "gold": (N,), "offsets": (2 * N,), "source": (3 * D,),
+        **dict.fromkeys(("id_end", "text_end", "has_gold", "has_text", "split"), (D,)),
+        **dict.fromkeys(("soft_tag", "soft_probability"), (n_soft,)),
+    }  # fmt: skip
+
+
+def document_rules(arrays: Mapping[str, NDArray[Any]], size: Mapping[str, int], text: Any) -> dict[str, Rule]:
+    """What must hold of the arrays of documents; ``text`` has the names that numbers stand for."""
+    V, K, T = len(text["words"]), len(text["annotators"]), len(text["tags"])
+    return {
+        "doc_start": partial(_rises, 0, size["word"]),
+        "id_end": partial(_rises, None, size["id_bytes"]),
+        "text_end": partial(_rises, None, size["text_bytes"]),
+        "soft_place": lambda array: within(0, size["codes"], array) or _rises(None, None, array),
+        "sequences": partial(within, 0, K + 1),
+        "annotator": lambda array: within(0, K, array) or _counts_to(arrays["sequences"].sum(dtype=np.int64), array),
+        "codes": lambda array: within(-2, T, array) or _counts_to(_n_codes(arrays), array),
+        "word": partial(within, 0, V),
+        "gold": partial(within, -1, T),
+        "has_gold": partial(within, 0, 2),
+        "has_text": partial(within, 0, 2),
+        "split": partial(within, -1, len(text["splits"])),
+        "offsets": partial(within, 0, 1 << 31),
+        "source": lambda array: within(-1, len(text["sources"]), array.reshape(-1, 3)[:, 0]),
+        "soft_tag": partial(within, 0, T),
+        "soft_probability": _weights,
+    }
 
 
 def check_slice(path: str, laid_out: Sequence[NDArray[Any]], n_tokens: int, n_words: int, n_cells: int) -> None:
@@ -166,17 +193,17 @@ def check_slice(path: str, laid_out: Sequence[NDArray[Any]], n_tokens: int, n_wo
         or (None if len(set_start) else "no set")
         or _rises(0, len(set_cell), set_start)
         or (None if len(set_weight) in (0, len(set_cell)) else "weights that are not one an event")
-        or _within(0, len(words), token_word)
-        or _within(0, len(set_start) - 1, token_set)
-        or _within(0, len(cells), set_cell)
-        or _within(0, n_words, words)
-        or _within(0, n_cells, cells)
+        or within(0, len(words), token_word)
+        or within(0, len(set_start) - 1, token_set)
+        or within(0, len(cells), set_cell)
+        or within(0, n_words, words)
+        or within(0, n_cells, cells)
     )
     if wrong is not None:
         raise damaged(path, f"the arrays of a slice: {wrong}")
 
 
-def _within(low: int, high: int, array: NDArray[Any]) -> str | None:
+def within(low: int, high: int, array: NDArray[Any]) -> str | None:
     """``low`` to ``high``, the latter excluded."""
     if array.size and not (low <= int(array.min()) and int(array.max()) < high):
         return f"a number that is not from {low} to {high - 1}"
@@ -203,7 +230,7 @@ def _counts_to(size: Any, array: NDArray[Any]) -> str | None:
     return None if len(array) == int(size) else f"{len(array):,} numbers, where others say {int(size):,}"
 
 
-def _n_codes(arrays: MappedArrays) -> int:
+def _n_codes(arrays: Mapping[str, NDArray[Any]]) -> int:
     return int((arrays["sequences"].astype(np.int64) * np.diff(arrays["doc_start"])).sum())
 
 

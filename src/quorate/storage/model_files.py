@@ -21,7 +21,20 @@ from quorate.errors import ModelFileError
 from quorate.limits import size_named, too_much, unpacks_to_too_much
 from quorate.storage.files.atomic import written_whole
 
-__all__ = ["VERSION", "Stored", "Tags", "combination_head", "layer_heads", "load", "save", "sharing_of", "tagger_head"]
+__all__ = [
+    "VERSION",
+    "CombinationHead",
+    "Stored",
+    "Tags",
+    "combination_head",
+    "layer_heads",
+    "load",
+    "prefixed",
+    "save",
+    "sharing_of",
+    "tagger_head",
+    "under",
+]
 
 VERSION = 1
 _KIND = "quorate model"
@@ -32,7 +45,22 @@ class Stored(NamedTuple):
     """A JSON-ready description and named arrays."""
 
     meta: dict[str, Any]
-    arrays: dict[str, NDArray[np.float64]]
+    arrays: dict[str, NDArray[Any]]
+
+
+def prefixed(name: str, arrays: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """Arrays that belong together, as a file names them.
+
+    >>> list(prefixed("documents", {"word": np.zeros(1)}))
+    ['documents.word']
+    """
+    return {f"{name}.{each}": array for each, array in arrays.items()}
+
+
+def under(name: str, arrays: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """Those arrays of a file that :func:`prefixed` named, by their own names."""
+    start = f"{name}."
+    return {each.removeprefix(start): array for each, array in arrays.items() if each.startswith(start)}
 
 
 def save(stored: Stored, path: str | Path) -> None:
@@ -131,6 +159,17 @@ class CombinationHead(Head):
     group: NotRequired[list[int]]  # in files of version 0.3 and before: those who share a number count as one
     decided: NotRequired[list[str]]
     choice: NotRequired[dict[str, Any] | None]
+    documents: NotRequired[DocumentsHead]
+    without_tagger: NotRequired[dict[str, Any]]  # the fit that an update goes on from, where a tagger joined
+
+
+class DocumentsHead(TypedDict):
+    """What numbers in the arrays of the documents stand for, and how many models their counts came from."""
+
+    tags: list[str]
+    splits: list[str]
+    sources: int
+    before: bool
 
 
 class TaggerHead(Head):
