@@ -214,7 +214,7 @@ def _record(project: int, done: Synced) -> dict[str, Any]:
     if done.result is None:
         return record
     told = {name: _told(result) for name, result in done.result.layers.items()}
-    return record | (told[""] if "" in told else {"layers": told})
+    return record | told.get("", {"layers": told})
 
 
 def _told(result: Result) -> dict[str, Any]:
