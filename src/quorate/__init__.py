@@ -32,10 +32,13 @@ if TYPE_CHECKING:
         QuorateError,
         ServerError,
         SettingsError,
+        UnknownOptionError,
     )
     from quorate.estimators.bsc import BSC
     from quorate.estimators.crf_ma import CRFMA
-    from quorate.estimators.methods import METHODS
+    from quorate.estimators.methods import METHODS, estimator
+    from quorate.estimators.options import MethodSettings
+    from quorate.estimators.progress import progress_bar
     from quorate.estimators.streaming import batches, fit_stream
     from quorate.estimators.voting import BestWorker, MajorityVote, SilentVote, SpanVote, WorstWorker
     from quorate.evaluate import metrics as score
@@ -59,6 +62,7 @@ __all__ = [
     "InputError",
     "LayeredResult",
     "MajorityVote",
+    "MethodSettings",
     "ModelFileError",
     "NotFittedError",
     "OutputError",
@@ -72,14 +76,17 @@ __all__ = [
     "Span",
     "SpanVote",
     "TagSet",
+    "UnknownOptionError",
     "WorstWorker",
     "aggregate",
     "aggregate_layers",
     "audit",
     "batches",
+    "estimator",
     "fit_stream",
     "load",
     "next_labels",
+    "progress_bar",
     "read",
     "read_layers",
     "report",
@@ -108,10 +115,13 @@ _HOMES = {
         "QuorateError",
         "ServerError",
         "SettingsError",
+        "UnknownOptionError",
     ),
     "quorate.estimators.bsc": ("BSC",),
     "quorate.estimators.crf_ma": ("CRFMA",),
-    "quorate.estimators.methods": ("METHODS",),
+    "quorate.estimators.methods": ("METHODS", "estimator"),
+    "quorate.estimators.options": ("MethodSettings",),
+    "quorate.estimators.progress": ("progress_bar",),
     "quorate.estimators.streaming": ("batches", "fit_stream"),
     "quorate.estimators.voting": ("BestWorker", "MajorityVote", "SilentVote", "SpanVote", "WorstWorker"),
     "quorate.formats": ("read_layers",),

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Unpack
 
 from quorate.corpus.records import Corpus
 from quorate.errors import InputError, ModelFileError, SettingsError
@@ -12,6 +12,8 @@ from quorate.estimators.base import ProgressCallback
 from quorate.estimators.bsc import BSC
 from quorate.estimators.crf_ma import CRFMA
 from quorate.estimators.methods import DEFAULT_METHOD, METHODS, Method, estimator
+from quorate.estimators.options import MethodName, MethodSettings, names_settings
+from quorate.estimators.progress import shown
 from quorate.estimators.voting import BestWorker, MajorityVote, SilentVote, SpanVote, WorstWorker
 from quorate.models.prepared import Known, Prepared, prepare
 from quorate.result.layers import LayeredResult
@@ -38,25 +40,29 @@ __all__ = [
 ]
 
 
+@names_settings
 def aggregate(
     corpus: Corpus,
-    method: str = DEFAULT_METHOD,
+    method: MethodName | str = DEFAULT_METHOD,
     *,
     known: Known = None,
-    progress: ProgressCallback | None = None,
-    **settings: Any,
+    progress: ProgressCallback | bool | None = None,
+    **settings: Unpack[MethodSettings],
 ) -> Result:
     """The consensus on every document of a corpus.
 
     ``method`` is a name from :data:`METHODS`; ``settings`` change the method's own (see :class:`BSC`). ``known`` gives
-    labels that are certain: ``"inline"`` for the corpus's own gold, or tags by document id.
+    labels that are certain: ``"inline"`` for the corpus's own gold, or tags by document id. ``progress=True`` shows a
+    bar; a function is called after every pass instead. ``result.model`` is the fitted estimator.
 
     >>> import quorate
     >>> result = aggregate(quorate.sample(), max_iter=5)
     >>> len(result.tags) == len(quorate.sample())
     True
     """
-    return estimator(method, **settings).fit(corpus, known=known, progress=progress).result_
+    model = estimator(method, **settings)
+    with shown(progress) as report:
+        return model.fit(corpus, known=known, progress=report).result_
 
 
 def load(path: str | Path, *, max_size: int | str | None = None) -> BSC | CRFMA:
@@ -77,12 +83,14 @@ def load(path: str | Path, *, max_size: int | str | None = None) -> BSC | CRFMA:
         raise ModelFileError(f"{path}: a damaged model file: {error} (fit and save it again)") from None
 
 
+@names_settings
 def aggregate_layers(
     layers: Mapping[str, Corpus],
-    method: str = DEFAULT_METHOD,
+    method: MethodName | str = DEFAULT_METHOD,
     *,
-    progress: Callable[[Any], None] | None = None,
-    **options: Any,
+    known: Known = None,
+    progress: ProgressCallback | bool | None = None,
+    **settings: Unpack[MethodSettings],
 ) -> LayeredResult:
     """The consensus in each layer that :func:`quorate.read_layers` found; options are those of :func:`aggregate`.
 
@@ -97,5 +105,5 @@ def aggregate_layers(
     if any(other != ids[0] for other in ids):
         raise InputError("the layers are not of the same documents in the same order")
     return LayeredResult(
-        {name: aggregate(corpus, method, progress=progress, **options) for name, corpus in layers.items()}
+        {name: aggregate(corpus, method, known=known, progress=progress, **settings) for name, corpus in layers.items()}
     )

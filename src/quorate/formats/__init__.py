@@ -10,12 +10,12 @@ import hashlib
 import io
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from quorate.corpus.offsets import Unit
 from quorate.corpus.profiles import Profile, read_map, read_profiles
 from quorate.corpus.records import Corpus, Document
-from quorate.errors import InputError, SettingsError
+from quorate.errors import InputError, SettingsError, knows_its_options
 from quorate.formats import jsonl, table
 from quorate.formats.assemble import Assembly, Options
 from quorate.formats.exports import Export, export_of
@@ -39,20 +39,31 @@ __all__ = [
 ]
 
 Given = str | Path | Sequence[str | Path] | Any
+"""A file, a folder, several of them, or a table in memory."""
+
 Names = str | Path | Mapping[str, str | None]
+"""New names by old ones (``None`` drops), or the file that has them."""
+
+Profiles = str | Path | Mapping[str, Profile | Mapping[str, Any]]
+"""What is known beforehand of annotators, by name, or the file that says it."""
+
+AnnotatorFrom = Literal["filename", "folder"]
+SamplesName = Literal["soft", "group"]
+UnitName = Literal["code-points", "utf-16", "code-points-lf", "utf-16-lf"]
 
 
+@knows_its_options
 def read(
     *paths: Given,
     format: str | None = None,
-    annotator_from: str | None = None,
+    annotator_from: AnnotatorFrom | None = None,
     map_labels: Names | None = None,
     map_annotators: Names | None = None,
-    annotators: str | Path | Mapping[str, Profile | Mapping[str, Any]] | None = None,
+    annotators: Profiles | None = None,
     pseudonymise: str | Path | None = None,
     predictions: bool = False,
-    samples: str | None = None,
-    offsets: str | None = None,
+    samples: SamplesName | None = None,
+    offsets: UnitName | None = None,
     max_size: int | str | None = None,
 ) -> Corpus:
     """Read annotations from files into one :class:`Corpus`.
@@ -80,17 +91,18 @@ def read(
     return _assembled(paths, format, options, _taken(predictions, samples, max_size)).corpus()
 
 
+@knows_its_options
 def read_layers(
     *paths: Given,
     format: str | None = None,
-    annotator_from: str | None = None,
+    annotator_from: AnnotatorFrom | None = None,
     map_labels: Names | None = None,
     map_annotators: Names | None = None,
-    annotators: str | Path | Mapping[str, Profile | Mapping[str, Any]] | None = None,
+    annotators: Profiles | None = None,
     pseudonymise: str | Path | None = None,
     predictions: bool = False,
-    samples: str | None = None,
-    offsets: str | None = None,
+    samples: SamplesName | None = None,
+    offsets: UnitName | None = None,
     max_size: int | str | None = None,
 ) -> dict[str, Corpus]:
     """Read annotations whose spans overlap: a corpus for each layer, by its name; options are those of :func:`read`.
