@@ -13,7 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from quorate import audit, report
+    from quorate import audit, report, types
     from quorate.active.simulation import simulate_active
     from quorate.active.suggest import next_labels
     from quorate.api import aggregate, aggregate_layers, load
@@ -94,6 +94,7 @@ __all__ = [
     "score",
     "simulate",
     "simulate_active",
+    "types",
 ]
 
 # Names are loaded on first use: ``import quorate`` costs nothing that is not asked for.
@@ -133,12 +134,14 @@ _HOMES = {
 _MODULES = {
     "api": "quorate.api",
     "audit": "quorate.audit",
+    "datasets": "quorate.datasets",
     "errors": "quorate.errors",
     "formats": "quorate.formats",
     "label_studio": "quorate.label_studio",
     "report": "quorate.report",
     "score": "quorate.evaluate.metrics",
     "simulate": "quorate.corpus.simulate",
+    "types": "quorate.types",
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 

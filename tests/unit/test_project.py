@@ -47,6 +47,7 @@ ROOMS = [
     "label_studio",
     "datasets",
     "project",
+    "types",
     "cli",
     "__main__",
 ]

@@ -551,6 +551,7 @@ class BSC(Estimator):
         known: NDArray[np.int32] | None = None,
     ) -> Result:
         return Result(
+            self,
             corpus,
             self.tagset_,
             encoded.doc_start,

@@ -399,7 +399,9 @@ class CRFMA(Estimator):
 
     def _result(self, corpus: Corpus, encoded: Encoded, decoded: Decoded, *, trace: loop.Trace | None) -> Result:
         annotators, repaired = self.annotators_, encoded.repaired
-        return Result(corpus, self.tagset_, encoded.doc_start, decoded, annotators, trace, self.settings_, repaired)
+        return Result(
+            self, corpus, self.tagset_, encoded.doc_start, decoded, annotators, trace, self.settings_, repaired
+        )
 
     def _plain_settings(self) -> dict[str, Any]:
         return {name: value for name, value in self.get_params().items() if name != "n_jobs"}

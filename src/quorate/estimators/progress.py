@@ -63,13 +63,14 @@ def bar(what: str) -> Iterator[Report]:
     console = Console(stderr=True, highlight=False, soft_wrap=False)
     if console.is_jupyter and find_spec("ipywidgets") is None:  # which rich cannot do without
         line = _Line(what, sys.stderr)
-        yield line.report
-        line.clear()
+        try:
+            yield line.report
+        finally:
+            line.clear()
         return
     columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[note]}"))
-    with Progress(
-        *columns, TimeRemainingColumn(), console=console, transient=True, disable=not console.is_interactive
-    ) as drawn:
+    unseen = not (console.is_interactive or console.is_jupyter)
+    with Progress(*columns, TimeRemainingColumn(), console=console, transient=True, disable=unseen) as drawn:
         task = drawn.add_task("", total=None, note="")
 
         def report(done: int, total: int, note: str = "") -> None:

@@ -56,6 +56,7 @@ class MajorityVote(Estimator):
         settings = {name: value for name, value in self.get_params().items() if name != "n_jobs"}
         self.settings_ = {"method": self.method, **settings}
         self.result_ = Result(
+            self,
             corpus,
             self.tagset_,
             encoded.doc_start,

@@ -16,17 +16,24 @@ from quorate.corpus.offsets import Unit
 from quorate.corpus.profiles import Profile, read_map, read_profiles
 from quorate.corpus.records import Corpus, Document
 from quorate.errors import InputError, SettingsError, knows_its_options
-from quorate.formats import jsonl, table
+from quorate.formats import frames, jsonl
 from quorate.formats.assemble import Assembly, Options
-from quorate.formats.exports import Export, export_of
+from quorate.formats.exports import Export, ExportAnnotation, ExportDocument, export_of
+from quorate.formats.jsonl import ConsensusRecord, ConsensusSpan
 from quorate.formats.known import read_known
 from quorate.formats.notes import Notes
 from quorate.formats.opened import Content, Input, Samples, files_of, opened
-from quorate.formats.registry import FORMATS, folder_format, named, output_format, sniff
+from quorate.formats.registry import FORMATS, Format, folder_format, named, output_format, sniff
 from quorate.limits import size_named
 
 __all__ = [
     "FORMATS",
+    "ConsensusRecord",
+    "ConsensusSpan",
+    "Export",
+    "ExportAnnotation",
+    "ExportDocument",
+    "Format",
     "digest_of",
     "documents",
     "named",
@@ -69,8 +76,9 @@ def read(
     """Read annotations from files into one :class:`Corpus`.
 
     A path may be a file, plain or gzipped, a folder of such files (read in the order of their names), or ``-`` for
-    standard input; or a DataFrame with columns ``task, worker, label``, or a ``datasets.Dataset``. Which format a file
-    is in is seen from its content, or said by ``format`` (see ``quorate formats``).
+    standard input; or a table of pandas, polars or Arrow (:meth:`quorate.Corpus.from_pandas` says which columns), or a
+    ``datasets.Dataset``. Which format a file is in is seen from its content, or said by ``format`` (see
+    ``quorate formats``).
 
     ``annotator_from="filename"`` (or ``"folder"``) takes each file for one annotator's. ``map_labels`` and
     ``map_annotators`` rename, merge, or (``None``) drop. ``annotators`` gives profiles: kind, trust, abstains, group.
@@ -171,8 +179,8 @@ def _assembled(paths: Sequence[Given], format: str | None, options: Options, tak
     for path in given:
         if hasattr(path, "features") and hasattr(path, "column_names"):
             assembly.add(FORMATS["huggingface"].load().dataset_documents(path), "Dataset", merge=False)
-        elif hasattr(path, "columns"):
-            assembly.add(table.frame_documents(path), "DataFrame", merge=False)
+        elif frames.is_frame(path):
+            assembly.add(frames.frame_documents(path), "DataFrame", merge=False)
         else:
             _add(assembly, str(path), format, taken)
     if not len(assembly):
@@ -256,9 +264,9 @@ def write(export: Export | Corpus, path: str | Path, format: str | None = None) 
     kind.load().write(export_of(export) if isinstance(export, Corpus) else export, str(path))
 
 
-def read_consensus(path: str | Path, *, max_size: int | str | None = None) -> list[jsonl.ConsensusRecord]:
+def read_consensus(path: str | Path, *, max_size: int | str | None = None) -> list[ConsensusRecord]:
     """Read back a consensus that was written as JSONL; ``max_size`` is that of :func:`read`."""
-    records: list[jsonl.ConsensusRecord] = []
+    records: list[ConsensusRecord] = []
     for name in files_of(str(path)):
         with opened(name, size_named(max_size)) as (stream, _):
             records.extend(jsonl.read_consensus(stream, name))

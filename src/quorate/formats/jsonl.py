@@ -33,6 +33,7 @@ from quorate.storage.files.atomic import written_whole
 __all__ = [
     "DIGITS",
     "ConsensusRecord",
+    "ConsensusSpan",
     "KnownRecord",
     "consensus_lines",
     "read",
@@ -469,7 +470,9 @@ def _corpus_line(document: Document) -> dict[str, Any]:
     return line | _place_fields(document)
 
 
-class _JsonConsensusSpan(_JsonSpan, kw_only=True, omit_defaults=True):
+class ConsensusSpan(_JsonSpan, kw_only=True, omit_defaults=True):
+    """A span in such a line, in characters and in tokens."""
+
     confidence: float
     layer: str = ""
     token_start: int | None = None
@@ -488,7 +491,7 @@ class ConsensusRecord(msgspec.Struct, omit_defaults=True):
 
     id: str
     tags: list[str]
-    spans: list[_JsonConsensusSpan] = []
+    spans: list[ConsensusSpan] = []
     tokens: list[str] = []
     text: str | None = None
     offsets: list[tuple[int, int]] | None = None

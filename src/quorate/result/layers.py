@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,13 +14,19 @@ from quorate.corpus.records import Corpus, Document
 from quorate.corpus.spans import Span
 from quorate.corpus.tags import Scheme
 from quorate.formats.exports import Export, ExportAnnotation, ExportDocument
+from quorate.formats.frames import arrow_table, pandas_frame
 from quorate.result.consensus import Consensus
 from quorate.result.result import Result
+from quorate.result.tables import ResultTable, layered_columns
+
+if TYPE_CHECKING:
+    import pandas
+    import pyarrow
 
 __all__ = ["LayeredConsensus", "LayeredResult"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class LayeredConsensus:
     """The consensus on one document, by layer. ``confidence`` is the probability that every layer is right.
 
@@ -33,6 +40,10 @@ class LayeredConsensus:
 
     document: Document
     layers: Mapping[str, Consensus]
+
+    def __repr__(self) -> str:
+        found = ", ".join(f"{name} {len(one.spans)}" for name, one in self.layers.items())
+        return f"<LayeredConsensus on {self.document.id!r}: spans {found}; all right {self.confidence:.2f}>"
 
     @property
     def confidence(self) -> float:
@@ -58,7 +69,7 @@ class LayeredResult:
     >>> inner = Corpus([Document("1", ("Bath", "Spa"), {"ann": ("B-LOC", "O")})])
     >>> outer = Corpus([Document("1", ("Bath", "Spa"), {"ann": ("B-ORG", "I-ORG")})])
     >>> aggregate_layers({"LOC": inner, "ORG": outer})
-    <LayeredResult: 1 documents, layers LOC, ORG>
+    <LayeredResult: 1 documents, 2 spans, layers LOC, ORG>
     """
 
     def __init__(self, layers: Mapping[str, Result]) -> None:
@@ -76,13 +87,22 @@ class LayeredResult:
         return LayeredConsensus(self.corpus[key], {name: result[key] for name, result in self.layers.items()})
 
     def __repr__(self) -> str:
-        return f"<LayeredResult: {len(self)} documents, layers {', '.join(self.layers)}>"
+        n_spans = sum(result.n_spans for result in self.layers.values())
+        return f"<LayeredResult: {len(self)} documents, {n_spans} spans, layers {', '.join(self.layers)}>"
 
     def write(
         self, path: str | Path, format: str | None = None, *, probabilities: bool = False, shares: bool = False
     ) -> None:
         """Write the consensus, whole or not at all, as :meth:`quorate.Result.write` does."""
         formats.write(self.export(probabilities=probabilities, shares=shares), path, format)
+
+    def to_pandas(self, kind: ResultTable = "spans") -> pandas.DataFrame:
+        """The consensus in all layers as a table, as :meth:`quorate.Result.to_pandas` gives it, with a ``layer``."""
+        return pandas_frame(layered_columns(self, kind))
+
+    def to_arrow(self, kind: ResultTable = "spans") -> pyarrow.Table:
+        """The same table of Arrow."""
+        return arrow_table(layered_columns(self, kind))
 
     def export(self, *, probabilities: bool = False, shares: bool = False) -> Export:
         """The consensus as writers take it."""
