@@ -136,7 +136,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     return f"did you mean {close[0]!r}?" if close else f"one of: {', '.join(names)}"
 
 
-def knows_its_options(function: Callable[P, R], called: str = "") -> Callable[P, R]:
+def knows_its_options(function: Callable[P, R], called: str = "", what: str = "option") -> Callable[P, R]:
     """The function, which says what may have been meant by an option that it has not.
 
     >>> @knows_its_options
@@ -154,7 +154,7 @@ def knows_its_options(function: Callable[P, R], called: str = "") -> Callable[P,
         for name in options:
             if name not in parameters:
                 meant = did_you_mean(name, [one for one in parameters if one != "self"])
-                raise UnknownOptionError(f"{called or function.__name__} has no option {name!r} ({meant})")
+                raise UnknownOptionError(f"{called or function.__name__} has no {what} {name!r} ({meant})")
         return function(*args, **options)
 
     return checked

@@ -107,10 +107,10 @@ def test_files_are_read_with_the_same_options_everywhere() -> None:
     [
         (partial(quorate.read, "x"), "map_lables", "read has no option 'map_lables' (did you mean 'map_labels'?)"),
         (partial(quorate.read_layers, "x"), "ofsets", "read_layers has no option 'ofsets' (did you mean 'offsets'?)"),
-        (quorate.estimator, "max_itre", "estimator has no option 'max_itre' (did you mean 'max_iter'?)"),
+        (quorate.estimator, "max_itre", "estimator has no setting 'max_itre' (did you mean 'max_iter'?)"),
         (partial(quorate.aggregate, ONE), "max_itre", "'max_itre' (did you mean 'max_iter'?)"),
-        (partial(quorate.aggregate, ONE), "knwon", "aggregate has no option 'knwon' (did you mean 'known'?)"),
-        (partial(quorate.aggregate, ONE, "mv"), "tie", "aggregate has no option 'tie' (did you mean 'ties'?)"),
+        (partial(quorate.aggregate, ONE), "knwon", "aggregate has no setting 'knwon' (did you mean 'known'?)"),
+        (partial(quorate.aggregate, ONE, "mv"), "tie", "aggregate has no setting 'tie' (did you mean 'ties'?)"),
         (partial(quorate.aggregate, ONE, "mv"), "iterations", "method 'mv' has no setting 'iterations' (one of: ti"),
         (partial(quorate.aggregate_layers, {"X": ONE}), "temprr", "did you mean 'temper'?"),
         (partial(quorate.fit_stream, [ONE]), "kapa0", "did you mean 'kappa0'?"),

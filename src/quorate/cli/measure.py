@@ -114,12 +114,15 @@ def evaluate(
     as_json: Json = False,
 ) -> None:
     """Score a consensus against gold."""
+    from quorate.evaluate.alignment import COMPARED_BY_CHARACTERS
     from quorate.evaluate.compare import read_answers, score_answers
     from quorate.models.settings import scheme_named
 
     truth, tags = quorate.read(gold, max_size=max_size), scheme_named(scheme)
     say_notes(truth)
     answers, missing = read_answers(consensus, truth, split=split, scheme=tags, max_size=max_size)
+    if answers.aligned:
+        say([f"{answers.aligned:,} documents have other tokens than the gold: {COMPARED_BY_CHARACTERS}"])
     if cee and answers.probabilities is None:
         raise InputError(
             "no probabilities in it, which the cross entropy needs (run aggregate with --probabilities)",

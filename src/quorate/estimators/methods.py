@@ -113,7 +113,7 @@ def estimator(
     BSC(annotator='cm', epsilon0=30.0, temper=0.6, evidence='tokens', start='votes', max_iter=5, method='bsc-cm')
     >>> estimator("bsc-cm", max_itre=5)
     Traceback (most recent call last):
-    quorate.errors.UnknownOptionError: estimator has no option 'max_itre' (did you mean 'max_iter'?)
+    quorate.errors.UnknownOptionError: estimator has no setting 'max_itre' (did you mean 'max_iter'?)
     """
     if method not in METHODS:
         raise SettingsError(f"unknown method {method!r} ({did_you_mean(method, METHODS)})")

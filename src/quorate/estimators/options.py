@@ -111,4 +111,4 @@ def names_settings(function: Callable[P, R]) -> Callable[P, R]:
     kept = [one for one in own.parameters.values() if one.kind is not Parameter.VAR_KEYWORD]
     settings = [Parameter(name, Parameter.KEYWORD_ONLY, default=...) for name in MethodSettings.__annotations__]
     function.__signature__ = own.replace(parameters=[*kept, *settings])  # type: ignore[attr-defined]
-    return knows_its_options(function)
+    return knows_its_options(function, what="setting")
