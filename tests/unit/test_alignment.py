@@ -145,3 +145,13 @@ def test_evaluate_says_what_was_left_out(tmp_path: Path) -> None:
     scores = json.loads(done.stdout)
     assert scores["strict"]["f1"] == 1.0
     assert scores["cross_entropy"] is None
+
+
+def test_discontinuous_spans_are_compared_by_the_characters_of_their_pieces(tmp_path: Path) -> None:
+    gold = Document("1", ("muscle", "and", "joint", "pa", "in"), gold=("B-ADR", "O", "O", "B-ADR…", "I-ADR…"))
+    line = {"id": "1", "tokens": ["muscle", "and joint", "pain"], "tags": ["B-ADR", "O", "B-ADR…"], "spans": []}
+    answers, _ = read_answers(consensus(tmp_path / "c.jsonl", line), Corpus([gold]))
+    assert answers.tags == [list(gold.gold or ())]
+    strict = score_answers(answers).strict
+    assert strict is not None
+    assert strict.f1 == 1.0

@@ -35,7 +35,7 @@ def test_words_and_labels_do_not_overlap_and_lines_break() -> None:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
     figure = drawn(WORDS).plot_document(0)
-    renderer = FigureCanvasAgg(figure).get_renderer()
+    renderer = FigureCanvasAgg(figure).get_renderer()  # type: ignore[no-untyped-call]
     boxes = [text.get_window_extent(renderer) for text in figure.axes[0].texts]
     assert [(a, b) for n, a in enumerate(boxes) for b in boxes[:n] if a.shrunk(0.98, 0.9).overlaps(b)] == []
     width, height = figure.get_size_inches() * figure.dpi

@@ -221,3 +221,16 @@ except quorate.SettingsError as error:
 """
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert out.strip() == f"{call} needs {library} (pip install 'quorate[{extra}]')"
+
+
+def test_discontinuous_spans_keep_their_pieces() -> None:
+    tags = ("B-ADR", "O", "O", "B-ADR…")
+    corpus = Corpus(
+        [Document("1", ("muscle", "and", "joint", "pain"), {"ann": tags, "bob": ("O", "O", "B-ADR", "I-ADR")})]
+    )
+    table = corpus.to_pandas()
+    assert table["pieces"].tolist() == ["0-6;17-21", ""]
+    assert Corpus.from_pandas(table, corpus.to_pandas("documents"))["1"].annotations == corpus["1"].annotations
+    assert quorate.aggregate(corpus, "mv").to_pandas().columns[-1] == "pieces"
+    with pytest.raises(InputError, match="row 0: pieces '0-x' are none"):
+        Corpus.from_pandas(table.assign(pieces=["0-x", ""]), corpus.to_pandas("documents"))

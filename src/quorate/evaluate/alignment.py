@@ -101,5 +101,9 @@ def spans_on_pieces(spans: Sequence[Span], places: Sequence[tuple[int, int]]) ->
     >>> spans_on_pieces([Span(1, 2, "P", 0.9)], [(0, 2), (2, 5)])
     [Span(start=2, end=5, label='P', confidence=0.9)]
     """
-    laid = [span._replace(start=places[span.start][0], end=places[span.end - 1][1]) for span in spans]
-    return [span for span in laid if span.start < span.end]
+    laid = [[(places[start][0], places[end - 1][1]) for start, end in span.parts] for span in spans]
+    return [
+        Span.of_pieces(parts, span.label, span.confidence, span.layer)
+        for span, parts in zip(spans, laid, strict=True)
+        if parts[0][0] < parts[-1][1]
+    ]

@@ -1,9 +1,10 @@
 """Tables in memory: pandas, polars, Arrow, or whatever gives its columns as these do; in and out.
 
 A table of spans has a row a span: ``document, annotator, start, end, label``, with offsets in characters of ``text``,
-the whole document's. Who saw a document and marked nothing has a row of it without a span. The texts may be in a table
-of their own instead, a row a document: ``document, text``, and if known ``tokens``, ``annotators`` who saw it, ``gold``
-(a tag a token) and ``split``. A table of tags has a row a token: ``document, token, annotator, tag, word, gold``.
+the whole document's, and ``pieces`` (``0-5;10-12``) of one that is discontinuous. Who saw a document and marked nothing
+has a row of it without a span. The texts may be in a table of their own instead, a row a document: ``document, text``,
+and if known ``tokens``, ``annotators`` who saw it, ``gold`` (a tag a token) and ``split``. A table of tags has a row a
+token: ``document, token, annotator, tag, word, gold``.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 
 from quorate.corpus.offsets import Unit
 from quorate.corpus.records import Corpus, Document, Source, hard_tags
-from quorate.corpus.spans import CharSpan
+from quorate.corpus.spans import CharSpan, Pieces
 from quorate.corpus.tags import Scheme
 from quorate.errors import InputError, SettingsError
 from quorate.formats.assemble import Assembly, Options
@@ -189,6 +190,7 @@ def _span(row: Row, source: Source, *, words: bool) -> CharSpan | None:
         str(row["label"]),
         None if text is None else str(text),
         None if confidence is None else float(confidence),
+        pieces=_pieces_read(row.get("pieces"), source),
     )
 
 
@@ -222,19 +224,19 @@ def span_columns(export: Export, *, annotator: bool) -> Columns:
     """
     if export.scheme is Scheme.PLAIN:
         raise SettingsError("plain labels mark no spans (ask for 'tokens')")
-    names: tuple[list[str], list[str], list[str], list[str], list[str]] = ([], [], [], [], [])
+    names: list[list[str]] = [[] for _ in range(6)]
     places: list[tuple[int, int, int, int]] = []
     sure: list[float] = []
     for exported, annotation in _readings(export):
         outward = outward_spans(exported, annotation, Unit.CODE_POINTS)
         for own, span in zip(annotation.spans, outward, strict=True):
-            said = (exported.document.id, annotation.name, span.label, span.text or "", own.layer)
+            said = (exported.document.id, annotation.name, span.label, span.text or "", own.layer, _pieces_told(span))
             for column, name in zip(names, said, strict=True):
                 column.append(name)
             places.append((span.start, span.end, own.start, own.end))
             sure.append(np.nan if span.confidence is None else span.confidence)
     start, end, token_start, token_end = np.array(places, np.int64).reshape(-1, 4).T
-    document, who, label, text, layer = names
+    document, who, label, text, layer, pieces = names
     return {
         "document": document,
         **({"annotator": who} if annotator else {}),
@@ -246,7 +248,23 @@ def span_columns(export: Export, *, annotator: bool) -> Columns:
         "token_start": token_start,
         "token_end": token_end,
         **({"layer": layer} if export.layers else {}),
+        **({"pieces": pieces} if export.discontinuous else {}),
     }
+
+
+def _pieces_told(span: CharSpan) -> str:
+    return ";".join(f"{start}-{end}" for start, end in span.pieces)
+
+
+def _pieces_read(value: Any, source: Source) -> Pieces:
+    """The pieces that :func:`_pieces_told` wrote."""
+    if value is None or value == "":
+        return ()
+    try:
+        pairs = [tuple(map(int, piece.split("-"))) for piece in str(value).split(";")]
+        return tuple((start, end) for start, end in pairs)
+    except ValueError:
+        raise InputError(f"pieces {value!r} are none (write them as 0-5;10-12)", where=source.at()) from None
 
 
 def _readings(export: Export) -> Iterator[tuple[ExportDocument, ExportAnnotation]]:

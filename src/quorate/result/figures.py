@@ -209,8 +209,8 @@ def document_figure(consensus: Consensus, tagset: TagSet) -> Figure:
     left = max(letters.width(name, _LETTER) for name in names) + 3 * _GAP
     tokens = [letters.cut(token, _LETTER, _WIDTH - left - 3 * _GAP) for token in document.tokens]
     widths = [letters.width(token, _LETTER) + _GAP for token in tokens]
-    for (_, spans), row in zip(versions, notes, strict=True):
-        for span, note in zip(spans, row, strict=True):
+    for (_, spans), written in zip(versions, notes, strict=True):
+        for span, note in zip(spans, written, strict=True):
             short = letters.width(note, _NOTE) + _GAP - sum(widths[span.start : span.end])
             for at in range(span.start, span.end):
                 widths[at] += max(short, 0.0) / (span.end - span.start)

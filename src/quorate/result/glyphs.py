@@ -83,7 +83,7 @@ class Lettering:
                 "Chinese, Japanese and Korean, or Noto Emoji)",
                 stacklevel=4,
             )
-        self._figure, self._renderer = figure, FigureCanvasAgg(figure).get_renderer()
+        self._figure, self._renderer = figure, FigureCanvasAgg(figure).get_renderer()  # type: ignore[no-untyped-call]
         self._widths: dict[tuple[str, float], float] = {}
 
     def drawn(self, text: str) -> str:
