@@ -13,7 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from quorate import audit, report, reviews
+    from quorate import audit, report, reviews, types
     from quorate.active.simulation import simulate_active
     from quorate.active.suggest import next_labels
     from quorate.api import aggregate, aggregate_layers, load
@@ -32,11 +32,14 @@ if TYPE_CHECKING:
         QuorateError,
         ServerError,
         SettingsError,
+        UnknownOptionError,
     )
     from quorate.estimators.bsc import BSC
     from quorate.estimators.crf_ma import CRFMA
     from quorate.estimators.layered import LayeredModel
-    from quorate.estimators.methods import METHODS
+    from quorate.estimators.methods import METHODS, estimator
+    from quorate.estimators.options import MethodSettings
+    from quorate.estimators.progress import progress_bar
     from quorate.estimators.streaming import batches, fit_stream
     from quorate.estimators.voting import BestWorker, MajorityVote, SilentVote, SpanVote, WorstWorker
     from quorate.evaluate import metrics as score
@@ -63,6 +66,7 @@ __all__ = [
     "LayeredResult",
     "Layers",
     "MajorityVote",
+    "MethodSettings",
     "ModelFileError",
     "NotFittedError",
     "OutputError",
@@ -76,14 +80,17 @@ __all__ = [
     "Span",
     "SpanVote",
     "TagSet",
+    "UnknownOptionError",
     "WorstWorker",
     "aggregate",
     "aggregate_layers",
     "audit",
     "batches",
+    "estimator",
     "fit_stream",
     "load",
     "next_labels",
+    "progress_bar",
     "read",
     "read_layers",
     "report",
@@ -92,6 +99,7 @@ __all__ = [
     "score",
     "simulate",
     "simulate_active",
+    "types",
 ]
 
 # Names are loaded on first use: ``import quorate`` costs nothing that is not asked for.
@@ -113,11 +121,14 @@ _HOMES = {
         "QuorateError",
         "ServerError",
         "SettingsError",
+        "UnknownOptionError",
     ),
     "quorate.estimators.bsc": ("BSC",),
     "quorate.estimators.crf_ma": ("CRFMA",),
     "quorate.estimators.layered": ("LayeredModel",),
-    "quorate.estimators.methods": ("METHODS",),
+    "quorate.estimators.methods": ("METHODS", "estimator"),
+    "quorate.estimators.options": ("MethodSettings",),
+    "quorate.estimators.progress": ("progress_bar",),
     "quorate.estimators.streaming": ("batches", "fit_stream"),
     "quorate.estimators.voting": ("BestWorker", "MajorityVote", "SilentVote", "SpanVote", "WorstWorker"),
     "quorate.formats": ("read_layers",),
@@ -130,6 +141,7 @@ _HOMES = {
 _MODULES = {
     "api": "quorate.api",
     "audit": "quorate.audit",
+    "datasets": "quorate.datasets",
     "errors": "quorate.errors",
     "formats": "quorate.formats",
     "label_studio": "quorate.label_studio",
@@ -137,6 +149,7 @@ _MODULES = {
     "reviews": "quorate.reviews",
     "score": "quorate.evaluate.metrics",
     "simulate": "quorate.corpus.simulate",
+    "types": "quorate.types",
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Unpack
 
 from quorate.corpus.records import Corpus
 from quorate.errors import InputError, ModelFileError, SettingsError
@@ -13,6 +13,8 @@ from quorate.estimators.bsc import BSC
 from quorate.estimators.crf_ma import CRFMA
 from quorate.estimators.layered import KnownInLayers, LayeredModel, restored_from
 from quorate.estimators.methods import DEFAULT_METHOD, METHODS, Method, estimator
+from quorate.estimators.options import MethodName, MethodSettings, names_settings
+from quorate.estimators.progress import shown
 from quorate.estimators.voting import BestWorker, MajorityVote, SilentVote, SpanVote, WorstWorker
 from quorate.models.prepared import Known, Prepared, prepare
 from quorate.result.layers import LayeredResult
@@ -40,25 +42,29 @@ __all__ = [
 ]
 
 
+@names_settings
 def aggregate(
     corpus: Corpus,
-    method: str = DEFAULT_METHOD,
+    method: MethodName | str = DEFAULT_METHOD,
     *,
     known: Known = None,
-    progress: ProgressCallback | None = None,
-    **settings: Any,
+    progress: ProgressCallback | bool | None = None,
+    **settings: Unpack[MethodSettings],
 ) -> Result:
     """The consensus on every document of a corpus.
 
     ``method`` is a name from :data:`METHODS`; ``settings`` change the method's own (see :class:`BSC`). ``known`` gives
-    labels that are certain: ``"inline"`` for the corpus's own gold, or tags by document id.
+    labels that are certain: ``"inline"`` for the corpus's own gold, or tags by document id. ``progress=True`` shows a
+    bar; a function is called after every pass instead. ``result.model`` is the fitted estimator.
 
     >>> import quorate
     >>> result = aggregate(quorate.sample(), max_iter=5)
     >>> len(result.tags) == len(quorate.sample())
     True
     """
-    return estimator(method, **settings).fit(corpus, known=known, progress=progress).result_
+    model = estimator(method, **settings)
+    with shown(progress) as report:
+        return model.fit(corpus, known=known, progress=report).result_
 
 
 def load(path: str | Path, *, max_size: int | str | None = None) -> BSC | CRFMA | LayeredModel:
@@ -79,13 +85,14 @@ def load(path: str | Path, *, max_size: int | str | None = None) -> BSC | CRFMA 
         raise ModelFileError(f"{path}: a damaged model file: {error} (fit and save it again)") from None
 
 
+@names_settings
 def aggregate_layers(
     layers: Mapping[str, Corpus],
-    method: str = DEFAULT_METHOD,
+    method: MethodName | str = DEFAULT_METHOD,
     *,
     known: KnownInLayers = None,
-    progress: ProgressCallback | None = None,
-    **settings: Any,
+    progress: ProgressCallback | bool | None = None,
+    **settings: Unpack[MethodSettings],
 ) -> LayeredResult:
     """The consensus in each layer that :func:`quorate.read_layers` found; ``settings`` as in :func:`aggregate`.
 
@@ -96,4 +103,6 @@ def aggregate_layers(
     >>> aggregate_layers({"LOC": corpus}, "mv").layers["LOC"].tags
     [['B-LOC', 'O']]
     """
-    return LayeredModel(estimator(method, **settings)).fit(layers, known=known, progress=progress).result_
+    model = LayeredModel(estimator(method, **settings))
+    with shown(progress) as report:
+        return model.fit(layers, known=known, progress=report).result_

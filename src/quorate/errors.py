@@ -5,7 +5,8 @@
     QuorateError            everything below; the command line prints its one line and exits with 2
     ├── InputError          a file or a corpus that cannot be used as it is
     ├── SettingsError       an unknown method, an option out of range, options that do not go together
-    │   └── NotFittedError  an estimator asked for what it has not learned yet
+    │   ├── NotFittedError  an estimator asked for what it has not learned yet
+    │   └── UnknownOptionError  an option by a name that there is not: it says which may have been meant
     ├── OutputError         a file that cannot be written
     ├── ModelFileError      a saved model that is damaged, or of another version
     ├── ServerError         a server that cannot be reached, or that refuses
@@ -17,6 +18,11 @@ Every message says where, what and what to do:
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+from functools import wraps
+from inspect import Parameter, signature
+from typing import ParamSpec, TypeVar
+
 __all__ = [
     "FitError",
     "InputError",
@@ -26,7 +32,13 @@ __all__ = [
     "QuorateError",
     "ServerError",
     "SettingsError",
+    "UnknownOptionError",
+    "did_you_mean",
+    "knows_its_options",
 ]
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 class QuorateError(Exception):
@@ -61,6 +73,14 @@ class NotFittedError(SettingsError, ValueError, AttributeError):
     """An estimator that is asked for what it has not learned yet; caught as scikit-learn's error of that name is.
 
     >>> isinstance(NotFittedError(), ValueError) and isinstance(NotFittedError(), AttributeError)
+    True
+    """
+
+
+class UnknownOptionError(SettingsError, TypeError):
+    """An option by a name that there is not; caught as Python's own error for that is.
+
+    >>> isinstance(UnknownOptionError(), TypeError)
     True
     """
 
@@ -101,3 +121,40 @@ class FitError(QuorateError):
     """
 
     document: int | None = None
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """What to do about a name that is not known: the one that is like it, or all there are.
+
+    >>> did_you_mean("alpah0", ["alpha0", "gamma0"]), did_you_mean("size", ["alpha0", "gamma0"])
+    ("did you mean 'alpha0'?", 'one of: alpha0, gamma0')
+    """
+    from difflib import get_close_matches
+
+    names = list(known)
+    close = get_close_matches(name, names, n=1, cutoff=0.7)
+    return f"did you mean {close[0]!r}?" if close else f"one of: {', '.join(names)}"
+
+
+def knows_its_options(function: Callable[P, R], called: str = "", what: str = "option") -> Callable[P, R]:
+    """The function, which says what may have been meant by an option that it has not.
+
+    >>> @knows_its_options
+    ... def read(path, *, max_size=None): ...
+    >>> read("a.jsonl", maxsize=1)
+    Traceback (most recent call last):
+    quorate.errors.UnknownOptionError: read has no option 'maxsize' (did you mean 'max_size'?)
+    """
+    parameters = signature(function).parameters
+    if any(one.kind is Parameter.VAR_KEYWORD for one in parameters.values()):  # it takes any, and sees to them itself
+        return function
+
+    @wraps(function)
+    def checked(*args: P.args, **options: P.kwargs) -> R:
+        for name in options:
+            if name not in parameters:
+                meant = did_you_mean(name, [one for one in parameters if one != "self"])
+                raise UnknownOptionError(f"{called or function.__name__} has no {what} {name!r} ({meant})")
+        return function(*args, **options)
+
+    return checked

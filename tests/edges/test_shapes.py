@@ -14,6 +14,7 @@ from quorate import Corpus, Document
 from quorate.corpus.records import SoftTag, Tag
 from quorate.corpus.simulate import from_matrices
 from quorate.corpus.tags import Scheme, TagSet
+from quorate.estimators.options import SchemeName
 
 NEED_NO_GOLD = [name for name in quorate.METHODS if not name.endswith("-worker")]
 
@@ -95,7 +96,7 @@ def test_an_annotator_without_a_label_is_reported_as_such() -> None:
 
 
 @pytest.mark.parametrize("scheme", ["bioes", "io", "plain"])
-def test_other_schemes_end_to_end(scheme: str, sample: Corpus) -> None:
+def test_other_schemes_end_to_end(scheme: SchemeName, sample: Corpus) -> None:
     from dataclasses import replace
 
     tagset = sample.tagset()

@@ -11,6 +11,7 @@ import crowds
 import quorate
 from quorate import Corpus, Result, score
 from quorate.corpus.simulate import Behaviour, crowd, with_copies
+from quorate.estimators.options import EvidenceName
 
 BESIDE_CV = "hidden annotators prefer another token model beside the spans than cv, which is better here"
 
@@ -52,8 +53,8 @@ def test_default_against_votes_and_fixed_settings(make: Callable[[], Corpus]) ->
         for temper in (0.7, 1.0)
     ]
     # To ask for the evidence that was chosen gives the same once more: the test below.
-    others = {"tokens", "spans"} - {chosen.settings_["evidence"]}
-    evidence = [quorate.aggregate(corpus, evidence=kind) for kind in sorted(others)]
+    kinds: tuple[EvidenceName, ...] = ("spans", "tokens")
+    evidence = [quorate.aggregate(corpus, evidence=kind) for kind in kinds if kind != chosen.settings_["evidence"]]
     votes = [quorate.aggregate(corpus, method) for method in ("mv", "span-vote")]
     assert f1(chosen) >= max(map(f1, votes))
     assert f1(chosen) >= max(map(f1, [*fixed, *evidence])) - 1.0

@@ -17,6 +17,7 @@ from quorate.corpus.records import SoftTag, Tag
 from quorate.corpus.tags import Invalid, Scheme, TagSet
 from quorate.encode.from_corpus import encode
 from quorate.encode.sharing import Sharing
+from quorate.estimators.options import TokenDecodeName
 from quorate.models.votes import silent_majority
 
 TYPES = ("LOC", "PER")
@@ -178,7 +179,7 @@ def test_annotators_are_measured_by_all_that_they_said() -> None:
 
 
 @pytest.mark.parametrize("decode", ["sequence", "token"])
-def test_it_gives_tags_probabilities_and_annotators(sample: Corpus, decode: str) -> None:
+def test_it_gives_tags_probabilities_and_annotators(sample: Corpus, decode: TokenDecodeName) -> None:
     result = quorate.aggregate(sample, "silent-vote", decode=decode)
     assert result.settings_ == {"method": "silent-vote", "decode": decode, "invalid": "repair", "scheme": None}
     assert len(result.annotators) == len(sample.annotators)

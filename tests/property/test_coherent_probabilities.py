@@ -17,6 +17,7 @@ import quorate
 from problems import random_corpus, tagset
 from quorate import Corpus, Result
 from quorate.corpus.tags import Scheme
+from quorate.estimators.options import EvidenceName
 from quorate.models.settings import Settings
 from quorate.result.calibration import Calibration
 
@@ -92,7 +93,7 @@ def part_of_the_sample() -> Corpus:
 
 
 @pytest.mark.parametrize("evidence", ["auto", "tokens", "spans", "votes"])
-def test_chosen_settings_and_their_calibration_give_coherent_probabilities(evidence: str) -> None:
+def test_chosen_settings_and_their_calibration_give_coherent_probabilities(evidence: EvidenceName) -> None:
     corpus = part_of_the_sample()
     known = {one.id: one.gold or () for one in corpus.documents[:10]}
     model = quorate.BSC(evidence=evidence).fit(corpus, known=known)

@@ -171,7 +171,7 @@ def test_majority_vote_by_token_and_by_sequence() -> None:
     [
         (lambda c: quorate.aggregate(c, "nope"), "unknown method 'nope'"),
         (lambda c: quorate.aggregate(c, "mv", alpha0=1), "method 'mv' has no setting 'alpha0'"),
-        (lambda c: BSC("wrong").fit(c), "annotator 'wrong' is not known"),
+        (lambda c: BSC("wrong").fit(c), "annotator 'wrong' is not known"),  # type: ignore[arg-type]
         (lambda c: BSC(alpha0=0).fit(c), "alpha0 must be a positive number"),
         (lambda c: BSC(kappa0=float("nan")).fit(c), "kappa0 must be a positive number"),
         (lambda c: BSC(temper=1.5).fit(c), "temper must be above 0 and at most 1"),
@@ -302,9 +302,9 @@ def test_model_files_that_are_not(tmp_path: Path, model: BSC) -> None:
         lambda c: BSC(alpha0=None).fit(c),  # type: ignore[arg-type]
         lambda c: BSC(alpha0=True).fit(c),
         lambda c: BSC(max_iter=2.5).fit(c),  # type: ignore[arg-type]
-        lambda c: quorate.aggregate(c, "auto", gamma0=[1]),
-        lambda c: quorate.aggregate(c, "mv", random_state="1"),
-        lambda c: quorate.aggregate(c, "mv", n_jobs="1"),
+        lambda c: quorate.aggregate(c, "auto", gamma0=[1]),  # type: ignore[arg-type]
+        lambda c: quorate.aggregate(c, "mv", random_state="1"),  # type: ignore[arg-type]
+        lambda c: quorate.aggregate(c, "mv", n_jobs="1"),  # type: ignore[arg-type]
         *((lambda c, n=name: quorate.aggregate(c, "crf-ma", **{n: "1"})) for name in ("max_iter", "l2", "iterations")),  # type: ignore[arg-type]
         lambda c: bsc("bsc-seq", max_iter=1).fit(c).update(c, passes="1"),  # type: ignore[arg-type]
         lambda c: quorate.aggregate(c, "mv").accept("0.9"),  # type: ignore[arg-type]

@@ -50,7 +50,7 @@ def test_a_clone_keeps_everything_its_method_too(method: str) -> None:
 @pytest.mark.parametrize("method", METHODS)
 def test_fit_returns_self_and_predicts_what_fit_predict_does(method: str, few: Corpus) -> None:
     # A CRF takes long to converge, and what is promised does not depend on it.
-    model = estimator(method, **({"iterations": 5} if method == "crf-ma" else {}))
+    model = estimator(method, iterations=5) if method == "crf-ma" else estimator(method)
     params = model.get_params()
     assert model.fit(few) is model
     assert model.get_params() == params

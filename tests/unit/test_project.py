@@ -48,6 +48,7 @@ ROOMS = [
     "label_studio",
     "datasets",
     "project",
+    "types",
     "cli",
     "__main__",
 ]

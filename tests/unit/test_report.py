@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import quorate
 from by_name import bsc, from_file
-from quorate import BSC, Corpus, Document, InputError, SettingsError
+from quorate import BSC, Corpus, Document, InputError, MethodSettings, SettingsError
 from quorate.active.suggest import next_labels
 from quorate.corpus.tags import TagSet, find_spans
 from quorate.errors import ModelFileError
@@ -219,7 +219,7 @@ def test_groups_can_be_given(model: BSC) -> None:
 @pytest.mark.parametrize("method", ["mv", "ds", "mace", "hmm-crowd", "bsc-acc", "bsc-cv", "bsc-seq-notrans"])
 def test_every_kind_of_method_can_be_reported(sample: Corpus, method: str, tmp_path: Path) -> None:
     small = Corpus(sample.documents[:40])
-    settings = {} if method == "mv" else {"max_iter": 3}
+    settings: MethodSettings = {} if method == "mv" else {"max_iter": 3}
     fitted = quorate.api.estimator(method, **settings).fit(small)
     write_report(fitted, tmp_path / "r.html", documents=5)
     found = content((tmp_path / "r.html").read_text(encoding="utf-8"))

@@ -191,7 +191,7 @@ def test_files_of_one_annotator_each(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"crowd\.jsonl:1: document '1': 2 annotators in a document"):
         quorate.read(EXAMPLES / "crowd.jsonl", annotator_from="filename")
     with pytest.raises(SettingsError, match="annotator-from 'file' is not known"):
-        quorate.read(EXAMPLES / "crowd.jsonl", annotator_from="file")
+        quorate.read(EXAMPLES / "crowd.jsonl", annotator_from="file")  # type: ignore[arg-type]
 
 
 def test_documents_without_ids_are_the_same_at_the_same_place(tmp_path: Path) -> None:

@@ -116,6 +116,9 @@ class Choice(NamedTuple):
     check: Check = Check()
     with_tagger: Calibration | None = None
 
+    def __repr__(self) -> str:
+        return f"<Choice: {self.reasons[0]}>"
+
     @property
     def worse_than_vote(self) -> bool:
         """Whether a plain vote does better against hidden annotators, by more than chance."""

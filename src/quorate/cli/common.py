@@ -8,7 +8,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -258,33 +258,18 @@ def in_words(where: Callable[[str], str]) -> Iterator[None]:
 @contextmanager
 def bar(what: str, quiet: bool) -> Iterator[Any]:
     """A progress bar on a terminal, as a function ``(done, total, note)``; ``None`` in a pipe."""
-    if quiet or not sys.stderr.isatty():
-        yield None
-        return
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+    from quorate.estimators.progress import bar as drawn
 
-    columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[note]}"))
-    with Progress(*columns, TimeRemainingColumn(), console=console(stderr=True), transient=True) as shown:
-        task = shown.add_task("", total=None, note="")
-
-        def report(done: int, total: int, note: str = "") -> None:
-            shown.update(task, total=total, completed=done, note=note)
-
+    with drawn(what) if not quiet and sys.stderr.isatty() else nullcontext() as report:
         yield report
 
 
 @contextmanager
 def fit_progress(quiet: bool) -> Iterator[ProgressCallback | None]:
     """A progress bar over the passes of a fit."""
-    with bar("fitting", quiet) as report:
-        if report is None:
-            yield None
-            return
+    from quorate.estimators.progress import progress_bar
 
-        def after_pass(step: Any) -> None:
-            done = step.max_passes * step.start + step.passes
-            report(done, step.max_passes * step.n_starts, step.note or f"bound {step.bound:,.1f}")
-
+    with progress_bar() if not quiet and sys.stderr.isatty() else nullcontext() as after_pass:
         yield after_pass
 
 

@@ -147,6 +147,7 @@ def evaluate(
     as_json: Json = False,
 ) -> None:
     """Score a consensus against gold; one in layers, or with --layers auto, by layer and over all spans."""
+    from quorate.evaluate.alignment import COMPARED_BY_CHARACTERS
     from quorate.evaluate.compare import read_answers, score_answers
     from quorate.evaluate.layers import read_layered_answers, score_layers
     from quorate.formats.consensus_export import is_layered
@@ -160,6 +161,8 @@ def evaluate(
     if truth.single is not None and not layered and (consensus != "-" or not truth.named):
         answers, missing = read_answers(consensus, truth.single, **options)
         by_name = {"": answers}
+        if answers.aligned:
+            say([f"{answers.aligned:,} documents have other tokens than the gold: {COMPARED_BY_CHARACTERS}"])
     else:
         by_name, missing = read_layered_answers(consensus, truth, **options)
     if cee and all(answers.probabilities is None for answers in by_name.values()):

@@ -8,12 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from quorate.corpus.offsets import Unit
 from quorate.corpus.profiles import Profile
 from quorate.corpus.tags import Invalid, Scheme, TagSet, UnknownTagError
 from quorate.errors import InputError
+
+if TYPE_CHECKING:
+    import pandas
+    import pyarrow
+
+    from quorate.formats.frames import CorpusTable
 
 __all__ = ["Corpus", "Document", "SoftTag", "Source", "Tag", "hard_tags", "known_gold"]
 
@@ -22,6 +29,9 @@ Tag = str | None
 
 SoftTag = Mapping[str, float]
 """An annotator's probabilities for a token, by tag, in place of one tag."""
+
+
+_WORDS_SHOWN = 8  # of a document that shows itself
 
 
 def hard_tags(tags: Sequence[Tag | SoftTag]) -> tuple[Tag, ...]:
@@ -56,7 +66,7 @@ class Source(NamedTuple):
         return f"{self.path}:{self.line + token if token is not None and self.line_per_token else self.line}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Document:
     """Tokens, and what each annotator said about each of them.
 
@@ -66,6 +76,8 @@ class Document:
 
     >>> Document("1", ("Ada", "sang"), {"ann": ("B-PER", "O"), "bob": ("O", None)}).annotations["bob"]
     ('O', None)
+    >>> Document("1", ("Ada", "sang"), {"ann": ("B-PER", "O")})
+    <Document '1': 'Ada sang', 2 tokens, 1 annotators>
     """
 
     id: str
@@ -78,6 +90,12 @@ class Document:
     source: Source | None = None
     unit: Unit = Unit.CODE_POINTS
     origin: Mapping[str, Any] | None = None
+
+    def __repr__(self) -> str:
+        head, cut = " ".join(self.tokens[:_WORDS_SHOWN]), "…" if len(self.tokens) > _WORDS_SHOWN else ""
+        gold = ", gold" if self.gold is not None else ""
+        said = f"{len(self.tokens)} tokens, {len(self.annotations)} annotators{gold}"
+        return f"<Document {self.id!r}: {head + cut!r}, {said}>"
 
     def where(self, token: int | None = None) -> str:
         """Where this document, or one of its tokens, stands: for messages.
@@ -184,6 +202,47 @@ class Corpus:
         """
         return Corpus(filter(keep, self.documents), notes=self.notes, digests=self.digests, profiles=self.profiles)
 
+    @classmethod
+    def from_pandas(cls, frame: Any, documents: Any = None, *, columns: Mapping[str, str] | None = None) -> Corpus:
+        """A corpus from a table of pandas, polars or Arrow, or of whatever else gives its columns as these do.
+
+        Of spans, a row each: ``document, annotator, start, end, label``, offsets in characters, and ``confidence`` if
+        stated. The texts are in a column ``text``, or in a table of their own, ``documents``: ``document, text``, and
+        if known ``tokens``, ``annotators`` (who saw it), ``gold`` (a tag a token) and ``split``. Who saw a document and
+        marked nothing has a row without start, end and label, or is among its ``annotators``. Or of tags, a row each:
+        ``document, token, annotator, tag``, and ``word, gold, split`` if known; without ``token``, a class for each
+        document. ``columns`` renames: ``{"rater": "annotator"}``.
+
+        >>> import pandas
+        >>> spans = pandas.DataFrame({"document": ["1"], "annotator": ["ann"], "start": [0], "end": [3]})
+        >>> Corpus.from_pandas(spans.assign(label="PER", text="Ada sang"))["1"].annotations
+        {'ann': ('B-PER', 'O')}
+        """
+        return _frames().corpus_of(frame, documents, columns)  # type: ignore[no-any-return]
+
+    def to_pandas(self, kind: CorpusTable = "spans") -> pandas.DataFrame:
+        """What everybody said as a table, a row a span or (``"tokens"``) a tag; or the ``"documents"``.
+
+        Spans count characters of the text (of the tokens with blanks between, where there is none), and tokens.
+        :meth:`from_pandas` reads them back: spans together with documents. Spans do not tell tokens that were not seen
+        from ``O``, and of probabilities only the most probable tag is told, with its own.
+
+        >>> corpus = Corpus([Document("1", ("Ada", "sang"), {"ann": ("B-PER", "O")})])
+        >>> corpus.to_pandas()[["annotator", "label", "text"]].values.tolist()
+        [['ann', 'PER', 'Ada']]
+        """
+        frames = _frames()
+        return frames.pandas_frame(frames.corpus_columns(self, kind))
+
+    def to_arrow(self, kind: CorpusTable = "spans") -> pyarrow.Table:
+        """The same table of Arrow, which polars takes as it is: ``polars.from_arrow(corpus.to_arrow())``.
+
+        >>> Corpus([Document("1", ("Ada", "sang"), {"ann": ("B-PER", "O")})]).to_arrow("tokens").num_rows
+        2
+        """
+        frames = _frames()
+        return frames.arrow_table(frames.corpus_columns(self, kind))
+
     def encoded_as(self, tagset: TagSet, invalid: Invalid) -> object | None:
         """The corpus as arrays, if it was laid out before with these labels and this rule; ``None`` if not."""
         return None
@@ -228,6 +287,11 @@ class Corpus:
                     if given == tag or (isinstance(given, Mapping) and tag in given):
                         return document.where(position)
         return ""
+
+
+def _frames() -> Any:
+    """Tables are made where files are read, in a room below this one: it is loaded when one is asked for."""
+    return import_module("quorate.formats.frames")
 
 
 def known_gold(corpus: Corpus) -> dict[str, tuple[Tag, ...]]:

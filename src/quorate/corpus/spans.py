@@ -114,7 +114,7 @@ class Span(NamedTuple):
         return 1.0 if self.confidence is None else self.confidence
 
     def __repr__(self) -> str:
-        confidence = "" if self.confidence is None else f", confidence={self.confidence!r}"
+        confidence = "" if self.confidence is None else f", confidence={self.confidence:.4g}"
         layer = f", layer={self.layer!r}" if self.layer else ""
         pieces = f", pieces={self.pieces!r}" if self.pieces else ""
         return f"Span(start={self.start}, end={self.end}, label={self.label!r}{confidence}{layer}{pieces})"

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 import quorate
 from quorate.corpus.records import Corpus
 from quorate.encode.encoded import Encoded
-from quorate.errors import NotFittedError, SettingsError
+from quorate.errors import NotFittedError, SettingsError, UnknownOptionError, did_you_mean, knows_its_options
 from quorate.infer import loop
 from quorate.models.prepared import Known
 from quorate.models.settings import check_number
@@ -32,6 +32,11 @@ class Estimator:
     """The method, its settings as plain values and, where they were chosen, ``why``; the result has the same."""
     meta_: dict[str, Any]
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "__init__" in vars(cls):
+            cls.__init__ = knows_its_options(cls.__init__, cls.__name__)  # type: ignore[method-assign]
+
     def fit(self, corpus: Corpus, *, known: Known = None, progress: ProgressCallback | None = None) -> Self:
         """Learn from a corpus; returns self."""
         raise NotImplementedError
@@ -48,13 +53,17 @@ class Estimator:
         """For every document ``[L, J]`` the probability of each label, with what was learned."""
         return self.combine(corpus).probabilities
 
-    def fit_predict(self, corpus: Corpus, **options: Any) -> list[list[str]]:
+    def fit_predict(
+        self, corpus: Corpus, *, known: Known = None, progress: ProgressCallback | None = None
+    ) -> list[list[str]]:
         """Learn from a corpus and return its tags."""
-        return self.fit(corpus, **options).result_.tags
+        return self.fit(corpus, known=known, progress=progress).result_.tags
 
-    def fit_predict_proba(self, corpus: Corpus, **options: Any) -> list[NDArray[np.float64]]:
+    def fit_predict_proba(
+        self, corpus: Corpus, *, known: Known = None, progress: ProgressCallback | None = None
+    ) -> list[NDArray[np.float64]]:
         """Learn from a corpus and return, for every document, ``[L, J]`` the probability of each label."""
-        return self.fit(corpus, **options).result_.probabilities
+        return self.fit(corpus, known=known, progress=progress).result_.probabilities
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The parameters that the estimator was made with."""
@@ -64,7 +73,7 @@ class Estimator:
         """Change parameters; returns self."""
         for name, value in values.items():
             if name not in self.get_params():
-                raise SettingsError(f"unknown setting {name!r} (one of: {', '.join(self.get_params())})")
+                raise UnknownOptionError(f"unknown setting {name!r} ({did_you_mean(name, self.get_params())})")
             setattr(self, name, value)
         return self
 

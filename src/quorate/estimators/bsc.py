@@ -21,7 +21,7 @@ from quorate.corpus.records import Corpus
 from quorate.encode.algebra import with_annotator, without_annotator
 from quorate.encode.encoded import Encoded
 from quorate.encode.sharing import Sharing
-from quorate.estimators import bsc_files
+from quorate.estimators import bsc_files, options
 from quorate.estimators.base import Estimator, ProgressCallback, checked_threads, choice_progress, meta_of
 from quorate.estimators.updating import FitState, ModelState, Updated, check_update, update, updated_meta
 from quorate.infer import loop
@@ -31,7 +31,6 @@ from quorate.infer.engines.protocol import Decoded, Engine, Tables
 from quorate.infer.engines.threads import cell_counts_of
 from quorate.infer.parts.truth import Chain
 from quorate.infer.spans import SpanModel
-from quorate.infer.start import Start
 from quorate.models.build import check_fits, condensed_engine, model_of
 from quorate.models.consensus import Concluded, candidate_probabilities, conclude
 from quorate.models.history import Past, WithHistory, past_cells
@@ -83,32 +82,32 @@ class BSC(Estimator):
 
     def __init__(
         self,
-        annotator: str = "auto",
+        annotator: options.AnnotatorName = "auto",
         *,
-        truth: str = "markov",
+        truth: options.TruthName = "markov",
         text: bool = True,
         alpha0: float = Settings.alpha0,
         epsilon0: float | Literal["auto"] = "auto",
         gamma0: float = Settings.gamma0,
         kappa0: float = Settings.kappa0,
         guess_prior: float | None = None,
-        zeros: str = Settings.zeros.value,
-        inference: str = Settings.inference.value,
+        zeros: options.ZerosName = "moved",
+        inference: options.InferenceName = "vb",
         temper: float | Literal["auto"] = "auto",
-        evidence: str = "auto",
-        start: str = Start.COVERAGE.value,
+        evidence: options.EvidenceName = "auto",
+        start: options.StartName = "coverage",
         max_iter: int | Literal["auto"] = "auto",
         tol: float = Settings.tol,
         random_state: int | None = None,
         n_init: int = 1,
-        decode: str = Settings.decode.value,
+        decode: options.DecodeName = "best",
         precision: float | None = None,
         recall: float | None = None,
-        invalid: str = Settings.invalid.value,
-        scheme: str | None = None,
-        tagger: TaggerChoice = TaggerName.AUTO.value,
+        invalid: options.InvalidName = "repair",
+        scheme: options.SchemeName | None = None,
+        tagger: TaggerChoice = "auto",
         n_jobs: int | None = None,
-        engine: str = EngineName.THREADS.value,
+        engine: options.EngineChoice = "threads",
         cluster: Any = None,
         probabilities: bool = True,
         method: str | None = None,
@@ -578,6 +577,7 @@ class BSC(Estimator):
         known: NDArray[np.int32] | None = None,
     ) -> Result:
         return Result(
+            self,
             corpus,
             self.tagset_,
             encoded.doc_start,

@@ -26,6 +26,7 @@ from quorate.encode.algebra import document_of_events, token_of_events
 from quorate.encode.encoded import Encoded
 from quorate.encode.from_corpus import encode
 from quorate.errors import SettingsError
+from quorate.estimators import options
 from quorate.estimators.base import Estimator, ProgressCallback, checked_threads, meta_of
 from quorate.infer import loop
 from quorate.infer.engines.protocol import Decoded, Tables
@@ -258,9 +259,9 @@ class CRFMA(Estimator):
         tol: float = 0.01,
         iterations: int = 30,
         l2: float = 1.0,
-        decode: str = Decode.SEQUENCE.value,
-        invalid: str = Invalid.REPAIR.value,
-        scheme: str | None = None,
+        decode: options.TokenDecodeName = "sequence",
+        invalid: options.InvalidName = "repair",
+        scheme: options.SchemeName | None = None,
         n_jobs: int | None = None,
     ) -> None:
         self.max_iter, self.tol, self.iterations, self.l2 = max_iter, tol, iterations, l2
@@ -413,6 +414,7 @@ class CRFMA(Estimator):
         known: NDArray[np.int32] | None = None,
     ) -> Result:
         return Result(
+            self,
             corpus,
             self.tagset_,
             encoded.doc_start,

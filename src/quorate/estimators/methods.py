@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Unpack
 
 from quorate.choose.choice import CHOSEN
-from quorate.errors import SettingsError
+from quorate.errors import SettingsError, UnknownOptionError, did_you_mean
 from quorate.estimators.bsc import BSC
 from quorate.estimators.crf_ma import CRFMA
+from quorate.estimators.options import MethodName, MethodSettings, names_settings
 from quorate.estimators.voting import BestWorker, MajorityVote, SilentVote, SpanVote, WorstWorker
 from quorate.models.settings import Settings
 
@@ -102,18 +103,24 @@ DEFAULT_METHOD = "auto"
 """The method that is used unless another is named."""
 
 
-def estimator(method: str = DEFAULT_METHOD, **settings: Any) -> BSC | CRFMA | MajorityVote:
+@names_settings
+def estimator(
+    method: MethodName | str = DEFAULT_METHOD, **settings: Unpack[MethodSettings]
+) -> BSC | CRFMA | MajorityVote:
     """The estimator that a method's name stands for, with some settings changed.
 
     >>> estimator("bsc-cm", max_iter=5)
     BSC(annotator='cm', epsilon0=30.0, temper=0.6, evidence='tokens', start='votes', max_iter=5, method='bsc-cm')
+    >>> estimator("bsc-cm", max_itre=5)
+    Traceback (most recent call last):
+    quorate.errors.UnknownOptionError: estimator has no setting 'max_itre' (did you mean 'max_iter'?)
     """
     if method not in METHODS:
-        raise SettingsError(f"unknown method {method!r} (one of: {', '.join(METHODS)})")
+        raise SettingsError(f"unknown method {method!r} ({did_you_mean(method, METHODS)})")
     _, kind, fixed = METHODS[method]
     known = inspect.signature(kind).parameters
     for name in settings:
         if name not in known:
-            raise SettingsError(f"method {method!r} has no setting {name!r} (it has: {', '.join(known)})")
+            raise UnknownOptionError(f"method {method!r} has no setting {name!r} ({did_you_mean(name, known)})")
     called = {"method": method} if "method" in known else {}  # the others are named by their class
     return kind(**{**fixed, **called, **settings})

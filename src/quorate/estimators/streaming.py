@@ -12,12 +12,13 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from dataclasses import replace
 from itertools import islice
-from typing import Any
+from typing import Unpack
 
 from quorate.corpus.records import Corpus, Document
 from quorate.errors import InputError, SettingsError
 from quorate.estimators.capabilities import Streams
 from quorate.estimators.methods import estimator
+from quorate.estimators.options import MethodName, MethodSettings, names_settings
 from quorate.estimators.updating import FitState, ModelState
 from quorate.models.settings import check_number
 from quorate.result.annotators import summarise
@@ -41,14 +42,15 @@ def batches(documents: Iterable[Document], size: int) -> Iterator[Corpus]:
         yield Corpus(part)
 
 
+@names_settings
 def fit_stream(
     stream: Iterable[Corpus],
-    method: str = "bsc-seq",
+    method: MethodName | str = "bsc-seq",
     *,
     forgetting: float = 0.8,
     delay: float = 0.0,
     progress: Callable[[int, int], None] | None = None,
-    **settings: Any,
+    **settings: Unpack[MethodSettings],
 ) -> Streams:
     """A model fitted to a stream of corpora, of which none is kept: use ``combine`` or ``predict`` for a consensus.
 

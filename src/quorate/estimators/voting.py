@@ -10,9 +10,10 @@ from quorate.corpus.tags import Invalid
 from quorate.encode.encoded import Encoded
 from quorate.encode.from_corpus import encode_known
 from quorate.errors import InputError
+from quorate.estimators import options
 from quorate.estimators.base import Estimator, ProgressCallback, checked_threads, meta_of
 from quorate.models.prepared import Known, Prepared, prepare
-from quorate.models.settings import Decode, Ties, check_number, choice, decode_of_tokens, scheme_named
+from quorate.models.settings import Ties, check_number, choice, decode_of_tokens, scheme_named
 from quorate.models.votes import Votes, majority, one_worker_a_document, silent_majority, span_majority
 from quorate.result.annotators import summarise
 from quorate.result.result import Result
@@ -34,12 +35,12 @@ class MajorityVote(Estimator):
 
     def __init__(
         self,
-        ties: str = Ties.ENTITY_FIRST.value,
+        ties: options.TiesName = "entity-first",
         *,
         random_state: int = 0,
-        decode: str = Decode.SEQUENCE.value,
-        invalid: str = Invalid.REPAIR.value,
-        scheme: str | None = None,
+        decode: options.TokenDecodeName = "sequence",
+        invalid: options.InvalidName = "repair",
+        scheme: options.SchemeName | None = None,
         n_jobs: int | None = None,
     ) -> None:
         self.ties, self.random_state, self.decode, self.invalid = ties, random_state, decode, invalid
@@ -55,6 +56,7 @@ class MajorityVote(Estimator):
         settings = {name: value for name, value in self.get_params().items() if name != "n_jobs"}
         self.settings_ = {"method": self.method, **settings}
         self.result_ = Result(
+            self,
             corpus,
             self.tagset_,
             encoded.doc_start,
@@ -115,9 +117,9 @@ class SilentVote(MajorityVote):
     def __init__(
         self,
         *,
-        decode: str = Decode.SEQUENCE.value,
-        invalid: str = Invalid.REPAIR.value,
-        scheme: str | None = None,
+        decode: options.TokenDecodeName = "sequence",
+        invalid: options.InvalidName = "repair",
+        scheme: options.SchemeName | None = None,
         n_jobs: int | None = None,
     ) -> None:
         self.decode, self.invalid, self.scheme, self.n_jobs = decode, invalid, scheme, n_jobs
@@ -144,7 +146,11 @@ class SpanVote(MajorityVote):
     method = "span-vote"
 
     def __init__(
-        self, *, invalid: str = Invalid.REPAIR.value, scheme: str | None = None, n_jobs: int | None = None
+        self,
+        *,
+        invalid: options.InvalidName = "repair",
+        scheme: options.SchemeName | None = None,
+        n_jobs: int | None = None,
     ) -> None:
         self.invalid, self.scheme, self.n_jobs = invalid, scheme, n_jobs
 

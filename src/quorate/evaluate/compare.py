@@ -18,6 +18,7 @@ from quorate.corpus.tags import OUTSIDE, Scheme, TagSet, span_of_one
 from quorate.errors import InputError, SettingsError
 from quorate.estimators.methods import estimator
 from quorate.evaluate import metrics
+from quorate.evaluate.alignment import Cut, pieces, spans_on_pieces, tags_on_pieces
 from quorate.formats import read_consensus
 from quorate.formats.consensus_records import ConsensusRecord, LayeredRecord
 from quorate.result.result import Result
@@ -65,7 +66,8 @@ class Scores:
 class Answers(NamedTuple):
     """A consensus on some documents beside their gold, from a fit or from a file; the columns run over documents.
 
-    ``probabilities`` (with their ``labels``) and the ``confidence`` of tokens may be missing.
+    ``probabilities`` (with their ``labels``) and the ``confidence`` of tokens may be missing. In ``aligned`` documents
+    the consensus has other tokens than the gold: then they are, and tags are those of the pieces that both are made of.
     """
 
     tags: list[list[str]]
@@ -75,6 +77,7 @@ class Answers(NamedTuple):
     confidence: list[Floats] | None
     probabilities: list[Floats] | None
     labels: Sequence[str]
+    aligned: int = 0
 
     @classmethod
     def of(cls, result: Result, positions: Sequence[int]) -> Answers:
@@ -99,41 +102,82 @@ def read_answers(
     scheme: Scheme | None = None,
     max_size: int | str | None = None,
 ) -> tuple[Answers, int]:
-    """A consensus file beside gold: the documents of the split that have gold; and how many of those it lacks."""
+    """A consensus file beside gold: the documents of the split that have gold; and how many of those it lacks.
+
+    The tokens may be others than those of the gold, if the text is the same: spans are compared by their characters.
+    """
     wanted = {gold[position].id: gold[position] for position in scored_positions(gold, split)}
     records = [record for record in read_consensus(consensus, max_size=max_size) if record.id in wanted]
     if not records:
         raise InputError("no document of it has gold (ids must be the same in both files)", where=str(consensus))
-    documents = [wanted[record.id] for record in records]
-    answers = answers_of(records, documents, [document.gold for document in documents], scheme, str(consensus))
+    if any(isinstance(record, LayeredRecord) for record in records):
+        raise InputError("a consensus in layers (--layers auto takes it)", where=str(consensus))
+    truths = [wanted[record.id].gold or () for record in records]
+    used = {tag for tags in (*(record.tags for record in records), *truths) for tag in tags if tag is not None}
+    tagset = TagSet.infer(used, scheme)
+    laid = [_beside(record, wanted[record.id], tagset, f"{consensus}: document {record.id!r}") for record in records]
+    aligned = sum(one.aligned for one in laid)
+    labels = records[0].labels or ()
+    answers = Answers(
+        [one.tags for one in laid],
+        [one.gold for one in laid],
+        tagset.scheme,
+        [one.spans for one in laid],
+        None if aligned else _column([record.token_confidence for record in records]),
+        None if aligned else _column([record.probabilities for record in records], len(labels)),
+        labels,
+        aligned,
+    )
     return answers, len(wanted) - len(records)
 
 
 def answers_of(
-    records: Sequence[ConsensusRecord],
-    documents: Sequence[Document],
-    gold: Sequence[Sequence[Tag] | None],
-    scheme: Scheme | None,
-    where: str,
+    records: Sequence[ConsensusRecord], documents: Sequence[Document], scheme: Scheme | None, where: str
 ) -> Answers:
-    """Records of a consensus beside their gold, if they are of the same documents."""
+    """Records of a consensus on the tokens of their documents, without gold."""
     for record, document in zip(records, documents, strict=True):
-        if isinstance(record, LayeredRecord):
-            raise InputError("a consensus in layers (--layers auto takes it)", where=where)
         if len(record.tags) != len(document.tokens):
             raise InputError(
                 f"{len(record.tags)} tags for {len(document.tokens)} gold tokens (are they of the same text?)",
                 where=f"{where}: document {record.id!r}",
             )
-    used = {tag for tags in (*(record.tags for record in records), *gold) for tag in tags or () if tag is not None}
+    used = {tag for record in records for tag in record.tags}
     return Answers(
         [record.tags for record in records],
-        gold,
+        [None] * len(records),
         scheme or (Scheme.BIO if used <= {OUTSIDE} else TagSet.infer(used).scheme),
         [record.token_spans() for record in records],
         _column([record.token_confidence for record in records]),
         _column([record.probabilities for record in records], len(records[0].labels or ())),
         records[0].labels or (),
+    )
+
+
+class _Beside(NamedTuple):
+    """A document of a consensus and its gold, on the same tokens or, ``aligned``, on the same pieces of the text."""
+
+    tags: list[str]
+    gold: Sequence[Tag]
+    spans: list[Span]
+    aligned: bool = False
+
+
+def _beside(record: ConsensusRecord, document: Document, tagset: TagSet, where: str) -> _Beside:
+    gold = document.gold or ()
+    same = tuple(record.tokens) == document.tokens if record.tokens else len(record.tags) == len(gold)
+    if same and len(record.tags) == len(gold):
+        return _Beside(record.tags, gold, record.token_spans())
+    if len(record.tokens) != len(record.tags):
+        raise InputError(
+            f"{len(record.tags)} tags for {len(gold)} gold tokens (are they of the same text?)", where=where
+        )
+    one = Cut.of(record.tokens, record.text, record.offsets)
+    found = pieces(one, Cut.of(document.tokens, document.text, document.offsets), where=where)
+    return _Beside(
+        [tag or OUTSIDE for tag in tags_on_pieces(record.tags, found.one, found.n, tagset)],
+        tags_on_pieces(gold, found.other, found.n, tagset),
+        spans_on_pieces(record.token_spans(), found.one),
+        aligned=True,
     )
 
 
@@ -151,7 +195,7 @@ def score_answers(answers: Answers) -> Scores:
     >>> round(score_answers(Answers.of(result, range(len(result)))).strict.f1, 2)
     0.72
     """
-    tags, gold, scheme, spans, confidence, probabilities, labels = answers
+    tags, gold, scheme, spans, confidence, probabilities, labels, _ = answers
     marks_spans = scheme is not Scheme.PLAIN
     return Scores(
         len(tags),

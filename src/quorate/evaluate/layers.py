@@ -108,7 +108,7 @@ def read_layered_answers(
     answers: dict[str, Answers] = {}
     for name, own in layers.items():
         documents = [truth.document for truth in truths]
-        answers[name] = answers_of(own, documents, [None] * len(own), scheme, str(consensus))
+        answers[name] = answers_of(own, documents, scheme, str(consensus))
     first = next(record for record in records)
     takes = {name: set(one.types) for name, one in first.layers.items()} if isinstance(first, LayeredRecord) else None
     return _with_gold(answers, truths, takes), len(wanted) - len(records)

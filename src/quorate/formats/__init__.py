@@ -10,25 +10,33 @@ import hashlib
 import io
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from quorate.corpus.offsets import Unit
 from quorate.corpus.profiles import Profile, read_map, read_profiles
 from quorate.corpus.records import Corpus, Document
-from quorate.errors import InputError, SettingsError
-from quorate.formats import consensus_records, table
+from quorate.errors import InputError, SettingsError, knows_its_options
+from quorate.formats import consensus_records, frames
 from quorate.formats.assemble import Assembly, Options
-from quorate.formats.exports import Export, export_of, export_of_layers
+from quorate.formats.consensus_records import ConsensusRecord
+from quorate.formats.exports import Export, ExportAnnotation, ExportDocument, export_of, export_of_layers
+from quorate.formats.jsonl import ConsensusSpan
 from quorate.formats.known import read_known
 from quorate.formats.layering import Layer
 from quorate.formats.layers import Layers
 from quorate.formats.notes import Notes
 from quorate.formats.opened import Content, Input, Samples, files_of, opened
-from quorate.formats.registry import FORMATS, folder_format, named, output_format, sniff
+from quorate.formats.registry import FORMATS, Format, folder_format, named, output_format, sniff
 from quorate.limits import size_named
 
 __all__ = [
     "FORMATS",
+    "ConsensusRecord",
+    "ConsensusSpan",
+    "Export",
+    "ExportAnnotation",
+    "ExportDocument",
+    "Format",
     "digest_of",
     "documents",
     "named",
@@ -41,28 +49,42 @@ __all__ = [
 ]
 
 Given = str | Path | Sequence[str | Path] | Any
-_ONE_TAG_A_TOKEN = ("conll", "table", "parquet")  # formats in which spans cannot overlap
+"""A file, a folder, several of them, or a table in memory."""
+
 Names = str | Path | Mapping[str, str | None]
+"""New names by old ones (``None`` drops), or the file that has them."""
+
+Profiles = str | Path | Mapping[str, Profile | Mapping[str, Any]]
+"""What is known beforehand of annotators, by name, or the file that says it."""
+
+AnnotatorFrom = Literal["filename", "folder"]
+SamplesName = Literal["soft", "group"]
+UnitName = Literal["code-points", "utf-16", "code-points-lf", "utf-16-lf"]
 
 
+_ONE_TAG_A_TOKEN = ("conll", "table", "parquet")  # formats in which spans cannot overlap
+
+
+@knows_its_options
 def read(
     *paths: Given,
     format: str | None = None,
-    annotator_from: str | None = None,
+    annotator_from: AnnotatorFrom | None = None,
     map_labels: Names | None = None,
     map_annotators: Names | None = None,
-    annotators: str | Path | Mapping[str, Profile | Mapping[str, Any]] | None = None,
+    annotators: Profiles | None = None,
     pseudonymise: str | Path | None = None,
     predictions: bool = False,
-    samples: str | None = None,
-    offsets: str | None = None,
+    samples: SamplesName | None = None,
+    offsets: UnitName | None = None,
     max_size: int | str | None = None,
 ) -> Corpus:
     """Read annotations from files into one :class:`Corpus`.
 
     A path may be a file, plain or gzipped, a folder of such files (read in the order of their names), or ``-`` for
-    standard input; or a DataFrame with columns ``task, worker, label``, or a ``datasets.Dataset``. Which format a file
-    is in is seen from its content, or said by ``format`` (see ``quorate formats``).
+    standard input; or a table of pandas, polars or Arrow (:meth:`quorate.Corpus.from_pandas` says which columns), or a
+    ``datasets.Dataset``. Which format a file is in is seen from its content, or said by ``format`` (see
+    ``quorate formats``).
 
     ``annotator_from="filename"`` (or ``"folder"``) takes each file for one annotator's. ``map_labels`` and
     ``map_annotators`` rename, merge, or (``None``) drop. ``annotators`` gives profiles: kind, trust, abstains, group.
@@ -83,17 +105,18 @@ def read(
     return _assembled(paths, format, options, _taken(predictions, samples, max_size)).corpus()
 
 
+@knows_its_options
 def read_layers(
     *paths: Given,
     format: str | None = None,
-    annotator_from: str | None = None,
+    annotator_from: AnnotatorFrom | None = None,
     map_labels: Names | None = None,
     map_annotators: Names | None = None,
-    annotators: str | Path | Mapping[str, Profile | Mapping[str, Any]] | None = None,
+    annotators: Profiles | None = None,
     pseudonymise: str | Path | None = None,
     predictions: bool = False,
-    samples: str | None = None,
-    offsets: str | None = None,
+    samples: SamplesName | None = None,
+    offsets: UnitName | None = None,
     max_size: int | str | None = None,
     layers: Mapping[str, Layer] | None = None,
 ) -> Layers:
@@ -165,8 +188,8 @@ def _assembled(paths: Sequence[Given], format: str | None, options: Options, tak
     for path in given:
         if hasattr(path, "features") and hasattr(path, "column_names"):
             assembly.add(FORMATS["huggingface"].load().dataset_documents(path), "Dataset", merge=False)
-        elif hasattr(path, "columns"):
-            assembly.add(table.frame_documents(path), "DataFrame", merge=False)
+        elif frames.is_frame(path):
+            assembly.add(frames.frame_documents(path), "DataFrame", merge=False)
         else:
             _add(assembly, str(path), format, taken)
     if not len(assembly):
@@ -264,9 +287,9 @@ def _pages(given: Export | Corpus | Layers, format: str) -> Export:
     return export
 
 
-def read_consensus(path: str | Path, *, max_size: int | str | None = None) -> list[consensus_records.ConsensusRecord]:
+def read_consensus(path: str | Path, *, max_size: int | str | None = None) -> list[ConsensusRecord]:
     """Read back a consensus that was written as JSONL, in layers or not; ``max_size`` is that of :func:`read`."""
-    records: list[consensus_records.ConsensusRecord] = []
+    records: list[ConsensusRecord] = []
     for name in files_of(str(path)):
         with opened(name, size_named(max_size)) as (stream, _):
             records.extend(consensus_records.read_consensus(stream, name))

@@ -559,7 +559,7 @@ def _spans_line(exported: ExportDocument) -> dict[str, Any]:
 
 
 class ConsensusSpan(_JsonSpan, kw_only=True, omit_defaults=True):
-    """A span of a consensus, as it stands in a line."""
+    """A span in a line of a consensus, in characters and in tokens."""
 
     confidence: float
     layer: str = ""

@@ -2,8 +2,8 @@
 
 The first is plain classification: every task becomes a document of one token. In the second ``token`` is the token's
 number from 0, and ``word`` may hold the word. A column ``gold`` may hold the known label, ``split`` the split. Tables
-come as CSV or TSV with a header, as Parquet (needs ``pyarrow``, the extra ``quorate[table]``), or as a DataFrame passed
-to :func:`quorate.read`.
+come as CSV or TSV with a header, as Parquet (needs ``pyarrow``, the extra ``quorate[table]``), or from memory
+(:mod:`quorate.formats.frames`).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from quorate.formats.notes import Notes
 from quorate.formats.opened import Input, text_lines
 from quorate.storage.files.atomic import written_whole
 
-__all__ = ["NO_WORD", "frame_documents", "is_header", "read", "rows_to_documents", "write"]
+__all__ = ["NO_WORD", "is_header", "read", "rows_to_documents", "write"]
 
 _DOCUMENT = ("task", "doc")
 _NEEDED = ("worker", "label")
@@ -58,12 +58,6 @@ def read(given: Input, notes: Notes) -> Iterator[Document]:
 
 def _delimiter(head: str) -> str:
     return "\t" if "\t" in head else ","
-
-
-def frame_documents(frame: Any) -> Iterator[Document]:
-    """The documents of a DataFrame (pandas, or anything with ``columns`` that gives rows as dictionaries)."""
-    rows = frame.to_dicts() if hasattr(frame, "to_dicts") else frame.to_dict("records")
-    yield from rows_to_documents(rows, "DataFrame", first_line=0)
 
 
 def rows_to_documents(rows: Iterable[Mapping[str, Any]], name: str, *, first_line: int) -> Iterator[Document]:

@@ -77,6 +77,9 @@ class Trace(NamedTuple):
         """The last bound."""
         return self.bounds[-1]
 
+    def __repr__(self) -> str:
+        return f"<Trace: {self.passes} passes, bound {self.bound:,.1f}, stopped: {self.reason.value}>"
+
 
 class Progress(NamedTuple):
     """What a progress callback is told after every pass; ``note`` is what there is to say instead of a bound."""

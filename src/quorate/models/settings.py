@@ -10,7 +10,7 @@ from numbers import Integral, Real
 from typing import Any, NamedTuple, Self, TypeVar
 
 from quorate.corpus.schemes import Invalid, Scheme
-from quorate.errors import SettingsError
+from quorate.errors import SettingsError, UnknownOptionError, did_you_mean
 from quorate.infer.start import Start
 
 __all__ = [
@@ -341,7 +341,7 @@ class Settings:
         names = {each.name for each in fields(cls)}
         for name in values:
             if name not in names:
-                raise SettingsError(f"unknown setting {name!r} (one of: {', '.join(sorted(names))})")
+                raise UnknownOptionError(f"unknown setting {name!r} ({did_you_mean(name, sorted(names))})")
         kinds = {each.name: each.metadata["kind"] for each in fields(cls) if each.metadata["kind"] is not None}
         chosen: dict[str, Any] = {
             name: choice(kinds[name], name, value) if name in kinds and value is not None else value

@@ -23,11 +23,17 @@ class Accepted(NamedTuple):
 
     >>> Accepted([0, 2], [1], 0.96).review
     [1]
+    >>> Accepted([0, 2], [1], 0.96)
+    <Accepted: 2 documents, 1 to review, precision 0.960>
     """
 
     documents: list[int]
     review: list[int]
     precision: float
+
+    def __repr__(self) -> str:
+        counts = f"{len(self.documents)} documents, {len(self.review)} to review"
+        return f"<Accepted: {counts}, precision {self.precision:.3f}>"
 
 
 def accepted(

@@ -58,6 +58,9 @@ class Ambiguity(NamedTuple):
     by_type: dict[str, float]
     doc_start: Integers
 
+    def __repr__(self) -> str:
+        return f"<Ambiguity: {self.share:.1%} of the tokens of {len(self.documents)} documents allow two readings>"
+
     def of(self, d: int) -> Floats:
         """``[L]`` The probabilities of one document's tokens."""
         return self.tokens[self.doc_start[d] : self.doc_start[d + 1]]

@@ -128,6 +128,8 @@ class Certificate(NamedTuple):
 
     >>> str(Certificate(0.82, 0.76, 0.88, 0.3))
     '82.0 (76.0 to 88.0)'
+    >>> Certificate(0.82, 0.76, 0.88, 0.3)
+    <Certificate: F1 82.0 (76.0 to 88.0)>
     >>> str(Certificate(reason="hardly any document has three annotators"))
     'none: hardly any document has three annotators'
     """
@@ -150,6 +152,9 @@ class Certificate(NamedTuple):
         (True, False)
         """
         return self.low is not None and self.high is not None and self.low <= f1 <= self.high
+
+    def __repr__(self) -> str:
+        return f"<Certificate: F1 {self}>" if self.given else f"<Certificate: {self}>"
 
     def __str__(self) -> str:
         if self.f1 is None or self.low is None or self.high is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -143,6 +144,10 @@ class Groups(NamedTuple):
     def sizes(self) -> list[int]:
         """How many annotators there are in each group."""
         return [int(size) for size in np.bincount(self.member, minlength=len(self.matrices))]
+
+    def members(self, group: int, names: Sequence[str]) -> list[str]:
+        """Who of ``names`` is in a group."""
+        return [name for name, own in zip(names, self.member.tolist(), strict=True) if own == group]
 
 
 def group_annotators(annotators: AnnotatorSummaries, n: int | None = None, *, seed: int = 0) -> Groups:

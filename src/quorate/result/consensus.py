@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,13 +10,16 @@ from numpy.typing import NDArray
 from quorate.corpus.records import Document
 from quorate.corpus.spans import Span
 from quorate.formats.exports import ExportAnnotation
+from quorate.formats.notes import some
 
 __all__ = ["Consensus"]
 
 Floats = NDArray[np.float64]
 
+_SPANS_SHOWN = 5
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, repr=False)
 class Consensus:
     """The consensus on one document.
 
@@ -28,15 +31,22 @@ class Consensus:
     >>> one = quorate.aggregate(quorate.sample(), method="mv")["s001"]
     >>> len(one.tags) == len(one.document.tokens) == len(one.token_confidence)
     True
+    >>> one
+    <Consensus on 's001': LOC 'Ellery' 0.40, LOC 'Bergen' 0.60; all tags right 0.04>
     """
 
-    document: Document = field(repr=False)
+    document: Document
     tags: list[str]
     spans: list[Span]
     confidence: float
-    token_confidence: Floats = field(repr=False)
-    probabilities: Floats = field(repr=False)
-    known: NDArray[np.bool_] = field(repr=False)
+    token_confidence: Floats
+    probabilities: Floats
+    known: NDArray[np.bool_]
+
+    def __repr__(self) -> str:
+        shown = [f"{span.label} {self.text(span)!r} {span.sure:.2f}" for span in self.spans]
+        found = some(shown, _SPANS_SHOWN) or f"{len(self.tags)} tokens, no span"
+        return f"<Consensus on {self.document.id!r}: {found}; all tags right {self.confidence:.2f}>"
 
     def text(self, span: Span) -> str:
         """The words of a span: from the document's text, or its tokens with blanks between; so are its pieces."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
+import textwrap
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,8 +16,10 @@ from quorate.corpus.records import hard_tags
 from quorate.corpus.spans import Span
 from quorate.corpus.tags import Scheme, TagSet
 from quorate.errors import SettingsError
+from quorate.formats.notes import some
 from quorate.result.annotators import AnnotatorSummaries
 from quorate.result.clusters import group_annotators
+from quorate.result.glyphs import Lettering
 from quorate.storage.files.atomic import written_whole
 
 if TYPE_CHECKING:
@@ -35,7 +39,13 @@ FORMATS = ("pdf", "png", "svg")
 # Okabe and Ito's colours, which colour-blind readers can tell apart; a span always has its type written in it too.
 _HUES = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#999999")
 _MOST_LABELS = 25
-_TOKENS_A_LINE = 16
+_MOST_COLUMNS = 6  # of annotators' matrices side by side
+_NAMES_SHOWN = 6  # of a group of annotators
+
+# Of a document: inches, but for the sizes of letters, which are points.
+_WIDTH, _ROW, _GAP = 11.0, 0.26, 0.1
+_MOST_NAME = 2.0
+_LETTER, _NOTE = 8, 7
 
 
 def empty_figure(width: float, height: float) -> Figure:
@@ -96,14 +106,17 @@ def annotators_figure(
     else:
         found = group_annotators(annotators, groups)
         matrices = found.matrices
-        titles = [f"Group {n + 1} ({size})" for n, size in enumerate(found.sizes)]
+        titles = [_group_title(n, found.members(n, annotators.names)) for n in range(len(found.sizes))]
     rows = _previous_rows(matrices.shape[1], labels, previous)
     side = max(1.7, 0.26 * len(labels) + 0.5)
-    figure = empty_figure(side * len(titles) + 0.9, side * len(rows) + 0.7)
-    for row, (number, before) in enumerate(rows):
-        for column, title in enumerate(titles):
-            place = (len(rows), len(titles), row * len(titles) + column + 1)
-            matrix = matrices[column, number]
+    across = min(len(titles), _MOST_COLUMNS)  # what is more goes beneath, under titles of its own
+    down = len(rows) * math.ceil(len(titles) / across)
+    figure = empty_figure(side * across + 0.9, side * down + 0.35 * (1 + down / len(rows)))
+    for group, title in enumerate(titles):
+        band, column = divmod(group, across)
+        for row, (number, before) in enumerate(rows):
+            place = (down, across, (band * len(rows) + row) * across + column + 1)
+            matrix = matrices[group, number]
             above = title if row == 0 else ""
             beside = f"previous label {before}" if before is not None and column == 0 else ""
             if bars:
@@ -119,6 +132,17 @@ def annotators_figure(
                     last=row == len(rows) - 1,
                 )
     return figure
+
+
+def _group_title(number: int, names: Sequence[str]) -> str:
+    """How many annotators a group has, and who they are.
+
+    >>> print(_group_title(0, ["ana", "ben"]))
+    Group 1 (2)
+    ana, ben
+    """
+    who = textwrap.wrap(some([name if len(name) <= 16 else f"{name[:15]}…" for name in names], _NAMES_SHOWN), 36)
+    return "\n".join([f"Group {number + 1} ({len(names)})", *who])
 
 
 def _previous_rows(
@@ -146,7 +170,7 @@ def _draw_heat(
     axes.set_xticks(places, labels if last else [""] * len(labels), fontsize=5.5, rotation=90)
     axes.set_yticks(places, labels if first else [""] * len(labels), fontsize=5.5)
     axes.tick_params(length=0)
-    axes.set_title(above, fontsize=8)
+    axes.set_title(above, fontsize=6.5, parse_math=False)
     if last:
         axes.set_xlabel("annotator says", fontsize=6)
     if first:
@@ -168,67 +192,111 @@ def _draw_bars(axes: Any, matrix: Floats, labels: Sequence[str], above: str, bes
     axes.set_xlabel("says", fontsize=6)
     axes.set_ylabel("truth", fontsize=6)
     axes.view_init(elev=32, azim=-58)
-    axes.set_title("\n".join(part for part in (above, beside) if part), fontsize=7.5)
+    axes.set_title("\n".join(part for part in (above, beside) if part), fontsize=6.5, parse_math=False)
 
 
 def document_figure(consensus: Consensus, tagset: TagSet) -> Figure:
-    """One document: the consensus shaded by confidence, and beneath it what every annotator (and gold) marks."""
-    document = consensus.document
-    plain = tagset.scheme is Scheme.PLAIN
-    versions: list[tuple[str, list[Span]]] = []
-    given = [*sorted(document.annotations.items()), *([("gold", document.gold)] if document.gold is not None else [])]
-    for name, tags in given:
-        hard = hard_tags(tags)
-        if plain:
-            versions.append((name, [Span(at, at + 1, tag) for at, tag in enumerate(hard) if tag is not None]))
-        else:
-            versions.append((name, tagset.pieces(hard)))
-    if plain:
-        own = [Span(at, at + 1, tag, float(consensus.token_confidence[at])) for at, tag in enumerate(consensus.tags)]
-    else:
-        own = in_pieces(consensus.spans)
-    tokens = document.tokens
-    lines = [
-        (first, min(first + _TOKENS_A_LINE, len(tokens))) for first in range(0, max(len(tokens), 1), _TOKENS_A_LINE)
-    ]
-    tall = len(versions) + 2.2
-    figure = empty_figure(11, 0.3 * tall * len(lines) + 0.5)
-    axes = figure.add_subplot(1, 1, 1)
-    for number, (first, last) in enumerate(lines):
-        top = -number * tall
-        widths = [max(len(token), 4) + 1.5 for token in tokens[first:last]]
-        edges = np.concatenate([[0.0], np.cumsum(widths)])
-        for at in range(first, last):
-            middle = float(edges[at - first : at - first + 2].mean())
-            axes.text(middle, top, tokens[at], ha="center", va="center", fontsize=8, parse_math=False)
-        for span in own:
-            alpha, note = 0.2 + 0.8 * span.sure, f" {span.sure:.2f}"
-            _draw_span(axes, edges, first, last, top - 1, span, tagset, alpha, note)
-        axes.text(-1.5, top - 1, "consensus", ha="right", va="center", fontsize=8, weight="bold")
-        for row, (name, spans) in enumerate(versions, 2):
-            axes.text(-1.5, top - row, name, ha="right", va="center", fontsize=8, parse_math=False)
-            for span in spans:
-                _draw_span(axes, edges, first, last, top - row, span, tagset, 0.55, "")
-    longest = max((sum(max(len(t), 4) + 1.5 for t in tokens[first:last]) for first, last in lines), default=10.0)
-    axes.set_xlim(-14, max(longest, 60))
-    axes.set_ylim(-tall * len(lines) + 0.5, 1)
+    """One document: the consensus shaded by confidence, and beneath it what every annotator (and gold) marks.
+
+    Every word is as wide as it is drawn, in a font that has its characters; lines break where they are full.
+    """
+    document, versions = consensus.document, _versions(consensus, tagset)
+    names = [name for name, _ in versions]
+    notes = [[_note(span, own=not row) for span in spans] for row, (_, spans) in enumerate(versions)]
+    figure = empty_figure(_WIDTH, 1)
+    letters = Lettering(figure, [*document.tokens, *names, document.id, *(note for row in notes for note in row)])
+    names = [letters.cut(name, _LETTER, _MOST_NAME) for name in names]
+    left = max(letters.width(name, _LETTER) for name in names) + 3 * _GAP
+    tokens = [letters.cut(token, _LETTER, _WIDTH - left - 3 * _GAP) for token in document.tokens]
+    widths = [letters.width(token, _LETTER) + _GAP for token in tokens]
+    for (_, spans), written in zip(versions, notes, strict=True):
+        for span, note in zip(spans, written, strict=True):
+            short = letters.width(note, _NOTE) + _GAP - sum(widths[span.start : span.end])
+            for at in range(span.start, span.end):
+                widths[at] += max(short, 0.0) / (span.end - span.start)
+    lines = _lines(widths, _WIDTH - left - _GAP)
+    tall = len(versions) + 1.7  # rows of a line: its words, everybody's spans, and some room
+    height = _ROW * (tall * len(lines) + 1.5)
+    figure.set_size_inches(_WIDTH, height)
+    figure.set_layout_engine("none")
+    axes = figure.add_axes((0.0, 0.0, 1.0, 1.0), xlim=(0.0, _WIDTH), ylim=(-height / _ROW, 0.0))
     axes.set_axis_off()
-    axes.set_title(f"{document.id}: {consensus.confidence:.2f}", fontsize=9, loc="left", parse_math=False)
+    page = _Page(axes, letters)
+    page.write(_GAP, -0.6, f"{document.id}: {consensus.confidence:.2f}", 9, ha="left")
+    for number, (first, last) in enumerate(lines):
+        top = -2 - number * tall
+        edges = left + np.concatenate([[0.0], np.cumsum(widths[first:last])])
+        for at in range(first, last):
+            page.write(float(edges[at - first : at - first + 2].mean()), top, tokens[at], _LETTER)
+        for row, (name, (_, spans)) in enumerate(zip(names, versions, strict=True)):
+            weight = "normal" if row else "bold"
+            page.write(left - 1.5 * _GAP, top - 1 - row, name, _LETTER, ha="right", weight=weight)
+            for span, note in zip(spans, notes[row], strict=True):
+                alpha = 0.55 if row else 0.2 + 0.8 * span.sure
+                page.mark(edges, first, last, top - 1 - row, span, note, _hue(span.label, tagset), alpha)
     return figure
 
 
-def _draw_span(
-    axes: Axes, edges: Floats, first: int, last: int, y: float, span: Span, tagset: TagSet, alpha: float, note: str
-) -> None:
-    """The part of a span that falls on this line of tokens."""
-    start, end = max(span.start, first), min(span.end, last)
-    if start >= end:
-        return
-    kind = whole_label(span.label)
-    hue = _HUES[tagset.types.index(kind) % len(_HUES)] if kind in tagset.types else _HUES[-1]
-    left, right = float(edges[start - first]), float(edges[end - first])
-    axes.barh(y, right - left - 0.4, left=left + 0.2, height=0.78, color=hue, alpha=min(alpha, 1.0) * 0.6, linewidth=0)
-    axes.text((left + right) / 2, y, span.label + note, ha="center", va="center", fontsize=7, parse_math=False)
+def _versions(consensus: Consensus, tagset: TagSet) -> list[tuple[str, list[Span]]]:
+    """What the consensus, every annotator and the gold mark; in the plain scheme every token is a span."""
+    document = consensus.document
+    given = [*sorted(document.annotations.items()), *([("gold", document.gold)] if document.gold is not None else [])]
+    if tagset.scheme is not Scheme.PLAIN:
+        said = [(name, tagset.pieces(hard_tags(tags))) for name, tags in given]
+        return [("consensus", in_pieces(consensus.spans)), *said]
+    sure = consensus.token_confidence.tolist()
+    own = [Span(at, at + 1, tag, sure[at]) for at, tag in enumerate(consensus.tags)]
+    said = [(name, [Span(n, n + 1, tag) for n, tag in enumerate(hard_tags(tags)) if tag]) for name, tags in given]
+    return [("consensus", own), *said]
+
+
+def _note(span: Span, *, own: bool) -> str:
+    """What is written in a span: its label and, in the consensus, how sure it is."""
+    return f"{span.label} {span.sure:.2f}" if own else span.label
+
+
+def _lines(widths: Sequence[float], most: float) -> list[tuple[int, int]]:
+    """The first and last (excluded) token of every line.
+
+    >>> _lines([2, 2, 1, 4], 5)
+    [(0, 3), (3, 4)]
+    """
+    lines, first, filled = [], 0, 0.0
+    for at, width in enumerate(widths):
+        if at > first and filled + width > most:
+            lines.append((first, at))
+            first, filled = at, 0.0
+        filled += width
+    return [*lines, (first, len(widths))]
+
+
+def _hue(label: str, tagset: TagSet) -> str:
+    kind = whole_label(label)
+    return _HUES[tagset.types.index(kind) % len(_HUES)] if kind in tagset.types else _HUES[-1]
+
+
+class _Page(NamedTuple):
+    """Where a document is drawn: x in inches, y in rows."""
+
+    axes: Axes
+    letters: Lettering
+
+    def write(self, x: float, y: float, text: str, size: float, ha: str = "center", weight: str = "normal") -> None:
+        written, family = self.letters.drawn(text), self.letters.family if weight == "normal" else None
+        self.axes.text(x, y, written, ha=ha, va="center", fontsize=size, family=family, weight=weight, parse_math=False)
+
+    def mark(
+        self, edges: Floats, first: int, last: int, y: float, span: Span, note: str, hue: str, alpha: float
+    ) -> None:
+        """The part of a span that falls on this line of tokens."""
+        start, end = max(span.start, first), min(span.end, last)
+        if start >= end:
+            return
+        left, right = float(edges[start - first]), float(edges[end - first])
+        self.axes.barh(
+            y, right - left - 0.04, left=left + 0.02, height=0.78, color=hue, alpha=min(alpha, 1.0) * 0.6, linewidth=0
+        )
+        self.write((left + right) / 2, y, self.letters.cut(note, _NOTE, right - left), _NOTE)
 
 
 def trace_figure(trace: Trace) -> Figure:

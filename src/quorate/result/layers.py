@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,16 +16,22 @@ from quorate.corpus.records import Corpus, Document
 from quorate.corpus.spans import Span
 from quorate.corpus.tags import Scheme
 from quorate.formats.exports import Export, ExportAnnotation, ExportDocument
+from quorate.formats.frames import arrow_table, pandas_frame
 from quorate.result.acceptance import Accepted, accepted
 from quorate.result.annotators import AnnotatorSummaries
 from quorate.result.certificate import Certificate, Check, Expected, SpanTallies, certify, expected_scores
 from quorate.result.consensus import Consensus
 from quorate.result.result import Result
+from quorate.result.tables import ResultTable, layered_columns
+
+if TYPE_CHECKING:
+    import pandas
+    import pyarrow
 
 __all__ = ["LayeredConsensus", "LayeredResult"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class LayeredConsensus:
     """The consensus on one document, by layer. ``confidence`` is the probability that every layer is right.
 
@@ -39,6 +45,10 @@ class LayeredConsensus:
 
     document: Document
     layers: Mapping[str, Consensus]
+
+    def __repr__(self) -> str:
+        found = ", ".join(f"{name} {len(one.spans)}" for name, one in self.layers.items())
+        return f"<LayeredConsensus on {self.document.id!r}: spans {found}; all right {self.confidence:.2f}>"
 
     @property
     def confidence(self) -> float:
@@ -68,7 +78,7 @@ class LayeredResult:
     >>> inner = Corpus([Document("1", ("Bath", "Spa"), {"ann": ("B-LOC", "O")})])
     >>> outer = Corpus([Document("1", ("Bath", "Spa"), {"ann": ("B-ORG", "I-ORG")})])
     >>> aggregate_layers({"LOC": inner, "ORG": outer})
-    <LayeredResult: 1 documents, 1 annotators, auto, layers LOC, ORG>
+    <LayeredResult: 1 documents, 2 spans, 1 annotators, auto, layers LOC, ORG>
     """
 
     def __init__(self, layers: Mapping[str, Result]) -> None:
@@ -181,7 +191,8 @@ class LayeredResult:
 
     def __repr__(self) -> str:
         names = {name for annotators in self.annotators.values() for name in annotators.names}
-        about = f"{len(self)} documents, {len(names)} annotators, {self.settings_['method']}"
+        n_spans = sum(result.n_spans for result in self.layers.values())
+        about = f"{len(self)} documents, {n_spans} spans, {len(names)} annotators, {self.settings_['method']}"
         return f"<LayeredResult: {about}, layers {', '.join(self.layers)}>"
 
     def write(
@@ -192,6 +203,14 @@ class LayeredResult:
             for result in self.layers.values():
                 _ = result.probabilities  # says so now if they were not kept
         formats.write(self.export(probabilities=probabilities, shares=shares), path, format)
+
+    def to_pandas(self, kind: ResultTable = "spans") -> pandas.DataFrame:
+        """The consensus in all layers as a table, as :meth:`quorate.Result.to_pandas` gives it, with a ``layer``."""
+        return pandas_frame(layered_columns(self, kind))
+
+    def to_arrow(self, kind: ResultTable = "spans") -> pyarrow.Table:
+        """The same table of Arrow."""
+        return arrow_table(layered_columns(self, kind))
 
     def export(self, *, probabilities: bool = False, shares: bool = False) -> Export:
         """The consensus as writers take it."""

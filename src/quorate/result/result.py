@@ -22,6 +22,7 @@ from quorate.encode.algebra import laid_end_to_end
 from quorate.encode.encoded import Encoded
 from quorate.errors import SettingsError
 from quorate.formats.exports import Export, ExportAnnotation, ExportDocument
+from quorate.formats.frames import arrow_table, pandas_frame
 from quorate.infer.engines.protocol import Decoded
 from quorate.infer.loop import Trace
 from quorate.result.acceptance import Accepted, accepted
@@ -34,11 +35,17 @@ from quorate.result.consensus import Consensus
 from quorate.result.expectations import Expectations
 from quorate.result.habits import count_habits
 from quorate.result.sources import Sources
+from quorate.result.tables import ResultTable, result_columns
 
 if TYPE_CHECKING:
+    import pandas
+    import pyarrow
     from matplotlib.figure import Figure
 
     from quorate.choose.choice import Choice
+    from quorate.estimators.bsc import BSC
+    from quorate.estimators.crf_ma import CRFMA
+    from quorate.estimators.voting import MajorityVote
 
 __all__ = ["Accepted", "Result"]
 
@@ -64,9 +71,10 @@ class Result:
     """The consensus on every document of a corpus, in its order, and how it came about.
 
     Iterate over it, or take a document by position or id, for :class:`Consensus` records; or take a column:
-    ``tags``, ``spans``, ``confidence``, ``probabilities``. ``settings_`` says what was used and, where it was
-    chosen, why; ``repaired`` how many tags of the input were mended; ``sources`` who of the annotators are people,
-    models and rules, and who errs together.
+    ``tags``, ``spans``, ``confidence``, ``probabilities``; or a table, by ``to_pandas`` and ``to_arrow``. ``model`` is
+    the fitted estimator, to save, update or report. ``settings_`` says what was used and, where it was chosen, why;
+    ``repaired`` how many tags of the input were mended; ``sources`` who of the annotators are people, models and rules,
+    and who errs together.
 
     >>> import quorate
     >>> result = quorate.aggregate(quorate.sample(), method="mv")
@@ -76,6 +84,7 @@ class Result:
 
     def __init__(
         self,
+        model: BSC | CRFMA | MajorityVote,
         corpus: Corpus,
         tagset: TagSet,
         doc_start: NDArray[np.int64],
@@ -89,7 +98,7 @@ class Result:
         known: NDArray[np.int32] | None = None,
         sources: Sources | None = None,
     ) -> None:
-        self.corpus, self.tagset = corpus, tagset
+        self.model, self.corpus, self.tagset = model, corpus, tagset
         self.annotators, self.trace, self.settings_, self.repaired = annotators, trace, dict(settings), repaired
         self.calibration, self.choice = calibration, choice
         self.sources = Sources(annotators.names, corpus.profiles) if sources is None else sources
@@ -316,6 +325,29 @@ class Result:
             self._posterior(0)  # says so now if they were not kept
         formats.write(self.export(probabilities=probabilities, shares=shares), path, format)
 
+    def to_pandas(self, kind: ResultTable = "spans") -> pandas.DataFrame:
+        """The consensus as a table of pandas: a row a span, or one of ``"tokens"``, ``"documents"``, ``"annotators"``.
+
+        Offsets count characters of the text, or of the tokens with blanks between, where there is none.
+
+        >>> import quorate
+        >>> result = quorate.aggregate(quorate.sample(), "mv")
+        >>> list(result.to_pandas().columns)[:6]
+        ['document', 'start', 'end', 'label', 'text', 'confidence']
+        >>> len(result.to_pandas("documents")), len(result.to_pandas("annotators"))
+        (320, 12)
+        """
+        return pandas_frame(result_columns(self, kind))
+
+    def to_arrow(self, kind: ResultTable = "spans") -> pyarrow.Table:
+        """The same table of Arrow, which polars takes as it is: ``polars.from_arrow(result.to_arrow())``.
+
+        >>> import quorate
+        >>> quorate.aggregate(quorate.sample(), "mv").to_arrow("tokens").num_rows
+        5227
+        """
+        return arrow_table(result_columns(self, kind))
+
     def export(self, *, probabilities: bool = False, shares: bool = False) -> Export:
         """The consensus as writers take it."""
         model = f"quorate {self.settings_.get('method', '')}".strip()
@@ -384,7 +416,8 @@ class Result:
         )
 
     def __repr__(self) -> str:
-        return f"<Result: {len(self)} documents, {len(self.annotators)} annotators, {self.settings_.get('method')}>"
+        found = f"{len(self)} documents, {self.n_spans} spans"
+        return f"<Result: {found}, {len(self.annotators)} annotators, {self.settings_.get('method')}>"
 
     def _tokens(self, d: int) -> slice:
         return slice(self._doc_start[d], self._doc_start[d + 1])

@@ -87,6 +87,10 @@ class Sources(NamedTuple):
     votes: tuple[float, float] | None = None
     silent: tuple[str, ...] = ()
 
+    def __repr__(self) -> str:
+        kinds = ", ".join(f"{len(names)} {kind.value}" for kind, names in self.by_kind().items())
+        return f"<Sources: {kinds or 'nobody'}; {len(self.together)} groups err together>"
+
     def kind(self, name: str) -> SourceKind:
         """As the profile says; of those of whom it says nothing, whoever marks next to nothing is taken for a rule."""
         profile = self.profiles.get(name, Profile())

@@ -23,7 +23,8 @@ from quorate.corpus.tags import MISSING, Invalid, Scheme, TagSet
 from quorate.encode.algebra import token_of_events
 from quorate.encode.encoded import Cells, Encoded, Events
 from quorate.encode.from_corpus import encode, events_of_codes, n_previous
-from quorate.errors import InputError, SettingsError
+from quorate.errors import InputError, SettingsError, knows_its_options
+from quorate.formats import AnnotatorFrom, Given, Names, Profiles, SamplesName, UnitName
 from quorate.formats.notes import Notes
 from quorate.infer.engines.threads import slice_bounds
 from quorate.storage.arrays import Arrays, MappedArrays, Workspace, damaged, is_container, mapped, write
@@ -127,7 +128,20 @@ class StoredCorpus(ArrayCorpus):
         )
 
 
-def read(*paths: Any, **options: Any) -> Corpus:
+@knows_its_options
+def read(
+    *paths: Given,
+    format: str | None = None,
+    annotator_from: AnnotatorFrom | None = None,
+    map_labels: Names | None = None,
+    map_annotators: Names | None = None,
+    annotators: Profiles | None = None,
+    pseudonymise: str | Path | None = None,
+    predictions: bool = False,
+    samples: SamplesName | None = None,
+    offsets: UnitName | None = None,
+    max_size: int | str | None = None,
+) -> Corpus:
     """Read annotations from files into one :class:`Corpus`: see :func:`quorate.formats.read`.
 
     A file that ``quorate encode`` wrote is not read but mapped into memory, and used by itself.
@@ -140,9 +154,20 @@ def read(*paths: Any, **options: Any) -> Corpus:
     """
     given = [path for each in paths for path in (each if isinstance(each, list | tuple) else [each])]
     encoded = [path for path in given if isinstance(path, str | Path) and is_container(path)]
+    changes: dict[str, Any] = {
+        "format": format,
+        "annotator_from": annotator_from,
+        "map_labels": map_labels,
+        "map_annotators": map_annotators,
+        "annotators": annotators,
+        "pseudonymise": pseudonymise,
+        "predictions": predictions,
+        "samples": samples,
+        "offsets": offsets,
+    }
     if not encoded:
-        return formats.read(*paths, **options)
-    if any(value for name, value in options.items() if name != "max_size"):
+        return formats.read(*paths, max_size=max_size, **changes)
+    if any(changes.values()):
         raise SettingsError(f"{encoded[0]}: an encoded corpus is used as it is (change names as files are encoded)")
     if len(given) > 1:
         raise SettingsError(f"{encoded[0]}: an encoded corpus is used by itself (encode all files together)")

@@ -1,0 +1,91 @@
+"""Every type that a function of this package gives back, for annotations: ``from quorate.types import Certificate``.
+
+Those that people make or call by name are in :mod:`quorate` itself, and those of scores, formats, audits and so on in
+the modules of these names; the others are here.
+
+>>> import quorate
+>>> isinstance(quorate.aggregate(quorate.sample(), "mv").certificate, Certificate)
+True
+"""
+
+from __future__ import annotations
+
+from quorate.active.simulation import Curve, Run, Simulation
+from quorate.active.simulation import Plan as SimulationPlan
+from quorate.active.stopping import Change
+from quorate.active.suggest import Advice, Suggestion
+from quorate.audit.acceptance import Guaranteed
+from quorate.audit.claims import Claims
+from quorate.audit.recalibration import Line, Recalibration
+from quorate.choose.choice import Choice
+from quorate.choose.trials import Trial
+from quorate.corpus.offsets import Unit
+from quorate.corpus.profiles import Kind
+from quorate.corpus.records import Source
+from quorate.corpus.schemes import Invalid
+from quorate.encode.sharing import Sharing
+from quorate.estimators.capabilities import Streams
+from quorate.estimators.updating import Updated
+from quorate.infer.loop import Progress, StopReason, Trace
+from quorate.infer.start import Start
+from quorate.models.settings import AnnotatorModel, Decode, Evidence, Inference, Settings, TruthModel, Zeros
+from quorate.result.ambiguity import Ambiguity
+from quorate.result.annotators import AnnotatorSummaries, AnnotatorSummary
+from quorate.result.calibration import Calibration
+from quorate.result.certificate import Certificate, Check, Expected, SpanTallies
+from quorate.result.habits import SpanHabits
+from quorate.result.layers import LayeredConsensus
+from quorate.result.result import Accepted
+from quorate.result.sources import SourceKind, Sources, Together
+from quorate.taggers import Tagger
+from quorate.taggers.loop import TaggerRound
+
+__all__ = [
+    "Accepted",
+    "Advice",
+    "Ambiguity",
+    "AnnotatorModel",
+    "AnnotatorSummaries",
+    "AnnotatorSummary",
+    "Calibration",
+    "Certificate",
+    "Change",
+    "Check",
+    "Choice",
+    "Claims",
+    "Curve",
+    "Decode",
+    "Evidence",
+    "Expected",
+    "Guaranteed",
+    "Inference",
+    "Invalid",
+    "Kind",
+    "LayeredConsensus",
+    "Line",
+    "Progress",
+    "Recalibration",
+    "Run",
+    "Settings",
+    "Sharing",
+    "Simulation",
+    "SimulationPlan",
+    "Source",
+    "SourceKind",
+    "Sources",
+    "SpanHabits",
+    "SpanTallies",
+    "Start",
+    "StopReason",
+    "Streams",
+    "Suggestion",
+    "Tagger",
+    "TaggerRound",
+    "Together",
+    "Trace",
+    "Trial",
+    "TruthModel",
+    "Unit",
+    "Updated",
+    "Zeros",
+]
