@@ -820,11 +820,10 @@ def test_sync_recommends_no_option_that_it_lacks() -> None:
 
 def test_with_layers_predictions_hold_regions_that_overlap() -> None:
     world = World()
-    for task in world.tasks:
-        for annotation in task["annotations"][:2]:
-            (inner,) = annotation["result"]
-            outer = {**inner, "value": {**inner["value"], "end": 8, "text": "Ada sang"}}
-            annotation["result"] = [inner, outer]
+    for annotation in world.tasks[0]["annotations"][:2]:  # which are those of both tasks
+        (inner,) = annotation["result"]
+        outer = {**inner, "value": {**inner["value"], "end": 8, "text": "Ada sang"}}
+        annotation["result"] = [inner, outer]
     with Pretence(world.answer) as server:
         client = hurried(server.url)[0]
         assert sync(client, 1, method="mv") is not None
