@@ -68,7 +68,7 @@ def test_long_things_show_themselves_shortly(few: Corpus) -> None:
     assert repr(result[0]).endswith(" and 995 more; all tags right 1.00>")
     assert repr(result) == "<Result: 1 documents, 1000 spans, 1 annotators, mv>"
     layers = quorate.aggregate_layers({"A": Corpus([many]), "B": Corpus([many])}, "mv")
-    assert repr(layers) == "<LayeredResult: 1 documents, 2000 spans, layers A, B>"
+    assert repr(layers) == "<LayeredResult: 1 documents, 2000 spans, 1 annotators, mv, layers A, B>"
     assert repr(layers[0]) == "<LayeredConsensus on '2': spans A 1000, B 1000; all right 1.00>"
     plain = quorate.aggregate(Corpus([Document("3", ("x",), {"ann": ("yes",), "bob": ("no",)})]), "mv")
     assert "1 tokens, no span" in repr(plain[0])
