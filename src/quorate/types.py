@@ -26,6 +26,7 @@ from quorate.corpus.schemes import Invalid
 from quorate.encode.sharing import Sharing
 from quorate.estimators.capabilities import Streams
 from quorate.estimators.updating import Updated
+from quorate.formats.layering import Layer
 from quorate.infer.loop import Progress, StopReason, Trace
 from quorate.infer.start import Start
 from quorate.models.settings import AnnotatorModel, Decode, Evidence, Inference, Settings, TruthModel, Zeros
@@ -61,6 +62,7 @@ __all__ = [
     "Inference",
     "Invalid",
     "Kind",
+    "Layer",
     "LayeredConsensus",
     "Line",
     "Progress",

@@ -98,7 +98,8 @@ def test_what_is_not_chosen_is_by_default_what_is_declared() -> None:
 
 
 def test_files_are_read_with_the_same_options_everywhere() -> None:
-    by_hand = [inspect.signature(function).parameters for function in (formats.read, formats.read_layers, corpora.read)]
+    by_hand = [dict(inspect.signature(one).parameters) for one in (formats.read, formats.read_layers, corpora.read)]
+    by_hand[1].pop("layers")  # those of an earlier read, which only layers have
     assert by_hand[0] == by_hand[1] == by_hand[2]
 
 

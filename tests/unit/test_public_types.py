@@ -24,7 +24,17 @@ MODULES: dict[str, ModuleType] = {
 # What the rooms of the library ask of an estimator, a corpus or a result: the seams between them, not for users.
 SEAMS = {
     *("checked_settings", "decided_documents", "encoded", "encoded_as", "engines", "fit_prepared", "go_on_from"),
-    *("loaded", "model_state", "output_tables", "past", "repaired", "span_habits", "span_probabilities", "weighed"),
+    *(
+        "loaded",
+        "model_state",
+        "output_tables",
+        "past",
+        "repaired",
+        "span_habits",
+        "span_probabilities",
+        "stored",
+        "weighed",
+    ),
 }
 
 
