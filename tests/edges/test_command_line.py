@@ -43,15 +43,21 @@ def test_aggregate_to_a_file(run: Run, crowd: Path, tmp_path: Path) -> None:
     corpus = quorate.read(crowd)
     assert [line["id"] for line in lines] == [d.id for d in corpus]
     assert all(len(line["tags"]) == len(line["tokens"]) == len(line["token_confidence"]) for line in lines)
-    assert "60 documents" in err
-    assert " passes in " in err
+    assert re.match(r"quorate: 60 documents combined; estimated F1 \d\d \(\d\d to \d\d\), from agreement\n", err)
+    assert "written to out.jsonl (model: m.quorate, settings: meta.json)" in err
+    assert "agreement cannot show mistakes that everybody shares; quorate audit can" in err
     assert "gold in the input was not used" in err
+    assert all(len(line) <= 80 for line in err.splitlines())
     meta = json.loads((tmp_path / "meta.json").read_text())
     assert meta["method"] == "auto"
     assert meta["inputs"] == corpus.digests
     assert meta["settings"]["annotator"] in ("cm", "seq", "cv", "spam")
     assert meta["why"][0].startswith(meta["settings"]["annotator"])
-    assert "as hidden annotators bear out" in err.replace("\n", " ")
+    assert not re.search(r" passes in |bound|hidden|power|epsilon0|temper", err)
+    verbose = run("aggregate", crowd, "-o", "out.jsonl", "--verbose")[2].replace("\n", " ")
+    assert " passes in " in verbose
+    assert all(reason in verbose for reason in meta["why"])
+    assert "as hidden annotators bear out" in verbose
     assert meta["version"] == quorate.__version__
     assert quorate.load(tmp_path / "m.quorate").meta_["inputs"] == corpus.digests
     assert sorted(p.name for p in tmp_path.iterdir()) == ["crowd.jsonl", "m.quorate", "meta.json", "out.jsonl"]
@@ -383,7 +389,7 @@ def test_a_reader_that_goes_away_is_no_traceback(start: Start, crowd: Path) -> N
 def test_check_agreement_and_evaluate(run: Run, crowd: Path) -> None:
     code, out, _ = run("check", crowd)
     assert code == 0
-    assert out.startswith("60 documents, ")
+    assert out.startswith("nothing odd was found\n60 documents, ")
     code, out, _ = run("agreement", crowd, "--pairs", 2)
     assert code == 0
     assert "Krippendorff's alpha" in out

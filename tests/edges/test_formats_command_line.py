@@ -131,7 +131,8 @@ def test_convert_of_a_consensus(checked: Checked, tmp_path: Path) -> None:
 
 def test_several_files_with_their_annotators(checked: Checked, tmp_path: Path) -> None:
     out, _ = checked("check", EXAMPLES / "doccano" / "ann.jsonl", EXAMPLES / "doccano" / "bob.jsonl", code=1)
-    assert out.startswith("2 documents, 10 tokens, 2 annotators")
+    assert out.startswith("3 things to look at:\nwarning: ")
+    assert "\n2 documents, 10 tokens, 2 annotators" in out
     who = tmp_path / "who.json"
     checked(
         "convert", EXAMPLES / "doccano", tmp_path / "out.jsonl", "-q", "--pseudonymise", who, "--map-labels", "LOC="

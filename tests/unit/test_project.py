@@ -11,6 +11,7 @@ import sys
 from dataclasses import fields
 from graphlib import TopologicalSorter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -161,6 +162,10 @@ def test_numba_loads_only_when_a_fit_starts() -> None:
     assert out.strip() == "False"
 
 
+def _flags(parameter: Any) -> list[str]:
+    return [*parameter.opts, *parameter.secondary_opts]
+
+
 def test_docs_name_only_options_that_exist() -> None:
     import typer.main
 
@@ -171,7 +176,7 @@ def test_docs_name_only_options_that_exist() -> None:
     groups = [command]
     while groups:
         for sub in groups.pop().commands.values():  # type: ignore[attr-defined]
-            known |= {flag for parameter in sub.params for flag in parameter.opts if flag.startswith("--")}
+            known |= {flag for parameter in sub.params for flag in _flags(parameter) if flag.startswith("--")}
             groups += [sub] if hasattr(sub, "commands") else []
     text = "\n".join(path.read_text(encoding="utf-8") for path in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
     used = set(re.findall(r"(?<![\w-])--[a-z][a-z0-9-]+", "\n".join(re.findall(r"quorate [^\n]*|`--[^`]*`", text))))

@@ -253,7 +253,9 @@ def test_the_command_line_says_what_the_tagger_did(tmp_path: Path) -> None:
     with quorate_input.open("wb") as stream:
         jsonl.write_corpus(small(), stream)
     out, meta = str(tmp_path / "out.jsonl"), tmp_path / "meta.json"
-    done = CliRunner().invoke(app, ["aggregate", str(quorate_input), "-o", out, "--tagger", "crf", "--meta", str(meta)])
+    done = CliRunner().invoke(
+        app, ["aggregate", str(quorate_input), "-o", out, "--tagger", "crf", "--meta", str(meta), "--verbose"]
+    )
     assert done.exit_code == 0, done.output
     assert f"{TAGGER}, a model: expected accuracy" in done.stderr
     assert json.loads(meta.read_text())["tagger"] == "crf"

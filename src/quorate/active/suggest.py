@@ -221,7 +221,7 @@ def _together(views: Sequence[Uncertainty]) -> Uncertainty:
 
 
 def _verdict(change: Change, enough: float) -> tuple[bool, str]:
-    most = f"labels as good for every document would raise F1 by {100 * change.all_round:.2f} points at most"
+    most = f"the same for every document would add {100 * change.all_round:.2f} points of F1 at most"
     return change.all_round < enough, most
 
 

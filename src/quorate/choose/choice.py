@@ -131,17 +131,27 @@ class Choice(NamedTuple):
 
     @property
     def reasons(self) -> list[str]:
-        """In plain words."""
+        """How it was chosen, in the words of the field; then :attr:`notes`."""
+        return [*self._why(), *self.notes]
+
+    @property
+    def notes(self) -> list[str]:
+        """What everybody who uses the consensus should know, in plain words, each with ``warning:`` or ``note:``."""
         together = self.together
         notes = [*self.left_out, *map(str, together[:_GROUPS_TOLD])]
         if len(together) > _GROUPS_TOLD:
             notes.append(f"{len(together) - _GROUPS_TOLD} more groups err together")
         if self.silent:
-            notes.append(f"an O of {some(self.silent)} counts little, as they mark little")
+            notes.append(f"what {some(self.silent)} leave unmarked counts little, as they mark little")
         given, worth = self.votes
         if worth < _FEWER * given:
             notes.append(votes_in_words(given, worth))
-        return [*self._why(), *(f"note: {note}" for note in notes)]
+        return [*self._warning(), *(f"note: {note}" for note in notes)]
+
+    def _warning(self) -> list[str]:
+        if not self.worse_than_vote:
+            return []
+        return ["warning: a plain vote may do better here (try --method mv, or span-vote)"]
 
     def _why(self) -> list[str]:
         chosen = self.settings
@@ -167,18 +177,12 @@ class Choice(NamedTuple):
         first = self.trials[0].settings
         is_first = (first.annotator, first.epsilon0, first.temper) == (chosen.annotator, chosen.epsilon0, chosen.temper)
         how = "best of" if is_first else "within chance of the best of"
-        lines = [
+        return [
             f"{what}: {how} {len({t.settings for t in self.trials})} against hidden "
             f"annotators ({score:.1f}; a plain vote {100 * self.vote:.1f})",
             evidence,
             sharpness,
         ]
-        if self.worse_than_vote:
-            lines.append(
-                f"warning: a plain vote agrees better with hidden annotators ({100 * self.vote:.1f} against "
-                f"{score:.1f}): look at the documents, or use --method mv or span-vote"
-            )
-        return lines
 
     @property
     def _sharpness(self) -> float:

@@ -48,15 +48,15 @@ class Verdict(NamedTuple):
         return self.gain > _ERRORS * self.error
 
     def __str__(self) -> str:
-        """In plain words.
+        """In plain words, with the gain in points and its standard error.
 
         >>> str(Verdict(-0.01, 0.004))
-        'a tagger was tried and left out: hidden annotators agree no better with it (-1.0, standard error 0.4)'
+        'a tagger was tried and left out, as it does not seem to help (-1.0 ± 0.4)'
         """
-        by = f"({100 * self.gain:+.1f}, standard error {100 * self.error:.1f})"
+        by = f"({100 * self.gain:+.1f} ± {100 * self.error:.1f})"
         if self.joins:
-            return f"a tagger has joined: hidden annotators agree better with it {by}"
-        return f"a tagger was tried and left out: hidden annotators agree no better with it {by}"
+            return f"a tagger has joined, as it seems to help {by}"
+        return f"a tagger was tried and left out, as it does not seem to help {by}"
 
 
 def judged(prepared: Prepared, choice: Choice, name: str, path: NDArray[np.int32], *, engines: Engines) -> Verdict:

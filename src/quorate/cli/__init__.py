@@ -87,10 +87,13 @@ def _common(
     version: Annotated[
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
     ] = False,
-    no_project: Annotated[
-        bool, typer.Option("--no-project", help="Leave aside a quorate.toml that stands here or above.")
-    ] = False,
+    in_project: Annotated[
+        bool,
+        typer.Option(
+            "--project/--no-project", show_default=False, help="Take, or leave aside, a quorate.toml here or above."
+        ),
+    ] = True,
 ) -> None:
     """One trustworthy sequence from the noisy span annotations of many people, models and rules."""
-    if not no_project:
+    if in_project:
         take_project_defaults(context)

@@ -70,12 +70,12 @@ def annotator_table(
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("who" if made_as else "annotator", overflow="fold")
     if wide or not groups:  # there is no room for everything
-        table.add_column("made as" if made_as else "labels", justify="left" if made_as else "right")
+        table.add_column("made as" if made_as else "labels", justify="left" if made_as else "right", no_wrap=True)
     for name in (*(() if marks_spans else ("accuracy",)), "bits", *shares):
-        table.add_column(name, justify="left" if name == "bounds off" else "right")
+        table.add_column(name, justify="left" if name == "bounds off" else "right", no_wrap=True)
     if groups:
         table.add_column("group", overflow="fold")
-        table.add_column("votes", justify="right")
+        table.add_column("votes", justify="right", no_wrap=True)
     for row in everybody:
         told = [made_as[row.name] if made_as else f"{row.n_labels:,.0f}"] if wide or not groups else []
         if not marks_spans:
@@ -109,7 +109,7 @@ def _rule_table(rows: Sequence[AnnotatorSummary]) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("annotator", overflow="fold")
     for name in ("spans", "precision", "coverage"):
-        table.add_column(name, justify="right")
+        table.add_column(name, justify="right", no_wrap=True)
     by_type = any(len(row.by_type) > 1 for row in rows)
     if by_type:
         table.add_column("best at", overflow="fold")

@@ -12,6 +12,7 @@ import typer
 
 from quorate.cli.common import (
     Inputs,
+    Json,
     LayeredReading,
     Quiet,
     Reading,
@@ -30,7 +31,7 @@ from quorate.cli.known import KnownLabels, KnownOption
 from quorate.cli.label_studio import Pushing
 from quorate.cli.layers import documents_for, loaded
 from quorate.cli.options import takes_groups
-from quorate.cli.tables import print_table
+from quorate.cli.tables import print_json, print_table, table_of
 from quorate.errors import InputError, SettingsError
 
 if TYPE_CHECKING:
@@ -96,6 +97,7 @@ def next_(
         str, typer.Option("--output", "-o", metavar="FILE", help="Where the list goes; - for standard output.")
     ] = "-",
     threads: Threads = None,
+    as_json: Json = False,
     quiet: Quiet = False,
     *,
     pushing: Pushing,
@@ -105,6 +107,8 @@ def next_(
     from quorate.active.suggest import next_labels
     from quorate.estimators.capabilities import Advises
 
+    if as_json and shape is not None and output == "-":
+        raise SettingsError("--json and --as cannot both go to standard output (leave one out, or give a file with -o)")
     if shape is None:
         shape = "table" if output == "-" else "jsonl" if ".jsonl" in output else "csv"
     if shape not in ("table", "jsonl", "csv"):
@@ -138,9 +142,12 @@ def next_(
         enough=enough / 100,
         seed=seed,
     )
-    _write_advice(advice, shape, output)
-    if not quiet:
+    if as_json:
+        print_json(advice)
+    elif not quiet:
         say(_verdict(advice))
+    if not as_json or output != "-":
+        _write_advice(advice, shape, output)
     if client is not None:
         asked = [(one.document, one.annotator) for one in advice.suggestions]
         pushing.push_tasks(client, asked, by_annotator=annotators is not None, quiet=quiet)
@@ -176,6 +183,7 @@ def simulate_active(
     table: Annotated[str | None, typer.Option(metavar="FILE", help="Write all points of the curves as CSV.")] = None,
     markdown: Annotated[bool, typer.Option("--markdown", help="Print a Markdown table.")] = False,
     jobs: Annotated[int | None, typer.Option(help="Runs at the same time; all cores if not given.")] = None,
+    as_json: Json = False,
     quiet: Quiet = False,
     *,
     reading: Reading,
@@ -215,7 +223,10 @@ def simulate_active(
         from quorate.result.figures import save
 
         save(curves_figure(found), figure)
-    print_table(*_curve_table(found.curves), markdown=markdown)
+    if as_json:
+        print_json({"split": split, "plan": plan, "curves": found.curves})
+        return
+    print_table(*_curve_table(found.curves), markdown=markdown, names=2)
     where = f" of split {split}" if split else ""
     print()
     tell(f"F1 of documents{where}, mean of {repeats} runs ± standard deviation, by number of labels; CEE at the end.")
@@ -276,13 +287,7 @@ def _write_advice(advice: Advice, shape: str, output: str) -> None:
 
 
 def _print_suggestions(advice: Advice) -> None:
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 1, 0, 0))
-    for name in ("document", "annotator"):
-        table.add_column(name, overflow="fold")
-    for name in ("bits", "cost", "score", "sure", "labels"):
-        table.add_column(name, justify="right", no_wrap=True)
+    table = table_of(["document", "annotator"], ["bits", "cost", "score", "sure", "labels"])
     for document, annotator, gain, cost, score, confidence, labels in advice.suggestions:
         numbers = (f"{gain:.2f}", f"{cost:g}", f"{score:.3g}", f"{confidence:.3f}", str(labels))
         table.add_row(cell(document), cell(annotator), *numbers)
@@ -298,14 +303,13 @@ def _as_csv(columns: tuple[str, ...], rows: list[list[Any]]) -> str:
 
 
 def _verdict(advice: Advice) -> list[str]:
+    """The answer, and the figures that it rests on."""
     change = advice.change
-    lines = [f"expected F1 now {100 * change.now:.1f}"]
+    now = f"expected F1 now {100 * change.now:.1f}"
     if change.labels:
-        lines[0] += (
-            f"; by these {change.labels} labels {100 * change.mean:+.2f} points "
-            f"(90 %: {100 * change.low:+.2f} to {100 * change.high:+.2f})"
-        )
-    return [*lines, f"{'stop' if advice.stop else 'go on'}: {advice.reason}"]
+        low, high = (f"{100 * bound:+.2f}" for bound in (change.low, change.high))
+        now += f"; {change.labels} labels should add {100 * change.mean:+.2f} ({low} to {high})"
+    return [f"{'stop' if advice.stop else 'go on'}: {advice.reason}", now]
 
 
 def _curve_table(curves: list[Curve]) -> tuple[list[str], list[list[str]]]:

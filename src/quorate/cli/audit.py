@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from quorate.cli.common import MaxSize, Quiet, app, cell, check_outputs, console, say, spare_what_was_checked, tell
+from quorate.cli.common import (
+    Json,
+    MaxSize,
+    Quiet,
+    app,
+    cell,
+    check_json,
+    check_outputs,
+    console,
+    say,
+    spare_what_was_checked,
+    tell,
+)
+from quorate.cli.tables import print_json, table_of
 from quorate.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -19,6 +31,8 @@ audit = typer.Typer(
     no_args_is_help=True, help="Check a few documents, and know how good the whole consensus is, with a guarantee."
 )
 app.add_typer(audit, name="audit")
+
+_LITTLE = 0.5  # half the width of an interval that tells next to nothing
 
 Consensus = Annotated[str, typer.Argument(metavar="CONSENSUS", help="A file that 'quorate aggregate' wrote as JSONL.")]
 Checked = Annotated[
@@ -66,11 +80,13 @@ def plan(
         typer.Option(metavar="PLAN", help="Draw -n more documents for this sequential plan; may be repeated."),
     ] = None,
     max_size: MaxSize = None,
+    as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
     """Draw documents for a person to check: some of all kinds, more where there is more to be wrong about."""
     import quorate
 
+    check_json(as_json, output)
     check_outputs([consensus, *(extend or ())], [output])
     spare_what_was_checked(output)
     if extend:
@@ -83,7 +99,9 @@ def plan(
     else:
         drawn, first = quorate.audit.plan(consensus, n, seed=seed, sequential=sequential, max_size=max_size), 0
     drawn.write(output, first=first)
-    if not quiet:
+    if as_json:
+        print_json(_plan_record(drawn, first, output))
+    elif not quiet:
         say(_plan_summary(drawn, first, output, extend or []))
 
 
@@ -106,7 +124,7 @@ def result(
         typer.Option(metavar="FILE", help="Write the consensus with probabilities corrected by the audit, as JSONL."),
     ] = None,
     max_size: MaxSize = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
     """Precision, recall and F1 of the whole consensus, with intervals that hold, from the documents checked."""
@@ -121,7 +139,7 @@ def result(
     if recalibrated is not None:
         found.write_recalibrated(recalibrated)
     if as_json:
-        print(json.dumps(_record(found), ensure_ascii=False))
+        print_json(_record(found))
         return
     _print(found)
     if not quiet:
@@ -145,30 +163,34 @@ def _plan_summary(drawn: Plan, first: int, output: str, before: list[str]) -> li
     new = len(drawn) - first
     count = f"{new:,} of {len(drawn.claims):,} documents" if not first else f"{new:,} more documents"
     where = "" if output == "-" else f" are in {output}"
-    lines = [f"{count}{where}, in the order to check them in (seed {drawn.seed})"]
+    lines = [f"{count}{where}, in the order to check (seed {drawn.seed})"]
     if len(drawn) == len(drawn.claims):
         return [*lines, "that is all of them: the scores will be exact"]
     if first:
         files = " ".join(f"--checked {name}" for name in [*before, output])
         return [*lines, f"all files count: quorate audit result … {files}"]
     if drawn.sequential:
-        return [*lines, f"look at any time from {LEAST} on: intervals hold at all looks together, and are wider"]
+        return [*lines, f"look at any time from {LEAST} on: intervals are wider, and hold at all looks"]
+    width = drawn.expected_half_width
+    known = f"F1 should be known to about ± {100 * width:.0f} points, if confidence is right"
     return [
         *lines,
-        f"F1 should be known to about ± {100 * drawn.expected_half_width:.0f} points, if confidence is right",
-        "one look: check all of them before it, and draw one plan, not the best of several",
+        known if width < _LITTLE else "so few will tell next to nothing of F1 (draw more: -n)",
+        "check all before you look, and draw one plan, not the best of several",
     ]
 
 
-def _print(found: Audit) -> None:
-    from rich.table import Table
+def _plan_record(drawn: Plan, first: int, output: str) -> dict[str, Any]:
+    record: dict[str, Any] = {"documents": len(drawn.claims), "drawn": drawn.ids[first:], "planned": len(drawn)}
+    record |= {"seed": drawn.seed, "sequential": drawn.sequential, "consensus": drawn.claims.digest}
+    return record | {"expected_half_width": drawn.expected_half_width, "written": {"plan": output}}
 
+
+def _print(found: Audit) -> None:
     from quorate.audit.audited import FEW_SPANS
 
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column(f"{found.n:,} documents checked")
-    for name in ("precision", "recall", "F1"):
-        table.add_column(name, justify="right")
+    tell(_headline(found))
+    table = table_of([f"{found.n:,} documents checked"], ["precision", "recall", "F1"])
 
     def add(name: str, scores: Scores) -> None:
         table.add_row(cell(name), *map(_in_points, (scores.precision, scores.recall, scores.f1)))
@@ -179,6 +201,16 @@ def _print(found: Audit) -> None:
             if scores.seen >= FEW_SPANS:
                 add(f"  {kind}", scores)
     console().print(table)
+
+
+def _headline(found: Audit) -> str:
+    """The answer in a line."""
+    what, (f1, low, high) = f"F1 of all {len(found.plan.claims):,} documents", (100 * one for one in found.f1)
+    if f1 != f1:
+        return f"{what}: none, as no span was given or found"
+    if found.n == len(found.plan.claims):
+        return f"{what}: {f1:.1f}, exactly, as every one was checked"
+    return f"{what}: {f1:.1f} ({low:.1f} to {high:.1f}), guaranteed with {100 * found.confidence:g} % confidence"
 
 
 def _in_points(estimate: Estimate) -> str:
@@ -212,8 +244,6 @@ def _notes(found: Audit) -> list[str]:
 
 
 def _record(found: Audit) -> dict[str, Any]:
-    from quorate.cli.tables import plain
-
     def scores(one: Scores) -> dict[str, Any]:
         return {
             name: None if value != value else {"value": value, "low": low, "high": high}
@@ -231,5 +261,5 @@ def _record(found: Audit) -> dict[str, Any]:
         **scores(found.scores),
         "by_type": {kind: scores(one) for kind, one in found.by_type.items()},
         "more_to_halve": found.more_to_halve,
-        "recalibration": plain(found.recalibration),
+        "recalibration": found.recalibration,
     }

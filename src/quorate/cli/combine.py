@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 import quorate
-from quorate.cli.common import Inputs, LayeredReading, Quiet, Threads, app, check_outputs, console, reads, say, tell
+from quorate.cli.common import (
+    Inputs,
+    Json,
+    LayeredReading,
+    Threads,
+    app,
+    check_json,
+    check_outputs,
+    console,
+    reads,
+    tell,
+)
 from quorate.cli.job import Job, takes_a_job
-from quorate.cli.layers import by_layer, documents_for, loaded, of_layer
-from quorate.cli.options import Writing, takes_groups
+from quorate.cli.layers import documents_for, loaded, of_layer
+from quorate.cli.options import Telling, Writing, takes_groups
 from quorate.cli.settings import Given, takes_output_settings
 from quorate.cli.summaries import predict_summary
+from quorate.cli.tables import plain, print_json
 from quorate.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -40,8 +51,8 @@ def aggregate(job: Job) -> None:
     job.check()
     done = job.fit()
     job.write(done)
-    if not job.quiet:
-        say(done.summary(job))
+    if job.telling.tells:
+        job.telling.tell(done.summary(job))
 
 
 @app.command(
@@ -56,8 +67,8 @@ def predict(
     model: Annotated[str, typer.Argument(metavar="MODEL", help="A file that 'aggregate --save' wrote.")],
     inputs: Inputs,
     writing: Writing,
+    telling: Telling,
     threads: Threads = None,
-    quiet: Quiet = False,
     *,
     given: Given,
     reading: LayeredReading,
@@ -67,6 +78,7 @@ def predict(
     A model in layers deals their spans into the same layers.
     """
     writing.check()
+    check_json(telling.as_json, writing.output)
     check_outputs([model, *inputs], [writing.output], writing.to)
     fitted = loaded(model).set_params(n_jobs=threads)
     if given.keys() & {"precision", "recall"}:  # one that the model was saved with no longer holds
@@ -74,8 +86,8 @@ def predict(
     fitted.set_params(**given)
     result = fitted.combine(documents_for(fitted, reading, inputs))
     writing.write(result if result.single is None else result.single)
-    if not quiet:
-        say(by_layer({name: predict_summary(one, model) for name, one in result.layers.items()}))
+    if telling.tells:
+        telling.tell(predict_summary(result, model, {"consensus": writing.output}))
 
 
 @app.command(epilog="Example: quorate annotators crowd.quorate --sort accuracy")
@@ -87,7 +99,7 @@ def annotators(
             metavar="COLUMN", help=f"{', '.join(_COLUMNS)}; informativeness, of rules precision, if not given."
         ),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object an annotator, with the matrices.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Show whom to trust: the annotators of a saved model, people, models and rules apart, and who errs together."""
     layers = loaded(model)
@@ -100,18 +112,21 @@ def annotators(
             _print_annotators(rows, fitted.sources_)
             continue
         for row in rows:
-            tags = {"tags": fitted.tagset_.labels, "matrix": row.matrix.round(6).tolist()}
-            print(json.dumps(({"layer": name} if name else {}) | annotator_record(row, fitted.sources_) | tags))
+            tags = {"tags": fitted.tagset_.labels, "matrix": row.matrix}
+            print_json(({"layer": name} if name else {}) | annotator_record(row, fitted.sources_) | tags)
 
 
 @app.command()
-def methods() -> None:
+def methods(as_json: Json = False) -> None:
     """List the methods."""
     from quorate.estimators.methods import METHODS
 
-    width = max(map(len, METHODS))
+    if as_json:
+        print_json([{"name": name, "description": method.description} for name, method in METHODS.items()])
+        return
+    width = max(map(len, METHODS)) + 2
     for name, method in METHODS.items():
-        print(f"{name:<{width}}  {method.description}")
+        tell(f"{name:<{width}}{method.description}", indent=width)
 
 
 @app.command(epilog="Example: quorate demo --write crowd.jsonl, then quorate aggregate crowd.jsonl")
@@ -132,14 +147,10 @@ def demo(
     show(corpus, console(), written=write)
 
 
-def _finite(value: float) -> float | None:
-    return value if value == value else None
-
-
 def annotator_record(row: AnnotatorSummary, sources: Sources) -> dict[str, Any]:
     """An annotator as JSON has them, but for the matrix."""
     labels = int(row.n_labels) if row.n_labels.is_integer() else row.n_labels
-    record: dict[str, Any] = {"name": row.name, "labels": labels, "accuracy": _finite(row.accuracy)}
+    record: dict[str, Any] = {"name": row.name, "labels": labels, "accuracy": row.accuracy}
     if row.name in sources.profiles:
         record |= sources.profiles[row.name].plain()
     record["source"] = sources.kind(row.name).value
@@ -148,7 +159,8 @@ def annotator_record(row: AnnotatorSummary, sources: Sources) -> dict[str, Any]:
             record["errs_with"] = {"names": together.names, "votes": together.votes}
     spans = _spans_of(row.habits)
     by_type = {kind: _spans_of(habits) for kind, habits in row.by_type.items()}
-    return record | {"informativeness": row.informativeness, "spans": spans, "by_type": by_type}
+    record |= {"informativeness": row.informativeness, "spans": spans, "by_type": by_type}
+    return dict(plain(record))
 
 
 def _spans_of(habits: SpanHabits) -> dict[str, Any] | None:
@@ -160,7 +172,7 @@ def _spans_of(habits: SpanHabits) -> dict[str, Any] | None:
     found: dict[str, Any] = {"shown": habits.spans, "marked": habits.marks}
     for name in ("found", *KINDS, *BOUNDS, "invented", "precision", "coverage"):
         low, high = habits.interval(name)
-        found[name] = {"share": _finite(habits.share(name)), "low": low, "high": high}
+        found[name] = {"share": habits.share(name), "low": low, "high": high}
     return found
 
 

@@ -10,11 +10,12 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
+import typer.core
 
-from quorate.cli.terminal import escaped
+from quorate.cli.terminal import escaped, width_of, wrapped
 from quorate.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from quorate.formats.layers import Layers
 
 __all__ = [
+    "InOrderOfAJob",
     "Inputs",
     "Json",
     "LayeredReading",
@@ -39,9 +41,11 @@ __all__ = [
     "Shares",
     "Threads",
     "To",
+    "Verbose",
     "app",
     "bar",
     "cell",
+    "check_json",
     "check_outputs",
     "console",
     "fit_progress",
@@ -56,8 +60,42 @@ __all__ = [
     "write_json",
 ]
 
+# Commands in the order of a job, by their panel in the help. One that is not named here comes last.
+_JOB = {
+    "A project": ("init", "run", "status", "versions", "diff", "restore", "reviews"),
+    "Combine": ("check", "agreement", "aggregate", "predict", "update"),
+    "Whom to trust, and what to look at": ("annotators", "report", "audit", "next"),
+    "Against gold": ("evaluate", "compare", "tune"),
+    "Files and tools": ("convert", "encode", "label-studio", "plot"),
+    "What there is": ("formats", "methods", "datasets", "demo", "simulate-active"),
+}
+_OTHERS = "Others"
+
+
+class InOrderOfAJob(typer.core.TyperGroup):
+    """Commands as a job needs them, in panels; flags are shown without a type, as they take no value."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        panels = {name: panel for panel, names in _JOB.items() for name in names}
+        place = {name: number for number, name in enumerate(panels)}
+        self.commands = dict(sorted(self.commands.items(), key=lambda item: place.get(item[0], len(place))))
+        for name, command in self.commands.items():
+            command.rich_help_panel = panels.get(name, _OTHERS)  # type: ignore[attr-defined]
+        _show_flags_without_a_type(self)
+
+
+def _show_flags_without_a_type(command: Any) -> None:
+    for each in command.params:
+        if getattr(each, "is_flag", False) and each.metavar is None:
+            each.metavar = ""
+    for part in getattr(command, "commands", {}).values():
+        _show_flags_without_a_type(part)
+
+
 app = typer.Typer(
     name="quorate",
+    cls=InOrderOfAJob,
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -81,6 +119,7 @@ To = Annotated[
     typer.Option("--to", metavar="FORMAT", help="The format to write; by the ending of the name if not given."),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No summary and no progress bar.")]
+Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Also say how it was done: settings, passes, fits.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON on standard output.")]
 Probabilities = Annotated[
     bool, typer.Option("--probabilities", help="Also write the probability of every label at every token.")
@@ -215,12 +254,18 @@ def with_options(
 def say(lines: Iterable[str]) -> None:
     """Lines on standard error, whatever the names in them hold."""
     for line in lines:
-        print(f"quorate: {escaped(line)}", file=sys.stderr)
+        _put(f"quorate: {line}", sys.stderr, indent=len("quorate: "))
 
 
-def tell(line: str) -> None:
-    """A line on standard output, whatever the names in it hold."""
-    print(escaped(line))
+def tell(line: str, *, indent: int = 2) -> None:
+    """A line on standard output, whatever the names in it hold; where it is wrapped, the rest is indented."""
+    _put(line, sys.stdout, indent=indent)
+
+
+def _put(line: str, stream: TextIO, *, indent: int) -> None:
+    """A line, wrapped on a terminal; in a file or a pipe it stays one, for those who search in it."""
+    line, width = escaped(line), width_of(stream)
+    print(line if width is None else wrapped(line, width, indent=indent), file=stream)
 
 
 def cell(text: str) -> Text:
@@ -271,6 +316,12 @@ def fit_progress(quiet: bool) -> Iterator[ProgressCallback | None]:
 
     with progress_bar() if not quiet and sys.stderr.isatty() else nullcontext() as after_pass:
         yield after_pass
+
+
+def check_json(as_json: bool, output: str) -> None:
+    """Refuse, before any work, JSON that would go to standard output together with what is written."""
+    if as_json and output == "-":
+        raise SettingsError("--json and the output cannot both go to standard output (give a file with -o)")
 
 
 def write_json(value: Any, path: str) -> None:

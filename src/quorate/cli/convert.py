@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from quorate.cli.common import LayeredReading, Quiet, To, app, check_outputs, reads, say, say_notes
+from quorate.cli.common import Json, LayeredReading, Quiet, To, app, check_outputs, reads, say, say_notes, tell
+from quorate.cli.tables import print_json
 from quorate.errors import SettingsError
 
 
@@ -48,12 +49,16 @@ def convert(
 
 
 @app.command("formats")
-def list_formats() -> None:
+def list_formats(as_json: Json = False) -> None:
     """List the formats that are read and written."""
     from quorate.formats import FORMATS
 
+    if as_json:
+        told = ("title", "reads", "writes", "extra")
+        print_json([{"name": name} | {each: getattr(one, each) for each in told} for name, one in FORMATS.items()])
+        return
     width = max(map(len, FORMATS))
     for name, format in FORMATS.items():
         does = ", ".join(what for what, able in (("read", format.reads), ("write", format.writes)) if able)
         extra = f" (needs quorate[{format.extra}])" if format.extra else ""
-        print(f"{name:<{width}}  {does:<11}  {format.title}{extra}")
+        tell(f"{name:<{width}}  {does:<11}  {format.title}{extra}", indent=width + 15)

@@ -6,7 +6,21 @@ from typing import Annotated
 
 import typer
 
-from quorate.cli.common import Inputs, Output, Quiet, Reading, app, bar, check_outputs, reads, say, say_notes
+from quorate.cli.common import (
+    Inputs,
+    Json,
+    Output,
+    Quiet,
+    Reading,
+    app,
+    bar,
+    check_outputs,
+    reads,
+    say,
+    say_notes,
+    tell,
+)
+from quorate.cli.tables import print_json
 from quorate.errors import SettingsError
 
 datasets = typer.Typer(no_args_is_help=True, help="The paper's data, from the archives that their makers publish.")
@@ -47,12 +61,16 @@ def encode(
 
 
 @datasets.command("list")
-def list_all() -> None:
+def list_all(as_json: Json = False) -> None:
     """List the datasets that can be converted, and the archive each comes in."""
     from quorate.datasets import DATASETS
 
+    if as_json:
+        told = ("archive", "description")
+        print_json([{"name": name} | {each: getattr(one, each) for each in told} for name, one in DATASETS.items()])
+        return
     for name, dataset in DATASETS.items():
-        print(f"{name:<5} {dataset.archive}: {dataset.description}")
+        tell(f"{name:<5} {dataset.archive}: {dataset.description}", indent=6)
 
 
 @datasets.command(epilog="Example: quorate datasets convert ner crf-ma-NER-task1.zip -o ner.jsonl")

@@ -14,8 +14,8 @@ import quorate
 from quorate.cli.common import (
     Inputs,
     LayeredReading,
-    Quiet,
     bar,
+    check_json,
     check_outputs,
     fit_progress,
     reads,
@@ -23,10 +23,9 @@ from quorate.cli.common import (
     write_json,
 )
 from quorate.cli.known import KnownLabels, KnownOption
-from quorate.cli.layers import by_layer
-from quorate.cli.options import Chosen, Keeping, Machine, Method, Writing, takes_groups
+from quorate.cli.options import Chosen, Keeping, Machine, Method, Telling, Writing, takes_groups
 from quorate.cli.settings import Given, takes_settings
-from quorate.cli.summaries import acceptance, ambiguity_summary, fit_summary, layers_summary, tagger_summary
+from quorate.cli.summaries import Summary, fit_summary, layers_summary
 from quorate.errors import SettingsError
 from quorate.models.settings import READ as _DATA
 
@@ -56,7 +55,7 @@ class Job:
     writing: Writing
     keeping: Keeping
     machine: Machine
-    quiet: bool
+    telling: Telling
     given: Given
     reading: LayeredReading
 
@@ -64,6 +63,11 @@ class Job:
     def layers(self) -> str:
         """What --layers says."""
         return "auto" if self.reading.in_layers else "none"
+
+    @property
+    def quiet(self) -> bool:
+        """Whether progress is not shown."""
+        return self.telling.quiet
 
     @property
     def chosen(self) -> Chosen:
@@ -75,7 +79,7 @@ class Job:
         model = self.chosen.estimator()
         if "probabilities" in model.get_params():
             soft = self.writing.soft() or self.writing.soft(self.keeping.review)
-            model.set_params(probabilities=soft or not self.quiet or self.keeping.report is not None)
+            model.set_params(probabilities=soft or self.telling.tells or self.keeping.report is not None)
         return model
 
     @property
@@ -91,6 +95,7 @@ class Job:
         """One clear error, before any work, if something cannot be."""
         writing, keeping = self.writing, self.keeping
         writing.check(keeping.review)
+        check_json(self.telling.as_json, writing.output)
         keeping.check(self.chosen.method, self.estimator())
         if keeping.checked and self.known.files:
             raise SettingsError(
@@ -193,18 +198,14 @@ class Done:
         """What made it."""
         return self.model.meta_
 
-    def summary(self, job: Job) -> list[str]:
+    def summary(self, job: Job) -> Summary:
         """What the user is told."""
-        told: dict[str, list[str]] = {}
-        for name, model in self.fitted.models_.items():
-            told[name] = fit_summary(model.result_, job.chosen.method, model.meta_["known"]) + tagger_summary(model)
-            told[name] += ambiguity_summary(model.result_.ambiguity) if job.writing.shares else []
-        lines = by_layer(told)
+        keeping, method, shares = job.keeping, job.chosen.method, job.writing.shares
+        written = {"consensus": job.writing.output, "review": keeping.review, "model": keeping.save}
+        written |= {"settings": keeping.meta, "report": keeping.report}
         if self.fitted.single is None:
-            lines += layers_summary(self.fitted.result_)
-        if self.accepted is not None:
-            lines += acceptance(self.accepted, str(job.keeping.review), self.result.certificate)
-        return lines
+            return layers_summary(self.fitted, method, written, self.accepted, shares=shares)
+        return fit_summary(self.fitted.single, method, written, self.accepted, shares=shares)
 
 
 def _history(path: str, model: Any, method: str) -> LayeredModel:
@@ -280,12 +281,12 @@ def _job(
     writing: Writing,
     keeping: Keeping,
     machine: Machine,
-    quiet: Quiet = False,
+    telling: Telling,
     given: Given,
     reading: LayeredReading,
 ) -> Job:
     certain = KnownLabels(known, inputs, reading.options["max_size"])
-    return Job(inputs, how, certain, history, writing, keeping, machine, quiet, given, reading)
+    return Job(inputs, how, certain, history, writing, keeping, machine, telling, given, reading)
 
 
 def takes_a_job(command: Callable[[Job], None]) -> Callable[..., None]:

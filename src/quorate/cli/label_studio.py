@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from collections.abc import Callable, Sequence
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 
 from quorate.cli.common import Json, LayersOption, Quiet, app, console, fit_progress, say, tell, wants_layers
+from quorate.cli.tables import print_json
 from quorate.errors import InputError, SettingsError
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ def sync(
         if done is not None:
             seen = done.fingerprint
             if as_json:
-                print(json.dumps(_record(project, done), ensure_ascii=False), flush=True)
+                print_json(_record(project, done))
             elif not quiet:
                 say([f"project {project}: {done.sentence()}", *(f"note: {note}" for note in done.notes)])
                 _print_result(done)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from quorate.cli.common import (
     Inputs,
+    Json,
     LayeredReading,
     LayersOption,
     MaxSize,
@@ -26,21 +26,32 @@ from quorate.cli.common import (
     write_json,
 )
 from quorate.cli.layers import by_layer
-from quorate.cli.tables import comparison_table, error_table, number, plain, print_errors, print_scores, print_table
+from quorate.cli.tables import (
+    comparison_table,
+    error_table,
+    number,
+    plain,
+    print_errors,
+    print_json,
+    print_scores,
+    print_table,
+    table_of,
+)
 from quorate.errors import InputError, SettingsError
 
 if TYPE_CHECKING:
+    from quorate.evaluate.check import Checked
     from quorate.evaluate.compare import Scores
     from quorate.evaluate.metrics import Agreement
+    from quorate.evaluate.tune import Tuned
 
-Json = Annotated[bool, typer.Option("--json", help="Print JSON in place of tables.")]
 Split = Annotated[str | None, typer.Option(metavar="NAME", help="Score only documents of this split.")]
 Scheme = Annotated[str | None, typer.Option(metavar="SCHEME", help="bio, bioes, io or plain; inferred if not given.")]
 
 
 @app.command(epilog="Example: quorate check crowd.jsonl && quorate aggregate crowd.jsonl -o consensus.jsonl")
 @reads
-def check(inputs: Inputs, scheme: Scheme = None, *, reading: LayeredReading) -> None:
+def check(inputs: Inputs, scheme: Scheme = None, as_json: Json = False, *, reading: LayeredReading) -> None:
     """Look at annotations before any fit; exit code 1 if something should be looked at."""
     from quorate.evaluate.check import check as look
     from quorate.models.settings import scheme_named
@@ -50,16 +61,30 @@ def check(inputs: Inputs, scheme: Scheme = None, *, reading: LayeredReading) -> 
     everywhere = [
         sentence for sentence in layers.corpus.notes if all(sentence in each.warnings for each in found.values())
     ]
-    for line in by_layer({name: each.counts for name, each in found.items()}):
-        tell(line)
+    if as_json:
+        print_json(_check_record(found, everywhere))
+    else:
+        _print_check(found, everywhere)
+    if any(each.warnings for each in found.values()):
+        raise typer.Exit(1)
+
+
+def _print_check(found: dict[str, Checked], everywhere: list[str]) -> None:
+    """How many things there are to look at, what they are, and what was counted."""
+    own = {name: [one for one in each.warnings if one not in everywhere] for name, each in found.items()}
+    odd = len(everywhere) + sum(map(len, own.values()))
+    tell(f"{odd:,} {'things' if odd > 1 else 'thing'} to look at:" if odd else "nothing odd was found")
     for sentence in everywhere:
         tell(f"warning: {sentence}")
-    own = {name: [one for one in each.warnings if one not in everywhere] for name, each in found.items()}
     for line in by_layer({name: [f"warning: {one}" for one in its] for name, its in own.items()}):
         tell(line)
-    if everywhere or any(own.values()):
-        raise typer.Exit(1)
-    print("nothing odd was found")
+    for line in by_layer({name: each.counts for name, each in found.items()}):
+        tell(line)
+
+
+def _check_record(found: dict[str, Checked], everywhere: list[str]) -> dict[str, Any]:
+    told = {name: {**each.numbers._asdict(), "warnings": each.warnings} for name, each in found.items()}
+    return told[""] if list(told) == [""] else {"warnings": everywhere, "layers": told}
 
 
 @app.command(epilog="Example: quorate agreement crowd.jsonl --pairs 20")
@@ -82,12 +107,11 @@ def agreement(
     found = {name: measure_agreement(corpus) for name, corpus in layers.items()}
     if layers.single is not None:
         (only,) = found.values()
-        print(json.dumps(_agreement_record(only))) if as_json else _print_agreement(only, pairs)
+        print_json(only) if as_json else _print_agreement(only, pairs)
         return
     together = measure_agreement(laid_end_to_end(layers)).span_f1
     if as_json:
-        own = {name: _agreement_record(one) for name, one in found.items()}
-        print(json.dumps({"span_f1": together, "layers": own}))
+        print_json({"span_f1": together, "layers": found})
         return
     for name, one in found.items():
         tell(f"layer {name}")
@@ -96,17 +120,9 @@ def agreement(
     print(f"all layers: span F1 between annotators {number(together)}")
 
 
-def _agreement_record(found: Agreement) -> dict[str, Any]:
-    return found._asdict() | {"pairs": [pair._asdict() for pair in found.pairs]}
-
-
 def _print_agreement(found: Agreement, pairs: int) -> None:
-    from rich.table import Table
-
     print(f"{found.documents:,} documents and {found.tokens:,} tokens have two annotators or more")
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("measure")
-    table.add_column("value", justify="right")
+    table = table_of(["measure"], ["value"])
     rows = [
         ("share of pairs with the same label", found.observed),
         ("Krippendorff's alpha, tokens", found.alpha),
@@ -120,11 +136,7 @@ def _print_agreement(found: Agreement, pairs: int) -> None:
     console().print(table)
     listed = sorted(found.pairs, key=lambda pair: (-pair.tokens, pair.first, pair.second))[: max(pairs, 0)]
     if listed:
-        table = Table(box=None, pad_edge=False, header_style="bold")
-        for name in ("annotator", "and"):
-            table.add_column(name, overflow="fold")
-        for name in ("documents", "tokens", "same", "kappa", "span F1"):
-            table.add_column(name, justify="right")
+        table = table_of(["annotator", "and"], ["documents", "tokens", "same", "kappa", "span F1"])
         for pair in listed:
             numbers = (number(pair.observed), number(pair.kappa), number(pair.span_f1))
             table.add_row(cell(pair.first), cell(pair.second), f"{pair.documents:,}", f"{pair.tokens:,}", *numbers)
@@ -182,7 +194,7 @@ def evaluate(
 def _show_scores(scores: Scores, layers: dict[str, Scores], *, errors: bool, as_json: bool) -> None:
     """All scores; those of every layer first, where there are several."""
     if as_json:
-        print(json.dumps(plain(scores) | ({"layers": plain(layers)} if layers else {})))
+        print_json(plain(scores) | ({"layers": layers} if layers else {}))
         return
     for name, own in layers.items():
         tell(f"layer {name}")
@@ -228,7 +240,7 @@ def compare(
         else:
             found = fit_all(layers.single, names, progress=report, **options)
     if as_json:
-        print(json.dumps(plain(found)))
+        print_json(found)
         return
     print_table(*comparison_table(found), markdown=markdown)
     if errors:
@@ -237,7 +249,8 @@ def compare(
     where = f" of split {found.split}" if found.split else ""
     print()
     tell(f"{found.rows[0].scores.documents:,} documents{where}. The best is {'bold' if not markdown else '**bold**'}.")
-    tell(f"F1 − {found.reference}: with 95% bootstrap interval; p: Wilcoxon signed-rank; over documents.")
+    tell(f"F1 − {found.reference}: with a 95% bootstrap interval over documents.")
+    tell("p: of a Wilcoxon signed-rank test over documents.")
 
 
 @app.command(epilog="Example: quorate tune crowd.jsonl --split dev --results trials.jsonl -o best.json")
@@ -262,13 +275,12 @@ def tune(
     ] = None,
     show: Annotated[int, typer.Option(help="How many of the best trials to show.")] = 10,
     jobs: Annotated[int | None, typer.Option(help="Fits at the same time; all cores if not given.")] = None,
+    as_json: Json = False,
     quiet: Quiet = False,
     *,
     reading: Reading,
 ) -> None:
     """Choose settings by the gold of a split: fit without gold at every point of a grid, score, rank."""
-    from rich.table import Table
-
     from quorate.evaluate.tune import tune as search
 
     check_outputs(inputs, [output, results])
@@ -281,20 +293,25 @@ def tune(
         found = search(
             corpus, method, split=chosen_split, goal=by, grid=axes, results=results, jobs=jobs, progress=report
         )
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    names = list(found.best.settings)
-    for name in (*names, "F1", "relaxed F1", "cross entropy"):
-        table.add_column(name, justify="right")
-    for trial in found.trials[: max(show, 1)]:
-        scores = (f"{100 * trial.f1:.2f}", f"{100 * trial.relaxed_f1:.2f}", f"{trial.cee:.3f}")
-        table.add_row(*(f"{trial.settings[name]:g}" for name in names), *scores)
-    console().print(table)
-    whose = "all gold" if chosen_split is None else f"split {split}"
-    tell(f"{len(found.trials):,} trials of {method} on {whose}, best first by {by}")
+    if as_json:
+        print_json(found)
+    else:
+        _print_trials(found, show)
     if output is not None:
         chosen: dict[str, Any] = {"split": split, "by": by, "trials": len(found.trials), "inputs": corpus.digests}
         chosen |= {"f1": found.best.f1, "relaxed_f1": found.best.relaxed_f1, "cee": found.best.cee}
         write_json({"method": method, "settings": found.best.settings, "chosen_by": chosen}, output)
+
+
+def _print_trials(found: Tuned, show: int) -> None:
+    """The best trials, a line each."""
+    whose, names = "all gold" if found.split is None else f"split {found.split}", list(found.best.settings)
+    tell(f"{len(found.trials):,} trials of {found.method} on {whose}, best first by {found.goal}")
+    table = table_of([], [*names, "F1", "relaxed F1", "cross entropy"])
+    for trial in found.trials[: max(show, 1)]:
+        scores = (f"{100 * trial.f1:.2f}", f"{100 * trial.relaxed_f1:.2f}", f"{trial.cee:.3f}")
+        table.add_row(*(f"{trial.settings[name]:g}" for name in names), *scores)
+    console().print(table)
 
 
 def _axis(text: str) -> tuple[str, list[float]]:

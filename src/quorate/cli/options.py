@@ -13,18 +13,20 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, get_type_hints
 
 import typer
 
-from quorate.cli.common import Output, Probabilities, Shares, Threads, To, with_options
+from quorate.cli.common import Json, Output, Probabilities, Quiet, Shares, Threads, To, Verbose, say, with_options
+from quorate.cli.tables import print_json
 from quorate.errors import SettingsError
 from quorate.models.settings import MODEL, WRITTEN
 
 if TYPE_CHECKING:
+    from quorate.cli.summaries import Summary
     from quorate.estimators.bsc import BSC
     from quorate.estimators.crf_ma import CRFMA
     from quorate.estimators.voting import MajorityVote
     from quorate.result.layers import LayeredResult
     from quorate.result.result import Result
 
-__all__ = ["Chosen", "Keeping", "Machine", "Method", "WithoutDocuments", "Writing", "takes_groups"]
+__all__ = ["Chosen", "Keeping", "Machine", "Method", "Telling", "WithoutDocuments", "Writing", "takes_groups"]
 
 
 WithoutDocuments = Annotated[
@@ -200,6 +202,27 @@ class Keeping:
             raise SettingsError("--accept and --review go together: a precision, and a file for the documents below it")
         if self.checked and self.accept is None:
             raise SettingsError("--checked goes with --accept (quorate audit result tells the scores of a consensus)")
+
+
+@dataclass(frozen=True)
+class Telling:
+    """What is said when all is done."""
+
+    quiet: Quiet = False
+    verbose: Verbose = False
+    as_json: Json = False
+
+    @property
+    def tells(self) -> bool:
+        """Whether anything is said; a summary may need more than was kept for a quiet run."""
+        return self.as_json or not self.quiet
+
+    def tell(self, summary: Summary) -> None:
+        """Say it."""
+        if self.as_json:
+            print_json(summary.as_json())
+        else:
+            say(summary.lines(verbose=self.verbose))
 
 
 def _those_given(options: dict[str, Any]) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,6 +10,7 @@ import typer
 
 from quorate.cli.common import Json, Quiet, app, cell, console, say, tell
 from quorate.cli.project_run import Outcome, Project
+from quorate.cli.tables import print_json
 from quorate.errors import InputError, SettingsError
 from quorate.limits import size_in_words
 from quorate.project.diff import Difference, DocumentChange, difference
@@ -72,7 +72,7 @@ def run(
 def _tell(outcome: Outcome, *, as_json: bool, quiet: bool) -> None:
     version, written = outcome.version, outcome.written
     if as_json:
-        print(json.dumps(_record(version) | {"new": outcome.done is not None, "written": written}))
+        print_json(_record(version) | {"new": outcome.done is not None, "written": written})
         return
     if quiet:
         return
@@ -120,7 +120,7 @@ def status(as_json: Json = False) -> None:
     stale = [] if latest is None else [name for name in places if not _is_current(project, latest, name)]
     if as_json:
         number = None if latest is None else latest.number
-        print(json.dumps({"version": number, "changes": changes, "stale": stale}))
+        print_json({"version": number, "changes": changes, "stale": stale})
     elif latest is None:
         tell("no version yet: quorate run makes the first")
     elif not changes and not stale:
@@ -163,7 +163,7 @@ def versions(
             say([f"{store.forget(keep):,} versions deleted"])
     found = store.versions()[::-1]
     if as_json:
-        print(json.dumps([_record(version) for version in found]))
+        print_json([_record(version) for version in found])
         return
     if not found:
         tell("no version yet: quorate run makes the first")
@@ -206,7 +206,7 @@ def diff(
         raise InputError("there is one version, and nothing to compare it with (give two: quorate diff 1 2)")
     found = difference(store, store.version(before), store.version(after))
     if as_json:
-        print(json.dumps(_plain(found)))
+        print_json(_plain(found))
         return
     _print_difference(found, documents)
 

@@ -23,7 +23,8 @@ Option = Any
 _AGGREGATE = "aggregate"
 # What is written belongs to the command in whose table it stands; everything else of [aggregate] says what is read and
 # how it is combined, and means the same wherever a command has an option of that name.
-_OWN = {"output", "to", "probabilities", "shares", "save", "meta", "report", "review", "accept", "checked", "quiet"}
+_OWN = {"output", "to", "probabilities", "shares", "save", "meta", "report", "review", "accept", "checked"}
+_OWN |= {"quiet", "verbose", "as_json"}
 _OF_FILES = ("FILE", "MODEL")
 
 
@@ -94,7 +95,12 @@ def outputs_of(file: SettingsFile) -> list[str]:
 def _values(file: SettingsFile, name: str, command: Command) -> dict[str, Any]:
     """The table of a command, by the names of its parameters."""
     taken = [each for each in command.params if each.param_type_name == "option"]
-    options = {option.lstrip("-"): each for each in taken for option in each.opts if option.startswith("--")}
+    options = {
+        option.lstrip("-"): each
+        for each in taken
+        for option in (*each.opts, *each.secondary_opts)
+        if option.startswith("--")
+    }
     found: dict[str, Any] = {}
     for key, value in file.options.get(name, {}).items():
         parameter = options.get(key)
@@ -112,7 +118,7 @@ def _value(file: SettingsFile, name: str, key: str, value: Any, parameter: Optio
     if parameter.is_flag:
         if not isinstance(value, bool):
             raise SettingsError(f"{where}: {key} is true or false, not {value!r}")
-        return value
+        return value is not (f"--{key}" in parameter.secondary_opts)  # as --no-text, which says the contrary
     if isinstance(value, Mapping):  # of a map, in which "" drops a name, or of profiles
         return json.dumps({name: each or None for name, each in value.items()})
     if isinstance(value, bool):

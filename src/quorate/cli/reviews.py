@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,10 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from quorate.cli.common import (
+    Json,
     Quiet,
     Reading,
     app,
     cell,
+    check_json,
     check_outputs,
     console,
     reads,
@@ -22,8 +23,7 @@ from quorate.cli.common import (
     spare_what_was_checked,
     tell,
 )
-from quorate.cli.measure import Json
-from quorate.cli.tables import number, plain
+from quorate.cli.tables import number, plain, print_json, table_of
 from quorate.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -71,6 +71,7 @@ def reviews(
 
     if "-" in known and "-" in (inputs or ()):
         raise SettingsError("standard input can be read once: - is KNOWN and --input (give one as a file)")
+    check_json(as_json, output or ("-" if as_annotators else ""))
     check_outputs([*known, *(inputs or ()), *([] if consensus is None else [consensus])], [output])
     if output is not None:
         spare_what_was_checked(output)
@@ -80,7 +81,7 @@ def reviews(
         return
     beside = () if consensus is None else _beside(found, consensus, reading.options["max_size"])
     if as_json:
-        print(json.dumps(_record(found, beside), ensure_ascii=False))
+        print_json(_record(found, beside))
     elif output != "-":
         _show(found, beside)
     if output is not None and found.disputes:
@@ -161,7 +162,7 @@ def _show_reviewers(reviewers: Sequence[Reviewer]) -> None:
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("reviewer", overflow="fold")
     for name in ("documents", "spans", "adjudicated"):
-        table.add_column(name, justify="right")
+        table.add_column(name, justify="right", no_wrap=True)
     for name in ("first", "last"):
         table.add_column(name, no_wrap=True)
     for one in reviewers:
@@ -175,13 +176,7 @@ def _minute(time: datetime | None) -> str:
 
 
 def _show_pairs(pairs: Sequence[PairAgreement]) -> None:
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("reviewer", "and"):
-        table.add_column(name, overflow="fold")
-    for name in ("documents", "span F1", "kappa"):
-        table.add_column(name, justify="right")
+    table = table_of(["reviewer", "and"], ["documents", "span F1", "kappa"])
     for pair in pairs:
         scores = (number(pair.span_f1), number(pair.kappa))
         table.add_row(cell(pair.first), cell(pair.second), f"{pair.documents:,}", *scores)

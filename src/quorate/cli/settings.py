@@ -52,19 +52,16 @@ def _takes(command: Callable[..., Any], settings: tuple[Field[Any], ...]) -> Cal
     for field in settings:
         told = field.metadata
         flag = told["option"] or f"--{field.name.replace('_', '-')}"
+        value: type[Any] = str if told["within"] is None else int if told["within"].whole else float
+        if isinstance(field.default, bool):
+            value, flag = bool, f"{flag}/--no-{flag.removeprefix('--')}"
         option = typer.Option(flag, metavar=told["metavar"], help=told["help"], rich_help_panel=told["panel"])
-        if field.default is True:  # a flag that turns it off
-            parameters.append(inspect.Parameter(field.name, kind, default=False, annotation=Annotated[bool, option]))
-            continue
-        value = str if told["within"] is None else int if told["within"].whole else float
         parameters.append(inspect.Parameter(field.name, kind, default=None, annotation=Annotated[value | None, option]))
 
     def run(**values: Any) -> Any:
         given = Given()
         for field in settings:
             value = values.pop(field.name)
-            if field.default is True:
-                value = False if value else None
             if value is not None:
                 given[field.name] = value
         return command(given=given, **values)

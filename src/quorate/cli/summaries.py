@@ -1,105 +1,157 @@
-"""What a command says when it is done: how a fit or a prediction went, and what the user should know."""
+"""What a command says when it is done: the answer first, then what to know or do, and how it was done if asked."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from quorate.cli.layers import by_layer
 
 if TYPE_CHECKING:
     from quorate.audit.acceptance import Guaranteed
     from quorate.estimators.bsc import BSC
     from quorate.estimators.crf_ma import CRFMA
+    from quorate.estimators.layered import LayeredModel
     from quorate.estimators.voting import MajorityVote
     from quorate.result.ambiguity import Ambiguity
     from quorate.result.certificate import Certificate
     from quorate.result.layers import LayeredResult
     from quorate.result.result import Accepted, Result
 
-__all__ = ["acceptance", "ambiguity_summary", "fit_summary", "layers_summary", "predict_summary", "tagger_summary"]
+__all__ = ["Summary", "acceptance", "ambiguity_summary", "fit_summary", "layers_summary", "predict_summary"]
 
 _NEARLY = 0.005  # a recall that is reached, but for rounding
+_NOTE, _WARNING = "note: ", "warning: "
+_UNCHECKED = "F1 unknown without a check (quorate audit)"
 
 
-def _counts(result: Result, what: str) -> str:
-    corpus = result.corpus
-    return f"{len(result):,} documents, {corpus.n_tokens:,} tokens, {len(corpus.annotators):,} annotators, {what}"
+class Summary(NamedTuple):
+    """The answer, what to know (``note:`` or ``warning:``), how it was done; and all of it as ``record``, for JSON.
+
+    >>> Summary(["2 documents combined"], ["note: few"], ["3 passes"], {"documents": 2}).lines(verbose=False)
+    ['2 documents combined', 'note: few']
+    """
+
+    answer: list[str]
+    notes: list[str]
+    details: list[str]
+    record: dict[str, Any]
+
+    def lines(self, *, verbose: bool) -> list[str]:
+        """In the order in which they are read."""
+        return [*self.answer, *self.notes, *(self.details if verbose else ())]
+
+    def as_json(self) -> dict[str, Any]:
+        """The record, with warnings and notes.
+
+        >>> Summary([], ["note: few"], [], {"documents": 2}).as_json()
+        {'documents': 2, 'warnings': [], 'notes': ['few']}
+        """
+        warnings, notes = (
+            [line.removeprefix(mark) for line in self.notes if line.startswith(mark)] for mark in (_WARNING, _NOTE)
+        )
+        return {**self.record, "warnings": warnings, "notes": notes}
 
 
-def fit_summary(result: Result, method: str, n_known: int) -> list[str]:
-    """What was combined, how it went, and what the user should know."""
+def fit_summary(
+    model: BSC | CRFMA | MajorityVote,
+    method: str,
+    written: Mapping[str, str | None],
+    accepted: Accepted | Guaranteed | None = None,
+    *,
+    shares: bool = False,
+) -> Summary:
+    """What was combined, how good it is as far as that can be told, where it is, and what the user should know.
+
+    ``written`` are the files by what is in them: ``consensus`` first, which may be ``-``, then others.
+    """
+    result, n_known = model.result_, int(model.meta_["known"])
+    certificate, places = result.certificate, _places(written)
+    answer = [*_acceptance(accepted, places.get("review", ""), certificate), _headline(result, method)]
+    answer += [*_written(places), *_about_the_estimate(result), *_dial(result)]
+    if shares:
+        answer += ambiguity_summary(result.ambiguity)
+    told = [] if result.choice is None else result.choice.notes
+    notes = [note for note in told if note != f"{_NOTE}{certificate.reason}"]  # which was said with the estimate
+    notes += [*_known(result, n_known), *_read(result), *_tagger_note(model)]
+    record: dict[str, Any] = {"method": method} | _counts(result)
+    record |= {"estimate": _estimate(certificate), "no_estimate": certificate.reason or None}
+    record |= {"expected": result.expected if _is_dialled(result) else None, "accepted": _accepted_record(accepted)}
+    record |= {"ambiguous": result.ambiguity.share if shares else None}
+    record |= {"known_tokens": n_known, "repaired_tags": result.repaired, "written": places}
+    record |= {"settings": {name: value for name, value in result.settings_.items() if name != "why"}}
+    record |= {"why": [] if result.choice is None else result.choice.reasons}
+    trace = result.trace
+    record |= dict.fromkeys(("passes", "seconds", "bound", "stopped"))
+    if trace is not None:
+        record |= {"passes": trace.passes, "seconds": trace.seconds, "bound": trace.bound}
+        record["stopped"] = trace.reason.value
+    return Summary(answer, notes, _details(model, method), record)
+
+
+def layers_summary(
+    fitted: LayeredModel,
+    method: str,
+    written: Mapping[str, str | None],
+    accepted: Accepted | Guaranteed | None = None,
+    *,
+    shares: bool = False,
+) -> Summary:
+    """The same of all layers together, and of each."""
+    result, places = fitted.result_, _places(written)
+    certificate = result.certificate
+    answer = _acceptance(accepted, places.get("review", ""), certificate)
+    answer += [_headline(result, method, f" in {len(result.layers):,} layers"), *_written(places)]
+    record: dict[str, Any] = {"method": method, "documents": len(result), "spans": sum(map(len, result.spans))}
+    record |= {"estimate": _estimate(certificate), "no_estimate": certificate.reason or None}
+    record |= {"accepted": _accepted_record(accepted), "written": places}
+    parts = {name: fit_summary(model, method, {}, shares=shares) for name, model in fitted.models_.items()}
+    return _with_layers(answer, record, parts)
+
+
+def predict_summary(result: LayeredResult, model: str, written: Mapping[str, str | None]) -> Summary:
+    """What was combined, and whom the model had not met."""
+    if result.single is not None:
+        return _predicted(result.single, model, written)
+    places = _places(written)
+    answer = [f"{len(result):,} documents combined in {len(result.layers):,} layers; {_UNCHECKED}", *_written(places)]
+    record: dict[str, Any] = {"model": model, "documents": len(result), "spans": sum(map(len, result.spans))}
+    parts = {name: _predicted(one, model, {}) for name, one in result.layers.items()}
+    return _with_layers(answer, record | {"written": places}, parts)
+
+
+def _predicted(result: Result, model: str, written: Mapping[str, str | None]) -> Summary:
     from quorate.formats.notes import some
 
-    tagset, trace, corpus = result.tagset, result.trace, result.corpus
-    lines = [_counts(result, method), f"scheme {tagset.scheme.value}: {some(list(tagset.types), 10)}"]
-    if trace is not None:
-        lines.append(f"{trace.passes} passes in {trace.seconds:.2f} s, bound {trace.bound:,.1f} ({trace.reason.value})")
-    if result.choice is not None:
-        lines += result.choice.reasons
-    if tagset.outside is not None and result.choice is not None:
-        lines += _estimate(result.certificate)
-    lines += _dial(result)
-    if n_known:
-        lines.append(f"{n_known:,} tokens have known labels")
-        voted = corpus.tagset(tagset.scheme).labels
-        only_known = [label for label in tagset.labels if label not in voted]
-        if only_known:
-            lines.append(f"note: no annotator used {some(only_known)}, only the known labels do")
-    if result.repaired:
-        lines.append(_repairs(result))
-    lines += [f"note: {note}" for note in corpus.notes]
-    idle = [row.name for row in result.annotators if not row.n_labels > 0]
-    if idle:
-        lines.append(f"warning: no label by {some(idle)}")
-    lines += _bare_documents(result)
-    if not n_known and corpus.has_gold:
-        lines.append("note: the gold in the input was not used (--known inline uses it)")
-    return lines
+    places = _places(written)
+    answer = [f"{len(result):,} documents combined; {_unchecked(result)}", *_written(places), *_dial(result)]
+    strangers = [name for name in result.corpus.annotators if name not in result.annotators.names]
+    notes = []
+    if strangers:
+        notes.append(f"note: the model has not met {some(strangers)}, and takes them for average")
+    notes += _read(result)
+    record: dict[str, Any] = {"model": model} | _counts(result) | {"strangers": strangers}
+    record |= {"expected": result.expected if _is_dialled(result) else None}
+    record |= {"repaired_tags": result.repaired, "written": places}
+    return Summary(answer, notes, [f"{_size(result)}, model {model}"], record)
 
 
-def tagger_summary(model: BSC | CRFMA | MajorityVote) -> list[str]:
-    """How the tagger's rounds went, and how far it is trusted."""
-    from quorate.taggers.loop import TAGGER
-
-    finished, note = getattr(model, "tagger_rounds_", ()), getattr(model, "tagger_note_", "")
-    noted = [f"note: {note}"] if note else []
-    if not finished:
-        return noted
-    tagger = model.result_.annotators[TAGGER]
-    changes = ", ".join(f"{100 * one_round.changed:.2f}" for one_round in finished)
-    seconds = sum(one_round.seconds for one_round in finished)
-    return [
-        *noted,
-        f"{TAGGER}, a model: expected accuracy {tagger.accuracy:.3f}, informativeness {tagger.informativeness:.3f}",
-        f"{len(finished)} rounds in {seconds:.1f} s; % of the consensus that each changed: {changes}",
+def _with_layers(answer: list[str], record: dict[str, Any], parts: Mapping[str, Summary]) -> Summary:
+    """What is said of all layers, then of each; what is noted of every one is said once."""
+    everywhere = [
+        note for note in next(iter(parts.values())).notes if all(note in part.notes for part in parts.values())
     ]
-
-
-def _estimate(certificate: Certificate) -> list[str]:
-    """The estimate from agreement, what it cannot see, and how much of the disagreement is explained."""
-    if certificate.f1 is None or certificate.low is None or certificate.high is None:
-        return [
-            f"certificate: none ({certificate.reason})",
-            "agreement cannot tell how right this is; quorate audit can",
-        ]
-    low, high = 100 * certificate.low, 100 * certificate.high
-    lines = [f"estimate from agreement: F1 {100 * certificate.f1:.1f} (90 % interval {low:.1f} to {high:.1f})"]
-    if certificate.explained is not None:
-        lines.append(
-            f"of the disagreement that votes leave open, the model explains {100 * certificate.explained:.0f} %"
-        )
-    return [*lines, "agreement cannot show mistakes that everybody shares; quorate audit can"]
-
-
-def layers_summary(result: LayeredResult) -> list[str]:
-    """What can be said of all layers together, where agreement tells it."""
-    spans = sum(map(len, result.spans))
-    lines = [f"{len(result.layers)} layers: {spans:,} span{'s' if spans != 1 else ''} in all"]
-    return lines + [f"all layers: {line}" for line in _estimate(result.certificate)[:1] if result.certificate.given]
-
-
-def ambiguity_summary(ambiguity: Ambiguity) -> list[str]:
-    """How much of the text allows two readings, in a line."""
-    types = ", ".join(f"{name} {100 * share:.1f} %" for name, share in ambiguity.by_type.items())
-    return [f"ambiguous: {100 * ambiguity.share:.1f} % of tokens (of those marked as {types})"]
+    notes = [
+        f"{mark}layer {name}: {note.removeprefix(mark)}"
+        for name, part in parts.items()
+        for note in part.notes
+        for mark in [_WARNING if note.startswith(_WARNING) else _NOTE]
+        if note not in everywhere
+    ]
+    own = by_layer({name: part.answer for name, part in parts.items()})
+    details = by_layer({name: part.details for name, part in parts.items()})
+    layers = {name: part.record for name, part in parts.items()}
+    return Summary([*answer, *own], [*everywhere, *notes], details, record | {"layers": layers})
 
 
 def acceptance(accepted: Accepted | Guaranteed, review: str, certificate: Certificate) -> list[str]:
@@ -110,53 +162,197 @@ def acceptance(accepted: Accepted | Guaranteed, review: str, certificate: Certif
         return _guarantee(accepted, review)
     if not accepted.documents:
         return [f"no document meets that precision; all {len(accepted.review):,} are in {review}"]
-    kept, all_of_them = len(accepted.documents), len(accepted.documents) + len(accepted.review)
-    by = "by an estimate from agreement"
-    if not certificate.given:
-        by = f"as the model states it, which agreement cannot check ({certificate.reason})"
+    right = f"of the accepted spans {100 * accepted.precision:.1f} % are right"
+    if certificate.given:
+        return [_how_many(accepted, review), f"{right}, by an estimate from agreement"]
     return [
-        f"{kept:,} of {all_of_them:,} documents accepted, {len(accepted.review):,} to look at in {review}",
-        f"of the accepted spans {100 * accepted.precision:.1f} % are right, {by}",
+        _how_many(accepted, review),
+        f"{right}, as the model states it",
+        f"agreement cannot check that ({certificate.reason})",
     ]
+
+
+def ambiguity_summary(ambiguity: Ambiguity) -> list[str]:
+    """How much of the text allows two readings, in a line."""
+    types = ", ".join(f"{name} {100 * share:.1f} %" for name, share in ambiguity.by_type.items())
+    return [f"ambiguous: {100 * ambiguity.share:.1f} % of tokens (of those marked as {types})"]
+
+
+def _places(written: Mapping[str, str | None]) -> dict[str, str]:
+    return {what: path for what, path in written.items() if path is not None and path != "-"}
+
+
+def _written(places: Mapping[str, str]) -> list[str]:
+    """Where things are, in a line."""
+    others = [f"{what}: {path}" for what, path in places.items() if what != "consensus"]
+    if "consensus" not in places:
+        return [", ".join(others)] if others else []
+    beside = f" ({', '.join(others)})" if others else ""
+    return [f"written to {places['consensus']}{beside}"]
+
+
+def _size(result: Result) -> str:
+    corpus = result.corpus
+    return f"{len(result):,} documents, {corpus.n_tokens:,} tokens, {len(corpus.annotators):,} annotators"
+
+
+def _counts(result: Result) -> dict[str, Any]:
+    corpus, tagset = result.corpus, result.tagset
+    counts: dict[str, Any] = {"documents": len(result), "tokens": corpus.n_tokens}
+    counts |= {"annotators": len(corpus.annotators), "spans": sum(map(len, result.spans))}
+    return counts | {"scheme": tagset.scheme.value, "types": list(tagset.types)}
+
+
+def _headline(result: Result | LayeredResult, method: str, how: str = "") -> str:
+    """The answer: how many documents, and how right they are as far as anything can be said of that."""
+    from quorate.estimators.methods import DEFAULT_METHOD
+
+    combined = f"{len(result):,} documents combined{'' if method == DEFAULT_METHOD else f' by {method}'}{how}"
+    certificate = result.certificate
+    if certificate.f1 is None or certificate.low is None or certificate.high is None:
+        return f"{combined}; {_unchecked(result)}"
+    f1, low, high = (f"{100 * share:.0f}" for share in (certificate.f1, certificate.low, certificate.high))
+    return f"{combined}; estimated F1 {f1} ({low} to {high}), from agreement"
+
+
+def _unchecked(result: Result | LayeredResult) -> str:
+    """What cannot be said; an audit is of spans."""
+    tagset = getattr(result, "tagset", None)  # layers have spans
+    return "accuracy unknown without a check" if tagset is not None and tagset.outside is None else _UNCHECKED
+
+
+def _about_the_estimate(result: Result) -> list[str]:
+    """What an estimate cannot see, or why there is none."""
+    if result.tagset.outside is None or result.choice is None:
+        return []
+    if result.certificate.given:
+        return ["agreement cannot show mistakes that everybody shares; quorate audit can"]
+    return [f"no estimate: {result.certificate.reason}"]
+
+
+def _estimate(certificate: Certificate) -> dict[str, Any] | None:
+    if not certificate.given:
+        return None
+    return {name: getattr(certificate, name) for name in ("f1", "low", "high", "explained")} | {"confidence": 0.9}
+
+
+def _known(result: Result, n_known: int) -> list[str]:
+    """What came of known labels, or of gold that was not used."""
+    from quorate.formats.notes import some
+
+    if not n_known:
+        unused = "note: the gold in the input was not used (--known inline uses it)"
+        return [unused] if result.corpus.has_gold else []
+    notes = [f"note: {n_known:,} tokens have known labels"]
+    voted = result.corpus.tagset(result.tagset.scheme).labels
+    only_known = [label for label in result.tagset.labels if label not in voted]
+    if only_known:
+        notes.append(f"note: no annotator used {some(only_known)}, only the known labels do")
+    return notes
+
+
+def _read(result: Result) -> list[str]:
+    """What was odd in what was read."""
+    from quorate.formats.notes import some
+
+    notes = []
+    idle = [row.name for row in result.annotators if not row.n_labels > 0]
+    if idle and result.trace is not None:
+        notes.append(f"warning: no label by {some(idle)}")
+    bare = [document.id for document in result.corpus if not document.annotations]
+    if bare:
+        notes.append(f"warning: no annotator for {some(bare)}: tagged from the words and the chain alone")
+    if result.repaired:
+        notes.append(f"note: {result.repaired:,} tags that could not follow the one before were repaired")
+    return notes + [f"note: {note}" for note in result.corpus.notes]
+
+
+def _tagger_note(model: BSC | CRFMA | MajorityVote) -> list[str]:
+    note = getattr(model, "tagger_note_", "")
+    return [f"note: {note}"] if note else []
+
+
+def _details(model: BSC | CRFMA | MajorityVote, method: str) -> list[str]:
+    """How it was done, for those who want to know."""
+    from quorate.formats.notes import some
+
+    result = model.result_
+    lines = [f"{_size(result)}, {method}"]
+    lines.append(f"scheme {result.tagset.scheme.value}: {some(list(result.tagset.types), 10)}")
+    if (trace := result.trace) is not None:
+        lines.append(f"{trace.passes} passes in {trace.seconds:.2f} s, bound {trace.bound:,.1f} ({trace.reason.value})")
+    if result.choice is not None:
+        lines += [line for line in result.choice.reasons if line not in result.choice.notes]
+    certificate = result.certificate
+    if certificate.given:
+        lines.append(f"estimate from agreement, with a 90 % interval: F1 {certificate}")
+    if certificate.explained is not None:
+        lines.append(
+            f"of the disagreement that votes leave open, the model explains {100 * certificate.explained:.0f} %"
+        )
+    return [*lines, *_tagger_rounds(model)]
+
+
+def _tagger_rounds(model: BSC | CRFMA | MajorityVote) -> list[str]:
+    """How the tagger's rounds went, and how far it is trusted."""
+    from quorate.taggers.loop import TAGGER
+
+    finished = getattr(model, "tagger_rounds_", ())
+    if not finished:
+        return []
+    tagger = model.result_.annotators[TAGGER]
+    changes = ", ".join(f"{100 * one_round.changed:.2f}" for one_round in finished)
+    seconds = sum(one_round.seconds for one_round in finished)
+    return [
+        f"{TAGGER}, a model: expected accuracy {tagger.accuracy:.3f}, informativeness {tagger.informativeness:.3f}",
+        f"{len(finished)} rounds in {seconds:.1f} s; % of the consensus that each changed: {changes}",
+    ]
+
+
+def _acceptance(accepted: Accepted | Guaranteed | None, review: str, certificate: Certificate) -> list[str]:
+    return [] if accepted is None else acceptance(accepted, review, certificate)
+
+
+def _accepted_record(accepted: Accepted | Guaranteed | None) -> dict[str, Any] | None:
+    from quorate.audit.acceptance import Guaranteed
+
+    if accepted is None:
+        return None
+    record = {"documents": len(accepted.documents), "review": len(accepted.review), "precision": accepted.precision}
+    return record | {"guaranteed_with": accepted.confidence if isinstance(accepted, Guaranteed) else None}
+
+
+def _how_many(accepted: Accepted | Guaranteed, review: str) -> str:
+    kept, all_of_them = len(accepted.documents), len(accepted.documents) + len(accepted.review)
+    return f"{kept:,} of {all_of_them:,} documents accepted, {len(accepted.review):,} to look at in {review}"
 
 
 def _guarantee(accepted: Guaranteed, review: str) -> list[str]:
     from quorate.audit.acceptance import least_documents
 
-    kept, all_of_them = len(accepted.documents), len(accepted.documents) + len(accepted.review)
-    sure = f"{100 * accepted.confidence:g} % confidence"
-    if not kept:
+    sure, precision = f"{100 * accepted.confidence:g} % confidence", f"{100 * accepted.precision:g} %"
+    if not accepted.documents:
         least = least_documents(accepted.precision, accepted.confidence)
         return [
-            f"the audit shows no set of documents to be {100 * accepted.precision:g} % right with {sure}; all "
-            f"{all_of_them:,} are in {review}",
+            f"no document accepted; all {len(accepted.review):,} are in {review}",
+            f"the audit shows no set of documents to be {precision} right with {sure}",
             f"it takes {least:,} or more checked documents in a set, hardly one with a mistake (check more)",
         ]
     return [
-        f"{kept:,} of {all_of_them:,} documents accepted: guaranteed, with {sure}, that {100 * accepted.precision:g} % "
-        f"of their spans are right; {len(accepted.review):,} to look at in {review}"
+        _how_many(accepted, review),
+        f"guaranteed, with {sure}, that {precision} of their spans are right",
     ]
 
 
-def predict_summary(result: Result, model: str) -> list[str]:
-    """What was combined, and whom the model had not met."""
-    from quorate.formats.notes import some
-
-    lines = [_counts(result, f"model {model}"), *_dial(result)]
-    strangers = [name for name in result.corpus.annotators if name not in result.annotators.names]
-    if strangers:
-        lines.append(f"note: the model has not met {some(strangers)}, and takes them for average")
-    if result.repaired:
-        lines.append(_repairs(result))
-    lines += _bare_documents(result)
-    return lines + [f"note: {note}" for note in result.corpus.notes]
+def _is_dialled(result: Result) -> bool:
+    return any(result.settings_.get(dial) is not None for dial in ("precision", "recall"))
 
 
 def _dial(result: Result) -> list[str]:
     """What came of a precision or a recall that was asked for."""
-    precision, recall = result.settings_.get("precision"), result.settings_.get("recall")
-    if precision is None and recall is None:
+    if not _is_dialled(result):
         return []
+    precision, recall = result.settings_.get("precision"), result.settings_.get("recall")
     spans, expected = sum(map(len, result.spans)), result.expected
     found = f"{spans:,} span{'s' if spans != 1 else ''}"
     what = f"{found}, expected precision {round(expected.precision, 3):g}, recall {round(expected.recall, 3):g}"
@@ -167,14 +363,3 @@ def _dial(result: Result) -> list[str]:
     if recall is not None and expected.recall < recall - _NEARLY:
         return [f"an expected recall of {recall:g} cannot be reached, as some spans nobody marked; the most is {what}"]
     return [f"as few spans as keep an expected recall of {recall:g}: {what}"]
-
-
-def _repairs(result: Result) -> str:
-    return f"{result.repaired:,} tags that could not follow the one before were repaired"
-
-
-def _bare_documents(result: Result) -> list[str]:
-    from quorate.formats.notes import some
-
-    bare = [document.id for document in result.corpus if not document.annotations]
-    return [f"warning: no annotator for {some(bare)}: tagged from the words and the chain alone"] if bare else []

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import math
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import quorate
@@ -12,10 +14,23 @@ from quorate.cli.terminal import escaped
 from quorate.errors import SettingsError
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from quorate.evaluate.compare import Comparison, Scores
     from quorate.evaluate.metrics import PRF, ErrorKinds, Interval
 
-__all__ = ["comparison_table", "error_table", "number", "plain", "print_errors", "print_scores", "print_table"]
+__all__ = [
+    "comparison_table",
+    "error_table",
+    "number",
+    "parts_that_fit",
+    "plain",
+    "print_errors",
+    "print_json",
+    "print_scores",
+    "print_table",
+    "table_of",
+]
 
 
 def number(value: float | None, digits: int = 3) -> str:
@@ -28,24 +43,44 @@ def _points(value: float) -> str:
 
 
 def plain(value: Any) -> Any:
-    """Values made of records, as JSON has them."""
+    """Values made of records, as JSON has them: names of fields as keys, ``None`` for what is no number.
+
+    >>> plain({"f1": float("nan"), "low": 0.5})
+    {'f1': None, 'low': 0.5}
+    """
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
     if isinstance(value, tuple) and hasattr(value, "_asdict"):
         return {name: plain(item) for name, item in value._asdict().items()}
     if isinstance(value, dict):
         return {name: plain(item) for name, item in value.items()}
-    return [plain(item) for item in value] if isinstance(value, list | tuple) else value
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    if hasattr(value, "tolist"):  # of NumPy
+        return plain(value.tolist())
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def print_json(value: Any) -> None:
+    """A result as one line of JSON on standard output, in ASCII, which every terminal and pipe can take."""
+    print(json.dumps(plain(value), allow_nan=False), flush=True)
+
+
+def table_of(texts: Iterable[str], numbers: Iterable[str]) -> Table:
+    """A table without lines: columns of text, folded where room is short, and of numbers, which stay whole."""
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 1))
+    for name in texts:
+        table.add_column(name, overflow="fold")
+    for name in numbers:
+        table.add_column(name, justify="right", no_wrap=True)
+    return table
 
 
 def print_scores(scores: Scores) -> None:
     """All scores of one consensus."""
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column(f"{scores.documents:,} documents")
-    for name in ("precision", "recall", "F1", "gold spans"):
-        table.add_column(name, justify="right")
+    table = table_of([f"{scores.documents:,} documents"], ["precision", "recall", "F1", "gold spans"])
 
     def add(name: str, prf: PRF | tuple[float, float, float], support: str = "") -> None:
         table.add_row(cell(name), *map(_points, prf), support)
@@ -137,22 +172,47 @@ def error_table(found: Comparison) -> tuple[list[str], list[list[str]]]:
     return ["kind of error", *(row.method for row in found.rows)], rows
 
 
-def print_table(columns: list[str], rows: list[list[str]], *, markdown: bool) -> None:
-    """A table on the terminal, or as Markdown; what is between double asterisks is bold."""
+def print_table(columns: list[str], rows: list[list[str]], *, markdown: bool, names: int = 1) -> None:
+    """A table on the terminal, or as Markdown; what is between double asterisks is bold.
+
+    A table that is too wide for the terminal is printed in parts, each with the first columns, which are ``names``.
+    """
     if markdown:
         tell(f"| {' | '.join(columns)} |")
         print(f"|{'|'.join(['---'] + ['---:'] * (len(columns) - 1))}|")
         for row in rows:
             tell(f"| {' | '.join(row)} |")
         return
-    from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 1, 0, 0))
-    for number, name in enumerate(columns):
-        table.add_column(name, justify="left" if number == 0 else "right", no_wrap=number == 0)
-    for row in rows:
-        table.add_row(
-            *(Text(escaped(value.strip("*")), style="bold" if value.startswith("**") else "") for value in row)
-        )
-    console().print(table)
+    cells = [
+        [Text(escaped(value.strip("*")), style="bold" if value.startswith("**") else "") for value in row]
+        for row in rows
+    ]
+    widths = [max(map(len, each)) for each in zip(map(Text, columns), *cells, strict=True)]
+    for number, part in enumerate(parts_that_fit(widths, names, console().width)):
+        if number:
+            print()
+        table = table_of(columns[:names], [columns[place] for place in part])
+        for line in cells:
+            table.add_row(*line[:names], *(line[place] for place in part))
+        console().print(table)
+
+
+def parts_that_fit(widths: Sequence[int], names: int, room: int) -> list[list[int]]:
+    """The columns after the first ``names``, in as many tables as it takes for none to be wider than ``room``.
+
+    >>> parts_that_fit([6, 8, 8, 8], 1, 30), parts_that_fit([6, 8, 8, 8], 1, 26)
+    ([[1, 2], [3]], [[1, 2], [3]])
+    """
+    gap = 2
+    first = sum(widths[:names]) + gap * (names - 1)
+    parts: list[list[int]] = []
+    used = room
+    for place in range(names, len(widths)):
+        if not parts or used + gap + widths[place] > room:
+            parts.append([])
+            used = first
+        parts[-1].append(place)
+        used += gap + widths[place]
+    return parts or [[]]

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 import quorate
-from quorate.cli.common import Json, Quiet, Reading, Threads, app, check_outputs, reads, say
+from quorate.cli.common import Json, Quiet, Reading, Threads, app, check_json, check_outputs, reads, say
 from quorate.cli.known import KnownLabels, KnownOption
 from quorate.cli.options import WithoutDocuments, Writing, takes_groups
 from quorate.cli.settings import Given, takes_output_settings
+from quorate.cli.tables import print_json
 from quorate.errors import SettingsError
 from quorate.models.settings import WRITTEN
 
@@ -70,13 +70,10 @@ def update(
 
     MODEL is replaced when everything is done; an interrupted update leaves it as it was.
     """
-    from quorate.cli.tables import plain
-
     files = inputs or []
     certain = KnownLabels(known, files, reading.options["max_size"])
     writing.check()
-    if as_json and writing.output == "-":
-        raise SettingsError("--json and the output cannot both go to standard output (give a file with -o)")
+    check_json(as_json, writing.output)
     if not files and not certain.files:
         raise SettingsError(_NO_INPUT)
     check_outputs([model, *files, *certain.files], [writing.output, save], writing.to)
@@ -91,7 +88,7 @@ def update(
     if save is not None or done.new or done.changed or passes or without_documents:
         fitted.save(save or model, documents=not without_documents)
     if as_json:
-        print(json.dumps(plain(_record(fitted, model if save is None else save)), ensure_ascii=False))
+        print_json(_record(fitted, model if save is None else save))
     elif not quiet:
         say(_summary(fitted, corpus))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +24,7 @@ from quorate.encode.sharing import Sharing
 from quorate.formats.notes import some
 from quorate.result.sources import MUCH_IN_COMMON, Sources, err_together
 
-__all__ = ["Checked", "check"]
+__all__ = ["Checked", "Numbers", "check"]
 
 _HANDFUL = 20
 _COPY_TOKENS = 50
@@ -35,9 +36,27 @@ _PRIME = (1 << 31) - 1
 _NEARLY_ALL = 0.8  # share in common from which on annotators are all but copies
 
 
+class Numbers(NamedTuple):
+    """What was counted; ``labels_per_annotator`` is a median.
+
+    >>> import quorate
+    >>> check(quorate.sample()).numbers.annotators_per_document
+    5.0
+    """
+
+    documents: int
+    tokens: int
+    annotators: int
+    labels_given: int
+    annotators_per_document: float
+    labels_per_annotator: float
+    documents_with_gold: int
+    tags_to_repair: int
+
+
 @dataclass(frozen=True)
 class Checked:
-    """What was counted, and what should be looked at, each in plain sentences.
+    """What was counted, as numbers and in plain sentences, and what should be looked at.
 
     >>> import quorate
     >>> checked = check(quorate.sample())
@@ -47,6 +66,7 @@ class Checked:
     ()
     """
 
+    numbers: Numbers
     counts: tuple[str, ...]
     warnings: tuple[str, ...]
 
@@ -57,18 +77,27 @@ def check(corpus: Corpus, *, scheme: Scheme | None = None) -> Checked:
     encoded = encode(corpus, tagset, invalid=Invalid.REPAIR)
     labels = encoded.annotator_weights()
     seen_by = _seen_by(encoded)
+    numbers = Numbers(
+        documents=len(corpus),
+        tokens=encoded.n_tokens,
+        annotators=len(encoded.annotators),
+        labels_given=int(labels.sum()),
+        annotators_per_document=float(seen_by.sum()) / max(len(corpus), 1),
+        labels_per_annotator=float(np.median(labels)) if len(labels) else 0.0,
+        documents_with_gold=sum(document.gold is not None for document in corpus),
+        tags_to_repair=encoded.repaired,
+    )
     counts = [
-        f"{len(corpus):,} documents, {encoded.n_tokens:,} tokens, {len(encoded.annotators):,} annotators, "
-        f"{int(labels.sum()):,} labels given",
+        f"{numbers.documents:,} documents, {numbers.tokens:,} tokens, {numbers.annotators:,} annotators, "
+        f"{numbers.labels_given:,} labels given",
         f"scheme {tagset.scheme.value}, {len(tagset.labels)} labels: {some(tagset.labels, 12)}",
-        f"{seen_by.sum() / max(len(corpus), 1):.1f} annotators a document on average, "
-        f"{int(np.median(labels)) if len(labels) else 0:,} labels an annotator (median)",
+        f"{numbers.annotators_per_document:.1f} annotators a document on average, "
+        f"{int(numbers.labels_per_annotator):,} labels an annotator (median)",
     ]
-    gold = sum(document.gold is not None for document in corpus)
-    if gold:
-        counts.append(f"{gold:,} documents have gold")
-    if encoded.repaired:
-        counts.append(f"{encoded.repaired:,} tags that cannot follow the one before will be repaired")
+    if numbers.documents_with_gold:
+        counts.append(f"{numbers.documents_with_gold:,} documents have gold")
+    if numbers.tags_to_repair:
+        counts.append(f"{numbers.tags_to_repair:,} tags that cannot follow the one before will be repaired")
     sources = Sources(encoded.annotators, corpus.profiles)
     copies, covered = _copies(corpus), coverage(encoded)
     warnings = [
@@ -82,7 +111,7 @@ def check(corpus: Corpus, *, scheme: Scheme | None = None) -> Checked:
         *_who_mark_little(sources, covered),
         *_near_duplicates(corpus, encoded),
     ]
-    return Checked(tuple(counts), tuple(warnings))
+    return Checked(numbers, tuple(counts), tuple(warnings))
 
 
 def _seen_by(encoded: Encoded) -> NDArray[np.int64]:
@@ -120,8 +149,8 @@ def _separate_groups(corpus: Corpus, encoded: Encoded) -> Iterator[str]:
         smallest = groups[np.argmin(sizes[groups])]
         members = [encoded.annotators[k] for k in active if group[D + k] == smallest]
         yield (
-            f"annotators fall into {len(groups):,} groups that share no document, so that how good they are cannot be "
-            f"compared between groups; the smallest is {some(members, 5)}"
+            f"annotators fall into {len(groups):,} groups that share no document, and cannot be compared between "
+            f"groups; the smallest is {some(members, 5)}"
         )
 
 

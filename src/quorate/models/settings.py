@@ -207,7 +207,7 @@ class Settings:
     truth: TruthModel = field(
         default=TruthModel.MARKOV, metadata=_told("TRUTH", "markov (default), independent or uniform.", kind=TruthModel)
     )
-    text: bool = field(default=True, metadata=_told(None, "Leave the words out.", option="--no-text"))
+    text: bool = field(default=True, metadata=_told(None, "Whether words count, as they do by default."))
     alpha0: float = field(
         default=1.0, metadata=_told(None, "Annotators: prior count of every label (default 1).", within=_COUNT)
     )

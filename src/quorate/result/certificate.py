@@ -189,7 +189,7 @@ def certify(tallies: SpanTallies, check: Check) -> Certificate:
     f1 = expected - _TOO_HIGH * doubt
     half = _NINETY_PERCENT * float(np.sqrt((_ELSEWHERE * doubt) ** 2 + (check.noise * expected) ** 2 + by_chance**2))
     if half > _TOO_WIDE:
-        return Certificate(explained=check.explained, reason="too few spans were hidden to tell")
+        return Certificate(explained=check.explained, reason="too few spans to judge by")
     return Certificate(f1, max(f1 - half, 0.0), min(f1 + half, 1.0), check.explained)
 
 
