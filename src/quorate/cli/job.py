@@ -138,8 +138,8 @@ class Job:
             found["checked"] = {name: digest_of(name) for name in keeping.checked}
         return found
 
-    def write(self, done: Done) -> None:
-        """The model, the consensus and what is told of the fit."""
+    def write(self, done: Done, *, version: int | None = None) -> None:
+        """The model, the consensus and what is told of the fit; a report says which ``version`` it is of."""
         from quorate.estimators.capabilities import Saves
 
         writing, keeping = self.writing, self.keeping
@@ -154,7 +154,8 @@ class Job:
         if keeping.meta is not None:
             write_json(done.meta | {"decided": self.decided()}, keeping.meta)
         if keeping.report is not None:
-            make_report(done.fitted, None, keeping.report, inputs=self.inputs, known=done.known, quiet=self.quiet)
+            told: dict[str, Any] = {"known": done.known, "version": version, "quiet": self.quiet}
+            make_report(done.fitted, None, keeping.report, inputs=self.inputs, **told)
 
     def _accepted(self, result: Result | LayeredResult) -> Accepted | Guaranteed:
         """The documents that meet a precision: by an audit if there is one, else as expected."""

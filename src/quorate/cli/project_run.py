@@ -164,15 +164,15 @@ class Project(NamedTuple):
         aside.of(job).check()
         last = None if latest is None or fresh else _Last(store, latest, now)
         places = {name: aside.place(path) for name, path in self.outputs(job).items()}
+        number = 1 if latest is None else latest.number + 1
         done = job.fit(None if last is None else last.choice)
-        aside.of(job).write(done)
+        aside.of(job).write(done, version=number)
         for path in [str(store.root / name) for name in outputs_of(self.file)[1:]]:
             done.result.write(aside.place(path))
         consensus = aside.place(job.writing.output)
         if not job.writes_all_as_jsonl:
             consensus = store.work / "consensus.jsonl"
             done.result.write(consensus, "jsonl")
-        number = 1 if latest is None else latest.number + 1
         version = Version(
             number=number,
             time=_time(),
@@ -194,7 +194,7 @@ class Project(NamedTuple):
         store.add(version)
         written, told = self._put_in_place(version)
         shutil.rmtree(store.work, ignore_errors=True)
-        return Outcome(version, done, written, told)
+        return Outcome(version, done, written, [*done.summary(job).notes, *told])
 
     def _put_in_place(self, version: Version) -> tuple[list[str], list[str]]:
         """Write the outputs where they belong, and keep beside them what no version wrote: what was done, and told."""

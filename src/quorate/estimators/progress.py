@@ -34,7 +34,7 @@ def progress_bar(what: str = "fitting") -> Iterator[ProgressCallback]:
 
         def after_pass(step: Progress) -> None:
             done = step.max_passes * step.start + step.passes
-            report(done, step.max_passes * step.n_starts, step.note or f"bound {step.bound:,.1f}")
+            report(done, step.max_passes * step.n_starts, step.note or "")
 
         yield after_pass
 

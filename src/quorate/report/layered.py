@@ -28,6 +28,7 @@ def write_layered_report(
     groups: int | None = None,
     known: Mapping[str, Collection[str]] | None = None,
     split: str | None = None,
+    version: int | str | None = None,
     progress: Callable[[int, int, str], None] | None = None,
 ) -> None:
     """Write a report about a fitted model in layers as one HTML file; options are those of :func:`write_report`.
@@ -62,6 +63,7 @@ def write_layered_report(
             groups=groups,
             known=(known or {}).get(name, ()),
             split=split,
+            version=version,
             layer=name,
         )
         pages[name] = render(report)
