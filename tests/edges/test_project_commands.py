@@ -82,6 +82,8 @@ BAD = {
     "inputs = ['exports']\nknown = 'a.jsonl'": "quorate.toml:2: known is a list of files",
     "inputs = ['exports']\n[aggregate]\nmethd = 'mv'": "quorate.toml:3: 'quorate aggregate' has no option 'methd' "
     "(did you mean 'method'?)",
+    "inputs = ['exports']\n\n[agregate]\nmethod = 'mv'": "quorate.toml:3: [agregate] is not a command "
+    "(did you mean [aggregate]?)",
     "inputs = ['exports']\n[aggregate]\nno-text = 3": "quorate.toml:3: no-text is true or false, not 3",
     "inputs = ['exports']\n[aggregate]\nmethod = true": "quorate.toml:3: method takes a value, not True",
     "inputs = ['exports']\n[aggregate]\nmethod = ['mv', 'ds']": "quorate.toml:3: method takes one value, not a list",

@@ -16,7 +16,7 @@ from quorate.errors import SettingsError
 from quorate.project.settings_file import SettingsFile, find
 from quorate.project.store import Store
 
-__all__ = ["arguments_of", "outputs_of", "take_project_defaults"]
+__all__ = ["arguments_of", "check_tables", "outputs_of", "take_project_defaults"]
 
 Command = Any  # of the parser that typer brings: it has no name of its own
 Option = Any
@@ -34,11 +34,30 @@ def take_project_defaults(context: typer.Context) -> None:
     if name not in commands or _asks_for_help():
         return
     command, path = commands[name], find(Path.cwd())
-    if path is None or not any(parameter.name == "inputs" for parameter in command.params):
+    if path is None or not _takes(command):
         return
     file = SettingsFile.read(path)
+    check_tables(file, commands)
     given = _defaults_of(file, name, command, commands[_AGGREGATE])
+    for inner, each in getattr(command, "commands", {}).items():
+        given[inner] = _defaults_of(file, f"{name} {inner}", each, commands[_AGGREGATE])
     context.default_map = {**(context.default_map or {}), name: given}
+
+
+def _takes(command: Command) -> bool:
+    """Whether a command, or one in a group, is about annotations, and so about the project."""
+    inner = getattr(command, "commands", {}).values()
+    return any(parameter.name in ("inputs", "project") for each in (command, *inner) for parameter in each.params)
+
+
+def check_tables(file: SettingsFile, commands: Mapping[str, Command]) -> None:
+    """:class:`SettingsError` if a table is not named after a command."""
+    inner = [f"{name} {each}" for name, group in commands.items() for each in getattr(group, "commands", {})]
+    for name in file.options:
+        if name not in (*commands, *inner):
+            near = difflib.get_close_matches(name, [*commands, *inner], 1)
+            hint = f"did you mean [{near[0]}]?" if near else "quorate --help lists them"
+            raise SettingsError(f"{file.at('', name)}: [{name}] is not a command ({hint})")
 
 
 def _asks_for_help() -> bool:
@@ -57,6 +76,8 @@ def _defaults_of(file: SettingsFile, name: str, command: Command, aggregate: Com
         found["output"] = found["output"][0]
     if "inputs" in own:
         found["inputs"] = [_from_here(path) for path in file.input_files(Store(file.root).pulled)]
+    if {"url", "project"} <= set(own) and len(file.servers()) == 1:
+        found |= {"url": file.servers()[0].url, "project": file.servers()[0].number}
     if "known" in own and file.known:
         found["known"] = [_from_here(path) for path in file.known_files()]
     return found

@@ -18,7 +18,7 @@ import typer
 import quorate
 from quorate.cli.common import app, in_words
 from quorate.cli.job import Done, Job, job_of
-from quorate.cli.project_options import arguments_of, outputs_of
+from quorate.cli.project_options import arguments_of, check_tables, outputs_of
 from quorate.errors import QuorateError, SettingsError
 from quorate.project.diff import what_changed
 from quorate.project.settings_file import NAME, SettingsFile, find
@@ -85,6 +85,7 @@ class Project(NamedTuple):
     def job(self) -> Job:
         """What 'aggregate' would do with the settings of the file; its outputs are named as in the project."""
         group: Any = typer.main.get_command(app)
+        check_tables(self.file, group.commands)
         arguments = arguments_of(self.file, group.commands["aggregate"])
         with in_words(lambda option: self.file.at("aggregate", option)):
             job = job_of(arguments)

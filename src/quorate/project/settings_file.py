@@ -93,7 +93,10 @@ class SettingsFile:
         """The files and folders to read, by name; ``pulled`` is where exports of servers are kept."""
         named = [each for each in self.inputs if isinstance(each, str)]
         servers = [pulled / each.file_name for each in self.inputs if isinstance(each, LabelStudioProject)]
-        return [*self._files(named, "inputs"), *(str(path) for path in servers if path.exists())]
+        found = [*self._files(named, "inputs"), *(str(path) for path in servers if path.exists())]
+        if not found:
+            raise InputError("nothing was pulled from the server yet (quorate run does it)", where=str(self.path))
+        return found
 
     def known_files(self) -> list[str]:
         """The files with known labels; a pattern may match none yet."""
@@ -151,7 +154,7 @@ def _at(path: Path, text: str, key: str, table: str = "") -> str:
     """``file:line`` of a key, or of the file if it is not there."""
     inside = not table
     for number, line in enumerate(text.splitlines(), 1):
-        if found := re.match(r"\s*\[\s*([\w-]+)\s*\]", line):
+        if found := re.match(r"\s*\[\s*[\"']?([\w -]+?)[\"']?\s*\]", line):
             inside = found[1] == table
             if not table and found[1] == key:
                 return f"{path}:{number}"
