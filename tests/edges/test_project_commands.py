@@ -14,6 +14,8 @@ import pytest
 
 import quorate
 from processes import started_here
+from quorate.corpus.records import hard_tags
+from quorate.corpus.tags import find_spans
 from quorate.formats import write
 from quorate.project.store import Store
 from running import Run
@@ -186,8 +188,86 @@ def test_an_input_is_no_output(run: Run, tmp_path: Path) -> None:
     project(tmp_path, QUICK + 'output = "exports/week-1.jsonl"\n')
     before = (tmp_path / "exports" / "week-1.jsonl").read_bytes()
     code, _, said = run("run")
-    assert (code, "exports/week-1.jsonl: this is an input, which would be lost" in said) == (2, True)
+    assert (code, "exports/week-1.jsonl: an input is there, which would be lost" in said) == (2, True)
     assert (tmp_path / "exports" / "week-1.jsonl").read_bytes() == before
+
+
+def test_a_folder_with_inputs_is_no_output(run: Run, tmp_path: Path) -> None:
+    project(tmp_path, QUICK + 'output = "exports"\nto = "brat"\n')
+    assert run("run")[0] == 2
+    assert (tmp_path / "exports" / "week-1.jsonl").exists()
+
+
+def test_a_folder_that_was_edited_is_kept_twice(run: Run, tmp_path: Path) -> None:
+    project(tmp_path, QUICK + 'output = "standoff"\nto = "brat"\n')
+    (tmp_path / "standoff").mkdir()
+    for text in ("one", "two"):
+        (tmp_path / "standoff" / "mine.txt").write_text(text)
+        assert run("run")[0] == 0
+        assert not (tmp_path / "standoff" / "mine.txt").exists()
+    kept = [(tmp_path / f"standoff.edited{end}" / "mine.txt").read_text() for end in ("", "-2")]
+    assert kept == ["one", "two"]
+
+
+def test_what_is_written_decides_too(run: Run, tmp_path: Path) -> None:
+    project(tmp_path)
+    run("run")
+    project(tmp_path, QUICK + "probabilities = true\n")
+    assert run("status")[0] == 1
+    run("run")
+    assert "probabilities" in lines(tmp_path / "consensus.jsonl")[0]
+
+
+def test_of_labels_given_twice_the_later_file_counts(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "exports").mkdir()
+    for week, tag in ((2, "O"), (10, "B-PER")):
+        line = {"id": "1", "tokens": ["Ada"], "annotations": {"ann": [tag], "bob": [tag]}}
+        more = {"id": "2", "tokens": ["Bo"], "annotations": {"ann": ["B-PER"]}}
+        (tmp_path / "exports" / f"week-{week}.jsonl").write_text(json.dumps(line) + "\n" + json.dumps(more))
+    (tmp_path / "quorate.toml").write_text('inputs = ["exports/*.jsonl"]\n[aggregate]\nmethod = "mv"\n')
+    run("run")
+    assert lines(tmp_path / "consensus.jsonl")[0]["tags"] == ["B-PER"]
+    head = 'inputs = ["exports/week-10.jsonl", "exports/week-2.jsonl"]\n[aggregate]\nmethod = "mv"\n'
+    (tmp_path / "quorate.toml").write_text(head)
+    run("run")
+    assert lines(tmp_path / "consensus.jsonl")[0]["tags"] == ["O"]
+
+
+def test_every_output_has_the_accepted_documents_alone(run: Run, tmp_path: Path) -> None:
+    options = 'output = ["sure.jsonl", "also.jsonl"]\naccept = 0.9\nreview = "unsure.jsonl"\n'
+    project(tmp_path, QUICK + options)
+    assert run("run")[0] == 0
+    assert (tmp_path / "also.jsonl").read_bytes() == (tmp_path / "sure.jsonl").read_bytes()
+    assert len(lines(tmp_path / "sure.jsonl")) + len(lines(tmp_path / "unsure.jsonl")) == 60
+
+
+def test_quiet_or_not_the_estimate_is_kept(run: Run, tmp_path: Path) -> None:
+    project(tmp_path, "")
+    _, out, said = run("run", "--quiet")
+    assert (out, said) == ("", "")
+    version = Store(tmp_path).latest
+    assert version is not None
+    assert version.certificate["f1"] is not None
+
+
+def test_layers_have_an_estimate_and_keep_their_settings(run: Run, tmp_path: Path) -> None:
+    def write_nested(name: str, documents: slice) -> None:
+        with (tmp_path / "exports" / name).open("w") as stream:
+            for one in quorate.sample().documents[documents]:
+                said = {
+                    who: [*({"start": s.start, "end": s.end, "label": s.label} for s in find_spans(hard_tags(tags)))]
+                    for who, tags in one.annotations.items()
+                }
+                said = {who: spans + [span | {"label": "NAME"} for span in spans] for who, spans in said.items()}
+                stream.write(json.dumps({"id": one.id, "tokens": one.tokens, "annotations": said}) + "\n")
+
+    (tmp_path / "exports").mkdir()
+    write_nested("a.jsonl", slice(0, 120))
+    (tmp_path / "quorate.toml").write_text('inputs = ["exports/*.jsonl"]\n[aggregate]\nlayers = "auto"\n')
+    assert "F1 " in run("run")[2]
+    write_nested("b.jsonl", slice(120, 124))
+    assert "settings as chosen in version 1" in run("run")[2]
+    assert json.loads(run("diff", "--json")[1])["scores"][0] is not None
 
 
 def test_a_folder_as_output_is_kept_restored_and_replaced(run: Run, tmp_path: Path) -> None:
@@ -211,8 +291,8 @@ def test_what_was_changed_by_hand_is_kept(run: Run, tmp_path: Path) -> None:
         stream.write("\n")
     assert "output consensus.jsonl: not as the run left it" in run("status")[1]
     export(tmp_path, 2)
-    assert "kept as consensus.jsonl.edited" in run("run")[2]
-    assert (tmp_path / "consensus.jsonl.edited").read_text().endswith("\n\n")
+    assert "kept as consensus.jsonl.edited-2" in run("run")[2]
+    assert (tmp_path / "consensus.jsonl.edited-2").read_text().endswith("\n\n")
 
 
 def test_versions_are_compared_restored_and_forgotten(run: Run, tmp_path: Path) -> None:
@@ -298,6 +378,9 @@ def test_damaged_contents_do_not_stop_a_run(run: Run, tmp_path: Path) -> None:
     export(tmp_path, 2)
     assert run("run")[0] == 0
     assert run("restore", "1")[0] == 2
+    (tmp_path / "exports" / "week-2.jsonl").unlink()
+    assert run("run")[0] == 0  # the same content as in version 1 is kept anew
+    assert run("restore", "1")[0] == 0
     (tmp_path / ".quorate" / "versions" / "1.json").write_text("{")
     code, _, said = run("versions")
     assert (code, "1.json: damaged" in said) == (2, True)

@@ -122,10 +122,10 @@ def next_(
     fitted = None if model is None else loaded(model).set_params(n_jobs=threads)
     if fitted is not None and not all(isinstance(one, Advises) for one in fitted.models_.values()):
         raise SettingsError(f"{model}: a model of this kind cannot say what to ask for (fit one by another method)")
-    if annotators is not None and Path(annotators).is_file():
+    if annotators is not None and (annotators.startswith("{") or Path(annotators).is_file()):
         reading.options["annotators"], annotators = annotators, None
     found = reading.layers(inputs) if fitted is None else documents_for(fitted, reading, inputs)
-    layers, labels = certain.of_layers(found)
+    layers, labels = certain.of_layers(found, quiet=quiet)
     if not quiet:
         say_notes(layers.corpus)
     advice = next_labels(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import inspect
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -58,6 +60,7 @@ class Job:
     telling: Telling
     given: Given
     reading: LayeredReading
+    estimates: bool = False  # the estimate of F1 is wanted, whoever is told
 
     @property
     def layers(self) -> str:
@@ -79,7 +82,9 @@ class Job:
         model = self.chosen.estimator()
         if "probabilities" in model.get_params():
             soft = self.writing.soft() or self.writing.soft(self.keeping.review)
-            model.set_params(probabilities=soft or self.telling.tells or self.keeping.report is not None)
+            model.set_params(
+                probabilities=soft or self.estimates or self.telling.tells or self.keeping.report is not None
+            )
         return model
 
     @property
@@ -117,25 +122,34 @@ class Job:
             model.meta_["inputs"] |= self.known.digests
         return Done(fitted, known)
 
-    def decided(self) -> dict[str, Any]:
-        """Everything beside the inputs and what is known that decides the outcome, as plain values."""
+    def decided(self, name: Callable[[str], str] = str) -> dict[str, Any]:
+        """Everything beside the inputs and what is known that decides the outcome, as plain values.
+
+        ``name`` says what a file is called. Where names are to be hidden, maps and profiles are there by digest.
+        """
         from quorate.corpus.profiles import read_map, read_profiles
         from quorate.formats import digest_of
 
-        reading = {name: value for name, value in self.reading.options.items() if value not in (None, False)}
-        for name in ("map_labels", "map_annotators"):
-            if name in reading:
-                reading[name] = read_map(reading[name])
+        reading = {key: value for key, value in self.reading.options.items() if value not in (None, False)}
+        for key in ("map_labels", "map_annotators"):
+            if key in reading:
+                reading[key] = read_map(reading[key])
         if "annotators" in reading:
             profiles = read_profiles(reading["annotators"])
-            reading["annotators"] = {name: profile.plain() for name, profile in profiles.items()}
-        chosen, keeping = self.chosen, self.keeping
+            reading["annotators"] = {who: profile.plain() for who, profile in profiles.items()}
+        if "pseudonymise" in reading:
+            reading["pseudonymise"] = name(reading["pseudonymise"])
+            for key in {"map_annotators", "annotators"} & reading.keys():
+                reading[key] = _digest(reading[key])
+        chosen, keeping, writing = self.how.chosen(self.given), self.keeping, self.writing
         found: dict[str, Any] = {"method": chosen.method, "settings": chosen.settings, "layers": self.layers}
         found |= {"reading": reading, "accept": keeping.accept, "inline": self.known.inline}
+        found |= {"to": writing.to, "probabilities": writing.probabilities, "shares": writing.shares}
+        found["without_documents"] = keeping.without_documents
         if self.history is not None:
             found["history"] = digest_of(self.history)
         if keeping.checked:
-            found["checked"] = {name: digest_of(name) for name in keeping.checked}
+            found["checked"] = {name(path): digest_of(path) for path in keeping.checked}
         return found
 
     def write(self, done: Done, *, version: int | None = None) -> None:
@@ -145,17 +159,20 @@ class Job:
         writing, keeping = self.writing, self.keeping
         if keeping.save is not None and isinstance(done.model, Saves):
             done.model.save(keeping.save, documents=not keeping.without_documents)
-        if keeping.accept is None:
-            writing.write(done.result)
-        else:
+        if keeping.accept is not None:
             done.accepted = self._accepted(done.result)
-            writing.write(done.result.only(done.accepted.documents))
             writing.write(done.result.only(done.accepted.review), keeping.review)
+        self.write_consensus(done, writing.output)
         if keeping.meta is not None:
             write_json(done.meta | {"decided": self.decided()}, keeping.meta)
         if keeping.report is not None:
             told: dict[str, Any] = {"known": done.known, "version": version, "quiet": self.quiet}
             make_report(done.fitted, None, keeping.report, inputs=self.inputs, **told)
+
+    def write_consensus(self, done: Done, path: str) -> None:
+        """The consensus on all documents or, where a precision was asked for, on those that meet it."""
+        result = done.result
+        self.writing.write(result if done.accepted is None else result.only(done.accepted.documents), path)
 
     def _accepted(self, result: Result | LayeredResult) -> Accepted | Guaranteed:
         """The documents that meet a precision: by an audit if there is one, else as expected."""
@@ -207,6 +224,10 @@ class Done:
         if self.fitted.single is None:
             return layers_summary(self.fitted, method, written, self.accepted, shares=shares)
         return fit_summary(self.fitted.single, method, written, self.accepted, shares=shares)
+
+
+def _digest(value: Any) -> str:
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
 
 
 def _history(path: str, model: Any, method: str) -> LayeredModel:

@@ -65,18 +65,18 @@ def run(
     with project.store.locked(wait=wait):
         if not offline:
             project.pull()
-        outcome = project.run(message=message, fresh=fresh)
+        outcome = project.run(message=message, fresh=fresh, quiet=quiet or as_json)
     _tell(outcome, as_json=as_json, quiet=quiet)
 
 
 def _tell(outcome: Outcome, *, as_json: bool, quiet: bool) -> None:
     version, written = outcome.version, outcome.written
     if as_json:
-        print_json(_record(version) | {"new": outcome.done is not None, "written": written})
+        print_json(_record(version) | {"new": outcome.is_new, "written": written})
         return
     if quiet:
         return
-    if outcome.done is None and version.restored is None:
+    if not outcome.is_new:
         lines = [f"nothing has changed since version {version.number}"]
     else:
         lines = [f"version {version.number}: {_in_short(version)}"]

@@ -25,6 +25,9 @@ _AGGREGATE = "aggregate"
 # how it is combined, and means the same wherever a command has an option of that name.
 _OWN = {"output", "to", "probabilities", "shares", "save", "meta", "report", "review", "accept", "checked"}
 _OWN |= {"quiet", "verbose", "as_json"}
+# What some commands would take for a wish of the user's, or mean otherwise.
+_OTHERWISE = {"tune": {"method"}, "convert": {"map_labels", "map_annotators", "annotators"}}
+_SYNC = "label-studio sync"
 _OF_FILES = ("FILE", "MODEL")
 
 
@@ -70,14 +73,15 @@ def _defaults_of(file: SettingsFile, name: str, command: Command, aggregate: Com
     found: dict[str, Any] = {}
     if name != _AGGREGATE:
         shared = _values(file, _AGGREGATE, aggregate)
-        found = {key: value for key, value in shared.items() if key in own and key not in _OWN}
+        other = _OWN | _OTHERWISE.get(name, set())
+        found = {key: value for key, value in shared.items() if key in own and key not in other}
     found |= _values(file, name, command)
     if name == _AGGREGATE and isinstance(found.get("output"), list):
         found["output"] = found["output"][0]
     if "inputs" in own:
         found["inputs"] = [_from_here(path) for path in file.input_files(Store(file.root).pulled)]
-    if {"url", "project"} <= set(own) and len(file.servers()) == 1:
-        found |= {"url": file.servers()[0].url, "project": file.servers()[0].number}
+    if name == _SYNC and len(file.servers()) == 1:
+        found = {"url": file.servers()[0].url, "project": file.servers()[0].number} | found
     if "known" in own and file.known:
         found["known"] = [_from_here(path) for path in file.known_files()]
     return found

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Now", "Outcome", "Project"]
 
-_KEY = "LABEL_STUDIO_API_KEY"
 _MUCH = 0.1  # of the labels by which settings were chosen: when so many have come or gone, they are chosen again
 _EDITED = ".edited"
 _AS_FITTED = ("method", "settings", "layers", "reading")
@@ -46,7 +45,8 @@ class Now(NamedTuple):
     @property
     def fingerprint(self) -> str:
         """One digest of all of it."""
-        everything = json.dumps([self.inputs, self.known, self.decided, quorate.__version__], sort_keys=True)
+        in_order = [list(files.items()) for files in (self.inputs, self.known)]  # where two contradict, the last counts
+        everything = json.dumps([in_order, self.decided, quorate.__version__], sort_keys=True)
         return hashlib.sha256(everything.encode()).hexdigest()
 
     def changes(self, latest: Version | None) -> list[str]:
@@ -60,10 +60,10 @@ class Now(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """The version that is there now, what came of the fit (``None``: nothing was new), and which files were written."""
+    """The version that is there now, whether it is new, which files were written, and what the user should know."""
 
     version: Version
-    done: Done | None
+    is_new: bool
     written: list[str]
     told: list[str]
 
@@ -94,9 +94,12 @@ class Project(NamedTuple):
     def outputs(self, job: Job) -> dict[str, str]:
         """The places of all outputs, by their names in the project."""
         keeping = job.keeping
-        more = [str(self.store.root / name) for name in outputs_of(self.file)[1:]]
-        places = [job.writing.output, *more, keeping.review, keeping.save, keeping.meta, keeping.report]
+        places = [job.writing.output, *self._further(), keeping.review, keeping.save, keeping.meta, keeping.report]
         return {self.name(place): place for place in places if place is not None}
+
+    def _further(self) -> list[str]:
+        """Where the consensus goes besides."""
+        return [str(self.store.root / name) for name in outputs_of(self.file)[1:]]
 
     def name(self, path: str) -> str:
         """A path as it is called in the project: from its folder on, if it is in there."""
@@ -108,44 +111,43 @@ class Project(NamedTuple):
         inputs, known = (
             {self.name(path): digest_of_path(Path(path)) for path in paths} for paths in (job.inputs, job.known.files)
         )
-        return Now(inputs, known, json.loads(json.dumps(job.decided(), default=str)))
+        return Now(inputs, known, json.loads(json.dumps(job.decided(self.name), default=str)))
 
     def pull(self) -> None:
         """Fetch the exports of servers, each whole or not at all."""
         servers = self.file.servers()
         if not servers:
             return
-        from quorate.label_studio import Client
+        from quorate.cli.label_studio import client_of
         from quorate.label_studio.sync import pull
         from quorate.storage.files.atomic import written_whole
 
         for server in servers:
-            key = os.environ.get(_KEY, "")
-            if not key:
-                raise SettingsError(
-                    f"no key for {server.url} (export {_KEY}=…, or take what was pulled last: --offline)"
-                )
             self.store.pulled.mkdir(parents=True, exist_ok=True)
             with written_whole(self.store.pulled / server.file_name, pack=False) as stream:
-                pull(Client(server.url, key), server.number, stream)
+                pull(client_of(server.url), server.number, stream)
 
-    def run(self, *, message: str = "", fresh: bool = False) -> Outcome:
+    def run(self, *, message: str = "", fresh: bool = False, quiet: bool = False) -> Outcome:
         """Fit if anything has changed, and see to it that the outputs are in their places. Takes a lock to be held."""
         shutil.rmtree(self.store.work, ignore_errors=True)  # what a run that was killed left behind
         job, latest = self.job(), self.store.latest
+        job = replace(job, telling=replace(job.telling, quiet=quiet), estimates=True)
         now = self.now(job)
         unchanged = latest is not None and latest.fingerprint == now.fingerprint
         if latest is not None and unchanged and not fresh and set(latest.outputs) == set(self.outputs(job)):
-            return Outcome(latest, None, *self._put_in_place(latest))
+            return Outcome(latest, False, *self._put_in_place(latest))
         for name, place in self.outputs(job).items():
-            if os.path.realpath(place) in {os.path.realpath(path) for path in (*job.inputs, *job.known.files)}:
-                raise SettingsError(f"{name}: this is an input, which would be lost (give another name)")
+            for path in (*job.inputs, *job.known.files, str(self.file.path)):
+                if Path(os.path.realpath(path)).is_relative_to(os.path.realpath(place)):
+                    raise SettingsError(f"{name}: an input is there, which would be lost (give another name)")
         return self._carried_out(job, now, message, fresh=fresh)
 
     def restore(self, number: int, message: str) -> Outcome:
         """Bring an earlier version back, as a version of its own. Takes a lock to be held."""
         old, latest = self.store.version(number), self.store.latest
         assert latest is not None
+        for digest in old.outputs.values():
+            self.store.content(digest)  # says so now if it is damaged
         version = _changed(
             old,
             number=latest.number + 1,
@@ -155,7 +157,7 @@ class Project(NamedTuple):
             restored=number,
         )
         self.store.add(version)
-        return Outcome(version, None, *self._put_in_place(version))
+        return Outcome(version, True, *self._put_in_place(version))
 
     def _carried_out(self, job: Job, now: Now, message: str, *, fresh: bool) -> Outcome:
         """Fit, keep everything, then put the outputs in their places."""
@@ -163,13 +165,15 @@ class Project(NamedTuple):
         store.work.mkdir(parents=True)
         aside = _Aside(store.work)
         aside.of(job).check()
+        for path in self._further():
+            replace(job.writing, to=None).check(path)
         last = None if latest is None or fresh else _Last(store, latest, now)
         places = {name: aside.place(path) for name, path in self.outputs(job).items()}
         number = 1 if latest is None else latest.number + 1
         done = job.fit(None if last is None else last.choice)
         aside.of(job).write(done, version=number)
-        for path in [str(store.root / name) for name in outputs_of(self.file)[1:]]:
-            done.result.write(aside.place(path))
+        for path in self._further():
+            replace(job, writing=replace(job.writing, to=None)).write_consensus(done, str(aside.place(path)))
         consensus = aside.place(job.writing.output)
         if not job.writes_all_as_jsonl:
             consensus = store.work / "consensus.jsonl"
@@ -195,7 +199,7 @@ class Project(NamedTuple):
         store.add(version)
         written, told = self._put_in_place(version)
         shutil.rmtree(store.work, ignore_errors=True)
-        return Outcome(version, done, written, [*done.summary(job).notes, *told])
+        return Outcome(version, True, written, [*done.summary(job).notes, *told])
 
     def _put_in_place(self, version: Version) -> tuple[list[str], list[str]]:
         """Write the outputs where they belong, and keep beside them what no version wrote: what was done, and told."""
@@ -203,9 +207,10 @@ class Project(NamedTuple):
         versions = self.store.versions()
         for name, digest in version.outputs.items():
             target = self.store.root / name
-            if target.is_file() and digest_of_path(target) not in {one.outputs.get(name) for one in versions}:
-                os.replace(target, f"{target}{_EDITED}")
-                told.append(f"note: {name} was not as a run had left it: that is kept as {name}{_EDITED}")
+            if target.exists() and digest_of_path(target) not in {one.outputs.get(name) for one in versions}:
+                kept = _free_name(f"{target}{_EDITED}")
+                os.replace(target, kept)
+                told.append(f"note: {name} was not as a run had left it: that is kept as {self.name(kept)}")
             if self.store.put_in_place(name, digest):
                 written.append(name)
         return written, told
@@ -251,11 +256,21 @@ class _Last:
 
     def choice(self, layer: str, corpus: Corpus) -> Choice | None:
         """The choice to take over for a layer."""
-        found: Choice | None = getattr(self._models.get(layer), "choice_", None)
+        model = self._models.get(layer, self._models.get(""))  # a single layer is saved without its name
+        found: Choice | None = getattr(model, "choice_", None)
         if found is None or abs(_labels(corpus) - self._labels) > _MUCH * self._labels:
             return None
         self.used = True
         return found
+
+
+def _free_name(path: str) -> str:
+    """The path, or the first of it with a number that is not taken."""
+    number, name = 1, path
+    while os.path.lexists(name):
+        number += 1
+        name = f"{path}-{number}"
+    return name
 
 
 def _time() -> str:
@@ -291,9 +306,8 @@ def _annotators(done: Done) -> list[dict[str, Any]]:
 
 
 def _certificate(done: Done) -> dict[str, Any]:
-    if len(done.models) > 1:
-        return {name: model.result_.certificate._asdict() for name, model in done.models.items()}
-    return done.result.certificate._asdict()
+    plain: dict[str, Any] = json.loads(json.dumps(done.result.certificate._asdict(), default=float))
+    return plain
 
 
 def _counts(done: Done) -> dict[str, int]:
@@ -303,5 +317,5 @@ def _counts(done: Done) -> dict[str, int]:
         "spans": sum(model.result_.n_spans for model in done.models.values()),
         "annotators": len(result.corpus.annotators),
         "labels": _labels(result.corpus),
-        "known": sum(model.meta_["known"] for model in done.models.values()),
+        "known": max(model.meta_["known"] for model in done.models.values()),  # a token has a label in each layer
     }

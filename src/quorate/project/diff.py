@@ -21,7 +21,6 @@ class _Span(msgspec.Struct, frozen=True):
     label: str
     text: str | None = None
     confidence: float | None = None
-    layer: str = ""
     pieces: tuple[tuple[int, int], ...] = ()
 
     @property
@@ -160,8 +159,8 @@ def _document(name: str, old: _Line | None, new: _Line | None) -> DocumentChange
 
 def _span_changes(old: Sequence[_Span], new: Sequence[_Span]) -> Iterator[SpanChange]:
     """Spans that are the same in both are paired first, then those at the same place, then those that overlap."""
-    left = {(span.place, span.label, span.layer): span for span in old}
-    came = [span for span in new if left.pop((span.place, span.label, span.layer), None) is None]
+    left = {(span.place, span.label): span for span in old}
+    came = [span for span in new if left.pop((span.place, span.label), None) is None]
     gone = list(left.values())
     for same_place in (True, False):
         for span in list(came):

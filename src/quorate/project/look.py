@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import glob
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -61,7 +63,7 @@ def first_file(folder: Path, given: Sequence[str]) -> FirstFile:
 
 
 def _body(inputs: Sequence[str], layers: bool) -> str:
-    listed = ", ".join(f'"{name}"' for name in inputs)
+    listed = ", ".join(json.dumps(name, ensure_ascii=False) for name in inputs)
     return f"""\
 # Files, folders, or patterns; what is added to them later is found by the next run. A Label Studio project, pulled
 # before every run: {{ label-studio = "http://localhost:8080", project = 3 }}
@@ -127,5 +129,5 @@ def _patterns(names: Sequence[str]) -> list[str]:
     found: dict[str, None] = {}
     for name in names:
         folder, ending = Path(name).parent, "".join(Path(name).suffixes[-2 if name.endswith(".gz") else -1 :])
-        found[name if folder == Path() else (folder / f"*{ending}").as_posix()] = None
+        found[glob.escape(name) if folder == Path() else (folder / f"*{ending}").as_posix()] = None
     return list(found)

@@ -111,7 +111,7 @@ class SettingsFile:
         where = str(self.path)
         for name in named:
             if glob.has_magic(name):
-                matching = sorted(glob.glob(str(self.root / name), recursive=True))
+                matching = sorted(glob.glob(str(self.root / name), recursive=True), key=_in_words_and_numbers)
                 if not matching and what == "inputs":
                     raise InputError(f"no file matches {name!r} (put one there, or change inputs)", where=where)
                 found |= dict.fromkeys(matching)
@@ -123,6 +123,11 @@ class SettingsFile:
                     raise InputError(f"{name}: no such file (in {what}; put it there, or take it out)", where=where)
                 found[str(path)] = None
         return list(found)
+
+
+def _in_words_and_numbers(name: str) -> list[tuple[int, str]]:
+    """To sort names as people do: week-2 before week-10."""
+    return [(int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", name)]
 
 
 def find(start: Path) -> Path | None:

@@ -13,7 +13,7 @@ import sys
 import tarfile
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,6 @@ if sys.platform != "win32":
 
 __all__ = ["Store", "Version", "digest_of_path"]
 
-_CHUNK = 1 << 20
 _QUICK = 1  # of zlib: a third of the time for a tenth more room
 
 
@@ -109,11 +108,18 @@ class Store:
         """Keep a content; its digest."""
         digest = hashlib.sha256(content).hexdigest()
         place = self._place(digest)
-        if not place.exists():
+        if not self._holds(digest):
             self._make(place.parent)
             with written_whole(place, pack=False) as stream:
                 stream.write(zlib.compress(content, _QUICK))
         return digest
+
+    def _holds(self, digest: str) -> bool:
+        """Whether a content is there, and is not damaged."""
+        with suppress(InputError):
+            self.content(digest)
+            return True
+        return False
 
     def put_path(self, path: Path) -> str:
         """Keep a file, or a folder as one content; its digest."""
