@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -39,6 +40,44 @@ if TYPE_CHECKING:
     from quorate.active.suggest import Advice
 
 _COLUMNS = ("document", "annotator", "gain", "cost", "score", "confidence", "labels")
+
+
+@dataclass(frozen=True)
+class Listing:
+    """How the list is given out."""
+
+    shape: Annotated[
+        str | None,
+        typer.Option("--as", metavar="SHAPE", help="table, jsonl or csv; a file is CSV, or JSONL by its name."),
+    ] = None
+    output: Annotated[
+        str, typer.Option("--output", "-o", metavar="FILE", help="Where the list goes; - for standard output.")
+    ] = "-"
+    as_json: Json = False
+    quiet: Quiet = False
+
+    def checked_shape(self) -> str:
+        """The shape of the list; one clear error, before any work, if it cannot be given out so."""
+        if self.as_json and self.shape is not None and self.output == "-":
+            raise SettingsError(
+                "--json and --as cannot both go to standard output (leave one out, or give a file with -o)"
+            )
+        by_name = "table" if self.output == "-" else "jsonl" if ".jsonl" in self.output else "csv"
+        shape = self.shape or by_name
+        if shape not in ("table", "jsonl", "csv"):
+            raise SettingsError(f"--as {shape!r} is not known (one of: table, jsonl, csv)")
+        if shape == "table" and self.output != "-":
+            raise SettingsError("a table is for the terminal (give --as csv or --as jsonl for a file)")
+        return shape
+
+    def give_out(self, advice: Advice) -> None:
+        """The verdict, and the list."""
+        if self.as_json:
+            print_json(advice)
+        elif not self.quiet:
+            say(_verdict(advice))
+        if not self.as_json or self.output != "-":
+            _write_advice(advice, self.checked_shape(), self.output)
 
 
 @app.command(
@@ -89,17 +128,9 @@ def next_(
         float, typer.Option(help="Points of F1, for a label of every document, below which to stop.")
     ] = 0.5,
     seed: Annotated[int, typer.Option(help="For the random strategy, and for draws.")] = 0,
-    shape: Annotated[
-        str | None,
-        typer.Option("--as", metavar="SHAPE", help="table, jsonl or csv; a file is CSV, or JSONL by its name."),
-    ] = None,
-    output: Annotated[
-        str, typer.Option("--output", "-o", metavar="FILE", help="Where the list goes; - for standard output.")
-    ] = "-",
     threads: Threads = None,
-    as_json: Json = False,
-    quiet: Quiet = False,
     *,
+    listing: Listing,
     pushing: Pushing,
     reading: LayeredReading,
 ) -> None:
@@ -107,26 +138,19 @@ def next_(
     from quorate.active.suggest import next_labels
     from quorate.estimators.capabilities import Advises
 
-    if as_json and shape is not None and output == "-":
-        raise SettingsError("--json and --as cannot both go to standard output (leave one out, or give a file with -o)")
-    if shape is None:
-        shape = "table" if output == "-" else "jsonl" if ".jsonl" in output else "csv"
-    if shape not in ("table", "jsonl", "csv"):
-        raise SettingsError(f"--as {shape!r} is not known (one of: table, jsonl, csv)")
-    if shape == "table" and output != "-":
-        raise SettingsError("a table is for the terminal (give --as csv or --as jsonl for a file)")
+    listing.checked_shape()
     client = pushing.client()
     certain = KnownLabels(known, inputs, reading.options["max_size"])
     others = [name for name in (model, annotators, cost, exclude) if name is not None]
-    check_outputs([*inputs, *certain.files, *others], [output])
+    check_outputs([*inputs, *certain.files, *others], [listing.output])
     fitted = None if model is None else loaded(model).set_params(n_jobs=threads)
     if fitted is not None and not all(isinstance(one, Advises) for one in fitted.models_.values()):
         raise SettingsError(f"{model}: a model of this kind cannot say what to ask for (fit one by another method)")
     if annotators is not None and (annotators.startswith("{") or Path(annotators).is_file()):
         reading.options["annotators"], annotators = annotators, None
     found = reading.layers(inputs) if fitted is None else documents_for(fitted, reading, inputs)
-    layers, labels = certain.of_layers(found, quiet=quiet)
-    if not quiet:
+    layers, labels = certain.of_layers(found, quiet=listing.quiet)
+    if not listing.quiet:
         say_notes(layers.corpus)
     advice = next_labels(
         layers,
@@ -142,15 +166,10 @@ def next_(
         enough=enough / 100,
         seed=seed,
     )
-    if as_json:
-        print_json(advice)
-    elif not quiet:
-        say(_verdict(advice))
-    if not as_json or output != "-":
-        _write_advice(advice, shape, output)
+    listing.give_out(advice)
     if client is not None:
         asked = [(one.document, one.annotator) for one in advice.suggestions]
-        pushing.push_tasks(client, asked, by_annotator=annotators is not None, quiet=quiet)
+        pushing.push_tasks(client, asked, by_annotator=annotators is not None, quiet=listing.quiet)
 
 
 @app.command(
