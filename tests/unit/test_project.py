@@ -172,7 +172,7 @@ def test_docs_name_only_options_that_exist() -> None:
     from quorate.cli import app
 
     command = typer.main.get_command(app)
-    known = {"--help", "--version"}
+    known = {"--help", *(flag for parameter in command.params for flag in _flags(parameter))}
     groups = [command]
     while groups:
         for sub in groups.pop().commands.values():  # type: ignore[attr-defined]
