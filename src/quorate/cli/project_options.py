@@ -70,14 +70,10 @@ def _asks_for_help() -> bool:
 def _defaults_of(file: SettingsFile, name: str, command: Command, aggregate: Command) -> dict[str, Any]:
     """What the file says for a command, by the names of its parameters."""
     own = {parameter.name: parameter for parameter in command.params}
-    found: dict[str, Any] = {}
-    if name != _AGGREGATE:
-        shared = _values(file, _AGGREGATE, aggregate)
-        other = _OWN | _OTHERWISE.get(name, set())
-        found = {key: value for key, value in shared.items() if key in own and key not in other}
-    found |= _values(file, name, command)
-    if name == _AGGREGATE and isinstance(found.get("output"), list):
-        found["output"] = found["output"][0]
+    shared, other = _values(file, _AGGREGATE, aggregate), _OWN | _OTHERWISE.get(name, set())
+    found = {key: value for key, value in shared.items() if key in own and key not in other}
+    if name != _AGGREGATE:  # whose outputs are those of a run
+        found |= _values(file, name, command)
     if "inputs" in own:
         found["inputs"] = [_from_here(path) for path in file.input_files(Store(file.root).pulled)]
     if name == _SYNC and len(file.servers()) == 1:

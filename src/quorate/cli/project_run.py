@@ -19,6 +19,7 @@ import quorate
 from quorate.cli.common import app, in_words
 from quorate.cli.job import Done, Job, job_of
 from quorate.cli.project_options import arguments_of, check_tables, outputs_of
+from quorate.cli.summaries import acceptance
 from quorate.errors import QuorateError, SettingsError
 from quorate.project.diff import what_changed
 from quorate.project.settings_file import NAME, SettingsFile, find
@@ -199,6 +200,8 @@ class Project(NamedTuple):
         store.add(version)
         written, told = self._put_in_place(version)
         shutil.rmtree(store.work, ignore_errors=True)
+        if done.accepted is not None:
+            told = [*acceptance(done.accepted, self.name(str(job.keeping.review)), done.result.certificate), *told]
         return Outcome(version, True, written, [*done.summary(job).notes, *told])
 
     def _put_in_place(self, version: Version) -> tuple[list[str], list[str]]:

@@ -91,6 +91,8 @@ def update(
         print_json(_record(fitted, model if save is None else save))
     elif not quiet:
         say(_summary(fitted, corpus))
+        if writing.output != "-":
+            say([f"written to {writing.output} (model: {model if save is None else save})"])
 
 
 def _loaded(path: str) -> BSC:

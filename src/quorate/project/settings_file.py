@@ -73,7 +73,9 @@ class SettingsFile:
             if name not in ("inputs", "known") and name not in tables:
                 raise SettingsError(f"{_at(path, text, name)}: {name!r} is not known here (the file has {_SHAPE})")
         inputs = content.get("inputs", [])
-        if not isinstance(inputs, list) or not inputs:
+        if not isinstance(inputs, list):
+            raise SettingsError(f'{_at(path, text, "inputs")}: inputs is a list (["exports/*.jsonl"])')
+        if not inputs:
             raise SettingsError(f'{_at(path, text, "inputs")}: no inputs (add inputs = ["exports/*.jsonl"])')
         known = content.get("known", [])
         if isinstance(known, str) or not all(isinstance(name, str) for name in known):

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate import formats
-from quorate.corpus.discontinuous import joined
+from quorate.corpus.discontinuous import is_continued, joined
 from quorate.corpus.records import Corpus, Document
 from quorate.corpus.schemes import Invalid
 from quorate.corpus.spans import Span
@@ -199,6 +199,8 @@ class Result:
         >>> result.n_spans == sum(map(len, result.spans))
         True
         """
+        if any(is_continued(kind) for kind in self.tagset.types):  # several pieces are one span
+            return sum(map(len, self.spans))
         return len(self._found.start)
 
     @property
