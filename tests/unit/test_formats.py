@@ -196,8 +196,7 @@ def test_conll_without_header_and_with_tabs(tmp_path: Path) -> None:
 def test_corpus_goes_out_and_comes_back(tmp_path: Path, sample: Corpus) -> None:
     extra = Document("x", ("Ada",), {"m": ({"B-PER": 0.5, "O": 0.5},)}, text="Ada", offsets=((0, 3),))
     corpus = Corpus([*sample, extra])
-    with (tmp_path / "a.jsonl").open("wb") as stream:
-        jsonl.write_corpus(corpus, stream)
+    jsonl.save_corpus(corpus, tmp_path / "a.jsonl")
     for before, after in zip(corpus, quorate.read(tmp_path / "a.jsonl"), strict=True):
         assert (before.tokens, before.annotations, before.gold) == (after.tokens, after.annotations, after.gold)
 

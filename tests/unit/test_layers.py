@@ -16,6 +16,7 @@ from quorate import BSC, Corpus, Document, InputError, LayeredModel, Layers, Set
 from quorate.active.suggest import next_labels
 from quorate.estimators.methods import estimator
 from quorate.evaluate.layers import compare_layers, read_layered_answers, score_layers
+from quorate.formats import read_consensus
 from quorate.formats.known_layers import read_known_layers
 from quorate.result.layers import LayeredResult
 
@@ -236,6 +237,14 @@ def test_known_labels_that_cannot_be_are_refused(
     with pytest.raises(InputError, match=message) as error:
         read_known_layers(path, nested)
     assert "known.jsonl:1" in str(error.value)
+
+
+@pytest.mark.parametrize("layers", [{}, {"LOC": {"tags": ["O", "O", "O"]}}])
+def test_a_consensus_whose_spans_are_of_no_layer_is_refused(tmp_path: Path, layers: dict[str, Any]) -> None:
+    marks = [span | {"layer": "ORG", "confidence": 1.0} for span in spans(ORG)]
+    path = written(tmp_path / "c.jsonl", {"id": "0", "text": TEXT, "layers": layers, "spans": marks})
+    with pytest.raises(InputError, match=r"c.jsonl:1: spans of layers that it does not have \(write it again\)"):
+        read_consensus(path)
 
 
 def consensus(tmp_path: Path, *found: Sequence[Mark]) -> Path:

@@ -137,13 +137,11 @@ def demo(
 ) -> None:
     """Combine a small sample crowd (simulated) and compare the consensus with gold."""
     from quorate.cli.demo import show
-    from quorate.formats import jsonl
-    from quorate.storage.files.atomic import written_whole
+    from quorate.formats.jsonl import save_corpus
 
     corpus = quorate.sample()
     if write is not None:
-        with written_whole(write) as stream:
-            jsonl.write_corpus(corpus, stream)
+        save_corpus(corpus, write)
     show(corpus, console(), written=write)
 
 

@@ -81,12 +81,10 @@ def convert(
 ) -> None:
     """Convert an archive to JSONL; what had to be aligned or mended is counted."""
     from quorate.datasets import convert as read_archive
-    from quorate.formats.jsonl import write_corpus
-    from quorate.storage.files.atomic import written_whole
+    from quorate.formats.jsonl import save_corpus
 
     check_outputs([archive], [output])
     corpus = read_archive(name, archive)
-    with written_whole(output) as stream:
-        write_corpus(corpus, stream)
+    save_corpus(corpus, output)
     say([f"{len(corpus):,} documents, {corpus.n_tokens:,} tokens, {len(corpus.annotators)} annotators"])
     say_notes(corpus)

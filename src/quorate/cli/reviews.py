@@ -67,6 +67,7 @@ def reviews(
     reading: Reading,
 ) -> None:
     """Say how far reviewers agree and list what they dispute; exit code 1 if something is still to be settled."""
+    from quorate.formats.jsonl import save_corpus
     from quorate.reviews import read, write_adjudication
 
     if "-" in known and "-" in (inputs or ()):
@@ -77,7 +78,7 @@ def reviews(
         spare_what_was_checked(output)
     found = read(known, _corpus(inputs, reading, quiet), max_size=reading.options["max_size"])
     if as_annotators:
-        _write_corpus(found.as_corpus(), output or "-")
+        save_corpus(found.as_corpus(), output or "-")
         return
     beside = () if consensus is None else _beside(found, consensus, reading.options["max_size"])
     if as_json:
@@ -99,14 +100,6 @@ def _corpus(inputs: list[str] | None, reading: Reading, quiet: bool) -> Corpus |
     if not quiet:
         say_notes(corpus)
     return corpus
-
-
-def _write_corpus(corpus: Corpus, path: str) -> None:
-    from quorate.formats import jsonl
-    from quorate.storage.files.atomic import written_whole
-
-    with written_whole(path) as stream:
-        jsonl.write_corpus(corpus, stream)
 
 
 def _beside(found: Reviews, consensus: str, max_size: str | None) -> Sequence[PairAgreement]:

@@ -63,7 +63,7 @@ DATASETS: dict[str, Dataset] = {
 
 
 def convert(name: str, archive: str | Path) -> Corpus:
-    """Read the archive of a dataset; ``quorate.formats.jsonl.write_corpus`` then writes it as JSONL.
+    """Read the archive of a dataset; ``quorate.formats.jsonl.save_corpus`` then writes it as JSONL.
 
     >>> convert("conll", "somewhere.zip")
     Traceback (most recent call last):

@@ -88,9 +88,7 @@ def read_consensus(stream: IO[bytes], name: str) -> Iterator[ConsensusRecord]:
     what = "a line of a consensus, which 'quorate aggregate' writes"
     for source, line in lines(stream, name):
         record = decoded(layered if in_layers(line, source) else plain, line, source, what)
-        if isinstance(record, LayeredRecord) and (
-            not record.layers or {s.layer for s in record.spans} - {*record.layers}
-        ):
+        if isinstance(record, LayeredRecord) and not record.is_whole():
             raise InputError("spans of layers that it does not have (write it again)", where=source.at())
         yield record
 

@@ -42,6 +42,7 @@ __all__ = [
     "place_fields",
     "read",
     "read_known",
+    "save_corpus",
     "write",
     "write_corpus",
     "write_lines",
@@ -204,6 +205,7 @@ class _KnownLine(msgspec.Struct):
     note: str | None = None
     version: int | str | None = None
     adjudicated: bool = False
+    layer: str = ""  # of a review in layers: its tags are of this one
 
     def review(self, source: Source) -> Review:
         """Who decided, when, and why."""
@@ -223,8 +225,6 @@ class _KnownLine(msgspec.Struct):
                 where=f"{source.at()}: document {str(self.id)!r}",
             )
         return moment
-
-    layer: str = ""  # of a review in layers: its tags are of this one
 
 
 def read_known(stream: IO[bytes], name: str, *, unchecked: list[str] | None = None) -> Iterator[KnownRecord]:
@@ -580,3 +580,9 @@ def write_corpus(corpus: Corpus, stream: IO[bytes]) -> None:
     encoder = msgspec.json.Encoder()
     for document in corpus:
         stream.write(encoder.encode(_corpus_line(document)) + b"\n")
+
+
+def save_corpus(corpus: Corpus, path: str | Path) -> None:
+    """The same into a file, whole or not at all; ``-`` is standard output."""
+    with written_whole(path) as stream:
+        write_corpus(corpus, stream)
