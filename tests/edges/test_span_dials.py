@@ -85,6 +85,17 @@ def test_a_saved_model_takes_a_dial(run: Run, crowd: Path) -> None:
     assert code == 0, err
 
 
+def test_an_update_takes_the_other_dial_than_the_model_was_saved_with(run: Run, crowd: Path) -> None:
+    run("aggregate", crowd, *FIXED, "-o", "o.jsonl", "--save", "sure", "--precision", "0.95")
+    run("aggregate", crowd, *FIXED, "-o", "o.jsonl", "--save", "plain")
+    code, out, err = run("update", "sure", crowd, "--recall", "0.5")
+    assert (code, out) == (0, run("update", "plain", crowd, "--recall", "0.5")[1]), err
+    assert spans_in(out)
+    code, _, err = run("update", "sure", crowd, "--recall", "0.5", "--precision", "0.9")
+    assert code == 2
+    assert "not to both" in err
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [

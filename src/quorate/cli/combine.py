@@ -80,10 +80,7 @@ def predict(
     writing.check()
     check_json(telling.as_json, writing.output)
     check_outputs([model, *inputs], [writing.output], writing.to)
-    fitted = loaded(model).set_params(n_jobs=threads)
-    if given.keys() & {"precision", "recall"}:  # one that the model was saved with no longer holds
-        given = Given({"precision": None, "recall": None} | given)
-    fitted.set_params(**given)
+    fitted = loaded(model).set_params(n_jobs=threads).set_params(**given.anew())
     result = fitted.combine(documents_for(fitted, reading, inputs))
     writing.write(result if result.single is None else result.single)
     if telling.tells:

@@ -18,11 +18,20 @@ from quorate.models.settings import Settings, present_names
 __all__ = ["Given", "in_options", "settings_from_file", "takes_output_settings", "takes_settings"]
 
 _THREADS = {"n_jobs": "--threads"}
-_OUTPUT = ("decode", "precision", "recall")  # settings that a saved model can be given anew
+_DIALS = ("precision", "recall")  # a consensus keeps to one of them
+_OUTPUT = ("decode", *_DIALS)  # settings that a saved model can be given anew
 
 
 class Given(dict[str, Any]):
     """The settings that were given as options, by name."""
+
+    def anew(self) -> Given:
+        """The same for a saved model: with one dial given, the other, which it may have been saved with, is reset.
+
+        >>> Given({"recall": 0.9}).anew(), Given({"decode": "f1"}).anew()
+        ({'precision': None, 'recall': 0.9}, {'decode': 'f1'})
+        """
+        return Given(dict.fromkeys(_DIALS) | self) if self.keys() & set(_DIALS) else self
 
 
 def in_options(message: str) -> str:

@@ -78,7 +78,7 @@ def update(
         raise SettingsError(_NO_INPUT)
     check_outputs([model, *files, *certain.files], [writing.output, save], writing.to)
     check_outputs([*files, *certain.files], [model])
-    fitted = _loaded(model).set_params(n_jobs=threads, **given)
+    fitted = _loaded(model).set_params(n_jobs=threads, **given.anew())
     corpus, labels = _read(fitted, files, certain, reading)
     fitted.update(corpus, known=labels, passes=passes)
     fitted.meta_["inputs"] |= certain.digests
