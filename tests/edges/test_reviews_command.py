@@ -45,6 +45,22 @@ def test_reviewers_agreement_and_disputes_are_shown(run: Run, both: tuple[str, s
     ]
 
 
+def test_a_discontinuous_span_is_shown_by_its_own_words(run: Run) -> None:
+    tokens = ["muscle", "and", "joint", "pain"]
+    one = {"id": "1", "tokens": tokens, "tags": ["B-ADR", "O", "O", "B-ADR…"], "reviewer": "ann"}
+    other = {"id": "1", "tokens": tokens, "tags": ["O", "O", "B-ADR", "I-ADR"], "reviewer": "bob"}
+    written("both.jsonl", one, other)
+    _, out, _ = run("reviews", "both.jsonl")
+    assert out.splitlines()[-3:] == [
+        "document '1', token 3 to 4: joint pain",
+        "  ann: ADR muscle pain",
+        "  bob: ADR joint pain",
+    ]
+    said = json.loads(run("reviews", "both.jsonl", "--json")[1])["disputes"][-1]["says"]
+    assert said[0]["spans"] == [{"start": 0, "end": 4, "label": "ADR", "pieces": [[0, 1], [3, 4]]}]
+    assert said[1]["spans"] == [{"start": 2, "end": 4, "label": "ADR"}]
+
+
 def test_nothing_in_dispute_is_a_success(run: Run, both: tuple[str, str]) -> None:
     code, out, _ = run("reviews", both[0], "-o", "adjudicate.jsonl")
     assert (code, out.splitlines()[0]) == (0, "documents in dispute: 0 of 2")

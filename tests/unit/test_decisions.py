@@ -59,6 +59,20 @@ def test_a_dispute_grows_from_span_to_span() -> None:
     assert settle([said("ann", "B-X", "I-X", "O", "O", "O", "O"), silent]).tags == (None, None, None, "O", "O", "O")
 
 
+def test_a_dispute_in_the_gap_of_a_discontinuous_span_leaves_the_span_known() -> None:
+    ann, bob = said("ann", "B-ADR", "O", "B-ADR…", "O"), said("bob", "B-ADR", "B-PER", "B-ADR…", "O")
+    assert settle([ann, bob]) == (("B-ADR", None, "B-ADR…", "O"), (1,), False)
+    shorter = said("bob", "B-ADR", "O", "O", "O")  # of the entity itself, the other piece is in dispute too
+    assert settle([ann, shorter]) == ((None, "O", None, "O"), (0, 2), False)
+
+
+def test_a_later_piece_that_began_where_nothing_is_said_holds_that_token_too() -> None:
+    ann, bob = said("ann", "B-ADR", "O", None, "I-ADR…"), said("bob", "B-ADR", "O", "B-ADR…", "O")
+    assert settle([ann, bob]) == ((None, "O", None, None), (0, 2, 3), False)
+    silent = said("bob", "O", None, "O", None)
+    assert settle([ann, silent]).disputed == (0, 2, 3)
+
+
 def test_plain_labels_are_in_dispute_token_by_token() -> None:
     assert settle([said("ann", "NOUN", "VERB"), said("bob", "NOUN", "NOUN")]) == (("NOUN", None), (1,), False)
 
@@ -80,7 +94,7 @@ def test_each_line_without_a_reviewer_speaks_for_itself() -> None:
     assert last_words(notes) == {"ann": (("O",), "why", False)}
 
 
-TAGS = st.sampled_from(["O", "O", "B-X", "I-X", "B-Y", "I-Y", None])
+TAGS = st.sampled_from(["O", "O", "B-X", "I-X", "B-X…", "I-X…", "B-Y", "I-Y", None])
 
 
 @given(st.integers(1, 6).flatmap(lambda n: st.lists(st.tuples(*[TAGS] * n), min_size=1, max_size=4)))
@@ -94,6 +108,6 @@ def test_nothing_is_known_that_somebody_denies_and_no_half_span(versions: list[t
         assert tag is not None or not told or position in outcome.disputed
     for tags in versions:
         for span in find_spans(tags):
-            known = [outcome.tags[position] is not None for position in range(span.start, span.end)]
+            known = [outcome.tags[position] is not None for position in span.tokens]
             assert all(known) or not any(known)
     assert settle(decisions[::-1]) == outcome

@@ -28,6 +28,7 @@ from quorate.errors import SettingsError
 
 if TYPE_CHECKING:
     from quorate.corpus.records import Corpus
+    from quorate.corpus.spans import Span
     from quorate.evaluate.metrics import PairAgreement
     from quorate.reviews import Dispute, Reviewer, Reviews, Says
 
@@ -126,8 +127,12 @@ def _record(found: Reviews, beside: Sequence[PairAgreement]) -> dict[str, Any]:
 
 
 def _says(one: Says) -> dict[str, Any]:
-    spans = [{"start": span.start, "end": span.end, "label": span.label} for span in one.spans]
-    return plain(one) | {"spans": spans}  # type: ignore[no-any-return]
+    return plain(one) | {"spans": [_span(span) for span in one.spans]}  # type: ignore[no-any-return]
+
+
+def _span(span: Span) -> dict[str, Any]:
+    place = {"start": span.start, "end": span.end, "label": span.label}
+    return place | ({"pieces": span.pieces} if span.pieces else {})
 
 
 def _iso(time: datetime | None) -> str | None:
@@ -146,7 +151,7 @@ def _show(found: Reviews, beside: Sequence[PairAgreement]) -> None:
             _show_pairs(pairs)
     for dispute in found.disputes:
         print()
-        _show_dispute(dispute)
+        _show_dispute(dispute, found.corpus[dispute.document].tokens)
 
 
 def _show_reviewers(reviewers: Sequence[Reviewer]) -> None:
@@ -176,22 +181,18 @@ def _show_pairs(pairs: Sequence[PairAgreement]) -> None:
     console().print(table)
 
 
-def _show_dispute(dispute: Dispute) -> None:
+def _show_dispute(dispute: Dispute, tokens: Sequence[str]) -> None:
     where = f"token {dispute.start + 1}" + ("" if dispute.end == dispute.start + 1 else f" to {dispute.end}")
     tell(f"document {dispute.document!r}, {where}: {' '.join(dispute.tokens)}")
     for one in dispute.says:
         role = " (adjudicated)" if one.adjudicated else ""
         note = f" – {one.note}" if one.note else ""
-        tell(f"  {one.reviewer}{role}: {_in_words(one, dispute)}{note}")
+        tell(f"  {one.reviewer}{role}: {_in_words(one, tokens)}{note}")
 
 
-def _in_words(one: Says, dispute: Dispute) -> str:
-    """The spans with their words; or, of plain labels, the labels."""
+def _in_words(one: Says, tokens: Sequence[str]) -> str:
+    """The spans with their own words, of those of the document; or, of plain labels, the labels."""
     if not one.spans:
         labels = [tag or "?" for tag in one.tags]
         return "no span" if set(labels) <= {"O", "?"} else " ".join(labels)
-    told = [
-        f"{span.label} {' '.join(dispute.tokens[max(span.start - dispute.start, 0) : span.end - dispute.start])}"
-        for span in one.spans
-    ]
-    return ", ".join(told)
+    return ", ".join(f"{span.label} {' '.join(tokens[position] for position in span.tokens)}" for span in one.spans)

@@ -158,12 +158,13 @@ def _grown(positions: Collection[int], versions: Iterable[Sequence[Tag]]) -> set
     return found
 
 
-def _spans(tags: Sequence[Tag]) -> list[range]:
-    """The tokens of each span; one that began before a token of which nothing is said holds that token too."""
+def _spans(tags: Sequence[Tag]) -> list[set[int]]:
+    """The tokens of each span; a piece that began before a token of which nothing is said holds that token too."""
     if any(tag is not None and tag != OUTSIDE and not marks_span(tag) for tag in tags):
         return []  # plain labels mark no spans
     found = []
     for span in find_spans(tags):
-        began_before = span.start > 0 and tags[span.start - 1] is None and goes_on(str(tags[span.start]))
-        found.append(range(span.start - began_before, span.end))
+        starts = [start for start, _ in span.parts if start > 0]
+        before = {start - 1 for start in starts if tags[start - 1] is None and goes_on(str(tags[start]))}
+        found.append(before.union(span.tokens))
     return found

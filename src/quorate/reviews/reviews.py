@@ -158,7 +158,7 @@ class Reviews:
             for name, word in words.items():
                 tags = word.tags[start:end]
                 if any(tag is not None for tag in tags):
-                    spans = [span for span in _spans(word.tags) if span.start < end and span.end > start]
+                    spans = [span for span in _spans(word.tags) if span.overlaps(Span(start, end, span.label))]
                     says.append(Says(name, tags, tuple(spans), word.note, adjudicated))
         return Dispute(document.id, start, end, document.tokens[start:end], tuple(says))
 
