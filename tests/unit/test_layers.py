@@ -217,6 +217,20 @@ def test_known_spans_that_no_layer_takes_have_one_of_their_own(nested: Layers, t
     assert marked(result, "0") == [(0, 1, "LOC"), (0, 1, "ORG"), (0, 2, "ORG"), (2, 3, "EVENT")]
 
 
+def test_a_file_that_waits_to_be_checked_says_nothing_yet(nested: Layers, tmp_path: Path) -> None:
+    line = {"id": "0", "text": TEXT, "gold": spans(ORG)}
+    waits = written(tmp_path / "waits.jsonl", line | {"checked": False})
+    known = written(tmp_path / "known.jsonl", line)
+    digests: dict[str, str] = {}
+    assert read_known_layers([waits, known], nested, digests=digests) == read_known_layers(known, nested)
+    assert list(digests) == [str(waits), str(known)]
+    with pytest.raises(InputError, match=r"waits.jsonl: no document in it is checked"):
+        read_known_layers(waits, nested)
+    silent = written(tmp_path / "silent.jsonl", {"id": "0", "text": TEXT})
+    with pytest.raises(InputError, match=r"silent.jsonl: no document in it has 'gold'"):
+        read_known_layers([silent, known], nested)
+
+
 @pytest.mark.parametrize(
     ("line", "message"),
     [

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import IO, NamedTuple
 
 from quorate.corpus.decisions import Decision, settle
 from quorate.corpus.records import Corpus, Source, Tag, known_gold
@@ -15,7 +15,17 @@ from quorate.formats.opened import files_of, opened
 from quorate.formats.registry import sniff
 from quorate.limits import size_named
 
-__all__ = ["Settled", "decisions_on", "read_known", "read_records", "read_settled", "settle_all"]
+__all__ = [
+    "Paths",
+    "Settled",
+    "Told",
+    "decisions_on",
+    "read_files",
+    "read_known",
+    "read_records",
+    "read_settled",
+    "settle_all",
+]
 
 Paths = str | Path | Sequence[str | Path]
 
@@ -91,25 +101,49 @@ def read_records(
 ) -> list[jsonl.KnownRecord]:
     """The lines of files of known labels that somebody has checked; there must be one."""
     records: list[jsonl.KnownRecord] = []
-    digests = {} if digests is None else digests
+
+    def read(stream: IO[bytes], name: str) -> Told:
+        unchecked: list[str] = []
+        found = list(jsonl.read_known(stream, name, unchecked=unchecked))
+        records.extend(found)
+        return Told(len(found), len(unchecked))
+
+    read_files(paths, read, digests=digests, max_size=max_size)
+    return records
+
+
+class Told(NamedTuple):
+    """How many lines of a file say what is known, and how many wait to be checked."""
+
+    known: int
+    unchecked: int
+
+
+def read_files(
+    paths: Paths,
+    read: Callable[[IO[bytes], str], Told],
+    *,
+    digests: dict[str, str] | None = None,
+    max_size: int | str | None = None,
+) -> None:
+    """Have every file of known labels read; each must tell something, or wait to be checked, and one must tell."""
+    digests, known = {} if digests is None else digests, 0
     given = [str(path) for path in ([paths] if isinstance(paths, str | Path) else paths)]
     for path in given:
-        unchecked: list[str] = []
-        found: list[jsonl.KnownRecord] = []
+        told: list[Told] = []
         for name in files_of(path):
             with opened(name, size_named(max_size)) as (stream, digest):
                 if sniff(stream, name) != "jsonl":
                     raise InputError("known labels are read from JSONL only", where=name)
-                found += jsonl.read_known(stream, name, unchecked=unchecked)
+                told.append(read(stream, name))
                 digests[name] = digest()
-        if not found and not unchecked:
+        if not any(map(any, told)):
             raise InputError("no document in it has 'gold', 'tags' or 'spans'", where=path)
-        records += found
-    if not records:
+        known += sum(one.known for one in told)
+    if not known:
         raise InputError(
             'no document in it is checked ("checked": true says that somebody has looked)', where=some(given)
         )
-    return records
 
 
 def decisions_on(

@@ -6,8 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from io import BytesIO
-from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import msgspec
 
@@ -18,14 +17,11 @@ from quorate.corpus.tags import OUTSIDE, split_tag
 from quorate.errors import InputError
 from quorate.formats import jsonl
 from quorate.formats.json_records import decoded, lines, reason
-from quorate.formats.known import Settled, decisions_on, settle_all
+from quorate.formats.known import Paths, Settled, Told, decisions_on, read_files, settle_all
 from quorate.formats.layering import Layer, deal, deal_into
 from quorate.formats.layers import Layers
 from quorate.formats.marked import Placed
 from quorate.formats.notes import some
-from quorate.formats.opened import files_of, opened
-from quorate.formats.registry import sniff
-from quorate.limits import size_named
 
 __all__ = ["Line", "known_records", "read_known_layers", "read_settled_layers"]
 
@@ -56,7 +52,7 @@ class _Place(msgspec.Struct):
 
 
 def read_known_layers(
-    paths: str | Path | Sequence[str | Path],
+    paths: Paths,
     layers: Layers,
     *,
     inline: bool = False,
@@ -70,6 +66,7 @@ def read_known_layers(
     marks such, get layers of their own, which are added to those given.
 
     >>> import tempfile
+    >>> from pathlib import Path
     >>> inner = Corpus([Document("1", ("Bath", "Spa"), {"ann": ("B-LOC", "O")})])
     >>> outer = Corpus([Document("1", ("Bath", "Spa"), {"ann": ("B-ORG", "I-ORG")})])
     >>> spans = '[{"start": 0, "end": 8, "label": "ORG"}, {"start": 0, "end": 4, "label": "LOC"}]'
@@ -83,7 +80,7 @@ def read_known_layers(
 
 
 def read_settled_layers(
-    paths: str | Path | Sequence[str | Path],
+    paths: Paths,
     layers: Layers,
     *,
     inline: bool = False,
@@ -92,21 +89,16 @@ def read_settled_layers(
 ) -> tuple[Layers, dict[str, Settled]]:
     """What :func:`read_known_layers` gives, with the documents about which reviewers disagree or changed their mind."""
     records: dict[str, list[jsonl.KnownRecord]] = defaultdict(list)
-    digests = {} if digests is None else digests
-    for path in [paths] if isinstance(paths, str | Path) else paths:
-        found = False
-        for name in files_of(str(path)):
-            with opened(name, size_named(max_size)) as (stream, digest):
-                if sniff(stream, name) != "jsonl":
-                    raise InputError("known labels are read from JSONL only", where=name)
-                content = [(source, decoded(_ANY, line, source, "a document")) for source, line in lines(stream, name)]
-                digests[name] = digest()
-            layers, own = known_records(content, layers, name)
-            for layer, known in own.items():
-                records[layer] += known
-                found = found or bool(known)
-        if not found:
-            raise InputError("no document in it has 'gold', 'tags' or 'spans'", where=str(path))
+
+    def read(stream: IO[bytes], name: str) -> Told:
+        nonlocal layers
+        content = [(source, decoded(_ANY, line, source, "a document")) for source, line in lines(stream, name)]
+        layers, own = known_records(content, layers, name)
+        for layer, known in own.items():
+            records[layer] += known
+        return Told(sum(map(len, own.values())), sum(line.get("checked") is False for _, line in content))
+
+    read_files(paths, read, digests=digests, max_size=max_size)
     return layers, {
         name: settle_all(decisions_on(records[name], corpus, inline=inline)) for name, corpus in layers.items()
     }
