@@ -198,13 +198,13 @@ class Project(NamedTuple):
             chosen=latest.chosen if latest is not None and last is not None and last.used else number,
         )
         store.add(version)
-        written, told = self._put_in_place(version)
+        written, told = self._put_in_place(version, places)
         shutil.rmtree(store.work, ignore_errors=True)
         if done.accepted is not None:
             told = [*acceptance(done.accepted, self.name(str(job.keeping.review)), done.result.certificate), *told]
         return Outcome(version, True, written, [*done.summary(job).notes, *told])
 
-    def _put_in_place(self, version: Version) -> tuple[list[str], list[str]]:
+    def _put_in_place(self, version: Version, staged: Mapping[str, Path] | None = None) -> tuple[list[str], list[str]]:
         """Write the outputs where they belong, and keep beside them what no version wrote: what was done, and told."""
         written, told = [], []
         versions = self.store.versions()
@@ -214,7 +214,7 @@ class Project(NamedTuple):
                 kept = _free_name(f"{target}{_EDITED}")
                 os.replace(target, kept)
                 told.append(f"note: {name} was not as a run had left it: that is kept as {self.name(kept)}")
-            if self.store.put_in_place(name, digest):
+            if self.store.put_in_place(name, digest, (staged or {}).get(name)):
                 written.append(name)
         return written, told
 

@@ -20,7 +20,7 @@ from typing import Any
 import msgspec
 
 from quorate.errors import InputError, OutputError, SettingsError
-from quorate.storage.files.atomic import folder_written_whole, written_whole
+from quorate.storage.files.atomic import folder_written_whole, place_of, written_whole
 
 if sys.platform != "win32":
     import fcntl
@@ -138,13 +138,19 @@ class Store:
             raise InputError("damaged: not what was written (run again with --fresh)", where=str(place))
         return content
 
-    def put_in_place(self, name: str, digest: str) -> bool:
-        """Write an output of a version where it belongs; whether it was not there just so already."""
+    def put_in_place(self, name: str, digest: str, staged: Path | None = None) -> bool:
+        """Write an output of a version where it belongs; whether it was not there just so already.
+
+        ``staged`` is a file with that content, if there is one: it is moved there.
+        """
         target = self.root / name
         if target.exists() and digest_of_path(target) == digest:
             return False
-        content = self.content(digest)
         self._make(target.parent)
+        if staged is not None and staged.is_file():
+            os.replace(staged, place_of(target))
+            return True
+        content = self.content(digest)
         if not content.startswith(_FOLDER):
             with written_whole(target, pack=False) as stream:
                 stream.write(content)
