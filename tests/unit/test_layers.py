@@ -217,6 +217,66 @@ def test_known_spans_that_no_layer_takes_have_one_of_their_own(nested: Layers, t
     assert marked(result, "0") == [(0, 1, "LOC"), (0, 1, "ORG"), (0, 2, "ORG"), (2, 3, "EVENT")]
 
 
+PER = (0, 8, "PER")
+
+
+@pytest.mark.parametrize(
+    ("annotated", "line", "known"),
+    [
+        (  # one new nested annotation, and each label has a layer
+            [PER, LOC],
+            {"layer": "LOC+PER", "tags": ["B-LOC", "B-PER", None]},
+            {"LOC": ("B-LOC", "O", None), "PER": ("O", "B-PER", None)},
+        ),
+        (
+            [PER, LOC],
+            {"layer": "LOC+PER", "gold": spans((0, 4, "LOC"), (5, 8, "PER"))},
+            {"LOC": ("B-LOC", "O", "O"), "PER": ("O", "B-PER", "O")},
+        ),
+        (
+            [PER, LOC],
+            {"layer": "LOC+PER", "tags": ["B-LOC", "I-LOC", "O"], "spans": spans((0, 8, "LOC"))},
+            {"LOC": ("B-LOC", "I-LOC", "O"), "PER": ("O", "O", "O")},
+        ),
+        ([ORG, LOC], {"layer": "LOC+PER", "tags": ["O", "O", None]}, {"LOC": ("O", "O", None), "ORG": None}),
+        (  # what is no place may be an event, of which the line does not speak
+            [ORG, LOC, WON],
+            {"layer": "LOC+PER", "tags": ["B-LOC", "O", "O"]},
+            {"EVENT+LOC": ("B-LOC", None, None), "ORG": None},
+        ),
+        (
+            [ORG, LOC, WON],
+            {"layer": "LOC+PER", "spans": spans(WON)},
+            {"EVENT+LOC": (None, None, "B-EVENT"), "ORG": None},
+        ),
+        (  # nobody marks such: it stays with the labels that it was found with
+            [PER, LOC],
+            {"layer": "LOC+PER", "tags": ["B-ŽÁR", "O", "O"]},
+            {"LOC": ("B-ŽÁR", "O", "O"), "PER": ("O", "O", "O")},
+        ),
+        (  # an outer span is not outside of the inner layer, nor the other way round
+            [ORG, INNER_ORG, LOC],
+            {"layer": "LOC+ORG", "tags": ["B-ORG", "I-ORG", "O"]},
+            {"LOC": ("O", "O", "O"), "ORG": ("B-ORG", "I-ORG", "O"), "ORG (1 deep)": None},
+        ),
+        (
+            [ORG, INNER_ORG, LOC],
+            {"layer": "LOC+ORG (1 deep)", "tags": ["B-ORG", "O", "O"]},
+            {"LOC": None, "ORG": None, "ORG (1 deep)": ("B-ORG", "O", "O")},
+        ),
+    ],
+)
+def test_a_review_of_a_layer_that_has_parted_since_is_dealt_by_its_labels(
+    tmp_path: Path, annotated: list[Mark], line: dict[str, Any], known: dict[str, Any]
+) -> None:
+    layers = quorate.read_layers(crowd(tmp_path / "crowd.jsonl", (annotated,)))
+    path = written(tmp_path / "known.jsonl", {}, {"id": "0", "text": TEXT, "reviewer": "ann"} | line)
+    path.write_text(path.read_text().removeprefix("{}"))  # the line keeps its number behind an empty one
+    again, found = read_known_layers(path, layers)
+    assert again is layers
+    assert {name: tags.get("0") for name, tags in found.items()} == known
+
+
 def test_a_file_that_waits_to_be_checked_says_nothing_yet(nested: Layers, tmp_path: Path) -> None:
     line = {"id": "0", "text": TEXT, "gold": spans(ORG)}
     waits = written(tmp_path / "waits.jsonl", line | {"checked": False})

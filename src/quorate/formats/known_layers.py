@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from io import BytesIO
 from typing import IO, Any
@@ -108,33 +108,53 @@ def known_records(
     content: Sequence[tuple[Source, Line]], layers: Layers, name: str
 ) -> tuple[Layers, dict[str, list[jsonl.KnownRecord]]]:
     """What the lines of a file say of each layer; and the layers, with those that were added for it."""
-    layers, written = _dealt(content, layers)
-    return layers, {layer: list(jsonl.read_known(BytesIO(its), name)) for layer, its in written.items()}
+    layers, written, in_part = _dealt(content, layers)
+    records = {layer: list(jsonl.read_known(BytesIO(its), name)) for layer, its in written.items()}
+    for layer, its in records.items():
+        for record in its:
+            if (layer, record.source.line) in in_part:
+                record.tags = tuple(None if tag == OUTSIDE else tag for tag in record.tags)
+    return layers, records
 
 
-def _dealt(content: Sequence[tuple[Source, Line]], layers: Layers) -> tuple[Layers, dict[str, bytes]]:
-    """The lines of a file for each layer, in their places; and the layers, with those that were added for it."""
+def _dealt(
+    content: Sequence[tuple[Source, Line]], layers: Layers
+) -> tuple[Layers, dict[str, bytes], set[tuple[str, int]]]:
+    """The lines of a file for each layer, in their places; and the layers, with those that were added for it.
+
+    Last are the layers and numbers of lines that speak of some of the layer's labels only: what is outside of these
+    may be inside of another.
+    """
     given = [(source, line, _record(line, source)) for source, line in content]
     layers, taken = _taken(layers, [_places(record, source) for source, _, record in given])
     written: dict[str, list[bytes]] = {name: [b""] * (content[-1][0].line if content else 0) for name in layers}
+    in_part: set[tuple[str, int]] = set()
     for (source, line, record), held in zip(given, taken, strict=True):
         if record.checked:
             rest = {key: value for key, value in line.items() if key not in _SAID}
             for name, said in _by_layer(record, layers, held, source):
                 written[name][source.line - 1] = msgspec.json.encode(rest | said)
-    return layers, {name: b"\n".join(its) for name, its in written.items()}
+                if record.layer not in ("", name) and not _labels(layers.held[name]) <= _labels_named(record.layer):
+                    in_part.add((name, source.line))
+    return layers, {name: b"\n".join(its) for name, its in written.items()}, in_part
 
 
 def _by_layer(record: _Record, layers: Layers, held: _Taken, source: Source) -> Iterator[tuple[str, Line]]:
     """What a line says of each layer."""
     named = [record.layer] if record.layer else list(record.layers or ())
     strange = [name for name in named if name not in layers]
-    if strange:
+    among = _layers_now(record, layers) if strange and record.layer else []
+    if strange and not among:
         raise InputError(
             f"labels of layer {strange[0]!r}, which the input does not have (it has {some(list(layers), 10)})",
             where=source.at(),
         )
-    if record.layer:
+    if among:
+        for name in among:
+            takes = _takes(layers, name, among)
+            given = _said(gold=record.gold, tags=record.tags, spans=record.spans)
+            yield name, {key: _taken_of(value, takes) for key, value in given.items()}
+    elif record.layer:
         yield record.layer, _said(gold=record.gold, tags=record.tags, spans=record.spans)
     elif record.layers is not None:
         for name, layer in record.layers.items():
@@ -148,6 +168,18 @@ def _by_layer(record: _Record, layers: Layers, held: _Taken, source: Source) -> 
             said = None if tags is None else _tags_of(layers, name, tags)
             is_gold = record.gold is not None
             yield name, _said(gold=certain if is_gold else None, tags=said, spans=None if is_gold else own)
+
+
+def _layers_now(record: _Record, layers: Layers) -> list[str]:
+    """The layers that take what a line says of one that is no more, as layers part when new spans overlap."""
+    depth = Layer.named(record.layer).depth
+    used = {_label(each) for said in (record.gold, record.tags, record.spans) for each in said or ()}
+    labels = used | _labels_named(record.layer)
+    return [name for name, layer in layers.held.items() if layer.depth == depth and _labels(layer) & labels]
+
+
+def _labels_named(layer: str) -> set[str]:
+    return _labels(Layer.named(layer))
 
 
 def _said(**given: Any) -> Line:
@@ -238,15 +270,33 @@ def _silent(corpus: Corpus) -> Corpus:
 
 
 def _tags_of(layers: Layers, name: str, tags: Sequence[Any]) -> list[Any]:
-    """The tags of one layer among all of a document; a label that no layer takes stays in the first."""
-    known = {label for layer in layers.held.values() for _, label in layer.labels}
-    layer = layers.held[name]
-    own = {label for _, label in layer.labels} if layer.depth == 0 else set()
+    """The tags of one layer among all of a document, of which tags tell no depth."""
+    takes = _takes(layers, name, list(layers))
+    return _taken_of(tags, takes if layers.held[name].depth == 0 else lambda label: False)
 
-    def chosen(tag: Any) -> Any:
-        if not isinstance(tag, str) or tag == OUTSIDE:
-            return tag
-        label = whole_label(split_tag(tag)[1])
-        return tag if label in own or (label not in known and name == next(iter(layers))) else OUTSIDE
 
-    return list(map(chosen, tags))
+def _takes(layers: Layers, name: str, among: Sequence[str]) -> Callable[[str], bool]:
+    """Whether a layer takes a label; one that no layer takes stays in the first of those among which it is dealt."""
+    own = _labels(layers.held[name])
+    known = {label for layer in layers.held.values() for label in _labels(layer)}
+    return lambda label: label in own or (label not in known and name == among[0])
+
+
+def _taken_of(said: Sequence[Any], takes: Callable[[str], bool]) -> list[Any]:
+    """The tags or spans whose labels are taken; the tag of another is outside."""
+    found: list[Any] = []
+    for each in said:
+        label = _label(each)
+        if label is None or takes(label):
+            found.append(each)
+        elif isinstance(each, str):
+            found.append(OUTSIDE)
+    return found
+
+
+def _label(said: Any) -> str | None:
+    """The label of a tag or of a span; ``None`` where it has none."""
+    if isinstance(said, dict):
+        label = said.get("label")
+        return label if isinstance(label, str) else None
+    return whole_label(split_tag(said)[1]) if isinstance(said, str) and said != OUTSIDE else None

@@ -8,6 +8,7 @@ set that overlap one another, and last a label that is nested in itself, by dept
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple, TypeVar
@@ -38,6 +39,16 @@ class Layer(NamedTuple):
         """The labels, and how deep inside themselves."""
         names = "+".join(sorted({label for _, label in self.labels}))
         return names if not self.depth else f"{names} ({self.depth} deep)"
+
+    @classmethod
+    def named(cls, name: str) -> Layer:
+        """The layer that has this name; of which sets its labels are, that does not tell.
+
+        >>> Layer.named("PER+LOC (1 deep)").name
+        'LOC+PER (1 deep)'
+        """
+        labels, depth = re.fullmatch(r"(.*?)(?: \((\d+) deep\))?", name, re.DOTALL).groups()  # type: ignore[union-attr]
+        return cls(frozenset(("", label) for label in labels.split("+")), int(depth or 0))
 
     def holds(self, span: Span, depth: int) -> bool:
         """Whether a span that is so deep inside its own label belongs to this layer."""
