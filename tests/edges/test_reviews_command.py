@@ -128,6 +128,69 @@ def test_the_file_for_adjudication_may_go_into_a_pipe(run: Run, both: tuple[str,
     assert (code, err, json.loads(out)["gold"]) == (1, "", [None, None, *ANN[2:]])
 
 
+@pytest.fixture
+def layered(run: Run) -> tuple[str, ...]:
+    """Two reviews of two layers, with a dispute in one of them; and where the layers are from."""
+    marks = [{"start": 0, "end": 8, "label": "ORG"}, {"start": 0, "end": 4, "label": "LOC"}]
+    crowd = [{"id": str(n), "text": "Bath Spa won", "annotations": {"p": marks, "q": marks}} for n in range(3)]
+    written("crowd.jsonl", *crowd)
+    assert run("aggregate", "crowd.jsonl", "--layers", "auto", "--method", "mv", "-o", "consensus.jsonl", "-q")[0] == 0
+    line: dict[str, Any] = {"id": "1", "tokens": ["Bath", "Spa", "won"]}
+    for who, tags in (("ann", ["B-LOC", "O", "O"]), ("bob", ["B-LOC", "I-LOC", "O"])):
+        own = line | {"reviewer": who}
+        written(f"{who}.jsonl", own | {"layer": "LOC", "tags": tags}, own | {"layer": "ORG", "tags": ["O", "O", "O"]})
+    return "ann.jsonl", "bob.jsonl", "--input", "crowd.jsonl", "--layers", "auto"
+
+
+def test_reviews_of_layers_are_gone_through_layer_by_layer(run: Run, layered: tuple[str, ...]) -> None:
+    code, out, err = run("reviews", *layered, "--consensus", "consensus.jsonl")
+    lines = out.splitlines()
+    assert (code, err, lines[0]) == (1, "", "documents in dispute: 1 of 1")
+    place = lines.index("document '1', token 1 to 2: Bath Spa")
+    assert lines[place + 1 : place + 3] == ["  ann: LOC Bath", "  bob: LOC Bath Spa"]
+    assert lines.index("layer LOC") < place < lines.index("layer ORG")
+    found = json.loads(run("reviews", *layered, "--consensus", "consensus.jsonl", "--json")[1])
+    assert [(row["layer"], row["name"], row["spans"]) for row in found["reviewers"]] == [
+        ("LOC", "ann", 1),
+        ("LOC", "bob", 1),
+        ("ORG", "ann", 0),
+        ("ORG", "bob", 0),
+    ]
+    assert [(row["layer"], row["first"], row["span_f1"]) for row in found["consensus"]][:2] == [
+        ("LOC", "ann", 1.0),
+        ("LOC", "bob", 0.0),
+    ]
+    assert [(dispute["layer"], dispute["start"], dispute["end"]) for dispute in found["disputes"]] == [("LOC", 0, 2)]
+
+
+def test_what_is_adjudicated_in_a_layer_settles_it(run: Run, layered: tuple[str, ...]) -> None:
+    assert run("reviews", *layered, "-o", "adjudicate.jsonl", "-q")[0] == 1
+    (line,) = map(json.loads, Path("adjudicate.jsonl").read_text(encoding="utf-8").splitlines())
+    assert (line["id"], line["layer"], line["gold"]) == ("1", "LOC", [None, None, "O"])
+    assert run("reviews", "adjudicate.jsonl", *layered, "-q")[0] == 1  # nobody has looked yet
+    written("adjudicate.jsonl", line | {"gold": ["B-LOC", "I-LOC", "O"], "checked": True, "reviewer": "cat"})
+    assert run("reviews", "adjudicate.jsonl", *layered, "-q")[0] == 0
+    known = [part for name in ("ann", "bob", "adjudicate") for part in ("--known", f"{name}.jsonl")]
+    code, out, err = run("aggregate", "crowd.jsonl", "--layers", "auto", "--method", "mv", "-q", *known)
+    assert (code, err) == (0, "")
+    layers = json.loads(out.splitlines()[1])["layers"]
+    assert [layers[name]["tags"] for name in ("LOC", "ORG")] == [["B-LOC", "I-LOC", "O"], ["O", "O", "O"]]
+
+
+def test_reviews_of_layers_that_cannot_be_are_refused(
+    run: Run, layered: tuple[str, ...], both: tuple[str, str]
+) -> None:
+    assert (
+        run("reviews", "bob.jsonl")[2]
+        == "quorate: bob.jsonl:1: labels of layer 'LOC' (they are known with --layers auto)\n"
+    )
+    assert "(give them with --input)" in run("reviews", "bob.jsonl", "--layers", "auto")[2]
+    assert "(leave out --layers auto)" in run("reviews", *layered, "--as-annotators")[2]
+    code, _, err = run("reviews", *both, "--consensus", "consensus.jsonl")
+    assert (code, err.count("\n")) == (2, 1)
+    assert err.startswith("quorate: consensus.jsonl: its layers are not those of the reviews")
+
+
 def test_what_cannot_be_is_refused(run: Run, both: tuple[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
     assert run("reviews", *both, "-o", "ann.jsonl")[2].startswith("quorate: ann.jsonl: this is an input")
     assert run("reviews", "-", "--input", "-")[2].startswith("quorate: standard input can be read once")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,8 +10,8 @@ import typer
 
 from quorate.cli.common import (
     Json,
+    LayeredReading,
     Quiet,
-    Reading,
     app,
     cell,
     check_json,
@@ -24,10 +24,9 @@ from quorate.cli.common import (
     tell,
 )
 from quorate.cli.tables import number, plain, print_json, table_of
-from quorate.errors import SettingsError
+from quorate.errors import InputError, SettingsError
 
 if TYPE_CHECKING:
-    from quorate.corpus.records import Corpus
     from quorate.corpus.spans import Span
     from quorate.evaluate.metrics import PairAgreement
     from quorate.reviews import Dispute, Reviewer, Reviews, Says
@@ -65,11 +64,11 @@ def reviews(
     as_json: Json = False,
     quiet: Quiet = False,
     *,
-    reading: Reading,
+    reading: LayeredReading,
 ) -> None:
     """Say how far reviewers agree and list what they dispute; exit code 1 if something is still to be settled."""
     from quorate.formats.jsonl import save_corpus
-    from quorate.reviews import read, write_adjudication
+    from quorate.reviews import write_adjudication
 
     if "-" in known and "-" in (inputs or ()):
         raise SettingsError("standard input can be read once: - is KNOWN and --input (give one as a file)")
@@ -77,53 +76,78 @@ def reviews(
     check_outputs([*known, *(inputs or ()), *([] if consensus is None else [consensus])], [output])
     if output is not None:
         spare_what_was_checked(output)
-    found = read(known, _corpus(inputs, reading, quiet), max_size=reading.options["max_size"])
+    if as_annotators and reading.in_layers:
+        raise SettingsError("--as-annotators is for reviews without layers (leave out --layers auto)")
+    found = _read(known, inputs, reading, quiet)
     if as_annotators:
-        save_corpus(found.as_corpus(), output or "-")
+        save_corpus(found[""].as_corpus(), output or "-")
         return
-    beside = () if consensus is None else _beside(found, consensus, reading.options["max_size"])
+    beside = {} if consensus is None else _beside(found, consensus, reading.options["max_size"])
+    disputed = any(one.disputes for one in found.values())
     if as_json:
         print_json(_record(found, beside))
     elif output != "-":
         _show(found, beside)
-    if output is not None and found.disputes:
-        write_adjudication(found, output)
+    if output is not None and disputed:
+        write_adjudication(found.values(), output)
         if not quiet and output != "-":
             say([f"{output}: fill in 'gold', make 'checked' true, and give it back with the others"])
-    if found.disputes:
+    if disputed:
         raise typer.Exit(1)
 
 
-def _corpus(inputs: list[str] | None, reading: Reading, quiet: bool) -> Corpus | None:
+def _read(known: list[str], inputs: list[str] | None, reading: LayeredReading, quiet: bool) -> dict[str, Reviews]:
+    """The reviews of each layer; without --layers auto of a single one, which has no name."""
+    from quorate.reviews import read, read_layers
+
+    max_size = reading.options["max_size"]
     if not inputs:
-        return None
-    corpus = reading.corpus(inputs)
+        if reading.in_layers:
+            raise SettingsError("only the annotations tell what the layers are (give them with --input)")
+        return {"": read(known, max_size=max_size)}
+    layers = reading.layers(inputs)
     if not quiet:
-        say_notes(corpus)
-    return corpus
+        say_notes(layers.corpus)
+    if layers.named:
+        return read_layers(known, layers, max_size=max_size)
+    return {"": read(known, layers.corpus, max_size=max_size)}
 
 
-def _beside(found: Reviews, consensus: str, max_size: str | None) -> Sequence[PairAgreement]:
-    """How far each reviewer agrees with a consensus."""
+def _beside(found: Mapping[str, Reviews], consensus: str, max_size: str | None) -> dict[str, Sequence[PairAgreement]]:
+    """How far each reviewer agrees with a consensus, by layer."""
     from quorate.formats import read_consensus
+    from quorate.formats.consensus_records import by_layer
 
-    tags = {record.id: record.tags for record in read_consensus(consensus, max_size=max_size)}
-    return found.agreement_with(tags)
+    records = read_consensus(consensus, max_size=max_size)
+    layers = by_layer(records, consensus) or {"": records}
+    if layers.keys().isdisjoint(found):
+        raise InputError(
+            "its layers are not those of the reviews (one in layers needs --layers auto, any other goes without)",
+            where=consensus,
+        )
+    tags = {name: {record.id: record.tags for record in its} for name, its in layers.items()}
+    return {name: one.agreement_with(tags[name]) for name, one in found.items() if name in tags}
 
 
-def _record(found: Reviews, beside: Sequence[PairAgreement]) -> dict[str, Any]:
-    """Everything, as JSON has it."""
-    reviewers = [
-        plain(reviewer) | {"first": _iso(reviewer.first), "last": _iso(reviewer.last)} for reviewer in found.reviewers
-    ]
-    disputes = [plain(dispute) | {"says": [_says(one) for one in dispute.says]} for dispute in found.disputes]
-    return {
-        "documents": len(found.decisions),
-        "reviewers": reviewers,
-        "agreement": plain(found.agreement),
-        "consensus": plain(beside),
-        "disputes": disputes,
-    }
+def _record(found: Mapping[str, Reviews], beside: Mapping[str, Sequence[PairAgreement]]) -> dict[str, Any]:
+    """Everything, as JSON has it; what is of a layer says of which."""
+    record: dict[str, Any] = {"documents": len(_documents(found))}
+    record |= {"reviewers": [], "agreement": [], "consensus": [], "disputes": []}
+    for name, reviews in found.items():
+        layer = {"layer": name} if name else {}
+        for one in reviews.reviewers:
+            record["reviewers"].append(layer | plain(one) | {"first": _iso(one.first), "last": _iso(one.last)})
+        record["agreement"] += [layer | plain(pair) for pair in reviews.agreement]
+        record["consensus"] += [layer | plain(pair) for pair in beside.get(name, ())]
+        for dispute in reviews.disputes:
+            told = {key: value for key, value in plain(dispute).items() if key != "layer"}
+            record["disputes"].append(layer | told | {"says": [_says(one) for one in dispute.says]})
+    return record
+
+
+def _documents(found: Mapping[str, Reviews]) -> set[str]:
+    """The documents of which somebody decided something, in any layer."""
+    return {document for reviews in found.values() for document in reviews.decisions}
 
 
 def _says(one: Says) -> dict[str, Any]:
@@ -139,19 +163,26 @@ def _iso(time: datetime | None) -> str | None:
     return None if time is None else time.isoformat()
 
 
-def _show(found: Reviews, beside: Sequence[PairAgreement]) -> None:
-    """Everything, on a terminal; the first line is the answer."""
-    documents = len({dispute.document for dispute in found.disputes})
-    tell(f"documents in dispute: {documents:,} of {len(found.decisions):,}")
-    print()
-    _show_reviewers(found.reviewers)
-    for pairs in (found.agreement, beside):
+def _show(found: Mapping[str, Reviews], beside: Mapping[str, Sequence[PairAgreement]]) -> None:
+    """Everything, on a terminal, layer by layer; the first line is the answer."""
+    documents = len({dispute.document for reviews in found.values() for dispute in reviews.disputes})
+    tell(f"documents in dispute: {documents:,} of {len(_documents(found)):,}")
+    for name, reviews in found.items():
+        print()
+        if name:
+            tell(f"layer {name}")
+        _show_layer(reviews, beside.get(name, ()))
+
+
+def _show_layer(reviews: Reviews, beside: Sequence[PairAgreement]) -> None:
+    _show_reviewers(reviews.reviewers)
+    for pairs in (reviews.agreement, beside):
         if pairs:
             print()
             _show_pairs(pairs)
-    for dispute in found.disputes:
+    for dispute in reviews.disputes:
         print()
-        _show_dispute(dispute, found.corpus[dispute.document].tokens)
+        _show_dispute(dispute, reviews.corpus[dispute.document].tokens)
 
 
 def _show_reviewers(reviewers: Sequence[Reviewer]) -> None:

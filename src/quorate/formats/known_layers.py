@@ -23,7 +23,7 @@ from quorate.formats.layers import Layers
 from quorate.formats.marked import Placed
 from quorate.formats.notes import some
 
-__all__ = ["Line", "known_records", "read_known_layers", "read_settled_layers"]
+__all__ = ["Line", "known_records", "read_known_layers", "read_layer_records", "read_settled_layers"]
 
 Line = dict[str, Any]
 _Taken = dict[str, list[int]]
@@ -88,6 +88,16 @@ def read_settled_layers(
     max_size: int | str | None = None,
 ) -> tuple[Layers, dict[str, Settled]]:
     """What :func:`read_known_layers` gives, with the documents about which reviewers disagree or changed their mind."""
+    layers, records = read_layer_records(paths, layers, digests=digests, max_size=max_size)
+    return layers, {
+        name: settle_all(decisions_on(records[name], corpus, inline=inline)) for name, corpus in layers.items()
+    }
+
+
+def read_layer_records(
+    paths: Paths, layers: Layers, *, digests: dict[str, str] | None = None, max_size: int | str | None = None
+) -> tuple[Layers, dict[str, list[jsonl.KnownRecord]]]:
+    """What the checked lines of files say of each layer; and the layers, with those that were added for it."""
     records: dict[str, list[jsonl.KnownRecord]] = defaultdict(list)
 
     def read(stream: IO[bytes], name: str) -> Told:
@@ -99,9 +109,7 @@ def read_settled_layers(
         return Told(sum(map(len, own.values())), sum(line.get("checked") is False for _, line in content))
 
     read_files(paths, read, digests=digests, max_size=max_size)
-    return layers, {
-        name: settle_all(decisions_on(records[name], corpus, inline=inline)) for name, corpus in layers.items()
-    }
+    return layers, {name: records[name] for name in layers}
 
 
 def known_records(

@@ -14,7 +14,17 @@
 
 from quorate.corpus.decisions import Decision, Review
 from quorate.reviews.adjudication import write_adjudication
-from quorate.reviews.reading import read
+from quorate.reviews.reading import read, read_layers
 from quorate.reviews.reviews import Dispute, Reviewer, Reviews, Says
 
-__all__ = ["Decision", "Dispute", "Review", "Reviewer", "Reviews", "Says", "read", "write_adjudication"]
+__all__ = [
+    "Decision",
+    "Dispute",
+    "Review",
+    "Reviewer",
+    "Reviews",
+    "Says",
+    "read",
+    "read_layers",
+    "write_adjudication",
+]

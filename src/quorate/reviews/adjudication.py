@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +14,8 @@ from quorate.reviews.reviews import Reviews
 __all__ = ["adjudication_lines", "write_adjudication"]
 
 
-def write_adjudication(reviews: Reviews, path: str | Path) -> None:
-    """Write a line for every document in dispute, whole or not at all; ``-`` is standard output.
+def write_adjudication(reviews: Reviews | Iterable[Reviews], path: str | Path) -> None:
+    """Write a line for every document in dispute, of each layer its own, whole or not at all; ``-`` is standard output.
 
     ``gold`` is what is known, null where it is not; ``proposals`` are what reviewers say. Whoever decides fills in
     ``gold`` and makes ``checked`` true: until then the line says nothing.
@@ -29,11 +29,12 @@ def write_adjudication(reviews: Reviews, path: str | Path) -> None:
     ...     json.loads(Path(folder, "adjudicate.jsonl").read_text())["gold"]
     [None, 'O']
     """
-    write_lines(adjudication_lines(reviews), path)
+    layers = [reviews] if isinstance(reviews, Reviews) else reviews
+    write_lines((line for one in layers for line in adjudication_lines(one)), path)
 
 
 def adjudication_lines(reviews: Reviews) -> Iterator[dict[str, Any]]:
-    """The lines that :func:`write_adjudication` writes, as values."""
+    """The lines that :func:`write_adjudication` writes of one layer, as values."""
     for name in dict.fromkeys(dispute.document for dispute in reviews.disputes):
         yield _line(reviews, reviews.corpus[name])
 
@@ -47,6 +48,7 @@ def _line(reviews: Reviews, document: Document) -> dict[str, Any]:
         "gold": reviews.known[document.id],
         "proposals": proposals,
         **place_fields(document),
+        **({"layer": reviews.layer} if reviews.layer else {}),
         "reviewer": "",
         "note": "",
         "checked": False,

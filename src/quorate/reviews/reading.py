@@ -9,9 +9,11 @@ from quorate.corpus.records import Corpus, Document
 from quorate.errors import InputError
 from quorate.formats import jsonl
 from quorate.formats.known import decisions_on, read_records
+from quorate.formats.known_layers import read_layer_records
+from quorate.formats.layers import Layers
 from quorate.reviews.reviews import Reviews
 
-__all__ = ["read"]
+__all__ = ["read", "read_layers"]
 
 
 def read(
@@ -36,6 +38,29 @@ def read(
     records = read_records(paths, digests=digests, max_size=max_size)
     documents = _documents(records) if corpus is None else corpus
     return Reviews(documents, decisions_on(records, documents))
+
+
+def read_layers(
+    paths: str | Path | Sequence[str | Path],
+    layers: Layers,
+    *,
+    digests: dict[str, str] | None = None,
+    max_size: int | str | None = None,
+) -> dict[str, Reviews]:
+    """The same of annotations in layers, by layer: those of which somebody decided something.
+
+    >>> import quorate, tempfile
+    >>> inner = Corpus([Document("1", ("Bath", "Spa"), {"p": ("B-LOC", "O")})])
+    >>> outer = Corpus([Document("1", ("Bath", "Spa"), {"p": ("B-ORG", "I-ORG")})])
+    >>> line = '{"id": "1", "tags": ["B-LOC", "O"], "layer": "LOC", "reviewer": "ann"}'
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = Path(folder, "ann.jsonl").write_text(line)
+    ...     found = read_layers(f"{folder}/ann.jsonl", quorate.Layers({"LOC": inner, "ORG": outer}))
+    >>> {name: reviews.known for name, reviews in found.items()}
+    {'LOC': {'1': ('B-LOC', 'O')}}
+    """
+    layers, records = read_layer_records(paths, layers, digests=digests, max_size=max_size)
+    return {name: Reviews(layers[name], decisions_on(its, layers[name]), name) for name, its in records.items() if its}
 
 
 def _documents(records: Iterable[jsonl.KnownRecord]) -> Corpus:

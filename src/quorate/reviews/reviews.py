@@ -54,6 +54,8 @@ class Says(NamedTuple):
 class Dispute(NamedTuple):
     """Tokens ``start`` to ``end`` (excluded) of a document about which reviewers disagree, and what each says.
 
+    ``layer`` is the one that it is about, where there are several.
+
     >>> Dispute("1", 0, 2, ("Ada", "Ng"), ()).tokens
     ('Ada', 'Ng')
     """
@@ -63,11 +65,14 @@ class Dispute(NamedTuple):
     end: int
     tokens: tuple[str, ...]
     says: tuple[Says, ...]
+    layer: str = ""
 
 
 @dataclass(frozen=True)
 class Reviews:
     """All decisions on the documents of a corpus, by document id; :func:`quorate.reviews.read` gives them.
+
+    ``layer`` is the one that they are about, where there are several: :func:`quorate.reviews.read_layers`.
 
     >>> from quorate.corpus.decisions import Review
     >>> from quorate.corpus.records import Source
@@ -81,6 +86,7 @@ class Reviews:
 
     corpus: Corpus
     decisions: Mapping[str, Sequence[Decision]]
+    layer: str = ""
 
     @cached_property
     def known(self) -> dict[str, tuple[Tag, ...]]:
@@ -160,7 +166,7 @@ class Reviews:
                 if any(tag is not None for tag in tags):
                     spans = [span for span in _spans(word.tags) if span.overlaps(Span(start, end, span.label))]
                     says.append(Says(name, tags, tuple(spans), word.note, adjudicated))
-        return Dispute(document.id, start, end, document.tokens[start:end], tuple(says))
+        return Dispute(document.id, start, end, document.tokens[start:end], tuple(says), self.layer)
 
 
 def _reviewer(name: str, made: Sequence[tuple[str, Sequence[Decision]]]) -> Reviewer:
