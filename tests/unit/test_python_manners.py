@@ -121,7 +121,7 @@ def test_a_notebook_without_widgets_shows_a_line_and_clears_it(few: Corpus, monk
         report(Progress(0, 1, 4, 4, note="done"))
         raise KeyError
     lines = screen.getvalue().split("\r")
-    assert lines[1] == "fitting [========                      ] 1/4 bound -10.0"
+    assert lines[1] == "fitting [========                      ] 1/4 "
     assert lines[2].rstrip() == "fitting [==============================] 4/4 done"
     assert lines[3].strip() == lines[4] == ""
     assert len(lines[2]) >= len(lines[1])  # nothing of the line before is left
