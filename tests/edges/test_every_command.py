@@ -365,3 +365,37 @@ def test_a_consensus_is_converted_and_audited(case: Case) -> None:
         *("aggregate", "--method", "bsc-cm", "-o", "sure.jsonl", "--accept", "0.6", "--review", "rest.jsonl"),
         *("--checked", "done.jsonl", "-q"),
     )
+
+
+def test_a_project_is_run_reviewed_compared_and_brought_back(case: Case) -> None:
+    layers = 'layers = "auto"\n' if is_layered(case) else ""
+    inputs = json.dumps([str(path) for path in case.inputs])
+    Path("quorate.toml").write_text(
+        f'inputs = {inputs}\nknown = ["reviews/*.jsonl"]\n[aggregate]\nmethod = "bsc-cm"\n{layers}'
+    )
+    case("run -q")
+    assert read_consensus(Path("consensus.jsonl")) == truth(case.kind)
+    Path("reviews").mkdir()
+    right = marks_of(4, case.kind)[1:]
+    for reviewer in ("ann", "bob"):
+        line = {"id": "5", "text": text_of(4), "gold": right, "reviewer": reviewer}
+        Path("reviews", f"{reviewer}.jsonl").write_text(json.dumps(line))
+    out, _ = case("reviews --json")
+    assert not json.loads(out)["disputes"]
+    case("run -q")
+    found = read_consensus(Path("consensus.jsonl"))
+    assert found["5"] == {(mark["label"], mark["text"]) for mark in right}
+    out, _ = case("diff --json")
+    assert [one["id"] for one in json.loads(out)["documents"] if one["kind"] == "changed"] == ["5"]
+    case("restore 1 -q")
+    assert read_consensus(Path("consensus.jsonl")) == truth(case.kind)
+
+
+def test_an_update_goes_on_or_says_that_it_does_not(case: Case) -> None:
+    case.reads("aggregate", "--method", "bsc-cm", "-o", "c.jsonl", "--save", "m.quorate", "-q")
+    if is_layered(case):
+        _, err = case("update m.quorate", *case.inputs, "-o", "u.jsonl", code=2)
+        assert "a model in layers is not updated here" in err
+        return
+    case("update m.quorate", *case.inputs, "-o", "u.jsonl", "-q")
+    assert read_consensus(Path("u.jsonl")) == truth(case.kind)
