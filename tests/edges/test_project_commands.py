@@ -371,6 +371,12 @@ def test_an_export_that_has_grown_is_the_same_documents_with_more_labels(run: Ru
     assert "version 2: 70 documents" in run("run")[2]
 
 
+def test_without_a_review_a_line_says_so(run: Run, tmp_path: Path) -> None:
+    project(tmp_path, head='inputs = ["exports/*.jsonl"]\nknown = ["reviews/*.jsonl"]')
+    code, _, said = run("reviews")
+    assert (code, said.startswith("quorate: no review yet"), len(said.splitlines())) == (2, True, 1)
+
+
 def test_damaged_contents_do_not_stop_a_run(run: Run, tmp_path: Path) -> None:
     project(tmp_path)
     run("run")

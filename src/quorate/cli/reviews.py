@@ -43,8 +43,9 @@ __all__ = ["reviews"]
 @reads
 def reviews(
     known: Annotated[
-        list[str], typer.Argument(metavar="KNOWN", help="Files of reviews, as a report exports and --known takes them.")
-    ],
+        list[str] | None,
+        typer.Argument(metavar="KNOWN", help="Files of reviews, as a report exports and --known takes them."),
+    ] = None,
     inputs: Annotated[
         list[str] | None,
         typer.Option("--input", metavar="INPUT", help="The annotations, if reviews do not hold the tokens themselves."),
@@ -70,6 +71,8 @@ def reviews(
     from quorate.formats.jsonl import save_corpus
     from quorate.reviews import write_adjudication
 
+    if not known:
+        raise SettingsError("no review yet (give files, or put them where 'known' of quorate.toml looks for them)")
     if "-" in known and "-" in (inputs or ()):
         raise SettingsError("standard input can be read once: - is KNOWN and --input (give one as a file)")
     check_json(as_json, output or ("-" if as_annotators else ""))
