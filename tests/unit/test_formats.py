@@ -13,6 +13,7 @@ import quorate
 from by_name import bsc
 from quorate import Corpus, Document, InputError
 from quorate.formats import jsonl
+from quorate.formats.assemble import Assembly, Options
 
 
 def write(path: Path, *lines: object) -> Path:
@@ -309,3 +310,29 @@ def test_long_table_of_tokens_as_csv_parquet_and_frame(tmp_path: Path) -> None:
 def test_bad_tables(tmp_path: Path, lines: list[str], message: str) -> None:
     with pytest.raises(InputError, match=message):
         quorate.read(write(tmp_path / "a.csv", *lines))
+
+
+def test_a_document_that_is_taken_by_itself_leaves_nothing_behind() -> None:
+    """A stream may hold more documents than memory holds ids."""
+    assembly = Assembly(Options())
+    for number in range(3):
+        assembly.alone(Document(f"id {number}", ("Ada",), {"ann": ("B-PER",)}), "crowd.jsonl", number)
+    kept = repr(vars(assembly)) + "".join(map(repr, vars(assembly).values()))
+    assert "id 0" not in kept
+    assert len(assembly) == 0
+
+
+def test_the_same_document_in_two_files_is_one_and_in_one_file_a_mistake(tmp_path: Path) -> None:
+    line = {"id": "1", "tokens": ["Ada"], "annotations": {"ann": ["B-PER"]}}
+    later = line | {"annotations": {"ann": ["O"], "bob": ["B-PER"]}}
+    (tmp_path / "a.jsonl").write_text(json.dumps(line))
+    (tmp_path / "b.jsonl").write_text(json.dumps(later))
+    corpus = quorate.read(tmp_path / "a.jsonl", tmp_path / "b.jsonl")
+    assert corpus[0].annotations == {"ann": ("O",), "bob": ("B-PER",)}
+    (tmp_path / "b.jsonl").write_text(json.dumps(later | {"tokens": ["Eve"]}))
+    with pytest.raises(InputError, match="another text than that of the same document elsewhere"):
+        quorate.read(tmp_path / "a.jsonl", tmp_path / "b.jsonl")
+    (tmp_path / "b.jsonl").write_text(json.dumps(line) + "\n" + json.dumps(later))
+    for files in (["b.jsonl"], ["a.jsonl", "b.jsonl"]):
+        with pytest.raises(InputError, match="ids must be unique"):
+            quorate.read(*(tmp_path / name for name in files))

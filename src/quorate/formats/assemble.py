@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import NamedTuple
 
 from quorate.corpus.discontinuous import whole_label
 from quorate.corpus.offsets import Unit
@@ -56,6 +57,13 @@ _UNIT_UNKNOWN = (
 )
 
 
+class _Met(NamedTuple):
+    """Under which key a document was taken in, and in which file it was met last."""
+
+    key: tuple[str, int]
+    file: str
+
+
 class Assembly:
     """Takes in the documents of file after file, and gives out a corpus, or one for each layer."""
 
@@ -68,8 +76,7 @@ class Assembly:
         self._items: dict[tuple[str, int], Item] = {}
         self._models: set[str] = set()
         self._profiles: dict[str, Profile] = {}
-        self._keys: dict[str, tuple[str, int]] = {}
-        self._file_of: dict[str, str] = {}
+        self._met: dict[str, _Met] = {}
         self._names: set[str] = set()
 
     def __len__(self) -> int:
@@ -118,7 +125,7 @@ class Assembly:
         """One document by itself, which is not kept."""
         self.add([item if item.id else replace(item, id=str(number))], file, merge=False)
         _, made = self._items.popitem()
-        self._keys.clear()
+        self._met.clear()
         return made if isinstance(made, Document) else self._tagged(made)
 
     def corpus(self) -> Corpus:
@@ -178,11 +185,13 @@ class Assembly:
         for warning in gold_like(new, self.options.profiles):
             self.notes.add(warning)
         document = item if isinstance(item, Document) else item.document
-        key = self._keys.get(document.id)
-        elsewhere = self._file_of.setdefault(document.id, file) != file  # a later export of the same documents, say
-        if key is None or not (merge or elsewhere or key[1] == _MERGED):
+        met = self._met.get(document.id)
+        # In another file it is the same document: of a later export, say.
+        if met is not None and (merge or met.file != file or met.key[1] == _MERGED):
+            key = met.key
+        else:
             key = (document.id, _MERGED if merge else len(self._items) + 1)
-            self._keys.setdefault(document.id, key)
+        self._met[document.id] = _Met(key, file)
         first = self._items.get(key)
         self._items[key] = item if first is None else self._joined(first, item)
 
