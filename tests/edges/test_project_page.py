@@ -35,9 +35,8 @@ def blocks() -> list[tuple[str, list[str]]]:
 
 
 def pattern(shown: list[str]) -> str:
-    """What the page shows: … stands for anything, and a figure for any figure."""
-    lines = [re.sub(r"\d+", "0", line) for line in shown]
-    return "\n".join(".*" if line == "…" else re.escape(line).replace("…", "[^\n]*") for line in lines)
+    """What the page shows; … stands for anything: for lines, or for the rest of one."""
+    return "\n".join(".*" if line == "…" else re.escape(line).replace("…", "[^\n]*") for line in shown)
 
 
 @pytest.fixture
@@ -60,6 +59,6 @@ def test_every_block_of_the_page_is_as_it_says(shell: dict[str, str], tmp_path: 
             ["bash", "-c", command], cwd=folder, env=shell, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
         )
         assert done.returncode in ((0, 1) if command in WITH_NOTHING_TO_DO else (0,)), f"{command}\n{done.stdout}"
-        printed = "\n".join(line.rstrip() for line in re.sub(r"\d+", "0", done.stdout).splitlines() if line.strip())
+        printed = "\n".join(line.rstrip() for line in done.stdout.splitlines() if line.strip())
         wanted = pattern([line for line in shown if line.strip()])
         assert re.fullmatch(wanted, printed, flags=re.S), f"{command}\n{done.stdout}"
