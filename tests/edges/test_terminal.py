@@ -225,6 +225,7 @@ WITHOUT_JSON = {
     "plot annotators": "draws a figure",
     "plot trace": "draws a figure",
     "demo": "is to be looked at",
+    "serve": "answers in the browser",
 }
 NEEDS_A_SERVER = ("label-studio sync",)  # run by the tests of that server
 IN_A_PROJECT = {"run": (), "status": (), "versions": (), "diff": (), "restore": ("1",)}

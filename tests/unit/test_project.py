@@ -49,6 +49,11 @@ ROOMS = [
     "label_studio",
     "datasets",
     "project",
+    "service.problems",
+    "service.settings",
+    "service.database",
+    "service",
+    "client",
     "types",
     "cli",
     "__main__",
@@ -125,7 +130,7 @@ def test_modules_stay_short(name: str, path: Path) -> None:
     assert len(path.read_text(encoding="utf-8").splitlines()) <= 600
 
 
-@pytest.mark.parametrize("name", [name for name, _ in modules()])
+@pytest.mark.parametrize("name", [name for name, _ in modules() if ".migrations." not in name])  # run by Alembic alone
 def test_all_names_exist(name: str) -> None:
     module = importlib.import_module(f"quorate.{name}")
     for public in getattr(module, "__all__", ()):
@@ -251,13 +256,15 @@ def test_an_estimator_is_asked_what_it_can_do_not_what_it_is() -> None:
 
 
 def test_a_span_is_one_record_in_tokens_and_one_in_the_offsets_of_files() -> None:
-    """What msgspec decodes has the shape of somebody's file, and is left out."""
+    """What msgspec or pydantic decodes has the shape of somebody's file or request, and is left out."""
     found, tuples = set(), []
     for path in SOURCE.rglob("*.py"):
         text = path.read_text(encoding="utf-8")
         tuples += [path.name for _ in re.finditer(r"tuple\[int, int, str", text)]
         for node in ast.walk(ast.parse(text)):
-            if isinstance(node, ast.ClassDef) and "Struct" not in "".join(map(ast.unparse, node.bases)):
+            if isinstance(node, ast.ClassDef) and not re.search(
+                "Struct|BaseModel", "".join(map(ast.unparse, node.bases))
+            ):
                 own = {
                     one.target.id
                     for one in node.body

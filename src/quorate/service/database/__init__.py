@@ -1,0 +1,1 @@
+"""Where the service keeps things: SQLite beside a project, or PostgreSQL."""

@@ -1,0 +1,215 @@
+"""The database of a service: many readers, one queue for all that is written.
+
+SQLite takes one writer at a time. All writes of a process go through one thread, which commits whatever is waiting
+together: an acknowledged write is on the disk (``synchronous=FULL``), and under load one flush serves many. A write
+that fails is undone alone. On PostgreSQL the same thread serves, so that events are numbered in the order in which they
+are committed; other processes of the service wait for each other there by an advisory lock.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+from alembic import command
+from alembic.config import Config
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import Connection, Engine, Table, create_engine, event, text
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
+
+from quorate.errors import SettingsError
+from quorate.service.problems import BusyError
+
+__all__ = ["Database", "upsert"]
+
+T = TypeVar("T")
+_MOST_TOGETHER = 64  # writes in one transaction: one that waits for all of them still waits for milliseconds
+_WAIT_FOR_OTHERS = 30_000  # milliseconds that SQLite waits for another process that writes
+_LOCK = 0x71756F72  # of events on PostgreSQL: any number that nobody else takes
+
+
+class _Job(NamedTuple):
+    work: Callable[[Connection], Any]
+    future: Future[Any]
+
+
+class Database:
+    """A database that is open. Make one for each process, with :meth:`open`."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+        self.is_sqlite = engine.dialect.name == "sqlite"
+        self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
+        self._writer: threading.Thread | None = None
+        self._lock = threading.Lock()
+        self._closed = False
+
+    @classmethod
+    def open(cls, url: str) -> Database:
+        """Open a database, make it if it is a file that is not there, and bring its tables up to date."""
+        try:
+            address = make_url(url)
+        except ArgumentError:
+            raise SettingsError(f"{url!r} is not the address of a database (postgresql://user@host/name)") from None
+        if address.get_backend_name() not in ("sqlite", "postgresql"):
+            raise SettingsError(f"{address.get_backend_name()} is not a database for this (SQLite or PostgreSQL is)")
+        if address.get_backend_name() == "sqlite" and address.database:
+            Path(address.database).parent.mkdir(parents=True, exist_ok=True)
+        database = cls(_engine(url))
+        try:
+            database._migrate()
+        except DBAPIError as error:
+            database.close()
+            told = str(error.orig).strip().splitlines()[0]
+            shown = address.render_as_string(hide_password=True)
+            raise SettingsError(f"{shown}: cannot be opened: {told} (is it there, and may it be written?)") from None
+        return database
+
+    @contextmanager
+    def read(self) -> Iterator[Connection]:
+        """A connection to look things up with; all that is read through it is of one moment."""
+        try:
+            with self.engine.connect() as connection:
+                yield connection
+        except DBAPIError as error:
+            if error.connection_invalidated or _is_away(error):
+                raise BusyError("the database is away for the moment (try again)") from error
+            raise
+
+    def write(self, work: Callable[[Connection], T]) -> Future[T]:
+        """Have something written; the future is there when it is committed."""
+        future: Future[T] = Future()
+        with self._lock:
+            if self._closed:
+                raise BusyError("the service is stopping (try again)")
+            if self._writer is None:
+                self._writer = threading.Thread(target=self._write_all, name="quorate-writer", daemon=True)
+                self._writer.start()
+            self._jobs.put(_Job(work, future))
+        return future
+
+    def change(self, work: Callable[[Connection], T]) -> T:
+        """Have something written, and wait for it."""
+        return self.write(work).result()
+
+    def close(self) -> None:
+        """Write what is waiting, and let go."""
+        with self._lock:
+            self._closed = True
+            writer = self._writer
+        if writer is not None:
+            self._jobs.put(None)
+            writer.join()
+        self.engine.dispose()
+
+    def _write_all(self) -> None:
+        ended = False
+        while not ended:
+            jobs, ended = self._waiting()
+            if jobs:
+                _settle(jobs, self._commit(jobs))
+
+    def _waiting(self) -> tuple[list[_Job], bool]:
+        """The jobs that are waiting now, at least one; and whether it is over."""
+        jobs: list[_Job] = []
+        job = self._jobs.get()
+        while job is not None:
+            jobs.append(job)
+            if len(jobs) == _MOST_TOGETHER:
+                return jobs, False
+            try:
+                job = self._jobs.get_nowait()
+            except queue.Empty:
+                return jobs, False
+        return jobs, True
+
+    def _commit(self, jobs: Sequence[_Job]) -> list[Any]:
+        """What each job gave, or the exception that it raised; all of them are on the disk, or none is."""
+        try:
+            with self.engine.connect().execution_options(writes=True) as connection, connection.begin():
+                if not self.is_sqlite:
+                    connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _LOCK})
+                return [_tried(job.work, connection) for job in jobs]
+        except SQLAlchemyError as error:
+            away = BusyError("the database is away for the moment (try again)")
+            away.__cause__ = error
+            return [away] * len(jobs)
+
+    def _migrate(self) -> None:
+        config = Config()
+        config.set_main_option("script_location", str(Path(__file__).with_name("migrations")))
+        newest = ScriptDirectory.from_config(config).get_current_head()
+        with self.engine.connect().execution_options(writes=True) as connection, connection.begin():
+            if not self.is_sqlite:  # two processes that start at once
+                connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _LOCK})
+            current = MigrationContext.configure(connection).get_current_revision()
+            if current == newest:
+                return
+            known = {script.revision for script in ScriptDirectory.from_config(config).walk_revisions()}
+            if current is not None and current not in known:
+                raise SettingsError("the database is of a newer version (upgrade quorate)")
+            config.attributes["connection"] = connection
+            command.upgrade(config, "head")
+
+
+def _tried(work: Callable[[Connection], Any], connection: Connection) -> Any:
+    """What a job gives or raises; what it has written when it raises is undone."""
+    try:
+        with connection.begin_nested():
+            return work(connection)
+    except DBAPIError as error:
+        if error.connection_invalidated or _is_away(error):
+            raise
+        return error
+    except Exception as error:
+        return error
+
+
+def _settle(jobs: Sequence[_Job], outcomes: Sequence[Any]) -> None:
+    for job, outcome in zip(jobs, outcomes, strict=True):
+        if isinstance(outcome, BaseException):
+            job.future.set_exception(outcome)
+        else:
+            job.future.set_result(outcome)
+
+
+def _is_away(error: DBAPIError) -> bool:
+    """Whether it is the connection that failed rather than what was asked."""
+    return type(error.orig).__name__ in ("OperationalError", "InterfaceError", "AdminShutdown", "CrashShutdown")
+
+
+def _engine(url: str) -> Engine:
+    if url.startswith("sqlite"):
+        engine = create_engine(url, connect_args={"timeout": _WAIT_FOR_OTHERS / 1000, "check_same_thread": False})
+        event.listen(engine, "connect", _prepare_sqlite)
+        event.listen(engine, "begin", _begin_sqlite)
+        return engine
+    return create_engine(url, pool_pre_ping=True, pool_size=10, max_overflow=20)
+
+
+def _prepare_sqlite(connection: Any, _: object) -> None:
+    connection.isolation_level = None  # transactions begin where they are begun, not at the first change
+    for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", f"busy_timeout={_WAIT_FOR_OTHERS}"):
+        connection.execute(f"PRAGMA {pragma}").close()
+
+
+def _begin_sqlite(connection: Connection) -> None:
+    # One that will write takes its turn at once: to become a writer half way would fail if somebody else was faster.
+    writes = connection.get_execution_options().get("writes")
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+
+def upsert(connection: Connection, table: Table, values: Mapping[str, Any], keys: Sequence[str]) -> None:
+    """Insert a row, or replace the one with the same keys."""
+    dialect = sqlite if connection.dialect.name == "sqlite" else postgresql
+    statement = dialect.insert(table).values(**values)
+    changed = {name: statement.excluded[name] for name in values if name not in keys}
+    connection.execute(statement.on_conflict_do_update(index_elements=list(keys), set_=changed))

@@ -1,0 +1,262 @@
+"""The tables. ``events`` is what happened, and is only ever added to; what stands now is in the tables after it.
+
+Times are seconds since 1970 in UTC. Offsets are code points. People are known by ids that say nothing: who they are is
+in ``people.personal``, under a key of their own in ``personal_keys``; without the key nobody can read it.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    Boolean,
+    Column,
+    Float,
+    ForeignKey,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    String,
+    Table,
+    Text,
+    UniqueConstraint,
+)
+
+__all__ = [
+    "assignments",
+    "audits",
+    "consensus",
+    "current_annotations",
+    "deliveries",
+    "documents",
+    "events",
+    "invitations",
+    "metadata",
+    "people",
+    "personal_keys",
+    "queues",
+    "reviews",
+    "sessions",
+    "snapshots",
+    "tokens",
+    "webhooks",
+]
+
+metadata = MetaData(
+    naming_convention={
+        "ix": "ix_%(table_name)s_%(column_0_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_name)s",
+        "pk": "pk_%(table_name)s",
+    }
+)
+_Number = BigInteger().with_variant(Integer, "sqlite")  # what SQLite counts up by itself is an INTEGER
+
+
+def _person(**options: object) -> Column[str]:
+    return Column("person", String(32), ForeignKey("people.id"), **options)  # type: ignore[arg-type]
+
+
+def _document(**options: object) -> Column[int]:
+    return Column("document", _Number, ForeignKey("documents.number"), **options)  # type: ignore[arg-type]
+
+
+people = Table(
+    "people",
+    metadata,
+    Column("id", String(32), primary_key=True),
+    Column("kind", String(16), nullable=False),  # person, model or rule
+    Column("role", String(16)),  # none: labels were imported under this name, nobody logs in with it
+    Column("active", Boolean, nullable=False),
+    Column("created", Float, nullable=False),
+    Column("login", String(64), unique=True),  # a digest of the name, to find them by
+    Column("subject", String(64), unique=True),  # a digest of who they are at the provider of logins
+    Column("password", String(256)),
+    Column("cost", Float, nullable=False),  # of a document
+    Column("most", Integer),  # documents, if not as many as the queue has
+    Column("personal", LargeBinary),
+)
+
+personal_keys = Table(
+    "personal_keys",
+    metadata,
+    Column("person", String(32), ForeignKey("people.id"), primary_key=True),
+    Column("key", LargeBinary, nullable=False),
+)
+
+documents = Table(
+    "documents",
+    metadata,
+    Column("number", _Number, primary_key=True, autoincrement=True),
+    Column("id", String(512), nullable=False, unique=True),
+    Column("text", Text, nullable=False),
+    Column("tokens", JSON, nullable=False),  # [[start, end], ...]
+    Column("split", String(64)),
+    Column("purpose", String(16), nullable=False),  # work, check (labels are known) or training
+    Column("gold", JSON),  # spans, of a check or of training
+    Column("origin", JSON),  # what its tool needs to know it again
+    Index("ix_documents_purpose", "purpose"),
+)
+
+events = Table(
+    "events",
+    metadata,
+    Column("seq", _Number, primary_key=True, autoincrement=True),
+    Column("id", String(64), nullable=False, unique=True),  # made by whoever saves, so that twice is once
+    Column("kind", String(32), nullable=False),
+    Column("at", Float, nullable=False),
+    _person(),
+    _document(),
+    Column("seconds", Float),
+    Column("client", String(64)),
+    Column("body", JSON, nullable=False),
+    Column("personal", LargeBinary),  # notes and the like, under the person's key
+    Index("ix_events_document", "document"),
+    Index("ix_events_person", "person"),
+    sqlite_autoincrement=True,
+)
+
+current_annotations = Table(
+    "annotations",
+    metadata,
+    _document(primary_key=True),
+    _person(primary_key=True),
+    Column("event", _Number, ForeignKey("events.seq"), nullable=False),
+    Column("revision", Integer, nullable=False),
+    Column("at", Float, nullable=False),
+    Column("seconds", Float),
+    Column("spans", JSON, nullable=False),
+    Column("tags", JSON),  # of an import whose tags spans cannot hold: tokens not seen, probabilities
+    Index("ix_annotations_person", "person"),
+)
+
+assignments = Table(
+    "assignments",
+    metadata,
+    _document(primary_key=True),
+    _person(primary_key=True),
+    Column("purpose", String(16), nullable=False),  # work, check, training
+    Column("state", String(16), nullable=False),  # leased, done, released
+    Column("at", Float, nullable=False),
+    Column("until", Float, nullable=False),
+    Index("ix_assignments_person", "person"),
+    Index("ix_assignments_state", "state", "until"),
+)
+
+reviews = Table(
+    "reviews",
+    metadata,
+    _document(primary_key=True),
+    _person(primary_key=True),
+    Column("event", _Number, ForeignKey("events.seq"), nullable=False),
+    Column("at", Float, nullable=False),
+    Column("spans", JSON, nullable=False),
+    Column("accepted", Boolean, nullable=False),
+    Column("adjudicates", Boolean, nullable=False),
+    Column("version", _Number),  # of the consensus that was looked at
+)
+
+consensus = Table(
+    "consensus",
+    metadata,
+    Column("document", _Number, ForeignKey("documents.number"), primary_key=True),
+    Column("version", _Number, nullable=False),
+    Column("spans", JSON, nullable=False),  # with their confidence
+    Column("confidence", Float, nullable=False),
+    Column("labels", Integer, nullable=False),
+    Column("known", Boolean, nullable=False),
+    Index("ix_consensus_confidence", "confidence"),
+    Index("ix_consensus_version", "version"),
+)
+
+snapshots = Table(
+    "snapshots",
+    metadata,
+    Column("version", _Number, primary_key=True, autoincrement=True),
+    Column("kind", String(16), nullable=False),  # update, refit
+    Column("at", Float, nullable=False),
+    Column("event", _Number, nullable=False),  # the last that it knows of
+    Column("changed", JSON, nullable=False),  # numbers of documents
+    Column("summary", JSON, nullable=False),  # estimate of F1, annotators, why
+    sqlite_autoincrement=True,
+)
+
+queues = Table(
+    "queues",
+    metadata,
+    Column("person", String(32), ForeignKey("people.id"), primary_key=True),
+    Column("version", _Number, nullable=False),
+    Column("documents", JSON, nullable=False),  # [[number, bits for its cost], ...], the best first
+    Column("waits", Boolean, nullable=False),
+)
+
+sessions = Table(
+    "sessions",
+    metadata,
+    Column("digest", String(64), primary_key=True),
+    _person(nullable=False),
+    Column("csrf", String(64), nullable=False),
+    Column("created", Float, nullable=False),
+    Column("until", Float, nullable=False),
+    Index("ix_sessions_person", "person"),
+)
+
+tokens = Table(
+    "tokens",
+    metadata,
+    Column("id", String(32), primary_key=True),
+    Column("digest", String(64), nullable=False, unique=True),
+    _person(nullable=False),
+    Column("name", String(128), nullable=False),
+    Column("created", Float, nullable=False),
+    Column("until", Float),
+    Column("used", Float),
+    Index("ix_tokens_person", "person"),
+)
+
+invitations = Table(
+    "invitations",
+    metadata,
+    Column("digest", String(64), primary_key=True),
+    Column("role", String(16), nullable=False),
+    Column("person", String(32), ForeignKey("people.id")),  # who is to choose a new password, or nobody yet
+    Column("created", Float, nullable=False),
+    Column("until", Float, nullable=False),
+    Column("used", Float),
+)
+
+webhooks = Table(
+    "webhooks",
+    metadata,
+    Column("id", String(32), primary_key=True),
+    Column("url", String(2048), nullable=False),
+    Column("secret", String(128), nullable=False),
+    Column("types", JSON, nullable=False),
+    Column("active", Boolean, nullable=False),
+    Column("created", Float, nullable=False),
+)
+
+deliveries = Table(
+    "deliveries",
+    metadata,
+    Column("id", String(64), primary_key=True),
+    Column("webhook", String(32), ForeignKey("webhooks.id"), nullable=False),
+    Column("body", Text, nullable=False),
+    Column("attempts", Integer, nullable=False),
+    Column("due", Float, nullable=False),
+    Column("state", String(16), nullable=False),  # waiting, delivered, given-up
+    Column("answer", String(256)),
+    Index("ix_deliveries_state", "state", "due"),
+)
+
+audits = Table(
+    "audits",
+    metadata,
+    Column("id", String(32), primary_key=True),
+    Column("at", Float, nullable=False),
+    Column("version", _Number, nullable=False),
+    Column("plan", Text, nullable=False),  # the file of the plan, as `quorate audit plan` writes it
+    Column("claims", Text, nullable=False),  # the consensus that it was drawn from
+    UniqueConstraint("version"),
+)

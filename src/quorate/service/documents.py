@@ -1,0 +1,221 @@
+"""Documents in the database: put there from a corpus, and given out again as one, with everybody's labels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from sqlalchemy import Connection, RowMapping, func, insert, select
+
+from quorate.corpus.profiles import Kind as ProfileKind
+from quorate.corpus.profiles import Profile
+from quorate.corpus.records import Corpus, Document, SoftTag, Source, Tag
+from quorate.corpus.spans import CharSpan
+from quorate.corpus.tags import find_spans
+from quorate.corpus.tokens import Places, tokenize
+from quorate.formats.assemble import Assembly, Options
+from quorate.formats.layers import Layers
+from quorate.formats.marked import Marked
+from quorate.service.database import tables
+from quorate.service.problems import InvalidError, NotFoundError
+
+__all__ = [
+    "SpanRecord",
+    "add_document",
+    "check_spans",
+    "corpus_of",
+    "document_record",
+    "layers_of",
+    "marked_documents",
+    "numbers_of",
+    "spans_of_tags",
+]
+
+SpanRecord = dict[str, Any]
+"""``{"start": 3, "end": 9, "label": "PER"}``, in code points, end excluded."""
+
+_MOST_SPANS = 20_000
+_LONGEST_LABEL = 200
+
+
+def check_spans(spans: Sequence[Mapping[str, Any]], length: int, labels: Sequence[str] = ()) -> list[SpanRecord]:
+    """Spans as they are kept, in their order in the text, each once; :class:`InvalidError` says which one cannot be.
+
+    >>> check_spans([{"start": 4, "end": 8, "label": "X"}, {"start": 0, "end": 3, "label": "X"}], 8)[0]
+    {'start': 0, 'end': 3, 'label': 'X'}
+    """
+    if len(spans) > _MOST_SPANS:
+        raise InvalidError(f"{len(spans):,} spans are more than a document may have ({_MOST_SPANS:,})")
+    found: set[CharSpan] = set()
+    for number, span in enumerate(spans, 1):
+        start, end, label = span["start"], span["end"], span["label"]
+        if not 0 <= start < end <= length:
+            raise InvalidError(f"span {number} is from {start} to {end} in a text of {length:,} characters")
+        if not label or len(label) > _LONGEST_LABEL or (labels and label not in labels):
+            raise InvalidError(
+                f"span {number} has the label {label[:50]!r} (labels here: {', '.join(labels) or 'any word'})"
+            )
+        found.add(CharSpan(start, end, label))
+    in_order = sorted(found, key=lambda span: (span.start, span.end, span.label))
+    return [{"start": span.start, "end": span.end, "label": span.label} for span in in_order]
+
+
+class _Laid(NamedTuple):
+    text: str
+    offsets: Sequence[tuple[int, int]]
+
+
+def _laid(document: Document) -> _Laid:
+    """A text, and where the tokens are in it: of a document that has none, its tokens with blanks between."""
+    if document.text is not None and document.offsets is not None:
+        return _Laid(document.text, document.offsets)
+    places, at = [], 0
+    for token in document.tokens:
+        places.append((at, at + len(token)))
+        at += len(token) + 1
+    return _Laid(" ".join(document.tokens), places)
+
+
+def add_document(connection: Connection, document: Document, *, purpose: str = "work") -> tuple[int, bool]:
+    """Put a document there without its labels: its number, and whether it is new.
+
+    :class:`InvalidError` if its id stands for another text.
+    """
+    text, offsets = _laid(document)
+    there = connection.execute(
+        select(tables.documents.c.number, tables.documents.c.text).where(tables.documents.c.id == document.id)
+    ).one_or_none()
+    if there is not None:
+        if there.text != text:
+            raise InvalidError(f"document {document.id!r} is here with another text (ids must be unique)")
+        return int(there.number), False
+    gold = None if document.gold is None else spans_of_tags(document.gold, offsets)
+    made = connection.execute(
+        insert(tables.documents).values(
+            id=document.id,
+            text=text,
+            tokens=[list(place) for place in offsets],
+            split=document.split,
+            purpose=purpose,
+            gold=gold,
+            origin=None if document.origin is None else dict(document.origin),
+        )
+    ).inserted_primary_key
+    assert made is not None
+    return int(made[0]), True
+
+
+def add_text(connection: Connection, id: str, text: str, *, purpose: str = "work") -> int:
+    """Put a text there that nobody has labelled."""
+    offsets = tokenize(text)
+    words = tuple(text[start:end] for start, end in offsets)
+    return add_document(connection, Document(id, words, text=text, offsets=offsets), purpose=purpose)[0]
+
+
+def spans_of_tags(tags: Sequence[Tag], offsets: Sequence[tuple[int, int]]) -> list[SpanRecord]:
+    """The spans that tags mark, in characters."""
+    return [
+        {"start": offsets[span.start][0], "end": offsets[span.end - 1][1], "label": span.label}
+        for span in find_spans(tags)
+    ]
+
+
+def kept_tags(tags: Sequence[Tag | SoftTag]) -> list[Any] | None:
+    """Tags that spans cannot hold (a token not seen, probabilities) as they are kept; ``None`` where spans do."""
+    if all(isinstance(tag, str) for tag in tags):
+        return None
+    return [dict(tag) if isinstance(tag, Mapping) else tag for tag in tags]
+
+
+def document_record(connection: Connection, number: int) -> RowMapping:
+    """A document by its number; :class:`NotFoundError` if there is none."""
+    row = connection.execute(select(tables.documents).where(tables.documents.c.number == number)).mappings().first()
+    if row is None:
+        raise NotFoundError(f"no document {number}")
+    return row
+
+
+def numbers_of(connection: Connection) -> dict[str, int]:
+    """The numbers of all documents, by their ids."""
+    return {row.id: row.number for row in connection.execute(select(tables.documents.c.id, tables.documents.c.number))}
+
+
+def count_documents(connection: Connection, purpose: str = "work") -> int:
+    """How many documents there are for a purpose."""
+    query = select(func.count()).select_from(tables.documents).where(tables.documents.c.purpose == purpose)
+    return int(connection.execute(query).scalar_one())
+
+
+def marked_documents(connection: Connection, numbers: Iterable[int] | None = None) -> Iterator[_Given]:
+    """Documents with everybody's spans as they stand, by number; these, or all."""
+    query = select(tables.documents).order_by(tables.documents.c.number)
+    kept = tables.current_annotations.c
+    labels = select(kept.document, kept.person, kept.spans, kept.tags).order_by(kept.document, kept.person)
+    if numbers is not None:
+        wanted = list(numbers)
+        query = query.where(tables.documents.c.number.in_(wanted))
+        labels = labels.where(kept.document.in_(wanted))
+    said: dict[int, dict[str, list[CharSpan]]] = {}
+    tags: dict[int, dict[str, tuple[Tag | SoftTag, ...]]] = {}
+    for row in connection.execute(
+        labels.order_by(tables.current_annotations.c.document, tables.current_annotations.c.person)
+    ):
+        if row.tags is not None:
+            tags.setdefault(row.document, {})[row.person] = tuple(row.tags)
+        said.setdefault(row.document, {})[row.person] = _char_spans(row.spans)
+    for row in connection.execute(query):
+        yield _Given(_marked(row, said.get(row.number, {})), tags.get(row.number, {}))
+
+
+class _Given(NamedTuple):
+    """A document with spans, and the tags of those whose labels spans cannot hold."""
+
+    marked: Marked
+    tags: Mapping[str, tuple[Tag | SoftTag, ...]]
+
+
+def _char_spans(spans: Iterable[SpanRecord]) -> list[CharSpan]:
+    return [CharSpan(span["start"], span["end"], span["label"]) for span in spans]
+
+
+def _marked(row: Any, said: dict[str, list[CharSpan]]) -> Marked:
+    offsets = Places((start, end) for start, end in row.tokens)
+    return Marked(
+        row.id,
+        row.text,
+        said,
+        Source("the service", row.number, record="document"),
+        gold=None if row.gold is None else _char_spans(row.gold),
+        split=row.split,
+        tokens=[row.text[start:end] for start, end in offsets],
+        offsets=offsets,
+        origin=row.origin,
+    )
+
+
+def corpus_of(given: Iterable[_Given], profiles: Mapping[str, Profile] | None = None) -> Corpus:
+    """Documents as one corpus: of spans of one annotator that overlap, the longer is kept."""
+    given = list(given)
+    assembly = Assembly(Options())
+    assembly.add([one.marked for one in given], "the service", merge=True)
+    corpus = assembly.corpus()
+    documents = [
+        replace(document, annotations={**document.annotations, **one.tags}) if one.tags else document
+        for document, one in zip(corpus, given, strict=True)
+    ]
+    there = {name for document in documents for name in document.annotations}
+    known = {name: profile for name, profile in (profiles or {}).items() if name in there}
+    return Corpus(documents, notes=corpus.notes, profiles=known)
+
+
+def layers_of(given: Iterable[_Given]) -> Layers:
+    """Documents in layers, so that spans that overlap are all kept."""
+    assembly = Assembly(Options(layers=True))
+    assembly.add([one.marked for one in given], "the service", merge=True)
+    return assembly.layers()
+
+
+def profiles_of(kinds: Mapping[str, str]) -> dict[str, Profile]:
+    """What the model is told of annotators who are no people."""
+    return {person: Profile(kind=ProfileKind(kind)) for person, kind in kinds.items() if kind != "person"}

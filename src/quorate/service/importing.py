@@ -1,0 +1,73 @@
+"""Files into the service: documents, and what annotators said of them elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from sqlalchemy import Connection
+
+from quorate.corpus.records import Corpus, Document, hard_tags
+from quorate.service.annotating import import_annotation
+from quorate.service.database.engine import Database
+from quorate.service.documents import add_document, document_record, kept_tags, spans_of_tags
+from quorate.service.events import Kind, append
+from quorate.service.people import PersonKind, named
+
+__all__ = ["Imported", "import_corpus"]
+
+_TOGETHER = 200  # documents in one transaction: nobody who saves meanwhile waits for long
+
+
+class Imported(NamedTuple):
+    """What came in: documents that were not here, labels (a document by an annotator) that are new, annotators."""
+
+    documents: int
+    labels: int
+    annotators: int
+
+
+def import_corpus(
+    database: Database, secret: bytes, corpus: Corpus, *, by: str | None = None, purpose: str = "work", source: str = ""
+) -> Imported:
+    """Put the documents of a corpus there, with what everybody said of them; what is there already stays one.
+
+    Of documents for checks and training the gold is kept; of those for work, gold is left out: nothing here is to
+    learn from it.
+    """
+    kinds = {name: PersonKind(str(profile.kind)) for name, profile in corpus.profiles.items()}
+
+    def introduce(connection: Connection) -> dict[str, str]:
+        known: dict[str, str] = {}
+        for kind in PersonKind:
+            names = [name for name in corpus.annotators if kinds.get(name, PersonKind.PERSON) is kind]
+            known |= named(connection, secret, names, kind=kind, by=by)
+        return known
+
+    people = database.change(introduce)
+    documents = labels = 0
+    for first in range(0, len(corpus), _TOGETHER):
+        some = corpus.documents[first : first + _TOGETHER]
+        found = database.change(lambda connection, some=some: _put(connection, some, people, purpose))  # type: ignore[misc]
+        documents, labels = documents + found[0], labels + found[1]
+    body = {"source": source, "documents": documents, "labels": labels, "purpose": purpose}
+    database.change(lambda connection: append(connection, Kind.IMPORTED, person=by, body=body))
+    return Imported(documents, labels, len(people))
+
+
+def _put(
+    connection: Connection, documents: Sequence[Document], people: dict[str, str], purpose: str
+) -> tuple[int, int]:
+    added = labels = 0
+    for document in documents:
+        kept = document if purpose != "work" else replace(document, gold=None)
+        number, is_new = add_document(connection, kept, purpose=purpose)
+        added += is_new
+        if not document.annotations:
+            continue
+        offsets = document_record(connection, number)["tokens"]
+        for name, tags in document.annotations.items():
+            spans = spans_of_tags(hard_tags(tags), offsets)
+            labels += import_annotation(connection, people[name], number, spans, kept_tags(tags))
+    return added, labels

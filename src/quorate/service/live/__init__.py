@@ -1,0 +1,1 @@
+"""The live consensus: a process of its own that follows what is saved."""

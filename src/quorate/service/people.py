@@ -1,0 +1,255 @@
+"""Who is here: accounts, roles, and who they are, which only their key can tell.
+
+A name or an e-mail address is encrypted under a key of that person. To erase somebody is to delete that key, and what
+they could log in with: their labels stay, under an id that says nothing, and so does the consensus that rests on them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import secrets
+import time
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+from argon2 import PasswordHasher
+from argon2.exceptions import InvalidHashError, VerificationError
+from cryptography.fernet import Fernet
+from sqlalchemy import Connection, delete, insert, select, update
+
+from quorate.service.database import tables
+from quorate.service.events import Kind, append
+from quorate.service.problems import ConflictError, InvalidError, NotFoundError, RefusedError
+
+__all__ = [
+    "Person",
+    "PersonKind",
+    "Role",
+    "add_person",
+    "change_person",
+    "erase",
+    "find_person",
+    "log_in",
+    "named",
+    "people_of",
+    "read_personal",
+    "set_password",
+    "write_personal",
+]
+
+_SHORTEST_PASSWORD = 10
+_LONGEST_NAME = 200
+_hasher = PasswordHasher()
+_NOBODY = _hasher.hash(secrets.token_hex(16))  # so that an unknown name takes as long as a wrong password
+
+
+class Role(StrEnum):
+    """What somebody may do; each may do what those before may.
+
+    >>> Role.MANAGER.may(Role.REVIEWER), Role.ANNOTATOR.may(Role.REVIEWER)
+    (True, False)
+    """
+
+    ANNOTATOR = "annotator"
+    REVIEWER = "reviewer"
+    MANAGER = "manager"
+    ADMIN = "admin"
+
+    def may(self, least: Role) -> bool:
+        """Whether this role may do what is for ``least`` and above."""
+        order = list(Role)
+        return order.index(self) >= order.index(least)
+
+
+class PersonKind(StrEnum):
+    """Of what kind an annotator is: as in profiles (``docs/tools/models-and-rules.md``)."""
+
+    PERSON = "person"
+    MODEL = "model"
+    RULE = "rule"
+
+
+class Person(NamedTuple):
+    """Somebody who labels, or whose labels were imported. ``name`` is what they are called, if it can be read."""
+
+    id: str
+    name: str
+    email: str
+    kind: PersonKind
+    role: Role | None
+    active: bool
+    created: float
+    cost: float
+    most: int | None
+
+
+def digest(secret: bytes, what: str) -> str:
+    """What a name is found by: it cannot be turned back, nor guessed without the secret."""
+    folded = unicodedata.normalize("NFKC", what).casefold().strip()
+    return hmac.new(secret, folded.encode(), hashlib.sha256).hexdigest()
+
+
+def add_person(
+    connection: Connection,
+    secret: bytes,
+    name: str,
+    *,
+    role: Role | None,
+    kind: PersonKind = PersonKind.PERSON,
+    password: str | None = None,
+    email: str = "",
+    subject: str | None = None,
+    by: str | None = None,
+) -> str:
+    """Add somebody, and say under which id; :class:`ConflictError` if the name is taken."""
+    name = name.strip()
+    if not name or len(name) > _LONGEST_NAME or any(unicodedata.category(each) == "Cc" for each in name):
+        raise InvalidError(f"a name has 1 to {_LONGEST_NAME} characters, and no control characters")
+    login = digest(secret, name)
+    if connection.execute(select(tables.people.c.id).where(tables.people.c.login == login)).first():
+        raise ConflictError(f"there is a {name!r} already (take another name)")
+    person, key = f"p_{secrets.token_hex(8)}", Fernet.generate_key()
+    personal = Fernet(key).encrypt(json.dumps({"name": name, "email": email}).encode())
+    connection.execute(
+        insert(tables.people).values(
+            id=person,
+            kind=kind.value,
+            role=None if role is None else role.value,
+            active=True,
+            created=time.time(),
+            login=login,
+            subject=None if subject is None else digest(secret, subject),
+            password=None if password is None else hashed(password),
+            cost=1.0,
+            personal=personal,
+        )
+    )
+    connection.execute(insert(tables.personal_keys).values(person=person, key=key))
+    body = {"person": person, "role": None if role is None else role.value, "kind": kind.value}
+    append(connection, Kind.PERSON_ADDED, person=by or person, body=body)
+    return person
+
+
+def hashed(password: str) -> str:
+    """A password as it is kept; :class:`InvalidError` if it is too easy."""
+    if len(password) < _SHORTEST_PASSWORD:
+        raise InvalidError(f"a password has {_SHORTEST_PASSWORD} characters or more (a few words do well)")
+    if len(password) > 1_000:
+        raise InvalidError("a password has 1,000 characters at most")
+    return _hasher.hash(password)
+
+
+def set_password(connection: Connection, person: str, password: str) -> None:
+    """Give somebody a new password; wherever they are logged in, that ends."""
+    connection.execute(update(tables.people).where(tables.people.c.id == person).values(password=hashed(password)))
+    connection.execute(delete(tables.sessions).where(tables.sessions.c.person == person))
+
+
+def log_in(connection: Connection, secret: bytes, name: str, password: str) -> str:
+    """The id of whoever has this name and password; :class:`RefusedError`, which does not say why, otherwise."""
+    found = connection.execute(
+        select(tables.people.c.id, tables.people.c.password, tables.people.c.active, tables.people.c.role).where(
+            tables.people.c.login == digest(secret, name)
+        )
+    ).one_or_none()
+    kept = _NOBODY if found is None or found.password is None else found.password
+    try:
+        _hasher.verify(kept, password[:1_000])
+    except (VerificationError, InvalidHashError):
+        raise RefusedError("name or password is not right") from None
+    if found is None or found.password is None or not found.active or found.role is None:
+        raise RefusedError("name or password is not right")
+    return str(found.id)
+
+
+def find_person(connection: Connection, person: str) -> Person:
+    """Somebody by id; :class:`NotFoundError` if there is nobody."""
+    found = people_of(connection, [person])
+    if not found:
+        raise NotFoundError(f"nobody is called {person}")
+    return found[0]
+
+
+def people_of(connection: Connection, ids: Iterable[str] | None = None) -> list[Person]:
+    """These people, or all, in the order in which they came."""
+    query = select(tables.people, tables.personal_keys.c.key).outerjoin(tables.personal_keys)
+    if ids is not None:
+        query = query.where(tables.people.c.id.in_(list(ids)))
+    return [_person(row) for row in connection.execute(query.order_by(tables.people.c.created, tables.people.c.id))]
+
+
+def _person(row: Any) -> Person:
+    told = {} if row.key is None or row.personal is None else json.loads(Fernet(row.key).decrypt(row.personal))
+    return Person(
+        row.id,
+        told.get("name") or f"erased {row.id}",
+        told.get("email", ""),
+        PersonKind(row.kind),
+        None if row.role is None else Role(row.role),
+        row.active,
+        row.created,
+        row.cost,
+        row.most,
+    )
+
+
+def named(connection: Connection, secret: bytes, names: Sequence[str], **new: Any) -> dict[str, str]:
+    """The ids of annotators whose labels come from files, by name; who is not here yet is added, without a login."""
+    digests = {digest(secret, name): name for name in names}
+    rows = connection.execute(select(tables.people.c.login, tables.people.c.id))
+    found = {digests[row.login]: str(row.id) for row in rows if row.login in digests}
+    return {name: found.get(name) or add_person(connection, secret, name, role=None, **new) for name in names}
+
+
+def change_person(connection: Connection, person: str, changes: Mapping[str, Any], *, by: str) -> None:
+    """Change role, cost, how many documents they do, or whether they may log in."""
+    before = find_person(connection, person)
+    values = {name: changes[name] for name in ("role", "cost", "most", "active", "kind") if name in changes}
+    if before.role is Role.ADMIN and (values.get("role", Role.ADMIN) != Role.ADMIN or values.get("active") is False):
+        _check_not_last_admin(connection, person)
+    if not values:
+        return
+    connection.execute(update(tables.people).where(tables.people.c.id == person).values(**values))
+    if values.get("active") is False or "role" in values:
+        connection.execute(delete(tables.sessions).where(tables.sessions.c.person == person))
+    append(connection, Kind.PERSON_CHANGED, person=by, body={"person": person, **values})
+
+
+def erase(connection: Connection, person: str, *, by: str) -> None:
+    """Make it impossible to tell who somebody was. What they labelled stays, under an id that says nothing."""
+    if find_person(connection, person).role is Role.ADMIN:
+        _check_not_last_admin(connection, person)
+    connection.execute(delete(tables.personal_keys).where(tables.personal_keys.c.person == person))
+    for table in (tables.sessions, tables.tokens, tables.invitations):
+        connection.execute(delete(table).where(table.c.person == person))
+    gone = {"login": None, "subject": None, "password": None, "personal": None, "active": False, "role": None}
+    connection.execute(update(tables.people).where(tables.people.c.id == person).values(**gone))
+    append(connection, Kind.PERSON_ERASED, person=by, body={"person": person})
+
+
+def _check_not_last_admin(connection: Connection, person: str) -> None:
+    others = select(tables.people.c.id).where(
+        tables.people.c.role == Role.ADMIN.value, tables.people.c.active, tables.people.c.id != person
+    )
+    if connection.execute(others).first() is None:
+        raise ConflictError("this is the only admin (make somebody else one first)")
+
+
+def write_personal(connection: Connection, person: str, told: str) -> bytes | None:
+    """A text of a person's, under their key, as events keep it; ``None`` if there is nothing to keep."""
+    if not told:
+        return None
+    key = connection.execute(select(tables.personal_keys.c.key).where(tables.personal_keys.c.person == person)).scalar()
+    return None if key is None else Fernet(key).encrypt(told.encode())
+
+
+def read_personal(connection: Connection, person: str | None, kept: bytes | None) -> str:
+    """What :func:`write_personal` kept; an empty text once the person is erased."""
+    if not kept or person is None:
+        return ""
+    key = connection.execute(select(tables.personal_keys.c.key).where(tables.personal_keys.c.person == person)).scalar()
+    return "" if key is None else Fernet(key).decrypt(kept).decode()

@@ -1,0 +1,41 @@
+"""Who may ask for what, in one table. A route that is not in it is refused to everybody.
+
+The table says what a role may ask for at all. Whose data an answer holds is up to the route: whatever is about labels
+takes the person who asks, never one that the request names; where a request names a person, :func:`own_or` decides.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from quorate.service.people import Role
+from quorate.service.problems import NotFoundError
+from quorate.service.sessions import Who
+
+__all__ = ["EVERYBODY", "PAGES", "ROUTES", "own_or"]
+
+EVERYBODY: Final = None
+"""Also who is not logged in."""
+
+ROUTES: dict[str, Role | None] = {
+    # what it takes to come in
+    "health": EVERYBODY,
+    "openapi": EVERYBODY,
+    "login_page": EVERYBODY,
+    "login": EVERYBODY,
+    "invitation_page": EVERYBODY,
+    "invitation": EVERYBODY,
+    # everybody who is logged in, about themselves
+    "home": Role.ANNOTATOR,
+    "logout": Role.ANNOTATOR,
+    "save_annotation": Role.ANNOTATOR,
+}
+
+PAGES: tuple[tuple[str, str, Role], ...] = ()
+"""The pages that the navigation leads to: name, path, and from which role on."""
+
+
+def own_or(who: Who, person: str, least: Role) -> None:
+    """:class:`NotFoundError` unless somebody asks about themselves, or may ask about others."""
+    if person != who.person and not who.role.may(least):
+        raise NotFoundError(f"nobody is called {person}")

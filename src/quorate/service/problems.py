@@ -1,0 +1,68 @@
+"""What the service refuses: one shape for every error, with a status that a browser understands."""
+
+from __future__ import annotations
+
+from quorate.errors import QuorateError
+
+__all__ = [
+    "BusyError",
+    "ConflictError",
+    "InvalidError",
+    "NotFoundError",
+    "NotLoggedInError",
+    "RefusedError",
+    "RequestError",
+]
+
+
+class RequestError(QuorateError):
+    """Something that was asked for and is not done: ``code`` for programs, the message for people.
+
+    >>> NotFoundError("no document 7 (it may have been taken out)").status
+    404
+    """
+
+    status = 400
+    code = "bad-request"
+
+
+class InvalidError(RequestError):
+    """What was sent does not make sense."""
+
+    status = 422
+    code = "invalid"
+
+
+class NotLoggedInError(RequestError):
+    """Nobody is logged in, or no longer."""
+
+    status = 401
+    code = "not-logged-in"
+
+
+class RefusedError(RequestError):
+    """Whoever asks may not do this."""
+
+    status = 403
+    code = "refused"
+
+
+class NotFoundError(RequestError):
+    """It is not there, or not for whoever asks."""
+
+    status = 404
+    code = "not-found"
+
+
+class ConflictError(RequestError):
+    """It was changed by somebody else meanwhile, or is there already."""
+
+    status = 409
+    code = "conflict"
+
+
+class BusyError(RequestError):
+    """Not now: to be tried again, as the same request."""
+
+    status = 503
+    code = "busy"

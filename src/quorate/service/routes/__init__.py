@@ -1,0 +1,1 @@
+"""What a browser or a program can ask for, a module a page or resource."""

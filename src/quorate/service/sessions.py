@@ -1,0 +1,170 @@
+"""Who is asking: sessions of browsers, tokens of programs, invitations. Only digests of them are kept."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+import time
+from typing import NamedTuple
+
+from sqlalchemy import Connection, delete, insert, select, update
+
+from quorate.service.database import tables
+from quorate.service.people import Role
+from quorate.service.problems import InvalidError, NotFoundError
+
+__all__ = [
+    "COOKIE",
+    "Invitation",
+    "Who",
+    "begin_session",
+    "end_session",
+    "find_invitation",
+    "invite",
+    "make_token",
+    "remove_token",
+    "use_invitation",
+    "who_has_session",
+    "who_has_token",
+]
+
+COOKIE = "quorate_session"
+_TOKEN = "qt_"
+_INVITATION_DAYS = 7
+_USED_EVERY = 3_600  # seconds between two notes of when a token was last used
+
+
+class Who(NamedTuple):
+    """Somebody who is logged in, in a browser (with a token against forged requests) or by an API token."""
+
+    person: str
+    role: Role
+    csrf: str | None
+
+
+class Invitation(NamedTuple):
+    """What an invitation is for: a new account with a role, or a new password of somebody who is here."""
+
+    role: Role
+    person: str | None
+
+
+def _digest(token: str) -> str:
+    return hashlib.sha256(token.encode()).hexdigest()
+
+
+def begin_session(connection: Connection, person: str, hours: float) -> tuple[str, str]:
+    """Log somebody in: the secret of their browser, and the token against forged requests."""
+    token, csrf, now = secrets.token_urlsafe(32), secrets.token_urlsafe(32), time.time()
+    connection.execute(delete(tables.sessions).where(tables.sessions.c.until < now))
+    connection.execute(
+        insert(tables.sessions).values(
+            digest=_digest(token), person=person, csrf=csrf, created=now, until=now + 3_600 * hours
+        )
+    )
+    return token, csrf
+
+
+def end_session(connection: Connection, token: str) -> None:
+    """Log out."""
+    connection.execute(delete(tables.sessions).where(tables.sessions.c.digest == _digest(token)))
+
+
+def who_has_session(connection: Connection, token: str) -> Who | None:
+    """Whose browser this is, if its session goes on."""
+    query = (
+        select(tables.people.c.id, tables.people.c.role, tables.sessions.c.csrf)
+        .join(tables.people, tables.people.c.id == tables.sessions.c.person)
+        .where(
+            tables.sessions.c.digest == _digest(token), tables.sessions.c.until > time.time(), tables.people.c.active
+        )
+    )
+    row = connection.execute(query).one_or_none()
+    return None if row is None or row.role is None else Who(row.id, Role(row.role), row.csrf)
+
+
+def make_token(connection: Connection, person: str, name: str, days: float | None = None) -> tuple[str, str]:
+    """An API token: its id, and the token, which is shown once."""
+    if not name.strip() or len(name) > 128:
+        raise InvalidError("a token needs a name of 1 to 128 characters, to know it again")
+    token, id, now = _TOKEN + secrets.token_urlsafe(32), secrets.token_hex(8), time.time()
+    until = None if days is None else now + 86_400 * days
+    connection.execute(
+        insert(tables.tokens).values(
+            id=id, digest=_digest(token), person=person, name=name.strip(), created=now, until=until
+        )
+    )
+    return id, token
+
+
+def remove_token(connection: Connection, person: str, id: str) -> None:
+    """End a token of one's own."""
+    found = connection.execute(delete(tables.tokens).where(tables.tokens.c.id == id, tables.tokens.c.person == person))
+    if not found.rowcount:
+        raise NotFoundError(f"no token {id}")
+
+
+def who_has_token(connection: Connection, token: str) -> Who | None:
+    """Whose program this is, if its token is good."""
+    query = (
+        select(tables.people.c.id, tables.people.c.role, tables.tokens.c.until)
+        .join(tables.people, tables.people.c.id == tables.tokens.c.person)
+        .where(tables.tokens.c.digest == _digest(token), tables.people.c.active)
+    )
+    row = connection.execute(query).one_or_none()
+    if row is None or row.role is None or (row.until is not None and row.until < time.time()):
+        return None
+    return Who(row.id, Role(row.role), None)
+
+
+def note_use(connection: Connection, token: str) -> None:
+    """Keep when a token was last used, to the hour."""
+    now = time.time()
+    connection.execute(
+        update(tables.tokens)
+        .where(
+            tables.tokens.c.digest == _digest(token),
+            (tables.tokens.c.used.is_(None)) | (tables.tokens.c.used < now - _USED_EVERY),
+        )
+        .values(used=now)
+    )
+
+
+def invite(connection: Connection, role: Role, person: str | None = None) -> str:
+    """A secret for a link, good once within a week."""
+    token, now = secrets.token_urlsafe(24), time.time()
+    connection.execute(
+        insert(tables.invitations).values(
+            digest=_digest(token),
+            role=role.value,
+            person=person,
+            created=now,
+            until=now + 86_400 * _INVITATION_DAYS,
+        )
+    )
+    return token
+
+
+def find_invitation(connection: Connection, token: str) -> Invitation:
+    """What a link is for; :class:`NotFoundError` if it is not, or no longer, good."""
+    row = connection.execute(
+        select(tables.invitations).where(
+            tables.invitations.c.digest == _digest(token),
+            tables.invitations.c.used.is_(None),
+            tables.invitations.c.until > time.time(),
+        )
+    ).one_or_none()
+    if row is None:
+        raise NotFoundError("this link has been used, or is too old (ask for another)")
+    return Invitation(Role(row.role), row.person)
+
+
+def use_invitation(connection: Connection, token: str) -> None:
+    """Let a link be good no more; :class:`NotFoundError` if somebody was faster."""
+    found = connection.execute(
+        update(tables.invitations)
+        .where(tables.invitations.c.digest == _digest(token), tables.invitations.c.used.is_(None))
+        .values(used=time.time())
+    )
+    if not found.rowcount:
+        raise NotFoundError("this link has been used (ask for another)")

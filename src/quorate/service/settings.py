@@ -1,0 +1,117 @@
+"""What a service is told when it starts: where it keeps things, where it listens, how its queue works."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from quorate.errors import SettingsError
+
+__all__ = ["QueueSettings", "ServiceSettings"]
+
+_FOLDER = Path(".quorate", "serve")
+_SECRET_VARIABLE = "QUORATE_SECRET"
+
+
+@dataclass(frozen=True)
+class QueueSettings:
+    """How documents are given out.
+
+    A document has at least ``per_document_min`` annotators before it counts as done, and at most
+    ``per_document_max``. A lease ends after ``lease_minutes``. ``check_rate`` and ``training`` say how often a
+    document with known labels comes, and how many come first; ``per_person_max`` how many documents one person does.
+    ``hold_back`` lets those wait whose labels would tell much less than those of others who are there.
+
+    >>> QueueSettings(per_document_max=1, per_document_min=2).check()
+    Traceback (most recent call last):
+    ...
+    quorate.errors.SettingsError: per-document-max 1 is below per-document-min 2 (raise it)
+    """
+
+    per_document_min: int = 2
+    per_document_max: int = 5
+    lease_minutes: float = 60.0
+    check_rate: float = 0.05
+    training: int = 0
+    per_person_max: int | None = None
+    hold_back: bool = False
+
+    def check(self) -> None:
+        """:class:`SettingsError` if they do not go together."""
+        if self.per_document_max < self.per_document_min:
+            raise SettingsError(
+                f"per-document-max {self.per_document_max} is below per-document-min {self.per_document_min} (raise it)"
+            )
+        if not 0 <= self.check_rate <= 0.5:
+            raise SettingsError(f"check-rate {self.check_rate} is not a share (give one from 0 to 0.5)")
+        if self.lease_minutes <= 0:
+            raise SettingsError(f"lease-minutes {self.lease_minutes} is not a time (give a positive number)")
+
+
+@dataclass(frozen=True)
+class ServiceSettings:
+    """All that the processes of a service are told.
+
+    ``labels`` are those that people choose from; ``suggestions`` shows them the consensus as they annotate, which
+    sways them, and is off; ``blind`` hides it from reviewers until they have looked. ``origin`` is the address
+    that browsers use, if a proxy stands before the service.
+
+    >>> ServiceSettings(Path("project")).database
+    'sqlite:///project/.quorate/serve/service.db'
+    """
+
+    root: Path
+    database_url: str | None = None
+    host: str = "127.0.0.1"
+    port: int = 8787
+    origin: str | None = None
+    labels: tuple[str, ...] = ()
+    characters: bool = False
+    suggestions: bool = False
+    blind: bool = True
+    queue: QueueSettings = field(default_factory=QueueSettings)
+    upload_limit: int = 256 * 1024 * 1024
+    session_hours: float = 12.0
+    webhook_hosts: tuple[str, ...] = ()
+    oidc: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def folder(self) -> Path:
+        """Where the service keeps what is not in the database."""
+        return self.root / _FOLDER
+
+    @property
+    def database(self) -> str:
+        """The address of the database, as SQLAlchemy takes it."""
+        if self.database_url is None:
+            return f"sqlite:///{(self.folder / 'service.db').as_posix()}"
+        for plain in ("postgresql://", "postgres://"):
+            if self.database_url.startswith(plain):
+                return "postgresql+psycopg://" + self.database_url.removeprefix(plain)
+        return self.database_url
+
+    @property
+    def address(self) -> str:
+        """Where browsers find the service."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return self.origin or f"http://{host}:{self.port}"
+
+    def secret(self) -> bytes:
+        """The key of this service, made when it is first asked for; ``QUORATE_SECRET`` gives it to several machines."""
+        if given := os.environ.get(_SECRET_VARIABLE):
+            if len(given) < 32:
+                raise SettingsError(f"{_SECRET_VARIABLE} is too short (give 32 characters or more, at random)")
+            return given.encode()
+        path = self.folder / "secret"
+        if not path.exists():
+            self.folder.mkdir(parents=True, exist_ok=True)
+            try:
+                descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            except FileExistsError:  # another process of the service was first
+                return self.secret()
+            with os.fdopen(descriptor, "wb") as stream:
+                stream.write(secrets.token_hex(32).encode())
+        return path.read_bytes()
