@@ -21,6 +21,7 @@ from quorate.service.database import tables
 from quorate.service.problems import InvalidError, NotFoundError
 
 __all__ = [
+    "GivenDocument",
     "SpanRecord",
     "add_document",
     "check_spans",
@@ -147,7 +148,7 @@ def count_documents(connection: Connection, purpose: str = "work") -> int:
     return int(connection.execute(query).scalar_one())
 
 
-def marked_documents(connection: Connection, numbers: Iterable[int] | None = None) -> Iterator[_Given]:
+def marked_documents(connection: Connection, numbers: Iterable[int] | None = None) -> Iterator[GivenDocument]:
     """Documents with everybody's spans as they stand, by number; these, or all."""
     query = select(tables.documents).order_by(tables.documents.c.number)
     kept = tables.current_annotations.c
@@ -165,10 +166,10 @@ def marked_documents(connection: Connection, numbers: Iterable[int] | None = Non
             tags.setdefault(row.document, {})[row.person] = tuple(row.tags)
         said.setdefault(row.document, {})[row.person] = _char_spans(row.spans)
     for row in connection.execute(query):
-        yield _Given(_marked(row, said.get(row.number, {})), tags.get(row.number, {}))
+        yield GivenDocument(_marked(row, said.get(row.number, {})), tags.get(row.number, {}))
 
 
-class _Given(NamedTuple):
+class GivenDocument(NamedTuple):
     """A document with spans, and the tags of those whose labels spans cannot hold."""
 
     marked: Marked
@@ -194,7 +195,7 @@ def _marked(row: Any, said: dict[str, list[CharSpan]]) -> Marked:
     )
 
 
-def corpus_of(given: Iterable[_Given], profiles: Mapping[str, Profile] | None = None) -> Corpus:
+def corpus_of(given: Iterable[GivenDocument], profiles: Mapping[str, Profile] | None = None) -> Corpus:
     """Documents as one corpus: of spans of one annotator that overlap, the longer is kept."""
     given = list(given)
     assembly = Assembly(Options())
@@ -209,7 +210,7 @@ def corpus_of(given: Iterable[_Given], profiles: Mapping[str, Profile] | None = 
     return Corpus(documents, notes=corpus.notes, profiles=known)
 
 
-def layers_of(given: Iterable[_Given]) -> Layers:
+def layers_of(given: Iterable[GivenDocument]) -> Layers:
     """Documents in layers, so that spans that overlap are all kept."""
     assembly = Assembly(Options(layers=True))
     assembly.add([one.marked for one in given], "the service", merge=True)

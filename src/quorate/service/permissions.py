@@ -29,6 +29,22 @@ ROUTES: dict[str, Role | None] = {
     "home": Role.ANNOTATOR,
     "logout": Role.ANNOTATOR,
     "save_annotation": Role.ANNOTATOR,
+    "get_person": Role.ANNOTATOR,
+    "list_tokens": Role.ANNOTATOR,
+    "make_token": Role.ANNOTATOR,
+    "remove_token": Role.ANNOTATOR,
+    # what reviewers see
+    "list_documents": Role.REVIEWER,
+    "get_document": Role.REVIEWER,
+    # what managers do
+    "add_documents": Role.MANAGER,
+    "import_file": Role.MANAGER,
+    "export_annotations": Role.MANAGER,
+    "list_people": Role.MANAGER,
+    "change_person": Role.MANAGER,
+    "invite_person": Role.MANAGER,
+    # what cannot be undone
+    "erase_person": Role.ADMIN,
 }
 
 PAGES: tuple[tuple[str, str, Role], ...] = ()

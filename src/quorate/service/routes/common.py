@@ -3,21 +3,37 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
-from typing import Annotated, Any, TypeVar, cast
+from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated, Any, Generic, TypeVar, cast
 
-from fastapi import Depends, Request
+from fastapi import Depends, Query, Request
 from fastapi.responses import HTMLResponse
 from fastapi.templating import Jinja2Templates
+from pydantic import BaseModel
 from sqlalchemy import Connection
 
 from quorate.service.database.engine import Database
 from quorate.service.sessions import Who
 from quorate.service.settings import ServiceSettings
 
-__all__ = ["Service", "ServiceOf", "WhoAsks", "show"]
+__all__ = ["After", "Limit", "Page", "Service", "ServiceOf", "WhoAsks", "page_of", "show"]
 
 T = TypeVar("T")
+After = Annotated[int, Query(ge=0, description="The `next` of the page before.")]
+Limit = Annotated[int, Query(ge=1, le=1_000, description="How many at most.")]
+
+
+class Page(BaseModel, Generic[T]):
+    """Some of many things; ``next`` asks for those after them, and is null at the end."""
+
+    items: list[T]
+    next: int | None
+
+
+def page_of(found: Sequence[T], limit: int, place: Callable[[T], int]) -> Page[T]:
+    """A page of at most ``limit`` things, given one more if there are more."""
+    items = list(found[:limit])
+    return Page(items=items, next=place(items[-1]) if len(found) > limit else None)
 
 
 class Service:

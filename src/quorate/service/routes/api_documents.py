@@ -1,0 +1,158 @@
+"""Documents, and files into and out of the service, through the API."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, File, Form, Query, UploadFile
+from fastapi.responses import StreamingResponse
+from pydantic import BaseModel, ConfigDict, Field
+from sqlalchemy import Connection, func, select
+
+from quorate import formats
+from quorate.errors import InputError
+from quorate.service.database import tables
+from quorate.service.documents import add_text, document_record
+from quorate.service.events import Kind, append
+from quorate.service.exporting import annotations_of, written
+from quorate.service.importing import import_corpus
+from quorate.service.problems import InvalidError
+from quorate.service.routes.common import After, Limit, Page, ServiceOf, WhoAsks, page_of
+
+router = APIRouter(prefix="/api/v1", tags=["documents"])
+_CHUNK = 1 << 20
+
+
+class DocumentSummary(BaseModel):
+    """A document in a list."""
+
+    number: int
+    id: str
+    purpose: str
+    labels: int
+
+
+class DocumentContent(BaseModel):
+    """A document: its text, and where its tokens are, in code points."""
+
+    number: int
+    id: str
+    purpose: str
+    text: str
+    tokens: list[tuple[int, int]]
+
+
+class NewText(BaseModel):
+    """A text to be annotated."""
+
+    model_config = ConfigDict(extra="forbid")
+    id: Annotated[str, Field(min_length=1, max_length=512)]
+    text: Annotated[str, Field(min_length=1, max_length=5_000_000)]
+    purpose: Literal["work"] = "work"
+
+
+class Added(BaseModel):
+    """What came in: documents and labels that are new, and how many annotators the file names."""
+
+    documents: int
+    labels: int
+    annotators: int
+    notes: list[str] = []
+
+
+@router.get("/documents")
+def list_documents(service: ServiceOf, after: After = 0, limit: Limit = 100) -> Page[DocumentSummary]:
+    """All documents in the order of their numbers, a page at a time."""
+    labels = (
+        select(tables.current_annotations.c.document, func.count().label("labels"))
+        .group_by(tables.current_annotations.c.document)
+        .subquery()
+    )
+    table = tables.documents.c
+    query = (
+        select(table.number, table.id, table.purpose, func.coalesce(labels.c.labels, 0).label("labels"))
+        .outerjoin(labels, labels.c.document == table.number)
+        .where(table.number > after)
+        .order_by(table.number)
+        .limit(limit + 1)
+    )
+    rows = service.read(lambda connection: connection.execute(query).mappings().all())
+    return page_of([DocumentSummary(**row) for row in rows], limit, lambda last: last.number)
+
+
+@router.get("/documents/{number}")
+def get_document(service: ServiceOf, number: int) -> DocumentContent:
+    """A document with its text."""
+    row = service.read(lambda connection: document_record(connection, number))
+    return DocumentContent(**{name: row[name] for name in DocumentContent.model_fields})
+
+
+@router.post("/documents")
+def add_documents(
+    service: ServiceOf, who: WhoAsks, texts: Annotated[list[NewText], Field(min_length=1, max_length=1_000)]
+) -> Added:
+    """Add texts that nobody has labelled; those that are here already stay."""
+
+    def add(connection: Connection) -> int:
+        before = connection.execute(select(func.count()).select_from(tables.documents)).scalar_one()
+        for one in texts:
+            add_text(connection, one.id, one.text, purpose=one.purpose)
+        after = connection.execute(select(func.count()).select_from(tables.documents)).scalar_one()
+        append(connection, Kind.IMPORTED, person=who.person, body={"source": "API", "documents": after - before})
+        return int(after - before)
+
+    return Added(documents=service.change(add), labels=0, annotators=0)
+
+
+@router.post("/import")
+def import_file(
+    service: ServiceOf,
+    who: WhoAsks,
+    file: Annotated[UploadFile, File()],
+    format: Annotated[str | None, Form()] = None,
+    purpose: Annotated[Literal["work", "check", "training"], Form()] = "work",
+) -> Added:
+    """Take in a file of annotations, in any format that is read; its format is found out unless given.
+
+    Of documents for checks and training, the file has the right answer as gold.
+    """
+    name = PurePosixPath((file.filename or "upload").replace("\\", "/")).name or "upload"
+    with tempfile.TemporaryDirectory(prefix="quorate-import-") as folder:
+        path = Path(folder, "upload" + "".join(PurePosixPath(name).suffixes[-2:])[-20:])
+        with open(path, "wb") as stream:
+            shutil.copyfileobj(file.file, stream, _CHUNK)
+        try:
+            corpus = formats.read(path, format=format, max_size=service.settings.upload_limit)
+        except InputError as error:  # which names the file as it lay here
+            raise InvalidError(str(error).replace(str(path), name)) from None
+    found = import_corpus(service.database, service.secret, corpus, by=who.person, purpose=purpose, source=name)
+    return Added(**found._asdict(), notes=list(corpus.notes))
+
+
+@router.get("/export")
+def export_annotations(
+    service: ServiceOf,
+    who: WhoAsks,
+    format: Annotated[str, Query(max_length=32)] = "jsonl",
+    names: bool = True,
+) -> StreamingResponse:
+    """Everybody's annotations as they stand, as a file in any format that is written."""
+    formats.registry.named(format, to_write=True)
+    content = service.read(lambda connection: annotations_of(connection, names=names))
+    note = {"what": "annotations", "format": format, "names": names}
+    service.change(lambda connection: append(connection, Kind.EXPORTED, person=who.person, body=note))
+
+    def sent() -> Iterator[bytes]:
+        with written(content, format) as path, open(path, "rb") as stream:
+            while chunk := stream.read(_CHUNK):
+                yield chunk
+
+    return StreamingResponse(
+        sent(),
+        media_type="application/octet-stream",
+        headers={"Content-Disposition": f'attachment; filename="annotations.{format}"'},
+    )

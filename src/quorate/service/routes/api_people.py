@@ -1,0 +1,172 @@
+"""People, invitations and tokens, through the API."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter
+from pydantic import BaseModel, ConfigDict, Field
+from sqlalchemy import Connection, select
+
+from quorate.service import people, sessions
+from quorate.service.database import tables
+from quorate.service.people import Person, PersonKind, Role
+from quorate.service.permissions import own_or
+from quorate.service.problems import RefusedError
+from quorate.service.routes.common import ServiceOf, WhoAsks
+from quorate.service.sessions import Who
+
+router = APIRouter(prefix="/api/v1", tags=["people"])
+
+
+class PersonOut(BaseModel):
+    """Somebody who labels, or whose labels were imported (``role`` is null: nobody logs in with that name)."""
+
+    id: str
+    name: str
+    email: str
+    kind: PersonKind
+    role: Role | None
+    active: bool
+    cost: float
+    most: int | None
+
+
+class PersonChange(BaseModel):
+    """What may be changed of somebody: what a document costs with them, how many they do at most, and so on."""
+
+    model_config = ConfigDict(extra="forbid")
+    role: Role | None = None
+    active: bool | None = None
+    cost: Annotated[float | None, Field(gt=0, le=1e9)] = None
+    most: Annotated[int | None, Field(ge=0, le=1_000_000_000)] = None
+
+
+class Invite(BaseModel):
+    """Whom to invite: somebody new, by role; or somebody who is here, to choose a new password."""
+
+    model_config = ConfigDict(extra="forbid")
+    role: Role = Role.ANNOTATOR
+    person: str | None = None
+
+
+class InvitationOut(BaseModel):
+    """A link that is good once, within a week. It is shown once."""
+
+    url: str
+
+
+class TokenIn(BaseModel):
+    """A token for a program: a name to know it by, and for how many days it is good."""
+
+    model_config = ConfigDict(extra="forbid")
+    name: Annotated[str, Field(min_length=1, max_length=128)]
+    days: Annotated[float | None, Field(gt=0, le=3_650)] = None
+
+
+class TokenOut(BaseModel):
+    """A token, without its secret."""
+
+    id: str
+    name: str
+    created: float
+    until: float | None
+    used: float | None
+
+
+class TokenMade(BaseModel):
+    """A token with its secret, which is shown once."""
+
+    id: str
+    token: str
+
+
+@router.get("/people")
+def list_people(service: ServiceOf) -> list[PersonOut]:
+    """Everybody."""
+    return [_out(person) for person in service.read(people.people_of)]
+
+
+@router.get("/people/{person}")
+def get_person(service: ServiceOf, who: WhoAsks, person: str) -> PersonOut:
+    """Yourself (``me``), or for managers anybody."""
+    wanted = who.person if person == "me" else person
+    own_or(who, wanted, Role.MANAGER)
+    return _out(service.read(lambda connection: people.find_person(connection, wanted)))
+
+
+@router.patch("/people/{person}")
+def change_person(service: ServiceOf, who: WhoAsks, person: str, change: PersonChange) -> PersonOut:
+    """Change somebody's role, cost or limit, or let them in no more."""
+
+    def work(connection: Connection) -> Person:
+        _check_above(connection, who, person, change.role)
+        people.change_person(connection, person, change.model_dump(exclude_unset=True), by=who.person)
+        return people.find_person(connection, person)
+
+    return _out(service.change(work))
+
+
+@router.post("/people/{person}/erase")
+def erase_person(service: ServiceOf, who: WhoAsks, person: str) -> PersonOut:
+    """Make it impossible to tell who somebody was; their labels stay, under an id that says nothing."""
+
+    def work(connection: Connection) -> Person:
+        people.erase(connection, person, by=who.person)
+        return people.find_person(connection, person)
+
+    return _out(service.change(work))
+
+
+@router.post("/invitations")
+def invite_person(service: ServiceOf, who: WhoAsks, given: Invite) -> InvitationOut:
+    """A link for somebody to join with, or to choose a new password."""
+
+    def work(connection: Connection) -> str:
+        role = given.role
+        if given.person is not None:
+            role = people.find_person(connection, given.person).role or Role.ANNOTATOR
+            _check_above(connection, who, given.person, None)
+        elif not _may_make(who, role):
+            raise RefusedError(f"only admins invite {role.value}s")
+        return sessions.invite(connection, role, given.person)
+
+    return InvitationOut(url=f"{service.settings.address}/invite/{service.change(work)}")
+
+
+@router.get("/tokens")
+def list_tokens(service: ServiceOf, who: WhoAsks) -> list[TokenOut]:
+    """Your own tokens."""
+    table = tables.tokens.c
+    query = select(table.id, table.name, table.created, table.until, table.used).where(table.person == who.person)
+    rows = service.read(lambda connection: connection.execute(query.order_by(table.created)).mappings().all())
+    return [TokenOut(**row) for row in rows]
+
+
+@router.post("/tokens")
+def make_token(service: ServiceOf, who: WhoAsks, given: TokenIn) -> TokenMade:
+    """A token for a program that acts as you do."""
+    id, token = service.change(lambda connection: sessions.make_token(connection, who.person, given.name, given.days))
+    return TokenMade(id=id, token=token)
+
+
+@router.delete("/tokens/{id}", status_code=204)
+def remove_token(service: ServiceOf, who: WhoAsks, id: str) -> None:
+    """End one of your tokens."""
+    service.change(lambda connection: sessions.remove_token(connection, who.person, id))
+
+
+def _may_make(who: Who, role: Role) -> bool:
+    """Managers bring in annotators and reviewers; admins anybody."""
+    return who.role is Role.ADMIN or not role.may(Role.MANAGER)
+
+
+def _check_above(connection: Connection, who: Who, person: str, role: Role | None) -> None:
+    """:class:`RefusedError` if somebody would change who is not below them, or raise somebody to their own role."""
+    before = people.find_person(connection, person).role
+    if (before is not None and not _may_make(who, before)) or (role is not None and not _may_make(who, role)):
+        raise RefusedError("only admins change managers and admins")
+
+
+def _out(person: Person) -> PersonOut:
+    return PersonOut(**{name: getattr(person, name) for name in PersonOut.model_fields})

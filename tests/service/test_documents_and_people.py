@@ -1,0 +1,114 @@
+"""Files into the service and out again, and who may do what with whom."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from pathlib import Path
+
+import pytest
+
+import quorate
+from quorate.formats import write
+from quorate.service.people import Role
+from serving import Team
+
+EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
+
+
+def test_what_comes_in_goes_out_again(any_team: Team, tmp_path: Path) -> None:
+    manager, crowd = any_team.client(Role.MANAGER), quorate.sample()
+    write(crowd, tmp_path / "crowd.jsonl")
+    for _ in range(2):  # the second time nothing is new
+        sent = {"file": ("crowd.jsonl", (tmp_path / "crowd.jsonl").read_bytes())}
+        answer = manager.post("/api/v1/import", files=sent)
+        assert answer.status_code == 200, answer.text
+    assert answer.json() | {"notes": []} == {"documents": 0, "labels": 0, "annotators": 12, "notes": []}
+    (tmp_path / "back.jsonl").write_bytes(manager.get("/api/v1/export").content)
+    back = quorate.read(tmp_path / "back.jsonl")
+    assert [one.tokens for one in back] == [one.tokens for one in crowd]
+    assert back.annotators == crowd.annotators
+    assert [dict(one.annotations) for one in back] == [dict(one.annotations) for one in crowd]
+
+
+@pytest.mark.parametrize(
+    "name", ["label-studio.json", "prodigy.jsonl", "doccano/ann.jsonl", "table.csv", "columns.conll"]
+)
+def test_every_tools_file_comes_in(team: Team, name: str) -> None:
+    path = EXAMPLES / name
+    if not path.exists():
+        path = next((EXAMPLES / name).parent.glob("*"))
+    answer = team.client(Role.MANAGER).post("/api/v1/import", files={"file": (path.name, path.read_bytes())})
+    assert answer.status_code == 200, answer.text
+    assert answer.json()["labels"] > 0
+
+
+def test_a_format_that_is_a_folder_comes_as_a_zip_file(team: Team) -> None:
+    manager = team.client(Role.MANAGER)
+    path = EXAMPLES / "label-studio.json"
+    manager.post("/api/v1/import", files={"file": (path.name, path.read_bytes())})
+    with zipfile.ZipFile(io.BytesIO(manager.get("/api/v1/export?format=brat").content)) as archive:
+        assert any(name.endswith(".ann") for name in archive.namelist())
+    assert manager.get("/api/v1/export?format=nonsense").status_code == 422
+
+
+def test_a_file_that_is_none_is_refused_in_a_line(team: Team) -> None:
+    manager = team.client(Role.MANAGER)
+    for content, name in ((b"PK\x03\x04 broken", "x.zip"), (b"{", "../../etc/passwd.json"), (b"", "x.jsonl")):
+        answer = manager.post("/api/v1/import", files={"file": (name, content)})
+        assert answer.status_code == 422, answer.text
+        assert "quorate-import" not in answer.text  # nor where the service keeps things
+
+
+def test_documents_a_page_at_a_time(team: Team) -> None:
+    manager = team.client(Role.MANAGER)
+    texts = [{"id": f"d{number}", "text": f"text {number} 👋"} for number in range(7)]
+    assert manager.post("/api/v1/documents", json=texts).json()["documents"] == 7
+    seen, after = [], 0
+    while after is not None:
+        page = manager.get(f"/api/v1/documents?limit=3&after={after}").json()
+        seen += [one["id"] for one in page["items"]]
+        after = page["next"]
+    assert seen == [one["id"] for one in texts]
+    assert manager.get("/api/v1/documents/1").json()["tokens"] == [[0, 4], [5, 6], [7, 8]]
+    clash = manager.post("/api/v1/documents", json=[{"id": "d1", "text": "another"}])
+    assert clash.status_code == 422
+
+
+def test_managers_do_not_make_admins(team: Team) -> None:
+    manager, admin = team.client(Role.MANAGER), team.client(Role.ADMIN)
+    ann, boss = team.ids[Role.ANNOTATOR], team.ids[Role.ADMIN]
+    assert manager.patch(f"/api/v1/people/{ann}", json={"role": "reviewer"}).json()["role"] == "reviewer"
+    assert manager.patch(f"/api/v1/people/{ann}", json={"role": "admin"}).status_code == 403
+    assert manager.patch(f"/api/v1/people/{boss}", json={"active": False}).status_code == 403
+    assert manager.post("/api/v1/invitations", json={"role": "admin"}).status_code == 403
+    assert manager.post("/api/v1/invitations", json={"person": boss}).status_code == 403
+    assert admin.patch(f"/api/v1/people/{boss}", json={"role": "annotator"}).status_code == 409  # the only one
+    assert manager.post(f"/api/v1/people/{ann}/erase").status_code == 403
+
+
+def test_who_is_erased_is_nobody(any_team: Team) -> None:
+    ann, browser = any_team.ids[Role.ANNOTATOR], any_team.client(Role.ANNOTATOR)
+    header = any_team.token(Role.ANNOTATOR)
+    admin = any_team.client(Role.ADMIN)
+    assert admin.post(f"/api/v1/people/{ann}/erase").json()["name"] == f"erased {ann}"
+    assert browser.get("/api/v1/people/me").status_code == 401
+    assert any_team.client().get("/api/v1/people/me", headers=header).status_code == 401
+    assert any_team.add("annotator", Role.ANNOTATOR) != ann  # the name is free again
+
+
+def test_annotators_see_themselves_alone(team: Team) -> None:
+    ann = team.client(Role.ANNOTATOR)
+    assert ann.get("/api/v1/people/me").json()["name"] == "annotator"
+    assert ann.get(f"/api/v1/people/{team.ids[Role.ADMIN]}").status_code == 404
+    assert ann.get("/api/v1/people").status_code == 403
+
+
+def test_a_token_is_good_until_it_is_ended(team: Team) -> None:
+    ann = team.client(Role.ANNOTATOR)
+    made = ann.post("/api/v1/tokens", json={"name": "my script"}).json()
+    header = {"Authorization": f"Bearer {made['token']}"}
+    assert team.client().get("/api/v1/people/me", headers=header).status_code == 200
+    assert team.client(Role.REVIEWER).delete(f"/api/v1/tokens/{made['id']}").status_code == 404  # not theirs
+    assert ann.delete(f"/api/v1/tokens/{made['id']}").status_code == 204
+    assert team.client().get("/api/v1/people/me", headers=header).status_code == 401
