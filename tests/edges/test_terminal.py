@@ -226,6 +226,9 @@ WITHOUT_JSON = {
     "plot trace": "draws a figure",
     "demo": "is to be looked at",
     "serve": "answers in the browser",
+    "service backup": "writes a file",
+    "service restore": "reads a file",
+    "service invite": "prints a link",
 }
 NEEDS_A_SERVER = ("label-studio sync",)  # run by the tests of that server
 IN_A_PROJECT = {"run": (), "status": (), "versions": (), "diff": (), "restore": ("1",)}

@@ -27,17 +27,21 @@ def postgres_server() -> Iterator[str]:
         yield address
 
 
+@pytest.fixture
+def empty_postgres(postgres_server: str) -> str:
+    """The address of a PostgreSQL database with nothing in it."""
+    engine = create_engine(postgres_server.replace("postgresql://", "postgresql+psycopg://"))
+    with engine.begin() as connection:
+        connection.execute(text("DROP SCHEMA public CASCADE"))
+        connection.execute(text("CREATE SCHEMA public"))
+    engine.dispose()
+    return postgres_server
+
+
 @pytest.fixture(params=["sqlite", "postgresql"])
 def any_team(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Team]:
     """A team on SQLite, and one on PostgreSQL."""
-    url = None
-    if request.param == "postgresql":
-        url = request.getfixturevalue("postgres_server")
-        engine = create_engine(url.replace("postgresql://", "postgresql+psycopg://"))
-        with engine.begin() as connection:
-            connection.execute(text("DROP SCHEMA public CASCADE"))
-            connection.execute(text("CREATE SCHEMA public"))
-        engine.dispose()
+    url = request.getfixturevalue("empty_postgres") if request.param == "postgresql" else None
     made = Team(ServiceSettings(tmp_path, database_url=url, labels=("PER", "LOC", "ORG")))
     yield made
     made.close()

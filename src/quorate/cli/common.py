@@ -62,7 +62,8 @@ __all__ = [
 
 # Commands in the order of a job, by their panel in the help. One that is not named here comes last.
 _JOB = {
-    "A project": ("init", "run", "status", "versions", "diff", "restore", "reviews", "serve"),
+    "A project": ("init", "run", "status", "versions", "diff", "restore", "reviews"),
+    "A team": ("serve", "service"),
     "Combine": ("check", "agreement", "aggregate", "predict", "update"),
     "Whom to trust, and what to look at": ("annotators", "report", "audit", "next"),
     "Against gold": ("evaluate", "compare", "tune"),

@@ -29,6 +29,7 @@ _OWN |= {"quiet", "verbose", "as_json"}
 _OTHERWISE = {"tune": {"method"}, "convert": {"map_labels", "map_annotators", "annotators"}}
 _SYNC = "label-studio sync"
 _OF_FILES = ("FILE", "MODEL")
+_OF_A_PROJECT = ("inputs", "project", "database")  # what only commands about a project take
 
 
 def take_project_defaults(context: typer.Context) -> None:
@@ -50,7 +51,7 @@ def take_project_defaults(context: typer.Context) -> None:
 def _takes(command: Command) -> bool:
     """Whether a command, or one in a group, is about annotations, and so about the project."""
     inner = getattr(command, "commands", {}).values()
-    return any(parameter.name in ("inputs", "project") for each in (command, *inner) for parameter in each.params)
+    return any(parameter.name in _OF_A_PROJECT for each in (command, *inner) for parameter in each.params)
 
 
 def check_tables(file: SettingsFile, commands: Mapping[str, Command]) -> None:

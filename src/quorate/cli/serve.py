@@ -1,7 +1,10 @@
-"""The command that serves a team: ``quorate serve``."""
+"""The command that serves a team, ``quorate serve``, and those that look after what it keeps, ``quorate service``."""
 
 from __future__ import annotations
 
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -10,46 +13,160 @@ import typer
 from quorate.cli.common import app, say
 from quorate.errors import SettingsError
 from quorate.project.settings_file import SettingsFile, find
+from quorate.service.settings import QueueSettings, ServiceSettings
 
-__all__ = ["serve"]
+__all__ = ["serve", "service"]
+
+service = typer.Typer(no_args_is_help=True, help="Look after what 'quorate serve' keeps: back up, restore, invite.")
+app.add_typer(service, name="service")
+
+DatabaseUrl = Annotated[
+    str | None,
+    typer.Option(
+        "--database",
+        metavar="URL",
+        envvar="QUORATE_DATABASE",
+        show_envvar=True,
+        help="postgresql://…, for teams; unless given, a file of SQLite in the project.",
+    ),
+]
+BackupFile = Annotated[Path, typer.Argument(metavar="FILE", help="The backup, one file.")]
 
 
 @app.command(
     epilog="Examples:\n\n"
-    "quorate serve\n\n"
     "quorate serve --demo\n\n"
+    "quorate serve --labels PER,LOC,ORG\n\n"
     "quorate serve --database postgresql://quorate@localhost/quorate --host 0.0.0.0 --origin https://labels.example.org"
 )
 def serve(
-    database: Annotated[
-        str | None,
-        typer.Option(
-            "--database",
-            metavar="URL",
-            help="postgresql://…, for teams; unless given, a file of SQLite in the project.",
-            envvar="QUORATE_DATABASE",
-            show_envvar=True,
-        ),
-    ] = None,
+    database: DatabaseUrl = None,
     host: Annotated[str, typer.Option("--host", help="Where to listen; 0.0.0.0 is everywhere.")] = "127.0.0.1",
     port: Annotated[int, typer.Option("--port", min=1, max=65535, help="The port to listen on.")] = 8787,
     origin: Annotated[
         str | None,
         typer.Option("--origin", metavar="URL", help="The address that browsers use, where a proxy stands before it."),
     ] = None,
+    demo: Annotated[bool, typer.Option("--demo", help="Serve a sample project, which is gone afterwards.")] = False,
+    labels: Annotated[
+        str | None, typer.Option("--labels", help="What people choose from (PER,LOC); else what has been used so far.")
+    ] = None,
+    suggestions: Annotated[
+        bool, typer.Option("--suggestions", help="Show annotators the consensus as they begin, which sways them.")
+    ] = False,
+    blind: Annotated[
+        bool, typer.Option("--blind/--not-blind", help="Reviewers see names and consensus only after a first look.")
+    ] = True,
+    per_document_min: Annotated[
+        int, typer.Option("--per-document-min", min=1, help="Annotators that each document gets at least.")
+    ] = 2,
+    per_document_max: Annotated[
+        int, typer.Option("--per-document-max", min=1, help="Annotators that a document gets at most.")
+    ] = 5,
+    per_person_max: Annotated[
+        int | None, typer.Option("--per-person-max", min=1, help="Documents that one person does at most.")
+    ] = None,
+    lease_minutes: Annotated[
+        float, typer.Option("--lease-minutes", help="How long a document is kept for whoever was given it.")
+    ] = 60.0,
+    check_rate: Annotated[
+        float, typer.Option("--check-rate", help="How often a document with a known answer comes, from 0 to 0.5.")
+    ] = 0.05,
+    training: Annotated[
+        int, typer.Option("--training", min=0, help="Training documents that everybody does first, with the answers.")
+    ] = 0,
+    hold_back: Annotated[
+        bool, typer.Option("--hold-back", help="Let those wait whose labels would tell much less than others'.")
+    ] = False,
+    oidc_issuer: Annotated[
+        str | None,
+        typer.Option("--oidc-issuer", metavar="URL", help="Log in by OpenID Connect at this provider."),
+    ] = None,
+    oidc_client: Annotated[
+        str | None,
+        typer.Option("--oidc-client", metavar="ID", help="This service's id there; its secret is QUORATE_OIDC_SECRET."),
+    ] = None,
+    webhook_host: Annotated[
+        list[str] | None,
+        typer.Option("--webhook-host", metavar="HOST", help="A host in your own network that webhooks may go to."),
+    ] = None,
 ) -> None:
     """Let a team annotate and review in the browser, with a consensus that follows."""
-    try:
-        from quorate.service.settings import ServiceSettings
-        from quorate.service.start import begin
-        from quorate.service.supervisor import listen, supervise
-    except ModuleNotFoundError as error:
-        raise SettingsError(f"{error.name} is not installed (pip install 'quorate[serve]')") from None
+    queue = QueueSettings(
+        per_document_min, per_document_max, lease_minutes, check_rate, training, per_person_max, hold_back
+    )
+    queue.check()
+    with _root(demo) as (root, file):
+        settings = ServiceSettings(
+            root,
+            database,
+            host,
+            port,
+            origin,
+            labels=tuple(label.strip() for label in (labels or "").split(",") if label.strip()),
+            suggestions=suggestions,
+            blind=blind,
+            queue=queue,
+            webhook_hosts=tuple(webhook_host or ()),
+            oidc={"issuer": oidc_issuer, "client": oidc_client or ""} if oidc_issuer else {},
+        )
+        with _extra():
+            from quorate.service.start import begin
+            from quorate.service.supervisor import listen, supervise
+        taken = listen(settings)
+        settings, told = begin(settings, file, demo=demo)
+        say([*told, "Ctrl-C stops it"])
+        supervise(settings, taken)
 
+
+@service.command(epilog="Example: quorate service backup monday.zip")
+def backup(file: BackupFile, database: DatabaseUrl = None) -> None:
+    """Write everything that the service keeps into one file, while it runs. Names can be read in it: keep it safe."""
+    with _extra():
+        from quorate.service.backup import write_backup
+    with _root(demo=False) as (root, _):
+        say([write_backup(ServiceSettings(root, database), file)])
+
+
+@service.command(epilog="Example: quorate service restore monday.zip --database postgresql://quorate@localhost/quorate")
+def restore(file: BackupFile, database: DatabaseUrl = None) -> None:
+    """Put a backup into a database that is empty, of the same kind or of the other."""
+    with _extra():
+        from quorate.service.backup import read_backup
+    with _root(demo=False) as (root, _):
+        say([read_backup(ServiceSettings(root, database), file)])
+
+
+@service.command(epilog="Example: quorate service invite --role admin")
+def invite(
+    role: Annotated[str, typer.Option("--role", help="annotator, reviewer, manager or admin.")] = "annotator",
+    origin: Annotated[
+        str | None, typer.Option("--origin", metavar="URL", help="The address that browsers use.")
+    ] = None,
+    database: DatabaseUrl = None,
+) -> None:
+    """Make a link for somebody to join with, good once within a week: also when no admin can log in any more."""
+    with _extra():
+        from quorate.service.start import invitation
+    with _root(demo=False) as (root, _):
+        say([invitation(ServiceSettings(root, database, origin=origin), role)])
+
+
+@contextmanager
+def _root(demo: bool) -> Iterator[tuple[Path, SettingsFile | None]]:
+    """The folder to serve, and its project's file if it has one; of a demo, a folder that is gone afterwards."""
+    if demo:
+        with tempfile.TemporaryDirectory(prefix="quorate-demo-") as folder:
+            yield Path(folder), None
+        return
     path = find(Path.cwd())
-    root = Path.cwd() if path is None else path.parent
-    file = None if path is None else SettingsFile.read(path)
-    settings = ServiceSettings(root, database, host, port, origin)
-    taken = listen(settings)
-    say(begin(settings, file))
-    supervise(settings, taken)
+    yield (Path.cwd(), None) if path is None else (path.parent, SettingsFile.read(path))
+
+
+@contextmanager
+def _extra() -> Iterator[None]:
+    """Around imports of what the extra brings."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        raise SettingsError(f"the service needs {error.name} (pip install 'quorate[serve]')") from None

@@ -7,7 +7,8 @@ from dataclasses import replace
 
 from sqlalchemy import select
 
-from quorate.errors import InputError
+from quorate.corpus.sample import sample
+from quorate.errors import InputError, SettingsError
 from quorate.formats import read
 from quorate.project.settings_file import SettingsFile
 from quorate.project.store import Store
@@ -19,11 +20,16 @@ from quorate.service.people import Role
 from quorate.service.sessions import invite
 from quorate.service.settings import ServiceSettings
 
-__all__ = ["begin", "labels_of"]
+__all__ = ["begin", "invitation", "labels_of"]
 
 
-def begin(settings: ServiceSettings, file: SettingsFile | None) -> list[str]:
-    """Open the database, take in the project's files on the first start, and say where to go."""
+def begin(
+    settings: ServiceSettings, file: SettingsFile | None, *, demo: bool = False
+) -> tuple[ServiceSettings, list[str]]:
+    """Open the database, take in the project's files on the first start, and say where to go.
+
+    The settings come back with the labels that are in use, where none were given.
+    """
     database = Database.open(settings.database)
     try:
         told = []
@@ -31,23 +37,41 @@ def begin(settings: ServiceSettings, file: SettingsFile | None) -> list[str]:
             empty = count_documents(connection) == 0
             is_admin = (tables.people.c.role == Role.ADMIN.value) & tables.people.c.active
             has_admin = connection.execute(select(tables.people.c.id).where(is_admin)).first() is not None
-        if empty and file is not None:
+        if empty and (demo or file is not None):
             told.append(_take_in(settings, database, file))
+        settings = labels_of(settings, database)
         if has_admin:
-            return [*told, f"open {settings.address}"]
+            return settings, [*told, f"open {settings.address}"]
         token = database.change(lambda connection: invite(connection, Role.ADMIN))
-        return [*told, f"open {settings.address}/invite/{token} (once, within a week: you will be the first admin)"]
+        where = f"open {settings.address}/invite/{token}"
+        return settings, [*told, f"{where} (once, within a week: you will be the first admin)"]
     finally:
         database.close()
 
 
-def _take_in(settings: ServiceSettings, database: Database, file: SettingsFile) -> str:
-    paths = file.input_files(Store(file.root).pulled)
+def invitation(settings: ServiceSettings, role: str) -> str:
+    """A link to join with."""
+    if role not in tuple(Role):
+        raise SettingsError(f"role {role!r} is not known (one of: {', '.join(Role)})")
+    database = Database.open(settings.database)
     try:
-        corpus = read(*paths)
-    except InputError as error:
-        raise InputError(f"the project's files cannot be served: {error}") from None
-    names = ", ".join(os.path.relpath(path, file.root) for path in paths)
+        token = database.change(lambda connection: invite(connection, Role(role)))
+    finally:
+        database.close()
+    return f"{settings.address}/invite/{token} (once, within a week)"
+
+
+def _take_in(settings: ServiceSettings, database: Database, file: SettingsFile | None) -> str:
+    """Import the project's files, or without a project the sample."""
+    if file is None:
+        corpus, names = sample(), "the sample"
+    else:
+        paths = file.input_files(Store(file.root).pulled)
+        try:
+            corpus = read(*paths)
+        except InputError as error:
+            raise InputError(f"the project's files cannot be served: {error}") from None
+        names = ", ".join(os.path.relpath(path, file.root) for path in paths)
     found = import_corpus(database, settings.secret(), corpus, source=names)
     return f"{found.documents:,} documents with {found.labels:,} labels of {found.annotators:,} annotators from {names}"
 

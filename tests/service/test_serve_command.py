@@ -1,0 +1,78 @@
+"""``quorate serve`` as people start it."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+import quorate
+from quorate.formats import write
+from serving import free_port
+
+
+def start(folder: Path, *options: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "quorate", "serve", "--port", str(free_port()), *options]
+    return subprocess.Popen(
+        command, cwd=folder, stderr=subprocess.PIPE, text=True, env={**os.environ, "COLUMNS": "200"}
+    )
+
+
+def link(serving: subprocess.Popen[str]) -> str:
+    """The link that it prints."""
+    assert serving.stderr is not None
+    for line in serving.stderr:
+        if found := re.search(r"http://\S+", line):
+            return found[0]
+    raise AssertionError("no link was printed")
+
+
+def get(url: str) -> str:
+    for _ in range(100):
+        try:
+            with urllib.request.urlopen(url, timeout=10) as answer:
+                return str(answer.read().decode())
+        except urllib.error.URLError:
+            time.sleep(0.1)
+    raise AssertionError(f"{url} does not answer")
+
+
+@pytest.mark.parametrize("options", [("--demo",), ()])
+def test_a_folder_is_served_until_it_is_stopped(tmp_path: Path, options: tuple[str, ...]) -> None:
+    if not options:
+        write(quorate.Corpus(quorate.sample().documents[:20]), tmp_path / "crowd.jsonl")
+        (tmp_path / "quorate.toml").write_text('inputs = ["crowd.jsonl"]\n[serve]\nlabels = "PER,LOC"\n')
+    serving = start(tmp_path, *options)
+    try:
+        assert "Join as admin" in get(link(serving))
+    finally:
+        serving.send_signal(signal.SIGINT)
+        _, told = serving.communicate(timeout=30)
+    assert serving.returncode == 0, told
+    assert (tmp_path / ".quorate" / "serve" / "service.db").exists() is not bool(options)
+
+
+def test_a_port_that_is_taken_is_told_in_a_line(tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        serving = start(tmp_path, "--demo", "--port", str(taken.getsockname()[1]))
+        _, told = serving.communicate(timeout=30)
+    assert serving.returncode == 2
+    assert "give another --port" in told
+
+
+def test_settings_that_do_not_go_together(tmp_path: Path) -> None:
+    serving = start(tmp_path, "--demo", "--per-document-max", "1")
+    _, told = serving.communicate(timeout=30)
+    assert serving.returncode == 2
+    assert "per-document-min" in told
