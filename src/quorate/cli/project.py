@@ -32,13 +32,13 @@ def init(
     force: Annotated[bool, typer.Option("--force", help=f"Replace the {NAME} that is there.")] = False,
 ) -> None:
     """Begin a project: look at the files, and write quorate.toml, with comments, to go on from."""
-    from quorate.project.look import first_file
+    from quorate.project.draft import draft_settings_file
     from quorate.storage.files.atomic import written_whole
 
     path = Path.cwd() / NAME
     if path.exists() and not force:
         raise SettingsError(f"{NAME} is here already (edit it, or replace it with --force)")
-    found = first_file(Path.cwd(), files or [])
+    found = draft_settings_file(Path.cwd(), files or [])
     with written_whole(path) as stream:
         stream.write(found.text.encode())
     say([*found.seen, f"{NAME} is written: look at it, then: quorate run"])
@@ -115,7 +115,7 @@ def status(as_json: Json = False) -> None:
     """Say what is new since the last version, and what is stale; exit code 1 if a run would change something."""
     project = Project.here()
     job, latest = project.job(), project.store.latest
-    changes = project.now(job).changes(latest)
+    changes = project.current_state(job).changes(latest)
     places = project.outputs(job)
     stale = [] if latest is None else [name for name in places if not _is_current(project, latest, name)]
     if as_json:
