@@ -115,8 +115,8 @@ def status(as_json: Json = False) -> None:
     """Say what is new since the last version, and what is stale; exit code 1 if a run would change something."""
     project = Project.here()
     job, latest = project.job(), project.store.latest
-    changes = project.current_state(job).changes(latest)
     places = project.outputs(job)
+    changes = project.current_state(job).changes(latest, places)
     stale = [] if latest is None else [name for name in places if not _is_current(project, latest, name)]
     if as_json:
         number = None if latest is None else latest.number
@@ -129,7 +129,7 @@ def status(as_json: Json = False) -> None:
         tell(f"version {latest.number} of {_day(latest)} is not up to date: quorate run would bring it there")
         for change in changes:
             tell(f"  {change}")
-        for name in stale:
+        for name in (name for name in stale if name in latest.outputs):  # others are new, and among the changes
             tell(f"  output {name}: {'not as the run left it' if (project.store.root / name).exists() else 'missing'}")
     if latest is None or changes or stale:
         raise typer.Exit(1)

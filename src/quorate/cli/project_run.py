@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -21,7 +21,7 @@ from quorate.cli.job import Done, Job, job_of
 from quorate.cli.project_options import arguments_of, check_tables, outputs_of
 from quorate.cli.summaries import acceptance
 from quorate.errors import QuorateError, SettingsError
-from quorate.project.diff import what_changed
+from quorate.project.changes import outputs_changed, what_changed
 from quorate.project.settings_file import NAME, SettingsFile, find
 from quorate.project.store import Store, Version, digest_of_path
 
@@ -52,11 +52,11 @@ class CurrentState(NamedTuple):
         everything = json.dumps([in_order, self.decided, quorate.__version__], sort_keys=True)
         return hashlib.sha256(everything.encode()).hexdigest()
 
-    def changes(self, latest: Version | None) -> list[str]:
-        """What is other than in the last version, in words."""
+    def changes(self, latest: Version | None, outputs: Collection[str]) -> list[str]:
+        """What is other than in the last version, in words: all that decides the outcome, and the ``outputs``."""
         if latest is None:
             return ["first run"]
-        found = list(what_changed(latest, self.inputs, self.known, self.decided))
+        found = [*what_changed(latest, self.inputs, self.known, self.decided), *outputs_changed(latest, outputs)]
         if latest.quorate != quorate.__version__:
             found.append(f"quorate: {latest.quorate} → {quorate.__version__}")
         return found
@@ -187,7 +187,7 @@ class Project(NamedTuple):
             time=_time(),
             quorate=quorate.__version__,
             message=message,
-            changes=current.changes(latest) or ["run again"],
+            changes=current.changes(latest, places) or ["run again"],
             fingerprint=current.fingerprint,
             decided=current.decided,
             inputs=current.inputs,
