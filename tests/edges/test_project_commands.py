@@ -137,7 +137,7 @@ def test_a_run_does_only_what_changed(run: Run, tmp_path: Path, monkeypatch: pyt
     assert "version 2: 64 documents" in said
     assert "input exports/week-2.jsonl: new" in said
     project(tmp_path, QUICK.replace("4", "5"))
-    assert "settings.max_iter: 4 → 5" in run("run")[2]
+    assert "quorate: new: max-passes: 4 → 5\n" in run("run")[2]
     code, out, _ = run("versions")
     assert [row.split()[0] for row in out.splitlines()[1:4]] == ["3", "2", "1"]
     assert "second week" in out
@@ -214,7 +214,8 @@ def test_what_is_written_decides_too(run: Run, tmp_path: Path) -> None:
     project(tmp_path)
     run("run")
     project(tmp_path, QUICK + "probabilities = true\n")
-    assert run("status")[0] == 1
+    code, out, _ = run("status")
+    assert (code, out.splitlines()[1:]) == (1, ["  probabilities: no → yes"])
     run("run")
     assert "probabilities" in lines(tmp_path / "consensus.jsonl")[0]
 
@@ -230,8 +231,32 @@ def test_of_labels_given_twice_the_later_file_counts(run: Run, tmp_path: Path) -
     assert lines(tmp_path / "consensus.jsonl")[0]["tags"] == ["B-PER"]
     head = 'inputs = ["exports/week-10.jsonl", "exports/week-2.jsonl"]\n[aggregate]\nmethod = "mv"\n'
     (tmp_path / "quorate.toml").write_text(head)
+    code, out, _ = run("status")
+    assert (code, out.splitlines()[1:]) == (1, ["  input files: in another order"])
     run("run")
     assert lines(tmp_path / "consensus.jsonl")[0]["tags"] == ["O"]
+
+
+def test_other_outputs_are_told_as_such(run: Run, tmp_path: Path) -> None:
+    project(tmp_path, QUICK + 'output = ["consensus.jsonl", "tags.conll"]\n')
+    run("run")
+    project(tmp_path, QUICK + 'output = ["consensus.jsonl", "spans.csv"]\n')
+    code, out, _ = run("status")
+    assert (code, out.splitlines()[1:]) == (1, ["  outputs: spans.csv new, tags.conll gone"])
+    assert "quorate: new: outputs: spans.csv new, tags.conll gone\n" in run("run")[2]
+    assert (tmp_path / "spans.csv").exists()
+    project(tmp_path)
+    assert run("status")[0] == 1
+    run("run")
+    assert run("status")[0] == 0
+    assert [version.changes for version in Store(tmp_path).versions()[1:]] == [
+        ["outputs: spans.csv new, tags.conll gone"],
+        ["outputs: spans.csv gone"],
+    ]
+    run("run", "--fresh")
+    latest = Store(tmp_path).latest
+    assert latest is not None
+    assert latest.changes == ["run again"]
 
 
 def test_every_output_has_the_accepted_documents_alone(run: Run, tmp_path: Path) -> None:
@@ -342,7 +367,7 @@ def test_all_that_decides_is_in_a_version(run: Run, tmp_path: Path) -> None:
     labels = {span["label"] for line in lines(tmp_path / "consensus.jsonl") for span in line["spans"]}
     assert labels <= {"LOC", "ORG", "PERSON"}
     (tmp_path / "who.json").write_text('{"fay": {"kind": "person"}}')
-    assert "reading.annotators.fay.kind: rule → person" in run("status")[1]
+    assert "  annotators fay kind: rule → person\n" in run("status")[1]
 
 
 def test_every_command_takes_the_settings_of_the_folder(

@@ -15,7 +15,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from enum import StrEnum
 from itertools import chain
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +30,9 @@ from quorate.models.consensus import Concluded
 from quorate.models.spans import mixed
 from quorate.result.annotators import check_matrix
 from quorate.result.calibration import Calibration
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 __all__ = [
     "Strategy",
@@ -216,7 +219,7 @@ def expected_information(
     return np.asarray(tells * np.divide(np.minimum(unknown, alone), alone, out=np.ones_like(tells), where=alone > 0))
 
 
-def text_vectors(documents: Sequence[Document]) -> object:
+def text_vectors(documents: Sequence[Document]) -> csr_array[np.float64, tuple[int, int]]:
     """``[D, V]`` Sparse rows of length 1: the words of each document, rare ones weighing more."""
     from scipy.sparse import csr_array
 
@@ -255,12 +258,14 @@ def diverse(ranked: Integers, merit: Floats, documents: Sequence[Document], n: i
     return [int(listed[place]) for place in _chosen_one_by_one(vectors, worth, n, diversity)]
 
 
-def _chosen_one_by_one(vectors: object, worth: Floats, n: int, diversity: float) -> Iterator[int]:
+def _chosen_one_by_one(
+    vectors: csr_array[np.float64, tuple[int, int]], worth: Floats, n: int, diversity: float
+) -> Iterator[int]:
     nearest = np.zeros(len(worth))
     left = np.ones(len(worth), dtype=np.bool_)
     for _ in range(min(n, len(worth))):
         value = np.where(left, worth * (1 - diversity * np.minimum(nearest, 1.0)), -np.inf)
         place = int(value.argmax())
         left[place] = False
-        nearest = np.maximum(nearest, (vectors @ vectors[[place]].T).toarray().ravel())  # type: ignore[index]
+        nearest = np.maximum(nearest, (vectors @ vectors[[place]].T).toarray().ravel())
         yield place

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -115,8 +115,8 @@ def next_labels(
     if not 0 <= diversity <= 1:
         raise SettingsError(f"diversity must be from 0 to 1, not {diversity}")
     layers = _layers_of(corpus, model)
-    by_layer = {"": known} if isinstance(corpus, Corpus) else known
-    views = [_View(*one) for one in _with_models(layers, model, by_layer)]  # type: ignore[arg-type]
+    by_layer = cast(KnownInLayers, {"": known} if isinstance(corpus, Corpus) else known)
+    views = [_View(*one) for one in _with_models(layers, model, by_layer)]
     documents, encoded = layers.corpus, views[0].encoded
     names = _names(views)
     pool, costs = _pool(names, annotators), _costs(names, cost or {})

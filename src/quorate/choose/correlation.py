@@ -56,7 +56,8 @@ class _Pairs(NamedTuple):
     spans: Floats
 
     def where(self, chosen: NDArray[np.bool_]) -> _Pairs:
-        return _Pairs(*(column[chosen] for column in self))  # type: ignore[arg-type]
+        one, other, kind, cosine, spans = self
+        return _Pairs(one[chosen], other[chosen], kind[chosen], cosine[chosen], spans[chosen])
 
 
 def shared_mistakes(encoded: Encoded, groups: Sequence[str | None] = (), *, among_rules: bool = False) -> Sharing:

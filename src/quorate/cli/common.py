@@ -49,7 +49,7 @@ __all__ = [
     "check_outputs",
     "console",
     "fit_progress",
-    "in_words",
+    "option_errors_at",
     "reads",
     "say",
     "say_notes",
@@ -289,7 +289,7 @@ def console(*, stderr: bool = False) -> Console:
 
 
 @contextmanager
-def in_words(where: Callable[[str], str]) -> Iterator[None]:
+def option_errors_at(where: Callable[[str], str]) -> Iterator[None]:
     """What the parser of options does not take becomes one line; ``where`` says where an option stands."""
     try:
         yield

@@ -235,11 +235,11 @@ def _history(path: str, model: Any, method: str) -> LayeredModel:
     from quorate.estimators.capabilities import Updates
     from quorate.estimators.layered import LayeredModel
 
-    past: Any = quorate.load(path)
+    past = quorate.load(path)
     if not isinstance(model, Updates) or not isinstance(past, Updates):
         whose = f"method {method!r}" if not isinstance(model, Updates) else f"the model in {path}"
         raise SettingsError(f"{whose} has no annotators that a history could be of (leave out --history)")
-    return LayeredModel.of(past)  # type: ignore[arg-type]
+    return LayeredModel.of(past)
 
 
 def make_report(

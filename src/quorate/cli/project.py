@@ -32,13 +32,13 @@ def init(
     force: Annotated[bool, typer.Option("--force", help=f"Replace the {NAME} that is there.")] = False,
 ) -> None:
     """Begin a project: look at the files, and write quorate.toml, with comments, to go on from."""
-    from quorate.project.look import first_file
+    from quorate.project.draft import draft_settings_file
     from quorate.storage.files.atomic import written_whole
 
     path = Path.cwd() / NAME
     if path.exists() and not force:
         raise SettingsError(f"{NAME} is here already (edit it, or replace it with --force)")
-    found = first_file(Path.cwd(), files or [])
+    found = draft_settings_file(Path.cwd(), files or [])
     with written_whole(path) as stream:
         stream.write(found.text.encode())
     say([*found.seen, f"{NAME} is written: look at it, then: quorate run"])
@@ -115,8 +115,8 @@ def status(as_json: Json = False) -> None:
     """Say what is new since the last version, and what is stale; exit code 1 if a run would change something."""
     project = Project.here()
     job, latest = project.job(), project.store.latest
-    changes = project.now(job).changes(latest)
     places = project.outputs(job)
+    changes = project.current_state(job).changes(latest, places)
     stale = [] if latest is None else [name for name in places if not _is_current(project, latest, name)]
     if as_json:
         number = None if latest is None else latest.number
@@ -129,7 +129,7 @@ def status(as_json: Json = False) -> None:
         tell(f"version {latest.number} of {_day(latest)} is not up to date: quorate run would bring it there")
         for change in changes:
             tell(f"  {change}")
-        for name in stale:
+        for name in (name for name in stale if name in latest.outputs):  # others are new, and among the changes
             tell(f"  output {name}: {'not as the run left it' if (project.store.root / name).exists() else 'missing'}")
     if latest is None or changes or stale:
         raise typer.Exit(1)

@@ -40,9 +40,11 @@ def hard_tags(tags: Sequence[Tag | SoftTag]) -> tuple[Tag, ...]:
     >>> hard_tags(("O", None, {"O": 0.2, "B-X": 0.8}))
     ('O', None, 'B-X')
     """
-    return tuple(
-        [tag if tag is None or isinstance(tag, str) else min(tag, key=lambda t, p=tag: (-p[t], t)) for tag in tags]  # type: ignore[misc]
-    )
+    return tuple([tag if tag is None or isinstance(tag, str) else _most_probable(tag) for tag in tags])
+
+
+def _most_probable(tag: SoftTag) -> str:
+    return min(tag, key=lambda name: (-tag[name], name))
 
 
 class Source(NamedTuple):
@@ -218,7 +220,8 @@ class Corpus:
         >>> Corpus.from_pandas(spans.assign(label="PER", text="Ada sang"))["1"].annotations
         {'ann': ('B-PER', 'O')}
         """
-        return _frames().corpus_of(frame, documents, columns)  # type: ignore[no-any-return]
+        found: Corpus = _frames().corpus_of(frame, documents, columns)
+        return found
 
     def to_pandas(self, kind: CorpusTable = "spans") -> pandas.DataFrame:
         """What everybody said as a table, a row a span or (``"tokens"``) a tag; or the ``"documents"``.

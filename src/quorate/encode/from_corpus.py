@@ -303,13 +303,14 @@ def _distribution(document: Document, position: int, tag: Tag | SoftTag, tagset:
     if tag is None:
         return None
     now: NDArray[np.float64] = np.zeros(len(tagset.labels))
-    for name, probability in (tag if isinstance(tag, Mapping) else {tag: 1.0}).items():
+    given = tag if isinstance(tag, Mapping) else {tag: 1.0}
+    for name, probability in given.items():
         if name not in tagset.reads:
             raise _unknown(document, position, name, tagset.labels)
         now[tagset.reads[name]] += probability
     total = now.sum()
     if not (np.isfinite(total) and total > 0 and (now >= 0).all()):
-        raise InputError(f"{dict(tag)!r} is not a distribution over tags", where=document.where(position))  # type: ignore[arg-type]
+        raise InputError(f"{dict(given)!r} is not a distribution over tags", where=document.where(position))
     now /= total
     return now
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,21 +26,21 @@ from quorate.result.result import Result
 __all__ = [
     "Answers",
     "Comparison",
-    "Fitted",
     "MethodScores",
     "Scores",
     "answers_of",
     "compare",
-    "compared",
-    "measured",
+    "fit_and_test",
     "methods_to_compare",
     "read_answers",
+    "records_with_gold",
     "score_answers",
     "scored_positions",
     "tallies_of",
 ]
 
 Floats = NDArray[np.float64]
+Outcome = TypeVar("Outcome")
 
 
 @dataclass(frozen=True)
@@ -106,16 +106,17 @@ def read_answers(
 
     The tokens may be others than those of the gold, if the text is the same: spans are compared by their characters.
     """
-    wanted = {gold[position].id: gold[position] for position in scored_positions(gold, split)}
-    records = [record for record in read_consensus(consensus, max_size=max_size) if record.id in wanted]
-    if not records:
-        raise InputError("no document of it has gold (ids must be the same in both files)", where=str(consensus))
+    records, positions = records_with_gold(consensus, gold, split, max_size)
     if any(isinstance(record, LayeredRecord) for record in records):
         raise InputError("a consensus in layers (--layers auto takes it)", where=str(consensus))
-    truths = [wanted[record.id].gold or () for record in records]
+    documents = [gold[positions[record.id]] for record in records]
+    truths = [document.gold or () for document in documents]
     used = {tag for tags in (*(record.tags for record in records), *truths) for tag in tags if tag is not None}
     tagset = TagSet.infer(used, scheme)
-    laid = [_beside(record, wanted[record.id], tagset, f"{consensus}: document {record.id!r}") for record in records]
+    laid = [
+        _beside(record, document, tagset, f"{consensus}: document {record.id!r}")
+        for record, document in zip(records, documents, strict=True)
+    ]
     aligned = sum(one.aligned for one in laid)
     labels = records[0].labels or ()
     answers = Answers(
@@ -128,7 +129,18 @@ def read_answers(
         labels,
         aligned,
     )
-    return answers, len(wanted) - len(records)
+    return answers, len(positions) - len(records)
+
+
+def records_with_gold(
+    consensus: str | Path, gold: Corpus, split: str | None, max_size: int | str | None
+) -> tuple[list[ConsensusRecord], dict[str, int]]:
+    """The records of a consensus file whose documents are to be scored; and where all such stand in the gold, by id."""
+    positions = {gold[position].id: position for position in scored_positions(gold, split)}
+    records = [record for record in read_consensus(consensus, max_size=max_size) if record.id in positions]
+    if not records:
+        raise InputError("no document of it has gold (ids must be the same in both files)", where=str(consensus))
+    return records, positions
 
 
 def answers_of(
@@ -254,25 +266,13 @@ def compare(
     reference = methods_to_compare(methods, reference)
     models = {method: estimator(method, **(settings or {}).get(method, {})) for method in methods}
     chosen = scored_positions(corpus, split)
-    fitted: list[Fitted] = []
-    for number, method in enumerate(methods):
-        if progress is not None:
-            progress(number, len(methods), method)
-        with measured() as cost:
-            result = models[method].fit(corpus).result_
+
+    def judged(result: Result) -> tuple[Scores, metrics.Tallies]:
         answers = Answers.of(result, chosen)
-        fitted.append(Fitted(method, score_answers(answers), cost["seconds"], cost["megabytes"], tallies_of(answers)))
-    return compared(fitted, split, reference)
+        return score_answers(answers), tallies_of(answers)
 
-
-class Fitted(NamedTuple):
-    """One method after its fit: its scores, what it cost, and what every document adds to them."""
-
-    method: str
-    scores: Scores
-    seconds: float
-    megabytes: float | None
-    tallies: metrics.Tallies
+    rows = fit_and_test(methods, lambda method: models[method].fit(corpus).result_, judged, reference, progress)
+    return Comparison(rows, split, reference)
 
 
 def methods_to_compare(methods: Sequence[str], reference: str | None) -> str:
@@ -285,10 +285,33 @@ def methods_to_compare(methods: Sequence[str], reference: str | None) -> str:
     return reference
 
 
-def compared(fitted: Sequence[Fitted], split: str | None, reference: str) -> Comparison:
-    """Methods side by side, each tested against the reference."""
+class _Fitted(NamedTuple):
+    """One method after its fit: its scores, what every document adds to them, and what it cost."""
+
+    method: str
+    scores: Scores
+    tallies: metrics.Tallies
+    seconds: float
+    megabytes: float | None
+
+
+def fit_and_test(
+    methods: Sequence[str],
+    fit: Callable[[str], Outcome],
+    judged: Callable[[Outcome], tuple[Scores, metrics.Tallies]],
+    reference: str,
+    progress: Callable[[int, int, str], None] | None,
+) -> tuple[MethodScores, ...]:
+    """Every method fitted in turn, its outcome judged, and tested against that of the reference."""
+    fitted: list[_Fitted] = []
+    for number, method in enumerate(methods):
+        if progress is not None:
+            progress(number, len(methods), method)
+        with _measured() as cost:
+            outcome = fit(method)
+        fitted.append(_Fitted(method, *judged(outcome), **cost))
     against = next(one.tallies for one in fitted if one.method == reference)
-    rows = [
+    return tuple(
         MethodScores(
             one.method,
             one.scores,
@@ -298,8 +321,7 @@ def compared(fitted: Sequence[Fitted], split: str | None, reference: str) -> Com
             None if one.method == reference else metrics.bootstrap_difference(one.tallies, against),
         )
         for one in fitted
-    ]
-    return Comparison(tuple(rows), split, reference)
+    )
 
 
 def scored_positions(corpus: Corpus, split: str | None) -> list[int]:
@@ -331,7 +353,7 @@ def _each_a_span(tags: Sequence[Tag]) -> list[Tag]:
 
 
 @contextmanager
-def measured() -> Iterator[dict[str, Any]]:
+def _measured() -> Iterator[dict[str, Any]]:
     """Seconds, and the most memory that the process had meanwhile (where the system tells)."""
     cost: dict[str, Any] = {"megabytes": None}
     with suppress(OSError):

@@ -18,24 +18,21 @@ from quorate.corpus.discontinuous import clash
 from quorate.corpus.records import Corpus, Document, Tag
 from quorate.corpus.spans import Span
 from quorate.corpus.tags import OUTSIDE, Scheme, TagSet, find_spans, marks_span
-from quorate.errors import InputError
 from quorate.estimators.layered import LayeredModel
 from quorate.estimators.methods import estimator
 from quorate.evaluate import metrics
 from quorate.evaluate.compare import (
     Answers,
     Comparison,
-    Fitted,
     Scores,
     answers_of,
-    compared,
-    measured,
+    fit_and_test,
     methods_to_compare,
+    records_with_gold,
     score_answers,
     scored_positions,
     tallies_of,
 )
-from quorate.formats import read_consensus
 from quorate.formats.consensus_records import LayeredRecord, by_layer
 from quorate.formats.layering import deal
 from quorate.formats.layers import Layers
@@ -99,11 +96,8 @@ def read_layered_answers(
     >>> {name: score.strict.recall for name, score in score_layers(answers).layers.items()}
     {'all': 1.0, 'LOC': 0.0}
     """
-    wanted = {gold.corpus[position].id: position for position in scored_positions(gold.corpus, split)}
-    records = [record for record in read_consensus(consensus, max_size=max_size) if record.id in wanted]
-    if not records:
-        raise InputError("no document of it has gold (ids must be the same in both files)", where=str(consensus))
-    truths = [_Gold(gold, wanted[record.id]) for record in records]
+    records, positions = records_with_gold(consensus, gold.corpus, split, max_size)
+    truths = [_Gold(gold, positions[record.id]) for record in records]
     layers = by_layer(records, str(consensus)) or {"all": records}
     answers: dict[str, Answers] = {}
     for name, own in layers.items():
@@ -111,7 +105,7 @@ def read_layered_answers(
         answers[name] = answers_of(own, documents, scheme, str(consensus))
     first = next(record for record in records)
     takes = {name: set(one.types) for name, one in first.layers.items()} if isinstance(first, LayeredRecord) else None
-    return _with_gold(answers, truths, takes), len(wanted) - len(records)
+    return _with_gold(answers, truths, takes), len(positions) - len(records)
 
 
 def score_layers(answers: Mapping[str, Answers]) -> LayeredScores:
@@ -134,17 +128,14 @@ def compare_layers(
     models = {method: LayeredModel(estimator(method, **(settings or {}).get(method, {}))) for method in methods}
     chosen = scored_positions(layers.corpus, split)
     truths = [_Gold(layers, position) for position in chosen]
-    fitted: list[Fitted] = []
-    for number, method in enumerate(methods):
-        if progress is not None:
-            progress(number, len(methods), method)
-        with measured() as cost:
-            result = models[method].fit(layers).result_
+
+    def judged(result: LayeredResult) -> tuple[Scores, metrics.Tallies]:
         answers = list(_answers_of(result, chosen, truths).values())
         columns = zip(*(tallies_of(own) for own in answers), strict=True)
-        tallies = metrics.Tallies(*(np.sum(column, axis=0) for column in columns))
-        fitted.append(Fitted(method, _together(answers), cost["seconds"], cost["megabytes"], tallies))
-    return compared(fitted, split, reference)
+        return _together(answers), metrics.Tallies(*(np.sum(column, axis=0) for column in columns))
+
+    rows = fit_and_test(methods, lambda method: models[method].fit(layers).result_, judged, reference, progress)
+    return Comparison(rows, split, reference)
 
 
 def laid_end_to_end(layers: Layers) -> Corpus:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from quorate.corpus.offsets import Unit
-from quorate.corpus.records import Tag
+from quorate.corpus.records import Tag, hard_tags
 from quorate.corpus.spans import CharSpan, Span
 from quorate.corpus.tags import OUTSIDE, find_spans, marks_span
 from quorate.errors import InputError
@@ -37,7 +37,7 @@ def tags_of_spans(marked: Marked, words: Words) -> tuple[tuple[str, ...], tuple[
     certain = replace(marked, annotations={}, gold=[mark._replace(confidence=None) for mark in marked.gold or ()])
     notes = Notes()
     laid = placed(certain, marked.unit or Unit.CODE_POINTS, words, notes)
-    tags = tagged(laid.gold or (), len(laid.document.tokens), notes)
+    tags = hard_tags(tagged(laid.gold or (), len(laid.document.tokens), notes))
     for sentence, (what, remedy) in _DOUBTFUL.items():
         if sentence in notes:
             raise InputError(f"spans that {what} cannot be known labels ({remedy})", where=marked.where())
@@ -45,7 +45,7 @@ def tags_of_spans(marked: Marked, words: Words) -> tuple[tuple[str, ...], tuple[
     if marked.text is None and any(_other_words(mark, tokens) for mark in marked.gold or ()):
         what, remedy = _DOUBTFUL[SPANS_OTHER_WORDS]
         raise InputError(f"spans that {what} cannot be known labels ({remedy})", where=marked.where())
-    return tokens, tags  # type: ignore[return-value]
+    return tokens, tags
 
 
 def _other_words(mark: CharSpan, tokens: Sequence[str]) -> bool:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from quorate.corpus.discontinuous import in_pieces, is_continued, whole_label
 from quorate.corpus.offsets import Unit, ruler
-from quorate.corpus.records import Corpus, Document, SoftTag, Tag
+from quorate.corpus.records import Corpus, Document, SoftTag, Tag, hard_tags
 from quorate.corpus.spans import CharSpan, Span
 from quorate.corpus.tags import OUTSIDE, Scheme, TagSet, find_spans, marks_span, split_tag
 from quorate.corpus.tokens import Offsets, Places
@@ -208,8 +208,8 @@ def _in_one(layers: Mapping[str, ExportDocument]) -> ExportDocument:
     every = [*annotators, *([certain] if certain is not None else [])]
     if all(one.tags is not None for one in every):
         tags = {one.name: tuple(one.tags or ()) for one in annotators}
-        known = None if certain is None else tuple(certain.tags or ())
-        document = replace(document, annotations=tags, gold=known)  # type: ignore[arg-type]
+        known = None if certain is None else hard_tags(certain.tags or ())
+        document = replace(document, annotations=tags, gold=known)
     return ExportDocument(document, annotators, certain)
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
+from quorate.project.changes import what_changed
 from quorate.project.store import Store, Version
 
 __all__ = ["AnnotatorChange", "Difference", "DocumentChange", "SpanChange", "difference"]
@@ -110,32 +111,6 @@ def difference(store: Store, before: Version, after: Version) -> Difference:
         (before.certificate.get("f1"), after.certificate.get("f1")),
         tuple(what_changed(before, after.inputs, after.known, after.decided)),
     )
-
-
-def what_changed(
-    before: Version, inputs: Mapping[str, str], known: Mapping[str, str], decided: Mapping[str, Any]
-) -> Iterator[str]:
-    """In words, what of all that decides a consensus is other than it was in a version."""
-    for what, old, new in (("input", before.inputs, inputs), ("review", before.known, known)):
-        yield from (f"{what} {name}: new" for name in new if name not in old)
-        yield from (f"{what} {name}: changed" for name in new if name in old and new[name] != old[name])
-        yield from (f"{what} {name}: gone" for name in old if name not in new)
-    then, now = dict(_flat(before.decided)), dict(_flat(decided))
-    for name in sorted({*then, *now}):
-        if then.get(name) != now.get(name):
-            yield f"{name}: {_shown(then.get(name))} → {_shown(now.get(name))}"
-
-
-def _flat(values: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
-    for name, value in values.items():
-        if isinstance(value, Mapping):
-            yield from _flat(value, f"{above}{name}.")
-        elif value not in (None, [], ()):
-            yield f"{above}{name}", value
-
-
-def _shown(value: Any) -> str:
-    return "not given" if value is None else str(value)
 
 
 def _lines(content: bytes) -> dict[str, _Line]:

@@ -1,4 +1,4 @@
-"""What a project's first file should say, from a look at the files that are there."""
+"""A draft of a project's ``quorate.toml``, from a look at the files that are there."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from quorate.formats import read
 from quorate.formats.notes import some
 from quorate.project.settings_file import NAME
 
-__all__ = ["FirstFile", "first_file"]
+__all__ = ["Draft", "draft_settings_file"]
 
 _ENDINGS = (".jsonl", ".json", ".conll", ".csv", ".tsv", ".zip", ".parquet", ".spacy", ".manifest", ".gz", ".qr")
 _NOT_INPUTS = ("consensus", "gold", "review", "known", "checked", "audit", "correct", "adjudicate", "meta")
@@ -27,14 +27,14 @@ _HEAD = """\
 """
 
 
-class FirstFile(NamedTuple):
+class Draft(NamedTuple):
     """The text of the file, and what was seen, in sentences."""
 
     text: str
     seen: list[str]
 
 
-def first_file(folder: Path, given: Sequence[str]) -> FirstFile:
+def draft_settings_file(folder: Path, given: Sequence[str]) -> Draft:
     """The file for a new project in a folder: with the inputs that were given, or those that are found there.
 
     >>> import tempfile
@@ -42,7 +42,7 @@ def first_file(folder: Path, given: Sequence[str]) -> FirstFile:
     >>> from quorate.formats import write
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     write(sample(), f"{folder}/crowd.jsonl")
-    ...     first_file(Path(folder), []).seen
+    ...     draft_settings_file(Path(folder), []).seen
     ['crowd.jsonl: 320 documents, 12 annotators, labels LOC, ORG, PER, WORK']
     """
     paths = [Path(name) for name in given] or _candidates(folder)
@@ -59,7 +59,7 @@ def first_file(folder: Path, given: Sequence[str]) -> FirstFile:
     if not names:
         raise InputError("no file in this folder has annotations (name them: quorate init exports/*.json)")
     layers = any(_OVERLAP in note for note in notes)
-    return FirstFile(_HEAD + _body(_patterns(names), layers), seen)
+    return Draft(_HEAD + _body(_patterns(names), layers), seen)
 
 
 def _body(inputs: Sequence[str], layers: bool) -> str:
