@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 from collections.abc import Generator, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import quorate
+from needs import missing
 from processes import Start, started_here
 from quorate import Corpus
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
 
 TESTS = Path(__file__).resolve().parent
 SLOW = {
@@ -62,6 +68,7 @@ LONGEST = (
 )
 """Files that take twenty seconds and more: they are begun first, so that nobody waits for one of them at the end."""
 
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 REAL_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 
@@ -131,3 +138,20 @@ def start() -> Iterator[Start]:
     """Start a process that ends with the test, whatever becomes of it."""
     with started_here() as start:
         yield start
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """Chromium, for the tests of one file: while it runs, nothing else may use asyncio."""
+    program = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if program is None:
+        missing("no Chromium on this machine; Debian: apt-get install chromium")
+    try:
+        from playwright import sync_api as playwright
+    except ImportError:
+        missing("playwright is not installed")
+    with playwright.sync_playwright() as driver:
+        as_root = hasattr(os, "geteuid") and os.geteuid() == 0
+        browser = driver.chromium.launch(executable_path=program, args=["--no-sandbox"] if as_root else [])
+        yield browser
+        browser.close()

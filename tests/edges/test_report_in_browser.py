@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +13,6 @@ import pytest
 import quorate
 from by_name import bsc
 from crowds import every_kind
-from needs import missing
 from quorate import BSC, Corpus, Document
 from quorate.formats import read_known
 from quorate.formats.known_layers import read_known_layers
@@ -25,24 +22,7 @@ from quorate.result.certificate import Certificate
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
-_BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 _ATTACK = "<script>window.attacked = true</script><img src=x onerror='window.attacked = true'>"
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    program = next(filter(None, map(shutil.which, _BROWSERS)), None)
-    if program is None:
-        missing("no Chromium on this machine; Debian: apt-get install chromium")
-    try:
-        from playwright import sync_api as playwright
-    except ImportError:
-        missing("playwright is not installed")
-    with playwright.sync_playwright() as driver:
-        as_root = hasattr(os, "geteuid") and os.geteuid() == 0
-        browser = driver.chromium.launch(executable_path=program, args=["--no-sandbox"] if as_root else [])
-        yield browser
-        browser.close()
 
 
 Open = Callable[..., "Page"]
