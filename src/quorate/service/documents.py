@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, RowMapping, func, insert, select
@@ -30,6 +31,7 @@ __all__ = [
     "check_spans",
     "corpus_of",
     "document_record",
+    "have_overlap",
     "layers_of",
     "marked_documents",
     "numbers_of",
@@ -211,6 +213,15 @@ def corpus_of(given: Iterable[GivenDocument], profiles: Mapping[str, Profile] | 
     there = {name for document in documents for name in document.annotations}
     known = {name: profile for name, profile in (profiles or {}).items() if name in there}
     return Corpus(documents, notes=corpus.notes, profiles=known)
+
+
+def have_overlap(given: GivenDocument) -> bool:
+    """Whether spans of one annotator, or of the gold, overlap, so that one sequence of tags cannot hold them."""
+    for spans in (*given.marked.annotations.values(), given.marked.gold or ()):
+        ordered = sorted((span.start, span.end) for span in spans)
+        if any(start < end for (_, end), (start, _) in pairwise(ordered)):
+            return True
+    return False
 
 
 def layers_of(given: Iterable[GivenDocument], into: Mapping[str, Layer] | None = None) -> Layers:
