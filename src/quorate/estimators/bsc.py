@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -582,7 +582,7 @@ class BSC(Estimator):
             self.tagset_,
             encoded.doc_start,
             decoded,
-            self.annotators_,
+            vars(self).get("annotators_", partial(getattr, self, "annotators_")),  # only if asked for, after an update
             trace,
             {**self.settings_, "decode": self.decode, "precision": self.precision, "recall": self.recall},
             encoded.repaired,

@@ -31,7 +31,7 @@ from quorate.formats.marked import (
 from quorate.formats.notes import Notes, some
 from quorate.formats.opened import stem
 
-__all__ = ["Assembly", "Options"]
+__all__ = ["CLASHING", "IN_NO_LAYER", "Assembly", "Options"]
 
 
 @dataclass(frozen=True)
@@ -49,8 +49,8 @@ class Options:
 
 Item = Document | Placed
 _MERGED = 0
-_IN_NO_LAYER = "{} spans were left out that no layer of the model takes, by their label or depth (fit again with them)"
-_CLASHING = "{} spans overlap others of their layer, as none did in the fit, and were left out (fit again with them)"
+IN_NO_LAYER = "{} spans were left out that no layer of the model takes, by their label or depth (fit again with them)"
+CLASHING = "{} spans overlap others of their layer, as none did in the fit, and were left out (fit again with them)"
 _UNIT_UNKNOWN = (
     "{} documents hold emoji or Windows line ends before a span, and nothing tells what offsets count: code points "
     "were assumed (commands that read annotations take --offsets to say it)"
@@ -137,10 +137,10 @@ class Assembly:
         items = list(self._items.values())
         placed = [item if isinstance(item, Placed) else _spans_of(item) for item in items]
         held, dealt = _named(deal(placed)) if into is None else (into, deal_into(into, placed))
-        self.notes.count(_IN_NO_LAYER, _spans_in(placed) - sum(map(_spans_in, dealt.values())))
+        self.notes.count(IN_NO_LAYER, _spans_in(placed) - sum(map(_spans_in, dealt.values())))
         documents = {
             name: [
-                self._tagged(spans, _CLASHING) if isinstance(item, Placed) else _only(item, layer, held)
+                self._tagged(spans, CLASHING) if isinstance(item, Placed) else _only(item, layer, held)
                 for item, spans in zip(items, dealt[name], strict=True)
             ]
             for name, layer in held.items()

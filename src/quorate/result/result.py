@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from functools import cached_property
 from pathlib import Path
@@ -89,7 +89,7 @@ class Result:
         tagset: TagSet,
         doc_start: NDArray[np.int64],
         decoded: Decoded,
-        annotators: AnnotatorSummaries,
+        annotators: AnnotatorSummaries | Callable[[], AnnotatorSummaries],
         trace: Trace | None,
         settings: dict[str, Any],
         repaired: int,
@@ -99,9 +99,9 @@ class Result:
         sources: Sources | None = None,
     ) -> None:
         self.model, self.corpus, self.tagset = model, corpus, tagset
-        self.annotators, self.trace, self.settings_, self.repaired = annotators, trace, dict(settings), repaired
+        self._annotators, self.trace, self.settings_, self.repaired = annotators, trace, dict(settings), repaired
         self.calibration, self.choice = calibration, choice
-        self.sources = Sources(annotators.names, corpus.profiles) if sources is None else sources
+        self.sources = Sources(self.annotators.names, corpus.profiles) if sources is None else sources
         self._doc_start = doc_start
         self._told = coherent(decoded, doc_start, calibration, known)
         self._known = np.zeros(len(decoded.path), np.bool_) if known is None else known == decoded.path
@@ -112,6 +112,11 @@ class Result:
         posterior = decoded.posterior[: 0 if len(decoded.token_probability) else None]
         self._expectations = Expectations(corpus, tagset, invalid, posterior)
         self._place = _Place(np.arange(len(corpus)), slice(None))
+
+    @cached_property
+    def annotators(self) -> AnnotatorSummaries:
+        """What is known about each annotator; after an update that takes a look at every document of the fit."""
+        return self._annotators() if callable(self._annotators) else self._annotators
 
     @cached_property
     def certificate(self) -> Certificate:

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, RowMapping, func, insert, select
 
+from quorate.corpus.offsets import Unit
 from quorate.corpus.profiles import Kind as ProfileKind
 from quorate.corpus.profiles import Profile
 from quorate.corpus.records import Corpus, Document, SoftTag, Source, Tag
 from quorate.corpus.spans import CharSpan
 from quorate.corpus.tags import find_spans
 from quorate.corpus.tokens import Places, tokenize
-from quorate.formats.assemble import Assembly, Options
+from quorate.errors import InputError
+from quorate.formats.assemble import CLASHING, IN_NO_LAYER, Assembly, Options
+from quorate.formats.layering import Layer
 from quorate.formats.layers import Layers
 from quorate.formats.marked import Marked
 from quorate.service.database import tables
@@ -27,6 +31,7 @@ __all__ = [
     "check_spans",
     "corpus_of",
     "document_record",
+    "have_overlap",
     "layers_of",
     "marked_documents",
     "numbers_of",
@@ -198,7 +203,7 @@ def _marked(row: Any, said: dict[str, list[CharSpan]]) -> Marked:
 def corpus_of(given: Iterable[GivenDocument], profiles: Mapping[str, Profile] | None = None) -> Corpus:
     """Documents as one corpus: of spans of one annotator that overlap, the longer is kept."""
     given = list(given)
-    assembly = Assembly(Options())
+    assembly = Assembly(Options(unit=Unit.CODE_POINTS))
     assembly.add([one.marked for one in given], "the service", merge=True)
     corpus = assembly.corpus()
     documents = [
@@ -210,11 +215,23 @@ def corpus_of(given: Iterable[GivenDocument], profiles: Mapping[str, Profile] | 
     return Corpus(documents, notes=corpus.notes, profiles=known)
 
 
-def layers_of(given: Iterable[GivenDocument]) -> Layers:
-    """Documents in layers, so that spans that overlap are all kept."""
-    assembly = Assembly(Options(layers=True))
+def have_overlap(given: GivenDocument) -> bool:
+    """Whether spans of one annotator, or of the gold, overlap, so that one sequence of tags cannot hold them."""
+    for spans in (*given.marked.annotations.values(), given.marked.gold or ()):
+        ordered = sorted((span.start, span.end) for span in spans)
+        if any(start < end for (_, end), (start, _) in pairwise(ordered)):
+            return True
+    return False
+
+
+def layers_of(given: Iterable[GivenDocument], into: Mapping[str, Layer] | None = None) -> Layers:
+    """Documents in layers, so that spans that overlap are all kept; :class:`InputError` if these layers do not do."""
+    assembly = Assembly(Options(unit=Unit.CODE_POINTS, layers=True))
     assembly.add([one.marked for one in given], "the service", merge=True)
-    return assembly.layers()
+    layers = assembly.layers(into)
+    if CLASHING in assembly.notes or IN_NO_LAYER in assembly.notes:
+        raise InputError("there are spans that none of the layers takes (deal all documents again)")
+    return layers
 
 
 def profiles_of(kinds: Mapping[str, str]) -> dict[str, Profile]:

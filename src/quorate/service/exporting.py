@@ -7,7 +7,6 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from itertools import pairwise
 from pathlib import Path
 
 from sqlalchemy import Connection
@@ -17,7 +16,7 @@ from quorate.formats import write
 from quorate.formats.exports import Export
 from quorate.formats.layers import Layers
 from quorate.formats.registry import named
-from quorate.service.documents import GivenDocument, corpus_of, layers_of, marked_documents
+from quorate.service.documents import GivenDocument, corpus_of, have_overlap, layers_of, marked_documents
 from quorate.service.people import people_of
 
 __all__ = ["annotations_of", "written"]
@@ -32,22 +31,13 @@ def annotations_of(connection: Connection, *, names: bool) -> Corpus | Layers:
     if names:
         called = {person.id: person.name for person in people_of(connection)}
         given = [_called(one, called) for one in given]
-    return layers_of(given) if any(_overlap(one) for one in given) else corpus_of(given)
+    return layers_of(given) if any(map(have_overlap, given)) else corpus_of(given)
 
 
 def _called(given: GivenDocument, names: Mapping[str, str]) -> GivenDocument:
     marks = {names[person]: spans for person, spans in given.marked.annotations.items()}
     tags = {names[person]: tags for person, tags in given.tags.items()}
     return GivenDocument(replace(given.marked, annotations=marks), tags)
-
-
-def _overlap(given: GivenDocument) -> bool:
-    """Whether spans of one annotator overlap."""
-    for spans in given.marked.annotations.values():
-        ordered = sorted((span.start, span.end) for span in spans)
-        if any(start < end for (_, end), (start, _) in pairwise(ordered)):
-            return True
-    return False
 
 
 @contextmanager

@@ -50,7 +50,10 @@ def supervise(settings: ServiceSettings, taken: socket.socket) -> None:
     if context.get_start_method() == "forkserver":
         # Loaded once, so that a process that takes the place of another is there in milliseconds.
         context.set_forkserver_preload(["quorate.service.app", "uvicorn"])
-    kept = [_Kept(lambda: context.Process(target=answer, args=(settings, taken), name="quorate-answers"))]
+    kept = [
+        _Kept(lambda: context.Process(target=answer, args=(settings, taken), name="quorate-answers")),
+        _Kept(lambda: context.Process(target=follow, args=(settings,), name="quorate-follows")),
+    ]
     stopping = _Stopping()
     try:
         while not stopping.asked:
@@ -104,6 +107,13 @@ class _Kept:
         if self._process.is_alive():
             self._process.kill()
             self._process.join()
+
+
+def follow(settings: ServiceSettings) -> None:
+    """The process that keeps the consensus alive."""
+    from quorate.service.live import worker  # with all that a fit takes, which nobody else here needs
+
+    worker.follow(settings)
 
 
 def answer(settings: ServiceSettings, taken: socket.socket) -> None:

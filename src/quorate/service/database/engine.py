@@ -28,7 +28,7 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
 from quorate.errors import SettingsError
 from quorate.service.problems import BusyError
 
-__all__ = ["Database", "upsert"]
+__all__ = ["Database", "upsert", "upsert_all"]
 
 T = TypeVar("T")
 _MOST_TOGETHER = 64  # writes in one transaction: one that waits for all of them still waits for milliseconds
@@ -209,7 +209,16 @@ def _begin_sqlite(connection: Connection) -> None:
 
 def upsert(connection: Connection, table: Table, values: Mapping[str, Any], keys: Sequence[str]) -> None:
     """Insert a row, or replace the one with the same keys."""
+    upsert_all(connection, table, [values], keys)
+
+
+def upsert_all(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]], keys: Sequence[str]) -> None:
+    """Insert rows, which have the same columns, each in place of the one with the same keys."""
+    if not rows:
+        return
     dialect = sqlite if connection.dialect.name == "sqlite" else postgresql
-    statement = dialect.insert(table).values(**values)
-    changed = {name: statement.excluded[name] for name in values if name not in keys}
-    connection.execute(statement.on_conflict_do_update(index_elements=list(keys), set_=changed))
+    statement = dialect.insert(table)
+    changed = {name: statement.excluded[name] for name in rows[0] if name not in keys}
+    connection.execute(
+        statement.on_conflict_do_update(index_elements=list(keys), set_=changed), [dict(row) for row in rows]
+    )

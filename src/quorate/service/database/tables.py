@@ -174,11 +174,12 @@ snapshots = Table(
     "snapshots",
     metadata,
     Column("version", _Number, primary_key=True, autoincrement=True),
-    Column("kind", String(16), nullable=False),  # update, refit
+    Column("kind", String(16), nullable=False),  # update, refit, queues
     Column("at", Float, nullable=False),
     Column("event", _Number, nullable=False),  # the last that it knows of
-    Column("changed", JSON, nullable=False),  # numbers of documents
+    Column("changed", JSON, nullable=False),  # numbers of documents; null where too many to name
     Column("summary", JSON, nullable=False),  # estimate of F1, annotators, why
+    Column("choice", JSON(none_as_null=True)),  # settings that were chosen then
     sqlite_autoincrement=True,
 )
 

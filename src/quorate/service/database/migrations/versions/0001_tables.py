@@ -65,6 +65,7 @@ def upgrade() -> None:
         sa.Column("event", NUMBER, nullable=False),
         sa.Column("changed", sa.JSON(), nullable=False),
         sa.Column("summary", sa.JSON(), nullable=False),
+        sa.Column("choice", sa.JSON(none_as_null=True), nullable=True),
         sa.PrimaryKeyConstraint("version", name=op.f("pk_snapshots")),
         sqlite_autoincrement=True,
     )

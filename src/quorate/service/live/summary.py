@@ -1,0 +1,86 @@
+"""What is told of a fit beside its consensus: the F1 to expect, and who can be trusted with what."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from quorate.result.annotators import AnnotatorSummary
+from quorate.result.habits import SpanHabits
+from quorate.result.layers import LayeredResult
+from quorate.service.live.fitting import Fitted, Row
+
+__all__ = ["counts_of", "summary_of"]
+
+_SHARES = ("found", "exact", "precision", "invented", "coverage")
+
+
+def counts_of(rows: Mapping[int, Row]) -> dict[str, int]:
+    """How much there is: documents with a consensus, labels (documents by annotators), spans, and what is decided.
+
+    >>> counts_of({1: Row([], 0.9, 3, True), 2: Row([{"start": 0, "end": 3, "label": "PER"}], 0.8, 2, False)})
+    {'documents': 2, 'labels': 5, 'spans': 1, 'known': 1}
+    """
+    every = rows.values()
+    return {
+        "documents": len(rows),
+        "labels": sum(row.labels for row in every),
+        "spans": sum(len(row.spans) for row in every),
+        "known": sum(row.known for row in every),
+    }
+
+
+def summary_of(fitted: Fitted, result: LayeredResult) -> dict[str, Any]:
+    """What is told of a fit."""
+    certificate, expected = result.certificate, result.expected
+    return {
+        "estimate": {
+            "f1": certificate.f1,
+            "low": certificate.low,
+            "high": certificate.high,
+            "explained": _number(certificate.explained),
+            "reason": certificate.reason,
+        },
+        "expected": {name: _number(value) for name, value in expected._asdict().items()},
+        "annotators": [
+            {"layer": layer, **_annotator(one)} for layer, own in result.annotators.items() for one in own if one.n_labels
+        ],
+        "sources": [_sources(layer, one.sources) for layer, one in result.layers.items()],
+        "settings": {
+            layer: {"method": one.settings_.get("method"), "why": one.settings_.get("why", [])}
+            for layer, one in result.layers.items()
+        },
+        "chosen": {"now": fitted.is_new_choice, "labels": fitted.chosen.labels},
+        "seconds": round(fitted.seconds, 3),
+    }
+
+
+def _annotator(one: AnnotatorSummary) -> dict[str, Any]:
+    return {
+        "person": one.name,
+        "tags": one.n_labels,
+        "accuracy": _number(one.accuracy),
+        "informativeness": _number(one.informativeness),
+        **_habits(one.habits),
+        "types": {kind: _habits(habits) for kind, habits in one.by_type.items()},
+    }
+
+
+def _habits(habits: SpanHabits) -> dict[str, Any]:
+    """How many spans are behind them, and each share with its 95 % interval; ``None`` where there is none."""
+    told: dict[str, Any] = {"spans": round(habits.spans, 1), "marks": round(habits.marks, 1)}
+    for what in _SHARES:
+        share = _number(habits.share(what))
+        told[what] = None if share is None else [share, *map(_number, habits.interval(what))]
+    return told
+
+
+def _sources(layer: str, sources: Any) -> dict[str, Any]:
+    together = [{"people": list(group.names), "votes": round(group.votes, 2)} for group in sources.together]
+    return {"layer": layer, "together": together, "silent": list(sources.silent), "votes": sources.votes}
+
+
+def _number(value: float | None) -> float | None:
+    """A number that JSON holds."""
+    return None if value is None or not math.isfinite(value) else round(float(value), 4)

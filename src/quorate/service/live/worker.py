@@ -1,0 +1,282 @@
+"""The process that keeps the consensus alive: it follows what happens, updates its model, and fits it again when due.
+
+Whatever people save is in the consensus a moment later, by an update that looks at the documents that changed alone.
+Fits, and what everybody should label next, are worked out in a thread aside, so that updates go on meanwhile; what came
+while a fit was under way is updated into it when it is there. Nothing of this is needed to save: the worker reads the
+table of events like anybody else. Killed at any moment, it starts again from the database.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from copy import copy
+from typing import Any, NamedTuple, TypeVar
+
+from sqlalchemy import Connection
+
+from quorate.errors import QuorateError
+from quorate.estimators.layered import LayeredModel
+from quorate.service.database.engine import Database
+from quorate.service.events import Event, Kind, events_after, last_event
+from quorate.service.live.collected import Collected, Entry
+from quorate.service.live.fitting import Chosen, Fitted, Row, combine, fit, rows_of
+from quorate.service.live.pace import Due, Pace
+from quorate.service.live.publish import Publisher, Ranked, last_choice
+from quorate.service.live.queueing import queues_of, staff_of
+from quorate.service.live.summary import counts_of, summary_of
+from quorate.service.problems import BusyError
+from quorate.service.settings import ServiceSettings
+
+__all__ = ["Follower", "follow"]
+
+T = TypeVar("T")
+Aside = Callable[[Callable[[], Any]], "Future[Any]"]
+
+_LOOK = 0.1  # seconds between two looks at the events
+_AT_ONCE = 1_000  # events
+_NICE = 10
+_RETRY = 60.0  # seconds until a fit that failed is tried again
+_RANK_SHARE = 10.0  # times as long as queues took to work out, until they are worked out again
+
+_ABOUT_LABELS = (Kind.ANNOTATION_SAVED, Kind.ANNOTATION_REVISED, Kind.ANNOTATION_WITHDRAWN)
+_ABOUT_DECISIONS = (Kind.REVIEW_DECIDED, Kind.REVIEW_WITHDRAWN)
+_ABOUT_PEOPLE = (Kind.PERSON_ADDED, Kind.PERSON_CHANGED, Kind.PERSON_ERASED)
+
+_log = logging.getLogger("quorate.service.live")
+
+
+def follow(settings: ServiceSettings) -> None:
+    """The process itself, until it is told to stop (SIGTERM)."""
+    stopping = threading.Event()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches every process of the terminal: one of them decides
+    signal.signal(signal.SIGTERM, lambda *_: stopping.set())
+    if hasattr(os, "nice"):
+        os.nice(_NICE)  # whoever saves comes first
+    code = 0
+    try:
+        database = Database.open(settings.database)
+        follower = Follower(settings, database, aside=_in_thread)
+        while not stopping.is_set():
+            if not follower.step():
+                stopping.wait(_LOOK)
+        database.close()
+    except BusyError as error:
+        _log.warning("the consensus does not follow: %s", error)
+        code = 1
+    os._exit(code)  # a fit that is under way is not waited for
+
+
+def _in_thread(work: Callable[[], T]) -> Future[T]:
+    future: Future[T] = Future()
+
+    def run() -> None:
+        try:
+            future.set_result(work())
+        except BaseException as error:
+            future.set_exception(error)
+
+    threading.Thread(target=run, name="quorate-fit", daemon=True).start()
+    return future
+
+
+def _at_once(work: Callable[[], T]) -> Future[T]:
+    future: Future[T] = Future()
+    try:
+        future.set_result(work())
+    except Exception as error:
+        future.set_exception(error)
+    return future
+
+
+class _Refit(NamedTuple):
+    """What a fit gave, and the last event that it knows of."""
+
+    fitted: Fitted
+    event: int
+    labels: int
+    rows: dict[int, Row]
+    summary: dict[str, Any]
+
+
+class Follower:
+    """Follows the events of a service. ``step`` does what there is to do now; ``aside`` runs what takes longer.
+
+    Unless ``aside`` is given, everything is done at once, and a step ends when it is done.
+    """
+
+    def __init__(
+        self,
+        settings: ServiceSettings,
+        database: Database,
+        *,
+        aside: Aside = _at_once,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._settings, self._database, self._aside, self._clock = settings, database, aside, clock
+        self._publisher = Publisher(database)
+        self._collected = Collected()
+        with database.read() as connection:
+            self.event = last_event(connection)
+            self._collected.read_all(connection)
+            self._chosen = last_choice(connection)
+        self._model: LayeredModel | None = None
+        self._pace = Pace(must=True, last=clock(), ended=clock())
+        if self._chosen is not None:
+            self._pace.labels_chosen = self._chosen.labels
+            self._pace.since_chosen = int(self._chosen.labels != self._collected.labels)
+        self._changed: set[int] = set()  # documents that are not yet in the consensus as they are
+        self._lost: set[int] = set()  # documents that have fewer labels than the model knows of
+        self._since: set[int] = set()  # documents that changed while a fit was under way
+        self._fit: Future[_Refit] | None = None
+        self._ranking: Future[tuple[Ranked, float]] | None = None
+        self._rank_due, self._rank_next = True, 0.0
+
+    @property
+    def version(self) -> int:
+        """The version of what was given out last."""
+        return self._publisher.version
+
+    def step(self) -> bool:
+        """Take in what has happened, and give out what follows; whether there was anything to do."""
+        heard = self._listen()
+        ended = self._end_fit()
+        began = self._begin_fit(self._pace.due(self._collected.labels, self._clock()))
+        updated = self._update()
+        return any((heard, ended, began, updated, self._rank()))
+
+    def refit(self, *, choose: bool = False) -> None:
+        """Fit to all that was said until now, and give it out; with ``choose``, settings are chosen too."""
+        self._listen()
+        self._begin_fit(Due.CHOOSE if choose else Due.FIT, _at_once)
+        self._end_fit()
+        self._update()
+
+    def _listen(self) -> bool:
+        """Read what has happened since, and the documents that it is about."""
+        with self._database.read() as connection:
+            events = events_after(connection, self.event, _AT_ONCE)
+            if not events:
+                return False
+            self.event = events[-1].seq
+            self._read(connection, events)
+        return True
+
+    def _read(self, connection: Connection, events: list[Event]) -> None:
+        kinds = {event.kind for event in events}
+        about = [event for event in events if event.kind in (*_ABOUT_LABELS, *_ABOUT_DECISIONS)]
+        numbers = {event.document for event in about if event.document is not None}
+        before = {number: self._collected.entries.get(number) for number in numbers}
+        must = not self._collected.read(connection, numbers)
+        if Kind.IMPORTED in kinds:
+            must = not self._collected.read_new(connection) or must
+            self._rank_due = True
+        if kinds.intersection(_ABOUT_PEOPLE):
+            must = self._collected.read_people(connection) or must
+            self._rank_due = True
+        lost = {number for number in numbers if _has_lost(before[number], self._collected.entries[number])}
+        self._lost |= lost
+        self._changed |= numbers
+        self._since |= numbers
+        if about or must:
+            self._pace.happened(len(about), self._clock(), must=must or bool(lost))
+
+    def _begin_fit(self, due: Due, aside: Aside | None = None) -> bool:
+        if due is Due.NOTHING or self._fit is not None:
+            return False
+        entries = self._collected.telling()
+        if not any(entry.labels for entry in entries):
+            return False
+        layers, known, labels = self._collected.laid_out(entries), self._collected.known(entries), self._collected.labels
+        chosen, event = (None if due is Due.CHOOSE else self._chosen), self.event
+
+        def work() -> _Refit:
+            fitted = fit(layers, known, labels, chosen)
+            result = fitted.model.result_
+            return _Refit(fitted, event, labels, rows_of(entries, result), summary_of(fitted, result))
+
+        self._pace.begun()
+        self._since = set()
+        self._fit = (aside or self._aside)(work)
+        return True
+
+    def _end_fit(self) -> bool:
+        """Give out a fit that has ended."""
+        if self._fit is None or not self._fit.done():
+            return False
+        ended, self._fit = self._fit, None
+        try:
+            done = ended.result()
+        except (QuorateError, ArithmeticError, MemoryError) as error:
+            _log.warning("the consensus was not fitted again: %s", error)
+            self._pace.failed(_RETRY, self._clock())
+            return True
+        self._model, self._chosen = done.fitted.model, done.fitted.chosen
+        self._pace.fitted(done.labels, done.fitted.chosen.labels, done.fitted.seconds, self._clock())
+        rows: dict[int, Row | None] = {**dict.fromkeys(self._publisher.rows), **done.rows}
+        for number in self._since:  # what the fit does not know of yet comes with the next update
+            rows.pop(number, None)
+        self._changed, self._lost = set(self._since), self._lost & self._since
+        there = {number: row for number, row in rows.items() if row is not None}
+        summary = {**counts_of(there), **done.summary}
+        new = done.fitted.chosen if done.fitted.is_new_choice else None
+        self._publisher.consensus("refit", done.event, rows, summary, new)
+        self._rank_due = True
+        return True
+
+    def _update(self) -> bool:
+        """Take what has changed into the model, and give out the consensus on it."""
+        if self._model is None or not self._changed:
+            return False
+        entries = [self._collected.entries[number] for number in sorted(self._changed)]
+        self._changed = set()
+        telling = [entry for entry in entries if entry.tells]
+        rows: dict[int, Row | None] = {entry.number: None for entry in entries if entry.is_work and not entry.tells}
+        try:
+            grown = [entry for entry in telling if entry.number not in self._lost]
+            if grown:
+                self._model.update(self._collected.laid_out(grown), known=self._collected.known(grown))
+            if telling:
+                layers, known = self._collected.laid_out(telling), self._collected.known(telling)
+                rows |= rows_of(telling, combine(self._model, layers, known))
+        except QuorateError:  # a label that is new, say: a fit takes it in
+            self._pace.happened(0, self._clock(), must=True)
+        self._publisher.consensus("update", self.event, rows, counts_of({**self._publisher.rows, **_there(rows)}))
+        return True
+
+    def _rank(self) -> bool:
+        """Work out what everybody should label next, if that is due, and give it out when it is there."""
+        now = self._clock()
+        if self._ranking is not None and self._ranking.done():
+            ended, self._ranking = self._ranking, None
+            ranked, seconds = ended.result()
+            self._publisher.queues(self.event, ranked, {"seconds": round(seconds, 3)})
+            self._rank_next = self._clock() + _RANK_SHARE * seconds
+            return True
+        if not self._rank_due or self._ranking is not None or self._fit is not None or now < self._rank_next:
+            return False
+        self._rank_due = False
+        entries, rows, settings = self._collected.work(), dict(self._publisher.rows), self._settings.queue
+
+        def work() -> tuple[Ranked, float]:
+            began = time.perf_counter()
+            with self._database.read() as connection:
+                staff = staff_of(connection)
+            return queues_of(entries, rows, staff, settings), time.perf_counter() - began
+
+        self._ranking = self._aside(work)
+        return True
+
+
+def _has_lost(before: Entry | None, now: Entry) -> bool:
+    """Whether somebody's labels of a document are gone, which an update cannot take out of the model."""
+    return before is not None and not before.document.annotations.keys() <= now.document.annotations.keys()
+
+
+def _there(rows: Mapping[int, Row | None]) -> dict[int, Row]:
+    return {number: row for number, row in rows.items() if row is not None}
