@@ -44,7 +44,10 @@ def summary_of(fitted: Fitted, result: LayeredResult) -> dict[str, Any]:
         },
         "expected": {name: _number(value) for name, value in expected._asdict().items()},
         "annotators": [
-            {"layer": layer, **_annotator(one)} for layer, own in result.annotators.items() for one in own if one.n_labels
+            {"layer": layer, **_annotator(one)}
+            for layer, own in result.annotators.items()
+            for one in own
+            if one.n_labels
         ],
         "sources": [_sources(layer, one.sources) for layer, one in result.layers.items()],
         "settings": {

@@ -15,7 +15,6 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
-from copy import copy
 from typing import Any, NamedTuple, TypeVar
 
 from sqlalchemy import Connection
@@ -25,7 +24,7 @@ from quorate.estimators.layered import LayeredModel
 from quorate.service.database.engine import Database
 from quorate.service.events import Event, Kind, events_after, last_event
 from quorate.service.live.collected import Collected, Entry
-from quorate.service.live.fitting import Chosen, Fitted, Row, combine, fit, rows_of
+from quorate.service.live.fitting import Fitted, Row, combine, fit, rows_of
 from quorate.service.live.pace import Due, Pace
 from quorate.service.live.publish import Publisher, Ranked, last_choice
 from quorate.service.live.queueing import queues_of, staff_of
@@ -192,7 +191,11 @@ class Follower:
         entries = self._collected.telling()
         if not any(entry.labels for entry in entries):
             return False
-        layers, known, labels = self._collected.laid_out(entries), self._collected.known(entries), self._collected.labels
+        layers, known, labels = (
+            self._collected.laid_out(entries),
+            self._collected.known(entries),
+            self._collected.labels,
+        )
         chosen, event = (None if due is Due.CHOOSE else self._chosen), self.event
 
         def work() -> _Refit:
