@@ -50,6 +50,7 @@ ROOMS = [
     "datasets",
     "project",
     "types",
+    "service",
     "cli",
     "__main__",
 ]

@@ -1,0 +1,1 @@
+"""A team, a browser, a database: what ``quorate serve`` runs, and nothing else imports."""
