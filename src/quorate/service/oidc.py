@@ -86,8 +86,8 @@ class OidcSettings:
 
     def may_join(self, identity: Identity) -> bool:
         """Whether an account is made for somebody who has none."""
-        domain = identity.email.rpartition("@")[2].lower()
-        return bool(domain) and domain in {one.lower() for one in self.domains}
+        name, _, domain = identity.email.rpartition("@")
+        return bool(name) and domain.lower() in {one.lower() for one in self.domains}
 
     def roles_of(self, claims: Mapping[str, Any]) -> frozenset[str]:
         """The roles that a person's claims stand for.

@@ -13,7 +13,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from quorate.limits import size_in_words
 
-__all__ = ["CONTENT_SECURITY_POLICY", "AllowedHosts", "BodyLimit", "SecurityHeaders", "guarded"]
+__all__ = ["CONTENT_SECURITY_POLICY", "AllowedHosts", "BodyLimit", "SecurityHeaders", "TooLargeError", "guarded"]
 
 CONTENT_SECURITY_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
@@ -85,8 +85,8 @@ class AllowedHosts:
             await self._app(scope, receive, send)
 
 
-class _TooLargeError(Exception):
-    """More has come than may."""
+class TooLargeError(Exception):
+    """More has come than may; it is seen where an answer had begun by then, and cuts that off."""
 
 
 class BodyLimit:
@@ -113,7 +113,7 @@ class BodyLimit:
             got += len(message.get("body", b""))
             if got > most:
                 too_large = True
-                raise _TooLargeError
+                raise TooLargeError
             return message
 
         async def send_unless_too_large(message: Message) -> None:

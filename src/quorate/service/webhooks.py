@@ -221,9 +221,7 @@ def _key(secret: str) -> bytes:
     except (binascii.Error, ValueError):
         key = b""
     if not _SHORTEST_KEY <= len(key) <= _LONGEST_KEY:
-        raise InputError(
-            f"not the secret of a webhook ({_PREFIX} and {_SHORTEST_KEY} to {_LONGEST_KEY} bytes in base64)"
-        )
+        raise InputError(f"not a webhook's secret ({_PREFIX} and {_SHORTEST_KEY} to {_LONGEST_KEY} bytes in base64)")
     return key
 
 
