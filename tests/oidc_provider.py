@@ -32,6 +32,7 @@ class OidcProvider:
         self.now = 1_790_000_000.0
         self.issuer = ""
         self.keys: list[Any] = [rsa_key()]
+        self.odd_keys: Any = None
         self.claims: dict[str, Any] = {"email": "ada@example.com", "email_verified": True, "name": "Ada Łovelace"}
         self.metadata: dict[str, Any] = {}
         self.user_info: dict[str, Any] = {}
@@ -58,7 +59,7 @@ class OidcProvider:
         self.requests.append(request)
         pages: dict[str, Callable[[Received], tuple[int, Any]]] = {
             "/.well-known/openid-configuration": lambda _: (200, self._published()),
-            "/keys": lambda _: (200, {"keys": [key.as_dict(private=False) for key in self.keys]}),
+            "/keys": lambda _: (200, {"keys": self.odd_keys or [key.as_dict(private=False) for key in self.keys]}),
             "/token": self._token,
             "/userinfo": lambda got: (
                 200 if got.headers["authorization"] == "Bearer an-access" else 401,

@@ -140,6 +140,7 @@ def test_a_cookie_that_somebody_else_made_is_refused(ours: Provider, theirs: Oid
         "x",
         "a.b.c",
         "ü",
+        "\udc80",
         begun.cookie[:-4] + "AAAA",
         unsigned({"alg": "none"}, content),
         unsigned({"alg": "HS256"}, content),
@@ -198,6 +199,7 @@ def test_a_provider_that_says_who_it_is_must_do_so(ours: Provider, theirs: OidcP
         {"aud": [CLIENT, "another-client"]},  # and nobody says for whom it was made
         {"aud": [CLIENT, "another-client"], "azp": "another-client"},
         {"aud": {"quorate": 1}},
+        {"aud": "another-client", "azp": CLIENT},
         {"exp": 1_790_000_000 - 61},
         {"exp": None},
         {"exp": "tomorrow"},
@@ -303,10 +305,45 @@ def test_without_an_id_token_nobody_is_logged_in(ours: Provider, theirs: OidcPro
 def test_symmetric_keys_of_a_provider_and_those_for_encryption_verify_nothing(
     ours: Provider, theirs: OidcProvider
 ) -> None:
-    theirs.keys = [OctKey.generate_key(256, {"kid": "one"})]
-    theirs.sign = lambda claims: jwt.encode({"alg": "HS256", "kid": "one"}, claims, theirs.keys[0])
+    secret = OctKey.generate_key(256, {"kid": "one"})
+    theirs.odd_keys = [secret.as_dict(private=True)]
+    theirs.sign = lambda claims: jwt.encode({"alg": "HS256", "kid": "one"}, claims, secret)
     with pytest.raises(LoginError, match="the id token is not valid"):
         logged_in(ours, theirs)
+    theirs.odd_keys = [{**rsa_key().as_dict(private=False), "use": "enc"}]
+    theirs.sign = theirs.signed
+    with pytest.raises(LoginError, match="the id token is not valid"):
+        logged_in(client(theirs), theirs)
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        "x",
+        {"a": 1},
+        ["x"],
+        [None],
+        [3],
+        [[]],
+        [{}],
+        [{"kty": "RSA"}],
+        [{"kty": ["RSA"]}],
+        [{"kty": "RSA", "n": "!", "e": "!", "kid": "one"}],
+        [{"kty": "RSA", "n": 3, "e": None, "kid": "one"}],
+        [{"kty": "EC", "crv": "P-0", "x": "AA", "y": "AA", "kid": "one"}],
+        [{"kty": "oct", "k": "", "kid": "one"}],
+    ],
+)
+def test_keys_that_are_none_verify_nothing(ours: Provider, theirs: OidcProvider, keys: Any) -> None:
+    theirs.odd_keys = keys
+    with pytest.raises(LoginError, match="the id token is not valid"):
+        logged_in(ours, theirs)
+
+
+def test_a_key_of_a_kind_that_is_not_known_is_passed_over(ours: Provider, theirs: OidcProvider) -> None:
+    unknown = [{"kty": "EC", "crv": "P-0", "x": "AA", "y": "AA"}, {"kty": "AKP", "alg": "ML-DSA-44", "pub": "AA"}]
+    theirs.odd_keys = [*unknown, rsa_key().as_dict(private=False)]
+    assert logged_in(ours, theirs).subject == "ada-17"
 
 
 def test_new_keys_of_the_provider_are_fetched_but_not_for_every_forged_token(
@@ -318,6 +355,7 @@ def test_new_keys_of_the_provider_are_fetched_but_not_for_every_forged_token(
     assert logged_in(ours, theirs).subject == "ada-17"
     theirs.sign = lambda claims: by_an_unknown_key(theirs, claims)
     for _ in range(5):
+        theirs.now += 10
         with pytest.raises(LoginError):
             logged_in(ours, theirs)
     assert [request.path for request in theirs.requests].count("/keys") == 2

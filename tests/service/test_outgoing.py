@@ -159,6 +159,7 @@ def test_every_spelling_of_an_address_is_what_the_resolver_makes_of_it(host: str
         "https://example.com:99999/",
         "https://example.com:https/",
         "https://example.com\\@127.0.0.1/",
+        "https://example.com/a\\b",
         "https://exa mple.com/",
         " https://example.com/",
         "https://example.com/\r\nX-Injected: 1",
@@ -200,7 +201,7 @@ def test_plain_http_and_other_ports_are_for_the_server_to_allow() -> None:
 
 
 def test_a_host_of_the_own_network_is_allowed_at_its_port_alone() -> None:
-    rules = Rules(own_hosts=frozenset({"hooks.internal:8443", "plain.internal", "[fd00::1]:8443"}))
+    rules = Rules(own_hosts=frozenset({"Hooks.internal:8443", "plain.internal", "[fd00::1]:8443"}))
     inside = Outgoing(rules, resolve=resolver("10.0.0.7"))
     inside.check("https://hooks.internal:8443/")
     inside.check("https://hooks.internal.:8443/")

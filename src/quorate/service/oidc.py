@@ -11,7 +11,8 @@ import hmac
 import re
 import secrets
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -21,7 +22,7 @@ from authlib.oauth2.rfc7636 import create_s256_code_challenge
 from authlib.oidc.core import CodeIDToken
 from joserfc import jwt
 from joserfc.errors import InvalidKeyIdError, JoseError
-from joserfc.jwk import KeySet, OctKey
+from joserfc.jwk import JWKRegistry, KeySet, OctKey
 from joserfc.jws import JWSRegistry
 
 from quorate.errors import InputError, QuorateError, SettingsError
@@ -221,7 +222,7 @@ class Provider:
                 {"nonce": nonce, "client_id": self.settings.client_id, "access_token": access},
             )
             claims.validate(now=int(self._clock()), leeway=_LEEWAY)
-        except (JoseError, ValueError, TypeError, AttributeError) as error:  # a token may hold anything
+        except (JoseError, ValueError, TypeError) as error:  # a token may hold anything
             why = error.description if isinstance(error, JoseError) else "malformed"
             raise LoginError(f"the id token is not valid: {why} (tell the administrator)") from None
         return dict(claims)
@@ -269,8 +270,7 @@ class Provider:
         """The keys that the provider signs with; fetched ``again`` for a new one, though not for every forged one."""
         now, known = self._clock(), self._keys
         if known is None or now - known[0] > (_KEYS_AT_MOST_EVERY if again else _DISCOVERED_FOR):
-            keys = self._fetched("GET", self._endpoint("jwks_uri")).get("keys")
-            self._keys = known = now, KeySet.import_key_set({"keys": list(_signing(keys))})
+            self._keys = known = now, _keys_of(self._fetched("GET", self._endpoint("jwks_uri")))
         return known[1]
 
     def _fetched(
@@ -287,11 +287,13 @@ class Provider:
         return content
 
 
-def _signing(keys: Any) -> Iterator[Any]:
-    """Keys that may have signed a token: public ones, and not those for encryption."""
-    for key in keys if isinstance(keys, list) else []:
-        if isinstance(key, dict) and key.get("kty") in ("RSA", "EC", "OKP") and key.get("use", "sig") == "sig":
-            yield key
+def _keys_of(document: Mapping[str, Any]) -> KeySet:
+    """The keys that a provider publishes, without those of kinds that are not known here."""
+    listed, found = document.get("keys"), []
+    for key in listed if isinstance(listed, list) else []:
+        with suppress(JoseError, ValueError, TypeError, KeyError):
+            found.append(JWKRegistry.import_key(key))
+    return KeySet(found)
 
 
 def local_path(then: str) -> str:

@@ -105,7 +105,8 @@ class Rules:
 
     def is_own(self, target: Target) -> bool:
         """Whether a target is listed as one in the own network."""
-        return target.place in self.own_hosts or (target.port in self.ports and target.name in self.own_hosts)
+        own = {host.lower() for host in self.own_hosts}
+        return target.place in own or (target.port in self.ports and target.name in own)
 
 
 class Target(NamedTuple):

@@ -93,7 +93,7 @@ def network_of(address: str) -> str:
     ('192.0.2.7', '2001:db8::/64', '192.0.2.7', 'unix')
     """
     try:
-        parsed = ip_address(address.partition("%")[0])
+        parsed = ip_address(address)
     except ValueError:
         return address
     if isinstance(parsed, IPv6Address):
