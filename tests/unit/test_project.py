@@ -55,6 +55,7 @@ ROOMS = [
     "service",
     "client",
     "types",
+    "service",
     "cli",
     "__main__",
 ]

@@ -1,0 +1,151 @@
+"""What every answer says to browsers, and requests that are refused before anything reads them.
+
+These stand outside of the application (:func:`guarded`), so that they hold for its error pages too.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from quorate.limits import size_in_words
+
+__all__ = ["CONTENT_SECURITY_POLICY", "AllowedHosts", "BodyLimit", "SecurityHeaders", "TooLargeError", "guarded"]
+
+CONTENT_SECURITY_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    "form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+)
+_ALWAYS = {
+    "Content-Security-Policy": CONTENT_SECURITY_POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), display-capture=(), geolocation=(), microphone=(), payment=(), usb=()",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+_A_YEAR = "max-age=31536000"
+
+
+def guarded(
+    app: ASGIApp, *, hosts: Collection[str], most: int, larger: Mapping[str, int] | None = None, https: bool = False
+) -> ASGIApp:
+    """An application behind all that is here."""
+    return SecurityHeaders(AllowedHosts(BodyLimit(app, most=most, larger=larger), hosts=hosts), https=https)
+
+
+class SecurityHeaders:
+    """Sets the headers that browsers protect people by.
+
+    ``https``: people reach this server by https, although what stands before it speaks http with it.
+    """
+
+    def __init__(self, app: ASGIApp, *, https: bool = False) -> None:
+        self._app, self._https = app, https
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer as the application does, with the headers."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in _ALWAYS.items():
+                    headers[name] = value
+                if not scope["path"].startswith("/static/"):
+                    headers["Cache-Control"] = "no-store"
+                if self._https or scope["scheme"] == "https":
+                    headers["Strict-Transport-Security"] = _A_YEAR
+            await send(message)
+
+        await self._app(scope, receive, send_with_headers)
+
+
+class AllowedHosts:
+    """Refuses requests for hosts by another name: links in mails and redirects are made of the name that was asked for.
+
+    A name is allowed with any port. An IPv6 address is listed without its brackets.
+    """
+
+    def __init__(self, app: ASGIApp, *, hosts: Collection[str]) -> None:
+        self._app, self._hosts = app, {host.lower() for host in hosts}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer, or refuse the host."""
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+        elif [_name(host) for host in Headers(scope=scope).getlist("host")] not in ([host] for host in self._hosts):
+            await _refuse(scope, send, 400, "unknown-host", "no such host here (add it to the server's allowed hosts)")
+        else:
+            await self._app(scope, receive, send)
+
+
+class TooLargeError(Exception):
+    """More has come than may; it is seen where an answer had begun by then, and cuts that off."""
+
+
+class BodyLimit:
+    """Refuses what is longer than ``most`` bytes as soon as that shows: by its header, or while it comes in.
+
+    ``larger`` are limits of their own for paths that begin so, as those of uploads do.
+    """
+
+    def __init__(self, app: ASGIApp, *, most: int, larger: Mapping[str, int] | None = None) -> None:
+        self._app, self._most, self._larger = app, most, dict(larger or {})
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer, or refuse the body."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        most = next((size for path, size in self._larger.items() if scope["path"].startswith(path)), self._most)
+        said = Headers(scope=scope).get("content-length", "")
+        too_large, started, got = said.isdecimal() and int(said[:20]) > most, False, 0
+
+        async def receive_up_to_the_limit() -> Message:
+            nonlocal got, too_large
+            message = await receive()
+            got += len(message.get("body", b""))
+            if got > most:
+                too_large = True
+                raise TooLargeError
+            return message
+
+        async def send_unless_too_large(message: Message) -> None:
+            nonlocal started
+            if too_large and not started:
+                return  # what the application makes of a body that was cut off: ours to answer
+            started = True
+            await send(message)
+
+        if not too_large:
+            try:
+                await self._app(scope, receive_up_to_the_limit, send_unless_too_large)
+            except Exception:
+                if not too_large or started:
+                    raise
+        if too_large and not started:
+            await _refuse(scope, send, 413, "too-large", f"more than {size_in_words(most)} (send less at once)")
+
+
+def _name(host: str) -> str:
+    """A host without its port, as it is listed."""
+    if host.startswith("["):
+        return host[1:].partition("]")[0].lower()
+    return host.partition(":")[0].lower()
+
+
+async def _refuse(scope: Scope, send: Send, status: int, code: str, message: str) -> None:
+    """Answer with an error in the one shape that errors have."""
+    if scope["type"] == "websocket":
+        await send({"type": "websocket.close", "code": 1008})
+        return
+    body = json.dumps({"error": {"code": code, "message": message}}).encode()
+    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+    await send({"type": "http.response.start", "status": status, "headers": [*headers, (b"connection", b"close")]})
+    await send({"type": "http.response.body", "body": body})
