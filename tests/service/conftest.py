@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 AXE = Path(__file__).resolve().parents[1] / "assets" / "axe-core" / "axe.min.js"
 FAILED_REQUEST = "Failed to load resource"  # what browsers write when a test has the service fail
 
+
 @pytest.fixture
 def server() -> Iterator[SaveServer]:
     server = SaveServer()
@@ -54,9 +55,7 @@ def open_page(new_context: Callable[..., BrowserContext], server: SaveServer) ->
         if script:
             page.add_init_script(script)
         page.goto(server.url(path))
-        page.wait_for_function(
-            "() => customElements.get('quorate-outbox') && document.querySelector('quorate-outbox .state').textContent"
-        )
+        page.wait_for_selector("quorate-outbox[state]", state="attached")
         return page
 
     yield go
