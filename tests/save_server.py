@@ -18,17 +18,22 @@ POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
     "form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
 )
-TYPES = {".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8", ".html": "text/html; charset=utf-8"}
+TYPES = {
+    ".js": "text/javascript; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".html": "text/html; charset=utf-8",
+}
 
 Answer = tuple[int, Any] | Callable[[dict[str, Any]], tuple[int, Any]]
 
 
 class SaveServer:
-    """Serves ``pages`` and the static folder; ``answers`` are used up by saves one by one, then each is acknowledged."""
+    """Serves ``pages`` and the static folder; saves use up ``answers`` one by one, then each gets ``usual``."""
 
     def __init__(self) -> None:
         self.pages: dict[str, str] = {}
         self.answers: list[Answer] = []
+        self.usual: Answer = lambda body: (200, {"event": len(self.received), "document": body["document"]})
         self.received: list[tuple[dict[str, Any], dict[str, str]]] = []
         self.events: list[str] = []
         self.delay = 0.0
@@ -83,7 +88,7 @@ def _handler(server: SaveServer) -> type[BaseHTTPRequestHandler]:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             time.sleep(server.delay)
             server.received.append((body, {name.lower(): value for name, value in self.headers.items()}))
-            answer: Answer = server.answers.pop(0) if server.answers else (200, {"event": len(server.received)})
+            answer = server.answers.pop(0) if server.answers else server.usual
             status, content = answer(body) if callable(answer) else answer
             if isinstance(content, str):
                 self.reply(status, content.encode(), "text/html", **({"Location": "/login"} if status == 302 else {}))

@@ -13,6 +13,7 @@ export const outbox = new Outbox(document.querySelector('meta[name="person"]')?.
 
 const kept = (count) => `${count} kept here`;
 const WORDS = {
+  unknown: () => "",
   saved: () => "Saved",
   saving: () => "Saving…",
   offline: (count) => `Offline: ${kept(count)}`,

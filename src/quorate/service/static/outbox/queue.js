@@ -26,7 +26,7 @@ const csrf = () => document.querySelector('meta[name="csrf-token"]')?.content ||
  * The first two come in every page of the person, whichever of them did the sending.
  */
 export class Outbox extends EventTarget {
-  /** @type {Kept[]} */ #kept = [];
+  /** @type {Kept[] | null} null until the first look */ #kept = null;
   #trouble = ""; // why the last round did not send everything: "", "offline", "away" or "login"
   #sending = false;
   #again = false;
@@ -79,10 +79,10 @@ export class Outbox extends EventTarget {
     this.send();
   }
 
-  /** How things stand: `name` is saved, saving, offline, away, login, refused or unkept. */
+  /** How things stand: `name` is unknown (at first), saved, saving, offline, away, login, refused or unkept. */
   get state() {
-    const waiting = this.#kept.filter(({ refused }) => !refused), refused = this.#kept.filter((save) => save.refused);
-    let name = "saved";
+    const kept = this.#kept || [], waiting = kept.filter(({ refused }) => !refused), refused = kept.filter((save) => save.refused);
+    let name = this.#kept ? "saved" : "unknown";
     if (waiting.length) name = this.#trouble === "login" || navigator.onLine ? this.#trouble || "saving" : "offline";
     if (waiting.length && name !== "login" && this.store && !this.store.durable) name = "unkept";
     if (refused.length && name !== "login") name = "refused";
@@ -112,6 +112,7 @@ export class Outbox extends EventTarget {
   async #round() {
     const held = new Set(); // documents of which a save has to be sent first
     let trouble = "", asked = 0;
+    await this.#look();
     for (const save of await this.store.all()) {
       if (save.refused || held.has(save.body.document)) continue;
       const answer = await this.#post(save);
