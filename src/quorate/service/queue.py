@@ -183,14 +183,31 @@ def _work(
     looked: Sequence[int] | None,
 ) -> int | None:
     """The best document that is still to be had; it is nobody else's until the transaction ends."""
+    busy = []
     for numbers in _lists(connection, person, queue, now, best, looked):
         for number in numbers:
-            free = select(_documents.c.number).where(_documents.c.number == number)
-            locked = connection.execute(free.with_for_update(key_share=True, skip_locked=True)).first()
-            # looked at once more: somebody else may have taken the last place before it was locked
-            if locked is not None and _open_among(connection, person, queue, now, [number], again=True):
+            held = _hold(connection, person, queue, now, number)
+            if held:
                 return number
-    return None
+            if held is None:
+                busy.append(number)
+    # others are taking all that there is: one that they leave room on is worth waiting for
+    return next((number for number in busy if _hold(connection, person, queue, now, number, wait=True)), None)
+
+
+def _hold(
+    connection: Connection, person: str, queue: QueueSettings, now: float, number: int, *, wait: bool = False
+) -> bool | None:
+    """Keep a document from others, if somebody can get it; ``None`` if another is just taking it."""
+    attempt = connection.begin_nested()  # to let go of what cannot be had: who holds nothing blocks nobody
+    row = select(_documents.c.number).where(_documents.c.number == number)
+    free = connection.execute(row.with_for_update(key_share=True, skip_locked=not wait)).first() is not None
+    # looked at once more: somebody else may have taken the last place before it was locked
+    if free and _open_among(connection, person, queue, now, [number], again=True):
+        attempt.commit()
+        return True
+    attempt.rollback()
+    return False if free else None
 
 
 def _lists(
