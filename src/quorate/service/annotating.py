@@ -1,4 +1,4 @@
-"""What people say of documents: saved, revised, withdrawn. A save that comes twice is one."""
+"""What people say of documents: saved, revised, withdrawn, undone. A save that comes twice is one."""
 
 from __future__ import annotations
 
@@ -6,15 +6,29 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, delete, select, update
+from sqlalchemy import Connection, select
 
 from quorate.service.database import tables
-from quorate.service.database.engine import upsert
-from quorate.service.documents import check_spans, document_record
-from quorate.service.events import Event, Kind, append, find
+from quorate.service.documents import SpanRecord, check_spans, document_record
+from quorate.service.events import Event, Kind, find, history
 from quorate.service.problems import ConflictError, InvalidError, NotFoundError, RefusedError
+from quorate.service.state import record
 
-__all__ = ["Saved", "current", "import_annotation", "save", "withdraw"]
+__all__ = [
+    "Given",
+    "Saved",
+    "current",
+    "import_annotation",
+    "of_person",
+    "revisions",
+    "save",
+    "training_gold",
+    "undo",
+    "withdraw",
+]
+
+_TO_DO_AGAIN = 86_400.0  # seconds that somebody has who took back what they said
+_KINDS = (Kind.ANNOTATION_SAVED, Kind.ANNOTATION_REVISED, Kind.ANNOTATION_WITHDRAWN)
 
 
 class Saved(NamedTuple):
@@ -42,31 +56,23 @@ def save(connection: Connection, person: str, given: Given, labels: Sequence[str
         return before
     document = document_record(connection, given.document)
     spans = check_spans(given.spans, len(document["text"]), labels)
-    state = connection.execute(
-        select(tables.assignments.c.state).where(
-            tables.assignments.c.document == given.document, tables.assignments.c.person == person
-        )
-    ).scalar()
-    if state is None:
+    assignment = select(tables.assignments.c.state).where(
+        tables.assignments.c.document == given.document, tables.assignments.c.person == person
+    )
+    if connection.execute(assignment).first() is None:
         raise RefusedError(f"document {given.document} was not given to you (ask the queue for the next one)")
-    saved = _keep(connection, person, given, spans)
-    if state != "done":
-        connection.execute(
-            update(tables.assignments)
-            .where(tables.assignments.c.document == given.document, tables.assignments.c.person == person)
-            .values(state="done")
-        )
-    return saved
+    return _keep(connection, person, given, {"spans": spans})
 
 
 def import_annotation(
-    connection: Connection, person: str, document: int, spans: list[dict[str, Any]], tags: list[Any] | None
+    connection: Connection, person: str, document: int, spans: list[SpanRecord], tags: list[Any] | None
 ) -> bool:
     """Keep what a file says that somebody said; whether that is new."""
     there = current(connection, document, person)
     if there is not None and there["spans"] == spans and there["tags"] == tags:
         return False
-    _keep(connection, person, Given(f"import-{time.time_ns():x}-{person}-{document}", document, spans), spans, tags)
+    given = Given(f"import-{time.time_ns():x}-{person}-{document}", document, spans)
+    _keep(connection, person, given, {"spans": spans} if tags is None else {"spans": spans, "tags": tags})
     return True
 
 
@@ -78,18 +84,30 @@ def withdraw(connection: Connection, person: str, document: int, id: str) -> Sav
     there = current(connection, document, person)
     if there is None:
         raise NotFoundError(f"nothing of yours is saved for document {document}")
-    revision = there["revision"] + 1
-    event = append(
-        connection, Kind.ANNOTATION_WITHDRAWN, person=person, document=document, id=id, body={"revision": revision}
-    )
-    table = tables.current_annotations
-    connection.execute(delete(table).where(table.c.document == document, table.c.person == person))
-    connection.execute(
-        update(tables.assignments)
-        .where(tables.assignments.c.document == document, tables.assignments.c.person == person)
-        .values(state="leased", until=time.time() + 86_400)
-    )
-    return Saved(event.seq, document, revision)
+    body = {"revision": there["revision"] + 1, "until": time.time() + _TO_DO_AGAIN}
+    event = record(connection, Kind.ANNOTATION_WITHDRAWN, person=person, document=document, id=id, body=body)
+    return Saved(event.seq, document, body["revision"])
+
+
+def undo(connection: Connection, person: str, document: int, id: str) -> Saved:
+    """Go back to what somebody said before, as a new revision; again, and it goes back further."""
+    before = _same(connection, person, id)
+    if before is not None:
+        return before
+    past = revisions(connection, person, document)
+    if not past:
+        raise NotFoundError(f"nothing of yours is saved for document {document}")
+    earlier = [event for event in past if "spans" in event.body and event.body["revision"] < _shown(past[-1])]
+    if not earlier:
+        raise ConflictError(f"this is the first that you said of document {document} (withdraw it, if it is wrong)")
+    back = earlier[-1]
+    body = {name: back.body[name] for name in ("spans", "tags") if name in back.body}
+    return _keep(connection, person, Given(id, document, ()), {**body, "restores": _shown(back)})
+
+
+def _shown(event: Event) -> int:
+    """The revision whose spans stand after an event: its own, or the one that it went back to."""
+    return int(event.body.get("restores", event.body["revision"]))
 
 
 def current(connection: Connection, document: int, person: str) -> Mapping[str, Any] | None:
@@ -101,6 +119,32 @@ def current(connection: Connection, document: int, person: str) -> Mapping[str, 
     return None if row is None else dict(row)
 
 
+def of_person(connection: Connection, person: str, after: int, most: int) -> list[Mapping[str, Any]]:
+    """What somebody says of documents, in the order of their numbers."""
+    kept = tables.current_annotations
+    query = select(kept).where(kept.c.person == person, kept.c.document > after).order_by(kept.c.document).limit(most)
+    return [dict(row) for row in connection.execute(query).mappings()]
+
+
+def revisions(connection: Connection, person: str, document: int) -> list[Event]:
+    """All that somebody said of a document, the first first."""
+    return [event for event in history(connection, document, person) if event.kind in _KINDS]
+
+
+def training_gold(connection: Connection, person: str, document: int) -> list[SpanRecord] | None:
+    """What is right in a document that somebody was given to learn from; ``None`` for any other."""
+    query = (
+        select(tables.documents.c.gold)
+        .join(tables.assignments, tables.assignments.c.document == tables.documents.c.number)
+        .where(
+            tables.documents.c.number == document,
+            tables.assignments.c.person == person,
+            tables.assignments.c.purpose == "training",
+        )
+    )
+    return connection.execute(query).scalar()
+
+
 def _same(connection: Connection, person: str, id: str) -> Saved | None:
     """The acknowledgement of a save that has been here before."""
     if not 8 <= len(id) <= 64:
@@ -108,48 +152,24 @@ def _same(connection: Connection, person: str, id: str) -> Saved | None:
     event = find(connection, id)
     if event is None:
         return None
-    if event.person != person or event.document is None:
+    if event.person != person or event.document is None or event.kind not in _KINDS:
         raise ConflictError("this id was taken by another save (make ids at random)")
-    return Saved(event.seq, event.document, int(event.body.get("revision", 1)))
+    return Saved(event.seq, event.document, int(event.body["revision"]))
 
 
-def _keep(
-    connection: Connection,
-    person: str,
-    given: Given,
-    spans: list[dict[str, Any]],
-    tags: list[Any] | None = None,
-) -> Saved:
-    """The event, and what stands after it."""
+def _keep(connection: Connection, person: str, given: Given, body: Mapping[str, Any]) -> Saved:
     revision = _last_revision(connection, person, given.document) + 1
-    kind = Kind.ANNOTATION_SAVED if revision == 1 else Kind.ANNOTATION_REVISED
-    body = {"spans": spans, "revision": revision, **({} if tags is None else {"tags": tags})}
-    event = append(
+    event = record(
         connection,
-        kind,
+        Kind.ANNOTATION_SAVED if revision == 1 else Kind.ANNOTATION_REVISED,
         person=person,
         document=given.document,
         id=given.id,
         seconds=given.seconds,
         client=given.client,
-        body=body,
+        body={**body, "revision": revision},
     )
-    upsert(connection, tables.current_annotations, row_of(event), ("document", "person"))
     return Saved(event.seq, given.document, revision)
-
-
-def row_of(event: Event) -> dict[str, Any]:
-    """What stands after somebody saved: the row that an event makes, now or when the table is rebuilt."""
-    return {
-        "document": event.document,
-        "person": event.person,
-        "event": event.seq,
-        "revision": event.body["revision"],
-        "at": event.at,
-        "seconds": event.seconds,
-        "spans": event.body["spans"],
-        "tags": event.body.get("tags"),
-    }
 
 
 def _last_revision(connection: Connection, person: str, document: int) -> int:

@@ -22,13 +22,27 @@ from quorate.errors import QuorateError
 from quorate.service.database.engine import Database
 from quorate.service.permissions import EVERYBODY, PAGES, ROUTES
 from quorate.service.problems import NotLoggedInError, RefusedError, RequestError
-from quorate.service.routes import api_annotations, api_documents, api_people, api_service, pages_session
+from quorate.service.routes import (
+    api_annotations,
+    api_documents,
+    api_people,
+    api_queue,
+    api_service,
+    pages_session,
+)
 from quorate.service.sessions import COOKIE, Who, who_has_session, who_has_token
 from quorate.service.settings import ServiceSettings
 
 __all__ = ["ROUTERS", "create_app"]
 
-ROUTERS = (pages_session.router, api_service.router, api_annotations.router, api_documents.router, api_people.router)
+ROUTERS = (
+    pages_session.router,
+    api_service.router,
+    api_queue.router,
+    api_annotations.router,
+    api_documents.router,
+    api_people.router,
+)
 _SAFE = ("GET", "HEAD", "OPTIONS")
 _FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
 _HERE = Path(__file__).parent

@@ -31,6 +31,7 @@ __all__ = [
     "check_spans",
     "corpus_of",
     "document_record",
+    "document_with",
     "have_overlap",
     "layers_of",
     "marked_documents",
@@ -172,6 +173,11 @@ def marked_documents(connection: Connection, numbers: Iterable[int] | None = Non
         said.setdefault(row.document, {})[row.person] = _char_spans(row.spans)
     for row in connection.execute(query):
         yield GivenDocument(_marked(row, said.get(row.number, {})), tags.get(row.number, {}))
+
+
+def document_with(row: Any, said: Mapping[str, Iterable[SpanRecord]]) -> GivenDocument:
+    """A document (a row of its table) with spans by whoever says so, in place of those that stand."""
+    return GivenDocument(_marked(row, {name: _char_spans(spans) for name, spans in said.items()}), {})
 
 
 class GivenDocument(NamedTuple):

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from quorate.errors import SettingsError
 
-__all__ = ["QueueSettings", "ServiceSettings"]
+__all__ = ["QueueSettings", "ReviewSettings", "ServiceSettings"]
 
 _FOLDER = Path(".quorate", "serve")
 _SECRET_VARIABLE = "QUORATE_SECRET"
@@ -52,6 +52,29 @@ class QueueSettings:
 
 
 @dataclass(frozen=True)
+class ReviewSettings:
+    """How documents come to reviewers.
+
+    ``per_document`` reviewers decide on each; who was given one has it for ``lease_minutes``. Nobody reviews what they
+    annotated themselves, unless ``own``: then such documents come last.
+
+    >>> ReviewSettings().per_document
+    1
+    """
+
+    per_document: int = 1
+    lease_minutes: float = 15.0
+    own: bool = False
+
+    def check(self) -> None:
+        """:class:`SettingsError` if they make no sense."""
+        if self.per_document < 1:
+            raise SettingsError(f"{self.per_document} reviewers per document are too few (give 1 or more)")
+        if self.lease_minutes <= 0:
+            raise SettingsError(f"lease-minutes {self.lease_minutes} is not a time (give a positive number)")
+
+
+@dataclass(frozen=True)
 class ServiceSettings:
     """All that the processes of a service are told.
 
@@ -73,6 +96,7 @@ class ServiceSettings:
     suggestions: bool = False
     blind: bool = True
     queue: QueueSettings = field(default_factory=QueueSettings)
+    reviews: ReviewSettings = field(default_factory=ReviewSettings)
     upload_limit: int = 256 * 1024 * 1024
     session_hours: float = 12.0
     webhook_hosts: tuple[str, ...] = ()

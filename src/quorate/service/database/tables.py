@@ -36,6 +36,7 @@ __all__ = [
     "people",
     "personal_keys",
     "queues",
+    "review_leases",
     "reviews",
     "sessions",
     "snapshots",
@@ -155,6 +156,18 @@ reviews = Table(
     Column("accepted", Boolean, nullable=False),
     Column("adjudicates", Boolean, nullable=False),
     Column("version", _Number),  # of the consensus that was looked at
+    Index("ix_reviews_person", "person"),
+)
+
+review_leases = Table(
+    "review_leases",
+    metadata,
+    _document(primary_key=True),
+    _person(primary_key=True),
+    Column("at", Float, nullable=False),
+    Column("until", Float, nullable=False),
+    Column("revealed", Float),  # when they were shown the consensus
+    Index("ix_review_leases_person", "person"),
 )
 
 consensus = Table(

@@ -9,18 +9,49 @@ from typing import Annotated, Any, Generic, TypeVar, cast
 from fastapi import Depends, Query, Request
 from fastapi.responses import HTMLResponse
 from fastapi.templating import Jinja2Templates
-from pydantic import BaseModel
+from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import Connection
 
 from quorate.service.database.engine import Database
 from quorate.service.sessions import Who
 from quorate.service.settings import ServiceSettings
 
-__all__ = ["After", "Limit", "Page", "Service", "ServiceOf", "WhoAsks", "page_of", "show"]
+__all__ = [
+    "After",
+    "ClientId",
+    "Limit",
+    "Page",
+    "Service",
+    "ServiceOf",
+    "SpanIn",
+    "SpanOut",
+    "WhoAsks",
+    "page_of",
+    "show",
+]
 
 T = TypeVar("T")
 After = Annotated[int, Query(ge=0, description="The `next` of the page before.")]
 Limit = Annotated[int, Query(ge=1, le=1_000, description="How many at most.")]
+
+ClientId = Annotated[str, Field(min_length=8, max_length=64, description="Made by the client, at random.")]
+
+
+class SpanIn(BaseModel):
+    """A span: code points of the text, end excluded."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+    start: int
+    end: int
+    label: str
+
+
+class SpanOut(BaseModel):
+    """A span: code points of the text, end excluded."""
+
+    start: int
+    end: int
+    label: str
 
 
 class Page(BaseModel, Generic[T]):

@@ -167,6 +167,18 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("person", name=op.f("pk_queues")),
     )
     op.create_table(
+        "review_leases",
+        sa.Column("document", NUMBER, nullable=False),
+        sa.Column("person", sa.String(length=32), nullable=False),
+        sa.Column("at", sa.Float(), nullable=False),
+        sa.Column("until", sa.Float(), nullable=False),
+        sa.Column("revealed", sa.Float(), nullable=True),
+        sa.ForeignKeyConstraint(["document"], ["documents.number"], name=op.f("fk_review_leases_document")),
+        sa.ForeignKeyConstraint(["person"], ["people.id"], name=op.f("fk_review_leases_person")),
+        sa.PrimaryKeyConstraint("document", "person", name=op.f("pk_review_leases")),
+    )
+    op.create_index("ix_review_leases_person", "review_leases", ["person"], unique=False)
+    op.create_table(
         "sessions",
         sa.Column("digest", sa.String(length=64), nullable=False),
         sa.Column("person", sa.String(length=32), nullable=False),
@@ -222,6 +234,7 @@ def upgrade() -> None:
         sa.ForeignKeyConstraint(["person"], ["people.id"], name=op.f("fk_reviews_person")),
         sa.PrimaryKeyConstraint("document", "person", name=op.f("pk_reviews")),
     )
+    op.create_index("ix_reviews_person", "reviews", ["person"], unique=False)
     if op.get_bind().dialect.name == "sqlite":
         for change in ("UPDATE", "DELETE"):
             op.execute(
@@ -245,6 +258,7 @@ def downgrade() -> None:
     op.drop_table("annotations")
     op.drop_table("tokens")
     op.drop_table("sessions")
+    op.drop_table("review_leases")
     op.drop_table("queues")
     op.drop_table("personal_keys")
     op.drop_table("invitations")
