@@ -20,17 +20,20 @@ from starlette.exceptions import HTTPException
 import quorate
 from quorate.errors import QuorateError
 from quorate.service.database.engine import Database
+from quorate.service.live.ticks import Ticks
 from quorate.service.permissions import EVERYBODY, PAGES, ROUTES
 from quorate.service.problems import NotLoggedInError, RefusedError, RequestError
 from quorate.service.routes import (
     api_annotations,
+    api_consensus,
     api_documents,
+    api_live,
     api_people,
     api_queue,
     api_service,
     pages_session,
 )
-from quorate.service.sessions import COOKIE, Who, who_has_session, who_has_token
+from quorate.service.sessions import COOKIE, Who, who_asks
 from quorate.service.settings import ServiceSettings
 
 __all__ = ["ROUTERS", "create_app"]
@@ -38,9 +41,11 @@ __all__ = ["ROUTERS", "create_app"]
 ROUTERS = (
     pages_session.router,
     api_service.router,
-    api_queue.router,
     api_annotations.router,
+    api_consensus.router,
     api_documents.router,
+    api_live.router,
+    api_queue.router,
     api_people.router,
 )
 _SAFE = ("GET", "HEAD", "OPTIONS")
@@ -54,7 +59,9 @@ def create_app(settings: ServiceSettings, database: Database | None = None) -> F
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         app.state.database = database or await run_in_threadpool(Database.open, settings.database)
+        app.state.ticks = Ticks(app.state.database)
         yield
+        app.state.ticks.stop()
         if database is None:
             await run_in_threadpool(app.state.database.close)
 
@@ -105,12 +112,8 @@ async def _authorise(request: Request) -> None:
 
 
 def _who_asks(request: Request) -> Who | None:
-    token = request.headers.get("authorization", "")
-    cookie = request.cookies.get(COOKIE)
     with database_of(request).read() as connection:
-        if token.lower().startswith("bearer "):
-            return who_has_token(connection, token[7:].strip())
-        return None if cookie is None else who_has_session(connection, cookie)
+        return who_asks(connection, request.headers.get("authorization", ""), request.cookies.get(COOKIE))
 
 
 async def _check_csrf(request: Request, expected: str) -> None:

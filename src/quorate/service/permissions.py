@@ -40,9 +40,13 @@ ROUTES: dict[str, Role | None] = {
     "list_tokens": Role.ANNOTATOR,
     "make_token": Role.ANNOTATOR,
     "remove_token": Role.ANNOTATOR,
+    "live": Role.ANNOTATOR,
     # what reviewers see
     "list_documents": Role.REVIEWER,
     "get_document": Role.REVIEWER,
+    "list_consensus": Role.REVIEWER,
+    "get_consensus": Role.REVIEWER,
+    "progress": Role.REVIEWER,
     # what managers do
     "add_documents": Role.MANAGER,
     "import_file": Role.MANAGER,

@@ -24,6 +24,7 @@ __all__ = [
     "make_token",
     "remove_token",
     "use_invitation",
+    "who_asks",
     "who_has_session",
     "who_has_token",
 ]
@@ -115,6 +116,13 @@ def who_has_token(connection: Connection, token: str) -> Who | None:
     if row is None or row.role is None or (row.until is not None and row.until < time.time()):
         return None
     return Who(row.id, Role(row.role), None)
+
+
+def who_asks(connection: Connection, authorization: str, cookie: str | None) -> Who | None:
+    """Who sends a request with this header and this cookie; a token comes before a session."""
+    if authorization.lower().startswith("bearer "):
+        return who_has_token(connection, authorization[7:].strip())
+    return None if cookie is None else who_has_session(connection, cookie)
 
 
 def note_use(connection: Connection, token: str) -> None:

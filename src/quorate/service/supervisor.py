@@ -123,14 +123,22 @@ def answer(settings: ServiceSettings, taken: socket.socket) -> None:
     from quorate.service.app import create_app
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches every process of the terminal: one of them decides
+    app = create_app(settings)
+
+    class Server(uvicorn.Server):
+        """Lets go of those who listen to news as soon as it is told to stop: they would hold it up."""
+
+        def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+            app.state.ticks.stop()
+            super().handle_exit(sig, frame)
+
     config = uvicorn.Config(
-        create_app(settings),
+        app,
         log_level="warning",
         access_log=False,
         proxy_headers=settings.origin is not None,
         server_header=False,
         timeout_graceful_shutdown=5,
     )
-    server = uvicorn.Server(config)
-    server.run(sockets=[taken])
+    Server(config).run(sockets=[taken])
     sys.exit(0)

@@ -1,0 +1,74 @@
+"""News as they happen: a stream of server-sent events."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from typing import Annotated, Any, cast
+
+from fastapi import APIRouter, Header, Request
+from fastapi.responses import StreamingResponse
+from starlette.concurrency import run_in_threadpool
+
+from quorate.service.live.ticks import Tick, Ticks
+from quorate.service.people import Role
+from quorate.service.routes.common import ServiceOf, WhoAsks
+from quorate.service.sessions import COOKIE, who_asks
+
+router = APIRouter(prefix="/api/v1", tags=["consensus"])
+
+_HEARTBEAT = 15.0  # seconds
+_AGAIN = 2_000  # milliseconds until a browser that lost the stream asks again
+
+
+@router.get("/live", response_class=StreamingResponse)
+async def live(
+    request: Request,
+    service: ServiceOf,
+    who: WhoAsks,
+    last_event_id: Annotated[int | None, Header(ge=0, description="The `id` of the last event that was seen.")] = None,
+) -> StreamingResponse:
+    """What happens from now on, as server-sent events; those after `Last-Event-ID` first, if that is given.
+
+    `queue`: what you should label next has changed. For reviewers, also `consensus`: a version was given out, with the
+    numbers of the documents that `changed` in it (null: any may have); and `progress`: the model was fitted again.
+    """
+    ticks = cast(Ticks, request.app.state.ticks)
+    is_reviewer = who.role.may(Role.REVIEWER)
+    authorization, cookie = request.headers.get("authorization", ""), request.cookies.get(COOKIE)
+
+    def still() -> bool:
+        return service.read(lambda connection: who_asks(connection, authorization, cookie)) == who
+
+    async def stream() -> AsyncIterator[str]:
+        yield f"retry: {_AGAIN}\n\n"
+        async for tick in ticks.listen(last_event_id if is_reviewer else None, _HEARTBEAT):
+            if tick is not None:
+                for event in events_of(tick, is_reviewer=is_reviewer):
+                    yield event
+            elif not await run_in_threadpool(still):
+                return
+            else:
+                yield ": still here\n\n"
+
+    headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+    return StreamingResponse(stream(), media_type="text/event-stream", headers=headers)
+
+
+def events_of(tick: Tick, *, is_reviewer: bool) -> list[str]:
+    """What somebody is told of a tick. Annotators are told nothing of the consensus, not even that it changed.
+
+    >>> events_of(Tick(7, "update", [3]), is_reviewer=False)
+    []
+    """
+    if tick.kind == "queues":
+        return [_event("queue", {}, tick.version if is_reviewer else None)]
+    if not is_reviewer:
+        return []
+    told: dict[str, Any] = {"version": tick.version, "kind": tick.kind, "changed": tick.changed}
+    found = [_event("consensus", told, tick.version)]
+    return found if tick.kind == "update" else [*found, _event("progress", {"version": tick.version}, tick.version)]
+
+
+def _event(kind: str, data: dict[str, Any], id: int | None) -> str:
+    return f"event: {kind}\n{'' if id is None else f'id: {id}' + chr(10)}data: {json.dumps(data)}\n\n"
