@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import os
+import random
 import shutil
+import signal
 import socket
 import subprocess
 import tempfile
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import psycopg
 from fastapi.testclient import TestClient
 
 from needs import missing
@@ -60,28 +64,100 @@ class Team:
         self.database.close()
 
 
+class PostgresServer:
+    """A PostgreSQL server of its own on loopback; it ends with the process that started it, whatever becomes of it."""
+
+    def __init__(self, folder: Path, *, sync: bool) -> None:
+        place = next((place for place in _PLACES if Path(place, "initdb").exists()), None)
+        if place is None:
+            missing("PostgreSQL is not installed")
+        self._place, self._folder = place, folder
+        self._port, self._is_known = 0, False
+        self._as_user = ["setpriv", "--pdeathsig=INT"]
+        self._process: subprocess.Popen[bytes] | None = None
+        self._options = ["-c", f"fsync={'on' if sync else 'off'}"]  # what a killed process wrote is there without, too
+        if os.getuid() == 0:  # which PostgreSQL refuses to run as
+            shutil.chown(folder, "postgres")
+            self._as_user += ["--reuid=postgres", "--regid=postgres", "--clear-groups"]
+        run = [*self._as_user, f"{place}/initdb", "-D", str(folder / "data"), "-U", "quorate", "-A", "trust"]
+        subprocess.run([*run, "-E", "UTF8", "--no-sync"], check=True, capture_output=True, cwd=folder)
+
+    @property
+    def address(self) -> str:
+        return f"postgresql://quorate@127.0.0.1:{self._port}/postgres"
+
+    def start(self) -> None:
+        """Start it, and wait until it answers; on the port that it had, or on a free one."""
+        until = time.monotonic() + 60
+        while not self._answers():
+            assert time.monotonic() < until, (self._folder / "log").read_text()
+            if self._process is None or self._process.poll() is not None:
+                # It gave up: another took the port first, or processes of one that was killed are still there.
+                self._launch(self._port if self._is_known else free_port())
+            time.sleep(0.05)
+        self._is_known = True
+
+    def _launch(self, port: int) -> None:
+        self._port = port
+        data = ["-D", str(self._folder / "data"), "-k", str(self._folder), "-h", "127.0.0.1", "-p", str(self._port)]
+        with open(self._folder / "log", "ab") as log:
+            command = [*self._as_user, f"{self._place}/postgres", *data, *self._options]
+            self._process = subprocess.Popen(command, cwd=self._folder, stdout=log, stderr=log)
+
+    def _answers(self) -> bool:
+        if self._process is None or self._process.poll() is not None:
+            return False
+        try:
+            psycopg.connect(self.address, connect_timeout=5).close()
+        except psycopg.OperationalError:
+            return False
+        return self._process.poll() is None  # or it was somebody else's who has the port
+
+    def stop(self) -> None:
+        """End it at once, as a power cut would."""
+        if self._process is not None:
+            self._process.send_signal(signal.SIGQUIT)
+            self._process.wait(60)
+
+    def kill_and_start(self) -> bool:
+        """Kill the process that looks after the others, and start again."""
+        assert self._process is not None
+        self._process.kill()
+        self._process.wait()
+        self.start()
+        return True
+
+    def kill_one(self, chance: random.Random) -> bool:
+        """Kill one of its processes: whether there was one."""
+        assert self._process is not None
+        theirs = Path(f"/proc/{self._process.pid}/task/{self._process.pid}/children").read_text().split()
+        if not theirs:
+            return False
+        with suppress(ProcessLookupError):
+            os.kill(int(chance.choice(theirs)), signal.SIGKILL)
+        return True
+
+
+@contextmanager
+def postgres_server(*, sync: bool = False) -> Iterator[PostgresServer]:
+    """A server that runs, and is gone afterwards."""
+    folder = Path(tempfile.mkdtemp(prefix="quorate-postgres-"))
+    try:
+        server = PostgresServer(folder, sync=sync)
+        try:
+            server.start()
+            yield server
+        finally:
+            server.stop()
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
 @contextmanager
 def postgres() -> Iterator[str]:
-    """A PostgreSQL server of its own on loopback, as an address; it is gone afterwards."""
-    place = next((folder for folder in _PLACES if Path(folder, "initdb").exists()), None)
-    if place is None:
-        missing("PostgreSQL is not installed")
-    folder = Path(tempfile.mkdtemp(prefix="quorate-postgres-"))
-    as_user = []
-    if os.getuid() == 0:  # which PostgreSQL refuses to run as
-        shutil.chown(folder, "postgres")
-        as_user = ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups"]
-    data, port = folder / "data", free_port()
-    run = [*as_user, f"{place}/initdb", "-D", str(data), "-U", "quorate", "-A", "trust", "-E", "UTF8", "--no-sync"]
-    subprocess.run(run, check=True, capture_output=True, cwd=folder)
-    options = f"-p {port} -h 127.0.0.1 -k {folder}"
-    control = [*as_user, f"{place}/pg_ctl", "-D", str(data), "-w", "-l", str(folder / "log")]
-    subprocess.run([*control, "-o", options, "start"], check=True, capture_output=True, cwd=folder)
-    try:
-        yield f"postgresql://quorate@127.0.0.1:{port}/postgres"
-    finally:
-        subprocess.run([*control, "-m", "immediate", "stop"], capture_output=True, cwd=folder, check=False)
-        shutil.rmtree(folder, ignore_errors=True)
+    """A server for tests, as an address."""
+    with postgres_server() as server:
+        yield server.address
 
 
 def free_port() -> int:

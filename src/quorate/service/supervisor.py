@@ -1,19 +1,23 @@
 """The processes of a service: those that do its work, and this one, which starts them again when they die.
 
 The socket is opened here and lent to whoever answers, so that a browser that calls while a process is being replaced
-waits for a moment instead of being turned away.
+waits for a moment instead of being turned away. If this process is the one that dies, the others end too, and whatever
+looks after it can start the service again.
 """
 
 from __future__ import annotations
 
+import errno
 import multiprocessing
 import os
 import signal
 import socket
 import sys
+import threading
 import time
 from collections.abc import Callable
-from multiprocessing.process import BaseProcess
+from multiprocessing.connection import wait
+from multiprocessing.process import BaseProcess, parent_process
 from types import FrameType
 
 from quorate.errors import SettingsError
@@ -23,7 +27,10 @@ __all__ = ["listen", "supervise"]
 
 _PATIENCE = 20.0  # seconds that a process has to end by itself
 _SLOWEST = 30.0  # seconds until one that dies again and again is tried once more
+_QUICK = 2.0  # seconds: one that ends sooner, by itself, waits before it is tried again
+_KILLED = -9  # how one ends that was killed from outside, which is no fault of its own
 _LOOK = 0.05
+_FREED = 2.0  # seconds in which a service that was killed lets go of its port
 
 
 def listen(settings: ServiceSettings) -> socket.socket:
@@ -33,13 +40,27 @@ def listen(settings: ServiceSettings) -> socket.socket:
     if os.name == "posix":
         taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        taken.bind((settings.host, settings.port))
+        _bind(taken, (settings.host, settings.port))
+        taken.listen(512)
     except OSError as error:
         taken.close()
         told = error.strerror or error
         raise SettingsError(f"{settings.host}:{settings.port}: {told} (give another --port)") from None
-    taken.listen(512)
     return taken
+
+
+def _bind(taken: socket.socket, place: tuple[str, int]) -> None:
+    """Take a port; one that the processes of a service have that was killed a moment ago is waited for."""
+    until = time.monotonic() + _FREED
+    while True:
+        try:
+            taken.bind(place)
+        except OSError as error:
+            if error.errno != errno.EADDRINUSE or time.monotonic() > until:
+                raise
+            time.sleep(_LOOK)
+        else:
+            return
 
 
 def supervise(settings: ServiceSettings, taken: socket.socket) -> None:
@@ -59,7 +80,7 @@ def supervise(settings: ServiceSettings, taken: socket.socket) -> None:
         while not stopping.asked:
             for each in kept:
                 each.see_to()
-            time.sleep(_LOOK)
+            wait([end for each in kept if (end := each.sentinel) is not None], _LOOK)
     finally:
         for each in kept:
             each.end()
@@ -78,12 +99,17 @@ class _Stopping:
 
 
 class _Kept:
-    """A process that is started again when it ends; slower and slower, if it does so at once."""
+    """A process that is started again when it ends; slower and slower, if it does so at once by itself."""
 
     def __init__(self, make: Callable[[], BaseProcess]) -> None:
         self._make = make
         self._process: BaseProcess | None = None
         self._began, self._due, self._wait = 0.0, 0.0, 0.0
+
+    @property
+    def sentinel(self) -> int | None:
+        """What can be waited for until it ends, while it runs."""
+        return None if self._process is None else self._process.sentinel
 
     def see_to(self) -> None:
         """Start it if it is not there."""
@@ -92,7 +118,8 @@ class _Kept:
             return
         if self._process is not None:
             self._process.join()
-            self._wait = 0.0 if now - self._began > 2.0 else min(_SLOWEST, max(0.05, 2 * self._wait))
+            well = now - self._began > _QUICK or self._process.exitcode == _KILLED
+            self._wait = 0.0 if well else min(_SLOWEST, max(_LOOK, 2 * self._wait))
             self._due, self._process = now + self._wait, None
         if now >= self._due:
             self._process, self._began = self._make(), now
@@ -113,6 +140,7 @@ def follow(settings: ServiceSettings) -> None:
     """The process that keeps the consensus alive."""
     from quorate.service.live import worker  # with all that a fit takes, which nobody else here needs
 
+    end_with_supervisor()
     worker.follow(settings)
 
 
@@ -123,6 +151,7 @@ def answer(settings: ServiceSettings, taken: socket.socket) -> None:
     from quorate.service.app import create_app
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches every process of the terminal: one of them decides
+    end_with_supervisor()
     app = create_app(settings)
 
     class Server(uvicorn.Server):
@@ -142,3 +171,17 @@ def answer(settings: ServiceSettings, taken: socket.socket) -> None:
     )
     Server(config).run(sockets=[taken])
     sys.exit(0)
+
+
+def end_with_supervisor() -> None:
+    """Have this process asked to end when the one that looks after it is no more."""
+    threading.Thread(target=_wait_for_its_end, name="quorate-supervised", daemon=True).start()
+
+
+def _wait_for_its_end() -> None:
+    supervisor, forked_by = parent_process(), os.getppid()
+    assert supervisor is not None
+    # Without the process that forked this one, the supervisor cannot see this one any more, and starts another.
+    while supervisor.is_alive() and os.getppid() == forked_by:
+        supervisor.join(1.0)
+    os.kill(os.getpid(), signal.SIGTERM)

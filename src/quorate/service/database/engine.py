@@ -16,16 +16,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from alembic import command
-from alembic.config import Config
-from alembic.runtime.migration import MigrationContext
-from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, Engine, Table, create_engine, event, text
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
 
 from quorate.errors import SettingsError
+from quorate.service.database.migrating import LOCK, migrate
 from quorate.service.problems import BusyError
 
 __all__ = ["Database", "upsert", "upsert_all"]
@@ -33,7 +30,6 @@ __all__ = ["Database", "upsert", "upsert_all"]
 T = TypeVar("T")
 _MOST_TOGETHER = 64  # writes in one transaction: one that waits for all of them still waits for milliseconds
 _WAIT_FOR_OTHERS = 30_000  # milliseconds that SQLite waits for another process that writes
-_LOCK = 0x71756F72  # of events on PostgreSQL: any number that nobody else takes
 
 
 class _Job(NamedTuple):
@@ -65,7 +61,7 @@ class Database:
             Path(address.database).parent.mkdir(parents=True, exist_ok=True)
         database = cls(_engine(url))
         try:
-            database._migrate()
+            migrate(database.engine)
         except DBAPIError as error:
             database.close()
             told = str(error.orig).strip().splitlines()[0]
@@ -136,28 +132,12 @@ class Database:
         try:
             with self.engine.connect().execution_options(writes=True) as connection, connection.begin():
                 if not self.is_sqlite:
-                    connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _LOCK})
+                    connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": LOCK})
                 return [_tried(job.work, connection) for job in jobs]
         except SQLAlchemyError as error:
             away = BusyError("the database is away for the moment (try again)")
             away.__cause__ = error
             return [away] * len(jobs)
-
-    def _migrate(self) -> None:
-        config = Config()
-        config.set_main_option("script_location", str(Path(__file__).with_name("migrations")))
-        newest = ScriptDirectory.from_config(config).get_current_head()
-        with self.engine.connect().execution_options(writes=True) as connection, connection.begin():
-            if not self.is_sqlite:  # two processes that start at once
-                connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _LOCK})
-            current = MigrationContext.configure(connection).get_current_revision()
-            if current == newest:
-                return
-            known = {script.revision for script in ScriptDirectory.from_config(config).walk_revisions()}
-            if current is not None and current not in known:
-                raise SettingsError("the database is of a newer version (upgrade quorate)")
-            config.attributes["connection"] = connection
-            command.upgrade(config, "head")
 
 
 def _tried(work: Callable[[Connection], Any], connection: Connection) -> Any:
