@@ -58,7 +58,6 @@ def test_a_save_is_sent_once_with_an_id_and_then_let_go(open_page: Open, server:
     assert body == {"id": id, "document": 12, "spans": [{"start": 0, "end": 3, "label": "PER"}], "seconds": 4.5}
     assert uuid.UUID(id).version == 4
     assert headers["x-csrf-token"] == f"token of {ADA}"
-    assert headers["x-quorate-person"] == ADA
     assert page.evaluate("() => window.told") == [["saved", id]]
     until(page, "saved")
     assert said(page) == "Saved"
@@ -153,13 +152,13 @@ def test_the_next_person_neither_sees_nor_sends_it(
     bob = save(page)
     page.wait_for_timeout(700)
     until(page, "saved")
-    assert [(body["id"], headers["x-quorate-person"]) for body, headers in server.received] == [(bob, BOB)]
+    assert [(body["id"], headers["x-csrf-token"]) for body, headers in server.received] == [(bob, f"token of {BOB}")]
     assert kept(page, ADA) == [ada]
     page.close()
     page = open_page(context=context)
     until(page, "saved")
     assert server.received[-1][0]["id"] == ada
-    assert server.received[-1][1]["x-quorate-person"] == ADA
+    assert server.received[-1][1]["x-csrf-token"] == f"token of {ADA}"
 
 
 def test_two_tabs_send_each_save_once_and_both_are_told(

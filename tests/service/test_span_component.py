@@ -314,7 +314,7 @@ def test_the_help_names_every_key_and_gives_the_focus_back(open_page: Open) -> N
         assert key in text
     press(page, "1", "Escape")
     assert spans(page) == []
-    assert page.locator("quorate-spans dialog").count() == 0
+    page.wait_for_selector("quorate-spans dialog", state="detached")
     assert page.evaluate("() => document.activeElement.className") == "text"
     press(page, "ArrowRight", "x")
     assert words(page) == [("Angela", "PER")]
@@ -373,7 +373,7 @@ def test_random_keys_leave_valid_spans_that_can_all_be_undone(open_page: Open) -
 def test_offsets_are_code_points(open_page: Open) -> None:
     page = open_page()
     text = f"😀 Ada 𝔘nd {FAMILY} Bob\n{FLAG}{FLAG} {ACCENT}t{ACCENT} Zoë 日本語 {HAND}!"
-    marked = [
+    marked: list[dict[str, Any]] = [
         {"start": start, "end": end, "label": "PER"} for start, end in tokens_of(text) if text[start:end].isalpha()
     ]
     show(page, text, spans=marked)

@@ -146,7 +146,7 @@ export class Outbox extends EventTarget {
       response = await fetch(url, {
         method: "POST",
         body: text,
-        headers: { "Content-Type": "application/json", Accept: "application/json", "X-CSRF-Token": csrf(), "X-Quorate-Person": this.person },
+        headers: { "Content-Type": "application/json", Accept: "application/json", "X-CSRF-Token": csrf() },
         credentials: "same-origin",
         redirect: "manual", // a page to log in at is no answer
         keepalive: text.length < SMALL,
