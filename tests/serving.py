@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess
 import tempfile
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
+import uvicorn
 from fastapi.testclient import TestClient
 
 from needs import missing
@@ -53,6 +55,26 @@ class Team:
             browser.cookies.set(COOKIE, token)
             browser.headers["X-CSRF-Token"] = csrf
         return browser
+
+    def cookie(self, who: Role | str) -> dict[str, str]:
+        """What a real browser has of somebody who is logged in."""
+        person = self.ids[who] if isinstance(who, Role) else who
+        token, _ = self.database.change(lambda connection: sessions.begin_session(connection, person, 1.0))
+        return {"name": COOKIE, "value": token, "url": self.settings.address}
+
+    @contextmanager
+    def serving(self) -> Iterator[str]:
+        """The service on its port, in a thread of this process; its address."""
+        server = uvicorn.Server(uvicorn.Config(self.app, port=self.settings.port, log_level="error", lifespan="on"))
+        thread = threading.Thread(target=server.run, daemon=True)
+        thread.start()
+        while not server.started:
+            time.sleep(0.01)
+        try:
+            yield self.settings.address
+        finally:
+            server.should_exit = server.force_exit = True
+            thread.join(10)
 
     def token(self, who: Role | str) -> dict[str, str]:
         """The header of a program of somebody's."""

@@ -21,7 +21,7 @@ import quorate
 from quorate.errors import QuorateError
 from quorate.service.database.engine import Database
 from quorate.service.live.ticks import Ticks
-from quorate.service.permissions import EVERYBODY, PAGES, ROUTES
+from quorate.service.permissions import ABOUT, EVERYBODY, PAGES, ROUTES
 from quorate.service.problems import NotLoggedInError, RefusedError, RequestError
 from quorate.service.routes import (
     api_annotations,
@@ -31,6 +31,7 @@ from quorate.service.routes import (
     api_people,
     api_queue,
     api_service,
+    pages_annotate,
     pages_session,
 )
 from quorate.service.sessions import COOKIE, Who, who_asks
@@ -40,6 +41,7 @@ __all__ = ["ROUTERS", "create_app"]
 
 ROUTERS = (
     pages_session.router,
+    pages_annotate.router,
     api_service.router,
     api_annotations.router,
     api_consensus.router,
@@ -75,7 +77,7 @@ def create_app(settings: ServiceSettings, database: Database | None = None) -> F
     )
     app.state.settings, app.state.secret = settings, settings.secret()
     app.state.templates = Jinja2Templates(_HERE / "templates")
-    app.state.templates.env.globals["pages"] = PAGES
+    app.state.templates.env.globals.update(pages=PAGES, about=ABOUT)
     app.mount("/static", StaticFiles(directory=_HERE / "static"), name="static")
     for router in ROUTERS:
         app.include_router(router)

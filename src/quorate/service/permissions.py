@@ -12,7 +12,7 @@ from quorate.service.people import Role
 from quorate.service.problems import NotFoundError
 from quorate.service.sessions import Who
 
-__all__ = ["EVERYBODY", "PAGES", "ROUTES", "own_or"]
+__all__ = ["ABOUT", "EVERYBODY", "PAGES", "ROUTES", "own_or"]
 
 EVERYBODY: Final = None
 """Also who is not logged in."""
@@ -27,6 +27,9 @@ ROUTES: dict[str, Role | None] = {
     "invitation": EVERYBODY,
     # everybody who is logged in, about themselves
     "home": Role.ANNOTATOR,
+    "annotate_page": Role.ANNOTATOR,
+    "annotate_again_page": Role.ANNOTATOR,
+    "saved_page": Role.ANNOTATOR,
     "logout": Role.ANNOTATOR,
     "next_document": Role.ANNOTATOR,
     "release_document": Role.ANNOTATOR,
@@ -58,8 +61,13 @@ ROUTES: dict[str, Role | None] = {
     "erase_person": Role.ADMIN,
 }
 
-PAGES: tuple[tuple[str, str, Role], ...] = ()
+PAGES: tuple[tuple[str, str, Role], ...] = (("Annotate", "/annotate", Role.ANNOTATOR),)
 """The pages that the navigation leads to: name, path, and from which role on."""
+
+ABOUT: dict[str, str] = {
+    "Annotate": "Mark spans, one document after another.",
+}
+"""What each page is for."""
 
 
 def own_or(who: Who, person: str, least: Role) -> None:

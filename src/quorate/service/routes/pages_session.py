@@ -23,21 +23,26 @@ def home(request: Request) -> Response:
 
 
 @router.get("/login")
-def login_page(request: Request) -> Response:
-    """Where to log in."""
-    return show(request, "login.html", {})
+def login_page(request: Request, next: str = "/") -> Response:
+    """Where to log in; ``next`` is where to go from there."""
+    return show(request, "login.html", {"next": _within(next)})
 
 
 @router.post("/login")
 def login(
-    request: Request, service: ServiceOf, name: Annotated[str, Form()], password: Annotated[str, Form()]
+    request: Request,
+    service: ServiceOf,
+    name: Annotated[str, Form()],
+    password: Annotated[str, Form()],
+    next: Annotated[str, Form()] = "/",
 ) -> Response:
     """Log in by name and password."""
     try:
         person = service.read(lambda connection: people.log_in(connection, service.secret, name, password))
     except RefusedError as error:
-        return show(request, "login.html", {"message": str(error), "name": name}, error.status)
-    return logged_in(service, person)
+        told = {"message": str(error), "name": name, "next": _within(next)}
+        return show(request, "login.html", told, error.status)
+    return logged_in(service, person, _within(next))
 
 
 @router.post("/logout")
@@ -84,11 +89,16 @@ def invitation(
     return logged_in(service, person)
 
 
-def logged_in(service: Service, person: str) -> Response:
+def _within(path: str) -> str:
+    """A path of this service, whatever else was asked for."""
+    return path if path.startswith("/") and not path.startswith(("//", "/\\")) and path.isprintable() else "/"
+
+
+def logged_in(service: Service, person: str, then: str = "/") -> Response:
     """A browser that has a session from now on."""
     hours = service.settings.session_hours
     token, _ = service.change(lambda connection: sessions.begin_session(connection, person, hours))
-    answer = RedirectResponse("/", 303)
+    answer = RedirectResponse(then, 303)
     secure = service.settings.address.startswith("https:")
     answer.set_cookie(COOKIE, token, max_age=int(3_600 * hours), httponly=True, samesite="lax", secure=secure)
     return answer

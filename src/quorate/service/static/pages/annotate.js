@@ -1,0 +1,92 @@
+// The page to annotate on: one document after another, saved by the outbox; or one that was saved before.
+
+import { outbox } from "../outbox.js";
+import { ask } from "./asking.js";
+import { Stopwatch } from "./stopwatch.js";
+
+const given = JSON.parse(document.getElementById("given").textContent);
+const element = (id) => document.getElementById(id);
+const [text, right] = document.querySelectorAll("quorate-spans");
+const watch = new Stopwatch();
+const EMPTY = { text: "", tokens: [], spans: [], suggestions: [] };
+let current = null; // the document that is shown
+
+/** Say something in place of a document, or beside it. */
+function say(words) {
+  element("message").textContent = words;
+  element("message").hidden = !words;
+}
+
+function show(task) {
+  current = task;
+  element("task").hidden = !task;
+  element("learned").hidden = true;
+  element("save").disabled = !task;
+  if (!task) { Object.assign(text, EMPTY); return; }
+  Object.assign(text, {
+    text: task.text, tokens: task.tokens, labels: given.labels.map((name) => ({ name })),
+    spans: task.spans || [], suggestions: task.suggestions || [],
+  });
+  element("name").textContent = task.training ? `To learn from: ${task.id}` : task.id;
+  watch.start();
+  text.focus();
+}
+
+async function next() {
+  say("");
+  show(null);
+  try {
+    const { document: task, message } = await ask("POST", "/api/v1/queue/next");
+    if (task) show(task);
+    else say(message);
+  } catch (problem) {
+    say(`${problem.message}. What you saved is kept. The next document comes as soon as it can.`);
+    setTimeout(() => { if (!current) next(); }, 3000);
+  }
+}
+
+async function save() {
+  if (!current) return;
+  const task = current, spans = text.spans;
+  element("save").disabled = true;
+  const id = await outbox.save("/api/v1/annotations", { document: task.number, spans, seconds: watch.seconds() });
+  if (given.document) { say("Saved. It takes the place of what you said before."); element("save").disabled = false; return; }
+  if (task.training) await learn(task, id);
+  else await next();
+}
+
+/** What is right of a training document comes with the acknowledgement. */
+function learn(task, id) {
+  return new Promise((done) => {
+    outbox.addEventListener("saved", function heard({ detail }) {
+      if (detail.id !== id) return;
+      outbox.removeEventListener("saved", heard);
+      element("task").hidden = true;
+      element("learned").hidden = false;
+      Object.assign(right, { text: task.text, tokens: task.tokens, labels: given.labels.map((name) => ({ name })), spans: detail.answer?.gold || [] });
+      element("learned-name").focus();
+      element("go-on").onclick = () => { next(); done(); };
+    });
+  });
+}
+
+async function skip() {
+  if (!current) return;
+  try {
+    await ask("POST", "/api/v1/queue/release", { document: current.number });
+    await next();
+  } catch (problem) { say(problem.message); }
+}
+
+element("save").addEventListener("click", save);
+element("skip")?.addEventListener("click", skip);
+element("characters").addEventListener("change", ({ target }) => { text.mode = target.checked ? "characters" : "words"; });
+document.addEventListener("keydown", (event) => {
+  if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey) || element("save").disabled) return;
+  event.preventDefault();
+  save();
+}, { capture: true }); // before the text takes Enter for its own
+addEventListener("online", () => { if (!current && !given.document) next(); });
+
+if (given.document) show(given.document);
+else next();

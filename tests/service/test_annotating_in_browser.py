@@ -1,0 +1,152 @@
+"""The page to annotate on, in a real browser against a real service: by mouse, by keys alone, on a phone, offline."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from sqlalchemy import select
+
+from quorate.service.database import tables
+from quorate.service.documents import add_text
+from quorate.service.people import Role
+from quorate.service.settings import QueueSettings, ServiceSettings
+from serving import Team, free_port
+
+if TYPE_CHECKING:
+    from playwright.sync_api import BrowserContext, Page
+
+TEXTS = {"first": "Ada Lovelace met Charles in London.", "emoji": "👋🏽 Bob flew to Rome", "hebrew": "דוד נסע לחיפה"}
+FAILED = "Failed to load resource"
+Open = Callable[..., "Page"]
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[Team]:
+    """A service with three documents, each for one annotator."""
+    queue = QueueSettings(per_document_min=1, per_document_max=1, check_rate=0.0)
+    team = Team(ServiceSettings(tmp_path, port=free_port(), labels=("PER", "LOC", "ORG"), queue=queue))
+    for id, text in TEXTS.items():
+        team.database.change(lambda connection, id=id, text=text: add_text(connection, id, text))  # type: ignore[misc]
+    with team.serving():
+        yield team
+    team.close()
+
+
+@pytest.fixture
+def annotator(site: Team, new_context: Callable[..., BrowserContext]) -> Iterator[Open]:
+    """Open the page as an annotator; errors in the console fail the test."""
+    complaints: list[str] = []
+
+    def go(path: str = "/annotate", *, ready: bool = True, **options: Any) -> Page:
+        context = new_context(**options)
+        context.add_cookies([site.cookie(Role.ANNOTATOR)])  # type: ignore[list-item]
+        page = context.new_page()
+        page.set_default_timeout(10_000)
+        page.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.goto(site.settings.address + path)
+        if ready:
+            page.wait_for_selector("#task:not([hidden])")
+        return page
+
+    yield go
+    assert not [text for text in complaints if not text.startswith(FAILED)]
+
+
+def saved(team: Team) -> dict[str, list[dict[str, Any]]]:
+    """The spans that are in the database, by the id of the document."""
+    query = select(tables.documents.c.id, tables.current_annotations.c.spans).join(tables.current_annotations)
+    with team.database.read() as connection:
+        return {row.id: row.spans for row in connection.execute(query)}
+
+
+def mark(page: Page, start: int, end: int, key: str) -> None:
+    """Mark from one word to another by keys alone."""
+    text = page.locator("quorate-spans .text").first
+    text.press("Control+Home")
+    for _ in range(start):
+        text.press("ArrowRight")
+    for _ in range(end - start):
+        text.press("Shift+ArrowRight")
+    text.press(key)
+
+
+def to_next(page: Page, before: str) -> None:
+    page.wait_for_function("before => document.getElementById('name').textContent !== before", arg=before)
+
+
+def test_one_document_after_another_by_keys_alone(site: Team, annotator: Open) -> None:
+    page = annotator()
+    done = []
+    for _ in TEXTS:
+        name = page.locator("#name").inner_text()
+        done.append(name)
+        mark(page, 0, 0, "1")
+        page.keyboard.press("Control+Enter")
+        if len(done) < len(TEXTS):
+            to_next(page, name)
+    page.wait_for_selector("#message:not([hidden])")
+    page.wait_for_selector("quorate-outbox[state=saved]")
+    assert set(done) == set(TEXTS)
+    found = saved(site)
+    assert found["first"] == [{"start": 0, "end": 3, "label": "PER"}]
+    assert found["hebrew"] == [{"start": 0, "end": 3, "label": "PER"}]
+    assert found["emoji"][0]["start"] == 0
+
+
+def test_what_is_saved_offline_is_sent_when_the_connection_is_back(site: Team, annotator: Open) -> None:
+    page = annotator()
+    name = page.locator("#name").inner_text()
+    page.context.set_offline(True)
+    mark(page, 0, 0, "2")
+    page.locator("#save").click()
+    page.wait_for_selector("quorate-outbox[state=offline]")
+    assert saved(site) == {}
+    page.context.set_offline(False)
+    page.wait_for_selector("quorate-outbox[state=saved]")
+    assert saved(site)[name][0]["label"] == "LOC"
+    to_next(page, name)
+
+
+def test_what_was_saved_can_be_changed(site: Team, annotator: Open) -> None:
+    page = annotator()
+    name = page.locator("#name").inner_text()
+    page.locator("#save").click()
+    to_next(page, name)
+    page.goto(site.settings.address + "/annotate/saved")
+    page.get_by_role("link", name=name).click()
+    page.wait_for_selector("#task:not([hidden])")
+    mark(page, 0, 0, "3")
+    page.locator("#save").click()
+    page.wait_for_selector("#message:not([hidden])")
+    page.wait_for_selector("quorate-outbox[state=saved]")
+    assert saved(site)[name][0]["label"] == "ORG"
+
+
+def test_on_a_phone_nothing_is_cut_off(annotator: Open, axe: Callable[[Page], list[str]]) -> None:
+    page = annotator(viewport={"width": 390, "height": 800}, has_touch=True, is_mobile=True)
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert not axe(page)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_everybody_can_use_it(annotator: Open, axe: Callable[[Page], list[str]], scheme: str) -> None:
+    page = annotator(color_scheme=scheme)
+    assert not axe(page)
+    page.goto(page.url.removesuffix("/annotate") + "/login")
+    assert not axe(page)
+
+
+def test_who_is_logged_out_logs_in_and_comes_back(site: Team, annotator: Open) -> None:
+    page = annotator()
+    page.context.clear_cookies()
+    name = page.locator("#name").inner_text()
+    page.locator("#save").click()
+    page.wait_for_url("**/login?next=*")
+    page.context.add_cookies([site.cookie(Role.ANNOTATOR)])  # type: ignore[list-item]
+    page.goto(site.settings.address + "/annotate")
+    page.wait_for_selector("quorate-outbox[state=saved]")
+    assert name in saved(site)  # what was kept in the browser
