@@ -30,6 +30,7 @@ from quorate.service.routes import (
     api_live,
     api_people,
     api_queue,
+    api_reviews,
     api_service,
     pages_session,
 )
@@ -43,6 +44,7 @@ ROUTERS = (
     api_service.router,
     api_annotations.router,
     api_consensus.router,
+    api_reviews.router,
     api_documents.router,
     api_live.router,
     api_queue.router,
