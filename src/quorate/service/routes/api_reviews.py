@@ -14,6 +14,7 @@ from quorate.service.database import tables
 from quorate.service.disputes import Dispute
 from quorate.service.people import read_personal
 from quorate.service.reviewing import Look
+from quorate.service.routes.api_consensus import ConsensusSpan
 from quorate.service.routes.common import (
     After,
     Change,
@@ -30,12 +31,6 @@ from quorate.service.routes.common import (
 
 router = APIRouter(prefix="/api/v1", tags=["reviews"])
 _TRIES = 5  # to get a document that others are getting too
-
-
-class ConsensusSpanOut(SpanOut):
-    """A span of the consensus, and how sure it is."""
-
-    confidence: float = 1.0
 
 
 class VersionOut(BaseModel):
@@ -67,7 +62,7 @@ class ReviewTask(BaseModel):
     versions: list[VersionOut]
     decided: list[SpanOut] | None
     version: int | None
-    consensus: list[ConsensusSpanOut] | None
+    consensus: list[ConsensusSpan] | None
     confidence: float | None
     candidates: list[CandidateOut] | None
 
@@ -232,7 +227,7 @@ def _shown(seen: Look) -> ReviewTask:
         versions=[VersionOut.model_validate(version._asdict()) for version in seen.versions],
         decided=None if seen.own is None else [SpanOut.model_validate(span) for span in seen.own],
         version=seen.version,
-        consensus=None if consensus is None else [ConsensusSpanOut.model_validate(span) for span in consensus],
+        consensus=None if consensus is None else [ConsensusSpan.model_validate(span) for span in consensus],
         confidence=seen.confidence,
         candidates=None if candidates is None else [CandidateOut.model_validate(one._asdict()) for one in candidates],
     )
