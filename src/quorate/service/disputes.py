@@ -44,25 +44,29 @@ def words_on(connection: Connection, document: int) -> list[Word]:
     """What reviewers say of a document, in the order in which they said it."""
     kept = tables.reviews
     rows = connection.execute(select(kept).where(kept.c.document == document).order_by(kept.c.event))
-    return [Word(row.person, row.spans, row.adjudicates, row.event) for row in rows]
+    return [_word(row) for row in rows]
 
 
 def in_dispute(connection: Connection, after: int, most: int) -> list[Dispute]:
     """The documents on which reviewers differ, by number."""
-    kept = tables.reviews.c.document
-    query = select(kept).where(kept > after).group_by(kept).having(func.count() > 1).order_by(kept)
-    found = []
-    for number in connection.execute(query).scalars().all():
-        words = words_on(connection, number)
-        if not _differ(words):
-            continue
-        document = document_record(connection, number)
-        places = open_places(document, words)
-        if places:
-            found.append(Dispute(document, words, places))
+    kept = tables.reviews
+    several = select(kept.c.document).group_by(kept.c.document).having(func.count() > 1)
+    query = select(kept).where(kept.c.document > after, kept.c.document.in_(several))
+    found: list[Dispute] = []
+    rows = connection.execute(query.order_by(kept.c.document, kept.c.event)).all()
+    for number, its in groupby(rows, key=lambda row: int(row.document)):
+        words = [_word(row) for row in its]
+        if _differ(words):
+            document = document_record(connection, number)
+            places = open_places(document, words)
+            found += [Dispute(document, words, places)] if places else []
         if len(found) == most:
             break
     return found
+
+
+def _word(row: Any) -> Word:
+    return Word(row.person, row.spans, row.adjudicates, row.event)
 
 
 def open_places(document: Mapping[str, Any], words: Sequence[Word]) -> list[Place]:
