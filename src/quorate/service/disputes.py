@@ -10,8 +10,9 @@ from sqlalchemy import Connection, func, select
 
 from quorate.corpus.decisions import Decision, Review, settle
 from quorate.corpus.records import Source, hard_tags
+from quorate.corpus.spans import CharSpan
 from quorate.service.database import tables
-from quorate.service.documents import SpanRecord, document_record, document_with, layers_of
+from quorate.service.documents import SpanRecord, char_span, document_record, document_with, layers_of
 
 __all__ = ["Dispute", "Place", "Word", "in_dispute", "open_places", "words_on"]
 
@@ -93,7 +94,7 @@ def open_places(document: Mapping[str, Any], words: Sequence[Word]) -> list[Plac
     if tokens:
         return [_place(document, run) for run in _runs(sorted(tokens))]
     # spans can differ within a word, where tags cannot
-    return sorted({Place(start, end) for start, end, _ in _differences(words)})
+    return sorted({Place(span.start, span.end) for span in _differences(words)})
 
 
 def _decisive(words: Sequence[Word]) -> list[Word]:
@@ -101,9 +102,9 @@ def _decisive(words: Sequence[Word]) -> list[Word]:
     return [word for word in words if word.adjudicates] or list(words)
 
 
-def _differences(words: Sequence[Word]) -> set[tuple[int, int, str]]:
+def _differences(words: Sequence[Word]) -> set[CharSpan]:
     """The spans that only some of those say whose word counts."""
-    said = [{(span["start"], span["end"], span["label"]) for span in word.spans} for word in _decisive(words)]
+    said = [set(map(char_span, word.spans)) for word in _decisive(words)]
     return set().union(*said) - set.intersection(*said) if said else set()
 
 

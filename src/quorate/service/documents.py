@@ -28,6 +28,7 @@ __all__ = [
     "GivenDocument",
     "SpanRecord",
     "add_document",
+    "char_span",
     "check_spans",
     "corpus_of",
     "document_record",
@@ -171,9 +172,9 @@ def marked_documents(connection: Connection, numbers: Iterable[int] | None = Non
         if row.tags is not None:
             tags.setdefault(row.document, {})[row.person] = tuple(row.tags)
         said.setdefault(row.document, {})[row.person] = _char_spans(row.spans)
-    for row in connection.execute(query).mappings():
-        number = row["number"]
-        yield GivenDocument(_marked(row, said.get(number, {})), tags.get(number, {}))
+    for document in connection.execute(query).mappings():
+        number = document["number"]
+        yield GivenDocument(_marked(document, said.get(number, {})), tags.get(number, {}))
 
 
 def document_with(row: Mapping[str, Any], said: Mapping[str, Iterable[SpanRecord]]) -> GivenDocument:
@@ -189,10 +190,15 @@ class GivenDocument(NamedTuple):
 
 
 def _char_spans(spans: Iterable[SpanRecord]) -> list[CharSpan]:
-    return [CharSpan(span["start"], span["end"], span["label"]) for span in spans]
+    return [char_span(span) for span in spans]
 
 
-def _marked(row: Mapping[str, Any], said: Mapping[str, list[CharSpan]]) -> Marked:
+def char_span(span: Mapping[str, Any]) -> CharSpan:
+    """A span as a value."""
+    return CharSpan(span["start"], span["end"], span["label"])
+
+
+def _marked(row: Mapping[str, Any], said: dict[str, list[CharSpan]]) -> Marked:
     offsets = Places((start, end) for start, end in row["tokens"])
     return Marked(
         row["id"],

@@ -14,9 +14,10 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, Select, and_, exists, func, or_, select
 
+from quorate.corpus.spans import CharSpan
 from quorate.service.database import tables
 from quorate.service.disputes import Word, open_places, words_on
-from quorate.service.documents import SpanRecord, check_spans, document_record
+from quorate.service.documents import SpanRecord, char_span, check_spans, document_record
 from quorate.service.events import Event, Kind, find
 from quorate.service.people import Role, write_personal
 from quorate.service.problems import ConflictError, InvalidError, NotFoundError, RefusedError
@@ -78,9 +79,7 @@ class Version(NamedTuple):
 class Candidate(NamedTuple):
     """A span that somebody marked, who did, and how sure the consensus is of it (``None``: it does not have it)."""
 
-    start: int
-    end: int
-    label: str
+    span: CharSpan
     votes: tuple[str, ...]
     confidence: float | None
 
@@ -215,16 +214,13 @@ def letters(people: Mapping[str, Any] | Sequence[str], document: int, secret: by
 
 def _candidates(versions: Sequence[Version], consensus: Sequence[SpanRecord]) -> list[Candidate]:
     """Every span that somebody marked or the consensus has, and who is for it: why it says what it says."""
-    sure = {_key(span): float(span.get("confidence", 1.0)) for span in consensus}
-    votes: dict[tuple[int, int, str], list[str]] = {key: [] for key in sure}
+    sure = {char_span(span): float(span.get("confidence", 1.0)) for span in consensus}
+    votes: dict[CharSpan, list[str]] = {key: [] for key in sure}
     for version in versions:
         for span in version.spans:
-            votes.setdefault(_key(span), []).append(version.name)
-    return [Candidate(*key, tuple(votes[key]), sure.get(key)) for key in sorted(votes)]
-
-
-def _key(span: Mapping[str, Any]) -> tuple[int, int, str]:
-    return span["start"], span["end"], span["label"]
+            votes.setdefault(char_span(span), []).append(version.name)
+    in_order = sorted(votes, key=lambda span: (span.start, span.end, span.label))
+    return [Candidate(span, tuple(votes[span]), sure.get(span)) for span in in_order]
 
 
 def decide(connection: Connection, who: Who, given: Given, settings: ServiceSettings) -> Decided:
@@ -309,7 +305,11 @@ def _check_accepted(connection: Connection, given: Given, spans: Sequence[SpanRe
         raise InvalidError("only a consensus that was seen can be accepted (send its version, or correct it)")
     query = select(_consensus.c.version, _consensus.c.spans).where(_consensus.c.document == given.document)
     now = connection.execute(query).one_or_none()
-    if now is not None and now.version == given.version and set(map(_key, now.spans)) != set(map(_key, spans)):
+    if (
+        now is not None
+        and now.version == given.version
+        and set(map(char_span, now.spans)) != set(map(char_span, spans))
+    ):
         raise InvalidError("the spans are not those of the consensus that is accepted (send them as corrected)")
 
 

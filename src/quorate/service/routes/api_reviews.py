@@ -13,7 +13,7 @@ from quorate.service import disputes, reviewing
 from quorate.service.database import tables
 from quorate.service.disputes import Dispute
 from quorate.service.people import read_personal
-from quorate.service.reviewing import Look
+from quorate.service.reviewing import Candidate, Look
 from quorate.service.routes.api_consensus import ConsensusSpan
 from quorate.service.routes.common import (
     After,
@@ -229,8 +229,13 @@ def _shown(seen: Look) -> ReviewTask:
         version=seen.version,
         consensus=None if consensus is None else [ConsensusSpan.model_validate(span) for span in consensus],
         confidence=seen.confidence,
-        candidates=None if candidates is None else [CandidateOut.model_validate(one._asdict()) for one in candidates],
+        candidates=None if candidates is None else [_candidate(one) for one in candidates],
     )
+
+
+def _candidate(one: Candidate) -> CandidateOut:
+    start, end, label = one.span.start, one.span.end, one.span.label
+    return CandidateOut(start=start, end=end, label=label, votes=list(one.votes), confidence=one.confidence)
 
 
 def _document(row: Mapping[str, Any]) -> dict[str, Any]:
