@@ -28,6 +28,7 @@ __all__ = [
     "GivenDocument",
     "SpanRecord",
     "add_document",
+    "char_span",
     "check_spans",
     "corpus_of",
     "document_record",
@@ -171,11 +172,12 @@ def marked_documents(connection: Connection, numbers: Iterable[int] | None = Non
         if row.tags is not None:
             tags.setdefault(row.document, {})[row.person] = tuple(row.tags)
         said.setdefault(row.document, {})[row.person] = _char_spans(row.spans)
-    for row in connection.execute(query):
-        yield GivenDocument(_marked(row, said.get(row.number, {})), tags.get(row.number, {}))
+    for document in connection.execute(query).mappings():
+        number = document["number"]
+        yield GivenDocument(_marked(document, said.get(number, {})), tags.get(number, {}))
 
 
-def document_with(row: Any, said: Mapping[str, Iterable[SpanRecord]]) -> GivenDocument:
+def document_with(row: Mapping[str, Any], said: Mapping[str, Iterable[SpanRecord]]) -> GivenDocument:
     """A document (a row of its table) with spans by whoever says so, in place of those that stand."""
     return GivenDocument(_marked(row, {name: _char_spans(spans) for name, spans in said.items()}), {})
 
@@ -188,21 +190,26 @@ class GivenDocument(NamedTuple):
 
 
 def _char_spans(spans: Iterable[SpanRecord]) -> list[CharSpan]:
-    return [CharSpan(span["start"], span["end"], span["label"]) for span in spans]
+    return [char_span(span) for span in spans]
 
 
-def _marked(row: Any, said: dict[str, list[CharSpan]]) -> Marked:
-    offsets = Places((start, end) for start, end in row.tokens)
+def char_span(span: Mapping[str, Any]) -> CharSpan:
+    """A span as a value."""
+    return CharSpan(span["start"], span["end"], span["label"])
+
+
+def _marked(row: Mapping[str, Any], said: dict[str, list[CharSpan]]) -> Marked:
+    offsets = Places((start, end) for start, end in row["tokens"])
     return Marked(
-        row.id,
-        row.text,
+        row["id"],
+        row["text"],
         said,
-        Source("the service", row.number, record="document"),
-        gold=None if row.gold is None else _char_spans(row.gold),
-        split=row.split,
-        tokens=[row.text[start:end] for start, end in offsets],
+        Source("the service", row["number"], record="document"),
+        gold=None if row["gold"] is None else _char_spans(row["gold"]),
+        split=row["split"],
+        tokens=[row["text"][start:end] for start, end in offsets],
         offsets=offsets,
-        origin=row.origin,
+        origin=row["origin"],
     )
 
 

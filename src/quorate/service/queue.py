@@ -122,8 +122,14 @@ def release(connection: Connection, person: str, document: int) -> None:
 
 
 def fewest_labels(connection: Connection, person: str, queue: QueueSettings) -> list[int] | None:
-    """Documents for somebody, those first that have the fewest labels; ``None`` if their own list has some still."""
+    """Documents for somebody, those first that have the fewest labels; ``None`` if they need not be looked for.
+
+    That is who has a document in hand, or whose own list has some still.
+    """
     now = time.time()
+    in_hand = and_(_assignments.c.person == person, _assignments.c.state == "leased", _assignments.c.until > now)
+    if connection.execute(select(_assignments.c.document).where(in_hand)).first() is not None:
+        return None
     listed = connection.execute(select(tables.queues.c.documents).where(tables.queues.c.person == person)).scalar()
     if listed and _open_among(connection, person, queue, now, [number for number, _ in listed]):
         return None

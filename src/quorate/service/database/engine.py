@@ -23,6 +23,7 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
 
 from quorate.errors import SettingsError
 from quorate.service.database.migrating import LOCK, migrate
+from quorate.service.database.tables import metadata
 from quorate.service.problems import BusyError
 
 __all__ = ["Database", "upsert", "upsert_all"]
@@ -95,6 +96,23 @@ class Database:
     def change(self, work: Callable[[Connection], T]) -> T:
         """Have something written, and wait for it."""
         return self.write(work).result()
+
+    def shred(self, *names: str) -> None:
+        """Let nothing stay on the disk of what was deleted from these tables.
+
+        SQLite overwrites what is deleted, and here empties the log that may still hold it; PostgreSQL writes the
+        tables anew. (The log of PostgreSQL, and backups, keep it until they are gone themselves.)
+        """
+        if self.is_sqlite:
+            connection = self.engine.raw_connection()
+            try:
+                connection.cursor().execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            finally:
+                connection.close()
+            return
+        with self.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+            for name in names:
+                connection.execute(text(f"VACUUM (FULL) {metadata.tables[name].name}"))
 
     def close(self) -> None:
         """Write what is waiting, and let go."""
@@ -177,7 +195,8 @@ def _engine(url: str) -> Engine:
 
 def _prepare_sqlite(connection: Any, _: object) -> None:
     connection.isolation_level = None  # transactions begin where they are begun, not at the first change
-    for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", f"busy_timeout={_WAIT_FOR_OTHERS}"):
+    wait = f"busy_timeout={_WAIT_FOR_OTHERS}"
+    for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", "secure_delete=ON", wait):
         connection.execute(f"PRAGMA {pragma}").close()
 
 

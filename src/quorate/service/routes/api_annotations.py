@@ -14,7 +14,18 @@ from quorate.service.annotating import Saved
 from quorate.service.documents import SpanRecord, document_record
 from quorate.service.events import Event, Kind
 from quorate.service.problems import NotFoundError
-from quorate.service.routes.common import After, ClientId, Limit, Page, ServiceOf, SpanIn, SpanOut, WhoAsks, page_of
+from quorate.service.routes.common import (
+    After,
+    Change,
+    ClientId,
+    Limit,
+    Page,
+    ServiceOf,
+    SpanIn,
+    SpanOut,
+    WhoAsks,
+    page_of,
+)
 
 router = APIRouter(prefix="/api/v1", tags=["annotations"])
 
@@ -28,13 +39,6 @@ class Save(BaseModel):
     spans: Annotated[list[SpanIn], Field(max_length=20_000)]
     seconds: Annotated[float | None, Field(ge=0, le=86_400)] = None
     client: Annotated[str | None, Field(max_length=64)] = None
-
-
-class Change(BaseModel):
-    """Something that is done once, however often it is asked for with the same ``id``."""
-
-    model_config = ConfigDict(extra="forbid")
-    id: ClientId
 
 
 class Acknowledged(BaseModel):

@@ -6,7 +6,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, File, Form, Query, UploadFile
 from fastapi.responses import StreamingResponse
@@ -19,6 +19,7 @@ from quorate.service.database import tables
 from quorate.service.documents import add_text, document_record
 from quorate.service.events import Kind, append
 from quorate.service.exporting import annotations_of, written
+from quorate.service.history import history_of
 from quorate.service.importing import import_corpus
 from quorate.service.problems import InvalidError
 from quorate.service.routes.common import After, Limit, Page, ServiceOf, WhoAsks, page_of
@@ -44,6 +45,19 @@ class DocumentContent(BaseModel):
     purpose: str
     text: str
     tokens: list[tuple[int, int]]
+
+
+class HistoryEntry(BaseModel):
+    """One thing that happened to a document."""
+
+    event: int
+    kind: str
+    at: float
+    person: str | None
+    name: str
+    seconds: float | None
+    note: str
+    body: dict[str, Any]
 
 
 class NewText(BaseModel):
@@ -89,6 +103,13 @@ def get_document(service: ServiceOf, number: int) -> DocumentContent:
     """A document with its text."""
     row = service.read(lambda connection: document_record(connection, number))
     return DocumentContent(**{name: row[name] for name in DocumentContent.model_fields})
+
+
+@router.get("/documents/{number}/history")
+def document_history(service: ServiceOf, number: int) -> list[HistoryEntry]:
+    """All that happened to a document: who, when, what; names and notes until their person is erased."""
+    found = service.read(lambda connection: history_of(connection, number))
+    return [HistoryEntry(**entry._asdict()) for entry in found]
 
 
 @router.post("/documents")

@@ -115,7 +115,9 @@ def erase_person(service: ServiceOf, who: WhoAsks, person: str) -> PersonOut:
         people.erase(connection, person, by=who.person)
         return people.find_person(connection, person)
 
-    return _out(service.change(work))
+    erased = service.change(work)
+    service.database.shred("personal_keys", "people", "tokens")
+    return _out(erased)
 
 
 @router.post("/invitations")

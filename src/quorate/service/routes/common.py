@@ -18,6 +18,7 @@ from quorate.service.settings import ServiceSettings
 
 __all__ = [
     "After",
+    "Change",
     "ClientId",
     "Limit",
     "Page",
@@ -52,6 +53,13 @@ class SpanOut(BaseModel):
     start: int
     end: int
     label: str
+
+
+class Change(BaseModel):
+    """Something that is done once, however often it is asked for with the same ``id``."""
+
+    model_config = ConfigDict(extra="forbid")
+    id: ClientId
 
 
 class Page(BaseModel, Generic[T]):
