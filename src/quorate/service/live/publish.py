@@ -56,7 +56,7 @@ class Publisher:
         changed = [number for number in sorted(rows) if rows[number] != self.rows.get(number)]
         pieces = [changed[first : first + _TOGETHER] for first in range(0, len(changed), _TOGETHER)] or [[]]
         for piece in pieces[:-1]:
-            self._write(lambda connection, piece=piece: _put(connection, version, piece, rows))  # type: ignore[misc]
+            self._write(lambda connection, piece=piece: _put(connection, version, piece, rows))
         told = changed if len(changed) <= _MOST_TOLD else None
 
         def last(connection: Connection) -> None:
