@@ -84,10 +84,10 @@ class Killer:
         while self.kills.total() < kills:
             await asyncio.sleep(self.random.uniform(0.0, LONGEST))
             what, kill = self._choice()
-            now = time.perf_counter()
+            began = time.perf_counter()
             if await asyncio.to_thread(kill):
                 self.kills[what] += 1
-                waits = asyncio.create_task(self._recovery(what, now, self.kills.total(), writers))
+                waits = asyncio.create_task(self._recovery(what, began, self.kills.total(), writers))
                 if self.kills.total() == kills or self.random.random() < 0.8:
                     await waits
                 if self.kills.total() % 50 == 0:
@@ -117,34 +117,25 @@ class Killer:
         assert self.server is not None
         return self.server.kill_one(self.random)
 
-    async def _recovery(self, what: str, killed_at: float, number: int, writers: Sequence[Writer]) -> None:
-        while not any(writer.answered_at > killed_at for writer in writers):
+    async def _recovery(self, what: str, began: float, number: int, writers: Sequence[Writer]) -> None:
+        killed = time.perf_counter()
+        while not any(writer.answered_at > killed for writer in writers):
             if self.kills.total() > number:
                 return  # something was killed again before
             await asyncio.sleep(0.002)
-        self.recoveries.append(Recovery(what, time.perf_counter() - killed_at))
+        self.recoveries.append(Recovery(what, time.perf_counter() - began))
 
 
 async def run(writers: Sequence[Writer], rate: float, seconds: float, killer: Killer, kills: int) -> None:
     """All of them save, each at moments of their own, until all is killed that is to be, or the time is over."""
     stopping = asyncio.Event()
-    tasks = [asyncio.create_task(save_all(writer, len(writers) / rate, stopping)) for writer in writers]
+    tasks = [asyncio.create_task(writer.save_all(len(writers) / rate, stopping)) for writer in writers]
     if kills:
         await killer.run(kills, writers)
     else:
         await asyncio.sleep(seconds)
     stopping.set()
     await asyncio.gather(*tasks)
-
-
-async def save_all(writer: Writer, mean: float, stopping: asyncio.Event) -> None:
-    """Saves that are due at random, whether or not the ones before have been answered."""
-    due = time.perf_counter()
-    while not stopping.is_set():
-        due += writer.random.expovariate(1.0 / mean)
-        await asyncio.sleep(max(0.0, due - time.perf_counter()))
-        await writer.save(due)
-    writer.hang_up()
 
 
 def tell(writers: Sequence[Writer], killer: Killer, kept: Kept, taken: float, code: int) -> None:

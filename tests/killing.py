@@ -63,6 +63,15 @@ class Writer:
     """When the last attempt began that was answered."""
     _streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
 
+    async def save_all(self, mean: float, stopping: asyncio.Event) -> None:
+        """Saves that are due at random moments, whether or not the ones before have been answered."""
+        due = time.perf_counter()
+        while not stopping.is_set():
+            due += self.random.expovariate(1.0 / mean)
+            await asyncio.sleep(max(0.0, due - time.perf_counter()))
+            await self.save(due)
+        self.hang_up()
+
     async def save(self, due: float) -> None:
         """One save, until it is acknowledged; now and then it is sent once more, and must be answered the same."""
         id, document, spans = str(uuid.UUID(int=self.random.getrandbits(128))), self._document(), self._spans()

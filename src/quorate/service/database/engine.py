@@ -8,6 +8,7 @@ are committed; other processes of the service wait for each other there by an ad
 
 from __future__ import annotations
 
+import logging
 import queue
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -19,7 +20,15 @@ from typing import Any, NamedTuple, TypeVar
 from sqlalchemy import Connection, Engine, Table, create_engine, event, text
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import make_url
-from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
+from sqlalchemy.exc import (
+    ArgumentError,
+    DBAPIError,
+    InterfaceError,
+    OperationalError,
+    PendingRollbackError,
+    SQLAlchemyError,
+    TimeoutError,
+)
 
 from quorate.errors import SettingsError
 from quorate.service.database.migrating import LOCK, migrate
@@ -29,7 +38,9 @@ from quorate.service.problems import BusyError
 __all__ = ["Database", "upsert", "upsert_all"]
 
 T = TypeVar("T")
+_log = logging.getLogger(__name__)
 _MOST_TOGETHER = 64  # writes in one transaction: one that waits for all of them still waits for milliseconds
+_PATIENCE = 5  # seconds that a connection to PostgreSQL may take
 _WAIT_FOR_OTHERS = 30_000  # milliseconds that SQLite waits for another process that writes
 
 
@@ -48,6 +59,7 @@ class Database:
         self._writer: threading.Thread | None = None
         self._lock = threading.Lock()
         self._closed = False
+        self._told = False  # that the database is away
 
     @classmethod
     def open(cls, url: str) -> Database:
@@ -59,15 +71,19 @@ class Database:
         if address.get_backend_name() not in ("sqlite", "postgresql"):
             raise SettingsError(f"{address.get_backend_name()} is not a database for this (SQLite or PostgreSQL is)")
         if address.get_backend_name() == "sqlite" and address.database:
-            Path(address.database).parent.mkdir(parents=True, exist_ok=True)
+            folder = Path(address.database).parent
+            try:
+                folder.mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                raise SettingsError(f"{folder}: cannot be made: {error.strerror} (may it be written?)") from None
         database = cls(_engine(url))
         try:
             migrate(database.engine)
         except DBAPIError as error:
             database.close()
-            told = str(error.orig).strip().splitlines()[0]
             shown = address.render_as_string(hide_password=True)
-            raise SettingsError(f"{shown}: cannot be opened: {told} (is it there, and may it be written?)") from None
+            why = f"cannot be opened: {_why(error)} (is it there, and may it be written?)"
+            raise SettingsError(f"{shown}: {why}") from None
         return database
 
     @contextmanager
@@ -76,10 +92,11 @@ class Database:
         try:
             with self.engine.connect() as connection:
                 yield connection
-        except DBAPIError as error:
-            if error.connection_invalidated or _is_away(error):
-                raise BusyError("the database is away for the moment (try again)") from error
+        except SQLAlchemyError as error:
+            if _is_away(error):
+                raise self._away(error) from error
             raise
+        self._is_back()
 
     def write(self, work: Callable[[Connection], T]) -> Future[T]:
         """Have something written; the future is there when it is committed."""
@@ -151,11 +168,23 @@ class Database:
             with self.engine.connect().execution_options(writes=True) as connection, connection.begin():
                 if not self.is_sqlite:
                     connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": LOCK})
-                return [_tried(job.work, connection) for job in jobs]
+                outcomes = [_tried(job.work, connection) for job in jobs]
         except SQLAlchemyError as error:
-            away = BusyError("the database is away for the moment (try again)")
-            away.__cause__ = error
-            return [away] * len(jobs)
+            return [self._away(error) for _ in jobs]
+        self._is_back()
+        return outcomes
+
+    def _away(self, error: SQLAlchemyError) -> BusyError:
+        """What is said to whoever asks while the database does not answer; why is said once, to whoever serves."""
+        if not self._told:
+            self._told = True
+            _log.warning("the database does not answer: %s (what is asked of it now has to be tried again)", _why(error))
+        return BusyError("the database is away for the moment (try again)")
+
+    def _is_back(self) -> None:
+        if self._told:
+            self._told = False
+            _log.warning("the database answers again")
 
 
 def _tried(work: Callable[[Connection], Any], connection: Connection) -> Any:
@@ -163,8 +192,8 @@ def _tried(work: Callable[[Connection], Any], connection: Connection) -> Any:
     try:
         with connection.begin_nested():
             return work(connection)
-    except DBAPIError as error:
-        if error.connection_invalidated or _is_away(error):
+    except SQLAlchemyError as error:
+        if _is_away(error):
             raise
         return error
     except Exception as error:
@@ -179,9 +208,17 @@ def _settle(jobs: Sequence[_Job], outcomes: Sequence[Any]) -> None:
             job.future.set_result(outcome)
 
 
-def _is_away(error: DBAPIError) -> bool:
-    """Whether it is the connection that failed rather than what was asked."""
-    return type(error.orig).__name__ in ("OperationalError", "InterfaceError", "AdminShutdown", "CrashShutdown")
+def _is_away(error: SQLAlchemyError) -> bool:
+    """Whether it is the database that failed (gone, its disk full, all connections taken), not what was asked."""
+    if isinstance(error, DBAPIError):
+        return error.connection_invalidated or isinstance(error, OperationalError | InterfaceError)
+    return isinstance(error, PendingRollbackError | TimeoutError)
+
+
+def _why(error: SQLAlchemyError) -> str:
+    """What the database said, in one line."""
+    said = str(error.orig if isinstance(error, DBAPIError) else error).strip().splitlines()
+    return said[0] if said else type(error).__name__
 
 
 def _engine(url: str) -> Engine:
@@ -190,7 +227,10 @@ def _engine(url: str) -> Engine:
         event.listen(engine, "connect", _prepare_sqlite)
         event.listen(engine, "begin", _begin_sqlite)
         return engine
-    return create_engine(url, pool_pre_ping=True, pool_size=10, max_overflow=20)
+    arguments = {"connect_timeout": _PATIENCE}
+    return create_engine(
+        url, pool_pre_ping=True, pool_size=10, max_overflow=20, pool_timeout=_PATIENCE, connect_args=arguments
+    )
 
 
 def _prepare_sqlite(connection: Any, _: object) -> None:
