@@ -179,6 +179,7 @@ consensus = Table(
     Column("confidence", Float, nullable=False),
     Column("labels", Integer, nullable=False),
     Column("known", Boolean, nullable=False),
+    Column("layers", JSON, nullable=False),  # what a file has of each: types, tags, and how sure it is of every token
     Index("ix_consensus_confidence", "confidence"),
     Index("ix_consensus_version", "version"),
 )

@@ -11,11 +11,18 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from quorate.choose.choice import Choice
 from quorate.choose.kept import as_plain, from_plain
 from quorate.corpus.records import Tag
+from quorate.corpus.spans import Span
+from quorate.corpus.tags import OUTSIDE, split_tag
+from quorate.corpus.tokens import Offsets
 from quorate.estimators.bsc import BSC
 from quorate.estimators.layered import LayeredModel
+from quorate.formats.exports import ExportAnnotation
+from quorate.formats.jsonl import DIGITS
 from quorate.formats.layers import Layers
 from quorate.result.layers import LayeredResult
 from quorate.service.live.collected import Entry
@@ -23,7 +30,7 @@ from quorate.service.live.collected import Entry
 __all__ = ["Chosen", "Fitted", "Row", "combine", "fit", "rows_of"]
 
 KnownTags = Mapping[str, Mapping[str, Sequence[Tag]]]
-_DIGITS = 4  # of a confidence: what moves by less has not changed
+_SHOWN_DIGITS = 4  # of a confidence: what moves by less has not changed
 
 
 class Chosen(NamedTuple):
@@ -79,31 +86,66 @@ def combine(model: LayeredModel, layers: Layers, known: KnownTags) -> LayeredRes
 class Row(NamedTuple):
     """What is given out of a document: spans in characters, each with its confidence; that of all of it.
 
-    ``labels`` says how many annotators have labelled it, ``known`` whether somebody has decided it.
+    ``labels`` says how many annotators have labelled it, ``known`` whether somebody has decided it. ``layers`` has what
+    a file of the consensus tells beyond that, by layer (where nothing overlaps, one without a name): the types that it
+    takes, its tags, and how sure it is of all of them together and of each.
     """
 
     spans: list[dict[str, Any]]
     confidence: float
     labels: int
     known: bool
+    layers: Mapping[str, Mapping[str, Any]] = {}
+
+    @property
+    def shown(self) -> Row:
+        """What of it has to be other for it to have changed."""
+        spans = [{**span, "confidence": round(span["confidence"], _SHOWN_DIGITS)} for span in self.spans]
+        layers = {name: {"types": layer["types"]} for name, layer in self.layers.items()}
+        return self._replace(spans=spans, confidence=round(self.confidence, _SHOWN_DIGITS), layers=layers)
 
 
 def rows_of(entries: Sequence[Entry], result: LayeredResult) -> dict[int, Row]:
     """The rows of a consensus on these documents, by number; those for checks and training have none."""
-    columns = result.single or result
+    export = (result.single or result).export()
     found = {}
-    for entry, spans, confidence in zip(entries, columns.spans, columns.confidence.tolist(), strict=True):
+    for entry, exported in zip(entries, export.documents(), strict=True):
         if entry.is_work:
-            offsets = entry.document.offsets
-            assert offsets is not None  # every document of the service has a text
-            placed = [
-                {
-                    "start": offsets[span.start][0],
-                    "end": offsets[span.end - 1][1],
-                    "label": span.label,
-                    "confidence": round(span.sure, _DIGITS),
-                }
-                for span in spans
-            ]
-            found[entry.number] = Row(placed, round(confidence, _DIGITS), entry.labels, entry.is_decided)
+            said = exported.consensus
+            assert said is not None  # it is the export of a consensus
+            layers = {name: _layer(one, export.layers[name]) for name, one in said.layers.items()}
+            found[entry.number] = Row(
+                [_span(span, said, exported.offsets()) for span in said.spans],
+                _rounded(said.confidence),
+                entry.labels,
+                entry.is_decided,
+                layers or {"": _layer(said, export.labels)},
+            )
     return found
+
+
+def _span(span: Span, said: ExportAnnotation, offsets: Offsets) -> dict[str, Any]:
+    told = {
+        "start": offsets[span.start][0],
+        "end": offsets[span.end - 1][1],
+        "label": span.label,
+        "confidence": round(span.sure, DIGITS),
+    }
+    if span.layer:
+        told["layer"] = span.layer
+    if said.knows(span) and not said.is_known:  # where all is known, the document says so
+        told["known"] = True
+    return told
+
+
+def _layer(said: ExportAnnotation, labels: Sequence[str]) -> dict[str, Any]:
+    return {
+        "types": sorted({split_tag(label)[1] for label in labels if label != OUTSIDE}),
+        "tags": list(said.tags or ()),
+        "confidence": _rounded(said.confidence),
+        "token_confidence": np.round(() if said.token_confidence is None else said.token_confidence, DIGITS).tolist(),
+    }
+
+
+def _rounded(confidence: float | None) -> float:
+    return 1.0 if confidence is None else round(confidence, DIGITS)

@@ -37,7 +37,7 @@ class Publisher:
         self._database = database
         with database.read() as connection:
             self.rows = {
-                row.document: Row(row.spans, row.confidence, row.labels, row.known)
+                row.document: Row(row.spans, row.confidence, row.labels, row.known, row.layers).shown
                 for row in connection.execute(select(tables.consensus))
             }
             newest = (select(func.max(table.c.version)) for table in (tables.snapshots, tables.consensus))
@@ -53,7 +53,7 @@ class Publisher:
     ) -> int:
         """Give out rows, of which those that are ``None`` are taken away; the version under which they are there."""
         version = self.version + 1
-        changed = [number for number in sorted(rows) if rows[number] != self.rows.get(number)]
+        changed = [number for number in sorted(rows) if _shown(rows[number]) != self.rows.get(number)]
         pieces = [changed[first : first + _TOGETHER] for first in range(0, len(changed), _TOGETHER)] or [[]]
         for piece in pieces[:-1]:
             self._write(lambda connection, piece=piece: _put(connection, version, piece, rows))
@@ -69,7 +69,7 @@ class Publisher:
             if row is None:
                 self.rows.pop(number, None)
             else:
-                self.rows[number] = row
+                self.rows[number] = row.shown
         self._is_now(version)
         return version
 
@@ -108,6 +108,10 @@ def last_choice(connection: Connection) -> Chosen | None:
     query = select(table.c.choice).where(table.c.choice.is_not(None)).order_by(table.c.version.desc()).limit(1)
     found = connection.execute(query).scalar()
     return None if found is None else Chosen.from_plain(found)
+
+
+def _shown(row: Row | None) -> Row | None:
+    return None if row is None else row.shown
 
 
 def _put(connection: Connection, version: int, numbers: Iterable[int], rows: Mapping[int, Row | None]) -> None:

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, File, Form, Query, UploadFile
-from fastapi.responses import StreamingResponse
+from fastapi.responses import FileResponse
 from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import Connection, func, select
+from starlette.background import BackgroundTask
 
 from quorate import formats
+from quorate.corpus.records import Corpus
 from quorate.errors import InputError
+from quorate.formats.exports import Export
+from quorate.formats.layers import Layers
+from quorate.service.consensus_file import consensus_of
 from quorate.service.database import tables
 from quorate.service.documents import add_text, document_record
 from quorate.service.events import Kind, append
@@ -26,6 +31,7 @@ from quorate.service.routes.common import After, Limit, Page, ServiceOf, WhoAsks
 
 router = APIRouter(prefix="/api/v1", tags=["documents"])
 _CHUNK = 1 << 20
+_BYTES = "application/octet-stream"
 
 
 class DocumentSummary(BaseModel):
@@ -158,22 +164,20 @@ def import_file(
 def export_annotations(
     service: ServiceOf,
     who: WhoAsks,
+    what: Literal["annotations", "consensus"] = "annotations",
     format: Annotated[str, Query(max_length=32)] = "jsonl",
     names: bool = True,
-) -> StreamingResponse:
-    """Everybody's annotations as they stand, as a file in any format that is written."""
+) -> FileResponse:
+    """Everybody's annotations as they stand, or the consensus, as a file in any format that is written."""
     formats.registry.named(format, to_write=True)
-    content = service.read(lambda connection: annotations_of(connection, names=names))
-    note = {"what": "annotations", "format": format, "names": names}
+    content: Export | Corpus | Layers
+    if what == "consensus":
+        content = service.read(consensus_of)
+    else:
+        content = service.read(lambda connection: annotations_of(connection, names=names))
+    note = {"what": what, "format": format, "names": names}
     service.change(lambda connection: append(connection, Kind.EXPORTED, person=who.person, body=note))
-
-    def sent() -> Iterator[bytes]:
-        with written(content, format) as path, open(path, "rb") as stream:
-            while chunk := stream.read(_CHUNK):
-                yield chunk
-
-    return StreamingResponse(
-        sent(),
-        media_type="application/octet-stream",
-        headers={"Content-Disposition": f'attachment; filename="annotations.{format}"'},
-    )
+    with ExitStack() as holds:
+        path = holds.enter_context(written(content, format))  # now, so that whatever it cannot hold is said in an error
+        sent = BackgroundTask(holds.pop_all().close)
+        return FileResponse(path, filename=f"{what}{path.suffix}", media_type=_BYTES, background=sent)

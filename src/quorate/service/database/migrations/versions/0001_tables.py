@@ -101,6 +101,7 @@ def upgrade() -> None:
         sa.Column("confidence", sa.Float(), nullable=False),
         sa.Column("labels", sa.Integer(), nullable=False),
         sa.Column("known", sa.Boolean(), nullable=False),
+        sa.Column("layers", sa.JSON(), nullable=False),
         sa.ForeignKeyConstraint(["document"], ["documents.number"], name=op.f("fk_consensus_document")),
         sa.PrimaryKeyConstraint("document", name=op.f("pk_consensus")),
     )
