@@ -73,7 +73,7 @@ class Team:
         try:
             yield self.settings.address
         finally:
-            server.should_exit = server.force_exit = True
+            server.should_exit = True
             thread.join(10)
 
     def token(self, who: Role | str) -> dict[str, str]:

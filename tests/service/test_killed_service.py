@@ -20,7 +20,7 @@ from pathlib import Path
 
 import pytest
 
-from killing import LABELS, Kept, Served, Writer, answers, descendants, kept_of, serving, writers_of
+from killing import LABELS, Kept, Writer, answers, descendants, kept_of, serving, writers_of
 from quorate.errors import SettingsError
 from quorate.service.database.engine import Database
 from quorate.service.settings import ServiceSettings

@@ -33,6 +33,7 @@ from quorate.service.routes import (
     api_reviews,
     api_service,
     pages_annotate,
+    pages_review,
     pages_session,
 )
 from quorate.service.sessions import COOKIE, Who, who_asks
@@ -43,6 +44,7 @@ __all__ = ["ROUTERS", "create_app"]
 ROUTERS = (
     pages_session.router,
     pages_annotate.router,
+    pages_review.router,
     api_service.router,
     api_annotations.router,
     api_consensus.router,

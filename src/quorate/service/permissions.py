@@ -45,6 +45,8 @@ ROUTES: dict[str, Role | None] = {
     "remove_token": Role.ANNOTATOR,
     "live": Role.ANNOTATOR,
     # what reviewers see
+    "review_page": Role.REVIEWER,
+    "adjudicate_page": Role.REVIEWER,
     "list_documents": Role.REVIEWER,
     "get_document": Role.REVIEWER,
     "list_consensus": Role.REVIEWER,
@@ -70,11 +72,17 @@ ROUTES: dict[str, Role | None] = {
     "erase_person": Role.ADMIN,
 }
 
-PAGES: tuple[tuple[str, str, Role], ...] = (("Annotate", "/annotate", Role.ANNOTATOR),)
+PAGES: tuple[tuple[str, str, Role], ...] = (
+    ("Annotate", "/annotate", Role.ANNOTATOR),
+    ("Review", "/review", Role.REVIEWER),
+    ("Adjudicate", "/adjudicate", Role.REVIEWER),
+)
 """The pages that the navigation leads to: name, path, and from which role on."""
 
 ABOUT: dict[str, str] = {
     "Annotate": "Mark spans, one document after another.",
+    "Review": "Look at what is least certain, and accept or correct the consensus.",
+    "Adjudicate": "Decide where reviewers differ.",
 }
 """What each page is for."""
 

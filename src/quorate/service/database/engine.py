@@ -178,7 +178,9 @@ class Database:
         """What is said to whoever asks while the database does not answer; why is said once, to whoever serves."""
         if not self._told:
             self._told = True
-            _log.warning("the database does not answer: %s (what is asked of it now has to be tried again)", _why(error))
+            _log.warning(
+                "the database does not answer: %s (what is asked of it now has to be tried again)", _why(error)
+            )
         return BusyError("the database is away for the moment (try again)")
 
     def _is_back(self) -> None:

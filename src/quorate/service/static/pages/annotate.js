@@ -1,6 +1,7 @@
 // The page to annotate on: one document after another, saved by the outbox; or one that was saved before.
 
 import { outbox } from "../outbox.js";
+import { acknowledged, isOnItsWay } from "./acknowledged.js";
 import { ask } from "./asking.js";
 import { Stopwatch } from "./stopwatch.js";
 
@@ -37,7 +38,8 @@ async function next() {
   show(null);
   try {
     const { document: task, message } = await ask("POST", "/api/v1/queue/next");
-    if (task) show(task);
+    if (task && isOnItsWay(outbox, task.number)) setTimeout(() => { if (!current) next(); }, 1000);
+    else if (task) show(task);
     else say(message);
   } catch (problem) {
     say(`${problem.message}. What you saved is kept. The next document comes as soon as it can.`);
@@ -52,7 +54,10 @@ async function save() {
   const id = await outbox.save("/api/v1/annotations", { document: task.number, spans, seconds: watch.seconds() });
   if (given.document) { say("Saved. It takes the place of what you said before."); element("save").disabled = false; return; }
   if (task.training) await learn(task, id);
-  else await next();
+  else {
+    await acknowledged(outbox, id);
+    await next();
+  }
 }
 
 /** What is right of a training document comes with the acknowledgement. */

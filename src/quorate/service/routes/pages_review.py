@@ -1,0 +1,23 @@
+"""The pages of reviewers: the least certain documents, and those on which reviewers differ."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Request
+from fastapi.responses import HTMLResponse
+
+from quorate.service.routes.common import ServiceOf, show
+
+router = APIRouter(include_in_schema=False)
+
+
+@router.get("/review")
+def review_page(request: Request, service: ServiceOf) -> HTMLResponse:
+    """One document after another, the least certain first."""
+    settings = service.settings
+    return show(request, "review.html", {"given": {"labels": settings.labels, "blind": settings.blind}})
+
+
+@router.get("/adjudicate")
+def adjudicate_page(request: Request, service: ServiceOf) -> HTMLResponse:
+    """Where reviewers differ."""
+    return show(request, "adjudicate.html", {"given": {"labels": service.settings.labels}})

@@ -1,0 +1,25 @@
+// A save is kept in the browser at once, and acknowledged by the service a moment later. Whoever asks for the next document before
+// that gets the same one again.
+
+const PATIENCE = 5_000; // milliseconds; after that the save is on its way, and so is whoever made it
+
+/**
+ * Wait until the service has answered to a save, or it is clear that it cannot for now.
+ * @param {EventTarget & {state: {name: string, waiting: {id: string}[]}}} outbox
+ * @param {string} id
+ */
+export function acknowledged(outbox, id) {
+  const isWaiting = () => outbox.state.name === "saving" && outbox.state.waiting.some((save) => save.id === id);
+  return new Promise((done) => {
+    const end = () => { clearTimeout(timer); outbox.removeEventListener("state", look); done(); };
+    const look = () => { if (!isWaiting()) end(); };
+    const timer = setTimeout(end, PATIENCE);
+    outbox.addEventListener("state", look);
+    look();
+  });
+}
+
+/** Whether a save of this document is still on its way. */
+export function isOnItsWay(outbox, document) {
+  return outbox.state.waiting.some((save) => save.body?.document === document);
+}
