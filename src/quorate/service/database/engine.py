@@ -121,11 +121,11 @@ class Database:
         tables anew. (The log of PostgreSQL, and backups, keep it until they are gone themselves.)
         """
         if self.is_sqlite:
-            connection = self.engine.raw_connection()
+            plain = self.engine.raw_connection()  # outside of any transaction
             try:
-                connection.cursor().execute("PRAGMA wal_checkpoint(TRUNCATE)")
+                plain.cursor().execute("PRAGMA wal_checkpoint(TRUNCATE)")
             finally:
-                connection.close()
+                plain.close()
             return
         with self.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
             for name in names:
@@ -178,7 +178,9 @@ class Database:
         """What is said to whoever asks while the database does not answer; why is said once, to whoever serves."""
         if not self._told:
             self._told = True
-            _log.warning("the database does not answer: %s (what is asked of it now has to be tried again)", _why(error))
+            _log.warning(
+                "the database does not answer: %s (what is asked of it now has to be tried again)", _why(error)
+            )
         return BusyError("the database is away for the moment (try again)")
 
     def _is_back(self) -> None:
