@@ -77,6 +77,7 @@ def test_no_file_has_their_key_or_their_words(team: Team) -> None:
     with team.database.read() as connection:
         notes = [event.personal for event in events_after(connection, 0, 10_000) if event.personal]
         personal = connection.execute(select(tables.people.c.personal).where(tables.people.c.id == zoe)).scalar()
+    assert isinstance(personal, bytes)
     assert [Fernet(key).decrypt(note).decode() for note in notes] == [NOTE]
     before = files(team.settings.folder)
     assert key in before

@@ -84,10 +84,13 @@ def test_what_is_full_known_or_reviewed_is_passed_over(team: Team) -> None:
     full, known, reviewed, free = add(team, 4)
     listed(team, ann, [full, known, reviewed, free])
     settings = QueueSettings(per_document_min=1, per_document_max=1, check_rate=0.0)
-    assert ask(team, bob, settings) == Assignment(full, Purpose.WORK, pytest.approx(time.time() + 3600, abs=60))
+    given = ask(team, bob, settings)
+    assert isinstance(given, Assignment)
+    assert (given.document, given.purpose) == (full, Purpose.WORK)
+    assert given.until == pytest.approx(time.time() + 3600, abs=60)
 
     def decide(connection: Connection) -> None:
-        row = {"version": 1, "spans": [], "confidence": 1.0, "labels": 1, "known": True}
+        row = {"version": 1, "spans": [], "confidence": 1.0, "labels": 1, "known": True, "layers": {}}
         connection.execute(insert(tables.consensus).values(document=known, **row))
         event = connection.execute(tables.events.select()).first()
         assert event is not None

@@ -114,7 +114,8 @@ def test_erasing_somebody_changes_nothing_that_stands(any_team: Team) -> None:
             continue
     before = raw(database.engine)
     admin = any_team.ids[Role.ADMIN]
-    database.change(lambda connection: [erase(connection, person, by=admin) for person in people])
+    for person in people:
+        database.change(lambda connection, person=person: erase(connection, person, by=admin))  # type: ignore[misc]
     database.change(state.rebuild)
     assert raw(database.engine) == before
     with database.read() as connection:

@@ -39,7 +39,7 @@ def add(team: Team, confidences: Sequence[float], said: Mapping[str, Sequence[An
                 annotating.import_annotation(connection, ids[name], number, list(spans), None)
             spans = [{**ADA, "confidence": 0.6}, {**BATH, "confidence": 0.9}]
             row = {"document": number, "version": 7, "spans": spans, "confidence": confidence, "labels": 2}
-            upsert(connection, tables.consensus, {**row, "known": False}, ["document"])
+            upsert(connection, tables.consensus, {**row, "known": False, "layers": {}}, ["document"])
             found.append(number)
         return found
 

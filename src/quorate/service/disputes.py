@@ -105,7 +105,7 @@ def _decisive(words: Sequence[Word]) -> list[Word]:
 def _differences(words: Sequence[Word]) -> set[CharSpan]:
     """The spans that only some of those say whose word counts."""
     said = [set(map(char_span, word.spans)) for word in _decisive(words)]
-    return set().union(*said) - set.intersection(*said) if said else set()
+    return said[0].union(*said) - said[0].intersection(*said) if said else set()
 
 
 def _differ(words: Sequence[Word]) -> bool:

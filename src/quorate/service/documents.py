@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, RowMapping, func, insert, select
+from sqlalchemy import Connection, func, insert, select
 
 from quorate.corpus.offsets import Unit
 from quorate.corpus.profiles import Kind as ProfileKind
@@ -136,12 +136,12 @@ def kept_tags(tags: Sequence[Tag | SoftTag]) -> list[Any] | None:
     return [dict(tag) if isinstance(tag, Mapping) else tag for tag in tags]
 
 
-def document_record(connection: Connection, number: int) -> RowMapping:
+def document_record(connection: Connection, number: int) -> dict[str, Any]:
     """A document by its number; :class:`NotFoundError` if there is none."""
     row = connection.execute(select(tables.documents).where(tables.documents.c.number == number)).mappings().first()
     if row is None:
         raise NotFoundError(f"no document {number}")
-    return row
+    return dict(row)
 
 
 def numbers_of(connection: Connection) -> dict[str, int]:
@@ -174,7 +174,7 @@ def marked_documents(connection: Connection, numbers: Iterable[int] | None = Non
         said.setdefault(row.document, {})[row.person] = _char_spans(row.spans)
     for document in connection.execute(query).mappings():
         number = document["number"]
-        yield GivenDocument(_marked(document, said.get(number, {})), tags.get(number, {}))
+        yield GivenDocument(_marked(dict(document), said.get(number, {})), tags.get(number, {}))
 
 
 def document_with(row: Mapping[str, Any], said: Mapping[str, Iterable[SpanRecord]]) -> GivenDocument:

@@ -121,11 +121,11 @@ class Database:
         tables anew. (The log of PostgreSQL, and backups, keep it until they are gone themselves.)
         """
         if self.is_sqlite:
-            connection = self.engine.raw_connection()
+            plain = self.engine.raw_connection()  # outside of any transaction
             try:
-                connection.cursor().execute("PRAGMA wal_checkpoint(TRUNCATE)")
+                plain.cursor().execute("PRAGMA wal_checkpoint(TRUNCATE)")
             finally:
-                connection.close()
+                plain.close()
             return
         with self.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
             for name in names:
