@@ -113,6 +113,14 @@ def test_marks_are_those_that_a_loop_over_everybodys_tags_finds() -> None:
     assert np.stack([marks.who, marks.start, marks.end, marks.kind], axis=1).tolist() == sorted(found)
 
 
+def test_a_mark_ends_with_its_document() -> None:
+    documents = [Document(name, ("a", "b"), {"ann": ("O", "I-X")}) for name in "12"]
+    documents.insert(1, Document("3", ("c",), {"ann": ("I-X",)}))
+    corpus = Corpus(documents)
+    marks = marked_spans(encode(corpus, corpus.tagset()))
+    assert np.stack([marks.start, marks.end], axis=1).tolist() == [[1, 2], [2, 3], [4, 5]]
+
+
 def test_some_documents_are_those_of_a_corpus_that_has_no_others() -> None:
     encoded = corpus_with_gaps()
     some = only_documents(encoded, np.array([3, 0]))
