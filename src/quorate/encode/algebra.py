@@ -44,7 +44,7 @@ __all__ = [
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
-_PIECE = 1 << 18  # events that are gone through at once
+_PIECE = 1 << 16  # events that are gone through at once
 
 
 class Spans(NamedTuple):
