@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from quorate.corpus.records import Corpus, Document, SoftTag, Tag
+from quorate.encode import algebra
 from quorate.encode.algebra import (
+    count_pairs,
     document_of,
     document_of_events,
     events_of_document,
@@ -14,6 +17,7 @@ from quorate.encode.algebra import (
     only_documents,
     pair_of_events,
     seen_pairs,
+    spread,
     token_of,
     token_of_events,
 )
@@ -52,7 +56,13 @@ def test_tokens_and_documents_of_events_are_those_of_a_loop() -> None:
     assert document_of(encoded, token_of_events(encoded)).tolist() == documents
 
 
-def test_pairs_are_everybody_who_said_something_in_a_document() -> None:
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("at_once", [1, 4, 1000])
+def test_pairs_are_everybody_who_said_something_in_a_document(
+    at_once: int, sparse: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(algebra, "_PIECE", at_once)
+    monkeypatch.setattr(algebra, "_is_sparse", lambda numbers, end: sparse)
     encoded = corpus_with_gaps()
     who = encoded.cells.annotator[encoded.event_cell]
     said = list(zip(document_of_events(encoded).tolist(), who.tolist(), strict=True))
@@ -60,7 +70,55 @@ def test_pairs_are_everybody_who_said_something_in_a_document() -> None:
     pairs = list(zip(doc.tolist(), annotator.tolist(), strict=True))
     assert pairs == sorted(set(said)) == list(zip(*(column.tolist() for column in seen_pairs(encoded)), strict=True))
     assert [pairs[n] for n in number.tolist()] == said
+    assert count_pairs(encoded)[2].tolist() == [said.count(pair) for pair in pairs]
     assert pair_of_events(encoded).tolist() == [d * len(encoded.annotators) + k for d, k in said]
+
+
+@pytest.mark.parametrize("documents", [[], [Document("1", (), {}), Document("2", ("no", "word"), {})]])
+def test_where_nobody_said_anything_there_are_no_pairs(documents: list[Document]) -> None:
+    encoded = encode(Corpus(documents), Corpus([Document("1", ("Ada",), {"a": ("B-PER",)})]).tagset())
+    assert [len(column) for column in (*number_pairs(encoded), *count_pairs(encoded))] == [0] * 6
+
+
+@pytest.mark.parametrize("at_once", [1, 3, 1000])
+def test_what_is_spread_in_pieces_is_what_is_looked_up_at_once(at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(algebra, "_PIECE", at_once)
+    values, number = np.array([0.5, 2.0, 3.0]), np.array([2, 0, 0, 1, 2, 1, 0], np.int32)
+    assert spread(values, number).tolist() == [values[n] for n in number.tolist()]
+    assert spread(values, number[:0]).tolist() == []
+
+
+def test_marks_are_those_that_a_loop_over_everybodys_tags_finds() -> None:
+    tags = ("O", "B-X", "I-X", "B-Y", "I-Y", None)
+    draw = np.random.default_rng(3)
+    documents = [
+        Document(str(d), ("w",) * length, {f"a{k}": tuple(tags[t] for t in draw.integers(6, size=length)) for k in who})
+        for d, (length, who) in enumerate([(9, range(4)), (0, ()), (1, (2, 3)), (7, (0, 3)), (5, ())] * 6)
+    ]
+    corpus = Corpus(documents)
+    encoded = encode(corpus, corpus.tagset())
+    found = []
+    for d, document in enumerate(documents):
+        for name, said in document.annotations.items():
+            inside = ""
+            for position, tag in enumerate(said):
+                begins = tag not in (None, "O") and (str(tag)[0] == "B" or str(tag)[2:] != inside)
+                inside = "" if tag in (None, "O") else str(tag)[2:]
+                at = int(encoded.doc_start[d]) + position
+                if begins:
+                    found.append([encoded.annotators.index(name), at, at + 1, encoded.tagset.types.index(inside)])
+                elif inside:
+                    found[-1][2] = at + 1
+    marks = marked_spans(encoded)
+    assert np.stack([marks.who, marks.start, marks.end, marks.kind], axis=1).tolist() == sorted(found)
+
+
+def test_a_mark_ends_with_its_document() -> None:
+    documents = [Document(name, ("a", "b"), {"ann": ("O", "I-X")}) for name in "12"]
+    documents.insert(1, Document("3", ("c",), {"ann": ("I-X",)}))
+    corpus = Corpus(documents)
+    marks = marked_spans(encode(corpus, corpus.tagset()))
+    assert np.stack([marks.start, marks.end], axis=1).tolist() == [[1, 2], [2, 3], [4, 5]]
 
 
 def test_some_documents_are_those_of_a_corpus_that_has_no_others() -> None:

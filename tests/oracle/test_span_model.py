@@ -34,6 +34,7 @@ from quorate.infer.parts.dirichlet import expected_log
 from quorate.infer.parts.responses import _POOLED, _USUAL, _USUAL_MARKS, _WORTH, RESPONSES, Responses
 from quorate.infer.parts.truth import Chain
 from quorate.infer.spans import SpanEngine, SpanModel
+from quorate.models.spans import by_label
 
 Floats = NDArray[np.float64]
 CLOSE: dict[str, Any] = {"rtol": 1e-9, "atol": 1e-12}
@@ -751,3 +752,28 @@ def test_expected_logarithms_are_what_a_pass_looks_at() -> None:
     for mine, concentration in zip(part.log_lik(), (part.true, part.free), strict=True):
         np.testing.assert_allclose(mine, digamma(concentration) - digamma(concentration.sum(axis=1, keepdims=True)))
         np.testing.assert_array_equal(mine, expected_log(concentration))
+
+
+@pytest.mark.parametrize("scheme", [Scheme.IO, Scheme.BIO, Scheme.BIOES])
+def test_the_labels_of_tokens_are_those_of_every_candidate_in_turn(scheme: Scheme) -> None:
+    rng, tags = np.random.default_rng(8), tagset(scheme, 2)
+    encoded = encode(random_corpus(rng, tags, n_documents=12), tags)
+    candidates = candidates_of(encoded)
+    assert set(candidates.end - candidates.start) >= {1, 2, 3}
+    true = rng.uniform(0.0, 0.3, len(candidates.start))
+    expected = np.zeros((encoded.n_tokens, len(tags.labels)))
+    for start, end, kind, probability in zip(*candidates[:3], true, strict=True):
+        prefixes = ["B", *"I" * (end - start - 2), "E"] if end - start > 1 else ["S"]
+        for position, prefix in zip(range(start, end), prefixes, strict=True):
+            written = {Scheme.IO: "I", Scheme.BIO: "B" if prefix in "BS" else "I", Scheme.BIOES: prefix}[scheme]
+            expected[position, tags.index[f"{written}-{tags.types[kind]}"]] += probability
+    expected[:, tags.index["O"]] = np.maximum(1 - expected.sum(axis=1), 0.0)
+    expected /= expected.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(by_label(candidates, true, tags, encoded.n_tokens), expected, **CLOSE)
+
+
+def test_without_candidates_every_token_is_outside() -> None:
+    corpus = Corpus([Document("1", ("no", "mark"), {"ann": ("O", "O")})])
+    tags = tagset(Scheme.BIO)
+    found = by_label(candidates_of(encode(corpus, tags)), np.zeros(0), tags, 2)
+    assert found.tolist() == [[1.0, 0.0, 0.0]] * 2

@@ -178,10 +178,11 @@ class Project(NamedTuple):
         staging.redirected(job).write(done, version=number)
         for path in self._consensus_copies():
             replace(job, writing=replace(job.writing, to=None)).write_consensus(done, str(staging.place(path)))
-        consensus = staging.place(job.writing.output)
+        outputs = {name: store.put_path(path) for name, path in places.items()}
+        consensus = outputs[self.name(job.writing.output)]
         if not job.writes_all_as_jsonl:
-            consensus = store.work / "consensus.jsonl"
-            done.result.write(consensus, "jsonl")
+            done.result.write(store.work / "consensus.jsonl", "jsonl")
+            consensus = store.put_path(store.work / "consensus.jsonl")
         version = Version(
             number=number,
             time=_time(),
@@ -192,8 +193,8 @@ class Project(NamedTuple):
             decided=current.decided,
             inputs=current.inputs,
             known=current.known,
-            outputs={name: store.put_path(path) for name, path in places.items()},
-            consensus=store.put_path(consensus),
+            outputs=outputs,
+            consensus=consensus,
             model=_kept_model(store, done),
             annotators=store.put(json.dumps(_annotators(done)).encode()),
             certificate=_certificate(done),

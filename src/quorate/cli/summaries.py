@@ -199,7 +199,7 @@ def _size(result: Result) -> str:
 def _counts(result: Result) -> dict[str, Any]:
     corpus, tagset = result.corpus, result.tagset
     counts: dict[str, Any] = {"documents": len(result), "tokens": corpus.n_tokens}
-    counts |= {"annotators": len(corpus.annotators), "spans": sum(map(len, result.spans))}
+    counts |= {"annotators": len(corpus.annotators), "spans": result.n_spans}
     return counts | {"scheme": tagset.scheme.value, "types": list(tagset.types)}
 
 
@@ -353,7 +353,7 @@ def _dial(result: Result) -> list[str]:
     if not _is_dialled(result):
         return []
     precision, recall = result.settings_.get("precision"), result.settings_.get("recall")
-    spans, expected = sum(map(len, result.spans)), result.expected
+    spans, expected = result.n_spans, result.expected
     found = f"{spans:,} span{'s' if spans != 1 else ''}"
     what = f"{found}, expected precision {round(expected.precision, 3):g}, recall {round(expected.recall, 3):g}"
     if precision is not None:

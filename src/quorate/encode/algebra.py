@@ -7,7 +7,9 @@ kept in short numbers, and pairs of document and annotator are looked up, not so
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +20,7 @@ from quorate.encode.encoded import Cells, Encoded
 __all__ = [
     "Spans",
     "are_among",
+    "count_pairs",
     "document_of",
     "document_of_events",
     "events_of_document",
@@ -29,6 +32,7 @@ __all__ = [
     "only_documents",
     "pair_of_events",
     "seen_pairs",
+    "spread",
     "sure_events",
     "token_of",
     "token_of_events",
@@ -40,6 +44,7 @@ __all__ = [
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
+_PIECE = 1 << 16  # events that are gone through at once
 
 
 class Spans(NamedTuple):
@@ -115,35 +120,85 @@ def laid_end_to_end(first: NDArray[np.integer], lengths: NDArray[np.integer]) ->
     return start, np.arange(start[-1]) + np.repeat(first - start[:-1], lengths)
 
 
+def spread(values: NDArray[Any], number: NDArray[np.integer]) -> NDArray[Any]:
+    """``values[number]``, in pieces: NumPy first makes long numbers of short ones, which take much room.
+
+    >>> spread(np.array([0.5, 2.0]), np.array([1, 0, 1], np.int32))
+    array([2. , 0.5, 2. ])
+    """
+    found = np.empty(len(number), values.dtype)
+    for first in range(0, len(number), _PIECE):
+        found[first : first + _PIECE] = values[number[first : first + _PIECE]]
+    return found
+
+
 def pair_of_events(encoded: Encoded) -> NDArray[np.integer]:
     """For every event one number for its document and annotator, document·K + annotator: ascending by document."""
     K, D = len(encoded.annotators), encoded.n_docs
     short = np.int32 if K * D < 1 << 31 else np.int64
     first = np.arange(D) * K
     pair: NDArray[Any] = np.repeat(first.astype(short), np.diff(encoded.event_start[encoded.doc_start]))
-    pair += encoded.cells.annotator.astype(short)[encoded.event_cell]
+    pair += spread(encoded.cells.annotator.astype(short), encoded.event_cell)
     return pair
 
 
 def seen_pairs(encoded: Encoded) -> tuple[Integers, Integers]:
     """Who labelled something in which document: documents, ascending, and annotators."""
-    K = len(encoded.annotators)
-    pair, end = pair_of_events(encoded), K * encoded.n_docs
-    if _is_sparse(pair, end):
-        return np.divmod(np.unique(pair).astype(np.int64), max(K, 1))
-    return np.divmod(np.flatnonzero(_occurring(pair, end)), max(K, 1))
+    return count_pairs(encoded)[:2]
+
+
+def count_pairs(encoded: Encoded) -> tuple[Integers, Integers, Integers]:
+    """The same pairs, and how many events each has."""
+    found, times = [], [np.zeros(0, np.int64)]
+    for first, end, pair in _pairs_in_pieces(encoded):
+        if _is_sparse(pair, end):
+            present, counts = np.unique(pair, return_counts=True)
+        else:
+            counts = np.bincount(pair, minlength=end)
+            present = np.flatnonzero(counts)
+            counts = counts[present]
+        found.append((first, present))
+        times.append(counts)
+    return *_documents_and_annotators(encoded, found), np.concatenate(times)
 
 
 def number_pairs(encoded: Encoded) -> tuple[Integers, Integers, NDArray[np.integer]]:
     """The same pairs, and for every event the number of its pair among them."""
-    K = len(encoded.annotators)
-    pair, end = pair_of_events(encoded), K * encoded.n_docs
-    if _is_sparse(pair, end):
-        present, number = np.unique(pair, return_inverse=True)
-        return *np.divmod(present.astype(np.int64), max(K, 1)), number
-    occurs = _occurring(pair, end)
-    rank = np.cumsum(occurs, dtype=pair.dtype) - 1
-    return *np.divmod(np.flatnonzero(occurs), max(K, 1)), rank[pair]
+    E = len(encoded.event_cell)
+    number: NDArray[np.integer] = np.empty(E, np.int32 if E < 1 << 31 else np.int64)
+    found, n_pairs, done = [], 0, 0
+    for first, end, pair in _pairs_in_pieces(encoded):
+        if _is_sparse(pair, end):
+            present, rank = np.unique(pair, return_inverse=True)
+        else:
+            occurs = _occurring(pair, end)
+            present, rank = np.flatnonzero(occurs), (np.cumsum(occurs) - 1)[pair]
+        number[done : done + len(pair)] = n_pairs + rank
+        found.append((first, present))
+        n_pairs, done = n_pairs + len(present), done + len(pair)
+    return *_documents_and_annotators(encoded, found), number
+
+
+def _pairs_in_pieces(encoded: Encoded) -> Iterator[tuple[int, int, Integers]]:
+    """For every event document·K + annotator, where documents count from the first of a piece.
+
+    Each piece with that document, and the number below which all of its own are. Pieces are whole documents, so that
+    the pairs of one come before those of the next, and what is computed of each is small enough for a cache.
+    """
+    K, start = max(len(encoded.annotators), 1), encoded.event_start[encoded.doc_start]
+    cuts = np.searchsorted(start, np.arange(0, start[-1], _PIECE))
+    for first, last in pairwise(np.unique([*cuts, encoded.n_docs]).tolist()):
+        pair = encoded.cells.annotator[encoded.event_cell[start[first] : start[last]]]
+        pair += np.repeat(np.arange(last - first) * K, np.diff(start[first : last + 1]))
+        yield first, (last - first) * K, pair
+
+
+def _documents_and_annotators(encoded: Encoded, found: list[tuple[int, Integers]]) -> tuple[Integers, Integers]:
+    """Pairs as two columns; each piece has the document from which its own count."""
+    K = max(len(encoded.annotators), 1)
+    pairs = [first * K + present for first, present in found]
+    document, annotator = np.divmod(np.concatenate([np.zeros(0, np.int64), *pairs]), K)
+    return document, annotator
 
 
 def are_among(numbers: NDArray[np.integer], wanted: Integers, end: int) -> NDArray[np.bool_]:
@@ -232,21 +287,23 @@ def marked_spans(encoded: Encoded) -> Spans:
     tagset = encoded.tagset
     in_span = np.ones(len(tagset.labels), np.bool_) if tagset.outside is None else tagset.in_span
     if encoded.event_weight is None:
-        event = np.flatnonzero(in_span[encoded.cells.label][encoded.event_cell])
+        event = np.flatnonzero(spread(in_span[encoded.cells.label], encoded.event_cell))
         token, cell = token_of(encoded, event), encoded.event_cell[event]
         who, label = encoded.cells.annotator[cell], encoded.cells.label[cell]
     else:
         token, who, label = _likeliest_labels(encoded, encoded.event_weight)
         marked = in_span[label]
         token, who, label = token[marked], who[marked], label[marked]
-    order = np.lexsort((token, who))
+    few = len(encoded.annotators) <= np.iinfo(np.uint16).max  # short numbers are sorted in one go
+    order = np.argsort(who.astype(np.uint16) if few else who, kind="stable")  # tokens ascend already
     token, who, label = token[order], who[order], label[order]
-    doc = document_of(encoded, token)
+    is_first = np.zeros(encoded.n_tokens + 1, np.bool_)
+    is_first[encoded.doc_start] = True
     goes_on = np.zeros(len(token), dtype=np.bool_)
     goes_on[1:] = (
         (who[1:] == who[:-1])
         & (token[1:] == token[:-1] + 1)
-        & (doc[1:] == doc[:-1])
+        & ~is_first[token[1:]]
         & tagset.continues[label[:-1], label[1:]]
     )
     first = np.flatnonzero(~goes_on)

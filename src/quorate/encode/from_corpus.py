@@ -23,7 +23,7 @@ __all__ = ["encode", "encode_known", "events_of_codes", "n_previous"]
 
 
 Ints = NDArray[np.int32]
-_PIECE = 1 << 18  # tags that are laid out at once
+_PIECE = 1 << 16  # tags that are laid out at once: what that takes stays in a cache, and is not given back in between
 _LEAST_WEIGHT = 1e-9  # a pair less probable than this is left out
 
 

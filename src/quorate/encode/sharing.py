@@ -9,7 +9,7 @@ from typing import NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.encode.algebra import laid_end_to_end, number_pairs
+from quorate.encode.algebra import laid_end_to_end, number_pairs, spread
 from quorate.encode.encoded import Encoded
 
 __all__ = ["Sharing"]
@@ -82,7 +82,7 @@ class Sharing(NamedTuple):
         if not self:
             return encoded
         document, who, pair_of_event = number_pairs(encoded)
-        weight = self.weights(document, who)[pair_of_event]
+        weight = spread(self.weights(document, who), pair_of_event)
         return replace(encoded, event_weight=weight if encoded.event_weight is None else encoded.event_weight * weight)
 
     def at_least(self, share: float) -> Self:

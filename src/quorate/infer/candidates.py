@@ -12,7 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate.corpus.tags import Scheme
-from quorate.encode.algebra import Spans, document_of, marked_spans, number_pairs, token_of, token_of_events
+from quorate.encode.algebra import (
+    Spans,
+    count_pairs,
+    document_of,
+    marked_spans,
+    number_pairs,
+    token_of,
+    token_of_events,
+)
 from quorate.encode.encoded import Encoded
 from quorate.encode.sharing import Sharing
 from quorate.infer.engines.protocol import Likely
@@ -97,10 +105,10 @@ def answers_to(encoded: Encoded, marks: Spans, span: Spans, first: Integers) -> 
     load_numba()
     from quorate.infer.kernels import spans as kernels
 
-    pair_doc, who, number = number_pairs(encoded)
+    pair_doc, who, labelled = count_pairs(encoded)
     pair_start = np.searchsorted(pair_doc, np.arange(encoded.n_docs + 1))
     mark_start, marks = _by_pair(encoded, marks, pair_doc, who)
-    run_start, run_from, run_to = _runs(encoded, pair_doc, number)
+    run_start, run_from, run_to = _runs(encoded, pair_doc, labelled)
     response_start = np.concatenate([[0], np.cumsum(np.diff(first) * np.diff(pair_start))])
     response = np.empty(response_start[-1], np.int8)
     kernels.responses(
@@ -267,13 +275,11 @@ def _by_pair(encoded: Encoded, marks: Spans, pair_doc: Integers, who: Integers) 
     return np.searchsorted(pair[order], np.append(pair_doc * K + who, np.iinfo(np.int64).max)), marks.where(order)
 
 
-def _runs(encoded: Encoded, pair_doc: Integers, number: NDArray[np.integer]) -> tuple[Integers, Integers, Integers]:
-    """The runs of tokens that each pair has labels for: mostly one, the whole document."""
+def _runs(encoded: Encoded, pair_doc: Integers, labelled: Integers) -> tuple[Integers, Integers, Integers]:
+    """The runs of tokens that each pair has labels for: mostly one, the whole document. ``labelled`` are its events."""
     P, length = len(pair_doc), np.diff(encoded.doc_start)[pair_doc]
-    if encoded.event_weight is None:
-        labelled = np.bincount(number, minlength=P)
-    else:  # who gave probabilities has several events at a token
-        token = token_of_events(encoded)
+    if encoded.event_weight is not None:  # who gave probabilities has several events at a token
+        token, number = token_of_events(encoded), number_pairs(encoded)[2]
         order = np.lexsort((token, number))
         again = np.zeros(len(order), np.bool_)
         again[1:] = (token[order][1:] == token[order][:-1]) & (number[order][1:] == number[order][:-1])
@@ -282,6 +288,7 @@ def _runs(encoded: Encoded, pair_doc: Integers, number: NDArray[np.integer]) -> 
     begin, end = encoded.doc_start[pair_doc], encoded.doc_start[pair_doc + 1]
     if whole.all():
         return np.arange(P + 1), begin, end
+    number = number_pairs(encoded)[2]
     partly = np.flatnonzero(~whole[number])
     pair, at = number[partly].astype(np.int64), token_of(encoded, partly)
     order = np.lexsort((at, pair))

@@ -381,12 +381,14 @@ def _path(candidates: Candidates, chosen: Chosen, encoded: Encoded) -> NDArray[n
 
 def by_label(candidates: Candidates, true: Floats, tagset: TagSet, n_tokens: int) -> Floats:
     """``[N, J]`` The probability of every label at every token, from that of candidates."""
-    posterior = np.zeros((n_tokens, len(tagset.labels)))
+    J = len(tagset.labels)
     single, first, inside, last = tagset.span_labels
     start, end, kind = candidates.start, candidates.end, candidates.kind
     long = end - start > 1
-    np.add.at(posterior, (start, np.where(long, first[kind], single[kind])), true)
-    np.add.at(posterior, (end[long] - 1, last[kind[long]]), true[long])
+    begins, ends = start * J + np.where(long, first[kind], single[kind]), (end[long] - 1) * J + last[kind[long]]
+    weight = np.concatenate([true, true[long]])
+    posterior = np.bincount(np.concatenate([begins, ends]), weight, n_tokens * J).astype(np.float64, copy=False)
+    posterior = posterior.reshape(n_tokens, J)
     longer = end - start > 2
     for number in np.unique(kind[longer]):
         label, mine = inside[number], longer & (kind == number)
@@ -395,7 +397,8 @@ def by_label(candidates: Candidates, true: Floats, tagset: TagSet, n_tokens: int
         posterior[:, label] += np.maximum(np.cumsum(change)[:-1], 0.0)
     posterior[:, tagset.outside] = 0.0
     posterior[:, tagset.outside] = np.maximum(1.0 - posterior.sum(axis=1), 0.0)
-    return np.asarray(posterior / posterior.sum(axis=1, keepdims=True))
+    posterior /= posterior.sum(axis=1, keepdims=True)
+    return posterior
 
 
 def _with_rest(candidates: Candidates, of_labels: Floats, tokens: Floats, encoded: Encoded) -> Floats:
