@@ -23,8 +23,10 @@ import options
 import quorate
 from quorate.active.assignment import rankings
 from quorate.active.simulation import Plan, Run, Simulation
+from quorate.choose.choice import Choice
 from quorate.corpus.records import Corpus, Document
 from quorate.corpus.simulate import Behaviour, crowd
+from quorate.estimators.methods import estimator
 from quorate.evaluate.compare import scored_positions
 from quorate.storage.work_log import Store
 
@@ -37,6 +39,7 @@ HELD = "held"
 def main() -> None:
     parser = options.parser_of(__doc__)
     parser.add_argument("--crowd", choices=[*CROWDS], default="ner")
+    parser.add_argument("--method", default="auto", help="by its name; auto without a tagger")
     parser.add_argument("--repeats", type=int, default=1)
     parser.add_argument("--first", type=int, default=0, help="the number of the first repeat")
     parser.add_argument("--policies", default="random,queue,held")
@@ -54,17 +57,17 @@ def main() -> None:
     for repeat in range(given.first, given.first + given.repeats):
         for policy in given.policies.split(","):
             name = f"{policy} {given.hold_back:g}" if policy == HELD else policy
-            if ("auto", name, repeat) not in runs:
+            if (given.method, name, repeat) not in runs:
                 share = given.hold_back if policy == HELD else 0.0
-                f1, seconds = replayed(corpus, split, plan, policy, share, repeat)
-                run = Run("auto", name, repeat, plan.sizes[: len(f1)], f1, [0.0] * len(f1), seconds)
+                f1, seconds = replayed(corpus, split, plan, given.method, policy, share, repeat)
+                run = Run(given.method, name, repeat, plan.sizes[: len(f1)], f1, [0.0] * len(f1), seconds)
                 store.add(run._asdict())
                 runs[run[:3]] = run
     show(Simulation(tuple(runs.values()), plan, split))
 
 
 def replayed(
-    corpus: Corpus, split: str | None, plan: Plan, policy: str, hold_back: float, repeat: int
+    corpus: Corpus, split: str | None, plan: Plan, method: str, policy: str, hold_back: float, repeat: int
 ) -> tuple[list[float], float]:
     """Strict F1 at every fit, and how many seconds it took."""
     began, rng = time.perf_counter(), np.random.default_rng([plan.seed, repeat])
@@ -93,10 +96,9 @@ def replayed(
                 fresh.setdefault(one, set()).add(name)
         if labels % plan.batch == 0:
             part = labelled(corpus, given)
-            again = model is None or chosen_by * CHOSEN_AGAIN <= labels
-            choice = None if again or model is None else model.choice_
-            model = quorate.BSC(tagger=None).fit(part.select(lambda one: bool(one.annotations)), choice=choice)
-            if again and model.choice_ is not None and model.choice_.vote is not None:
+            choice = None if model is None or chosen_by * CHOSEN_AGAIN <= labels else model.choice_
+            model = fitted(method, part.select(lambda one: bool(one.annotations)), choice)
+            if choice is None and model.choice_ is not None and model.choice_.vote is not None:
                 chosen_by = labels
             f1.append(f1_of(model, part, split))
             print(
@@ -106,6 +108,13 @@ def replayed(
         elif model is not None and policy != "random":
             model.update(Corpus([only(answers[name], given[name]) for name in fresh]))
     return f1, time.perf_counter() - began
+
+
+def fitted(method: str, corpus: Corpus, choice: Choice | None) -> quorate.BSC:
+    """A fit by a method's name, with settings that were chosen before, if any."""
+    made = estimator(method)
+    assert isinstance(made, quorate.BSC), f"method {method!r} cannot be a queue's"
+    return made.set_params(tagger=None).fit(corpus, choice=choice)
 
 
 def only(document: Document, names: set[str]) -> Document:

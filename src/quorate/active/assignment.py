@@ -120,41 +120,38 @@ def rankings(
         raise SettingsError(f"hold-back must be from 0 to 1, not {hold_back}")
     layers, prices = layers_of(corpus, model), _costs(names, cost or {})
     desk = _Desk(layers, names, waiting or {}, allowed)
-    if model is None:
-        by_layer = {"": known} if isinstance(corpus, Corpus) else known
-        decided = np.all([_settled(one, known_in(by_layer, name)) for name, one in layers.items()], axis=0)  # type: ignore[arg-type]
-        views = []
-    else:
-        _, views = views_of(corpus, model, known)
-        decided = np.all([view.decided for view in views], axis=0)
-    may = desk.has_words & ~decided & ~left_out(layers.corpus, exclude)
+    views = [] if model is None else views_of(corpus, model, known)[1]
+    by_layer = {"": known} if isinstance(corpus, Corpus) else known
+    decided = [view.decided for view in views] or [
+        settled(one, one.profiles, whole(known_tags(one, known_in(by_layer, name))))  # type: ignore[arg-type]
+        for name, one in layers.items()
+    ]
+    may = desk.has_words & ~np.all(decided, axis=0) & ~left_out(layers.corpus, exclude)
     if per_document_max is not None:
         may &= desk.labels < per_document_max
-    below = desk.labels < per_document_min
     served = np.array([per_person_max is None or done < per_person_max for done in desk.done], np.bool_)
     if not views:
         overlap = min(max(per_document_min, _FIRST_OVERLAP), per_document_max or len(names) + 1)
         order = _breadth_first(layers.corpus, desk.labels, overlap, seed)
-        order = order[may[order]]
-        chosen = [desk.first(p, order, n) if served[p] else order[:0] for p in range(len(names))]
+        chosen = [desk.first(p, order[may[order]], n if served[p] else 0) for p in range(len(names))]
         return {
             name: Ranking(tuple(Ranked(layers.corpus[int(d)].id, 0.0) for d in mine))
             for name, mine in zip(names, chosen, strict=True)
         }
-    unknown, left = _unknown(views), desk.left(views)
-    order = np.lexsort((-unknown * left, ~below))
+    left, enough = desk.left(views), desk.labels >= per_document_min
+    order = np.lexsort((-_unknown(views) * left, enough))
     order = order[may[order]]
     worth = _worth(views, names, order[:_JUDGED_BY]) * BITS / prices
     held = _held_back(worth, np.array(desk.done), hold_back)
-    listed = max(_LIST_PER_CHOICE * n, _SHORTEST_LIST)
-    chosen = [desk.first(p, order, listed) if served[p] and not held[p] else order[:0] for p in range(len(names))]
-    doc, who = np.concatenate([*chosen, order[:0]]), np.repeat(np.arange(len(names)), [len(mine) for mine in chosen])
+    listed = np.where(served & ~held, max(_LIST_PER_CHOICE * n, _SHORTEST_LIST), 0)
+    chosen = [desk.first(p, order, int(listed[p])) for p in range(len(names))]
+    doc, who = np.concatenate([order[:0], *chosen]), np.repeat(np.arange(len(names)), [len(mine) for mine in chosen])
     gains = _gains(views, names, doc, who) * left[doc] * BITS / prices[who]
+    best = np.lexsort((-gains, enough[doc], who))
     found = {}
     for p, name in enumerate(names):
-        mine = np.flatnonzero(who == p)
-        best = mine[np.lexsort((-gains[mine], ~below[doc[mine]]))][:n]
-        ranked = tuple(Ranked(layers.corpus[int(doc[u])].id, float(gains[u])) for u in best)
+        mine = best[who[best] == p][:n]
+        ranked = tuple(Ranked(layers.corpus[int(doc[u])].id, float(gains[u])) for u in mine)
         found[name] = Ranking(ranked, float(worth[p]), bool(held[p]))
     return found
 
@@ -238,11 +235,6 @@ def _costs(people: Sequence[str], cost: Mapping[str, float]) -> Floats:
     return np.array([cost.get(name, 1.0) for name in people], np.float64)
 
 
-def _settled(corpus: Corpus, known: Known) -> Flags:
-    """``[D]`` Which documents need nobody, before there is a model."""
-    return settled(corpus, corpus.profiles, whole(known_tags(corpus, known)))
-
-
 def _unknown(views: Sequence[View]) -> Floats:
     """``[D]`` What is unknown of each document and can be told, in nats."""
     return together([view.unsure.that_labels_can_tell(view.told) for view in views]).sequence
@@ -250,6 +242,8 @@ def _unknown(views: Sequence[View]) -> Floats:
 
 def _gains(views: Sequence[View], names: Sequence[str], doc: Integers, who: Integers) -> Floats:
     """``[U]`` The nats that labels of documents by people, counted along ``names``, should tell."""
+    if not len(doc):
+        return np.zeros(0)
     return np.asarray(np.sum([view.gains(doc, who, names) for view in views], axis=0))
 
 
