@@ -21,7 +21,7 @@ import numpy as np
 
 import options
 import quorate
-from quorate.active.assignment import rankings
+from quorate.active.assignment import HOLD_BACK, rankings
 from quorate.active.simulation import Plan, Run, Simulation
 from quorate.choose.choice import Choice
 from quorate.corpus.records import Corpus, Document
@@ -43,11 +43,13 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=1)
     parser.add_argument("--first", type=int, default=0, help="the number of the first repeat")
     parser.add_argument("--policies", default="random,queue,held")
-    parser.add_argument("--hold-back", type=float, default=0.75)
+    parser.add_argument("--hold-back", type=float, default=HOLD_BACK)
     parser.add_argument("--max-labels", type=int, default=10_000)
     parser.add_argument("--every", type=int, default=500, help="labels between two fits")
     parser.add_argument("--results", metavar="FILE", help="where runs are kept")
     given = parser.parse_args()
+    if given.every % BATCH:
+        parser.error(f"--every must be a multiple of {BATCH}, after which people are ranked anew")
     read, split = CROWDS[given.crowd]
     corpus = read()
     plan = Plan(initial=given.every, batch=given.every, max_labels=given.max_labels)

@@ -39,11 +39,14 @@ from quorate.formats.layers import Layers
 from quorate.models.prepared import Known, known_tags
 from quorate.models.settings import check_number
 
-__all__ = ["Mix", "Ranked", "Ranking", "Turn", "check_documents", "rankings", "turn"]
+__all__ = ["HOLD_BACK", "Mix", "Ranked", "Ranking", "Turn", "check_documents", "rankings", "turn"]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Flags = NDArray[np.bool_]
+
+HOLD_BACK = 0.75
+"""The share of what the median person tells below which someone is held back, where that is wanted."""
 
 _FIRST_OVERLAP = 2  # people on a document, before there is a model that says where more are needed
 _LIST_PER_CHOICE, _SHORTEST_LIST = 2, 200  # documents looked at for each one listed: the least known
@@ -129,31 +132,31 @@ def rankings(
     may = desk.has_words & ~np.all(decided, axis=0) & ~left_out(layers.corpus, exclude)
     if per_document_max is not None:
         may &= desk.labels < per_document_max
-    served = np.array([per_person_max is None or done < per_person_max for done in desk.done], np.bool_)
+    full = np.array([per_person_max is not None and done >= per_person_max for done in desk.done], np.bool_)
     if not views:
-        overlap = min(max(per_document_min, _FIRST_OVERLAP), per_document_max or len(names) + 1)
-        order = _breadth_first(layers.corpus, desk.labels, overlap, seed)
-        chosen = [desk.first(p, order[may[order]], n if served[p] else 0) for p in range(len(names))]
-        return {
-            name: Ranking(tuple(Ranked(layers.corpus[int(d)].id, 0.0) for d in mine))
-            for name, mine in zip(names, chosen, strict=True)
-        }
+        order = _breadth_first(layers.corpus, desk.labels, max(per_document_min, _FIRST_OVERLAP), seed)
+        lists = [desk.first(p, order[may[order]], 0 if full[p] else n) for p in range(len(names))]
+        return {name: Ranking(_ranked(layers.corpus, mine)) for name, mine in zip(names, lists, strict=True)}
     left, enough = desk.left(views), desk.labels >= per_document_min
     order = np.lexsort((-_unknown(views) * left, enough))
     order = order[may[order]]
     worth = _worth(views, names, order[:_JUDGED_BY]) * BITS / prices
     held = _held_back(worth, np.array(desk.done), hold_back)
-    listed = np.where(served & ~held, max(_LIST_PER_CHOICE * n, _SHORTEST_LIST), 0)
-    chosen = [desk.first(p, order, int(listed[p])) for p in range(len(names))]
-    doc, who = np.concatenate([order[:0], *chosen]), np.repeat(np.arange(len(names)), [len(mine) for mine in chosen])
+    longest = max(_LIST_PER_CHOICE * n, _SHORTEST_LIST)
+    lists = [desk.first(p, order, 0 if full[p] or held[p] else longest) for p in range(len(names))]
+    doc, who = np.concatenate([order[:0], *lists]), np.repeat(np.arange(len(names)), [len(mine) for mine in lists])
     gains = _gains(views, names, doc, who) * left[doc] * BITS / prices[who]
-    best = np.lexsort((-gains, enough[doc], who))
     found = {}
     for p, name in enumerate(names):
-        mine = best[who[best] == p][:n]
-        ranked = tuple(Ranked(layers.corpus[int(doc[u])].id, float(gains[u])) for u in mine)
-        found[name] = Ranking(ranked, float(worth[p]), bool(held[p]))
+        mine = np.flatnonzero(who == p)
+        best = mine[np.lexsort((-gains[mine], enough[doc[mine]]))][:n]
+        found[name] = Ranking(_ranked(layers.corpus, doc[best], gains[best]), float(worth[p]), bool(held[p]))
     return found
+
+
+def _ranked(corpus: Corpus, documents: Integers, gains: Floats | None = None) -> tuple[Ranked, ...]:
+    told = np.zeros(len(documents)) if gains is None else gains
+    return tuple(Ranked(corpus[d].id, gain) for d, gain in zip(documents.tolist(), told.tolist(), strict=True))
 
 
 class _Desk:
