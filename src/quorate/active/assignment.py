@@ -24,6 +24,7 @@ from quorate.active.view import (
     BITS,
     View,
     check_cost,
+    known_of,
     layers_of,
     left_out,
     settled,
@@ -34,7 +35,7 @@ from quorate.active.view import (
 from quorate.corpus.records import Corpus
 from quorate.errors import SettingsError
 from quorate.estimators.capabilities import Advises
-from quorate.estimators.layered import KnownInLayers, LayeredModel, known_in
+from quorate.estimators.layered import KnownInLayers, LayeredModel
 from quorate.formats.layers import Layers
 from quorate.models.prepared import Known, known_tags
 from quorate.models.settings import check_number
@@ -124,9 +125,8 @@ def rankings(
     layers, prices = layers_of(corpus, model), _costs(names, cost or {})
     desk = _Desk(layers, names, waiting or {}, allowed)
     views = [] if model is None else views_of(corpus, model, known)[1]
-    by_layer = {"": known} if isinstance(corpus, Corpus) else known
     decided = [view.decided for view in views] or [
-        settled(one, one.profiles, whole(known_tags(one, known_in(by_layer, name))))  # type: ignore[arg-type]
+        settled(one, one.profiles, whole(known_tags(one, known_of(corpus, known, name))))
         for name, one in layers.items()
     ]
     may = desk.has_words & ~np.all(decided, axis=0) & ~left_out(layers.corpus, exclude)

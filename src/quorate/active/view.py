@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,6 +41,7 @@ __all__ = [
     "BITS",
     "View",
     "check_cost",
+    "known_of",
     "layers_of",
     "left_out",
     "settled",
@@ -95,15 +97,19 @@ def views_of(
 ) -> tuple[Corpus, list[View]]:
     """The documents, and the view of every layer by its model; without a model, one is fitted by the default method."""
     layers = layers_of(corpus, model)
-    by_layer = {"": known} if isinstance(corpus, Corpus) else known
     views = []
     for name, layer in layers.items():
-        certain = known_tags(layer, known_in(by_layer, name))  # type: ignore[arg-type]
+        certain = known_tags(layer, known_of(corpus, known, name))
         fitted = model.models_[name] if isinstance(model, LayeredModel) else model or _fitted(layer, certain)
         if not isinstance(fitted, Advises):
             raise SettingsError("a model of this kind cannot say what to ask for (fit one by another method)")
         views.append(View(layer, fitted, certain))
     return layers.corpus, views
+
+
+def known_of(corpus: Corpus | Mapping[str, Corpus], known: Known | KnownInLayers, layer: str) -> Known:
+    """What is known of a layer, or of a corpus without layers."""
+    return known_in(cast(KnownInLayers, {"": known} if isinstance(corpus, Corpus) else known), layer)
 
 
 def layers_of(corpus: Corpus | Mapping[str, Corpus], model: Advises | LayeredModel | None) -> Layers:
