@@ -12,7 +12,8 @@ from crowds import sentences
 from problems import enumerate_paths
 from quorate import Corpus, Document, aggregate, score
 from quorate.active.stopping import Change, draw_path, evidence_of
-from quorate.active.suggest import _uncertainty, next_labels
+from quorate.active.suggest import next_labels
+from quorate.active.view import uncertainty_of
 from quorate.corpus.simulate import Behaviour, crowd
 from quorate.encode.from_corpus import encode
 from quorate.infer.parts.dirichlet import log_mean
@@ -58,9 +59,9 @@ def test_of_a_document_known_in_part_only_the_rest_is_unsure(sample: Corpus) -> 
         expected = enumerate_paths(evidence, chain.start, chain.trans)
         np.testing.assert_allclose(result.probabilities[0], expected.posterior, rtol=0, atol=1e-9)
         weights = np.array([weight for weight in expected.weights.values() if weight > 0])
-        unsure = _uncertainty(state, short, result, known)
+        unsure = uncertainty_of(state, short, result, known)
         assert unsure.sequence[0] == pytest.approx(-(weights * np.log(weights)).sum(), abs=1e-6)
-        assert unsure.sequence[0] < _uncertainty(state, short, model.combine(short), {}).sequence[0]
+        assert unsure.sequence[0] < uncertainty_of(state, short, model.combine(short), {}).sequence[0]
         assert result[0].known.tolist() == [False, True, False]
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from enum import StrEnum
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
@@ -53,6 +54,7 @@ Integers = NDArray[np.int64]
 _NOTHING = 1e-9  # nats that are rounding error
 _STEP = 1e-4  # of the power at which ln Z is taken, for its slope
 _MOST_NUMBERS = 50_000_000  # of matrices: beyond, one for all previous labels must do
+_FEW_PAIRS = 1_000  # of document and annotator that are not worth a second thread
 _SHORTLIST = 20  # candidates looked at for each one chosen, when those chosen should differ
 
 
@@ -202,6 +204,8 @@ def expected_information(
     tagset: TagSet,
     doc: Integers,
     who: Integers,
+    *,
+    threads: int = 1,
 ) -> Floats:
     """``[U]`` For every pair of document and annotator, the nats that this annotator's labels should tell.
 
@@ -211,9 +215,16 @@ def expected_information(
 
     before = len(tagset.labels) if tagset.outside is None else tagset.outside
     matrices = np.ascontiguousarray(matrices)
-    tells = token_information(
-        decoded.posterior, doc_start, matrices, entropies(matrices), before, doc.astype(np.int64), who.astype(np.int64)
-    )
+    noise = entropies(matrices)
+
+    def tell(some: slice) -> Floats:
+        pairs = doc[some].astype(np.int64), who[some].astype(np.int64)
+        return token_information(decoded.posterior, doc_start, matrices, noise, before, *pairs)
+
+    step = max(-(-len(doc) // threads), _FEW_PAIRS)
+    with ThreadPoolExecutor(threads) as pool:
+        parts = pool.map(tell, [slice(first, first + step) for first in range(0, len(doc), step)])
+        tells = np.concatenate([np.zeros(0), *parts])
     unknown, alone = uncertainty.sequence[doc], uncertainty.token[doc]
     tells = np.where(tells > 0, tells, 0.0)  # rounding leaves less than nothing, or minus zero
     return np.asarray(tells * np.divide(np.minimum(unknown, alone), alone, out=np.ones_like(tells), where=alone > 0))

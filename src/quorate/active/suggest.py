@@ -2,47 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
-from typing import NamedTuple, cast
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.active.stopping import Change, Draws, change_of, draw
+from quorate.active.stopping import Change, change_of
 from quorate.active.strategies import (
     Strategy,
     Uncertainty,
     diverse,
-    document_entropy,
-    expected_information,
-    matrices_of,
-    share_with_one_reading,
-    token_entropy,
 )
-from quorate.corpus.profiles import Kind
-from quorate.corpus.records import Corpus, Tag
-from quorate.corpus.tags import TagSet
+from quorate.active.view import BITS, View, check_cost, left_out, together, views_of
+from quorate.corpus.records import Corpus
 from quorate.encode.algebra import seen_pairs
 from quorate.encode.encoded import Encoded
 from quorate.errors import InputError, SettingsError
 from quorate.estimators.capabilities import Advises
-from quorate.estimators.layered import KnownInLayers, LayeredModel, known_in
-from quorate.estimators.methods import DEFAULT_METHOD, estimator
-from quorate.estimators.updating import ModelState
-from quorate.formats.layers import Layers
+from quorate.estimators.layered import KnownInLayers, LayeredModel
 from quorate.formats.notes import some
-from quorate.models.consensus import conclude
-from quorate.models.prepared import Known, known_tags
+from quorate.models.prepared import Known
 from quorate.models.settings import check_number, choice
-from quorate.result.result import Result
 
 __all__ = ["Advice", "Suggestion", "next_labels"]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-_BITS = 1 / np.log(2)
 _LIST_PER_CHOICE, _SHORTEST_LIST = 50, 1_000  # documents whose annotators are looked at, for each to be chosen
 _MOST_ANNOTATORS = 200  # of a large crowd, those who tell most for their cost are looked at
 
@@ -114,16 +101,14 @@ def next_labels(
         raise SettingsError(f"per-document-max must be 1 or more, not {per_document_max}")
     if not 0 <= diversity <= 1:
         raise SettingsError(f"diversity must be from 0 to 1, not {diversity}")
-    layers = _layers_of(corpus, model)
-    by_layer = cast(KnownInLayers, {"": known} if isinstance(corpus, Corpus) else known)
-    views = [_View(*one) for one in _with_models(layers, model, by_layer)]
-    documents, encoded = layers.corpus, views[0].encoded
+    documents, views = views_of(corpus, model, known)
+    encoded = views[0].encoded
     names = _names(views)
     pool, costs = _pool(names, annotators), _costs(names, cost or {})
     decided = np.all([view.decided for view in views], axis=0)
     open_documents = _open(documents, encoded, per_document_max, exclude) & ~decided
-    unsure = _together([view.unsure for view in views])
-    tellable = _together([view.unsure.that_labels_can_tell(view.told) for view in views])
+    unsure = together([view.unsure for view in views])
+    tellable = together([view.unsure.that_labels_can_tell(view.told) for view in views])
     unknown = np.where(decided, 0.0, tellable.sequence)
     doc, who, gains = _gains(views, names, unsure, pool, costs, open_documents, n)
     if not len(doc):
@@ -133,7 +118,7 @@ def next_labels(
     order = np.lexsort((-worth, doc))
     best = order[np.r_[True, doc[order[1:]] != doc[order[:-1]]]]  # by document, who tells most for their cost
     information = np.zeros(len(documents))
-    information[doc[best]] = worth[best] * _BITS
+    information[doc[best]] = worth[best] * BITS
     score = tellable.rank_by(chosen_by, information, np.random.default_rng(seed))
     ranked = best[np.argsort(-score[doc[best]], kind="stable")]
     if chosen_by is Strategy.RANDOM:
@@ -146,7 +131,7 @@ def next_labels(
         Suggestion(
             documents[int(doc[pair])].id,
             names[who[pair]],
-            float(gains[pair] * _BITS),
+            float(gains[pair] * BITS),
             float(costs[who[pair]]),
             float(score[doc[pair]]),
             float(np.exp(unsure.log_probability[doc[pair]])),
@@ -160,97 +145,15 @@ def next_labels(
     return Advice(suggestions, change, *_verdict(change, enough))
 
 
-class _View:
-    """A layer of the documents as its model sees it; ``known`` are its known labels."""
-
-    def __init__(self, corpus: Corpus, model: Advises, known: Mapping[str, Sequence[Tag]]) -> None:
-        self.model, self.encoded, self.state = model, model.encoded(corpus), model.model_state()
-        self.decided = _decided(corpus, model, known)
-        legible = _legible(known, self.state.tagset)
-        self.result = model.combine(corpus, known=legible)
-        self.unsure = _uncertainty(self.state, corpus, self.result, legible)
-        ambiguous = self.result.ambiguity.tokens
-        self.told = share_with_one_reading(self.result.posterior, ambiguous, self.encoded.doc_start)
-
-    def numbers(self, names: Sequence[str]) -> Integers:
-        """The numbers of annotators here."""
-        number = {name: k for k, name in enumerate(self.encoded.annotators)}
-        return np.array([number[name] for name in names], np.int64)
-
-    def gains(self, doc: Integers, who: Integers, pool: Sequence[str]) -> Floats:
-        """``[U]`` The nats that labels of documents by annotators, counted along ``pool``, should tell."""
-        matrices = matrices_of(self.state.model.annotators, self.numbers(pool).tolist())
-        decoded, doc_start, tagset = self.result._decoded, self.encoded.doc_start, self.state.tagset
-        return expected_information(decoded, doc_start, self.unsure, matrices, tagset, doc, who) * self.told[doc]
-
-    def drawn(self, asked: Sequence[tuple[int, int]], names: Sequence[str], seed: int) -> Draws:
-        """What becomes of this layer with labels of some (document, annotator) pairs."""
-        own = self.numbers(names)
-        pairs = [(d, int(own[k])) for d, k in asked]
-        return draw(self.result, self.state.model, self.encoded, pairs, self.model.combine, seed=seed)
-
-
-def _layers_of(corpus: Corpus | Mapping[str, Corpus], model: Advises | LayeredModel | None) -> Layers:
-    """The layers that are looked at: those of the model, or those in which somebody marks something."""
-    layers = Layers.alone(corpus) if isinstance(corpus, Corpus) else Layers.of(corpus)
-    return Layers(dict(model.own(layers)), layers.held) if isinstance(model, LayeredModel) else layers.marked
-
-
-def _with_models(
-    layers: Layers, model: Advises | LayeredModel | None, known: KnownInLayers
-) -> Iterator[tuple[Corpus, Advises, Mapping[str, Sequence[Tag]]]]:
-    """Every layer with its model, which is fitted if none is given, and what is known of it."""
-    for name, corpus in layers.items():
-        certain = known_tags(corpus, known_in(known, name))
-        fitted = model.models_[name] if isinstance(model, LayeredModel) else model or _fitted(corpus, certain)
-        if not isinstance(fitted, Advises):
-            raise SettingsError("a model of this kind cannot say what to ask for (fit one by another method)")
-        yield corpus, fitted, certain
-
-
-def _names(views: Sequence[_View]) -> tuple[str, ...]:
+def _names(views: Sequence[View]) -> tuple[str, ...]:
     """Everybody who may be asked: those whom all layers know."""
     others = [set(view.encoded.annotators) for view in views[1:]]
     return tuple(name for name in views[0].encoded.annotators if all(name in known for known in others))
 
 
-def _together(views: Sequence[Uncertainty]) -> Uncertainty:
-    """What is not known of all layers: they are independent, so that everything adds up but the tokens."""
-    log_probability, _, token, sequence = (np.sum(column, axis=0) for column in zip(*views, strict=True))
-    return Uncertainty(log_probability, views[0].length, token, sequence)
-
-
 def _verdict(change: Change, enough: float) -> tuple[bool, str]:
     most = f"the same for every document would add {100 * change.all_round:.2f} points of F1 at most"
     return change.all_round < enough, most
-
-
-def _fitted(corpus: Corpus, known: Mapping[str, Sequence[Tag]]) -> Advises:
-    labelled = corpus.select(lambda document: bool(document.annotations) or document.id in known)
-    if not any(document.annotations for document in labelled):
-        raise InputError("no document has a label yet (have some labelled, or give a --model)")
-    model = estimator(DEFAULT_METHOD)
-    if not isinstance(model, Advises):
-        raise SettingsError(f"method {DEFAULT_METHOD!r} cannot say what to ask for next")
-    return model.fit(labelled, known=known)
-
-
-def _decided(corpus: Corpus, model: Advises, known: Mapping[str, Sequence[Tag]]) -> NDArray[np.bool_]:
-    """``[D]`` Which documents need nobody: all their labels are known, or an expert has labelled them."""
-    profiles = {**model.model_state().profiles, **corpus.profiles}
-    experts = {name: profile for name, profile in profiles.items() if profile.kind is Kind.EXPERT}
-    settled = model.decided_documents() | {name for name, tags in known.items() if None not in tags}
-    return np.array(
-        [
-            document.id in settled
-            or any(
-                name in document.annotations and (expert.abstains or None not in document.annotations[name])
-                for name, expert in experts.items()
-            )
-            for document in corpus
-        ],
-        np.bool_,
-    )
 
 
 def _pool(names: Sequence[str], wanted: Sequence[str] | None) -> Integers:
@@ -275,56 +178,21 @@ def _costs(names: Sequence[str], cost: Mapping[str, float]) -> Floats:
     for name, price in cost.items():
         if name not in number:
             raise SettingsError(f"a cost is given for {name!r}, who has labelled nothing (annotators go by name)")
-        check_number(f"the cost of {name!r}", price)
-        if not (np.isfinite(price) and price > 0):
-            raise SettingsError(f"the cost of {name!r} must be a positive number, not {price:g}")
+        check_cost(name, price)
         costs[number[name]] = price
     return costs
 
 
 def _open(corpus: Corpus, encoded: Encoded, most: int | None, exclude: Iterable[str]) -> NDArray[np.bool_]:
     """``[D]`` Which documents may be asked for."""
-    may = np.diff(encoded.doc_start) > 0
+    may = (np.diff(encoded.doc_start) > 0) & ~left_out(corpus, exclude)
     if most is not None:
         may &= np.bincount(seen_pairs(encoded)[0], minlength=len(corpus)) < most
-    for name in exclude:
-        try:
-            may[corpus.position(name)] = False
-        except KeyError:
-            raise SettingsError(f"document {name!r}, which is to be left out, is not in the input") from None
     return np.asarray(may)
 
 
-def _legible(known: Mapping[str, Sequence[Tag]], tagset: TagSet) -> dict[str, tuple[Tag, ...]]:
-    """The known labels that a model can read: of one that it has never met, it is not known what else may stand."""
-    return {name: tuple(tag if tag in tagset.reads else None for tag in tags) for name, tags in known.items()}
-
-
-def _uncertainty(state: ModelState, corpus: Corpus, result: Result, known: Mapping[str, Sequence[Tag]]) -> Uncertainty:
-    """What is not known of the consensus that is given out."""
-    said, certain = state.encoded(corpus), state.known_codes(corpus, known)
-    weighed, settings, calibration = state.weighed(said), state.settings, result.calibration
-    with closing(state.engines.over(weighed, known=certain, text=settings.text)) as engine:
-        threads = state.engines.threads
-        found = conclude(
-            engine,
-            state.model,
-            said,
-            weighed,
-            settings,
-            calibration,
-            spans=state.spans,
-            known=certain,
-            sharing=state.sharing,
-            threads=threads,
-        )
-        sequence = document_entropy(engine, state.model, weighed.cells, found, calibration)
-    tokens = token_entropy(result._kept_posterior(), said.doc_start)
-    return Uncertainty(result._decoded.log_probability, np.diff(said.doc_start), tokens, sequence)
-
-
 def _gains(
-    views: Sequence[_View],
+    views: Sequence[View],
     names: Sequence[str],
     unsure: Uncertainty,
     pool: Integers,
@@ -353,7 +221,7 @@ def _gains(
     return doc, pool[who], gains
 
 
-def _informativeness(view: _View, names: Sequence[str]) -> Floats:
+def _informativeness(view: View, names: Sequence[str]) -> Floats:
     """``[K]`` How much the labels of each annotator tell; 0 of those of whom nothing is known."""
     known = view.result.annotators
     told = dict(zip(known.names, np.nan_to_num(known.informativeness), strict=True))
