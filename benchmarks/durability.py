@@ -47,9 +47,7 @@ def main() -> None:
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="quorate-durability-")))
         server = stack.enter_context(postgres_server(sync=True)) if given.postgres else None
-        settings = ServiceSettings(
-            folder, None if server is None else server.address, port=free_port(), labels=LABELS
-        )
+        settings = ServiceSettings(folder, None if server is None else server.address, port=free_port(), labels=LABELS)
         writers = writers_of(settings, given.writers, DOCUMENTS, given.seed)
         served = stack.enter_context(serving(settings))
         killer = Killer(served, server, random.Random(given.seed))

@@ -137,4 +137,3 @@ def test_on_a_phone_and_in_the_dark(open_as: Open, axe: Callable[[Page], list[st
     page.get_by_role("button", name="Accept").wait_for()
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     assert not axe(page)
-
