@@ -12,12 +12,9 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import quorate
+from quorate.service.security_headers import CONTENT_SECURITY_POLICY
 
 STATIC = Path(quorate.__file__).parent / "service" / "static"
-POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
-    "form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
-)
 TYPES = {
     ".js": "text/javascript; charset=utf-8",
     ".css": "text/css; charset=utf-8",
@@ -65,7 +62,7 @@ def _handler(server: SaveServer) -> type[BaseHTTPRequestHandler]:
             for name, value in {
                 "Content-Type": kind,
                 "Content-Length": str(len(content)),
-                "Content-Security-Policy": POLICY,
+                "Content-Security-Policy": CONTENT_SECURITY_POLICY,
                 "Cache-Control": "no-store",
                 **headers,
             }.items():

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from quorate.service.people import Role
 from save_server import SaveServer
 from service_pages import Open, page_of
+from serving import Team
 
 if TYPE_CHECKING:
     from playwright.sync_api import BrowserContext, Page
@@ -244,6 +246,13 @@ def test_who_has_to_log_in_again_loses_nothing(open_page: Open, server: SaveServ
     until(page, "saved")
     assert {body["id"] for body in server.saved} == {id}
     assert len(server.saved) >= 2
+
+
+def test_the_service_calls_a_page_of_another_session_what_the_browser_waits_for(team: Team) -> None:
+    browser = team.client(Role.ANNOTATOR)
+    browser.headers["X-CSRF-Token"] = "of another session"
+    answer = browser.post("/api/v1/annotations", json={"id": str(uuid.uuid4()), "document": 1, "spans": []})
+    assert (answer.status_code, answer.json()["error"]["code"]) == (403, "csrf")
 
 
 def test_an_insecure_origin_has_neither_random_ids_nor_locks(open_page: Open, server: SaveServer) -> None:

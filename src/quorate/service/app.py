@@ -22,7 +22,7 @@ from quorate.errors import QuorateError
 from quorate.service.database.engine import Database
 from quorate.service.live.ticks import Ticks
 from quorate.service.permissions import ABOUT, EVERYBODY, PAGES, ROUTES
-from quorate.service.problems import NotLoggedInError, RefusedError, RequestError
+from quorate.service.problems import NotLoggedInError, RefusedError, RequestError, StalePageError
 from quorate.service.routes import (
     api_annotations,
     api_consensus,
@@ -128,7 +128,7 @@ async def _check_csrf(request: Request, expected: str) -> None:
     if not given and request.headers.get("content-type", "").startswith(_FORMS):
         given = str((await request.form()).get("csrf", ""))
     if not compare_digest(given.encode(), expected.encode()):
-        raise RefusedError("this page is from before the last login (load it again)")
+        raise StalePageError("this page is from before the last login (load it again)")
 
 
 def database_of(request: Request) -> Database:

@@ -12,6 +12,7 @@ __all__ = [
     "NotLoggedInError",
     "RefusedError",
     "RequestError",
+    "StalePageError",
 ]
 
 
@@ -45,6 +46,12 @@ class RefusedError(RequestError):
 
     status = 403
     code = "refused"
+
+
+class StalePageError(RefusedError):
+    """A page of a session that has ended: what it sends is kept in the browser until somebody logs in again."""
+
+    code = "csrf"
 
 
 class NotFoundError(RequestError):
