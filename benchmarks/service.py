@@ -111,13 +111,10 @@ def replay(folder: Path) -> None:
     settings, corpus = ServiceSettings(folder, port=_free_port()), quorate.read(CROWD)
     database = Database.open(settings.database)
     people = {name: _somebody(database, settings, name, Role.ANNOTATOR) for name in corpus.annotators}
-    for first in range(0, len(corpus), 500):
-        some = corpus.documents[first : first + 500]
-        database.change(lambda connection, some=some: [add_document(connection, _bare(one)) for one in some])
+    database.change(lambda connection: [add_document(connection, _bare(one)) for one in corpus])
     numbers = _numbers(database)
     pairs = [(numbers[one.id], people[name][1]) for one in corpus for name in one.annotations]
-    for first in range(0, len(pairs), 1_000):
-        database.change(lambda connection, first=first: _lend(connection, pairs[first : first + 1_000]))
+    database.change(lambda connection: _lend(connection, pairs))
     with database.read() as connection:
         places = {row.number: row.tokens for row in connection.execute(select(tables.documents))}
     began = time.perf_counter()

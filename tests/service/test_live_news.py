@@ -31,8 +31,7 @@ def row(confidence: float, *, labels: int = 2, known: bool = False) -> Row:
 @pytest.fixture
 def publisher(team: Team) -> Publisher:
     """Of a service with four documents, the first three of which have a consensus."""
-    for n in range(4):
-        team.database.change(lambda connection, n=n: add_text(connection, f"d{n}", f"Ada sang {n}"))
+    team.database.change(lambda connection: [add_text(connection, f"d{n}", f"Ada sang {n}") for n in range(4)])
     made = Publisher(team.database)
     counts = {"documents": 3, "labels": 6, "spans": 3, "known": 0}
     fit = {"estimate": {"f1": 0.8, "low": 0.7, "high": 0.9}, "annotators": []}
@@ -147,7 +146,8 @@ def test_the_consensus_is_given_a_page_at_a_time(team: Team, publisher: Publishe
     reviewer = team.client(Role.REVIEWER)
 
     def pages(**query: Any) -> list[int]:
-        found, after = [], {}
+        found: list[int] = []
+        after: dict[str, str] = {}
         for _ in range(10):
             page = reviewer.get("/api/v1/consensus", params={"limit": 1, **query, **after}).json()
             found += [item["document"] for item in page["items"]]

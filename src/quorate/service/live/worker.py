@@ -15,6 +15,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
+from copy import copy
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
@@ -28,7 +29,7 @@ from quorate.service.live.collected import Collected, Entry
 from quorate.service.live.fitting import Fitted, Row, combine, fit, rows_of
 from quorate.service.live.pace import Due, Pace
 from quorate.service.live.publish import Publisher, Ranked, Rows, last_choice
-from quorate.service.live.queueing import queues_of, staff_of
+from quorate.service.live.queueing import Desk, queues_of, staff_of
 from quorate.service.live.summary import counts_of, summary_of
 from quorate.service.problems import BusyError
 from quorate.service.settings import ServiceSettings
@@ -291,13 +292,17 @@ class Follower:
         if is_busy or not self._rank_due or now < self._rank_next:
             return False
         self._rank_due = False
-        entries, rows, settings = self._collected.work(), dict(self._publisher.rows), self._settings.queue
+        entries, settings = self._collected.work(), self._settings.queue
+        if not entries:
+            return False
+        layers, known = self._collected.laid_out(entries), self._collected.known(entries)
+        desk = Desk(entries, layers, known, _still(self._model), dict(self._publisher.rows))
 
         def work() -> tuple[Ranked, float]:
             began = time.perf_counter()
             with self._database.read() as connection:
                 staff = staff_of(connection)
-            return queues_of(entries, rows, staff, settings), time.perf_counter() - began
+            return queues_of(desk, staff, settings), time.perf_counter() - began
 
         self._ranking = self._aside(work)
         return True
@@ -306,6 +311,15 @@ class Follower:
 def _has_lost(before: Entry | None, now: Entry) -> bool:
     """Whether somebody's labels of a document are gone, which an update cannot take out of the model."""
     return before is not None and not before.document.annotations.keys() <= now.document.annotations.keys()
+
+
+def _still(model: LayeredModel | None) -> LayeredModel | None:
+    """The model as it is now, whatever updates do to it meanwhile: these put new parts in the place of old ones."""
+    if model is None:
+        return None
+    still = copy(model)
+    still.models_ = {name: copy(one) for name, one in model.models_.items()}
+    return still
 
 
 def _after(rows: Mapping[int, Row], changes: Rows) -> dict[int, Row]:
