@@ -243,12 +243,12 @@ def test_a_worker_killed_while_it_publishes_is_followed_by_one_that_completes_it
     calls = 0
     write_one = Publisher._write
 
-    def dies(self: Publisher, work: Any, *, pause: bool = True) -> None:
+    def dies(self: Publisher, work: Any) -> None:
         nonlocal calls
         calls += 1
         if calls == 4:
             raise KeyboardInterrupt
-        write_one(self, work, pause=False)
+        write_one(self, work)
 
     monkeypatch.setattr(Publisher, "_write", dies)
     with pytest.raises(KeyboardInterrupt):
@@ -259,8 +259,9 @@ def test_a_worker_killed_while_it_publishes_is_followed_by_one_that_completes_it
     settle(Follower(staffed.settings, staffed.database))
     rows = given_out(staffed)
     assert len(rows) == 60
-    assert {row.version for row in rows.values()} == {1, 2}  # what was right already is as it was
-    assert [one.version for one in snapshots(staffed)] == [2, 3]
+    assert {row.version for row in rows.values()} == {1}
+    assert [one.version for one in snapshots(staffed)] == [1, 2]
+    assert snapshots(staffed)[0].changed == sorted(rows)  # those of the first worker too
     with staffed.database.read() as connection:
         assert snapshots(staffed)[0].event == last_event(connection)
 
@@ -335,7 +336,7 @@ def test_old_snapshots_go(team: Team, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(publish, "_PRUNED_EVERY", 10)
     publisher = Publisher(team.database)
     for _ in range(20):
-        publisher.consensus("update", 1, {}, {})
+        publisher.tell("update", 1, {})
     assert [one.version for one in snapshots(team)] == [16, 17, 18, 19, 20]
 
 

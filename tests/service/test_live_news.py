@@ -31,12 +31,11 @@ def row(confidence: float, *, labels: int = 2, known: bool = False) -> Row:
 @pytest.fixture
 def publisher(team: Team) -> Publisher:
     """Of a service with four documents, the first three of which have a consensus."""
-    for n in range(4):
-        team.database.change(lambda connection, n=n: add_text(connection, f"d{n}", f"Ada sang {n}"))
+    team.database.change(lambda connection: [add_text(connection, f"d{n}", f"Ada sang {n}") for n in range(4)])
     made = Publisher(team.database)
     counts = {"documents": 3, "labels": 6, "spans": 3, "known": 0}
     fit = {"estimate": {"f1": 0.8, "low": 0.7, "high": 0.9}, "annotators": []}
-    made.consensus("refit", 5, {1: row(0.9), 2: row(0.3), 3: row(0.3)}, {**counts, **fit})
+    made.tell("refit", 5, {**counts, **fit}, {1: row(0.9), 2: row(0.3), 3: row(0.3)})
     return made
 
 
@@ -102,7 +101,7 @@ def test_reviewers_are_told_what_changed_and_annotators_of_their_queue(team: Tea
         reviewer = Listener(address, team.token(Role.REVIEWER))
         annotator = Listener(address, team.token(Role.ANNOTATOR))
         time.sleep(0.3)  # so that both listen
-        publisher.consensus("update", 6, {2: row(0.5)}, {})
+        publisher.tell("update", 6, {}, {2: row(0.5)})
         publisher.queues(6, {team.ids[Role.ANNOTATOR]: ([(2, 0.5)], False)}, {})
         assert reviewer.wait_for(2) == [
             ("consensus", "2", {"version": 2, "kind": "update", "changed": [2]}),
@@ -117,8 +116,8 @@ def test_reviewers_are_told_what_changed_and_annotators_of_their_queue(team: Tea
 def test_who_was_away_is_told_what_they_missed(
     team: Team, publisher: Publisher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    publisher.consensus("update", 6, {2: row(0.5)}, {})
-    publisher.consensus("refit", 7, {1: row(0.7)}, {})
+    publisher.tell("update", 6, {}, {2: row(0.5)})
+    publisher.tell("refit", 7, {}, {1: row(0.7)})
     with served(team) as address:
         headers = team.token(Role.REVIEWER)
         missed = Listener(address, {**headers, "Last-Event-ID": "1"}).wait_for(3)
@@ -143,11 +142,12 @@ def test_the_stream_ends_with_the_token(team: Team, publisher: Publisher, monkey
 
 
 def test_the_consensus_is_given_a_page_at_a_time(team: Team, publisher: Publisher) -> None:
-    publisher.consensus("update", 6, {1: row(0.95, known=True)}, {})
+    publisher.tell("update", 6, {}, {1: row(0.95, known=True)})
     reviewer = team.client(Role.REVIEWER)
 
     def pages(**query: Any) -> list[int]:
-        found, after = [], {}
+        found: list[int] = []
+        after: dict[str, str] = {}
         for _ in range(10):
             page = reviewer.get("/api/v1/consensus", params={"limit": 1, **query, **after}).json()
             found += [item["document"] for item in page["items"]]
@@ -177,7 +177,7 @@ def test_the_consensus_is_given_a_page_at_a_time(team: Team, publisher: Publishe
 
 def test_progress_has_the_last_counts_and_the_last_fit(team: Team, publisher: Publisher) -> None:
     counts = {"documents": 3, "labels": 7, "spans": 3, "known": 1}
-    publisher.consensus("update", 9, {1: row(0.95, labels=3)}, counts)
+    publisher.tell("update", 9, counts, {1: row(0.95, labels=3)})
     publisher.queues(9, {}, {})
     told = team.client(Role.REVIEWER).get("/api/v1/progress").json()
     assert (told["version"], told["event"], told["labels"], told["known"]) == (3, 9, 7, 1)

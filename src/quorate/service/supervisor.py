@@ -158,7 +158,8 @@ def answer(settings: ServiceSettings, taken: socket.socket) -> None:
         """Lets go of those who listen to news as soon as it is told to stop: they would hold it up."""
 
         def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-            app.state.ticks.stop()
+            if hasattr(app.state, "ticks"):  # not before it has started
+                app.state.ticks.stop()
             super().handle_exit(sig, frame)
 
     config = uvicorn.Config(

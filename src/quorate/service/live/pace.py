@@ -38,6 +38,7 @@ class Pace:
     """
 
     changes: int = 0
+    labels_fitted: int = 0
     labels_chosen: int | None = None
     since_chosen: int = 0
     ended: float = 0.0
@@ -57,7 +58,7 @@ class Pace:
 
     def fitted(self, labels: int, chosen: int, seconds: float, now: float) -> None:
         """A fit has ended; ``chosen`` is by how many labels its settings were chosen, now if by all."""
-        self.ended, self.took = now, seconds
+        self.ended, self.took, self.labels_fitted = now, seconds, labels
         if chosen == labels:
             self.since_chosen = self.changes
         self.labels_chosen = chosen
@@ -75,7 +76,7 @@ class Pace:
             return Due.NOTHING
         if self.labels_chosen is None:
             return Due.CHOOSE
-        much = self.must or self.changes >= max(1.0, _GROWN * labels)
+        much = self.must or self.changes >= max(1.0, _GROWN * self.labels_fitted)
         if (much or self.changes) and labels >= _DOUBLED * self.labels_chosen:
             return Due.CHOOSE
         if self.since_chosen and now - self.last >= _QUIET:

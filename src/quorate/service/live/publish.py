@@ -2,13 +2,13 @@
 
 Everything is written in small transactions, with a pause after each, so that a save never waits for long. The snapshot
 comes last: whoever sees it sees all rows of its version. A worker that is killed between leaves rows of a version that
-has no snapshot; the next one takes a later version, compares every row with what it finds, and completes them.
+has no snapshot yet; the next one compares every row with what it finds, completes them, and adds it.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import Connection, delete, func, insert, select
@@ -16,8 +16,9 @@ from sqlalchemy import Connection, delete, func, insert, select
 from quorate.service.database import tables
 from quorate.service.database.engine import Database, upsert_all
 from quorate.service.live.fitting import Chosen, Row
+from quorate.service.live.ticks import newest
 
-__all__ = ["Publisher", "Ranked", "last_choice"]
+__all__ = ["Publisher", "Ranked", "Rows", "last_choice"]
 
 _TOGETHER = 200  # rows in a transaction
 _PAUSE = 2.0  # times as long as the transaction before took
@@ -26,56 +27,71 @@ _KEPT = 1_000  # snapshots; of earlier ones, one a day
 _PRUNED_EVERY = 100
 _DAY = 86_400
 
+Rows = Mapping[int, Row | None]
+"""What is to be out, by the number of the document; ``None``: nothing any more."""
+
 Ranked = Mapping[str, tuple[Sequence[tuple[int, float]], bool]]
 """Of everybody the documents to label next, with their worth, and whether they are to wait."""
 
 
 class Publisher:
-    """Knows what is out, and writes what is other."""
+    """Knows what is out, and writes what is other.
+
+    All rows that are written between two snapshots have the version of the second, which names them: whoever asks for
+    what changed since a version that they were told of misses none.
+    """
 
     def __init__(self, database: Database) -> None:
         self._database = database
         with database.read() as connection:
-            self.rows = {
-                row.document: Row(row.spans, row.confidence, row.labels, row.known, row.layers).shown
-                for row in connection.execute(select(tables.consensus))
-            }
-            newest = (select(func.max(table.c.version)) for table in (tables.snapshots, tables.consensus))
-            self.version = max(int(connection.execute(query).scalar() or 0) for query in newest)
+            there = connection.execute(select(tables.consensus)).all()
+            self.version = newest(connection)
+        self.rows = {
+            row.document: Row(row.spans, row.confidence, row.labels, row.known, row.layers).shown for row in there
+        }
+        # What a worker wrote that was killed before it told of it is told with the next snapshot.
+        self._untold = {row.document for row in there if row.version > self.version}
 
-    def consensus(
-        self,
-        kind: str,
-        event: int,
-        rows: Mapping[int, Row | None],
-        summary: Mapping[str, Any],
-        chosen: Chosen | None = None,
+    def put(self, waiting: dict[int, Row | None]) -> None:
+        """Write some of the rows that wait, and take them from there; those that are ``None`` are taken away.
+
+        Rows that are out already are left as they are.
+        """
+        piece: dict[int, Row | None] = {}
+        while waiting and len(piece) < _TOGETHER:
+            number, row = waiting.popitem()
+            if _shown(row) != self.rows.get(number):
+                piece[number] = row
+        if piece:
+            began = time.perf_counter()
+            self._write(lambda connection: _put(connection, self.version + 1, piece))
+            self._are_out(piece)
+            if waiting:
+                time.sleep(_PAUSE * (time.perf_counter() - began))
+
+    def tell(
+        self, kind: str, event: int, summary: Mapping[str, Any], rows: Rows | None = None, chosen: Chosen | None = None
     ) -> int:
-        """Give out rows, of which those that are ``None`` are taken away; the version under which they are there."""
-        version = self.version + 1
-        changed = [number for number in sorted(rows) if _shown(rows[number]) != self.rows.get(number)]
-        pieces = [changed[first : first + _TOGETHER] for first in range(0, len(changed), _TOGETHER)] or [[]]
-        for piece in pieces[:-1]:
-            self._write(lambda connection, piece=piece: _put(connection, version, piece, rows))
+        """Add a snapshot, together with the last few rows; the version under which all of them are there."""
+        version, left = self.version + 1, dict(rows or {})
+        while len(left) > _TOGETHER:
+            self.put(left)
+        piece = {number: row for number, row in left.items() if _shown(row) != self.rows.get(number)}
+        changed = sorted(self._untold.union(piece))
         told = changed if len(changed) <= _MOST_TOLD else None
 
-        def last(connection: Connection) -> None:
-            _put(connection, version, pieces[-1], rows)
+        def work(connection: Connection) -> None:
+            _put(connection, version, piece)
             _add_snapshot(connection, version, kind, event, told, summary, chosen)
 
-        self._write(last, pause=False)
-        for number in changed:
-            row = rows[number]
-            if row is None:
-                self.rows.pop(number, None)
-            else:
-                self.rows[number] = row.shown
+        self._write(work)
+        self._are_out(piece)
         self._is_now(version)
         return version
 
     def queues(self, event: int, ranked: Ranked, summary: Mapping[str, Any]) -> int:
         """Give out what everybody should label next; those who are not named any more have no queue."""
-        version = self.version + 1
+        version, changed = self.version + 1, sorted(self._untold)
 
         def put(connection: Connection) -> None:
             rows = [
@@ -84,20 +100,25 @@ class Publisher:
             ]
             upsert_all(connection, tables.queues, rows, ("person",))
             connection.execute(delete(tables.queues).where(tables.queues.c.version < version))
-            _add_snapshot(connection, version, "queues", event, [], summary, None)
+            _add_snapshot(connection, version, "queues", event, changed, summary, None)
 
-        self._write(put, pause=False)
+        self._write(put)
         self._is_now(version)
         return version
 
-    def _write(self, work: Any, *, pause: bool = True) -> None:
-        began = time.perf_counter()
+    def _write(self, work: Callable[[Connection], None]) -> None:
         self._database.change(work)
-        if pause:
-            time.sleep(_PAUSE * (time.perf_counter() - began))
+
+    def _are_out(self, rows: Rows) -> None:
+        for number, row in rows.items():
+            self._untold.add(number)
+            if row is None:
+                self.rows.pop(number, None)
+            else:
+                self.rows[number] = row.shown
 
     def _is_now(self, version: int) -> None:
-        self.version = version
+        self.version, self._untold = version, set()
         if version % _PRUNED_EVERY == 0:
             self._database.change(_prune)
 
@@ -114,11 +135,11 @@ def _shown(row: Row | None) -> Row | None:
     return None if row is None else row.shown
 
 
-def _put(connection: Connection, version: int, numbers: Iterable[int], rows: Mapping[int, Row | None]) -> None:
-    gone = [number for number in numbers if rows[number] is None]
+def _put(connection: Connection, version: int, rows: Rows) -> None:
+    gone = [number for number, row in rows.items() if row is None]
     if gone:
         connection.execute(delete(tables.consensus).where(tables.consensus.c.document.in_(gone)))
-    there = [(number, row) for number in numbers if (row := rows[number]) is not None]
+    there = [(number, row) for number, row in rows.items() if row is not None]
     values = [{"document": number, "version": version, **row._asdict()} for number, row in there]
     upsert_all(connection, tables.consensus, values, ("document",))
 

@@ -8,6 +8,9 @@ from typing import NamedTuple
 
 from sqlalchemy import Connection, select
 
+from quorate.corpus.records import Tag
+from quorate.estimators.layered import LayeredModel
+from quorate.formats.layers import Layers
 from quorate.service.database import tables
 from quorate.service.live.collected import Entry
 from quorate.service.live.fitting import Row
@@ -15,7 +18,7 @@ from quorate.service.live.publish import Ranked
 from quorate.service.people import PersonKind
 from quorate.service.settings import QueueSettings
 
-__all__ = ["Staff", "queues_of", "staff_of"]
+__all__ = ["Desk", "Staff", "queues_of", "staff_of"]
 
 _LONGEST = 200  # documents in a queue: more than anybody does before it is made again
 
@@ -42,14 +45,24 @@ def staff_of(connection: Connection) -> Staff:
     return Staff(costs, in_hand)
 
 
-def queues_of(entries: Sequence[Entry], rows: Mapping[int, Row], staff: Staff, settings: QueueSettings) -> Ranked:
+class Desk(NamedTuple):
+    """All documents for work, as they are and as models take them, what is known, and what the model says of them."""
+
+    entries: Sequence[Entry]
+    layers: Layers
+    known: Mapping[str, Mapping[str, Sequence[Tag]]]
+    model: LayeredModel | None
+    rows: Mapping[int, Row]
+
+
+def queues_of(desk: Desk, staff: Staff, settings: QueueSettings) -> Ranked:
     """Of everybody the documents to label next: those with too few labels first, then the least certain."""
     ranked: list[tuple[bool, float, Entry, frozenset[str]]] = []
-    for entry in entries:
+    for entry in desk.entries:
         holders = staff.in_hand.get(entry.number, frozenset())
         labels = len(holders.union(entry.document.annotations))
         if not entry.is_decided and labels < settings.per_document_max:
-            confidence = rows[entry.number].confidence if entry.number in rows else 0.0
+            confidence = desk.rows[entry.number].confidence if entry.number in desk.rows else 0.0
             ranked.append((labels >= settings.per_document_min, confidence, entry, holders))
     ranked.sort(key=lambda one: (one[0], one[1], one[2].number))
     found = {}

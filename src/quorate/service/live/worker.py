@@ -13,8 +13,10 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
+from copy import copy
+from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
 from sqlalchemy import Connection
@@ -26,8 +28,8 @@ from quorate.service.events import Event, Kind, events_after, last_event
 from quorate.service.live.collected import Collected, Entry
 from quorate.service.live.fitting import Fitted, Row, combine, fit, rows_of
 from quorate.service.live.pace import Due, Pace
-from quorate.service.live.publish import Publisher, Ranked, last_choice
-from quorate.service.live.queueing import queues_of, staff_of
+from quorate.service.live.publish import Publisher, Ranked, Rows, last_choice
+from quorate.service.live.queueing import Desk, queues_of, staff_of
 from quorate.service.live.summary import counts_of, summary_of
 from quorate.service.problems import BusyError
 from quorate.service.settings import ServiceSettings
@@ -103,6 +105,19 @@ class _Refit(NamedTuple):
     summary: dict[str, Any]
 
 
+@dataclass
+class _Outgoing:
+    """What a fit gave and is not yet out."""
+
+    refit: _Refit
+    rows: dict[int, Row | None]
+
+    def leave_out(self, numbers: Iterable[int]) -> None:
+        """Of these documents there is something newer."""
+        for number in numbers:
+            self.rows.pop(number, None)
+
+
 class Follower:
     """Follows the events of a service. ``step`` does what there is to do now; ``aside`` runs what takes longer.
 
@@ -133,6 +148,7 @@ class Follower:
         self._lost: set[int] = set()  # documents that have fewer labels than the model knows of
         self._since: set[int] = set()  # documents that changed while a fit was under way
         self._fit: Future[_Refit] | None = None
+        self._outgoing: _Outgoing | None = None
         self._ranking: Future[tuple[Ranked, float]] | None = None
         self._rank_due, self._rank_next = True, 0.0
 
@@ -147,7 +163,7 @@ class Follower:
         ended = self._end_fit()
         began = self._begin_fit(self._pace.due(self._collected.labels, self._clock()))
         updated = self._update()
-        return any((heard, ended, began, updated, self._rank()))
+        return any((heard, ended, began, updated, self._give_out(), self._rank()))
 
     def refit(self, *, choose: bool = False) -> None:
         """Fit to all that was said until now, and give it out; with ``choose``, settings are chosen too."""
@@ -155,6 +171,8 @@ class Follower:
         self._begin_fit(Due.CHOOSE if choose else Due.FIT, _at_once)
         self._end_fit()
         self._update()
+        while self._give_out():
+            pass
 
     def _listen(self) -> bool:
         """Read what has happened since, and the documents that it is about."""
@@ -186,7 +204,7 @@ class Follower:
             self._pace.happened(len(about), self._clock(), must=must or bool(lost))
 
     def _begin_fit(self, due: Due, aside: Aside | None = None) -> bool:
-        if due is Due.NOTHING or self._fit is not None:
+        if due is Due.NOTHING or self._fit is not None or self._outgoing is not None:
             return False
         entries = self._collected.telling()
         if not any(entry.labels for entry in entries):
@@ -221,15 +239,22 @@ class Follower:
             return True
         self._model, self._chosen = done.fitted.model, done.fitted.chosen
         self._pace.fitted(done.labels, done.fitted.chosen.labels, done.fitted.seconds, self._clock())
-        rows: dict[int, Row | None] = {**dict.fromkeys(self._publisher.rows), **done.rows}
-        for number in self._since:  # what the fit does not know of yet comes with the next update
-            rows.pop(number, None)
+        self._outgoing = _Outgoing(done, {**dict.fromkeys(self._publisher.rows), **done.rows})
+        self._outgoing.leave_out(self._since)  # what the fit does not know of yet comes with the next update
         self._changed, self._lost = set(self._since), self._lost & self._since
-        there = {number: row for number, row in rows.items() if row is not None}
-        summary = {**counts_of(there), **done.summary}
-        new = done.fitted.chosen if done.fitted.is_new_choice else None
-        self._publisher.consensus("refit", done.event, rows, summary, new)
-        self._rank_due = True
+        return True
+
+    def _give_out(self) -> bool:
+        """Write the next few rows of a fit; an update may come between them."""
+        if self._outgoing is None:
+            return False
+        refit, waiting = self._outgoing.refit, self._outgoing.rows
+        self._publisher.put(waiting)
+        if waiting:
+            return True
+        new = refit.fitted.chosen if refit.fitted.is_new_choice else None
+        self._publisher.tell("refit", refit.event, {**counts_of(self._publisher.rows), **refit.summary}, chosen=new)
+        self._outgoing, self._rank_due = None, True
         return True
 
     def _update(self) -> bool:
@@ -249,7 +274,9 @@ class Follower:
                 rows |= rows_of(telling, combine(self._model, layers, known))
         except QuorateError:  # a label that is new, say: a fit takes it in
             self._pace.happened(0, self._clock(), must=True)
-        self._publisher.consensus("update", self.event, rows, counts_of({**self._publisher.rows, **_there(rows)}))
+        if self._outgoing is not None:
+            self._outgoing.leave_out(rows)
+        self._publisher.tell("update", self.event, counts_of(_after(self._publisher.rows, rows)), rows)
         return True
 
     def _rank(self) -> bool:
@@ -261,16 +288,21 @@ class Follower:
             self._publisher.queues(self.event, ranked, {"seconds": round(seconds, 3)})
             self._rank_next = self._clock() + _RANK_SHARE * seconds
             return True
-        if not self._rank_due or self._ranking is not None or self._fit is not None or now < self._rank_next:
+        is_busy = self._ranking is not None or self._fit is not None or self._outgoing is not None
+        if is_busy or not self._rank_due or now < self._rank_next:
             return False
         self._rank_due = False
-        entries, rows, settings = self._collected.work(), dict(self._publisher.rows), self._settings.queue
+        entries, settings = self._collected.work(), self._settings.queue
+        if not entries:
+            return False
+        layers, known = self._collected.laid_out(entries), self._collected.known(entries)
+        desk = Desk(entries, layers, known, _still(self._model), dict(self._publisher.rows))
 
         def work() -> tuple[Ranked, float]:
             began = time.perf_counter()
             with self._database.read() as connection:
                 staff = staff_of(connection)
-            return queues_of(entries, rows, staff, settings), time.perf_counter() - began
+            return queues_of(desk, staff, settings), time.perf_counter() - began
 
         self._ranking = self._aside(work)
         return True
@@ -281,5 +313,15 @@ def _has_lost(before: Entry | None, now: Entry) -> bool:
     return before is not None and not before.document.annotations.keys() <= now.document.annotations.keys()
 
 
-def _there(rows: Mapping[int, Row | None]) -> dict[int, Row]:
-    return {number: row for number, row in rows.items() if row is not None}
+def _still(model: LayeredModel | None) -> LayeredModel | None:
+    """The model as it is now, whatever updates do to it meanwhile: these put new parts in the place of old ones."""
+    if model is None:
+        return None
+    still = copy(model)
+    still.models_ = {name: copy(one) for name, one in model.models_.items()}
+    return still
+
+
+def _after(rows: Mapping[int, Row], changes: Rows) -> dict[int, Row]:
+    together = {**rows, **changes}
+    return {number: row for number, row in together.items() if row is not None}

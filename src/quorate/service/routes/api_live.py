@@ -61,13 +61,16 @@ def events_of(tick: Tick, *, is_reviewer: bool) -> list[str]:
     >>> events_of(Tick(7, "update", [3]), is_reviewer=False)
     []
     """
-    if tick.kind == "queues":
-        return [_event("queue", {}, tick.version if is_reviewer else None)]
     if not is_reviewer:
-        return []
-    told: dict[str, Any] = {"version": tick.version, "kind": tick.kind, "changed": tick.changed}
-    found = [_event("consensus", told, tick.version)]
-    return found if tick.kind == "update" else [*found, _event("progress", {"version": tick.version}, tick.version)]
+        return [_event("queue", {}, None)] if tick.kind == "queues" else []
+    found = []
+    if tick.kind != "queues" or tick.changed:
+        found.append(("consensus", {"version": tick.version, "kind": tick.kind, "changed": tick.changed}))
+    if tick.kind == "queues":
+        found.append(("queue", {}))
+    if tick.kind == "refit":
+        found.append(("progress", {"version": tick.version}))
+    return [_event(kind, data, tick.version) for kind, data in found]
 
 
 def _event(kind: str, data: dict[str, Any], id: int | None) -> str:
