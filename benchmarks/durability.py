@@ -16,7 +16,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import NamedTuple
@@ -32,7 +32,7 @@ from quorate.service.settings import ServiceSettings
 from serving import PostgresServer, free_port, postgres_server
 
 DOCUMENTS = 200
-LONGEST = 0.8  # seconds between two kills, at most
+LONGEST = 0.5  # seconds between two kills, at most
 
 
 def main() -> None:
@@ -83,7 +83,7 @@ class Killer:
             await asyncio.sleep(self.random.uniform(0.0, LONGEST))
             what, kill = self._choice()
             began = time.perf_counter()
-            if await asyncio.to_thread(kill):
+            if await kill():
                 self.kills[what] += 1
                 waits = asyncio.create_task(self._recovery(what, began, self.kills.total(), writers))
                 if self.kills.total() == kills or self.random.random() < 0.8:
@@ -91,27 +91,32 @@ class Killer:
                 if self.kills.total() % 50 == 0:
                     print(f"{self.kills.total():,} kills", flush=True)
 
-    def _choice(self) -> tuple[str, Callable[[], bool]]:
+    def _choice(self) -> tuple[str, Callable[[], Awaitable[bool]]]:
         lot = self.random.random()
         if lot < 0.02:
             return "supervisor", self._kill_supervisor
         if self.server is not None and lot < 0.1:
-            return "postmaster", self.server.kill_and_start
+            return "postmaster", self._kill_postmaster
         if self.server is not None and lot < 0.4:
             return "process of PostgreSQL", self._kill_backend
         return "answering process", self._kill_answering
 
-    def _kill_answering(self) -> bool:
+    async def _kill_answering(self) -> bool:
         killed = self.served.kill_answering(self._last)
         self._last = killed or self._last
         return killed is not None
 
-    def _kill_supervisor(self) -> bool:
+    async def _kill_supervisor(self) -> bool:
         self.served.kill()
-        self.served.start()
+        await asyncio.to_thread(self.served.start)
         return True
 
-    def _kill_backend(self) -> bool:
+    async def _kill_postmaster(self) -> bool:
+        assert self.server is not None
+        self.server.kill_and_start()  # here, as it would end with any other thread
+        return True
+
+    async def _kill_backend(self) -> bool:
         assert self.server is not None
         return self.server.kill_one(self.random)
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection, select
 
 from quorate.service.database import tables
-from quorate.service.documents import SpanRecord, check_spans, document_record
+from quorate.service.documents import SpanRecord, check_spans, document_text
 from quorate.service.events import Event, Kind, find, history
 from quorate.service.problems import ConflictError, InvalidError, NotFoundError, RefusedError
 from quorate.service.state import record
@@ -54,8 +54,7 @@ def save(connection: Connection, person: str, given: Given, labels: Sequence[str
     before = _same(connection, person, given.id)
     if before is not None:
         return before
-    document = document_record(connection, given.document)
-    spans = check_spans(given.spans, len(document["text"]), labels)
+    spans = check_spans(given.spans, len(document_text(connection, given.document)), labels)
     assignment = select(tables.assignments.c.state).where(
         tables.assignments.c.document == given.document, tables.assignments.c.person == person
     )
@@ -173,9 +172,10 @@ def _keep(connection: Connection, person: str, given: Given, body: Mapping[str, 
 
 
 def _last_revision(connection: Connection, person: str, document: int) -> int:
-    there = current(connection, document, person)
+    kept = tables.current_annotations.c
+    there = connection.execute(select(kept.revision).where(kept.document == document, kept.person == person)).scalar()
     if there is not None:
-        return int(there["revision"])
+        return int(there)
     withdrawn = connection.execute(
         select(tables.events.c.body)
         .where(

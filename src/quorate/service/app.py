@@ -64,7 +64,7 @@ def create_app(settings: ServiceSettings, database: Database | None = None) -> F
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        app.state.database = database or await run_in_threadpool(Database.open, settings.database)
+        app.state.database = database or Database.at(settings.database)
         app.state.ticks = Ticks(app.state.database)
         yield
         app.state.ticks.stop()

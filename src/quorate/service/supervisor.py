@@ -138,6 +138,7 @@ class _Kept:
 
 def follow(settings: ServiceSettings) -> None:
     """The process that keeps the consensus alive."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # as below, and before what follows is loaded
     from quorate.service.live import worker  # with all that a fit takes, which nobody else here needs
 
     end_with_supervisor()
@@ -158,7 +159,7 @@ def answer(settings: ServiceSettings, taken: socket.socket) -> None:
         """Lets go of those who listen to news as soon as it is told to stop: they would hold it up."""
 
         def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-            if hasattr(app.state, "ticks"):  # not before it has started
+            if hasattr(app.state, "ticks"):  # or it is only starting
                 app.state.ticks.stop()
             super().handle_exit(sig, frame)
 

@@ -40,6 +40,7 @@ __all__ = ["Database", "upsert", "upsert_all"]
 T = TypeVar("T")
 _log = logging.getLogger(__name__)
 _MOST_TOGETHER = 64  # writes in one transaction: one that waits for all of them still waits for milliseconds
+_READERS = 40  # connections that are kept, as many as there are threads: to make one takes longer than to ask
 _PATIENCE = 5  # seconds that a connection to PostgreSQL may take
 _WAIT_FOR_OTHERS = 30_000  # milliseconds that SQLite waits for another process that writes
 
@@ -62,6 +63,11 @@ class Database:
         self._told = False  # that the database is away
 
     @classmethod
+    def at(cls, url: str) -> Database:
+        """A database that was opened when the service began: a process of it may start while it is away."""
+        return cls(_engine(url))
+
+    @classmethod
     def open(cls, url: str) -> Database:
         """Open a database, make it if it is a file that is not there, and bring its tables up to date."""
         try:
@@ -76,7 +82,7 @@ class Database:
                 folder.mkdir(parents=True, exist_ok=True)
             except OSError as error:
                 raise SettingsError(f"{folder}: cannot be made: {error.strerror} (may it be written?)") from None
-        database = cls(_engine(url))
+        database = cls.at(url)
         try:
             migrate(database.engine)
         except DBAPIError as error:
@@ -178,9 +184,7 @@ class Database:
         """What is said to whoever asks while the database does not answer; why is said once, to whoever serves."""
         if not self._told:
             self._told = True
-            _log.warning(
-                "the database does not answer: %s (what is asked of it now has to be tried again)", _why(error)
-            )
+            _log.warning("the database does not answer: %s (whoever asks now is told to try again)", _why(error))
         return BusyError("the database is away for the moment (try again)")
 
     def _is_back(self) -> None:
@@ -225,7 +229,8 @@ def _why(error: SQLAlchemyError) -> str:
 
 def _engine(url: str) -> Engine:
     if url.startswith("sqlite"):
-        engine = create_engine(url, connect_args={"timeout": _WAIT_FOR_OTHERS / 1000, "check_same_thread": False})
+        arguments = {"timeout": _WAIT_FOR_OTHERS / 1000, "check_same_thread": False}
+        engine = create_engine(url, pool_size=_READERS, connect_args=arguments)
         event.listen(engine, "connect", _prepare_sqlite)
         event.listen(engine, "begin", _begin_sqlite)
         return engine

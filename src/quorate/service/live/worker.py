@@ -61,7 +61,7 @@ def follow(settings: ServiceSettings) -> None:
         os.nice(_NICE)  # whoever saves comes first
     code = 0
     try:
-        database = Database.open(settings.database)
+        database = Database.at(settings.database)
         follower = Follower(settings, database, aside=_in_thread)
         while not stopping.is_set():
             if not follower.step():
