@@ -122,8 +122,13 @@ class _Kept:
             self._wait = 0.0 if well else min(_SLOWEST, max(_LOOK, 2 * self._wait))
             self._due, self._process = now + self._wait, None
         if now >= self._due:
-            self._process, self._began = self._make(), now
-            self._process.start()
+            process = self._make()
+            try:
+                process.start()
+            except (OSError, EOFError):  # what forks for this one was killed itself, and is there again at the next try
+                self._due = now + _LOOK
+            else:
+                self._process, self._began = process, now
 
     def end(self) -> None:
         """Let it finish what it is doing, and end."""
