@@ -8,6 +8,7 @@ from typing import Any, Protocol, Self, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from quorate.choose.choice import Choice
 from quorate.corpus.records import Corpus
 from quorate.corpus.tags import TagSet
 from quorate.encode.encoded import Encoded
@@ -23,7 +24,7 @@ from quorate.result.calibration import Calibration
 from quorate.result.result import Result
 from quorate.storage.model_files import Stored
 
-__all__ = ["Advises", "Explains", "FitsInPasses", "Saves", "Streams", "Tunes", "Updates"]
+__all__ = ["Advises", "Chooses", "Explains", "FitsInPasses", "Saves", "Streams", "Tunes", "Updates"]
 
 
 @runtime_checkable
@@ -112,6 +113,13 @@ class Advises(Protocol):
 
     def decided_documents(self) -> set[str]:
         """The ids of documents whose every label was known in the fit."""
+
+
+@runtime_checkable
+class Chooses(Protocol):
+    """Settings that were left open are chosen by the fit."""
+
+    choice_: Choice | None
 
 
 @runtime_checkable

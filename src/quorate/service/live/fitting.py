@@ -20,6 +20,7 @@ from quorate.corpus.spans import Span
 from quorate.corpus.tags import OUTSIDE, split_tag
 from quorate.corpus.tokens import Offsets
 from quorate.estimators.bsc import BSC
+from quorate.estimators.capabilities import Advises, Chooses
 from quorate.estimators.layered import LayeredModel
 from quorate.formats.exports import ExportAnnotation
 from quorate.formats.jsonl import DIGITS
@@ -66,7 +67,7 @@ def fit(layers: Layers, known: KnownTags, labels: int, chosen: Chosen | None) ->
     began = time.perf_counter()
     before = {} if chosen is None else chosen.choices
     model = LayeredModel(BSC(tagger="none")).fit(layers, known=known, choices=lambda name, _: before.get(name))
-    made = {name: one.choice_ for name, one in model.models_.items() if isinstance(one, BSC)}
+    made = {name: one.choice_ for name, one in model.models_.items() if isinstance(one, Chooses)}
     choices = {name: choice for name, choice in made.items() if choice is not None}
     is_new = not set(choices) <= set(before)
     now = Chosen(choices, labels if is_new or chosen is None else chosen.labels)
@@ -78,7 +79,7 @@ def combine(model: LayeredModel, layers: Layers, known: KnownTags) -> LayeredRes
     found = {}
     for name, corpus in model.own(layers):
         one = model.models_[name]
-        assert isinstance(one, BSC)
+        assert isinstance(one, Advises)
         found[name] = one.combine(corpus, known=known.get(name))
     return LayeredResult(found)
 
