@@ -270,8 +270,14 @@ audits = Table(
     metadata,
     Column("id", String(32), primary_key=True),
     Column("at", Float, nullable=False),
+    _person(),  # who planned it
     Column("version", _Number, nullable=False),
+    Column("claims", Text, nullable=False),  # the consensus of that version, as a file has it
     Column("plan", Text, nullable=False),  # the file of the plan, as `quorate audit plan` writes it
-    Column("claims", Text, nullable=False),  # the consensus that it was drawn from
-    UniqueConstraint("version"),
+    Column("sequential", Boolean, nullable=False),
+    Column("proposes", Boolean, nullable=False),  # whether those who check are shown the consensus, to correct it
+    Column("ended", Float),  # all is checked, or it was given up
+    Column("checked", Integer, nullable=False),  # documents that the result rests on
+    Column("result", JSON(none_as_null=True)),
+    UniqueConstraint("version"),  # of two draws from one consensus, somebody would choose
 )
