@@ -40,7 +40,7 @@ def lines(content: bytes) -> list[dict[str, Any]]:
 def alike(one: Any, other: Any) -> bool:
     """Whether values are the same, but for the last digits of numbers."""
     if isinstance(one, float) or isinstance(other, float):
-        return one == pytest.approx(other, abs=ROUNDED)
+        return bool(one == pytest.approx(other, abs=ROUNDED))
     if isinstance(one, dict):
         return one.keys() == other.keys() and all(alike(one[key], other[key]) for key in one)
     if isinstance(one, list):

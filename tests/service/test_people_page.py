@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from sqlalchemy import select
@@ -87,7 +89,7 @@ def test_edges() -> None:
     assert quartiles([]) is None
     assert quartiles([7.0]) == (7.0, 7.0, 7.0)
     assert lots_of([]) == ()
-    nothing = [(float(n), [], []) for n in range(25)]
+    nothing: list[tuple[float, list[dict[str, Any]], list[dict[str, Any]]]] = [(float(n), [], []) for n in range(25)]
     assert lots_of(nothing) == ()  # two who mark nothing agree, but nothing can be said of it
 
 

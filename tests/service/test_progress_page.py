@@ -11,6 +11,7 @@ from sqlalchemy import insert, select
 from managing import bring_in, check_all, fit, gold, numbers, save
 from quorate.service.database import tables
 from quorate.service.events import Kind, append
+from quorate.service.live.worker import Follower
 from quorate.service.people import Role
 from quorate.service.progress_page import progress_of
 from serving import Team
@@ -91,3 +92,18 @@ def test_annotators_do_not_see_it_and_nothing_is_inline(team: Team) -> None:
     assert team.client(Role.ANNOTATOR).get("/progress").status_code == 403
     page = team.client(Role.REVIEWER).get("/progress").text
     assert not re.search(r"\sstyle=|<style|\son[a-z]+=|<script(?![^>]*\bsrc=)", page)
+
+
+def test_it_says_what_more_labels_would_add(team: Team) -> None:
+    bring_in(team, 12)
+    follower = Follower(team.settings, team.database, looks_ahead=True)
+    while follower.step():
+        pass
+    with team.database.read() as connection:
+        told = progress_of(connection).outlook
+    assert told is not None
+    assert told["low"] <= told["mean"] <= told["high"]
+    assert 0 < told["labels"] <= 100
+    page = " ".join(team.client(Role.MANAGER).get("/progress").text.split())
+    assert f"should add {100 * told['mean']:.2f} points of F1" in page
+    assert ("time to stop" in page) == told["stop"]

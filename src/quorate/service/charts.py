@@ -71,10 +71,10 @@ def course(shares: Sequence[tuple[str, float, float, float]], *, width: float = 
     (50.0, 50.0, 75.0, 0.0)
     """
     step = width / max(len(shares), 1)
-    points = [
-        Point(_short(step * (number + 0.5)), *(_short(height * (1 - value)) for value in values), label)
-        for number, (label, *values) in enumerate(shares)
-    ]
+    points = []
+    for number, (label, share, low, high) in enumerate(shares):
+        y, bottom, top = (_short(height * (1 - value)) for value in (share, low, high))
+        points.append(Point(_short(step * (number + 0.5)), y, bottom, top, label))
     return Course(width, height, points, " ".join(f"{point.x},{point.y}" for point in points))
 
 

@@ -34,7 +34,7 @@ class Progress(NamedTuple):
     """All that the page shows.
 
     ``by_labels`` says how many documents have so many labels; ``days`` how many labels were saved on each day;
-    ``outlook`` what more labels should add, of the last fit that worked it out.
+    ``outlook`` what more labels should add, as it was last worked out (:mod:`quorate.service.live.outlook`).
     """
 
     version: int
@@ -71,7 +71,7 @@ def progress_of(connection: Connection, now: float | None = None) -> Progress:
     spans = connection.execute(select(held.spans, held.known)).all()
     lent = tables.assignments.c
     leases = select(func.count()).select_from(tables.assignments).where(lent.state == "leased", lent.until > now)
-    fit = _last_fit(connection)
+    fit = _last(connection, "refit")
     return Progress(
         int(connection.execute(select(func.max(tables.snapshots.c.version))).scalar() or 0),
         sum(many for _, many in by_labels),
@@ -83,14 +83,15 @@ def progress_of(connection: Connection, now: float | None = None) -> Progress:
         tuple(by_labels),
         _days(connection, now),
         None if fit is None else Estimate(*(fit["estimate"][name] for name in Estimate._fields)),
-        None if fit is None else fit.get("outlook"),
+        _last(connection, "outlook"),
         next((one for one in audits_of(connection) if one.result is not None), None),
     )
 
 
-def _last_fit(connection: Connection) -> Mapping[str, Any] | None:
+def _last(connection: Connection, kind: str) -> Mapping[str, Any] | None:
+    """What the last snapshot of a kind tells."""
     table = tables.snapshots.c
-    query = select(table.summary).where(table.kind == "refit").order_by(table.version.desc()).limit(1)
+    query = select(table.summary).where(table.kind == kind).order_by(table.version.desc()).limit(1)
     found: Mapping[str, Any] | None = connection.execute(query).scalar()
     return found
 

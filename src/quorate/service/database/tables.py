@@ -188,7 +188,7 @@ snapshots = Table(
     "snapshots",
     metadata,
     Column("version", _Number, primary_key=True, autoincrement=True),
-    Column("kind", String(16), nullable=False),  # update, refit, queues
+    Column("kind", String(16), nullable=False),  # update, refit, queues, outlook
     Column("at", Float, nullable=False),
     Column("event", _Number, nullable=False),  # the last that it knows of
     Column("changed", JSON, nullable=False),  # numbers of documents; null where too many to name
