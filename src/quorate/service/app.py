@@ -21,10 +21,12 @@ import quorate
 from quorate.errors import QuorateError
 from quorate.service.database.engine import Database
 from quorate.service.live.ticks import Ticks
+from quorate.service.people import Role
 from quorate.service.permissions import ABOUT, EVERYBODY, PAGES, ROUTES
 from quorate.service.problems import NotLoggedInError, RefusedError, RequestError, StalePageError
 from quorate.service.routes import (
     api_annotations,
+    api_audit,
     api_consensus,
     api_documents,
     api_live,
@@ -32,10 +34,16 @@ from quorate.service.routes import (
     api_queue,
     api_reviews,
     api_service,
+    pages_account,
     pages_annotate,
+    pages_audit,
+    pages_people,
+    pages_progress,
     pages_review,
     pages_session,
+    pages_settings,
 )
+from quorate.service.routes.moments import day_of
 from quorate.service.sessions import COOKIE, Who, who_asks
 from quorate.service.settings import ServiceSettings
 
@@ -45,8 +53,14 @@ ROUTERS = (
     pages_session.router,
     pages_annotate.router,
     pages_review.router,
+    pages_audit.router,
+    pages_progress.router,
+    pages_people.router,
+    pages_settings.router,
+    pages_account.router,
     api_service.router,
     api_annotations.router,
+    api_audit.router,
     api_consensus.router,
     api_reviews.router,
     api_documents.router,
@@ -81,7 +95,9 @@ def create_app(settings: ServiceSettings, database: Database | None = None) -> F
     )
     app.state.settings, app.state.secret = settings, settings.secret()
     app.state.templates = Jinja2Templates(_HERE / "templates")
-    app.state.templates.env.globals.update(pages=PAGES, about=ABOUT)
+    app.state.templates.env.globals.update(
+        pages=PAGES, about=ABOUT, day_of=day_of, manager=Role.MANAGER, admin=Role.ADMIN
+    )
     app.mount("/static", StaticFiles(directory=_HERE / "static"), name="static")
     for router in ROUTERS:
         app.include_router(router)

@@ -44,6 +44,12 @@ ROUTES: dict[str, Role | None] = {
     "make_token": Role.ANNOTATOR,
     "remove_token": Role.ANNOTATOR,
     "live": Role.ANNOTATOR,
+    "own_page": Role.ANNOTATOR,
+    "account_page": Role.ANNOTATOR,
+    "make_token_from_page": Role.ANNOTATOR,
+    "remove_token_from_page": Role.ANNOTATOR,
+    "change_password": Role.ANNOTATOR,
+    "log_out_everywhere": Role.ANNOTATOR,
     # what reviewers see
     "review_page": Role.REVIEWER,
     "adjudicate_page": Role.REVIEWER,
@@ -60,6 +66,12 @@ ROUTES: dict[str, Role | None] = {
     "withdraw_review": Role.REVIEWER,
     "list_reviews": Role.REVIEWER,
     "list_disputes": Role.REVIEWER,
+    "progress_page": Role.REVIEWER,
+    "list_audits": Role.REVIEWER,
+    "next_check": Role.REVIEWER,
+    "check_document": Role.REVIEWER,
+    "audit_page": Role.REVIEWER,
+    "audit_check_page": Role.REVIEWER,
     # what managers do
     "document_history": Role.MANAGER,
     "add_documents": Role.MANAGER,
@@ -68,14 +80,33 @@ ROUTES: dict[str, Role | None] = {
     "list_people": Role.MANAGER,
     "change_person": Role.MANAGER,
     "invite_person": Role.MANAGER,
+    "plan_audit": Role.MANAGER,
+    "extend_audit": Role.MANAGER,
+    "end_audit": Role.MANAGER,
+    "plan_audit_from_page": Role.MANAGER,
+    "extend_audit_from_page": Role.MANAGER,
+    "end_audit_from_page": Role.MANAGER,
+    "people_page": Role.MANAGER,
+    "person_page": Role.MANAGER,
+    "invite_from_page": Role.MANAGER,
+    "change_person_from_page": Role.MANAGER,
+    "new_password_from_page": Role.MANAGER,
+    "settings_page": Role.MANAGER,
+    "import_from_page": Role.MANAGER,
     # what cannot be undone
     "erase_person": Role.ADMIN,
+    "erase_from_page": Role.ADMIN,
 }
 
 PAGES: tuple[tuple[str, str, Role], ...] = (
     ("Annotate", "/annotate", Role.ANNOTATOR),
     ("Review", "/review", Role.REVIEWER),
     ("Adjudicate", "/adjudicate", Role.REVIEWER),
+    ("Audit", "/audit", Role.REVIEWER),
+    ("Progress", "/progress", Role.REVIEWER),
+    ("People", "/people", Role.MANAGER),
+    ("Your work", "/people/me", Role.ANNOTATOR),
+    ("Settings", "/settings", Role.MANAGER),
 )
 """The pages that the navigation leads to: name, path, and from which role on."""
 
@@ -83,6 +114,11 @@ ABOUT: dict[str, str] = {
     "Annotate": "Mark spans, one document after another.",
     "Review": "Look at what is least certain, and accept or correct the consensus.",
     "Adjudicate": "Decide where reviewers differ.",
+    "Audit": "Check a few documents, and know how good all of them are.",
+    "Progress": "How far it is, how good it is, and when to stop.",
+    "People": "Who labels, how much, and who can be trusted with what.",
+    "Your work": "What you have done, and how it compares with the consensus.",
+    "Settings": "Files in and out, labels, and how documents are given out.",
 }
 """What each page is for."""
 

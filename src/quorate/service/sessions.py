@@ -19,6 +19,7 @@ __all__ = [
     "Who",
     "begin_session",
     "end_session",
+    "end_sessions",
     "find_invitation",
     "invite",
     "make_token",
@@ -69,6 +70,11 @@ def begin_session(connection: Connection, person: str, hours: float) -> tuple[st
 def end_session(connection: Connection, token: str) -> None:
     """Log out."""
     connection.execute(delete(tables.sessions).where(tables.sessions.c.digest == _digest(token)))
+
+
+def end_sessions(connection: Connection, person: str) -> None:
+    """Log somebody out in every browser."""
+    connection.execute(delete(tables.sessions).where(tables.sessions.c.person == person))
 
 
 def who_has_session(connection: Connection, token: str) -> Who | None:

@@ -188,7 +188,7 @@ snapshots = Table(
     "snapshots",
     metadata,
     Column("version", _Number, primary_key=True, autoincrement=True),
-    Column("kind", String(16), nullable=False),  # update, refit, queues
+    Column("kind", String(16), nullable=False),  # update, refit, queues, outlook
     Column("at", Float, nullable=False),
     Column("event", _Number, nullable=False),  # the last that it knows of
     Column("changed", JSON, nullable=False),  # numbers of documents; null where too many to name
@@ -270,8 +270,14 @@ audits = Table(
     metadata,
     Column("id", String(32), primary_key=True),
     Column("at", Float, nullable=False),
+    _person(),  # who planned it
     Column("version", _Number, nullable=False),
+    Column("claims", Text, nullable=False),  # the consensus of that version, as a file has it
     Column("plan", Text, nullable=False),  # the file of the plan, as `quorate audit plan` writes it
-    Column("claims", Text, nullable=False),  # the consensus that it was drawn from
-    UniqueConstraint("version"),
+    Column("sequential", Boolean, nullable=False),
+    Column("proposes", Boolean, nullable=False),  # whether those who check are shown the consensus, to correct it
+    Column("ended", Float),  # all is checked, or it was given up
+    Column("checked", Integer, nullable=False),  # documents that the result rests on
+    Column("result", JSON(none_as_null=True)),
+    UniqueConstraint("version"),  # of two draws from one consensus, somebody would choose
 )

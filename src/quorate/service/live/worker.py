@@ -27,6 +27,7 @@ from quorate.service.database.engine import Database
 from quorate.service.events import Event, Kind, events_after, last_event
 from quorate.service.live.collected import Collected, Entry
 from quorate.service.live.fitting import Fitted, Row, combine, fit, rows_of
+from quorate.service.live.outlook import outlook_of
 from quorate.service.live.pace import Due, Pace
 from quorate.service.live.publish import Publisher, Ranked, Rows, last_choice
 from quorate.service.live.queueing import Desk, queues_of, staff_of
@@ -43,6 +44,7 @@ _LOOK = 0.1  # seconds between two looks at the events
 _AT_ONCE = 1_000  # events
 _NICE = 10
 _RETRY = 60.0  # seconds until a fit that failed is tried again
+_LOOK_SHARE = 20.0  # times as long as a look ahead took, until the next
 _RANK_SHARE = 10.0  # times as long as queues took to work out, until they are worked out again
 
 _ABOUT_LABELS = (Kind.ANNOTATION_SAVED, Kind.ANNOTATION_REVISED, Kind.ANNOTATION_WITHDRAWN)
@@ -62,7 +64,7 @@ def follow(settings: ServiceSettings) -> None:
     code = 0
     try:
         database = Database.at(settings.database)
-        follower = Follower(settings, database, aside=_in_thread)
+        follower = Follower(settings, database, aside=_in_thread, looks_ahead=True)
         while not stopping.is_set():
             if not follower.step():
                 stopping.wait(_LOOK)
@@ -121,7 +123,8 @@ class _Outgoing:
 class Follower:
     """Follows the events of a service. ``step`` does what there is to do now; ``aside`` runs what takes longer.
 
-    Unless ``aside`` is given, everything is done at once, and a step ends when it is done.
+    Unless ``aside`` is given, everything is done at once, and a step ends when it is done. With ``looks_ahead`` it also
+    works out what more labels should add.
     """
 
     def __init__(
@@ -131,7 +134,10 @@ class Follower:
         *,
         aside: Aside = _at_once,
         clock: Callable[[], float] = time.monotonic,
+        looks_ahead: bool = False,
     ) -> None:
+        self._looks_ahead, self._look_due, self._look_next = looks_ahead, False, 0.0
+        self._looking: Future[tuple[dict[str, Any] | None, float]] | None = None
         self._settings, self._database, self._aside, self._clock = settings, database, aside, clock
         self._publisher = Publisher(database)
         self._collected = Collected()
@@ -163,7 +169,7 @@ class Follower:
         ended = self._end_fit()
         began = self._begin_fit(self._pace.due(self._collected.labels, self._clock()))
         updated = self._update()
-        return any((heard, ended, began, updated, self._give_out(), self._rank()))
+        return any((heard, ended, began, updated, self._give_out(), self._rank(), self._look_ahead()))
 
     def refit(self, *, choose: bool = False) -> None:
         """Fit to all that was said until now, and give it out; with ``choose``, settings are chosen too."""
@@ -254,7 +260,7 @@ class Follower:
             return True
         new = refit.fitted.chosen if refit.fitted.is_new_choice else None
         self._publisher.tell("refit", refit.event, {**counts_of(self._publisher.rows), **refit.summary}, chosen=new)
-        self._outgoing, self._rank_due = None, True
+        self._outgoing, self._rank_due, self._look_due = None, True, self._looks_ahead
         return True
 
     def _update(self) -> bool:
@@ -305,6 +311,30 @@ class Follower:
             return queues_of(desk, staff, settings), time.perf_counter() - began
 
         self._ranking = self._aside(work)
+        return True
+
+    def _look_ahead(self) -> bool:
+        """Work out what more labels should add after a fit, when there is nothing else to do, and give it out."""
+        if self._looking is not None and self._looking.done():
+            ended, self._looking = self._looking, None
+            outlook, seconds = ended.result()
+            self._look_next = self._clock() + _LOOK_SHARE * seconds
+            if outlook is not None:
+                self._publisher.tell("outlook", self.event, outlook)
+            return True
+        is_busy = any(one is not None for one in (self._looking, self._ranking, self._fit, self._outgoing))
+        if is_busy or self._model is None or not self._look_due or self._clock() < self._look_next:
+            return False
+        self._look_due = False
+        entries = self._collected.work()
+        layers, known, model = self._collected.laid_out(entries), self._collected.known(entries), _still(self._model)
+        assert model is not None  # there is one, as seen above
+
+        def work() -> tuple[dict[str, Any] | None, float]:
+            began = time.perf_counter()
+            return outlook_of(model, layers, known), time.perf_counter() - began
+
+        self._looking = self._aside(work)
         return True
 
 

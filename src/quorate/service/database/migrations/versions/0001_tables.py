@@ -17,16 +17,6 @@ _REFUSED = "events are only ever added"
 def upgrade() -> None:
     """Make the tables, and have the database itself refuse to change an event."""
     op.create_table(
-        "audits",
-        sa.Column("id", sa.String(length=32), nullable=False),
-        sa.Column("at", sa.Float(), nullable=False),
-        sa.Column("version", NUMBER, nullable=False),
-        sa.Column("plan", sa.Text(), nullable=False),
-        sa.Column("claims", sa.Text(), nullable=False),
-        sa.PrimaryKeyConstraint("id", name=op.f("pk_audits")),
-        sa.UniqueConstraint("version", name=op.f("uq_audits_version")),
-    )
-    op.create_table(
         "documents",
         sa.Column("number", NUMBER, autoincrement=True, nullable=False),
         sa.Column("id", sa.String(length=512), nullable=False),
@@ -93,6 +83,23 @@ def upgrade() -> None:
     )
     op.create_index("ix_assignments_person", "assignments", ["person"], unique=False)
     op.create_index("ix_assignments_state", "assignments", ["state", "until"], unique=False)
+    op.create_table(
+        "audits",
+        sa.Column("id", sa.String(length=32), nullable=False),
+        sa.Column("at", sa.Float(), nullable=False),
+        sa.Column("person", sa.String(length=32), nullable=True),
+        sa.Column("version", NUMBER, nullable=False),
+        sa.Column("claims", sa.Text(), nullable=False),
+        sa.Column("plan", sa.Text(), nullable=False),
+        sa.Column("sequential", sa.Boolean(), nullable=False),
+        sa.Column("proposes", sa.Boolean(), nullable=False),
+        sa.Column("ended", sa.Float(), nullable=True),
+        sa.Column("checked", sa.Integer(), nullable=False),
+        sa.Column("result", sa.JSON(none_as_null=True), nullable=True),
+        sa.ForeignKeyConstraint(["person"], ["people.id"], name=op.f("fk_audits_person")),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_audits")),
+        sa.UniqueConstraint("version", name=op.f("uq_audits_version")),
+    )
     op.create_table(
         "consensus",
         sa.Column("document", NUMBER, nullable=False),
@@ -266,11 +273,11 @@ def downgrade() -> None:
     op.drop_table("events")
     op.drop_table("deliveries")
     op.drop_table("consensus")
+    op.drop_table("audits")
     op.drop_table("assignments")
     op.drop_table("webhooks")
     op.drop_table("snapshots")
     op.drop_table("people")
     op.drop_table("documents")
-    op.drop_table("audits")
     if op.get_bind().dialect.name != "sqlite":
         op.execute("DROP FUNCTION events_stay()")

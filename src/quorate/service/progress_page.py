@@ -1,0 +1,126 @@
+"""How far the work is: what there is, what it has cost, how good it is, and whether to go on."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Mapping
+from datetime import UTC, date, datetime, timedelta
+from typing import Any, NamedTuple
+
+from sqlalchemy import Connection, func, select
+
+from quorate.service.auditing import Audit, audits_of
+from quorate.service.database import tables
+from quorate.service.events import Kind
+from quorate.service.people_page import IMPORTED
+
+__all__ = ["Estimate", "Progress", "progress_of"]
+
+_DAYS = 30
+_DAY = 86_400
+
+
+class Estimate(NamedTuple):
+    """F1 as agreement lets one expect it, from ``low`` to ``high`` with 90 %; or the ``reason`` why it cannot tell."""
+
+    f1: float | None
+    low: float | None
+    high: float | None
+    reason: str
+
+
+class Progress(NamedTuple):
+    """All that the page shows.
+
+    ``by_labels`` says how many documents have so many labels; ``days`` how many labels were saved on each day;
+    ``outlook`` what more labels should add, as it was last worked out (:mod:`quorate.service.live.outlook`).
+    """
+
+    version: int
+    documents: int
+    labels: int
+    spans: int
+    decided: int
+    leases: int
+    cost: float
+    by_labels: tuple[tuple[int, int], ...]
+    days: tuple[tuple[date, int], ...]
+    estimate: Estimate | None
+    outlook: Mapping[str, Any] | None
+    audited: Audit | None
+
+
+def progress_of(connection: Connection, now: float | None = None) -> Progress:
+    """How far the work is now."""
+    now = time.time() if now is None else now
+    documents, labels, held = tables.documents.c, tables.current_annotations.c, tables.consensus.c
+    each = (
+        select(documents.number, func.count(labels.person).label("n"))
+        .outerjoin(tables.current_annotations, labels.document == documents.number)
+        .where(documents.purpose == "work")
+        .group_by(documents.number)
+        .subquery()
+    )
+    by_labels = [
+        (row.n, row.many)
+        for row in connection.execute(
+            select(each.c.n, func.count().label("many")).group_by(each.c.n).order_by(each.c.n)
+        )
+    ]
+    spans = connection.execute(select(held.spans, held.known)).all()
+    lent = tables.assignments.c
+    leases = select(func.count()).select_from(tables.assignments).where(lent.state == "leased", lent.until > now)
+    fit = _last(connection, "refit")
+    return Progress(
+        int(connection.execute(select(func.max(tables.snapshots.c.version))).scalar() or 0),
+        sum(many for _, many in by_labels),
+        sum(n * many for n, many in by_labels),
+        sum(len(row.spans) for row in spans),
+        sum(row.known for row in spans),
+        connection.execute(leases).scalar_one(),
+        _cost(connection),
+        tuple(by_labels),
+        _days(connection, now),
+        None if fit is None else Estimate(*(fit["estimate"][name] for name in Estimate._fields)),
+        _last(connection, "outlook"),
+        next((one for one in audits_of(connection) if one.result is not None), None),
+    )
+
+
+def _last(connection: Connection, kind: str) -> Mapping[str, Any] | None:
+    """What the last snapshot of a kind tells."""
+    table = tables.snapshots.c
+    query = select(table.summary).where(table.kind == kind).order_by(table.version.desc()).limit(1)
+    found: Mapping[str, Any] | None = connection.execute(query).scalar()
+    return found
+
+
+def _cost(connection: Connection) -> float:
+    """What the documents that were labelled here have cost."""
+    labels, events = tables.current_annotations.c, tables.events.c
+    query = (
+        select(func.sum(tables.people.c.cost))
+        .select_from(tables.current_annotations)
+        .join(tables.people, tables.people.c.id == labels.person)
+        .join(tables.events, events.seq == labels.event)
+        .where(events.id.not_like(IMPORTED))
+    )
+    return float(connection.execute(query).scalar() or 0.0)
+
+
+def _days(connection: Connection, now: float) -> tuple[tuple[date, int], ...]:
+    """Labels that were saved here for the first time, on each of the last days (UTC), from the first that has any."""
+    table, first = tables.events.c, (now // _DAY - _DAYS + 1) * _DAY
+    query = select(table.at).where(
+        table.kind == Kind.ANNOTATION_SAVED.value, table.at >= first, table.at <= now, table.id.not_like(IMPORTED)
+    )
+    counts = Counter(_day(at) for at in connection.execute(query).scalars())
+    if not counts:
+        return ()
+    begin, today = min(counts), _day(now)
+    return tuple((begin + timedelta(n), counts[begin + timedelta(n)]) for n in range((today - begin).days + 1))
+
+
+def _day(at: float) -> date:
+    return datetime.fromtimestamp(at, UTC).date()

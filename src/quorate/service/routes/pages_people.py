@@ -1,0 +1,131 @@
+"""The page about those who label: for managers everybody, for each annotator their own."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Form, Request
+from fastapi.responses import HTMLResponse, RedirectResponse, Response
+from sqlalchemy import Connection
+
+from quorate.errors import QuorateError
+from quorate.service import people
+from quorate.service.charts import course
+from quorate.service.people import Role
+from quorate.service.people_page import Figures, figures_of
+from quorate.service.routes import api_people
+from quorate.service.routes.api_people import Invite, PersonChange
+from quorate.service.routes.common import Service, ServiceOf, WhoAsks, show
+from quorate.service.routes.moments import day_of
+from quorate.service.sessions import Who
+
+router = APIRouter(include_in_schema=False)
+
+
+@router.get("/people")
+def people_page(request: Request, service: ServiceOf, who: WhoAsks) -> HTMLResponse:
+    """Everybody, and who can be trusted."""
+    return _everybody(request, service, who, {})
+
+
+@router.post("/people")
+def invite_from_page(request: Request, service: ServiceOf, who: WhoAsks, role: Annotated[Role, Form()]) -> HTMLResponse:
+    """A link for somebody to join with, shown once."""
+    try:
+        made = api_people.invite_person(service, who, Invite(role=role))
+    except QuorateError as error:
+        return _everybody(request, service, who, {"message": str(error)}, 403)
+    return _everybody(request, service, who, {"link": made.url, "invited": role})
+
+
+@router.get("/people/me")
+def own_page(request: Request, service: ServiceOf, who: WhoAsks) -> HTMLResponse:
+    """What somebody has done, and nothing about others."""
+    return _one(request, service, who, who.person, {"own": True})
+
+
+@router.get("/people/{person}")
+def person_page(request: Request, service: ServiceOf, who: WhoAsks, person: str) -> HTMLResponse:
+    """All about one person."""
+    return _one(request, service, who, person, {})
+
+
+@router.post("/people/{person}")
+def change_person_from_page(
+    request: Request,
+    service: ServiceOf,
+    who: WhoAsks,
+    person: str,
+    cost: Annotated[float, Form(gt=0, le=1e9)],
+    role: Annotated[Role | None, Form()] = None,
+    most: Annotated[str, Form(max_length=12)] = "",
+    active: Annotated[bool, Form()] = False,
+) -> Response:
+    """Change role, cost, limit, or whether they may log in."""
+    given: dict[str, Any] = {"cost": cost, "most": most or None}
+    if role is not None:
+        given |= {"role": role, "active": active}
+    try:
+        change = PersonChange(**given)
+    except ValueError:
+        return _one(request, service, who, person, {"message": f"most: {most!r} is not a number of documents"}, 422)
+    try:
+        api_people.change_person(service, who, person, change)
+    except QuorateError as error:
+        return _one(request, service, who, person, {"message": str(error)}, 409)
+    return RedirectResponse(f"/people/{person}", 303)
+
+
+@router.post("/people/{person}/password")
+def new_password_from_page(request: Request, service: ServiceOf, who: WhoAsks, person: str) -> HTMLResponse:
+    """A link for somebody to choose a new password with, shown once."""
+    try:
+        made = api_people.invite_person(service, who, Invite(person=person))
+    except QuorateError as error:
+        return _one(request, service, who, person, {"message": str(error)}, 403)
+    return _one(request, service, who, person, {"link": made.url})
+
+
+@router.post("/people/{person}/erase")
+def erase_from_page(
+    request: Request, service: ServiceOf, who: WhoAsks, person: str, name: Annotated[str, Form(max_length=400)] = ""
+) -> Response:
+    """Erase who somebody was, once their name is typed."""
+    found = service.read(lambda connection: people.find_person(connection, person))
+    if name.strip() != found.name:
+        return _one(request, service, who, person, {"message": "that is not the name, so nothing was erased"}, 422)
+    try:
+        api_people.erase_person(service, who, person)
+    except QuorateError as error:
+        return _one(request, service, who, person, {"message": str(error)}, 409)
+    return RedirectResponse("/people", 303)
+
+
+def _everybody(
+    request: Request, service: Service, who: Who, content: dict[str, Any], status: int = 200
+) -> HTMLResponse:
+    def look(connection: Connection) -> list[tuple[people.Person, Figures]]:
+        figures = figures_of(connection)
+        return [(person, figures[person.id]) for person in people.people_of(connection)]
+
+    found = service.read(look)
+    rows = [(person, own) for person, own in found if person.role is not None or own.labels]
+    rows.sort(key=lambda row: (row[0].role is None, -row[1].labels, row[0].name.casefold()))
+    roles = [role for role in Role if who.role is Role.ADMIN or not role.may(Role.MANAGER)]
+    return show(request, "people.html", {"rows": rows, "roles": roles, **content}, status)
+
+
+def _one(
+    request: Request, service: Service, who: Who, person: str, content: dict[str, Any], status: int = 200
+) -> HTMLResponse:
+    found = service.read(lambda connection: people.find_person(connection, person))
+    own = service.read(lambda connection: figures_of(connection, person))[person]
+    shares = [
+        (f"{day_of(lot.first)}: {100 * lot.share.value:.0f} % in {lot.documents} documents", *lot.share)
+        for lot in own.lots
+    ]
+    erased = found.role is None and not found.active
+    may = who.role is Role.ADMIN or found.role is None or not found.role.may(Role.MANAGER)
+    roles = [role for role in Role if who.role is Role.ADMIN or not role.may(Role.MANAGER)]
+    told = {"person": found, "figures": own, "drift": course(shares), "roles": roles, "may": may and not erased}
+    return show(request, "person.html", {**told, **content}, status)

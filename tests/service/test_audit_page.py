@@ -1,0 +1,152 @@
+"""Audits in the service: those of the library, drawn from a consensus that is kept, checked by reviewers."""
+
+from __future__ import annotations
+
+import uuid
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import select
+
+import quorate
+from managing import bring_in, check_all, fit, gold
+from quorate.audit.checked import read_plan
+from quorate.audit.claims import Claims
+from quorate.service.auditing import open_audit
+from quorate.service.database import tables
+from quorate.service.people import Role
+from serving import Team
+
+
+@pytest.fixture
+def fitted(team: Team) -> Team:
+    bring_in(team)
+    fit(team)
+    return team
+
+
+def planned(team: Team, **options: Any) -> dict[str, Any]:
+    answer = team.client(Role.MANAGER).post("/api/v1/audits", json={"documents": 15, **options})
+    assert answer.status_code == 200, answer.text
+    return dict(answer.json())
+
+
+def test_the_result_is_that_of_the_library(fitted: Team, tmp_path: Path) -> None:
+    (tmp_path / "consensus.jsonl").write_bytes(fitted.client(Role.MANAGER).get("/api/v1/export?what=consensus").content)
+    audit = planned(fitted)
+    told = check_all(fitted, audit["id"])
+    assert (told["checked"], told["documents"]) == (15, 15)
+    found = fitted.client(Role.REVIEWER).get("/api/v1/audits").json()[0]
+    assert found["ended"] is not None
+    with fitted.database.read() as connection:
+        plan = connection.execute(select(tables.audits.c.plan)).scalar_one()
+    (tmp_path / "plan.jsonl").write_text(plan, encoding="utf-8")
+    sample = quorate.sample()
+    drawn = read_plan([tmp_path / "plan.jsonl"], Claims.of(tmp_path / "consensus.jsonl"))
+    truth = {name: sample[name].gold or () for name in drawn.ids}
+    expected = quorate.audit.result(drawn.claims, truth, plan=drawn)
+    for name in ("precision", "recall", "f1"):
+        assert found["result"][name] == pytest.approx(list(getattr(expected, name)), abs=1e-9)
+    assert found["result"]["more_to_halve"] == expected.more_to_halve
+
+
+def test_checks_are_decisions_that_say_of_which_audit(fitted: Team) -> None:
+    audit = planned(fitted, proposes=True)
+    check_all(fitted, audit["id"], most=3)
+    with fitted.database.read() as connection:
+        rows = connection.execute(select(tables.reviews)).all()
+        bodies = [
+            event.body
+            for event in connection.execute(select(tables.events).where(tables.events.c.kind == "review.decided"))
+        ]
+    assert len(rows) == 3
+    assert {body["audit"] for body in bodies} == {audit["id"]}
+    assert all(body["blind"] is False for body in bodies)
+    right = gold(fitted)
+    assert all(row.spans == right[row.document] for row in rows)
+    assert fitted.client(Role.REVIEWER).get("/api/v1/audits").json()[0]["result"] is None  # not before all are checked
+
+
+def test_a_check_is_kept_once_and_nobody_elses(fitted: Team) -> None:
+    audit = planned(fitted)
+    reviewer, manager = fitted.client(Role.REVIEWER), fitted.client(Role.MANAGER)
+    where = f"/api/v1/audits/{audit['id']}"
+    task = reviewer.get(f"{where}/next").json()["document"]
+    assert task["proposed"] == []  # blind unless asked for
+    check = {"id": uuid.uuid4().hex, "document": task["number"], "spans": []}
+    first = reviewer.post(f"{where}/checks", json=check)
+    assert reviewer.post(f"{where}/checks", json=check).json() == first.json()
+    again = {**check, "id": uuid.uuid4().hex}
+    assert manager.post(f"{where}/checks", json=again).status_code == 409
+    assert reviewer.post(f"{where}/checks", json=again).status_code == 200  # who checked it may correct it
+    assert manager.post(f"{where}/checks", json={**again, "id": check["id"]}).status_code == 409
+    elsewhere = next(number for number in gold(fitted) if number not in _documents(fitted))
+    strange = {**check, "id": uuid.uuid4().hex, "document": elsewhere}
+    assert reviewer.post(f"{where}/checks", json=strange).status_code == 404
+    outside = {**check, "id": uuid.uuid4().hex, "spans": [{"start": 0, "end": 99_999, "label": "PER"}]}
+    assert reviewer.post(f"{where}/checks", json=outside).status_code == 422
+
+
+def _documents(team: Team) -> tuple[int, ...]:
+    with team.database.read() as connection:
+        found = open_audit(connection)
+    assert found is not None
+    return found.documents
+
+
+def test_one_audit_at_a_time_and_one_of_a_version(fitted: Team) -> None:
+    manager, audit = fitted.client(Role.MANAGER), planned(fitted)
+    assert manager.post("/api/v1/audits", json={"documents": 15}).status_code == 409
+    assert manager.post(f"/api/v1/audits/{audit['id']}/end").json()["ended"]
+    refused = manager.post("/api/v1/audits", json={"documents": 15})
+    assert refused.status_code == 409
+    assert "has been audited" in refused.json()["error"]["message"]
+    assert manager.post(f"/api/v1/audits/{audit['id']}/end").status_code == 409
+    assert manager.post(f"/api/v1/audits/{audit['id']}/more", json={"documents": 5}).status_code == 422  # one look
+
+
+def test_a_sequential_audit_can_be_looked_at_and_added_to(fitted: Team) -> None:
+    manager, audit = fitted.client(Role.MANAGER), planned(fitted, documents=12, sequential=True)
+    check_all(fitted, audit["id"], most=9)
+    assert manager.get("/api/v1/audits").json()[0]["result"] is None
+    check_all(fitted, audit["id"], most=1)
+    tenth = manager.get("/api/v1/audits").json()[0]
+    assert (tenth["result"]["n"], tenth["ended"]) == (10, None)
+    check_all(fitted, audit["id"])
+    assert manager.get("/api/v1/audits").json()[0]["ended"]
+    more = manager.post(f"/api/v1/audits/{audit['id']}/more", json={"documents": 6}).json()
+    assert (more["documents"], more["ended"]) == (18, None)
+    check_all(fitted, audit["id"])
+    assert manager.get("/api/v1/audits").json()[0]["result"]["n"] == 18
+
+
+def test_the_rules_of_the_library_hold(fitted: Team) -> None:
+    manager = fitted.client(Role.MANAGER)
+    few = manager.post("/api/v1/audits", json={"documents": 3})
+    assert few.status_code == 422
+    assert "at least 10" in few.json()["error"]["message"]
+    assert manager.get("/api/v1/audits").json() == []
+    page = manager.post("/audit", data={"documents": 3, "csrf": manager.headers["X-CSRF-Token"]})
+    assert page.status_code == 422
+    assert "too few" in page.text
+
+
+def test_pages_say_what_to_do(team: Team) -> None:
+    assert "no consensus to audit yet" in team.client(Role.MANAGER).get("/audit").text
+    assert team.client(Role.ANNOTATOR).get("/audit").status_code == 403
+    bring_in(team)
+    fit(team)
+    manager, reviewer = team.client(Role.MANAGER), team.client(Role.REVIEWER)
+    assert "Plan an audit" in manager.get("/audit").text
+    assert "A manager plans one" in reviewer.get("/audit").text
+    csrf = {"csrf": manager.headers["X-CSRF-Token"]}
+    del manager.headers["X-CSRF-Token"]  # a form without a script
+    assert manager.post("/audit", data={"documents": 12}).status_code == 403
+    assert manager.post("/audit", data={"documents": 12, **csrf}, follow_redirects=False).status_code == 303
+    page = reviewer.get("/audit/check").text
+    assert "0 of 12 checked" in page
+    assert reviewer.post("/audit", data={"documents": 12}).status_code == 403
+    check_all(team, manager.get("/api/v1/audits").json()[0]["id"])
+    assert "guaranteed with 90 % confidence" in reviewer.get("/audit").text
+    assert reviewer.get("/audit/check", follow_redirects=False).headers["location"] == "/audit"
