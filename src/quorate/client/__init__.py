@@ -1,0 +1,80 @@
+"""A typed client of a service (:mod:`quorate.service`): ``Client("https://labels.example.org", "qt_0123")``.
+
+Every request that fails in a way that may pass is tried again; what changes something carries an id that is made here,
+so that what comes twice is one. Offsets are code points, ends excluded. ``pip install 'quorate[client]'`` brings what
+it needs.
+"""
+
+from __future__ import annotations
+
+from quorate.client.client import Client
+from quorate.client.connection import (
+    ConflictError,
+    InvalidError,
+    NotAllowedError,
+    NotFoundError,
+    NotLoggedInError,
+    ServiceError,
+    WaitError,
+)
+from quorate.client.records import (
+    Annotation,
+    Candidate,
+    Consensus,
+    ConsensusSpan,
+    Dispute,
+    Document,
+    DocumentSummary,
+    Event,
+    HistoryEntry,
+    Imported,
+    Opinion,
+    Person,
+    Place,
+    Progress,
+    Review,
+    Reviewed,
+    ReviewTask,
+    Revision,
+    Saved,
+    Span,
+    Task,
+    Token,
+    TokenMade,
+    Version,
+)
+
+__all__ = [
+    "Annotation",
+    "Candidate",
+    "Client",
+    "ConflictError",
+    "Consensus",
+    "ConsensusSpan",
+    "Dispute",
+    "Document",
+    "DocumentSummary",
+    "Event",
+    "HistoryEntry",
+    "Imported",
+    "InvalidError",
+    "NotAllowedError",
+    "NotFoundError",
+    "NotLoggedInError",
+    "Opinion",
+    "Person",
+    "Place",
+    "Progress",
+    "Review",
+    "ReviewTask",
+    "Reviewed",
+    "Revision",
+    "Saved",
+    "ServiceError",
+    "Span",
+    "Task",
+    "Token",
+    "TokenMade",
+    "Version",
+    "WaitError",
+]
