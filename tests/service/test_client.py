@@ -111,13 +111,13 @@ def test_a_whole_life(any_team: Team, tmp_path: Path) -> None:
         reviewer.release_review(another.number)
 
         Follower(any_team.settings, any_team.database).refit()
-        assert reviewer.consensus(unsure.number).known
-        assert len(list(reviewer.all_consensus())) == 14
-        sure = [one.confidence for one in reviewer.all_consensus(order="least-certain")]
+        assert manager.consensus(unsure.number).known
+        assert len(list(manager.all_consensus())) == 14
+        sure = [one.confidence for one in manager.all_consensus(order="least-certain")]
         assert sure == sorted(sure)
         progress = reviewer.progress()
         assert (progress.documents, progress.known) == (14, 1)
-        assert list(reviewer.all_consensus(changed_since=progress.version)) == []
+        assert list(manager.all_consensus(changed_since=progress.version)) == []
         assert "שלום" in [one.note for one in manager.history(unsure.number)]
         assert manager.document(greeting).text == GREETING
 

@@ -143,13 +143,13 @@ def test_the_stream_ends_with_the_token(team: Team, publisher: Publisher, monkey
 
 def test_the_consensus_is_given_a_page_at_a_time(team: Team, publisher: Publisher) -> None:
     publisher.tell("update", 6, {}, {1: row(0.95, known=True)})
-    reviewer = team.client(Role.REVIEWER)
+    manager = team.client(Role.MANAGER)
 
     def pages(**query: Any) -> list[int]:
         found: list[int] = []
         after: dict[str, str] = {}
         for _ in range(10):
-            page = reviewer.get("/api/v1/consensus", params={"limit": 1, **query, **after}).json()
+            page = manager.get("/api/v1/consensus", params={"limit": 1, **query, **after}).json()
             found += [item["document"] for item in page["items"]]
             if page["next"] is None:
                 return found
@@ -160,7 +160,7 @@ def test_the_consensus_is_given_a_page_at_a_time(team: Team, publisher: Publishe
     assert pages(order="least-certain") == [2, 3, 1]
     assert pages(changed_since=1) == [1]
     assert pages(changed_since=2) == []
-    one = reviewer.get("/api/v1/consensus/1").json()
+    one = manager.get("/api/v1/consensus/1").json()
     assert one == {
         "document": 1,
         "id": "d0",
@@ -170,9 +170,9 @@ def test_the_consensus_is_given_a_page_at_a_time(team: Team, publisher: Publishe
         "labels": 2,
         "known": True,
     }
-    assert reviewer.get("/api/v1/consensus/4").status_code == 404
-    assert reviewer.get("/api/v1/consensus", params={"order": "least-certain", "after": "3"}).status_code == 422
-    assert reviewer.get("/api/v1/consensus", params={"after": "x"}).status_code == 422
+    assert manager.get("/api/v1/consensus/4").status_code == 404
+    assert manager.get("/api/v1/consensus", params={"order": "least-certain", "after": "3"}).status_code == 422
+    assert manager.get("/api/v1/consensus", params={"after": "x"}).status_code == 422
 
 
 def test_progress_has_the_last_counts_and_the_last_fit(team: Team, publisher: Publisher) -> None:
@@ -189,6 +189,11 @@ def test_before_the_first_fit_there_is_nothing(team: Team) -> None:
     manager = team.client(Role.MANAGER)
     assert manager.get("/api/v1/progress").json()["fit"] is None
     assert manager.get("/api/v1/consensus").json() == {"items": [], "next": None}
+
+
+@pytest.mark.parametrize("path", ["consensus", "consensus/1"])
+def test_reviewers_look_for_themselves_first(team: Team, path: str) -> None:
+    assert team.client(Role.REVIEWER).get(f"/api/v1/{path}").status_code == 403
 
 
 @pytest.mark.parametrize("path", ["consensus", "consensus/1", "progress"])

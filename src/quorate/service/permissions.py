@@ -55,8 +55,6 @@ ROUTES: dict[str, Role | None] = {
     "adjudicate_page": Role.REVIEWER,
     "list_documents": Role.REVIEWER,
     "get_document": Role.REVIEWER,
-    "list_consensus": Role.REVIEWER,
-    "get_consensus": Role.REVIEWER,
     "progress": Role.REVIEWER,
     "next_review": Role.REVIEWER,
     "get_review": Role.REVIEWER,
@@ -72,7 +70,9 @@ ROUTES: dict[str, Role | None] = {
     "check_document": Role.REVIEWER,
     "audit_page": Role.REVIEWER,
     "audit_check_page": Role.REVIEWER,
-    # what managers do
+    # what managers do; reviewers see the consensus once they have looked for themselves (reveal_consensus)
+    "list_consensus": Role.MANAGER,
+    "get_consensus": Role.MANAGER,
     "document_history": Role.MANAGER,
     "add_documents": Role.MANAGER,
     "import_file": Role.MANAGER,
