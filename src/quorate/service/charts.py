@@ -7,6 +7,8 @@ from typing import NamedTuple
 
 __all__ = ["Bar", "Bars", "Course", "Point", "bars", "course"]
 
+_WIDEST = 48.0  # a bar and the gap beside it
+
 
 class Bar(NamedTuple):
     """A bar: its place in the chart, and what it says."""
@@ -48,13 +50,13 @@ class Course(NamedTuple):
 
 
 def bars(values: Sequence[tuple[str, float]], *, width: float = 640.0, height: float = 120.0) -> Bars:
-    """A bar for every value, from the bottom up; the highest fills the chart.
+    """A bar for every value, from the bottom up; the highest is as high as the chart. Few are narrow all the same.
 
-    >>> [(bar.x, bar.height) for bar in bars([("Mon", 1), ("Tue", 2)], width=100, height=10).bars]
-    [(5.0, 5.0), (55.0, 10.0)]
+    >>> [(bar.x, bar.height) for bar in bars([("Mon", 1), ("Tue", 2)], width=60, height=10).bars]
+    [(3.0, 5.0), (33.0, 10.0)]
     """
     most = max((value for _, value in values), default=0.0)
-    step = width / max(len(values), 1)
+    step = min(width / max(len(values), 1), _WIDEST)
     found = []
     for number, (label, value) in enumerate(values):
         tall = height * value / most if most else 0.0
