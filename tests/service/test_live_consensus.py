@@ -290,12 +290,14 @@ def test_updates_go_on_while_a_fit_is_under_way(team: Team) -> None:
         work, future = waiting.pop()
         future.set_result(work())
 
-    follower = Follower(team.settings, team.database, aside=aside)
+    now = 0.0
+    follower = Follower(team.settings, team.database, aside=aside, clock=lambda: now)
     follower.step()
     finish()
     follower.step()
     finish()  # the queues
     follower.step()
+    now += 100.0  # long enough for another fit
     first, second, *_ = given_out(team)
     save(team, team.ids[Role.ANNOTATOR], first, [])
     for n in range(labels_of(team) // 10):

@@ -8,12 +8,12 @@ from typing import NamedTuple
 
 from sqlalchemy import Connection, select
 
+from quorate.active.assignment import HOLD_BACK, rankings
 from quorate.corpus.records import Tag
 from quorate.estimators.layered import LayeredModel
 from quorate.formats.layers import Layers
 from quorate.service.database import tables
 from quorate.service.live.collected import Entry
-from quorate.service.live.fitting import Row
 from quorate.service.live.publish import Ranked
 from quorate.service.people import PersonKind
 from quorate.service.settings import QueueSettings
@@ -46,32 +46,34 @@ def staff_of(connection: Connection) -> Staff:
 
 
 class Desk(NamedTuple):
-    """All documents for work, as they are and as models take them, what is known, and what the model says of them."""
+    """All documents for work, as they are and as models take them, what is known of them, and the model as it is."""
 
     entries: Sequence[Entry]
     layers: Layers
     known: Mapping[str, Mapping[str, Sequence[Tag]]]
     model: LayeredModel | None
-    rows: Mapping[int, Row]
 
 
 def queues_of(desk: Desk, staff: Staff, settings: QueueSettings) -> Ranked:
-    """Of everybody the documents to label next: those with too few labels first, then the least certain."""
-    ranked: list[tuple[bool, float, Entry, frozenset[str]]] = []
-    for entry in desk.entries:
-        holders = staff.in_hand.get(entry.number, frozenset())
-        labels = len(holders.union(entry.document.annotations))
-        if not entry.is_decided and labels < settings.per_document_max:
-            confidence = desk.rows[entry.number].confidence if entry.number in desk.rows else 0.0
-            ranked.append((labels >= settings.per_document_min, confidence, entry, holders))
-    ranked.sort(key=lambda one: (one[0], one[1], one[2].number))
-    found = {}
-    for person, cost in staff.costs.items():
-        own: list[tuple[int, float]] = []
-        for _, confidence, entry, holders in ranked:
-            if len(own) == _LONGEST:
-                break
-            if person not in entry.document.annotations and person not in holders:
-                own.append((entry.number, round((1.0 - confidence) / max(cost, 1e-9), 4)))
-        found[person] = (own, False)
-    return found
+    """Of everybody the documents whose labels by them should tell most for their cost, in bits."""
+    ids = {entry.document.id: entry.number for entry in desk.entries}
+    waiting = {
+        entry.document.id: staff.in_hand[entry.number] for entry in desk.entries if entry.number in staff.in_hand
+    }
+    found = rankings(
+        desk.layers,
+        desk.model,
+        staff.costs,
+        n=_LONGEST,
+        cost=staff.costs,
+        waiting=waiting,
+        known=desk.known,
+        per_document_min=settings.per_document_min,
+        per_document_max=settings.per_document_max,
+        per_person_max=settings.per_person_max,
+        hold_back=HOLD_BACK if settings.hold_back else 0.0,
+    )
+    return {
+        person: ([(ids[one.document], round(one.gain, 6)) for one in ranking.documents], ranking.held_back)
+        for person, ranking in found.items()
+    }

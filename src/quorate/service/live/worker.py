@@ -290,7 +290,12 @@ class Follower:
         now = self._clock()
         if self._ranking is not None and self._ranking.done():
             ended, self._ranking = self._ranking, None
-            ranked, seconds = ended.result()
+            try:
+                ranked, seconds = ended.result()
+            except QuorateError as error:  # without a list, the queue gives out what has the fewest labels
+                _log.warning("what to label next was not worked out: %s", error)
+                self._rank_next = now + _RETRY
+                return True
             self._publisher.queues(self.event, ranked, {"seconds": round(seconds, 3)})
             self._rank_next = self._clock() + _RANK_SHARE * seconds
             return True
@@ -302,7 +307,7 @@ class Follower:
         if not entries:
             return False
         layers, known = self._collected.laid_out(entries), self._collected.known(entries)
-        desk = Desk(entries, layers, known, _still(self._model), dict(self._publisher.rows))
+        desk = Desk(entries, layers, known, _still(self._model))
 
         def work() -> tuple[Ranked, float]:
             began = time.perf_counter()
