@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -176,12 +175,9 @@ class Pushing:
 
 def client_of(url: str, **options: Any) -> Client:
     """A client of a server, with the key that the environment has."""
-    from quorate.label_studio import Client
+    from quorate.label_studio import client
 
-    key = os.environ.get(_KEY, "")
-    if not key:
-        raise SettingsError(f"no key (export {_KEY}=… with the access token from Account & Settings in Label Studio)")
-    return Client(url, key, **options)
+    return client.client_of(url, **options)
 
 
 def _print_result(done: Synced) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import os
 import time
 import urllib.error
 import urllib.parse
@@ -14,8 +15,9 @@ from typing import IO, Any
 from quorate.errors import ServerError, SettingsError
 from quorate.limits import size_in_words, size_named
 
-__all__ = ["Client", "FaultError", "MissingError", "NoAnswerError"]
+__all__ = ["Client", "FaultError", "MissingError", "NoAnswerError", "client_of"]
 
+_KEY = "LABEL_STUDIO_API_KEY"
 _AGAIN = (408, 425, 429, 500, 502, 503, 504)
 _LONGEST_WAIT = 30.0
 _CHUNK = 1 << 20
@@ -233,6 +235,14 @@ class Client:
                 f"{self.url}{_bare(path)}: no such thing there (check --project, and the rights of the key)"
             )
         return ServerError(f"{self.url}{_bare(path)}: the server answers {error.code}: {detail}")
+
+
+def client_of(url: str, **options: Any) -> Client:
+    """A client of a server, with the key that the environment has."""
+    key = os.environ.get(_KEY, "")
+    if not key:
+        raise SettingsError(f"no key (export {_KEY}=… with the access token from Account & Settings in Label Studio)")
+    return Client(url, key, **options)
 
 
 class MissingError(ServerError):

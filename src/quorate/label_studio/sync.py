@@ -21,7 +21,7 @@ from quorate.label_studio.client import Client
 from quorate.models.settings import check_number
 from quorate.result.layers import LayeredResult
 
-__all__ = ["LEAST_CHANGE", "Synced", "pull", "sync"]
+__all__ = ["LEAST_CHANGE", "Synced", "apply_predictions", "controls_of", "pull", "same_regions", "show_version", "sync"]
 
 LEAST_CHANGE = 0.005
 """Of a score, unless another is given: a prediction whose scores moved by less is left as it is."""
@@ -88,7 +88,7 @@ def sync(
             f"the model version must begin with {OWN_PREFIX!r}, so that it is known again, not {version!r}"
         )
     about = client.get(f"/api/projects/{project}/")
-    controls = _controls(about)
+    controls = controls_of(about)
     pulled = _pulled(client, project, dict(reading or {}), layers)
     corpus = pulled.corpus
     fingerprint = _fingerprint(pulled, version, all_tasks)
@@ -97,12 +97,12 @@ def sync(
     known: KnownInLayers = "inline" if corpus.has_gold else None
     result = aggregate_layers(pulled, method, known=known, progress=progress, **(settings or {}))
     wanted = _predictions(result, controls, version, all_tasks)
-    done: Synced = client.patiently(lambda: _applied(client, project, wanted, least_change))
-    notes = (*corpus.notes, *_shown(client, project, about, version))
+    done: Synced = client.patiently(lambda: apply_predictions(client, project, wanted, least_change))
+    notes = (*corpus.notes, *show_version(client, project, about, version))
     return done._replace(fingerprint=fingerprint, notes=notes, result=result)
 
 
-def _shown(client: Client, project: int, about: Mapping[str, Any], version: str) -> Iterator[str]:
+def show_version(client: Client, project: int, about: Mapping[str, Any], version: str) -> Iterator[str]:
     """See to it that the Data Manager shows these scores: it knows those of one model version alone."""
     chosen = client.masked(str(about.get("model_version") or ""))
     if chosen and not chosen.startswith(OWN_PREFIX):
@@ -136,7 +136,7 @@ def _pulled(client: Client, project: int, reading: dict[str, Any], layers: bool)
     return pulled
 
 
-def _controls(about: Any) -> Controls:
+def controls_of(about: Any) -> Controls:
     """For each label the control of the labelling page that makes it."""
     config = about.get("parsed_label_config") if isinstance(about, Mapping) else None
     if not isinstance(config, Mapping):
@@ -181,8 +181,13 @@ def _with_controls(document: Document, controls: Controls) -> Document:
     return replace(document, origin={**(document.origin or {}), "controls": controls})
 
 
-def _applied(client: Client, project: int, wanted: Mapping[int, Prediction], least_change: float) -> Synced:
-    """Change what differs and nothing else; on a fault, whoever calls again finds out anew what is left to do."""
+def apply_predictions(
+    client: Client, project: int, wanted: Mapping[int, Prediction], least_change: float = LEAST_CHANGE
+) -> Synced:
+    """Make these the predictions of a project, by task: change what differs and nothing else.
+
+    On a fault, whoever calls again finds out anew what is left to do.
+    """
     own: dict[int, list[Any]] = {}
     for prediction in client.get("/api/predictions/", project=project):
         if str(prediction.get("model_version") or "").startswith(OWN_PREFIX):
@@ -217,6 +222,11 @@ def _says_the_same(there: Mapping[str, Any], wanted: Mapping[str, Any], least_ch
         and _about_equal(there.get("score"), wanted.get("score"), least_change)
         and all(_about_equal(before, now, least_change) for (_, before), (_, now) in zip(theirs, ours, strict=True))
     )
+
+
+def same_regions(there: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
+    """Whether two predictions or annotations mark the same spans, whatever their order and their scores."""
+    return [place for place, _ in _regions(there)] == [place for place, _ in _regions(wanted)]
 
 
 def _regions(prediction: Mapping[str, Any]) -> list[tuple[str, Any]]:

@@ -64,18 +64,24 @@ def save(connection: Connection, person: str, given: Given, labels: Sequence[str
 
 
 def import_annotation(
-    connection: Connection, person: str, document: int, spans: list[SpanRecord], tags: list[Any] | None
+    connection: Connection,
+    person: str,
+    document: int,
+    spans: list[SpanRecord],
+    tags: list[Any] | None,
+    *,
+    client: str | None = None,
 ) -> bool:
-    """Keep what a file says that somebody said; whether that is new."""
+    """Keep what a file says that somebody said, or another tool (``client``); whether that is new."""
     there = current(connection, document, person)
-    if there is not None and there["spans"] == spans and there["tags"] == tags:
+    if client is None and there is not None and there["spans"] == spans and there["tags"] == tags:
         return False
-    given = Given(f"import-{time.time_ns():x}-{person}-{document}", document, spans)
+    given = Given(f"import-{time.time_ns():x}-{person}-{document}", document, spans, client=client)
     _keep(connection, person, given, {"spans": spans} if tags is None else {"spans": spans, "tags": tags})
     return True
 
 
-def withdraw(connection: Connection, person: str, document: int, id: str) -> Saved:
+def withdraw(connection: Connection, person: str, document: int, id: str, *, client: str | None = None) -> Saved:
     """Take back what somebody said of a document; it is theirs to do again."""
     before = _same(connection, person, id)
     if before is not None:
@@ -84,7 +90,9 @@ def withdraw(connection: Connection, person: str, document: int, id: str) -> Sav
     if there is None:
         raise NotFoundError(f"nothing of yours is saved for document {document}")
     body = {"revision": there["revision"] + 1, "until": time.time() + _TO_DO_AGAIN}
-    event = record(connection, Kind.ANNOTATION_WITHDRAWN, person=person, document=document, id=id, body=body)
+    event = record(
+        connection, Kind.ANNOTATION_WITHDRAWN, person=person, document=document, id=id, body=body, client=client
+    )
     return Saved(event.seq, document, body["revision"])
 
 

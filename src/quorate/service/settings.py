@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from quorate.errors import SettingsError
+from quorate.project.settings_file import LabelStudioProject
 
-__all__ = ["QueueSettings", "ReviewSettings", "ServiceSettings"]
+__all__ = ["LabelStudioSettings", "QueueSettings", "ReviewSettings", "ServiceSettings"]
 
 _FOLDER = Path(".quorate", "serve")
 _SECRET_VARIABLE = "QUORATE_SECRET"
@@ -75,6 +76,28 @@ class ReviewSettings:
 
 
 @dataclass(frozen=True)
+class LabelStudioSettings:
+    """Which projects of Label Studio are kept in step, after how many seconds they are asked again.
+
+    A prediction there whose scores moved by less than ``least_change`` is left as it is.
+
+    >>> LabelStudioSettings().projects
+    ()
+    """
+
+    projects: tuple[LabelStudioProject, ...] = ()
+    seconds: float = 60.0
+    least_change: float = 0.005
+
+    def check(self) -> None:
+        """:class:`SettingsError` if they make no sense."""
+        if not 0 < self.seconds <= 86_400:
+            raise SettingsError(f"watch {self.seconds:g} is not a time (give 1 to 86,400 seconds)")
+        if not 0 <= self.least_change <= 1:
+            raise SettingsError(f"least-change {self.least_change:g} is not a change of a score (give 0 to 1)")
+
+
+@dataclass(frozen=True)
 class ServiceSettings:
     """All that the processes of a service are told.
 
@@ -97,6 +120,7 @@ class ServiceSettings:
     blind: bool = True
     queue: QueueSettings = field(default_factory=QueueSettings)
     reviews: ReviewSettings = field(default_factory=ReviewSettings)
+    label_studio: LabelStudioSettings = field(default_factory=LabelStudioSettings)
     upload_limit: int = 256 * 1024 * 1024
     session_hours: float = 12.0
     webhook_hosts: tuple[str, ...] = ()

@@ -10,6 +10,7 @@ from sqlalchemy import select
 from quorate.corpus.sample import sample
 from quorate.errors import InputError, SettingsError
 from quorate.formats import read
+from quorate.label_studio.client import client_of
 from quorate.project.settings_file import SettingsFile
 from quorate.project.store import Store
 from quorate.service.database import tables
@@ -18,9 +19,11 @@ from quorate.service.documents import count_documents
 from quorate.service.importing import import_corpus
 from quorate.service.people import Role
 from quorate.service.sessions import invite
-from quorate.service.settings import ServiceSettings
+from quorate.service.settings import LabelStudioSettings, ServiceSettings
 
 __all__ = ["begin", "invitation", "labels_of"]
+
+_SYNC = "label-studio sync"  # the command whose options hold here too
 
 
 def begin(
@@ -32,12 +35,14 @@ def begin(
     """
     database = Database.open(settings.database)
     try:
-        told = []
+        settings, told = _linked(settings, file)
         with database.read() as connection:
             empty = count_documents(connection) == 0
             is_admin = (tables.people.c.role == Role.ADMIN.value) & tables.people.c.active
             has_admin = connection.execute(select(tables.people.c.id).where(is_admin)).first() is not None
-        if empty and (demo or file is not None):
+        if file is not None and settings.label_studio.projects:  # they bring their tasks themselves
+            file = replace(file, inputs=tuple(each for each in file.inputs if isinstance(each, str)))
+        if empty and (demo or (file is not None and file.inputs)):
             told.append(_take_in(settings, database, file))
         settings = labels_of(settings, database)
         if has_admin:
@@ -47,6 +52,27 @@ def begin(
         return settings, [*told, f"{where} (once, within a week: you will be the first admin)"]
     finally:
         database.close()
+
+
+def _linked(settings: ServiceSettings, file: SettingsFile | None) -> tuple[ServiceSettings, list[str]]:
+    """The settings with the projects of Label Studio that a project's file names, and what is to be said of them."""
+    projects = () if file is None else tuple(file.servers())
+    if file is None or not projects:
+        return settings, []
+    names = ", ".join(f"{each.url} (project {each.number})" for each in projects)
+    try:
+        for each in projects:
+            client_of(each.url)
+    except SettingsError as error:
+        return settings, [f"not kept in step with {names}: {error}"]
+    given = file.options.get(_SYNC, {})
+    kept = LabelStudioSettings(
+        projects,
+        float(given.get("watch", LabelStudioSettings.seconds)),
+        float(given.get("least-change", LabelStudioSettings.least_change)),
+    )
+    kept.check()
+    return replace(settings, label_studio=kept), [f"kept in step with {names}, every {kept.seconds:g} s"]
 
 
 def invitation(settings: ServiceSettings, role: str) -> str:

@@ -75,6 +75,8 @@ def supervise(settings: ServiceSettings, taken: socket.socket) -> None:
         _Kept(lambda: context.Process(target=answer, args=(settings, taken), name="quorate-answers")),
         _Kept(lambda: context.Process(target=follow, args=(settings,), name="quorate-follows")),
     ]
+    if settings.label_studio.projects:
+        kept.append(_Kept(lambda: context.Process(target=stay_in_step, args=(settings,), name="quorate-in-step")))
     stopping = _Stopping()
     try:
         while not stopping.asked:
@@ -148,6 +150,14 @@ def follow(settings: ServiceSettings) -> None:
 
     end_with_supervisor()
     worker.follow(settings)
+
+
+def stay_in_step(settings: ServiceSettings) -> None:
+    """The process that keeps projects of Label Studio in step."""
+    from quorate.service import label_studio
+
+    end_with_supervisor()
+    label_studio.stay_in_step(settings)
 
 
 def answer(settings: ServiceSettings, taken: socket.socket) -> None:
