@@ -28,6 +28,7 @@ _OWN |= {"quiet", "verbose", "as_json"}
 # What some commands would take for a wish of the user's, or mean otherwise.
 _OTHERWISE = {"tune": {"method"}, "convert": {"map_labels", "map_annotators", "annotators"}}
 _SYNC = "label-studio sync"
+_SERVE, _SERVICE = "serve", "service"
 _OF_FILES = ("FILE", "MODEL")
 _OF_A_PROJECT = ("inputs", "project", "database")  # what only commands about a project take
 
@@ -45,6 +46,10 @@ def take_project_defaults(context: typer.Context) -> None:
     given = _defaults_of(file, name, command, commands[_AGGREGATE])
     for inner, each in getattr(command, "commands", {}).items():
         given[inner] = _defaults_of(file, f"{name} {inner}", each, commands[_AGGREGATE])
+        if name == _SERVICE:  # what looks after a service is told of it what it is told itself
+            own = {parameter.name for parameter in each.params}
+            shared = _values(file, _SERVE, commands[_SERVE])
+            given[inner] = {key: value for key, value in shared.items() if key in own} | given[inner]
     context.default_map = {**(context.default_map or {}), name: given}
 
 

@@ -30,6 +30,12 @@ DatabaseUrl = Annotated[
         help="postgresql://…, for teams; unless given, a file of SQLite in the project.",
     ),
 ]
+Host = Annotated[str, typer.Option("--host", help="Where to listen; 0.0.0.0 is everywhere.")]
+Port = Annotated[int, typer.Option("--port", min=1, max=65535, help="The port to listen on.")]
+Origin = Annotated[
+    str | None,
+    typer.Option("--origin", metavar="URL", help="The address that browsers use, where a proxy stands before it."),
+]
 BackupFile = Annotated[Path, typer.Argument(metavar="FILE", help="The backup, one file.")]
 
 
@@ -41,12 +47,9 @@ BackupFile = Annotated[Path, typer.Argument(metavar="FILE", help="The backup, on
 )
 def serve(
     database: DatabaseUrl = None,
-    host: Annotated[str, typer.Option("--host", help="Where to listen; 0.0.0.0 is everywhere.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option("--port", min=1, max=65535, help="The port to listen on.")] = 8787,
-    origin: Annotated[
-        str | None,
-        typer.Option("--origin", metavar="URL", help="The address that browsers use, where a proxy stands before it."),
-    ] = None,
+    host: Host = "127.0.0.1",
+    port: Port = 8787,
+    origin: Origin = None,
     demo: Annotated[bool, typer.Option("--demo", help="Serve a sample project, which is gone afterwards.")] = False,
     labels: Annotated[
         str | None, typer.Option("--labels", help="What people choose from (PER,LOC); else what has been used so far.")
@@ -140,16 +143,16 @@ def restore(file: BackupFile, database: DatabaseUrl = None) -> None:
 @service.command(epilog="Example: quorate service invite --role admin")
 def invite(
     role: Annotated[str, typer.Option("--role", help="annotator, reviewer, manager or admin.")] = "annotator",
-    origin: Annotated[
-        str | None, typer.Option("--origin", metavar="URL", help="The address that browsers use.")
-    ] = None,
+    host: Host = "127.0.0.1",
+    port: Port = 8787,
+    origin: Origin = None,
     database: DatabaseUrl = None,
 ) -> None:
     """Make a link for somebody to join with, good once within a week: also when no admin can log in any more."""
     with _extra():
         from quorate.service.start import invitation
     with _root(demo=False) as (root, _):
-        say([invitation(ServiceSettings(root, database, origin=origin), role)])
+        say([invitation(ServiceSettings(root, database, host, port, origin), role)])
 
 
 @contextmanager

@@ -62,6 +62,7 @@ def read_backup(settings: ServiceSettings, path: Path) -> str:
             about = json.loads(archive.read(_ABOUT))
             if about["format"] != _FORMAT:
                 raise InputError("a backup of a newer version (upgrade quorate)", where=str(path))
+            settings.make_folder()
             database = Database.open(settings.database)
             try:
                 database.change(lambda connection: _read_tables(archive, connection, about, str(path)))
@@ -144,7 +145,6 @@ def _lots(archive: zipfile.ZipFile, table: Table) -> Iterator[list[dict[str, Any
 
 def _put_secret(settings: ServiceSettings, secret: bytes) -> None:
     path = settings.folder / _SECRET
-    settings.folder.mkdir(parents=True, exist_ok=True)
     path.unlink(missing_ok=True)
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as stream:
         stream.write(secret)

@@ -144,8 +144,16 @@ class ServiceSettings:
     @property
     def address(self) -> str:
         """Where browsers find the service."""
-        host = f"[{self.host}]" if ":" in self.host else self.host
+        host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(self.host, self.host)  # which listen, and lead nowhere
+        host = f"[{host}]" if ":" in host else host
         return self.origin or f"http://{host}:{self.port}"
+
+    def make_folder(self) -> None:
+        """Make the folder: nobody else on the machine looks into it, and git leaves it alone."""
+        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        ignore = self.folder / ".gitignore"
+        if not ignore.exists():
+            ignore.write_text("*\n", encoding="utf-8")
 
     def secret(self) -> bytes:
         """The key of this service, made when it is first asked for; ``QUORATE_SECRET`` gives it to several machines."""
@@ -155,7 +163,7 @@ class ServiceSettings:
             return given.encode()
         path = self.folder / "secret"
         if not path.exists():
-            self.folder.mkdir(parents=True, exist_ok=True)
+            self.make_folder()
             try:
                 descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             except FileExistsError:  # another process of the service was first

@@ -33,6 +33,7 @@ def begin(
 
     The settings come back with the labels that are in use, where none were given.
     """
+    settings.make_folder()
     database = Database.open(settings.database)
     try:
         settings, told = _linked(settings, file)

@@ -1,0 +1,178 @@
+"""``docs/service.md`` from top to bottom: its commands and its Python are run against a service that is really there."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from quorate.cli import app
+from serving import free_port
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "service.md"
+NAME, PASSWORD = "Ada", "correct horse battery"
+READY = "Ctrl-C stops it"
+STOPPED_BEFORE = "mv .quorate/serve before"
+"""The page says to stop the service, and then this."""
+
+
+def steps() -> Iterator[tuple[str, str, list[str]]]:
+    """Every command of the page with the lines that it shows, and every Python block, in their order."""
+    for kind, block in re.findall(r"```(console|python)\n(.*?)```", PAGE.read_text(encoding="utf-8"), flags=re.S):
+        if kind == "python":
+            yield kind, block, []
+            continue
+        for part in re.split(r"^\$ ", block, flags=re.M)[1:]:
+            first, *lines = part.splitlines()
+            end = lines.index("END") + 1 if first.endswith("<<'END'") else 0
+            yield kind, "\n".join([first, *lines[:end]]), lines[end:]
+
+
+def pattern(shown: list[str]) -> str:
+    """What the page shows; … stands for the rest of a line, or for something in it."""
+    return "\n".join(re.escape(line).replace("…", "[^\n]*") for line in shown)
+
+
+class Reader:
+    """Somebody who follows the page in a folder of their own."""
+
+    def __init__(self, folder: Path) -> None:
+        quorate = folder / "bin" / "quorate"
+        quorate.parent.mkdir()
+        quorate.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m quorate "$@"\n')
+        quorate.chmod(0o755)
+        self.folder = folder / "project"
+        self.folder.mkdir()
+        self.port = str(free_port())
+        self.address = f"http://127.0.0.1:{self.port}"
+        path = f"{quorate.parent}{os.pathsep}{os.environ['PATH']}"
+        self.environment = {**os.environ, "PATH": path, "COLUMNS": "200"}
+        self.service: subprocess.Popen[str] | None = None
+
+    def run(self, command: str) -> str:
+        """What a command prints."""
+        if command.startswith("pip install"):
+            return ""
+        if command == STOPPED_BEFORE:
+            self.stop()
+        if command.startswith("export "):
+            self.environment |= {"URL": self.address, "TOKEN": self.token()}
+            return ""
+        if re.match(r"quorate (serve|service invite)\b", command):
+            command += f" --port {self.port}"
+        if command.startswith("quorate serve "):
+            return self.serve(command)
+        done = subprocess.run(
+            ["bash", "-c", command],
+            cwd=self.folder,
+            env=self.environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        assert done.returncode == 0, f"{command}\n{done.stdout}"
+        return done.stdout
+
+    def serve(self, command: str) -> str:
+        """Start a service in place of the one that runs; whoever has a link for the first admin joins with it."""
+        self.stop()
+        self.service = subprocess.Popen(
+            command.split(), cwd=self.folder, env=self.environment, stderr=subprocess.PIPE, text=True
+        )
+        assert self.service.stderr is not None
+        printed = []
+        for line in self.service.stderr:
+            printed.append(line)
+            if READY in line:
+                break
+        if link := re.search(r"http://\S+/invite/\S+", "".join(printed)):
+            with self.browser() as browser:
+                answer = browser.post(link[0], data={"name": NAME, "password": PASSWORD})
+                assert answer.status_code == 303, answer.text
+        return "".join(printed)
+
+    def browser(self) -> httpx.Client:
+        return httpx.Client(
+            base_url=self.address,
+            headers={"Origin": self.address},
+            timeout=30,
+            transport=httpx.HTTPTransport(retries=5),
+        )
+
+    def token(self) -> str:
+        """A token as the page *Account* makes one, for whoever logs in by name and password."""
+        with self.browser() as browser:
+            answer = browser.post("/login", data={"name": NAME, "password": PASSWORD})
+            assert answer.status_code == 303, answer.text
+            csrf = re.search(r'name="csrf" value="([^"]+)"', browser.get("/account").text)
+            assert csrf
+            page = browser.post("/account/tokens", data={"csrf": csrf[1], "name": "page", "days": "1"}).text
+        token = re.search(r"qt_\w+", page)
+        assert token, page
+        return token[0]
+
+    def wait_for_consensus(self) -> None:
+        """Until there is one: a reader has it by the time they have read so far."""
+        headers = {"Authorization": f"Bearer {self.environment['TOKEN']}"}
+        for _ in range(300):
+            answer = httpx.get(f"{self.address}/api/v1/consensus", headers=headers, timeout=30)
+            if answer.json()["items"]:
+                return
+            time.sleep(0.2)
+        raise AssertionError("no consensus after a minute")
+
+    def python(self, block: str) -> None:
+        self.wait_for_consensus()
+        done = subprocess.run(
+            [sys.executable, "-c", block], cwd=self.folder, env=self.environment, capture_output=True, text=True
+        )
+        assert done.returncode == 0, f"{block}\n{done.stderr}"
+
+    def stop(self) -> None:
+        """As Ctrl-C does."""
+        if self.service is not None:
+            self.service.send_signal(signal.SIGINT)
+            _, told = self.service.communicate(timeout=60)
+            assert self.service.returncode == 0, told
+            self.service = None
+
+
+@pytest.fixture
+def reader(tmp_path: Path) -> Iterator[Reader]:
+    made = Reader(tmp_path)
+    yield made
+    if made.service is not None:
+        made.service.terminate()
+        made.service.communicate(timeout=60)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="the page speaks to a shell")
+def test_every_block_of_the_page_is_as_it_says(reader: Reader) -> None:
+    done = 0
+    for kind, content, shown in steps():
+        done += 1
+        if kind == "python":
+            reader.python(content)
+            continue
+        printed = "\n".join(line.rstrip() for line in reader.run(content).splitlines() if line.strip())
+        wanted = pattern([line.replace("8787", reader.port) for line in shown])
+        assert re.fullmatch(wanted, printed), f"{content}\n{printed}"
+    assert done > 15
+
+
+def test_every_option_of_serve_is_on_the_page() -> None:
+    import typer
+
+    page = PAGE.read_text(encoding="utf-8")
+    commands = getattr(typer.main.get_command(app), "commands", {})
+    options = {name for each in commands["serve"].params for name in (*each.opts, *each.secondary_opts)}
+    missing = sorted(name for name in options if name.startswith("--") and f"`{name}`" not in page)
+    assert missing == ["--help"] or missing == []
