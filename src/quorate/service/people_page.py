@@ -13,9 +13,10 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, func, select
 
+from quorate.corpus.spans import CharSpan
 from quorate.result.habits import SpanHabits
 from quorate.service.database import tables
-from quorate.service.documents import SpanRecord
+from quorate.service.documents import SpanRecord, char_span
 from quorate.service.events import Kind
 
 __all__ = ["Figures", "Gold", "Lot", "Quartiles", "Share", "Trust", "figures_of", "lots_of", "quartiles"]
@@ -188,8 +189,8 @@ def _gold(rows: Sequence[Any]) -> Gold:
     return Gold(len(known), sum(own == gold for own, gold in known), 2 * same / both if both else None)
 
 
-def _keys(spans: Sequence[SpanRecord]) -> set[tuple[int, int, str]]:
-    return {(span["start"], span["end"], span["label"]) for span in spans}
+def _keys(spans: Sequence[SpanRecord]) -> set[CharSpan]:
+    return set(map(char_span, spans))
 
 
 def _seconds(connection: Connection, person: str | None) -> dict[str, list[float]]:
