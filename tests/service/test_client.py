@@ -192,9 +192,9 @@ def test_errors_are_of_their_kind(team: Team, tmp_path: Path) -> None:
         with pytest.raises(NotLoggedInError, match="log in first") as caught:
             client_of(team, Role.ANNOTATOR, token="qt_unknown").me()
         assert caught.value.status == 401
-        with pytest.raises(NotAllowedError, match="for managers") as caught:
+        with pytest.raises(NotAllowedError, match="for managers") as refused:
             annotator.people()
-        assert caught.value.status == 403
+        assert refused.value.status == 403
         with pytest.raises(NotAllowedError, match="was not given to you"):
             annotator.save(number, [])
         with pytest.raises(NotFoundError, match="no document 999"):
@@ -202,9 +202,9 @@ def test_errors_are_of_their_kind(team: Team, tmp_path: Path) -> None:
         with pytest.raises(NotFoundError):
             manager.person("../tokens")
         annotator.next()
-        with pytest.raises(InvalidError, match="span 1 is from 2 to 99") as caught:
+        with pytest.raises(InvalidError, match="span 1 is from 2 to 99") as invalid:
             annotator.save(number, [Span(2, 99, "PER")])
-        assert caught.value.status == 422
+        assert invalid.value.status == 422
         with pytest.raises(InvalidError, match="label 'NOPE'"):
             annotator.save(number, [Span(2, 5, "NOPE")])
         annotator.save(number, [])

@@ -32,7 +32,7 @@ import msgspec
 from sqlalchemy import Connection, func, select
 
 from quorate import formats
-from quorate.corpus.records import Document, hard_tags
+from quorate.corpus.records import Document, Tag, hard_tags
 from quorate.corpus.spans import Span
 from quorate.corpus.tokens import Places
 from quorate.errors import InputError, QuorateError, ServerError
@@ -349,9 +349,9 @@ def _made_here_by(annotation: Any) -> str | None:
     return None
 
 
-def _said(layers: Layers) -> dict[str, dict[str, list[Sequence[str]]]]:
+def _said(layers: Layers) -> dict[str, dict[str, list[Sequence[Tag]]]]:
     """By document and annotator, their tags in each layer."""
-    found: dict[str, dict[str, list[Sequence[str]]]] = {}
+    found: dict[str, dict[str, list[Sequence[Tag]]]] = {}
     for corpus in layers.values():
         for document in corpus:
             for name, tags in document.annotations.items():
