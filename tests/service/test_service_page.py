@@ -1,4 +1,4 @@
-"""``docs/service.md`` from top to bottom: its commands and its Python are run against a service that is really there."""
+"""``docs/service.md`` from top to bottom: its commands and its Python, against a service that is really there."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ class Reader:
             csrf = re.search(r'name="csrf" value="([^"]+)"', browser.get("/account").text)
             assert csrf
             page = browser.post("/account/tokens", data={"csrf": csrf[1], "name": "page", "days": "1"}).text
-        token = re.search(r"qt_\w+", page)
+        token = re.search(r"qt_[\w-]+", page)
         assert token, page
         return token[0]
 

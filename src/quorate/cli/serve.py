@@ -13,7 +13,7 @@ import typer
 from quorate.cli.common import app, say
 from quorate.errors import SettingsError
 from quorate.project.settings_file import SettingsFile, find
-from quorate.service.settings import QueueSettings, ServiceSettings
+from quorate.service.settings import QueueSettings, ReviewSettings, ServiceSettings
 
 __all__ = ["serve", "service"]
 
@@ -60,6 +60,7 @@ def serve(
     blind: Annotated[
         bool, typer.Option("--blind/--not-blind", help="Reviewers see names and consensus only after a first look.")
     ] = True,
+    reviewers: Annotated[int, typer.Option("--reviewers", min=1, help="Reviewers that decide on each document.")] = 1,
     per_document_min: Annotated[
         int, typer.Option("--per-document-min", min=1, help="Annotators that each document gets at least.")
     ] = 2,
@@ -110,6 +111,7 @@ def serve(
             suggestions=suggestions,
             blind=blind,
             queue=queue,
+            reviews=ReviewSettings(per_document=reviewers),
             webhook_hosts=tuple(webhook_host or ()),
             oidc={"issuer": oidc_issuer, "client": oidc_client or ""} if oidc_issuer else {},
         )
