@@ -14,9 +14,12 @@ import urllib.request
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 import quorate
+from quorate.cli import app
 from quorate.formats import write
+from quorate.service.settings import ServiceSettings
 from serving import free_port
 
 
@@ -76,3 +79,30 @@ def test_settings_that_do_not_go_together(tmp_path: Path) -> None:
     _, told = serving.communicate(timeout=30)
     assert serving.returncode == 2
     assert "per-document-min" in told
+
+
+def test_commands_about_a_service_are_told_what_it_is_told_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "quorate.toml").write_text(
+        'inputs = ["crowd.jsonl"]\n[serve]\nport = 4711\ndatabase = "sqlite:///elsewhere.db"\nlabels = "PER"\n'
+    )
+    invited = CliRunner().invoke(app, ["service", "invite"])
+    assert "http://127.0.0.1:4711/invite/" in invited.output
+    assert (tmp_path / "elsewhere.db").exists()
+    assert CliRunner().invoke(app, ["service", "backup", "all.zip"]).exit_code == 0
+    assert not (tmp_path / ".quorate" / "serve" / "service.db").exists()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="whose a folder is is told otherwise there")
+def test_the_folder_of_a_service_is_nobody_elses_and_not_for_git(tmp_path: Path) -> None:
+    settings = ServiceSettings(tmp_path)
+    settings.secret()
+    assert settings.folder.stat().st_mode & 0o777 == 0o700
+    assert (settings.folder / ".gitignore").read_text() == "*\n"
+
+
+@pytest.mark.parametrize(("host", "address"), [("0.0.0.0", "127.0.0.1"), ("::", "[::1]"), ("10.0.0.5", "10.0.0.5")])
+def test_a_link_leads_somewhere(host: str, address: str) -> None:
+    assert ServiceSettings(Path("."), host=host).address == f"http://{address}:8787"

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import inspect
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from quorate.cli.common import app, say
+from quorate.cli.common import app, say, with_options
 from quorate.errors import SettingsError
 from quorate.project.settings_file import SettingsFile, find
 from quorate.service.settings import QueueSettings, ReviewSettings, ServiceSettings
@@ -39,28 +40,7 @@ Origin = Annotated[
 BackupFile = Annotated[Path, typer.Argument(metavar="FILE", help="The backup, one file.")]
 
 
-@app.command(
-    epilog="Examples:\n\n"
-    "quorate serve --demo\n\n"
-    "quorate serve --labels PER,LOC,ORG\n\n"
-    "quorate serve --database postgresql://quorate@localhost/quorate --host 0.0.0.0 --origin https://labels.example.org"
-)
-def serve(
-    database: DatabaseUrl = None,
-    host: Host = "127.0.0.1",
-    port: Port = 8787,
-    origin: Origin = None,
-    demo: Annotated[bool, typer.Option("--demo", help="Serve a sample project, which is gone afterwards.")] = False,
-    labels: Annotated[
-        str | None, typer.Option("--labels", help="What people choose from (PER,LOC); else what has been used so far.")
-    ] = None,
-    suggestions: Annotated[
-        bool, typer.Option("--suggestions", help="Show annotators the consensus as they begin, which sways them.")
-    ] = False,
-    blind: Annotated[
-        bool, typer.Option("--blind/--not-blind", help="Reviewers see names and consensus only after a first look.")
-    ] = True,
-    reviewers: Annotated[int, typer.Option("--reviewers", min=1, help="Reviewers that decide on each document.")] = 1,
+def _queue(
     per_document_min: Annotated[
         int, typer.Option("--per-document-min", min=1, help="Annotators that each document gets at least.")
     ] = 2,
@@ -82,6 +62,49 @@ def serve(
     hold_back: Annotated[
         bool, typer.Option("--hold-back", help="Let those wait whose labels would tell much less than others'.")
     ] = False,
+) -> QueueSettings:
+    """How documents are given out."""
+    queue = QueueSettings(
+        per_document_min, per_document_max, lease_minutes, check_rate, training, per_person_max, hold_back
+    )
+    queue.check()
+    return queue
+
+
+def _with_queue(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command the options of the queue; it takes them as one parameter, ``queue``."""
+    own = inspect.signature(command, eval_str=True).parameters
+    options = inspect.signature(_queue, eval_str=True).parameters
+
+    def run(**values: Any) -> Any:
+        return command(queue=_queue(**{name: values.pop(name) for name in options}), **values)
+
+    return with_options(run, command, [*(each for each in own.values() if each.name != "queue"), *options.values()])
+
+
+@app.command(
+    epilog="Examples:\n\n"
+    "quorate serve --demo\n\n"
+    "quorate serve --labels PER,LOC,ORG\n\n"
+    "quorate serve --database postgresql://quorate@localhost/quorate --host 0.0.0.0 --origin https://labels.example.org"
+)
+@_with_queue
+def serve(
+    database: DatabaseUrl = None,
+    host: Host = "127.0.0.1",
+    port: Port = 8787,
+    origin: Origin = None,
+    demo: Annotated[bool, typer.Option("--demo", help="Serve a sample project, which is gone afterwards.")] = False,
+    labels: Annotated[
+        str | None, typer.Option("--labels", help="What people choose from (PER,LOC); else what has been used so far.")
+    ] = None,
+    suggestions: Annotated[
+        bool, typer.Option("--suggestions", help="Show annotators the consensus as they begin, which sways them.")
+    ] = False,
+    blind: Annotated[
+        bool, typer.Option("--blind/--not-blind", help="Reviewers see names and consensus only after a first look.")
+    ] = True,
+    reviewers: Annotated[int, typer.Option("--reviewers", min=1, help="Reviewers that decide on each document.")] = 1,
     oidc_issuer: Annotated[
         str | None,
         typer.Option("--oidc-issuer", metavar="URL", help="Log in by OpenID Connect at this provider."),
@@ -94,12 +117,10 @@ def serve(
         list[str] | None,
         typer.Option("--webhook-host", metavar="HOST", help="A host in your own network that webhooks may go to."),
     ] = None,
+    *,
+    queue: QueueSettings,
 ) -> None:
     """Let a team annotate and review in the browser, with a consensus that follows."""
-    queue = QueueSettings(
-        per_document_min, per_document_max, lease_minutes, check_rate, training, per_person_max, hold_back
-    )
-    queue.check()
     with _root(demo) as (root, file):
         settings = ServiceSettings(
             root,
