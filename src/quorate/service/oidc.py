@@ -26,9 +26,10 @@ from joserfc.jwk import JWKRegistry, KeySet, OctKey
 from joserfc.jws import JWSRegistry
 
 from quorate.errors import InputError, QuorateError, SettingsError
+from quorate.service.guard import local_path
 from quorate.service.outgoing import Outgoing
 
-__all__ = ["SECONDS_TO_LOG_IN", "Begun", "Identity", "LoginError", "OidcSettings", "Provider", "local_path"]
+__all__ = ["SECONDS_TO_LOG_IN", "Begun", "Identity", "LoginError", "OidcSettings", "Provider"]
 
 SECONDS_TO_LOG_IN = 600
 _LEEWAY = 60  # seconds by which clocks may differ
@@ -294,12 +295,3 @@ def _keys_of(document: Mapping[str, Any]) -> KeySet:
         with suppress(JoseError, ValueError, TypeError, KeyError):
             found.append(JWKRegistry.import_key(key))
     return KeySet(found)
-
-
-def local_path(then: str) -> str:
-    """A page of this service to go on to; the first page instead of anything that a browser takes for another site.
-
-    >>> local_path("/review?document=3"), local_path("//evil.example"), local_path("https://evil.example")
-    ('/review?document=3', '/', '/')
-    """
-    return then if re.fullmatch(r"/(?![/\\])[!-\[\]-~]*", then) and len(then) <= 1000 else "/"
