@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import inspect
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from quorate.cli.common import app, say
+from quorate.cli.common import app, say, with_options
 from quorate.errors import SettingsError
 from quorate.project.settings_file import SettingsFile, find
 from quorate.service.settings import QueueSettings, ServiceSettings
@@ -36,7 +37,67 @@ Origin = Annotated[
     str | None,
     typer.Option("--origin", metavar="URL", help="The address that browsers use, where a proxy stands before it."),
 ]
+_LOGIN = "Login by OpenID Connect"
+_OIDC: dict[str, Any] = {
+    "oidc_issuer": Annotated[
+        str | None,
+        typer.Option("--oidc-issuer", metavar="URL", help="Log in at this provider.", rich_help_panel=_LOGIN),
+    ],
+    "oidc_client": Annotated[
+        str | None,
+        typer.Option(
+            "--oidc-client",
+            metavar="ID",
+            help="This service's id there; its secret is QUORATE_OIDC_SECRET.",
+            rich_help_panel=_LOGIN,
+        ),
+    ],
+    "oidc_domain": Annotated[
+        list[str] | None,
+        typer.Option(
+            "--oidc-domain",
+            metavar="DOMAIN",
+            help="Who has a verified e-mail there joins by logging in.",
+            rich_help_panel=_LOGIN,
+        ),
+    ],
+    "oidc_role": Annotated[
+        list[str] | None,
+        typer.Option(
+            "--oidc-role", metavar="VALUE=ROLE", help="The role of those who join so.", rich_help_panel=_LOGIN
+        ),
+    ],
+    "oidc_role_claim": Annotated[
+        str | None,
+        typer.Option(
+            "--oidc-role-claim", metavar="CLAIM", help="Where the provider has VALUE.", rich_help_panel=_LOGIN
+        ),
+    ],
+}
 BackupFile = Annotated[Path, typer.Argument(metavar="FILE", help="The backup, one file.")]
+
+
+def _with_login(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command the options of login by a provider; it takes them as one parameter, ``oidc``."""
+    own = inspect.signature(command, eval_str=True).parameters
+    parameters = [each for each in own.values() if each.name != "oidc"]
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    parameters += [inspect.Parameter(name, keyword, default=None, annotation=kind) for name, kind in _OIDC.items()]
+
+    def run(**values: Any) -> Any:
+        given = {name: values.pop(name) for name in _OIDC}
+        if not given["oidc_issuer"]:
+            return command(oidc={}, **values)
+        oidc = {
+            "issuer": given["oidc_issuer"],
+            "client": given["oidc_client"] or "",
+            "domains": ",".join(given["oidc_domain"] or ()),
+            "roles": ",".join(given["oidc_role"] or ()),
+            "role-claim": given["oidc_role_claim"] or "groups",
+        }
+        return command(oidc=oidc, **values)
+
+    return with_options(run, command, parameters)
 
 
 @app.command(
@@ -45,6 +106,7 @@ BackupFile = Annotated[Path, typer.Argument(metavar="FILE", help="The backup, on
     "quorate serve --labels PER,LOC,ORG\n\n"
     "quorate serve --database postgresql://quorate@localhost/quorate --host 0.0.0.0 --origin https://labels.example.org"
 )
+@_with_login
 def serve(
     database: DatabaseUrl = None,
     host: Host = "127.0.0.1",
@@ -81,18 +143,12 @@ def serve(
     hold_back: Annotated[
         bool, typer.Option("--hold-back", help="Let those wait whose labels would tell much less than others'.")
     ] = False,
-    oidc_issuer: Annotated[
-        str | None,
-        typer.Option("--oidc-issuer", metavar="URL", help="Log in by OpenID Connect at this provider."),
-    ] = None,
-    oidc_client: Annotated[
-        str | None,
-        typer.Option("--oidc-client", metavar="ID", help="This service's id there; its secret is QUORATE_OIDC_SECRET."),
-    ] = None,
     webhook_host: Annotated[
         list[str] | None,
         typer.Option("--webhook-host", metavar="HOST", help="A host in your own network that webhooks may go to."),
     ] = None,
+    *,
+    oidc: dict[str, str],
 ) -> None:
     """Let a team annotate and review in the browser, with a consensus that follows."""
     queue = QueueSettings(
@@ -111,7 +167,7 @@ def serve(
             blind=blind,
             queue=queue,
             webhook_hosts=tuple(webhook_host or ()),
-            oidc={"issuer": oidc_issuer, "client": oidc_client or ""} if oidc_issuer else {},
+            oidc=oidc,
         )
         with _extra():
             from quorate.service.start import begin

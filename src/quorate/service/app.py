@@ -21,7 +21,9 @@ import quorate
 from quorate.errors import QuorateError
 from quorate.service.authorising import LIMITS, authorise
 from quorate.service.database.engine import Database
+from quorate.service.delivering import outgoing_of
 from quorate.service.live.ticks import Ticks
+from quorate.service.oidc import provider_of
 from quorate.service.passwords import SlowWork
 from quorate.service.people import Role
 from quorate.service.permissions import ABOUT, PAGES, ROUTES
@@ -37,9 +39,11 @@ from quorate.service.routes import (
     api_queue,
     api_reviews,
     api_service,
+    api_webhooks,
     pages_account,
     pages_annotate,
     pages_audit,
+    pages_oidc,
     pages_people,
     pages_progress,
     pages_review,
@@ -60,6 +64,7 @@ ROUTERS = (
     pages_people.router,
     pages_settings.router,
     pages_account.router,
+    pages_oidc.router,
     api_service.router,
     api_annotations.router,
     api_audit.router,
@@ -69,6 +74,7 @@ ROUTERS = (
     api_live.router,
     api_queue.router,
     api_people.router,
+    api_webhooks.router,
 )
 _HERE = Path(__file__).parent
 
@@ -96,11 +102,13 @@ def create_app(settings: ServiceSettings, database: Database | None = None) -> F
         dependencies=[Depends(authorise)],
     )
     app.state.settings, app.state.secret = settings, settings.secret()
-    app.state.limits = RateLimits(LIMITS)
+    app.state.limits, app.state.outgoing = RateLimits(LIMITS), outgoing_of(settings)
+    app.state.provider = provider_of(settings)
     app.state.templates = Jinja2Templates(_HERE / "templates")
     app.state.templates.env.globals.update(
         pages=PAGES, about=ABOUT, day_of=day_of, manager=Role.MANAGER, admin=Role.ADMIN
     )
+    app.state.templates.env.globals["has_provider"] = app.state.provider is not None
     app.mount("/static", StaticFiles(directory=_HERE / "static"), name="static")
     for router in ROUTERS:
         app.include_router(router)

@@ -39,7 +39,7 @@ LIMITS = {
     "session-used": Limit(burst=1, every=60.0),
     "token-used": Limit(burst=1, every=3_600.0),
 }
-_SAVES = ("save_annotation", "withdraw_annotation", "undo_annotation")
+_SAVES = ("save_annotation", "withdraw_annotation", "undo_annotation", "save_review", "withdraw_review")
 _SAFE = ("GET", "HEAD", "OPTIONS")
 _FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
 _ODD_TEXT = re.compile("[\0\ud800-\udfff]")

@@ -19,7 +19,8 @@ _AROUND_A_FILE = 1 << 20  # what a form has beyond the file in it
 
 def guard(app: ASGIApp, settings: ServiceSettings) -> ASGIApp:
     """An application behind all that every answer and every request goes through."""
-    larger = {"/api/v1/import": settings.upload_limit + _AROUND_A_FILE, "/api/v1/documents": _MOST_TEXTS}
+    upload = settings.upload_limit + _AROUND_A_FILE
+    larger = {"/api/v1/import": upload, "/settings/import": upload, "/api/v1/documents": _MOST_TEXTS}
     return guarded(app, hosts=hosts_of(settings), most=_MOST, larger=larger, https=settings.is_https)
 
 
