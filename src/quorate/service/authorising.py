@@ -7,7 +7,7 @@ Who asks, whether they may, how often, and whether it is their own page that sen
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
 from hmac import compare_digest
 from typing import Any, cast
 from urllib.parse import unquote_plus
@@ -46,13 +46,17 @@ _ODD_TEXT = re.compile("[\0\ud800-\udfff]")
 _MAY_BE_ODD = re.compile(rb"\0|\\u(0000|[dD][89a-fA-F])")  # in JSON, as it comes
 
 
-async def authorise(request: Request) -> None:
+async def authorise(request: Request) -> AsyncIterator[None]:
     """What every route depends on: whoever asks may, and what they send is in order."""
     name = getattr(request.scope.get("route"), "name", "")
-    if not hasattr(request.state, "who"):
-        await _authorise(request, name)
-    if request.method not in _SAFE:
-        await _check_content(request, name)
+    try:
+        if not hasattr(request.state, "who"):
+            await _authorise(request, name)
+        if request.method not in _SAFE:
+            await _check_content(request, name)
+        yield
+    finally:
+        await request.close()  # files of a form that the route itself did not ask for
 
 
 class UploadRoute(APIRoute):
