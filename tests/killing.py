@@ -27,7 +27,6 @@ from quorate.service.database import tables
 from quorate.service.database.engine import Database
 from quorate.service.documents import add_text
 from quorate.service.people import Role
-from quorate.service.sessions import COOKIE
 from quorate.service.settings import ServiceSettings
 
 LABELS = ("LOC", "ORG", "PER")
@@ -151,7 +150,7 @@ def _writer(
     connection.execute(insert(tables.assignments), [{"document": number, **lease} for number in given])
     head = (
         f"POST /api/v1/annotations HTTP/1.1\r\nHost: 127.0.0.1:{settings.port}\r\nContent-Type: application/json\r\n"
-        f"Cookie: {COOKIE}={token}\r\nX-CSRF-Token: {csrf}\r\nContent-Length: %d\r\n\r\n"
+        f"Cookie: {settings.session_cookie}={token}\r\nX-CSRF-Token: {csrf}\r\nContent-Length: %d\r\n\r\n"
     )
     return Writer(person, head.encode(), given, settings.port, chance)
 

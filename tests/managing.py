@@ -17,6 +17,7 @@ from quorate.service.database.engine import upsert
 from quorate.service.documents import spans_of_tags
 from quorate.service.importing import import_corpus
 from quorate.service.live.worker import Follower
+from quorate.service.passwords import hashed
 from quorate.service.people import Role, set_password
 from quorate.service.start import labels_of
 from serving import PASSWORD, Team
@@ -79,4 +80,5 @@ def check_all(team: Team, audit: str, role: Role = Role.REVIEWER, most: int = 10
 
 
 def give_password(team: Team, role: Role) -> None:
-    team.database.change(lambda connection: set_password(connection, team.ids[role], PASSWORD))
+    kept = hashed(PASSWORD)
+    team.database.change(lambda connection: set_password(connection, team.ids[role], kept))

@@ -24,8 +24,8 @@ from needs import missing
 from quorate.service import people, sessions
 from quorate.service.app import create_app
 from quorate.service.database.engine import Database
+from quorate.service.guard import guard
 from quorate.service.people import Role
-from quorate.service.sessions import COOKIE
 from quorate.service.settings import ServiceSettings
 
 PASSWORD = "correct horse battery"
@@ -39,6 +39,7 @@ class Team:
         self.settings = settings
         self.database = Database.open(settings.database)
         self.app = create_app(settings, self.database)
+        self.served = guard(self.app, settings)
         self.ids = {role: self.add(role.value, role) for role in Role}
 
     def add(self, name: str, role: Role | None) -> str:
@@ -47,12 +48,13 @@ class Team:
 
     def client(self, who: Role | str | None = None, **options: Any) -> TestClient:
         """A browser in which a person (of a role, or by id) is logged in, or nobody; it sends its CSRF token."""
-        browser = TestClient(self.app, base_url=self.settings.address, **options)
+        browser = TestClient(self.served, base_url=self.settings.address, **options)
+        browser.headers["Origin"] = self.settings.address
         browser.__enter__()
         if who is not None:
             person = self.ids[who] if isinstance(who, Role) else who
             token, csrf = self.database.change(lambda connection: sessions.begin_session(connection, person, 1.0))
-            browser.cookies.set(COOKIE, token)
+            browser.cookies.set(self.settings.session_cookie, token)
             browser.headers["X-CSRF-Token"] = csrf
         return browser
 
@@ -60,12 +62,12 @@ class Team:
         """What a real browser has of somebody who is logged in."""
         person = self.ids[who] if isinstance(who, Role) else who
         token, _ = self.database.change(lambda connection: sessions.begin_session(connection, person, 1.0))
-        return {"name": COOKIE, "value": token, "url": self.settings.address}
+        return {"name": self.settings.session_cookie, "value": token, "url": self.settings.address}
 
     @contextmanager
     def serving(self) -> Iterator[str]:
         """The service on its port, in a thread of this process; its address."""
-        server = uvicorn.Server(uvicorn.Config(self.app, port=self.settings.port, log_level="error", lifespan="on"))
+        server = uvicorn.Server(uvicorn.Config(self.served, port=self.settings.port, log_level="error", lifespan="on"))
         thread = threading.Thread(target=server.run, daemon=True)
         thread.start()
         while not server.started:

@@ -25,7 +25,7 @@ def zoe_works(team: Team) -> tuple[str, int, bytes]:
 
     def join(connection: Connection) -> tuple[str, int, int, bytes]:
         zoe = people.add_person(
-            connection, secret, NAME, role=Role.REVIEWER, email=EMAIL, password="a long password", subject="zoe@idp"
+            connection, secret, NAME, role=Role.REVIEWER, email=EMAIL, password_hash="argon2", subject="zoe@idp"
         )
         sessions.make_token(connection, zoe, TOKEN)
         first, second = (add_text(connection, id, "Ada sang 👋") for id in ("one", "two"))

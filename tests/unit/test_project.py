@@ -55,7 +55,6 @@ ROOMS = [
     "service",
     "client",
     "types",
-    "service",
     "cli",
     "__main__",
 ]

@@ -37,6 +37,7 @@ Origin = Annotated[
     str | None,
     typer.Option("--origin", metavar="URL", help="The address that browsers use, where a proxy stands before it."),
 ]
+_LOGIN = "Login by OpenID Connect"
 BackupFile = Annotated[Path, typer.Argument(metavar="FILE", help="The backup, one file.")]
 
 
@@ -71,15 +72,73 @@ def _queue(
     return queue
 
 
-def _with_queue(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command the options of the queue; it takes them as one parameter, ``queue``."""
-    own = inspect.signature(command, eval_str=True).parameters
-    options = inspect.signature(_queue, eval_str=True).parameters
+def _oidc(
+    oidc_issuer: Annotated[
+        str | None,
+        typer.Option("--oidc-issuer", metavar="URL", help="Log in at this provider.", rich_help_panel=_LOGIN),
+    ] = None,
+    oidc_client: Annotated[
+        str,
+        typer.Option(
+            "--oidc-client",
+            metavar="ID",
+            help="This service's id there; its secret is QUORATE_OIDC_SECRET.",
+            rich_help_panel=_LOGIN,
+            show_default=False,
+        ),
+    ] = "",
+    oidc_domain: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--oidc-domain",
+            metavar="DOMAIN",
+            help="Who has a verified e-mail there joins by logging in.",
+            rich_help_panel=_LOGIN,
+        ),
+    ] = None,
+    oidc_role: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--oidc-role", metavar="VALUE=ROLE", help="The role of those who join so.", rich_help_panel=_LOGIN
+        ),
+    ] = None,
+    oidc_role_claim: Annotated[
+        str,
+        typer.Option(
+            "--oidc-role-claim", metavar="CLAIM", help="Where the provider has VALUE.", rich_help_panel=_LOGIN
+        ),
+    ] = "groups",
+) -> dict[str, str]:
+    """Login by a provider."""
+    if not oidc_issuer:
+        return {}
+    domains, roles = ",".join(oidc_domain or ()), ",".join(oidc_role or ())
+    return {
+        "issuer": oidc_issuer,
+        "client": oidc_client,
+        "domains": domains,
+        "roles": roles,
+        "role-claim": oidc_role_claim,
+    }
 
-    def run(**values: Any) -> Any:
-        return command(queue=_queue(**{name: values.pop(name) for name in options}), **values)
 
-    return with_options(run, command, [*(each for each in own.values() if each.name != "queue"), *options.values()])
+def _in_groups(**groups: Callable[..., Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Give a command the options of these functions; it takes what each of them makes of its own as one parameter."""
+
+    def decorated(command: Callable[..., Any]) -> Callable[..., Any]:
+        own = inspect.signature(command, eval_str=True).parameters
+        options = {name: inspect.signature(make, eval_str=True).parameters for name, make in groups.items()}
+
+        def run(**values: Any) -> Any:
+            taken = {
+                name: make(**{option: values.pop(option) for option in options[name]}) for name, make in groups.items()
+            }
+            return command(**taken, **values)
+
+        parameters = [each for each in own.values() if each.name not in groups]
+        return with_options(run, command, [*parameters, *(each for some in options.values() for each in some.values())])
+
+    return decorated
 
 
 @app.command(
@@ -88,7 +147,7 @@ def _with_queue(command: Callable[..., Any]) -> Callable[..., Any]:
     "quorate serve --labels PER,LOC,ORG\n\n"
     "quorate serve --database postgresql://quorate@localhost/quorate --host 0.0.0.0 --origin https://labels.example.org"
 )
-@_with_queue
+@_in_groups(queue=_queue, oidc=_oidc)
 def serve(
     database: DatabaseUrl = None,
     host: Host = "127.0.0.1",
@@ -105,20 +164,13 @@ def serve(
         bool, typer.Option("--blind/--not-blind", help="Reviewers see names and consensus only after a first look.")
     ] = True,
     reviewers: Annotated[int, typer.Option("--reviewers", min=1, help="Reviewers that decide on each document.")] = 1,
-    oidc_issuer: Annotated[
-        str | None,
-        typer.Option("--oidc-issuer", metavar="URL", help="Log in by OpenID Connect at this provider."),
-    ] = None,
-    oidc_client: Annotated[
-        str | None,
-        typer.Option("--oidc-client", metavar="ID", help="This service's id there; its secret is QUORATE_OIDC_SECRET."),
-    ] = None,
     webhook_host: Annotated[
         list[str] | None,
         typer.Option("--webhook-host", metavar="HOST", help="A host in your own network that webhooks may go to."),
     ] = None,
     *,
     queue: QueueSettings,
+    oidc: dict[str, str],
 ) -> None:
     """Let a team annotate and review in the browser, with a consensus that follows."""
     with _root(demo) as (root, file):
@@ -134,7 +186,7 @@ def serve(
             queue=queue,
             reviews=ReviewSettings(per_document=reviewers),
             webhook_hosts=tuple(webhook_host or ()),
-            oidc={"issuer": oidc_issuer, "client": oidc_client or ""} if oidc_issuer else {},
+            oidc=oidc,
         )
         with _extra():
             from quorate.service.start import begin

@@ -43,6 +43,7 @@ from quorate.client.records import (
     TokenMade,
     Version,
 )
+from quorate.service.webhooks import SignatureError, verify
 
 __all__ = [
     "Annotation",
@@ -71,10 +72,12 @@ __all__ = [
     "Revision",
     "Saved",
     "ServiceError",
+    "SignatureError",
     "Span",
     "Task",
     "Token",
     "TokenMade",
     "Version",
     "WaitError",
+    "verify",
 ]

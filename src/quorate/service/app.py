@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from hmac import compare_digest
 from pathlib import Path
 from typing import Any, cast
+from urllib.parse import quote
 
 from fastapi import Depends, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -19,11 +19,16 @@ from starlette.exceptions import HTTPException
 
 import quorate
 from quorate.errors import QuorateError
+from quorate.service.authorising import LIMITS, authorise
 from quorate.service.database.engine import Database
+from quorate.service.delivering import outgoing_of
 from quorate.service.live.ticks import Ticks
+from quorate.service.oidc import provider_of
+from quorate.service.passwords import SlowWork
 from quorate.service.people import Role
-from quorate.service.permissions import ABOUT, EVERYBODY, PAGES, ROUTES
-from quorate.service.problems import NotLoggedInError, RefusedError, RequestError, StalePageError
+from quorate.service.permissions import ABOUT, PAGES, ROUTES
+from quorate.service.problems import NotLoggedInError, RequestError, TooManyError
+from quorate.service.rate_limits import RateLimits, retry_after
 from quorate.service.routes import (
     api_annotations,
     api_audit,
@@ -34,9 +39,11 @@ from quorate.service.routes import (
     api_queue,
     api_reviews,
     api_service,
+    api_webhooks,
     pages_account,
     pages_annotate,
     pages_audit,
+    pages_oidc,
     pages_people,
     pages_progress,
     pages_review,
@@ -44,7 +51,6 @@ from quorate.service.routes import (
     pages_settings,
 )
 from quorate.service.routes.moments import day_of
-from quorate.service.sessions import COOKIE, Who, who_asks
 from quorate.service.settings import ServiceSettings
 
 __all__ = ["ROUTERS", "create_app"]
@@ -58,6 +64,7 @@ ROUTERS = (
     pages_people.router,
     pages_settings.router,
     pages_account.router,
+    pages_oidc.router,
     api_service.router,
     api_annotations.router,
     api_audit.router,
@@ -67,9 +74,8 @@ ROUTERS = (
     api_live.router,
     api_queue.router,
     api_people.router,
+    api_webhooks.router,
 )
-_SAFE = ("GET", "HEAD", "OPTIONS")
-_FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
 _HERE = Path(__file__).parent
 
 
@@ -80,8 +86,10 @@ def create_app(settings: ServiceSettings, database: Database | None = None) -> F
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         app.state.database = database or Database.at(settings.database)
         app.state.ticks = Ticks(app.state.database)
+        app.state.slow = SlowWork()
         yield
         app.state.ticks.stop()
+        app.state.slow.close()
         if database is None:
             await run_in_threadpool(app.state.database.close)
 
@@ -91,19 +99,23 @@ def create_app(settings: ServiceSettings, database: Database | None = None) -> F
         description="Annotate and review spans as a team; the consensus is alive.",
         openapi_url=None,  # it is a route like any other (routes/api_service.py)
         lifespan=lifespan,
-        dependencies=[Depends(_authorise)],
+        dependencies=[Depends(authorise)],
     )
     app.state.settings, app.state.secret = settings, settings.secret()
+    app.state.limits, app.state.outgoing = RateLimits(LIMITS), outgoing_of(settings)
+    app.state.provider = provider_of(settings)
     app.state.templates = Jinja2Templates(_HERE / "templates")
     app.state.templates.env.globals.update(
         pages=PAGES, about=ABOUT, day_of=day_of, manager=Role.MANAGER, admin=Role.ADMIN
     )
+    app.state.templates.env.globals["has_provider"] = app.state.provider is not None
     app.mount("/static", StaticFiles(directory=_HERE / "static"), name="static")
     for router in ROUTERS:
         app.include_router(router)
     app.add_exception_handler(QuorateError, _problem)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _http)
+    app.add_exception_handler(Exception, _failed)
     _check_permissions()
     return app
 
@@ -115,48 +127,12 @@ def _check_permissions() -> None:
         raise RuntimeError(f"routes and permissions differ: {sorted(names ^ set(ROUTES))}")
 
 
-async def _authorise(request: Request) -> None:
-    """Find out who asks, and whether they may; deny by default."""
-    name = getattr(request.scope.get("route"), "name", "")
-    if name not in ROUTES:
-        raise RefusedError("this is not for anybody")
-    who = await run_in_threadpool(_who_asks, request)
-    request.state.who = who
-    least = ROUTES[name]
-    if least is EVERYBODY:
-        return
-    if who is None:
-        raise NotLoggedInError("log in first")
-    if not who.role.may(least):
-        raise RefusedError(f"this is for {least.value}s (you are logged in as {who.role.value})")
-    if who.csrf is not None and request.method not in _SAFE:
-        await _check_csrf(request, who.csrf)
-
-
-def _who_asks(request: Request) -> Who | None:
-    with database_of(request).read() as connection:
-        return who_asks(connection, request.headers.get("authorization", ""), request.cookies.get(COOKIE))
-
-
-async def _check_csrf(request: Request, expected: str) -> None:
-    """A browser's request that changes something carries the token of its session, in a header or in its form."""
-    given = request.headers.get("x-csrf-token", "")
-    if not given and request.headers.get("content-type", "").startswith(_FORMS):
-        given = str((await request.form()).get("csrf", ""))
-    if not compare_digest(given.encode(), expected.encode()):
-        raise StalePageError("this page is from before the last login (load it again)")
-
-
-def database_of(request: Request) -> Database:
-    """The database of the application that a request came to."""
-    return cast(Database, request.app.state.database)
-
-
 def _answer(request: Request, status: int, code: str, message: str) -> Response:
     if request.url.path.startswith("/api/"):
         return JSONResponse({"error": {"code": code, "message": message}}, status)
     if status == NotLoggedInError.status:
-        return RedirectResponse("/login", 303)
+        wanted = request.url.path if request.method == "GET" else "/"
+        return RedirectResponse("/login" if wanted == "/" else f"/login?next={quote(wanted)}", 303)
     templates = cast(Jinja2Templates, request.app.state.templates)
     who = getattr(request.state, "who", None)
     return templates.TemplateResponse(request, "problem.html", {"message": message, "who": who}, status)
@@ -164,7 +140,15 @@ def _answer(request: Request, status: int, code: str, message: str) -> Response:
 
 async def _problem(request: Request, error: Exception) -> Response:
     status, code = (error.status, error.code) if isinstance(error, RequestError) else (422, "invalid")
-    return _answer(request, status, code, str(error))
+    answer = _answer(request, status, code, str(error))
+    if isinstance(error, TooManyError):
+        answer.headers["Retry-After"] = retry_after(error.wait)
+    return answer
+
+
+async def _failed(request: Request, error: Exception) -> Response:
+    """A fault of the service's own: it goes to the log, and nothing of it to whoever asked."""
+    return _answer(request, 500, "failed", "the service failed at this (try again; its log says why)")
 
 
 async def _invalid(request: Request, error: Exception) -> Response:

@@ -8,6 +8,7 @@ who came back. Between them, what belongs together is kept in a signed cookie of
 from __future__ import annotations
 
 import hmac
+import os
 import re
 import secrets
 import time
@@ -15,6 +16,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
+from urllib.parse import urlsplit
 
 from authlib.oauth2 import ClientAuth
 from authlib.oauth2.rfc6749.parameters import prepare_grant_uri, prepare_token_request
@@ -26,9 +28,12 @@ from joserfc.jwk import JWKRegistry, KeySet, OctKey
 from joserfc.jws import JWSRegistry
 
 from quorate.errors import InputError, QuorateError, SettingsError
-from quorate.service.outgoing import Outgoing
+from quorate.service.guard import local_path
+from quorate.service.outgoing import Outgoing, Rules
+from quorate.service.people import Role
+from quorate.service.settings import ServiceSettings
 
-__all__ = ["SECONDS_TO_LOG_IN", "Begun", "Identity", "LoginError", "OidcSettings", "Provider", "local_path"]
+__all__ = ["SECONDS_TO_LOG_IN", "Begun", "Identity", "LoginError", "OidcSettings", "Provider", "provider_of"]
 
 SECONDS_TO_LOG_IN = 600
 _LEEWAY = 60  # seconds by which clocks may differ
@@ -296,10 +301,29 @@ def _keys_of(document: Mapping[str, Any]) -> KeySet:
     return KeySet(found)
 
 
-def local_path(then: str) -> str:
-    """A page of this service to go on to; the first page instead of anything that a browser takes for another site.
+def provider_of(settings: ServiceSettings) -> Provider | None:
+    """The provider of logins that the settings name, if they do; its secret is ``QUORATE_OIDC_SECRET``."""
+    given = settings.oidc
+    if not given:
+        return None
+    if not given.get("client"):
+        raise SettingsError("oidc-issuer needs oidc-client, this service's id there (give both)")
+    pairs = [pair.partition("=") for pair in _listed(given.get("roles", ""))]
+    wrong = sorted({role for _, _, role in pairs} - set(Role))
+    if wrong:
+        raise SettingsError(f"oidc-role: {wrong[0]!r} is not a role (VALUE=ROLE; one of {', '.join(Role)})")
+    chosen = OidcSettings(
+        given["issuer"],
+        given["client"],
+        os.environ.get("QUORATE_OIDC_SECRET", ""),
+        role_claim=given.get("role-claim") or "groups",
+        roles={value: role for value, _, role in pairs},
+        domains=frozenset(_listed(given.get("domains", ""))),
+    )
+    is_here = urlsplit(chosen.issuer).hostname in ("localhost", "127.0.0.1", "::1")
+    key = settings.secret()
+    return Provider(chosen, f"{settings.address}/login/oidc/back", key, Outgoing(Rules(plain_http=is_here)))
 
-    >>> local_path("/review?document=3"), local_path("//evil.example"), local_path("https://evil.example")
-    ('/review?document=3', '/', '/')
-    """
-    return then if re.fullmatch(r"/(?![/\\])[!-\[\]-~]*", then) and len(then) <= 1000 else "/"
+
+def _listed(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",") if part.strip()]

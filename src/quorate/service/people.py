@@ -16,14 +16,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from argon2 import PasswordHasher
-from argon2.exceptions import InvalidHashError, VerificationError
 from cryptography.fernet import Fernet
 from sqlalchemy import Connection, delete, insert, select, update
 
 from quorate.service.database import tables
 from quorate.service.events import Kind, append
-from quorate.service.problems import ConflictError, InvalidError, NotFoundError, RefusedError
+from quorate.service.problems import ConflictError, InvalidError, NotFoundError
 
 __all__ = [
     "Person",
@@ -31,20 +29,19 @@ __all__ = [
     "Role",
     "add_person",
     "change_person",
+    "digest",
     "erase",
     "find_person",
-    "log_in",
+    "find_subject",
     "named",
     "people_of",
     "read_personal",
     "set_password",
+    "set_subject",
     "write_personal",
 ]
 
-_SHORTEST_PASSWORD = 10
 _LONGEST_NAME = 200
-_hasher = PasswordHasher()
-_NOBODY = _hasher.hash(secrets.token_hex(16))  # so that an unknown name takes as long as a wrong password
 
 
 class Role(StrEnum):
@@ -90,7 +87,7 @@ class Person(NamedTuple):
 def digest(secret: bytes, what: str) -> str:
     """What a name is found by: it cannot be turned back, nor guessed without the secret."""
     folded = unicodedata.normalize("NFKC", what).casefold().strip()
-    return hmac.new(secret, folded.encode(), hashlib.sha256).hexdigest()
+    return hmac.new(secret, folded.encode("utf-8", "surrogatepass"), hashlib.sha256).hexdigest()
 
 
 def add_person(
@@ -100,7 +97,7 @@ def add_person(
     *,
     role: Role | None,
     kind: PersonKind = PersonKind.PERSON,
-    password: str | None = None,
+    password_hash: str | None = None,
     email: str = "",
     subject: str | None = None,
     by: str | None = None,
@@ -123,7 +120,7 @@ def add_person(
             created=time.time(),
             login=login,
             subject=None if subject is None else digest(secret, subject),
-            password=None if password is None else hashed(password),
+            password=password_hash,
             cost=1.0,
             personal=personal,
         )
@@ -134,36 +131,26 @@ def add_person(
     return person
 
 
-def hashed(password: str) -> str:
-    """A password as it is kept; :class:`InvalidError` if it is too easy."""
-    if len(password) < _SHORTEST_PASSWORD:
-        raise InvalidError(f"a password has {_SHORTEST_PASSWORD} characters or more (a few words do well)")
-    if len(password) > 1_000:
-        raise InvalidError("a password has 1,000 characters at most")
-    return _hasher.hash(password)
-
-
-def set_password(connection: Connection, person: str, password: str) -> None:
-    """Give somebody a new password; wherever they are logged in, that ends."""
-    connection.execute(update(tables.people).where(tables.people.c.id == person).values(password=hashed(password)))
+def set_password(connection: Connection, person: str, password_hash: str) -> None:
+    """Give somebody a new password (as :mod:`quorate.service.passwords` keeps it); wherever they are logged in ends."""
+    connection.execute(update(tables.people).where(tables.people.c.id == person).values(password=password_hash))
     connection.execute(delete(tables.sessions).where(tables.sessions.c.person == person))
 
 
-def log_in(connection: Connection, secret: bytes, name: str, password: str) -> str:
-    """The id of whoever has this name and password; :class:`RefusedError`, which does not say why, otherwise."""
-    found = connection.execute(
-        select(tables.people.c.id, tables.people.c.password, tables.people.c.active, tables.people.c.role).where(
-            tables.people.c.login == digest(secret, name)
-        )
-    ).one_or_none()
-    kept = _NOBODY if found is None or found.password is None else found.password
-    try:
-        _hasher.verify(kept, password[:1_000])
-    except (VerificationError, InvalidHashError):
-        raise RefusedError("name or password is not right") from None
-    if found is None or found.password is None or not found.active or found.role is None:
-        raise RefusedError("name or password is not right")
-    return str(found.id)
+def set_subject(connection: Connection, secret: bytes, person: str, subject: str) -> None:
+    """Let somebody log in by a provider of logins from now on, as who they are there."""
+    value = digest(secret, subject)
+    table = tables.people
+    if connection.execute(select(table.c.id).where(table.c.subject == value, table.c.id != person)).first():
+        raise ConflictError("somebody else here logs in with this account (use another)")
+    connection.execute(update(table).where(table.c.id == person).values(subject=value))
+
+
+def find_subject(connection: Connection, secret: bytes, subject: str) -> Person | None:
+    """Who logs in by a provider of logins as this, if anybody does."""
+    query = select(tables.people.c.id).where(tables.people.c.subject == digest(secret, subject))
+    found = connection.execute(query).scalar()
+    return None if found is None else find_person(connection, found)
 
 
 def find_person(connection: Connection, person: str) -> Person:
@@ -226,6 +213,8 @@ def erase(connection: Connection, person: str, *, by: str) -> None:
     connection.execute(delete(tables.personal_keys).where(tables.personal_keys.c.person == person))
     for table in (tables.sessions, tables.tokens, tables.invitations):
         connection.execute(delete(table).where(table.c.person == person))
+    login = select(tables.people.c.login).where(tables.people.c.id == person).scalar_subquery()
+    connection.execute(delete(tables.login_attempts).where(tables.login_attempts.c.login == login))
     gone = {"login": None, "subject": None, "password": None, "personal": None, "active": False, "role": None}
     connection.execute(update(tables.people).where(tables.people.c.id == person).values(**gone))
     append(connection, Kind.PERSON_ERASED, person=by, body={"person": person})

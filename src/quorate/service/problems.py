@@ -13,6 +13,7 @@ __all__ = [
     "RefusedError",
     "RequestError",
     "StalePageError",
+    "TooManyError",
 ]
 
 
@@ -73,3 +74,18 @@ class BusyError(RequestError):
 
     status = 503
     code = "busy"
+
+
+class TooManyError(RequestError):
+    """Too often in a short time: to be tried again in ``wait`` seconds.
+
+    >>> TooManyError("too many logins", 30.0).wait
+    30.0
+    """
+
+    status = 429
+    code = "too-many"
+
+    def __init__(self, message: str, wait: float) -> None:
+        super().__init__(message)
+        self.wait = wait

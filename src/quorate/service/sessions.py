@@ -14,15 +14,17 @@ from quorate.service.people import Role
 from quorate.service.problems import InvalidError, NotFoundError
 
 __all__ = [
-    "COOKIE",
     "Invitation",
     "Who",
+    "bearer_of",
     "begin_session",
     "end_session",
     "end_sessions",
     "find_invitation",
     "invite",
     "make_token",
+    "note_use",
+    "prolong_session",
     "remove_token",
     "use_invitation",
     "who_asks",
@@ -30,10 +32,8 @@ __all__ = [
     "who_has_token",
 ]
 
-COOKIE = "quorate_session"
 _TOKEN = "qt_"
 _INVITATION_DAYS = 7
-_USED_EVERY = 3_600  # seconds between two notes of when a token was last used
 
 
 class Who(NamedTuple):
@@ -52,19 +52,37 @@ class Invitation(NamedTuple):
 
 
 def _digest(token: str) -> str:
-    return hashlib.sha256(token.encode()).hexdigest()
+    return hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def begin_session(connection: Connection, person: str, hours: float) -> tuple[str, str]:
-    """Log somebody in: the secret of their browser, and the token against forged requests."""
+def begin_session(
+    connection: Connection, person: str, hours: float, idle_hours: float | None = None
+) -> tuple[str, str]:
+    """Log somebody in: the secret of their browser, and the token against forged requests.
+
+    It ends after ``hours``, and before that when it was not used for ``idle_hours``.
+    """
     token, csrf, now = secrets.token_urlsafe(32), secrets.token_urlsafe(32), time.time()
-    connection.execute(delete(tables.sessions).where(tables.sessions.c.until < now))
+    over = (tables.sessions.c.until < now) | (tables.sessions.c.idle_until < now)
+    connection.execute(delete(tables.sessions).where(over))
     connection.execute(
         insert(tables.sessions).values(
-            digest=_digest(token), person=person, csrf=csrf, created=now, until=now + 3_600 * hours
+            digest=_digest(token),
+            person=person,
+            csrf=csrf,
+            created=now,
+            until=now + 3_600 * hours,
+            idle_until=now + 3_600 * (hours if idle_hours is None else idle_hours),
         )
     )
     return token, csrf
+
+
+def prolong_session(connection: Connection, token: str, idle_hours: float) -> None:
+    """A session was used; one that is over stays over."""
+    table, now = tables.sessions, time.time()
+    goes_on = (table.c.digest == _digest(token)) & (table.c.until > now) & (table.c.idle_until > now)
+    connection.execute(update(table).where(goes_on).values(idle_until=now + 3_600 * idle_hours))
 
 
 def end_session(connection: Connection, token: str) -> None:
@@ -79,11 +97,15 @@ def end_sessions(connection: Connection, person: str) -> None:
 
 def who_has_session(connection: Connection, token: str) -> Who | None:
     """Whose browser this is, if its session goes on."""
+    now = time.time()
     query = (
         select(tables.people.c.id, tables.people.c.role, tables.sessions.c.csrf)
         .join(tables.people, tables.people.c.id == tables.sessions.c.person)
         .where(
-            tables.sessions.c.digest == _digest(token), tables.sessions.c.until > time.time(), tables.people.c.active
+            tables.sessions.c.digest == _digest(token),
+            tables.sessions.c.until > now,
+            tables.sessions.c.idle_until > now,
+            tables.people.c.active,
         )
     )
     row = connection.execute(query).one_or_none()
@@ -126,22 +148,24 @@ def who_has_token(connection: Connection, token: str) -> Who | None:
 
 def who_asks(connection: Connection, authorization: str, cookie: str | None) -> Who | None:
     """Who sends a request with this header and this cookie; a token comes before a session."""
-    if authorization.lower().startswith("bearer "):
-        return who_has_token(connection, authorization[7:].strip())
+    token = bearer_of(authorization)
+    if token is not None:
+        return who_has_token(connection, token)
     return None if cookie is None else who_has_session(connection, cookie)
 
 
+def bearer_of(authorization: str) -> str | None:
+    """The token in a header, if it has one.
+
+    >>> bearer_of("Bearer qt_x"), bearer_of("Basic eDp5")
+    ('qt_x', None)
+    """
+    return authorization[7:].strip() if authorization.lower().startswith("bearer ") else None
+
+
 def note_use(connection: Connection, token: str) -> None:
-    """Keep when a token was last used, to the hour."""
-    now = time.time()
-    connection.execute(
-        update(tables.tokens)
-        .where(
-            tables.tokens.c.digest == _digest(token),
-            (tables.tokens.c.used.is_(None)) | (tables.tokens.c.used < now - _USED_EVERY),
-        )
-        .values(used=now)
-    )
+    """Keep when a token was last used."""
+    connection.execute(update(tables.tokens).where(tables.tokens.c.digest == _digest(token)).values(used=time.time()))
 
 
 def invite(connection: Connection, role: Role, person: str | None = None) -> str:

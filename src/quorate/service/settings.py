@@ -103,7 +103,8 @@ class ServiceSettings:
 
     ``labels`` are those that people choose from; ``suggestions`` shows them the consensus as they annotate, which
     sways them, and is off; ``blind`` hides it from reviewers until they have looked. ``origin`` is the address
-    that browsers use, if a proxy stands before the service.
+    that browsers use, if a proxy stands before the service. A session ends ``session_hours`` after the login, or
+    ``idle_hours`` after the last request. ``oidc`` has the options of the provider of logins, if there is one.
 
     >>> ServiceSettings(Path("project")).database
     'sqlite:///project/.quorate/serve/service.db'
@@ -123,6 +124,7 @@ class ServiceSettings:
     label_studio: LabelStudioSettings = field(default_factory=LabelStudioSettings)
     upload_limit: int = 256 * 1024 * 1024
     session_hours: float = 12.0
+    idle_hours: float = 4.0
     webhook_hosts: tuple[str, ...] = ()
     oidc: Mapping[str, str] = field(default_factory=dict)
 
@@ -154,6 +156,16 @@ class ServiceSettings:
         ignore = self.folder / ".gitignore"
         if not ignore.exists():
             ignore.write_text("*\n", encoding="utf-8")
+
+    @property
+    def is_https(self) -> bool:
+        """Whether browsers reach the service by https."""
+        return self.address.startswith("https:")
+
+    @property
+    def session_cookie(self) -> str:
+        """The name of the cookie of a session: by https one that no other host and no plain http can set."""
+        return "__Host-quorate_session" if self.is_https else "quorate_session"
 
     def secret(self) -> bytes:
         """The key of this service, made when it is first asked for; ``QUORATE_SECRET`` gives it to several machines."""

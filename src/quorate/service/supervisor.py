@@ -165,6 +165,7 @@ def answer(settings: ServiceSettings, taken: socket.socket) -> None:
     import uvicorn
 
     from quorate.service.app import create_app
+    from quorate.service.guard import guard
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches every process of the terminal: one of them decides
     end_with_supervisor()
@@ -179,7 +180,7 @@ def answer(settings: ServiceSettings, taken: socket.socket) -> None:
             super().handle_exit(sig, frame)
 
     config = uvicorn.Config(
-        app,
+        guard(app, settings),
         log_level="warning",
         access_log=False,
         proxy_headers=settings.origin is not None,

@@ -55,6 +55,7 @@ class EventType(StrEnum):
 
     DOCUMENT_COMPLETED = "document.completed"
     CONSENSUS_CHANGED = "consensus.changed"
+    TEST = "webhook.test"
 
 
 class SignatureError(InputError):

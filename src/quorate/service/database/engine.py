@@ -22,6 +22,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import (
     ArgumentError,
+    DataError,
     DBAPIError,
     InterfaceError,
     OperationalError,
@@ -33,7 +34,7 @@ from sqlalchemy.exc import (
 from quorate.errors import SettingsError
 from quorate.service.database.migrating import LOCK, migrate
 from quorate.service.database.tables import metadata
-from quorate.service.problems import BusyError
+from quorate.service.problems import BusyError, InvalidError
 
 __all__ = ["Database", "upsert", "upsert_all"]
 
@@ -101,7 +102,9 @@ class Database:
         except SQLAlchemyError as error:
             if _is_away(error):
                 raise self._away(error) from error
-            raise
+            raise _said_of(error) from error
+        except OverflowError as error:
+            raise _said_of(error) from error
         self._is_back()
 
     def write(self, work: Callable[[Connection], T]) -> Future[T]:
@@ -201,9 +204,9 @@ def _tried(work: Callable[[Connection], Any], connection: Connection) -> Any:
     except SQLAlchemyError as error:
         if _is_away(error):
             raise
-        return error
+        return _said_of(error)
     except Exception as error:
-        return error
+        return _said_of(error)
 
 
 def _settle(jobs: Sequence[_Job], outcomes: Sequence[Any]) -> None:
@@ -212,6 +215,13 @@ def _settle(jobs: Sequence[_Job], outcomes: Sequence[Any]) -> None:
             job.future.set_exception(outcome)
         else:
             job.future.set_result(outcome)
+
+
+def _said_of(error: Exception) -> Exception:
+    """What a fault is: one of whoever asked, if they gave a number or a text that no column holds."""
+    if isinstance(error, OverflowError | DataError):
+        return InvalidError("a number or a text is beyond what can be kept (give a smaller one)")
+    return error
 
 
 def _is_away(error: SQLAlchemyError) -> bool:

@@ -32,6 +32,7 @@ __all__ = [
     "documents",
     "events",
     "invitations",
+    "login_attempts",
     "metadata",
     "people",
     "personal_keys",
@@ -214,7 +215,17 @@ sessions = Table(
     Column("csrf", String(64), nullable=False),
     Column("created", Float, nullable=False),
     Column("until", Float, nullable=False),
+    Column("idle_until", Float, nullable=False),  # when it ends unless it is used before
     Index("ix_sessions_person", "person"),
+)
+
+login_attempts = Table(
+    "login_attempts",
+    metadata,
+    Column("login", String(64), primary_key=True),  # a digest of the name that was typed, whether or not it is known
+    Column("attempts", Integer, nullable=False),  # since the last login that was right
+    Column("at", Float, nullable=False),
+    Index("ix_login_attempts_at", "at"),
 )
 
 tokens = Table(
@@ -246,10 +257,11 @@ webhooks = Table(
     metadata,
     Column("id", String(32), primary_key=True),
     Column("url", String(2048), nullable=False),
-    Column("secret", String(128), nullable=False),
+    Column("secrets", LargeBinary, nullable=False),  # the one that signs, and the one before; under the service's key
     Column("types", JSON, nullable=False),
     Column("active", Boolean, nullable=False),
     Column("created", Float, nullable=False),
+    Column("rotated", Float),  # when the secret was last replaced
 )
 
 deliveries = Table(
@@ -257,12 +269,16 @@ deliveries = Table(
     metadata,
     Column("id", String(64), primary_key=True),
     Column("webhook", String(32), ForeignKey("webhooks.id"), nullable=False),
+    Column("type", String(32), nullable=False),
+    Column("about", String(64)),  # what a webhook is told once, if it is of that kind
+    Column("created", Float, nullable=False),
     Column("body", Text, nullable=False),
     Column("attempts", Integer, nullable=False),
     Column("due", Float, nullable=False),
     Column("state", String(16), nullable=False),  # waiting, delivered, given-up
     Column("answer", String(256)),
     Index("ix_deliveries_state", "state", "due"),
+    UniqueConstraint("webhook", "about"),
 )
 
 audits = Table(

@@ -15,6 +15,7 @@ from sqlalchemy import Connection, delete, func, insert, select
 
 from quorate.service.database import tables
 from quorate.service.database.engine import Database, upsert_all
+from quorate.service.delivering import consensus_changed
 from quorate.service.live.fitting import Chosen, Row
 from quorate.service.live.ticks import newest
 
@@ -83,6 +84,8 @@ class Publisher:
         def work(connection: Connection) -> None:
             _put(connection, version, piece)
             _add_snapshot(connection, version, kind, event, told, summary, chosen)
+            if changed:
+                consensus_changed(connection, version, kind, told)
 
         self._write(work)
         self._are_out(piece)

@@ -24,6 +24,7 @@ from sqlalchemy import Connection
 from quorate.errors import QuorateError
 from quorate.estimators.layered import LayeredModel
 from quorate.service.database.engine import Database
+from quorate.service.delivering import Courier, outgoing_of
 from quorate.service.events import Event, Kind, events_after, last_event
 from quorate.service.live.collected import Collected, Entry
 from quorate.service.live.fitting import Fitted, Row, combine, fit, rows_of
@@ -64,6 +65,7 @@ def follow(settings: ServiceSettings) -> None:
     code = 0
     try:
         database = Database.at(settings.database)
+        Courier(database, settings.secret(), outgoing_of(settings)).start(stopping)
         follower = Follower(settings, database, aside=_in_thread, looks_ahead=True)
         while not stopping.is_set():
             if not follower.step():

@@ -11,6 +11,7 @@ from sqlalchemy import Connection
 
 from quorate.service import annotating
 from quorate.service.annotating import Saved
+from quorate.service.delivering import document_labelled
 from quorate.service.documents import SpanRecord, document_record
 from quorate.service.events import Event, Kind
 from quorate.service.problems import NotFoundError
@@ -87,10 +88,11 @@ async def save_annotation(given: Save, service: ServiceOf, who: WhoAsks) -> Ackn
     """Save what you say of a document, in place of what you said before; the same save twice is one."""
     spans = [span.model_dump() for span in given.spans]
     save = annotating.Given(given.id, given.document, spans, given.seconds, given.client)
-    labels = service.settings.labels
+    labels, least = service.settings.labels, service.settings.queue.per_document_min
 
     def work(connection: Connection) -> tuple[Saved, list[SpanRecord] | None]:
         saved = annotating.save(connection, who.person, save, labels)
+        document_labelled(connection, saved.document, least)
         return saved, annotating.training_gold(connection, who.person, saved.document)
 
     saved, gold = await service.changed(work)

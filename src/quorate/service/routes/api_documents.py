@@ -19,6 +19,7 @@ from quorate.corpus.records import Corpus
 from quorate.errors import InputError
 from quorate.formats.exports import Export
 from quorate.formats.layers import Layers
+from quorate.service.authorising import UploadRoute
 from quorate.service.consensus_file import consensus_of
 from quorate.service.database import tables
 from quorate.service.documents import add_text, document_record
@@ -29,7 +30,7 @@ from quorate.service.importing import import_corpus
 from quorate.service.problems import InvalidError
 from quorate.service.routes.common import After, Limit, Page, ServiceOf, WhoAsks, page_of
 
-router = APIRouter(prefix="/api/v1", tags=["documents"])
+router = APIRouter(prefix="/api/v1", tags=["documents"], route_class=UploadRoute)
 _CHUNK = 1 << 20
 _BYTES = "application/octet-stream"
 

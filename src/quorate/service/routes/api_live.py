@@ -13,7 +13,7 @@ from starlette.concurrency import run_in_threadpool
 from quorate.service.live.ticks import Tick, Ticks
 from quorate.service.people import Role
 from quorate.service.routes.common import ServiceOf, WhoAsks
-from quorate.service.sessions import COOKIE, who_asks
+from quorate.service.sessions import who_asks
 
 router = APIRouter(prefix="/api/v1", tags=["consensus"])
 
@@ -35,7 +35,10 @@ async def live(
     """
     ticks = cast(Ticks, request.app.state.ticks)
     is_reviewer = who.role.may(Role.REVIEWER)
-    authorization, cookie = request.headers.get("authorization", ""), request.cookies.get(COOKIE)
+    authorization, cookie = (
+        request.headers.get("authorization", ""),
+        request.cookies.get(service.settings.session_cookie),
+    )
 
     def still() -> bool:
         return service.read(lambda connection: who_asks(connection, authorization, cookie)) == who

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field
@@ -10,6 +10,7 @@ from sqlalchemy import Connection, select
 
 from quorate.service import people, sessions
 from quorate.service.database import tables
+from quorate.service.own_data import data_of
 from quorate.service.people import Person, PersonKind, Role
 from quorate.service.permissions import own_or
 from quorate.service.problems import RefusedError
@@ -93,6 +94,12 @@ def get_person(service: ServiceOf, who: WhoAsks, person: str) -> PersonOut:
     wanted = who.person if person == "me" else person
     own_or(who, wanted, Role.MANAGER)
     return _out(service.read(lambda connection: people.find_person(connection, wanted)))
+
+
+@router.get("/people/me/data")
+def own_data(service: ServiceOf, who: WhoAsks) -> dict[str, Any]:
+    """All that is kept about you, as a file to take along."""
+    return service.read(lambda connection: data_of(connection, who.person))
 
 
 @router.patch("/people/{person}")

@@ -11,6 +11,7 @@ from sqlalchemy import Connection, select
 
 from quorate.service import disputes, reviewing
 from quorate.service.database import tables
+from quorate.service.delivering import document_decided
 from quorate.service.disputes import Dispute
 from quorate.service.people import read_personal
 from quorate.service.reviewing import Candidate, Look
@@ -182,7 +183,14 @@ async def save_review(given: ReviewIn, service: ServiceOf, who: WhoAsks) -> Revi
         given.seconds,
         given.client,
     )
-    saved = await service.changed(lambda connection: reviewing.decide(connection, who, review, service.settings))
+
+    def work(connection: Connection) -> reviewing.Decided:
+        saved = reviewing.decide(connection, who, review, service.settings)
+        if not saved.disputed:
+            document_decided(connection, saved.document)
+        return saved
+
+    saved = await service.changed(work)
     return ReviewSaved(**saved._asdict())
 
 

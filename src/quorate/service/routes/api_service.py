@@ -9,6 +9,18 @@ from fastapi.openapi.utils import get_openapi
 
 from quorate.service.routes.common import ServiceOf
 
+_ERROR_AT = "#/components/schemas/Error"
+_ERROR: dict[str, Any] = {
+    "type": "object",
+    "required": ["error"],
+    "properties": {
+        "error": {
+            "type": "object",
+            "required": ["code", "message"],
+            "properties": {"code": {"type": "string"}, "message": {"type": "string"}},
+        }
+    },
+}
 router = APIRouter(prefix="/api/v1", tags=["service"])
 
 
@@ -23,4 +35,25 @@ def health(service: ServiceOf) -> dict[str, str]:
 def openapi(request: Request) -> dict[str, Any]:
     """All that can be asked for, as OpenAPI 3.1."""
     app = request.app
-    return get_openapi(title=app.title, version=app.version, description=app.description, routes=app.routes)
+    made = get_openapi(title=app.title, version=app.version, description=app.description, routes=app.routes)
+    settings = app.state.settings
+    made.setdefault("components", {})["securitySchemes"] = {
+        "token": {"type": "http", "scheme": "bearer", "description": "An API token (`qt_…`) of a person."},
+        "session": {
+            "type": "apiKey",
+            "in": "cookie",
+            "name": settings.session_cookie,
+            "description": "A browser's session; what changes something also sends `X-CSRF-Token`.",
+        },
+    }
+    made["components"]["schemas"]["Error"] = _ERROR
+    refused = {"description": "Not done", "content": {"application/json": {"schema": {"$ref": _ERROR_AT}}}}
+    for operations in made["paths"].values():
+        for operation in operations.values():
+            is_open = operation["operationId"].startswith("health")
+            operation["security"] = [] if is_open else [{"token": []}, {"session": []}]
+            operation["responses"].pop("422", None)  # it has the same shape as everything that is refused
+            operation["responses"]["4XX"] = refused
+    for unused in ("HTTPValidationError", "ValidationError"):
+        made["components"]["schemas"].pop(unused, None)
+    return made

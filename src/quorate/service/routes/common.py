@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import Connection
 
 from quorate.service.database.engine import Database
+from quorate.service.passwords import SlowWork
 from quorate.service.sessions import Who
 from quorate.service.settings import ServiceSettings
 
@@ -82,6 +83,7 @@ class Service:
         self.database = cast(Database, request.app.state.database)
         self.settings = cast(ServiceSettings, request.app.state.settings)
         self.secret = cast(bytes, request.app.state.secret)
+        self.slow = cast(SlowWork, request.app.state.slow)
 
     def read(self, work: Callable[[Connection], T]) -> T:
         """Look something up."""

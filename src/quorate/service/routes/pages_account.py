@@ -6,15 +6,18 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Form, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
+from sqlalchemy import Connection
+from starlette.concurrency import run_in_threadpool
 
 from quorate.errors import QuorateError
-from quorate.service import people, sessions
-from quorate.service.problems import RefusedError
+from quorate.service import passwords, people, sessions
+from quorate.service.passwords import Attempt
+from quorate.service.problems import InvalidError
 from quorate.service.routes import api_people
 from quorate.service.routes.api_people import TokenIn
 from quorate.service.routes.common import Service, ServiceOf, WhoAsks, show
 from quorate.service.routes.pages_session import logged_in
-from quorate.service.sessions import COOKIE, Who
+from quorate.service.sessions import Who
 
 router = APIRouter(include_in_schema=False)
 
@@ -49,7 +52,7 @@ def remove_token_from_page(service: ServiceOf, who: WhoAsks, id: str) -> Respons
 
 
 @router.post("/account/password")
-def change_password(
+async def change_password(
     request: Request,
     service: ServiceOf,
     who: WhoAsks,
@@ -58,16 +61,25 @@ def change_password(
 ) -> Response:
     """Choose a new password; wherever else one is logged in, that ends."""
 
-    me = service.read(lambda connection: people.find_person(connection, who.person))
+    def begin(connection: Connection) -> Attempt:
+        me = people.find_person(connection, who.person)
+        return passwords.begin_attempt(connection, service.secret, me.name)
+
+    attempt = await service.changed(begin)
+    if not await service.slow.run(passwords.is_right, attempt, before):
+        told = {"message": "the old password is not right"}
+        return await run_in_threadpool(_shown, request, service, who, told, 422)
     try:
-        service.read(lambda connection: people.log_in(connection, service.secret, me.name, before))
-    except RefusedError:
-        return _shown(request, service, who, {"message": "the old password is not right"}, 422)
-    try:
-        service.change(lambda connection: people.set_password(connection, who.person, password))
-    except QuorateError as error:
-        return _shown(request, service, who, {"message": str(error)}, 422)
-    return logged_in(service, who.person, "/account")
+        kept = await service.slow.run(passwords.hashed, password)
+    except InvalidError as error:
+        return await run_in_threadpool(_shown, request, service, who, {"message": str(error)}, 422)
+
+    def change(connection: Connection) -> None:
+        passwords.end_attempt(connection, attempt)
+        people.set_password(connection, who.person, kept)
+
+    await service.changed(change)
+    return await logged_in(request, service, who.person, "/account")
 
 
 @router.post("/account/logout")
@@ -75,7 +87,8 @@ def log_out_everywhere(service: ServiceOf, who: WhoAsks) -> Response:
     """Log out in every browser."""
     service.change(lambda connection: sessions.end_sessions(connection, who.person))
     answer = RedirectResponse("/login", 303)
-    answer.delete_cookie(COOKIE)
+    settings = service.settings
+    answer.delete_cookie(settings.session_cookie, httponly=True, samesite="lax", secure=settings.is_https)
     return answer
 
 

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Form, Request
+from fastapi import APIRouter, Form, Query, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from sqlalchemy import Connection
+from starlette.concurrency import run_in_threadpool
 
-from quorate.service import people, sessions
-from quorate.service.problems import RefusedError, RequestError
+from quorate.service import passwords, people, sessions
+from quorate.service.authorising import address_of, take
+from quorate.service.guard import local_path
+from quorate.service.problems import ConflictError, InvalidError, RefusedError
 from quorate.service.routes.common import Service, ServiceOf, show
-from quorate.service.sessions import COOKIE
+from quorate.service.sessions import Invitation
 
 router = APIRouter(include_in_schema=False)
 
@@ -23,35 +26,39 @@ def home(request: Request) -> Response:
 
 
 @router.get("/login")
-def login_page(request: Request, next: str = "/") -> Response:
-    """Where to log in; ``next`` is where to go from there."""
-    return show(request, "login.html", {"next": _within(next)})
+def login_page(request: Request, next: Annotated[str, Query(max_length=1_000)] = "/") -> Response:
+    """Where to log in."""
+    return show(request, "login.html", {"next": local_path(next)})
 
 
 @router.post("/login")
-def login(
+async def login(
     request: Request,
     service: ServiceOf,
-    name: Annotated[str, Form()],
-    password: Annotated[str, Form()],
-    next: Annotated[str, Form()] = "/",
+    name: Annotated[str, Form(max_length=1_000)],
+    password: Annotated[str, Form(max_length=1_000)],
+    next: Annotated[str, Form(max_length=1_000)] = "/",
 ) -> Response:
     """Log in by name and password."""
-    try:
-        person = service.read(lambda connection: people.log_in(connection, service.secret, name, password))
-    except RefusedError as error:
-        told = {"message": str(error), "name": name, "next": _within(next)}
-        return show(request, "login.html", told, error.status)
-    return logged_in(service, person, _within(next))
+    take(request, "login", address_of(request))
+    take(request, "login-name", people.digest(service.secret, name))
+    attempt = await service.changed(lambda connection: passwords.begin_attempt(connection, service.secret, name))
+    person = attempt.person
+    if not await service.slow.run(passwords.is_right, attempt, password) or person is None:
+        told = {"message": "name or password is not right", "name": name, "next": local_path(next)}
+        return show(request, "login.html", told, RefusedError.status)
+    await service.changed(lambda connection: passwords.end_attempt(connection, attempt))
+    return await logged_in(request, service, person, next)
 
 
 @router.post("/logout")
 def logout(request: Request, service: ServiceOf) -> Response:
     """Log out."""
-    token = request.cookies.get(COOKIE, "")
+    cookie = service.settings.session_cookie
+    token = request.cookies.get(cookie, "")
     service.change(lambda connection: sessions.end_session(connection, token))
     answer = RedirectResponse("/login", 303)
-    answer.delete_cookie(COOKIE)
+    answer.delete_cookie(cookie, httponly=True, samesite="lax", secure=service.settings.is_https)
     return answer
 
 
@@ -63,42 +70,54 @@ def invitation_page(request: Request, service: ServiceOf, token: str) -> HTMLRes
 
 
 @router.post("/invite/{token}")
-def invitation(
+async def invitation(
     request: Request,
     service: ServiceOf,
     token: str,
-    password: Annotated[str, Form()],
-    name: Annotated[str, Form()] = "",
+    password: Annotated[str, Form(max_length=1_000)],
+    name: Annotated[str, Form(max_length=1_000)] = "",
 ) -> Response:
     """Join, or choose a new password."""
+    take(request, "login", address_of(request))
 
-    def join(connection: Connection) -> str:
-        found = sessions.find_invitation(connection, token)
-        sessions.use_invitation(connection, token)
-        if found.person is not None:
-            people.set_password(connection, found.person, password)
-            return found.person
-        return people.add_person(connection, service.secret, name, role=found.role, password=password)
+    def look() -> Invitation:
+        return service.read(lambda connection: sessions.find_invitation(connection, token))
 
+    found = await run_in_threadpool(look)
     try:
-        person = service.change(join)
-    except RequestError as error:
-        found = service.read(lambda connection: sessions.find_invitation(connection, token))
+        kept = await service.slow.run(passwords.hashed, password)
+
+        def join(connection: Connection) -> str:
+            sessions.use_invitation(connection, token)
+            if found.person is not None:
+                people.set_password(connection, found.person, kept)
+                return found.person
+            return people.add_person(connection, service.secret, name, role=found.role, password_hash=kept)
+
+        person = await service.changed(join)
+    except (InvalidError, ConflictError) as error:
         told = {"invitation": found, "token": token, "message": str(error), "name": name}
         return show(request, "invitation.html", told, error.status)
-    return logged_in(service, person)
+    return await logged_in(request, service, person)
 
 
-def _within(path: str) -> str:
-    """A path of this service, whatever else was asked for."""
-    return path if path.startswith("/") and not path.startswith(("//", "/\\")) and path.isprintable() else "/"
+async def logged_in(request: Request, service: Service, person: str, then: str = "/") -> Response:
+    """A browser that has a session from now on, under a secret that it has not had before."""
+    settings = service.settings
+    before = request.cookies.get(settings.session_cookie)
 
+    def begin(connection: Connection) -> str:
+        if before is not None:
+            sessions.end_session(connection, before)
+        return sessions.begin_session(connection, person, settings.session_hours, settings.idle_hours)[0]
 
-def logged_in(service: Service, person: str, then: str = "/") -> Response:
-    """A browser that has a session from now on."""
-    hours = service.settings.session_hours
-    token, _ = service.change(lambda connection: sessions.begin_session(connection, person, hours))
-    answer = RedirectResponse(then, 303)
-    secure = service.settings.address.startswith("https:")
-    answer.set_cookie(COOKIE, token, max_age=int(3_600 * hours), httponly=True, samesite="lax", secure=secure)
+    answer = RedirectResponse(local_path(then), 303)
+    answer.set_cookie(
+        settings.session_cookie,
+        await service.changed(begin),
+        max_age=int(3_600 * settings.session_hours),
+        httponly=True,
+        samesite="lax",
+        secure=settings.is_https,
+    )
     return answer

@@ -31,6 +31,14 @@ def upgrade() -> None:
     )
     op.create_index("ix_documents_purpose", "documents", ["purpose"], unique=False)
     op.create_table(
+        "login_attempts",
+        sa.Column("login", sa.String(length=64), nullable=False),
+        sa.Column("attempts", sa.Integer(), nullable=False),
+        sa.Column("at", sa.Float(), nullable=False),
+        sa.PrimaryKeyConstraint("login", name=op.f("pk_login_attempts")),
+    )
+    op.create_index("ix_login_attempts_at", "login_attempts", ["at"], unique=False)
+    op.create_table(
         "people",
         sa.Column("id", sa.String(length=32), nullable=False),
         sa.Column("kind", sa.String(length=16), nullable=False),
@@ -63,10 +71,11 @@ def upgrade() -> None:
         "webhooks",
         sa.Column("id", sa.String(length=32), nullable=False),
         sa.Column("url", sa.String(length=2048), nullable=False),
-        sa.Column("secret", sa.String(length=128), nullable=False),
+        sa.Column("secrets", sa.LargeBinary(), nullable=False),
         sa.Column("types", sa.JSON(), nullable=False),
         sa.Column("active", sa.Boolean(), nullable=False),
         sa.Column("created", sa.Float(), nullable=False),
+        sa.Column("rotated", sa.Float(), nullable=True),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_webhooks")),
     )
     op.create_table(
@@ -118,6 +127,9 @@ def upgrade() -> None:
         "deliveries",
         sa.Column("id", sa.String(length=64), nullable=False),
         sa.Column("webhook", sa.String(length=32), nullable=False),
+        sa.Column("type", sa.String(length=32), nullable=False),
+        sa.Column("about", sa.String(length=64), nullable=True),
+        sa.Column("created", sa.Float(), nullable=False),
         sa.Column("body", sa.Text(), nullable=False),
         sa.Column("attempts", sa.Integer(), nullable=False),
         sa.Column("due", sa.Float(), nullable=False),
@@ -125,6 +137,7 @@ def upgrade() -> None:
         sa.Column("answer", sa.String(length=256), nullable=True),
         sa.ForeignKeyConstraint(["webhook"], ["webhooks.id"], name=op.f("fk_deliveries_webhook")),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_deliveries")),
+        sa.UniqueConstraint("webhook", "about", name=op.f("uq_deliveries_webhook")),
     )
     op.create_index("ix_deliveries_state", "deliveries", ["state", "due"], unique=False)
     op.create_table(
@@ -193,6 +206,7 @@ def upgrade() -> None:
         sa.Column("csrf", sa.String(length=64), nullable=False),
         sa.Column("created", sa.Float(), nullable=False),
         sa.Column("until", sa.Float(), nullable=False),
+        sa.Column("idle_until", sa.Float(), nullable=False),
         sa.ForeignKeyConstraint(["person"], ["people.id"], name=op.f("fk_sessions_person")),
         sa.PrimaryKeyConstraint("digest", name=op.f("pk_sessions")),
     )
@@ -278,6 +292,7 @@ def downgrade() -> None:
     op.drop_table("webhooks")
     op.drop_table("snapshots")
     op.drop_table("people")
+    op.drop_table("login_attempts")
     op.drop_table("documents")
     if op.get_bind().dialect.name != "sqlite":
         op.execute("DROP FUNCTION events_stay()")

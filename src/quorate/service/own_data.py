@@ -1,0 +1,48 @@
+"""All that a service keeps about somebody, for that person: what the law calls access and portability."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import Connection, select
+
+from quorate.service.database import tables
+from quorate.service.people import find_person, read_personal
+
+__all__ = ["data_of"]
+
+
+def data_of(connection: Connection, person: str) -> dict[str, Any]:
+    """Who they are, what they can log in with (no secrets), what they say now, and all that they ever did."""
+    who = find_person(connection, person)
+    tokens, sessions = tables.tokens.c, tables.sessions.c
+    said, reviewed = tables.current_annotations.c, tables.reviews.c
+    events = tables.events.c
+    return {
+        "person": who._asdict(),
+        "tokens": _rows(connection, tokens.person, person, tokens.name, tokens.created, tokens.until, tokens.used),
+        "sessions": _rows(connection, sessions.person, person, sessions.created, sessions.until),
+        "annotations": _rows(connection, said.person, person, said.document, said.revision, said.at, said.spans),
+        "reviews": _rows(connection, reviewed.person, person, reviewed.document, reviewed.at, reviewed.spans),
+        "events": [
+            {**row, "personal": read_personal(connection, person, row["personal"])}
+            for row in _rows(
+                connection,
+                events.person,
+                person,
+                events.seq,
+                events.kind,
+                events.at,
+                events.document,
+                events.seconds,
+                events.client,
+                events.body,
+                events.personal,
+            )
+        ],
+    }
+
+
+def _rows(connection: Connection, owner: Any, person: str, *columns: Any) -> list[dict[str, Any]]:
+    query = select(*columns).where(owner == person).order_by(columns[0])
+    return [dict(row) for row in connection.execute(query).mappings()]
