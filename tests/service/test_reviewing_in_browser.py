@@ -125,7 +125,7 @@ def test_two_differ_and_a_manager_decides(site: Team, open_as: Open, axe: Callab
     assert not axe(page)
     page.get_by_role("button", name="Begin with B").click()
     page.keyboard.press("Control+Enter")
-    page.wait_for_function("document.getElementById('message').textContent.includes('nothing')")
+    page.wait_for_function("() => document.getElementById('message').textContent.includes('nothing')")
     page.wait_for_selector("quorate-outbox[state=saved]")
     assert reviews(site)[-1]["adjudicates"]
 
