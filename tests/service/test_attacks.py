@@ -55,7 +55,7 @@ def logins(team: Team, **form: str) -> Any:
 
 
 def test_markup_in_what_people_type_is_shown_as_text(team: Team) -> None:
-    answer = team.client().post("/login", data={"name": SCRIPT, "password": SCRIPT, "then": f'/"{SCRIPT}'})
+    answer = team.client().post("/login", data={"name": SCRIPT, "password": SCRIPT, "next": f'/"{SCRIPT}'})
     assert answer.status_code == 403
     assert "&lt;script&gt;" in answer.text
     assert "<script" not in answer.text
@@ -234,7 +234,7 @@ def test_too_many_requests_are_told_when_to_come_back(team: Team) -> None:
     ["https://evil.example", "//evil.example", "/\\evil.example", "javascript:alert(1)", "/a\r\nSet-Cookie: x=y", "\\"],
 )
 def test_a_login_leads_to_pages_of_this_service_alone(team: Team, member: str, then: str) -> None:
-    answer = logins(team, then=then)
+    answer = logins(team, next=then)
     assert (answer.status_code, answer.headers["location"]) == (303, "/")
     assert "x=y" not in answer.headers.get("set-cookie", "")
 
@@ -271,7 +271,7 @@ def calls(text: str) -> list[tuple[str, str, dict[str, Any]]]:
         ("GET", "/api/v1/consensus", {"params": {"after": text[:64]}}),
         ("GET", "/api/v1/documents", {"params": {"after": text, "limit": text}}),
         ("GET", "/api/v1/export", {"params": {"format": text[:32]}}),
-        ("GET", "/login", {"params": {"then": text}}),
+        ("GET", "/login", {"params": {"next": text}}),
         ("POST", "/login", {"data": {"name": text, "password": text}}),
         ("POST", "/api/v1/tokens", {"json": {"name": text}}),
         ("POST", "/api/v1/webhooks", {"json": {"url": text}}),
