@@ -79,7 +79,12 @@ def test_one_that_was_killed_while_it_sent_sends_again(team: Team) -> None:
 
 def test_a_new_secret_signs_beside_the_old_one_and_one_that_is_off_is_told_nothing(team: Team) -> None:
     received: list[Received] = []
-    with http_server(lambda got: (received.append(got), Reply(204))[1]) as server:
+
+    def answer(got: Received) -> Reply:
+        received.append(got)
+        return Reply(204)
+
+    with http_server(answer) as server:
         courier, admin = to(team, server.port), team.client(Role.ADMIN)
         made = admin.post("/api/v1/webhooks", json={"url": f"http://127.0.0.1:{server.port}/"}).json()
         new = admin.post(f"/api/v1/webhooks/{made['id']}/secret").json()["secret"]

@@ -6,10 +6,10 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, and_, bindparam, select
 
 from quorate.service.database import tables
-from quorate.service.documents import SpanRecord, check_spans, document_text
+from quorate.service.documents import SpanRecord, check_spans
 from quorate.service.events import Event, Kind, find, history
 from quorate.service.problems import ConflictError, InvalidError, NotFoundError, RefusedError
 from quorate.service.state import record
@@ -29,6 +29,28 @@ __all__ = [
 
 _TO_DO_AGAIN = 86_400.0  # seconds that somebody has who took back what they said
 _KINDS = (Kind.ANNOTATION_SAVED, Kind.ANNOTATION_REVISED, Kind.ANNOTATION_WITHDRAWN)
+
+
+# What every save asks, put together once: that takes longer than to ask it.
+_documents, _lent, _kept, _events = tables.documents, tables.assignments, tables.current_annotations, tables.events
+_OF, _TO = bindparam("of", type_=_documents.c.number.type), bindparam("to", type_=_lent.c.person.type)
+_LENT = (
+    select(_documents.c.text, _lent.c.purpose)
+    .outerjoin(_lent, and_(_lent.c.document == _documents.c.number, _lent.c.person == _TO))
+    .where(_documents.c.number == _OF)
+)
+_RIGHT = (
+    select(_documents.c.gold)
+    .join(_lent, _lent.c.document == _documents.c.number)
+    .where(_documents.c.number == _OF, _lent.c.person == _TO, _lent.c.purpose == "training")
+)
+_REVISION = select(_kept.c.revision).where(_kept.c.document == _OF, _kept.c.person == _TO)
+_WITHDRAWN = (
+    select(_events.c.body)
+    .where(_events.c.document == _OF, _events.c.person == _TO, _events.c.kind == Kind.ANNOTATION_WITHDRAWN.value)
+    .order_by(_events.c.seq.desc())
+    .limit(1)
+)
 
 
 class Saved(NamedTuple):
@@ -54,11 +76,11 @@ def save(connection: Connection, person: str, given: Given, labels: Sequence[str
     before = _same(connection, person, given.id)
     if before is not None:
         return before
-    spans = check_spans(given.spans, len(document_text(connection, given.document)), labels)
-    assignment = select(tables.assignments.c.state).where(
-        tables.assignments.c.document == given.document, tables.assignments.c.person == person
-    )
-    if connection.execute(assignment).first() is None:
+    place = connection.execute(_LENT, {"of": given.document, "to": person}).one_or_none()
+    if place is None:
+        raise NotFoundError(f"no document {given.document}")
+    spans = check_spans(given.spans, len(place.text), labels)
+    if place.purpose is None:
         raise RefusedError(f"document {given.document} was not given to you (ask the queue for the next one)")
     return _keep(connection, person, given, {"spans": spans})
 
@@ -140,16 +162,7 @@ def revisions(connection: Connection, person: str, document: int) -> list[Event]
 
 def training_gold(connection: Connection, person: str, document: int) -> list[SpanRecord] | None:
     """What is right in a document that somebody was given to learn from; ``None`` for any other."""
-    query = (
-        select(tables.documents.c.gold)
-        .join(tables.assignments, tables.assignments.c.document == tables.documents.c.number)
-        .where(
-            tables.documents.c.number == document,
-            tables.assignments.c.person == person,
-            tables.assignments.c.purpose == "training",
-        )
-    )
-    return connection.execute(query).scalar()
+    return connection.execute(_RIGHT, {"of": document, "to": person}).scalar()
 
 
 def _same(connection: Connection, person: str, id: str) -> Saved | None:
@@ -180,18 +193,9 @@ def _keep(connection: Connection, person: str, given: Given, body: Mapping[str, 
 
 
 def _last_revision(connection: Connection, person: str, document: int) -> int:
-    kept = tables.current_annotations.c
-    there = connection.execute(select(kept.revision).where(kept.document == document, kept.person == person)).scalar()
+    place = {"of": document, "to": person}
+    there = connection.execute(_REVISION, place).scalar()
     if there is not None:
         return int(there)
-    withdrawn = connection.execute(
-        select(tables.events.c.body)
-        .where(
-            tables.events.c.document == document,
-            tables.events.c.person == person,
-            tables.events.c.kind == Kind.ANNOTATION_WITHDRAWN.value,
-        )
-        .order_by(tables.events.c.seq.desc())
-        .limit(1)
-    ).scalar()
+    withdrawn = connection.execute(_WITHDRAWN, place).scalar()
     return 0 if withdrawn is None else int(withdrawn["revision"])

@@ -65,6 +65,9 @@ _OLD_SIGNS_FOR = 86_400.0  # seconds in which the secret before signs too
 _log = logging.getLogger("quorate.service.webhooks")
 
 
+_ANYBODY_IS_TOLD = select(tables.webhooks.c.id).where(tables.webhooks.c.active).limit(1)
+
+
 class Webhook(NamedTuple):
     """Somebody who is told: where, of what, and whether that goes on."""
 
@@ -177,6 +180,8 @@ def _is_told(connection: Connection, webhook: str, about: str) -> bool:
 
 def document_labelled(connection: Connection, document: int, least: int) -> None:
     """Tell that a document is completed, if it has as many annotators as it needs; in the transaction of a save."""
+    if connection.execute(_ANYBODY_IS_TOLD).first() is None:
+        return
     table = tables.current_annotations
     count = connection.execute(select(func.count()).select_from(table).where(table.c.document == document)).scalar_one()
     if count >= least:

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, insert, select
+from sqlalchemy import Connection, bindparam, insert, select
 
 from quorate.service.database import tables
 
@@ -70,6 +70,8 @@ _COLUMNS = (
     tables.events.c.body,
     tables.events.c.personal,
 )
+_ADD = insert(tables.events)
+_WITH_ID = select(*_COLUMNS).where(tables.events.c.id == bindparam("wanted"))
 
 
 def append(
@@ -97,7 +99,7 @@ def append(
         "body": dict(body or {}),
         "personal": personal,
     }
-    seq = connection.execute(insert(tables.events).values(**row)).inserted_primary_key
+    seq = connection.execute(_ADD, row).inserted_primary_key
     assert seq is not None
     return Event(
         int(seq[0]),
@@ -114,7 +116,7 @@ def append(
 
 def find(connection: Connection, id: str) -> Event | None:
     """The event with an id that a client made, if it is here."""
-    row = connection.execute(select(*_COLUMNS).where(tables.events.c.id == id)).one_or_none()
+    row = connection.execute(_WITH_ID, {"wanted": id}).one_or_none()
     return None if row is None else _event(row)
 
 

@@ -7,7 +7,7 @@ import secrets
 import time
 from typing import NamedTuple
 
-from sqlalchemy import Connection, delete, insert, select, update
+from sqlalchemy import Connection, bindparam, delete, insert, select, update
 
 from quorate.service.database import tables
 from quorate.service.people import Role
@@ -34,6 +34,19 @@ __all__ = [
 
 _TOKEN = "qt_"
 _INVITATION_DAYS = 7
+
+
+# Asked with every request, and so put together once.
+_OF_BROWSER = (
+    select(tables.people.c.id, tables.people.c.role, tables.sessions.c.csrf)
+    .join(tables.people, tables.people.c.id == tables.sessions.c.person)
+    .where(
+        tables.sessions.c.digest == bindparam("secret"),
+        tables.sessions.c.until > bindparam("now"),
+        tables.sessions.c.idle_until > bindparam("now"),
+        tables.people.c.active,
+    )
+)
 
 
 class Who(NamedTuple):
@@ -97,18 +110,7 @@ def end_sessions(connection: Connection, person: str) -> None:
 
 def who_has_session(connection: Connection, token: str) -> Who | None:
     """Whose browser this is, if its session goes on."""
-    now = time.time()
-    query = (
-        select(tables.people.c.id, tables.people.c.role, tables.sessions.c.csrf)
-        .join(tables.people, tables.people.c.id == tables.sessions.c.person)
-        .where(
-            tables.sessions.c.digest == _digest(token),
-            tables.sessions.c.until > now,
-            tables.sessions.c.idle_until > now,
-            tables.people.c.active,
-        )
-    )
-    row = connection.execute(query).one_or_none()
+    row = connection.execute(_OF_BROWSER, {"secret": _digest(token), "now": time.time()}).one_or_none()
     return None if row is None or row.role is None else Who(row.id, Role(row.role), row.csrf)
 
 

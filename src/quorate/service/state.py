@@ -7,9 +7,10 @@ transaction, and again for every event when those tables are rebuilt: they canno
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import Connection, Table, delete, update
+from sqlalchemy import Connection, Executable, Table, bindparam, delete, update
 
 from quorate.service.database import tables
 from quorate.service.database.engine import upsert
@@ -120,9 +121,14 @@ def _key(event: Event) -> dict[str, Any]:
 
 
 def _change(connection: Connection, table: Table, event: Event, **values: Any) -> None:
-    connection.execute(
-        update(table).where(table.c.document == event.document, table.c.person == event.person).values(**values)
-    )
+    connection.execute(_changing(table, tuple(values)), {"of": event.document, "by": event.person, **values})
+
+
+@lru_cache(maxsize=100)
+def _changing(table: Table, columns: tuple[str, ...]) -> Executable:
+    """The statement; to put one together takes longer than to execute it."""
+    whose = (table.c.document == bindparam("of"), table.c.person == bindparam("by"))
+    return update(table).where(*whose).values({name: bindparam(name) for name in columns})
 
 
 def _remove(connection: Connection, table: Table, event: Event) -> None:

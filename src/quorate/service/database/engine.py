@@ -11,9 +11,11 @@ from __future__ import annotations
 import logging
 import queue
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -43,6 +45,7 @@ _log = logging.getLogger(__name__)
 _MOST_TOGETHER = 64  # writes in one transaction: one that waits for all of them still waits for milliseconds
 _READERS = 40  # connections that are kept, as many as there are threads: to make one takes longer than to ask
 _PATIENCE = 5  # seconds that a connection to PostgreSQL may take
+_LOOK = 0.001  # seconds between two looks whether another process still writes
 _WAIT_FOR_OTHERS = 30_000  # milliseconds that SQLite waits for another process that writes
 
 
@@ -64,9 +67,12 @@ class Database:
         self._told = False  # that the database is away
 
     @classmethod
-    def at(cls, url: str) -> Database:
-        """A database that was opened when the service began: a process of it may start while it is away."""
-        return cls(_engine(url))
+    def at(cls, url: str, *, derived: bool = False) -> Database:
+        """A database that was opened when the service began: a process of it may start while it is away.
+
+        ``derived``: all that is written can be worked out again, so that SQLite need not flush it to the disk.
+        """
+        return cls(_engine(url, derived=derived))
 
     @classmethod
     def open(cls, url: str) -> Database:
@@ -237,12 +243,16 @@ def _why(error: SQLAlchemyError) -> str:
     return said[0] if said else type(error).__name__
 
 
-def _engine(url: str) -> Engine:
+def _engine(url: str, *, derived: bool = False) -> Engine:
     if url.startswith("sqlite"):
         arguments = {"timeout": _WAIT_FOR_OTHERS / 1000, "check_same_thread": False}
         engine = create_engine(url, pool_size=_READERS, connect_args=arguments)
         event.listen(engine, "connect", _prepare_sqlite)
         event.listen(engine, "begin", _begin_sqlite)
+        if derived:
+            event.listen(
+                engine, "connect", lambda connection, _: connection.execute("PRAGMA synchronous=NORMAL").close()
+            )
         return engine
     arguments = {"connect_timeout": _PATIENCE}
     return create_engine(
@@ -257,10 +267,37 @@ def _prepare_sqlite(connection: Any, _: object) -> None:
         connection.execute(f"PRAGMA {pragma}").close()
 
 
+def _leave_unflushed(connection: Any, _: object) -> None:
+    connection.execute("PRAGMA synchronous=NORMAL").close()
+
+
 def _begin_sqlite(connection: Connection) -> None:
     # One that will write takes its turn at once: to become a writer half way would fail if somebody else was faster.
-    writes = connection.get_execution_options().get("writes")
-    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+    if connection.get_execution_options().get("writes"):
+        _take_turn(connection)
+    else:
+        connection.exec_driver_sql("BEGIN")
+
+
+def _take_turn(connection: Connection) -> None:
+    """Begin to write as soon as no other process does.
+
+    SQLite's own way of waiting sleeps longer and longer, up to a tenth of a second at a time, for a lock that is free
+    again after a few milliseconds.
+    """
+    until = time.monotonic() + _WAIT_FOR_OTHERS / 1000
+    connection.exec_driver_sql("PRAGMA busy_timeout=0")
+    try:
+        while True:
+            try:
+                connection.exec_driver_sql("BEGIN IMMEDIATE")
+                return
+            except OperationalError as error:
+                if "locked" not in str(error.orig) or time.monotonic() > until:
+                    raise
+                time.sleep(_LOOK)
+    finally:
+        connection.exec_driver_sql(f"PRAGMA busy_timeout={_WAIT_FOR_OTHERS}")
 
 
 def upsert(connection: Connection, table: Table, values: Mapping[str, Any], keys: Sequence[str]) -> None:
@@ -272,9 +309,13 @@ def upsert_all(connection: Connection, table: Table, rows: Sequence[Mapping[str,
     """Insert rows, which have the same columns, each in place of the one with the same keys."""
     if not rows:
         return
-    dialect = sqlite if connection.dialect.name == "sqlite" else postgresql
-    statement = dialect.insert(table)
-    changed = {name: statement.excluded[name] for name in rows[0] if name not in keys}
-    connection.execute(
-        statement.on_conflict_do_update(index_elements=list(keys), set_=changed), [dict(row) for row in rows]
-    )
+    statement = _upsert(connection.dialect.name, table, tuple(rows[0]), tuple(keys))
+    connection.execute(statement, [dict(row) for row in rows])
+
+
+@lru_cache(maxsize=100)
+def _upsert(dialect: str, table: Table, columns: tuple[str, ...], keys: tuple[str, ...]) -> Any:
+    """The statement; to put one together takes longer than to execute it."""
+    statement = (sqlite if dialect == "sqlite" else postgresql).insert(table)
+    changed = {name: statement.excluded[name] for name in columns if name not in keys}
+    return statement.on_conflict_do_update(index_elements=list(keys), set_=changed)

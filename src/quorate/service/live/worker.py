@@ -64,7 +64,7 @@ def follow(settings: ServiceSettings) -> None:
         os.nice(_NICE)  # whoever saves comes first
     code = 0
     try:
-        database = Database.at(settings.database)
+        database = Database.at(settings.database, derived=True)
         Courier(database, settings.secret(), outgoing_of(settings)).start(stopping)
         follower = Follower(settings, database, aside=_in_thread, looks_ahead=True)
         while not stopping.is_set():
