@@ -25,6 +25,7 @@ from quorate.service.settings import ServiceSettings
 
 __all__ = ["listen", "supervise"]
 
+_SWITCH = 0.0005  # seconds that a thread may go on while another waits: one that writes waits after every statement
 _PATIENCE = 20.0  # seconds that a process has to end by itself
 _SLOWEST = 30.0  # seconds until one that dies again and again is tried once more
 _QUICK = 2.0  # seconds: one that ends sooner, by itself, waits before it is tried again
@@ -149,7 +150,15 @@ def follow(settings: ServiceSettings) -> None:
     from quorate.service.live import worker  # with all that a fit takes, which nobody else here needs
 
     end_with_supervisor()
+    sys.setswitchinterval(_SWITCH)
+    _leave_a_core()
     worker.follow(settings)
+
+
+def _leave_a_core() -> None:
+    """Keep this process off one core, where there are several: those who save are answered there."""
+    if hasattr(os, "sched_setaffinity") and len(cores := os.sched_getaffinity(0)) > 1:
+        os.sched_setaffinity(0, cores - {min(cores)})
 
 
 def stay_in_step(settings: ServiceSettings) -> None:
@@ -157,6 +166,7 @@ def stay_in_step(settings: ServiceSettings) -> None:
     from quorate.service import label_studio
 
     end_with_supervisor()
+    sys.setswitchinterval(_SWITCH)
     label_studio.stay_in_step(settings)
 
 
@@ -169,6 +179,7 @@ def answer(settings: ServiceSettings, taken: socket.socket) -> None:
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches every process of the terminal: one of them decides
     end_with_supervisor()
+    sys.setswitchinterval(_SWITCH)
     app = create_app(settings)
 
     class Server(uvicorn.Server):

@@ -21,7 +21,7 @@ from quorate.service.live.ticks import newest
 
 __all__ = ["Publisher", "Ranked", "Rows", "last_choice"]
 
-_TOGETHER = 200  # rows in a transaction
+_TOGETHER = 25  # rows in a transaction: whoever saves waits for it
 _PAUSE = 2.0  # times as long as the transaction before took
 _MOST_TOLD = 1_000  # documents that a snapshot names; of more it says that all may have changed
 _KEPT = 1_000  # snapshots; of earlier ones, one a day
