@@ -14,7 +14,7 @@ from sqlalchemy.exc import DBAPIError
 from quorate.errors import SettingsError
 from quorate.service.database import tables
 from quorate.service.database.engine import Database
-from quorate.service.events import Event, Kind, append, events_after, last_event
+from quorate.service.events import Event, Kind, append, events_after, find, last_event
 from quorate.service.problems import BusyError, InvalidError
 from serving import Team
 
@@ -85,6 +85,18 @@ def test_events_of_many_threads_are_numbered_as_they_are_committed(any_team: Tea
         seen += new
         last = new[-1].seq if new else last
     assert len({event.seq for event in seen}) == 100
+
+
+def test_a_save_that_nobody_waits_for_any_more_stops_nothing(any_team: Team) -> None:
+    database, gate = any_team.database, threading.Event()
+    waits = database.write(lambda connection: gate.wait(10))
+    left = database.write(lambda connection: append(connection, Kind.EXPORTED, person=None, id="of nobody any more"))
+    assert left.cancel()
+    gate.set()
+    assert waits.result()
+    database.change(lambda connection: append(connection, Kind.EXPORTED, person=None, id="the next one"))
+    with database.read() as connection:
+        assert find(connection, "of nobody any more") is None
 
 
 def test_a_closed_database_takes_nothing(tmp_path: Path) -> None:

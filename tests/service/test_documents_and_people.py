@@ -7,9 +7,12 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from sqlalchemy import Connection
 
 import quorate
 from quorate.formats import write
+from quorate.service import people
+from quorate.service.events import Kind, append
 from quorate.service.people import Role
 from serving import Team
 
@@ -112,3 +115,43 @@ def test_a_token_is_good_until_it_is_ended(team: Team) -> None:
     assert team.client(Role.REVIEWER).delete(f"/api/v1/tokens/{made['id']}").status_code == 404  # not theirs
     assert ann.delete(f"/api/v1/tokens/{made['id']}").status_code == 204
     assert team.client().get("/api/v1/people/me", headers=header).status_code == 401
+
+
+def test_a_link_for_a_password_ends_when_somebody_rises(team: Team) -> None:
+    manager, admin, ann = team.client(Role.MANAGER), team.client(Role.ADMIN), team.ids[Role.ANNOTATOR]
+    link = manager.post("/api/v1/invitations", json={"person": ann}).json()["url"]
+    path = link.removeprefix(team.settings.address)
+    assert team.client().get(path).status_code == 200
+    assert admin.patch(f"/api/v1/people/{ann}", json={"role": "admin"}).status_code == 200
+    assert team.client().get(path).status_code == 404
+
+
+@pytest.mark.parametrize("change", [{"active": None}, {"cost": None}, {"role": None}])
+def test_what_needs_a_value_has_one(team: Team, change: dict[str, None]) -> None:
+    answer = team.client(Role.ADMIN).patch(f"/api/v1/people/{team.ids[Role.ANNOTATOR]}", json=change)
+    assert answer.status_code == 422
+
+
+def test_who_is_erased_does_not_come_back(team: Team) -> None:
+    admin, ann = team.client(Role.ADMIN), team.ids[Role.ANNOTATOR]
+    admin.post(f"/api/v1/people/{ann}/erase")
+    back = admin.patch(f"/api/v1/people/{ann}", json={"role": "annotator", "active": True})
+    assert back.status_code == 409
+    assert admin.post("/api/v1/invitations", json={"person": ann}).status_code == 409
+
+
+def test_the_name_at_a_provider_counts_letter_by_letter(team: Team) -> None:
+    secret = team.settings.secret()
+
+    def work(connection: Connection) -> bool:
+        people.set_subject(connection, secret, team.ids[Role.ANNOTATOR], "https://id.example.org Bob")
+        return people.find_subject(connection, secret, "https://id.example.org bob") is None
+
+    assert team.database.change(work)
+
+
+def test_nobody_learns_from_their_data_what_is_a_check(team: Team) -> None:
+    ann = team.ids[Role.ANNOTATOR]
+    body = {"purpose": "check", "until": 9e9}
+    team.database.change(lambda connection: append(connection, Kind.ASSIGNMENT_LEASED, person=ann, body=body))
+    assert "check" not in team.client(Role.ANNOTATOR).get("/api/v1/people/me/data").text

@@ -185,6 +185,12 @@ def test_progress_has_the_last_counts_and_the_last_fit(team: Team, publisher: Pu
     assert told["fit"]["version"] == 1
 
 
+def test_whom_to_trust_is_for_managers(team: Team, publisher: Publisher) -> None:
+    told = team.client(Role.REVIEWER).get("/api/v1/progress").json()["fit"]
+    assert "annotators" not in told
+    assert "sources" not in told
+
+
 def test_before_the_first_fit_there_is_nothing(team: Team) -> None:
     manager = team.client(Role.MANAGER)
     assert manager.get("/api/v1/progress").json()["fit"] is None

@@ -106,3 +106,20 @@ def test_the_folder_of_a_service_is_nobody_elses_and_not_for_git(tmp_path: Path)
 @pytest.mark.parametrize(("host", "address"), [("0.0.0.0", "127.0.0.1"), ("::", "[::1]"), ("10.0.0.5", "10.0.0.5")])
 def test_a_link_leads_somewhere(host: str, address: str) -> None:
     assert ServiceSettings(Path("."), host=host).address == f"http://{address}:8787"
+
+
+def test_a_file_that_is_for_the_service_alone(tmp_path: Path) -> None:
+    (tmp_path / "quorate.toml").write_text('[serve]\nlabels = "PER,LOC"\n')
+    command = [sys.executable, "-m", "quorate", "service", "invite"]
+    made = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert made.returncode == 0, made.stderr
+    told = subprocess.run([*command[:3], "run"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert told.returncode == 2
+    assert "no inputs" in told.stderr
+
+
+def test_an_origin_is_an_address(tmp_path: Path) -> None:
+    serving = start(tmp_path, "--demo", "--origin", "labels.example.org")
+    _, told = serving.communicate(timeout=30)
+    assert serving.returncode == 2
+    assert "is not an address" in told

@@ -161,7 +161,7 @@ def serve(
         bool, typer.Option("--suggestions", help="Show annotators the consensus as they begin, which sways them.")
     ] = False,
     blind: Annotated[
-        bool, typer.Option("--blind/--not-blind", help="Reviewers see names and consensus only after a first look.")
+        bool, typer.Option("--blind/--not-blind", help="Reviewers see the consensus only after a first look.")
     ] = True,
     reviewers: Annotated[int, typer.Option("--reviewers", min=1, help="Reviewers that decide on each document.")] = 1,
     webhook_host: Annotated[
@@ -173,10 +173,12 @@ def serve(
     oidc: dict[str, str],
 ) -> None:
     """Let a team annotate and review in the browser, with a consensus that follows."""
+    if origin is not None and not origin.startswith(("http://", "https://")):
+        raise SettingsError(f"origin {origin!r} is not an address (https://labels.example.org)")
     with _root(demo) as (root, file):
         settings = ServiceSettings(
             root,
-            database,
+            None if demo else database,  # what is gone afterwards stays apart from what is kept
             host,
             port,
             origin,

@@ -75,7 +75,7 @@ class SettingsFile:
         inputs = content.get("inputs", [])
         if not isinstance(inputs, list):
             raise SettingsError(f'{_at(path, text, "inputs")}: inputs is a list (["exports/*.jsonl"])')
-        if not inputs:
+        if not inputs and "serve" not in tables:  # a service may begin empty
             raise SettingsError(f'{_at(path, text, "inputs")}: no inputs (add inputs = ["exports/*.jsonl"])')
         known = content.get("known", [])
         if isinstance(known, str) or not all(isinstance(name, str) for name in known):
@@ -93,6 +93,8 @@ class SettingsFile:
 
     def input_files(self, pulled: Path) -> list[str]:
         """The files and folders to read, by name; ``pulled`` is where exports of servers are kept."""
+        if not self.inputs:
+            raise SettingsError(f'{self.path}: no inputs (add inputs = ["exports/*.jsonl"])')
         named = [each for each in self.inputs if isinstance(each, str)]
         servers = [pulled / each.file_name for each in self.inputs if isinstance(each, LabelStudioProject)]
         found = [*self._files(named, "inputs"), *(str(path) for path in servers if path.exists())]

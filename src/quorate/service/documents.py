@@ -32,7 +32,6 @@ __all__ = [
     "check_spans",
     "corpus_of",
     "document_record",
-    "document_text",
     "document_with",
     "have_overlap",
     "layers_of",
@@ -143,14 +142,6 @@ def document_record(connection: Connection, number: int) -> dict[str, Any]:
     if row is None:
         raise NotFoundError(f"no document {number}")
     return dict(row)
-
-
-def document_text(connection: Connection, number: int) -> str:
-    """The text of a document, for those who need no more; :class:`NotFoundError` if there is none."""
-    text = connection.execute(select(tables.documents.c.text).where(tables.documents.c.number == number)).scalar()
-    if text is None:
-        raise NotFoundError(f"no document {number}")
-    return str(text)
 
 
 def numbers_of(connection: Connection) -> dict[str, int]:

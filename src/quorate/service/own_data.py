@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from sqlalchemy import Connection, select
@@ -25,7 +26,7 @@ def data_of(connection: Connection, person: str) -> dict[str, Any]:
         "annotations": _rows(connection, said.person, person, said.document, said.revision, said.at, said.spans),
         "reviews": _rows(connection, reviewed.person, person, reviewed.document, reviewed.at, reviewed.spans),
         "events": [
-            {**row, "personal": read_personal(connection, person, row["personal"])}
+            {**row, "body": _told(row["body"]), "personal": read_personal(connection, person, row["personal"])}
             for row in _rows(
                 connection,
                 events.person,
@@ -46,3 +47,8 @@ def data_of(connection: Connection, person: str) -> dict[str, Any]:
 def _rows(connection: Connection, owner: Any, person: str, *columns: Any) -> list[dict[str, Any]]:
     query = select(*columns).where(owner == person).order_by(columns[0])
     return [dict(row) for row in connection.execute(query).mappings()]
+
+
+def _told(body: Mapping[str, Any]) -> dict[str, Any]:
+    """What happened, without what would tell a check from other documents."""
+    return {name: value for name, value in body.items() if name != "purpose"}

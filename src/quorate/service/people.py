@@ -29,6 +29,7 @@ __all__ = [
     "Role",
     "add_person",
     "change_person",
+    "check_not_erased",
     "digest",
     "erase",
     "find_person",
@@ -90,6 +91,11 @@ def digest(secret: bytes, what: str) -> str:
     return hmac.new(secret, folded.encode("utf-8", "surrogatepass"), hashlib.sha256).hexdigest()
 
 
+def _subject_digest(secret: bytes, subject: str) -> str:
+    """What somebody is found by who logs in at a provider: there every letter counts."""
+    return hmac.new(secret, b"subject " + subject.encode("utf-8", "surrogatepass"), hashlib.sha256).hexdigest()
+
+
 def add_person(
     connection: Connection,
     secret: bytes,
@@ -119,7 +125,7 @@ def add_person(
             active=True,
             created=time.time(),
             login=login,
-            subject=None if subject is None else digest(secret, subject),
+            subject=None if subject is None else _subject_digest(secret, subject),
             password=password_hash,
             cost=1.0,
             personal=personal,
@@ -135,11 +141,17 @@ def set_password(connection: Connection, person: str, password_hash: str) -> Non
     """Give somebody a new password (as :mod:`quorate.service.passwords` keeps it); wherever they are logged in ends."""
     connection.execute(update(tables.people).where(tables.people.c.id == person).values(password=password_hash))
     connection.execute(delete(tables.sessions).where(tables.sessions.c.person == person))
+    _end_links(connection, person)
+
+
+def _end_links(connection: Connection, person: str) -> None:
+    """Let links for a new password of somebody's be good no more: they were made for who they were then."""
+    connection.execute(delete(tables.invitations).where(tables.invitations.c.person == person))
 
 
 def set_subject(connection: Connection, secret: bytes, person: str, subject: str) -> None:
     """Let somebody log in by a provider of logins from now on, as who they are there."""
-    value = digest(secret, subject)
+    value = _subject_digest(secret, subject)
     table = tables.people
     if connection.execute(select(table.c.id).where(table.c.subject == value, table.c.id != person)).first():
         raise ConflictError("somebody else here logs in with this account (use another)")
@@ -148,7 +160,7 @@ def set_subject(connection: Connection, secret: bytes, person: str, subject: str
 
 def find_subject(connection: Connection, secret: bytes, subject: str) -> Person | None:
     """Who logs in by a provider of logins as this, if anybody does."""
-    query = select(tables.people.c.id).where(tables.people.c.subject == digest(secret, subject))
+    query = select(tables.people.c.id).where(tables.people.c.subject == _subject_digest(secret, subject))
     found = connection.execute(query).scalar()
     return None if found is None else find_person(connection, found)
 
@@ -195,7 +207,11 @@ def named(connection: Connection, secret: bytes, names: Sequence[str], **new: An
 def change_person(connection: Connection, person: str, changes: Mapping[str, Any], *, by: str) -> None:
     """Change role, cost, how many documents they do, or whether they may log in."""
     before = find_person(connection, person)
+    check_not_erased(connection, person)
     values = {name: changes[name] for name in ("role", "cost", "most", "active", "kind") if name in changes}
+    missing = [name for name, value in values.items() if value is None and name != "most"]
+    if missing:
+        raise InvalidError(f"{missing[0]} needs a value (leave it out to keep it)")
     if before.role is Role.ADMIN and (values.get("role", Role.ADMIN) != Role.ADMIN or values.get("active") is False):
         _check_not_last_admin(connection, person)
     if not values:
@@ -203,7 +219,15 @@ def change_person(connection: Connection, person: str, changes: Mapping[str, Any
     connection.execute(update(tables.people).where(tables.people.c.id == person).values(**values))
     if values.get("active") is False or "role" in values:
         connection.execute(delete(tables.sessions).where(tables.sessions.c.person == person))
+        _end_links(connection, person)
     append(connection, Kind.PERSON_CHANGED, person=by, body={"person": person, **values})
+
+
+def check_not_erased(connection: Connection, person: str) -> None:
+    """:class:`ConflictError` if somebody was erased."""
+    key = select(tables.personal_keys.c.person).where(tables.personal_keys.c.person == person)
+    if connection.execute(key).first() is None:
+        raise ConflictError("this person was erased, which cannot be undone")
 
 
 def erase(connection: Connection, person: str, *, by: str) -> None:

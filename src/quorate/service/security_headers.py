@@ -80,7 +80,13 @@ class AllowedHosts:
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
         elif [_name(host) for host in Headers(scope=scope).getlist("host")] not in ([host] for host in self._hosts):
-            await _refuse(scope, send, 400, "unknown-host", "no such host here (add it to the server's allowed hosts)")
+            await _refuse(
+                scope,
+                send,
+                400,
+                "unknown-host",
+                "this is not the address of the service (start it with --origin and the address that browsers use)",
+            )
         else:
             await self._app(scope, receive, send)
 

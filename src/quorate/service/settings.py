@@ -116,7 +116,6 @@ class ServiceSettings:
     port: int = 8787
     origin: str | None = None
     labels: tuple[str, ...] = ()
-    characters: bool = False
     suggestions: bool = False
     blind: bool = True
     queue: QueueSettings = field(default_factory=QueueSettings)
@@ -148,7 +147,7 @@ class ServiceSettings:
         """Where browsers find the service."""
         host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(self.host, self.host)  # which listen, and lead nowhere
         host = f"[{host}]" if ":" in host else host
-        return self.origin or f"http://{host}:{self.port}"
+        return (self.origin or f"http://{host}:{self.port}").rstrip("/")
 
     def make_folder(self) -> None:
         """Make the folder: nobody else on the machine looks into it, and git leaves it alone."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 
-from sqlalchemy import select
+from sqlalchemy import Connection, delete, select
 
 from quorate.corpus.sample import sample
 from quorate.errors import InputError, SettingsError
@@ -48,11 +48,18 @@ def begin(
         settings = labels_of(settings, database)
         if has_admin:
             return settings, [*told, f"open {settings.address}"]
-        token = database.change(lambda connection: invite(connection, Role.ADMIN))
+        token = database.change(_first_link)
         where = f"open {settings.address}/invite/{token}"
         return settings, [*told, f"{where} (once, within a week: you will be the first admin)"]
     finally:
         database.close()
+
+
+def _first_link(connection: Connection) -> str:
+    """The link for the first admin; those of starts before are good no more."""
+    first = (tables.invitations.c.role == Role.ADMIN.value) & tables.invitations.c.person.is_(None)
+    connection.execute(delete(tables.invitations).where(first, tables.invitations.c.used.is_(None)))
+    return invite(connection, Role.ADMIN)
 
 
 def _linked(settings: ServiceSettings, file: SettingsFile | None) -> tuple[ServiceSettings, list[str]]:

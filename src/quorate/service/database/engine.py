@@ -103,7 +103,7 @@ class Database:
     def read(self) -> Iterator[Connection]:
         """A connection to look things up with; all that is read through it is of one moment."""
         try:
-            with self.engine.connect() as connection:
+            with self._reader() as connection:
                 yield connection
         except SQLAlchemyError as error:
             if _is_away(error):
@@ -112,6 +112,11 @@ class Database:
         except OverflowError as error:
             raise _said_of(error) from error
         self._is_back()
+
+    def _reader(self) -> Connection:
+        """A connection that sees one moment: SQLite's always do."""
+        connection = self.engine.connect()
+        return connection if self.is_sqlite else connection.execution_options(isolation_level="REPEATABLE READ")
 
     def write(self, work: Callable[[Connection], T]) -> Future[T]:
         """Have something written; the future is there when it is committed."""
@@ -159,7 +164,8 @@ class Database:
     def _write_all(self) -> None:
         ended = False
         while not ended:
-            jobs, ended = self._waiting()
+            waiting, ended = self._waiting()
+            jobs = [job for job in waiting if job.future.set_running_or_notify_cancel()]
             if jobs:
                 _settle(jobs, self._commit(jobs))
 

@@ -104,6 +104,8 @@ class Publisher:
             upsert_all(connection, tables.queues, rows, ("person",))
             connection.execute(delete(tables.queues).where(tables.queues.c.version < version))
             _add_snapshot(connection, version, "queues", event, changed, summary, None)
+            if changed:
+                consensus_changed(connection, version, "update", changed)
 
         self._write(put)
         self._is_now(version)

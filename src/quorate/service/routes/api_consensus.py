@@ -9,9 +9,11 @@ from pydantic import BaseModel
 from sqlalchemy import ColumnElement, Connection, RowMapping, Select, select, tuple_
 
 from quorate.service.database import tables
+from quorate.service.people import Role
 from quorate.service.problems import InvalidError, NotFoundError
-from quorate.service.routes.common import Limit, ServiceOf
+from quorate.service.routes.common import Limit, ServiceOf, WhoAsks
 
+_OF_PEOPLE = ("annotators", "sources")  # what a fit says of people
 router = APIRouter(prefix="/api/v1", tags=["consensus"])
 
 
@@ -100,8 +102,8 @@ def get_consensus(service: ServiceOf, document: int) -> DocumentConsensus:
 
 
 @router.get("/progress")
-def progress(service: ServiceOf) -> Progress:
-    """How far it is: how much there is, and what F1 to expect of the consensus."""
+def progress(service: ServiceOf, who: WhoAsks) -> Progress:
+    """How far it is: how much there is, and what F1 to expect of the consensus; for managers, whom to trust too."""
 
     def look(connection: Connection) -> Progress:
         last, fit = _last(connection, "update", "refit"), _last(connection, "refit")
@@ -110,6 +112,8 @@ def progress(service: ServiceOf) -> Progress:
         if last is not None:
             counts = {name: last["summary"][name] for name in counts}
         told = None if fit is None else {"version": fit["version"], "at": fit["at"], **fit["summary"]}
+        if told is not None and not who.role.may(Role.MANAGER):
+            told = {name: value for name, value in told.items() if name not in _OF_PEOPLE}
         return Progress(
             version=0 if newest is None else newest["version"],
             event=0 if last is None else last["event"],

@@ -134,6 +134,7 @@ def invite_person(service: ServiceOf, who: WhoAsks, given: Invite) -> Invitation
     def work(connection: Connection) -> str:
         role = given.role
         if given.person is not None:
+            people.check_not_erased(connection, given.person)
             role = people.find_person(connection, given.person).role or Role.ANNOTATOR
             _check_above(connection, who, given.person, None)
         elif not _may_make(who, role):
