@@ -13,7 +13,7 @@ import quorate
 from managing import bring_in, check_all, fit, gold
 from quorate.audit.checked import read_plan
 from quorate.audit.claims import Claims
-from quorate.service.auditing import open_audit
+from quorate.service.auditing import keep_outcome, open_audit, outcome
 from quorate.service.database import tables
 from quorate.service.people import Role
 from serving import Team
@@ -66,6 +66,29 @@ def test_checks_are_decisions_that_say_of_which_audit(fitted: Team) -> None:
     right = gold(fitted)
     assert all(row.spans == right[row.document] for row in rows)
     assert fitted.client(Role.REVIEWER).get("/api/v1/audits").json()[0]["result"] is None  # not before all are checked
+
+
+def test_a_slower_request_does_not_take_back_the_result(fitted: Team) -> None:
+    id = planned(fitted, documents=12, sequential=True)["id"]
+    manager = fitted.client(Role.MANAGER)
+
+    def keep(found: tuple[int, dict[str, Any] | None]) -> dict[str, Any]:
+        fitted.database.change(lambda connection: keep_outcome(connection, id, *found))
+        return dict(manager.get("/api/v1/audits").json()[0])
+
+    check_all(fitted, id, most=9)
+    with fitted.database.read() as connection:
+        seen_before = outcome(connection, id)
+    assert seen_before == (9, None)
+    check_all(fitted, id, most=1)
+    open_still = manager.get("/api/v1/audits").json()[0]
+    assert open_still["result"]["n"] == 10
+    assert keep(seen_before) == open_still
+    check_all(fitted, id)
+    ended = manager.get("/api/v1/audits").json()[0]
+    assert (ended["checked"], ended["result"]["n"]) == (12, 12)
+    assert keep(seen_before) == ended
+    assert keep((12, None)) == ended
 
 
 def test_a_check_is_kept_once_and_nobody_elses(fitted: Team) -> None:

@@ -289,8 +289,13 @@ def outcome(connection: Connection, id: str) -> tuple[int, dict[str, Any] | None
 
 
 def keep_outcome(connection: Connection, id: str, checked: int, result: Mapping[str, Any] | None) -> None:
-    """Keep what :func:`outcome` found; an audit of which all is checked has ended."""
+    """Keep what :func:`outcome` found; an audit of which all is checked has ended.
+
+    Of two who work it out at once, the slower may have seen less: what stands is not replaced by less.
+    """
     own, table = find_audit(connection, id), tables.audits
+    if checked < own.checked or (not own.is_open and own.result is not None):
+        return
     values: dict[str, Any] = {"checked": checked, "result": result}
     if own.is_open and checked == len(own.documents) and result is not None:
         values["ended"] = time.time()
