@@ -16,10 +16,10 @@ from quorate.service.database import tables
 from quorate.service.database.engine import upsert
 from quorate.service.documents import spans_of_tags
 from quorate.service.importing import import_corpus
+from quorate.service.labels_used import LabelsUsed
 from quorate.service.live.worker import Follower
 from quorate.service.passwords import hashed
 from quorate.service.people import Role, set_password
-from quorate.service.start import labels_of
 from serving import PASSWORD, Team
 
 Spans = Sequence[Mapping[str, Any]]
@@ -28,7 +28,8 @@ Spans = Sequence[Mapping[str, Any]]
 def bring_in(team: Team, n: int = 40) -> None:
     """Import a crowd's labels."""
     import_corpus(team.database, team.settings.secret(), Corpus(quorate.sample().documents[:n]), source="the sample")
-    team.settings = labels_of(replace(team.settings, labels=()), team.database)
+    with team.database.read() as connection:
+        team.settings = replace(team.settings, labels=LabelsUsed().look(connection))
     team.app.state.settings = team.settings
 
 

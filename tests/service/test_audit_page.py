@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +11,13 @@ import pytest
 from sqlalchemy import select
 
 import quorate
-from managing import bring_in, check_all, fit, gold
+from managing import bring_in, check_all, fit, gold, save
 from quorate.audit.checked import read_plan
 from quorate.audit.claims import Claims
-from quorate.service.auditing import open_audit
+from quorate.service.auditing import keep_outcome, open_audit, outcome
 from quorate.service.database import tables
 from quorate.service.people import Role
+from quorate.service.settings import ReviewSettings
 from serving import Team
 
 
@@ -68,6 +70,29 @@ def test_checks_are_decisions_that_say_of_which_audit(fitted: Team) -> None:
     assert fitted.client(Role.REVIEWER).get("/api/v1/audits").json()[0]["result"] is None  # not before all are checked
 
 
+def test_a_slower_request_does_not_take_back_the_result(fitted: Team) -> None:
+    id = planned(fitted, documents=12, sequential=True)["id"]
+    manager = fitted.client(Role.MANAGER)
+
+    def keep(found: tuple[int, dict[str, Any] | None]) -> dict[str, Any]:
+        fitted.database.change(lambda connection: keep_outcome(connection, id, *found))
+        return dict(manager.get("/api/v1/audits").json()[0])
+
+    check_all(fitted, id, most=9)
+    with fitted.database.read() as connection:
+        seen_before = outcome(connection, id)
+    assert seen_before == (9, None)
+    check_all(fitted, id, most=1)
+    open_still = manager.get("/api/v1/audits").json()[0]
+    assert open_still["result"]["n"] == 10
+    assert keep(seen_before) == open_still
+    check_all(fitted, id)
+    ended = manager.get("/api/v1/audits").json()[0]
+    assert (ended["checked"], ended["result"]["n"]) == (12, 12)
+    assert keep(seen_before) == ended
+    assert keep((12, None)) == ended
+
+
 def test_a_check_is_kept_once_and_nobody_elses(fitted: Team) -> None:
     audit = planned(fitted)
     reviewer, manager = fitted.client(Role.REVIEWER), fitted.client(Role.MANAGER)
@@ -86,6 +111,43 @@ def test_a_check_is_kept_once_and_nobody_elses(fitted: Team) -> None:
     assert reviewer.post(f"{where}/checks", json=strange).status_code == 404
     outside = {**check, "id": uuid.uuid4().hex, "spans": [{"start": 0, "end": 99_999, "label": "PER"}]}
     assert reviewer.post(f"{where}/checks", json=outside).status_code == 422
+
+
+def test_nobody_checks_what_they_annotated(fitted: Team) -> None:
+    audit, reviewer = planned(fitted), fitted.client(Role.REVIEWER)
+    where, rob = f"/api/v1/audits/{audit['id']}", fitted.ids[Role.REVIEWER]
+    first, *rest = _documents(fitted)
+    for number in rest:
+        save(fitted, rob, number, [])
+    assert reviewer.get(f"{where}/next").json()["document"]["number"] == first
+    check = {"id": uuid.uuid4().hex, "document": rest[0], "spans": []}
+    refused = reviewer.post(f"{where}/checks", json=check)
+    assert refused.status_code == 403
+    assert "yourself" in refused.json()["error"]["message"]
+    assert reviewer.post(f"{where}/checks", json={**check, "document": first}).status_code == 200
+    assert reviewer.get(f"{where}/next").json() == {"document": None}
+    assert "you annotated yourself" in reviewer.get("/audit/check").text
+    fitted.app.state.settings = replace(fitted.settings, reviews=ReviewSettings(own=True))
+    assert reviewer.get(f"{where}/next").json()["document"]["number"] in rest
+    assert reviewer.post(f"{where}/checks", json={**check, "id": uuid.uuid4().hex}).status_code == 200
+
+
+def test_who_adjudicated_a_document_and_checks_it_adjudicates_still(fitted: Team) -> None:
+    audit = planned(fitted)
+    number = _documents(fitted)[0]
+    people = [fitted.client(fitted.add(name, Role.REVIEWER)) for name in ("sue", "tom")]
+    manager = fitted.client(Role.MANAGER)
+    span = {"start": 0, "end": 1, "label": fitted.settings.labels[0]}
+    review = {"document": number, "accepted": False}
+    for browser, spans in zip(people, ([span], []), strict=True):
+        answer = browser.post("/api/v1/reviews", json={**review, "id": uuid.uuid4().hex, "spans": spans})
+    assert answer.json()["disputed"] is True
+    decided = {**review, "id": uuid.uuid4().hex, "spans": [span], "adjudicates": True}
+    assert manager.post("/api/v1/reviews", json=decided).json()["disputed"] is False
+    check = {"id": uuid.uuid4().hex, "document": number, "spans": []}
+    assert manager.post(f"/api/v1/audits/{audit['id']}/checks", json=check).status_code == 200
+    assert manager.get("/api/v1/disputes").json()["items"] == []
+    assert manager.get("/api/v1/reviews").json()["items"][0]["adjudicates"] is True
 
 
 def _documents(team: Team) -> tuple[int, ...]:

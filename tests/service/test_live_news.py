@@ -141,6 +141,35 @@ def test_the_stream_ends_with_the_token(team: Team, publisher: Publisher, monkey
         assert listener.ends()
 
 
+def test_the_stream_ends_with_the_token_on_a_busy_service(
+    team: Team, publisher: Publisher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from quorate.service.sessions import make_token
+
+    monkeypatch.setattr(api_live, "_HEARTBEAT", 1.0)  # several looks, each of which finds something
+    person, stop = team.ids[Role.ANNOTATOR], threading.Event()
+    id, token = team.database.change(lambda connection: make_token(connection, person, "test"))
+
+    def publish() -> None:
+        while not stop.wait(0.05):
+            publisher.tell("update", 6, {}, {2: row(0.5)})
+
+    busy = threading.Thread(target=publish)
+    with served(team) as address:
+        listener = Listener(address, {"Authorization": f"Bearer {token}"})
+        busy.start()
+        try:
+            until = time.monotonic() + 10
+            while not any(line.startswith(":") for line in listener.lines) and time.monotonic() < until:
+                time.sleep(0.01)
+            assert ": still here" in listener.lines  # although nothing of what came is for annotators
+            team.database.change(lambda connection: remove_token(connection, person, id))
+            assert listener.ends()
+        finally:
+            stop.set()
+            busy.join()
+
+
 def test_the_consensus_is_given_a_page_at_a_time(team: Team, publisher: Publisher) -> None:
     publisher.tell("update", 6, {}, {1: row(0.95, known=True)})
     manager = team.client(Role.MANAGER)

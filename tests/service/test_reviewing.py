@@ -102,6 +102,43 @@ def test_a_reviewer_is_blind_until_they_have_looked(team: Team) -> None:
     assert b"as it is" not in (decided[0].personal or b"")
 
 
+def test_who_has_decided_is_not_blind_any_more(team: Team) -> None:
+    (number,) = add(team, [0.5])
+    rob = team.client(Role.REVIEWER)
+    assert rob.get("/api/v1/reviews/next").json()["document"]["consensus"] is None
+    rob.post("/api/v1/reviews", json=review(number, [SHORT], "by-rob-01"))
+    assert rob.get(f"/api/v1/reviews/{number}").json()["version"] == 7  # it is shown from now on
+    rob.post("/api/v1/reviews", json=review(number, [ADA], "by-rob-02"))
+    rob.post(f"/api/v1/reviews/{number}/withdraw", json={"id": "withdrawn-by-rob"})
+    rob.post("/api/v1/reviews", json=review(number, [BATH], "by-rob-03"))
+    assert [body["blind"] for body in _decisions(team)] == [True, False, False]
+
+
+@pytest.mark.parametrize(
+    ("version", "spans", "accepted"),
+    [
+        (7, [ADA, BATH], True),
+        (6, [ADA, BATH], True),
+        (6, [BOB], False),  # whatever that version said: it stands as the reviewer's own word
+        (7, [BOB], None),
+        (8, [BOB], None),  # which was never given out
+    ],
+)
+def test_what_is_accepted_is_what_the_consensus_says(
+    team: Team, version: int, spans: list[Any], accepted: bool | None
+) -> None:
+    (number,) = add(team, [0.5])
+    given = review(number, spans, "by-rob-01", consensus=version) | {"accepted": True}
+    answer = team.client(Role.REVIEWER).post("/api/v1/reviews", json=given)
+    assert answer.status_code == (422 if accepted is None else 200)
+    assert [body["accepted"] for body in _decisions(team)] == ([] if accepted is None else [accepted])
+
+
+def _decisions(team: Team) -> list[Mapping[str, Any]]:
+    with team.database.read() as connection:
+        return [event.body for event in events_after(connection, 0) if event.kind is Kind.REVIEW_DECIDED]
+
+
 def _people(connection: Connection) -> list[str]:
     return list(connection.execute(select(tables.people.c.id)).scalars())
 

@@ -17,6 +17,7 @@ from quorate.service.state import record
 __all__ = [
     "Given",
     "Saved",
+    "annotated",
     "current",
     "import_annotation",
     "of_person",
@@ -83,6 +84,12 @@ def save(connection: Connection, person: str, given: Given, labels: Sequence[str
     if place.purpose is None:
         raise RefusedError(f"document {given.document} was not given to you (ask the queue for the next one)")
     return _keep(connection, person, given, {"spans": spans})
+
+
+def annotated(connection: Connection, person: str, documents: Sequence[int]) -> set[int]:
+    """Those of these documents that somebody annotated themselves."""
+    query = select(_kept.c.document).where(_kept.c.person == person, _kept.c.document.in_(documents))
+    return set(connection.execute(query).scalars())
 
 
 def import_annotation(

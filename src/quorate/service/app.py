@@ -22,6 +22,7 @@ from quorate.errors import QuorateError
 from quorate.service.authorising import LIMITS, authorise
 from quorate.service.database.engine import Database
 from quorate.service.delivering import outgoing_of
+from quorate.service.labels_used import LabelsUsed
 from quorate.service.live.ticks import Ticks
 from quorate.service.oidc import provider_of
 from quorate.service.passwords import SlowWork
@@ -103,7 +104,7 @@ def create_app(settings: ServiceSettings, database: Database | None = None) -> F
     )
     app.state.settings, app.state.secret = settings, settings.secret()
     app.state.limits, app.state.outgoing = RateLimits(LIMITS), outgoing_of(settings)
-    app.state.provider = provider_of(settings)
+    app.state.provider, app.state.labels_used = provider_of(settings), LabelsUsed()
     app.state.templates = Jinja2Templates(_HERE / "templates")
     app.state.templates.env.globals.update(
         pages=PAGES, about=ABOUT, day_of=day_of, manager=Role.MANAGER, admin=Role.ADMIN

@@ -26,12 +26,14 @@ from quorate.audit.claims import Claims
 from quorate.audit.plan import LEAST
 from quorate.errors import QuorateError
 from quorate.formats.jsonl import write_lines
+from quorate.service.annotating import annotated
 from quorate.service.consensus_file import consensus_records, consensus_version
 from quorate.service.database import tables
 from quorate.service.disputes import Word, open_places, words_on
 from quorate.service.documents import SpanRecord, check_spans, document_record
 from quorate.service.events import Event, Kind, append, find
-from quorate.service.problems import ConflictError, InvalidError, NotFoundError
+from quorate.service.problems import ConflictError, InvalidError, NotFoundError, RefusedError
+from quorate.service.settings import ServiceSettings
 from quorate.service.state import record
 
 __all__ = [
@@ -184,8 +186,11 @@ def open_audit(connection: Connection) -> Audit | None:
     return None if row is None else _audit(connection, row)
 
 
-def check(connection: Connection, person: str, audit: Audit, given: Check, labels: Sequence[str] = ()) -> Event:
-    """Keep what a reviewer found in a document of an audit; who checked it first may correct that, nobody else."""
+def check(connection: Connection, person: str, audit: Audit, given: Check, settings: ServiceSettings) -> Event:
+    """Keep what a reviewer found in a document of an audit; who checked it first may correct that, nobody else.
+
+    Who decided between reviewers who differ on it decides so still.
+    """
     before = find(connection, given.id)
     if before is not None:
         if before.person != person or before.body.get("audit") != audit.id:
@@ -195,20 +200,24 @@ def check(connection: Connection, person: str, audit: Audit, given: Check, label
         raise ConflictError("this audit has ended")
     if given.document not in audit.documents:
         raise NotFoundError(f"document {given.document} is not one of this audit's")
-    others = checks_of(connection, audit).get(given.document)
-    if others is not None and others.person != person:
+    checked = checks_of(connection, audit).get(given.document)
+    if checked is not None and checked.person != person:
         raise ConflictError(f"somebody else has checked document {given.document} (go on with the next)")
+    if not settings.reviews.own and annotated(connection, person, [given.document]):
+        raise RefusedError(f"you annotated document {given.document} yourself (somebody else checks it)")
     document = document_record(connection, given.document)
-    spans = check_spans(given.spans, len(document["text"]), labels)
-    words = [word for word in words_on(connection, given.document) if word.person != person]
+    spans = check_spans(given.spans, len(document["text"]), settings.labels)
+    words = words_on(connection, given.document)
+    others = [word for word in words if word.person != person]
+    adjudicates = any(word.adjudicates for word in words if word.person == person)
     proposed = check_spans(_proposed(_row(connection, audit.id).plan)[document["id"]], len(document["text"]))
     body = {
         "spans": spans,
         "accepted": spans == proposed,
-        "adjudicates": False,
+        "adjudicates": adjudicates,
         "version": audit.version,
         "blind": not audit.proposes,
-        "disputed": bool(open_places(document, [*words, Word(person, spans, adjudicates=False)])),
+        "disputed": bool(open_places(document, [*others, Word(person, spans, adjudicates)])),
         "audit": audit.id,
     }
     return record(
@@ -245,14 +254,16 @@ def _is_by(event: Event | None, person: str | None) -> bool:
     return event is not None and event.person == person
 
 
-def next_task(connection: Connection, person: str, audit: Audit) -> Task | None:
-    """The next document for a reviewer to check; ``None`` when all are.
+def next_task(connection: Connection, person: str, audit: Audit, settings: ServiceSettings) -> Task | None:
+    """The next document for a reviewer to check; ``None`` when all are, or what is left is what they annotated.
 
     A sequential plan goes by its order. Otherwise reviewers begin in different places, so that two are seldom at the
     same document.
     """
-    checked = checks_of(connection, audit)
-    waiting = [number for number in audit.documents if number not in checked]
+    done = set(checks_of(connection, audit))
+    if not settings.reviews.own:
+        done |= annotated(connection, person, audit.documents)
+    waiting = [number for number in audit.documents if number not in done]
     if not waiting:
         return None
     number = waiting[0 if audit.sequential else int(person[-4:], 16) % len(waiting)]
@@ -289,8 +300,13 @@ def outcome(connection: Connection, id: str) -> tuple[int, dict[str, Any] | None
 
 
 def keep_outcome(connection: Connection, id: str, checked: int, result: Mapping[str, Any] | None) -> None:
-    """Keep what :func:`outcome` found; an audit of which all is checked has ended."""
+    """Keep what :func:`outcome` found; an audit of which all is checked has ended.
+
+    Of two who work it out at once, the slower may have seen less: what stands is not replaced by less.
+    """
     own, table = find_audit(connection, id), tables.audits
+    if checked < own.checked or (not own.is_open and own.result is not None):
+        return
     values: dict[str, Any] = {"checked": checked, "result": result}
     if own.is_open and checked == len(own.documents) and result is not None:
         values["ended"] = time.time()

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection, Select, and_, exists, func, or_, select
 
 from quorate.corpus.spans import CharSpan
+from quorate.service.annotating import annotated
 from quorate.service.database import tables
 from quorate.service.disputes import Word, open_places, words_on
 from quorate.service.documents import SpanRecord, char_span, check_spans, document_record
@@ -232,19 +233,16 @@ def decide(connection: Connection, who: Who, given: Given, settings: ServiceSett
     spans = check_spans(given.spans, len(document["text"]), settings.labels)
     words = words_on(connection, given.document)
     _check_may(connection, who, given, document, words, settings)
-    if given.accepted:
-        _check_accepted(connection, given, spans)
+    accepted = given.accepted and _is_consensus(connection, given, spans)
     others = [word for word in words if word.person != who.person]
     disputed = bool(open_places(document, [*others, Word(who.person, spans, given.adjudicates)]))
-    lent = connection.execute(
-        select(_leases.c.revealed).where(_leases.c.document == given.document, _leases.c.person == who.person)
-    ).one_or_none()
+    blind = settings.blind and not given.adjudicates and not _may_have_seen(connection, who.person, given.document)
     body = {
         "spans": spans,
-        "accepted": given.accepted,
+        "accepted": accepted,
         "adjudicates": given.adjudicates,
         "version": given.version,
-        "blind": settings.blind and not given.adjudicates and (lent is None or lent.revealed is None),
+        "blind": blind,
         "disputed": disputed,
     }
     event = record(
@@ -293,24 +291,37 @@ def _check_may(
             raise RefusedError("you are one of those who differ (a manager or another reviewer decides)")
     elif any(word.person == who.person and word.adjudicates for word in words):
         raise ConflictError(f"you adjudicated document {given.document} (withdraw that first)")
-    mine = exists().where(_labels.c.document == given.document, _labels.c.person == who.person)
-    annotated = not settings.reviews.own and connection.execute(select(mine)).scalar()
-    if annotated and not (given.adjudicates and manages):
+    is_own = not settings.reviews.own and bool(annotated(connection, who.person, [given.document]))
+    if is_own and not (given.adjudicates and manages):
         raise RefusedError(f"you annotated document {given.document} yourself (somebody else reviews it)")
 
 
-def _check_accepted(connection: Connection, given: Given, spans: Sequence[SpanRecord]) -> None:
-    """:class:`InvalidError` if what is accepted is not what the consensus says."""
+def _may_have_seen(connection: Connection, person: str, document: int) -> bool:
+    """Whether the consensus was shown to a reviewer: they asked for it, or decided before, since when it is."""
+    events = tables.events.c
+    revealed = exists().where(
+        _leases.c.document == document, _leases.c.person == person, _leases.c.revealed.is_not(None)
+    )
+    decided = exists().where(
+        events.document == document, events.person == person, events.kind == Kind.REVIEW_DECIDED.value
+    )
+    return bool(connection.execute(select(or_(revealed, decided))).scalar())
+
+
+def _is_consensus(connection: Connection, given: Given, spans: Sequence[SpanRecord]) -> bool:
+    """Whether what is accepted is what the consensus says; :class:`InvalidError` if it never can have been.
+
+    What an earlier version said is not kept: spans that only it can have had are the reviewer's own word.
+    """
     if given.version is None:
         raise InvalidError("only a consensus that was seen can be accepted (send its version, or correct it)")
     query = select(_consensus.c.version, _consensus.c.spans).where(_consensus.c.document == given.document)
     now = connection.execute(query).one_or_none()
-    if (
-        now is not None
-        and now.version == given.version
-        and set(map(char_span, now.spans)) != set(map(char_span, spans))
-    ):
+    if now is not None and set(map(char_span, now.spans)) == set(map(char_span, spans)):
+        return True
+    if now is not None and given.version >= now.version:
         raise InvalidError("the spans are not those of the consensus that is accepted (send them as corrected)")
+    return False
 
 
 def _same(connection: Connection, person: str, id: str) -> Event | None:

@@ -21,7 +21,7 @@ from quorate.service.people import Role
 from quorate.service.sessions import invite
 from quorate.service.settings import LabelStudioSettings, ServiceSettings
 
-__all__ = ["begin", "invitation", "labels_of"]
+__all__ = ["begin", "invitation"]
 
 _SYNC = "label-studio sync"  # the command whose options hold here too
 
@@ -31,7 +31,7 @@ def begin(
 ) -> tuple[ServiceSettings, list[str]]:
     """Open the database, take in the project's files on the first start, and say where to go.
 
-    The settings come back with the labels that are in use, where none were given.
+    The settings come back with the projects of Label Studio that the project's file names.
     """
     settings.make_folder()
     database = Database.open(settings.database)
@@ -45,7 +45,6 @@ def begin(
             file = replace(file, inputs=tuple(each for each in file.inputs if isinstance(each, str)))
         if empty and (demo or (file is not None and file.inputs)):
             told.append(_take_in(settings, database, file))
-        settings = labels_of(settings, database)
         if has_admin:
             return settings, [*told, f"open {settings.address}"]
         token = database.change(_first_link)
@@ -108,13 +107,3 @@ def _take_in(settings: ServiceSettings, database: Database, file: SettingsFile |
         names = ", ".join(os.path.relpath(path, file.root) for path in paths)
     found = import_corpus(database, settings.secret(), corpus, source=names)
     return f"{found.documents:,} documents with {found.labels:,} labels of {found.annotators:,} annotators from {names}"
-
-
-def labels_of(settings: ServiceSettings, database: Database) -> ServiceSettings:
-    """The settings with the labels that annotators have used so far, where none are given."""
-    if settings.labels:
-        return settings
-    with database.read() as connection:
-        rows = connection.execute(select(tables.current_annotations.c.spans).limit(100_000)).scalars()
-        used = {span["label"] for spans in rows for span in spans}
-    return replace(settings, labels=tuple(sorted(used)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from typing import NamedTuple
@@ -57,7 +58,7 @@ class Ticks:
         self._stopped = True
 
     async def listen(self, after: int | None, pause: float) -> AsyncIterator[Tick | None]:
-        """Ticks as they come, first those after a version, if one is given; ``None`` when ``pause`` seconds had none.
+        """Ticks as they come, first those after a version, if one is given; and ``None`` every ``pause`` seconds.
 
         It ends when the process stops, and for somebody who does not keep up: they ask again, and are told what they
         have missed.
@@ -72,11 +73,14 @@ class Ticks:
                     yield tick
             if self._looking is None or self._looking.done():
                 self._looking = asyncio.create_task(self._look(last))
+            due = time.monotonic() + pause  # also where ticks come without a pause
             while own in self._listeners and not self._stopped:
-                try:
-                    tick_or_end = await asyncio.wait_for(own.get(), pause)
-                except TimeoutError:
+                if time.monotonic() >= due:
                     yield None
+                    due = time.monotonic() + pause
+                try:
+                    tick_or_end = await asyncio.wait_for(own.get(), max(0.0, due - time.monotonic()))
+                except TimeoutError:
                     continue
                 if tick_or_end is None:
                     return

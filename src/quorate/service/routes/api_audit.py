@@ -64,7 +64,7 @@ class TaskOut(BaseModel):
 
 
 class NextTask(BaseModel):
-    """The next document to check; null when all are."""
+    """The next document to check; null when there is none for you: all are, or the rest you annotated yourself."""
 
     document: TaskOut | None
 
@@ -122,7 +122,9 @@ def end_audit(service: ServiceOf, who: WhoAsks, id: str) -> AuditOut:
 def next_check(service: ServiceOf, who: WhoAsks, id: str) -> NextTask:
     """The next document for you to check."""
     own = service.read(lambda connection: auditing.find_audit(connection, id))
-    task = service.read(lambda connection: auditing.next_task(connection, who.person, own)) if own.is_open else None
+    if not own.is_open:
+        return NextTask(document=None)
+    task = service.read(lambda connection: auditing.next_task(connection, who.person, own, service.settings))
     return NextTask(document=None if task is None else TaskOut(**task._asdict()))
 
 
@@ -131,8 +133,7 @@ def check_document(service: ServiceOf, who: WhoAsks, id: str, given: CheckIn) ->
     """Save what is right in a document of an audit; the same save twice is one."""
     own = service.read(lambda connection: auditing.find_audit(connection, id))
     check = Check(given.id, given.document, [span.model_dump() for span in given.spans], given.seconds)
-    labels = service.settings.labels
-    event = service.change(lambda connection: auditing.check(connection, who.person, own, check, labels))
+    event = service.change(lambda connection: auditing.check(connection, who.person, own, check, service.settings))
     checked = worked_out(service, own)
     return Checked(event=event.seq, document=given.document, checked=checked, documents=len(own.documents))
 

@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import Connection
 
 from quorate.service.database.engine import Database
+from quorate.service.labels_used import LabelsUsed
 from quorate.service.passwords import SlowWork
 from quorate.service.sessions import Who
 from quorate.service.settings import ServiceSettings
@@ -84,6 +85,12 @@ class Service:
         self.settings = cast(ServiceSettings, request.app.state.settings)
         self.secret = cast(bytes, request.app.state.secret)
         self.slow = cast(SlowWork, request.app.state.slow)
+        self._labels_used = cast(LabelsUsed, request.app.state.labels_used)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """What people choose from: the labels that were given, otherwise those that have been used so far."""
+        return self.settings.labels or self.read(self._labels_used.look)
 
     def read(self, work: Callable[[Connection], T]) -> T:
         """Look something up."""

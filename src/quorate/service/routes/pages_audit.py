@@ -33,12 +33,14 @@ def audit_check_page(request: Request, service: ServiceOf, who: WhoAsks) -> Resp
         if own is None:
             return None, None, 0
         checked = len(auditing.checks_of(connection, own))
-        return own, auditing.next_task(connection, who.person, own), checked
+        return own, auditing.next_task(connection, who.person, own, service.settings), checked
 
     own, task, checked = service.read(look)
+    if own is not None and task is None and checked < len(own.documents):
+        return _shown(request, service, "What is left to check you annotated yourself: somebody else checks it.")
     if own is None or task is None:
         return RedirectResponse("/audit", 303)
-    given = {"labels": service.settings.labels, "audit": own.id, "document": task._asdict()}
+    given = {"labels": service.labels, "audit": own.id, "document": task._asdict()}
     return show(request, "audit_check.html", {"given": given, "audit": own, "checked": checked})
 
 

@@ -13,11 +13,10 @@ router = APIRouter(include_in_schema=False)
 @router.get("/review")
 def review_page(request: Request, service: ServiceOf) -> HTMLResponse:
     """One document after another, the least certain first."""
-    settings = service.settings
-    return show(request, "review.html", {"given": {"labels": settings.labels, "blind": settings.blind}})
+    return show(request, "review.html", {"given": {"labels": service.labels, "blind": service.settings.blind}})
 
 
 @router.get("/adjudicate")
 def adjudicate_page(request: Request, service: ServiceOf) -> HTMLResponse:
     """Where reviewers differ."""
-    return show(request, "adjudicate.html", {"given": {"labels": service.settings.labels}})
+    return show(request, "adjudicate.html", {"given": {"labels": service.labels}})

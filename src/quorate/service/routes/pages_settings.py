@@ -42,6 +42,7 @@ def import_from_page(
 def _shown(request: Request, service: Service, content: dict[str, Any], status: int = 200) -> HTMLResponse:
     told = {
         "settings": service.settings,
+        "labels": service.labels,
         "read": {name: one.title for name, one in FORMATS.items() if one.reads},
         "written": {name: one.title for name, one in FORMATS.items() if one.writes},
     }
