@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import io
+import json
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import pytest
+from fastapi.testclient import TestClient
+from sqlalchemy import select
 
 import quorate
+from managing import numbers, save
 from quorate.formats import write
+from quorate.service.database import tables
 from quorate.service.people import Role
 from serving import Team
 
@@ -58,6 +64,43 @@ def test_a_file_that_is_none_is_refused_in_a_line(team: Team) -> None:
         answer = manager.post("/api/v1/import", files={"file": (name, content)})
         assert answer.status_code == 422, answer.text
         assert "quorate-import" not in answer.text  # nor where the service keeps things
+
+
+def brought(manager: TestClient, content: bytes, **fields: str) -> dict[str, Any]:
+    answer = manager.post("/api/v1/import", files={"file": ("a.jsonl", content)}, data=fields)
+    assert answer.status_code == 200, answer.text
+    return dict(answer.json())
+
+
+def test_a_file_leaves_what_people_saved_or_withdrew_here(any_team: Team) -> None:
+    manager, ann = any_team.client(Role.MANAGER), any_team.client(Role.ANNOTATOR)
+    before = {"start": 0, "end": 8, "label": "PER"}
+    line = {"id": "x", "text": "Bath Spa", "annotations": {"annotator": [before], "zoe": [before]}}
+    brought(manager, json.dumps(line).encode())
+    exported = manager.get("/api/v1/export").content
+    number, after = numbers(any_team)["x"], {"start": 0, "end": 4, "label": "LOC"}
+    save(any_team, any_team.ids[Role.ANNOTATOR], number, [after])
+    assert brought(manager, exported)["labels"] == 0
+    assert ann.get(f"/api/v1/annotations/{number}").json()["spans"] == [after]
+    assert ann.post(f"/api/v1/annotations/{number}/withdraw", json={"id": "withdrawn"}).status_code == 200
+    assert brought(manager, exported)["labels"] == 0
+    line["annotations"] = {"annotator": [before], "zoe": []}
+    assert brought(manager, json.dumps(line).encode())["labels"] == 1  # a file before said so of zoe, not she herself
+    taken = {"id": "import-of-my-own", "document": number, "spans": []}
+    assert ann.post("/api/v1/annotations", json=taken).status_code == 422
+
+
+def test_spans_that_overlap_come_in_and_go_out_whole(any_team: Team) -> None:
+    manager = any_team.client(Role.MANAGER)
+    nested = [{"start": 0, "end": 4, "label": "LOC"}, {"start": 0, "end": 8, "label": "ORG"}]
+    line = {"id": "x", "text": "Bath Spa", "annotations": {"zoe": nested, "yan": nested[:1]}, "gold": nested}
+    brought(manager, json.dumps(line).encode(), purpose="check")
+    assert brought(manager, manager.get("/api/v1/export").content)["labels"] == 0
+    with any_team.database.read() as connection:
+        spans = list(connection.execute(select(tables.current_annotations.c.spans)).scalars())
+        gold = connection.execute(select(tables.documents.c.gold)).scalar()
+    assert sorted(spans, key=len) == [nested[:1], nested]
+    assert gold == nested
 
 
 def test_documents_a_page_at_a_time(team: Team) -> None:

@@ -12,9 +12,9 @@ from sqlalchemy import Connection, func, insert, select
 from quorate.corpus.offsets import Unit
 from quorate.corpus.profiles import Kind as ProfileKind
 from quorate.corpus.profiles import Profile
-from quorate.corpus.records import Corpus, Document, SoftTag, Source, Tag
+from quorate.corpus.records import Corpus, Document, SoftTag, Source, Tag, hard_tags
 from quorate.corpus.spans import CharSpan
-from quorate.corpus.tags import find_spans
+from quorate.corpus.tags import OUTSIDE, find_spans
 from quorate.corpus.tokens import Places, tokenize
 from quorate.errors import InputError
 from quorate.formats.assemble import CLASHING, IN_NO_LAYER, Assembly, Options
@@ -38,7 +38,9 @@ __all__ = [
     "layers_of",
     "marked_documents",
     "numbers_of",
+    "spans_of_layers",
     "spans_of_tags",
+    "tags_of_layers",
 ]
 
 SpanRecord = dict[str, Any]
@@ -86,8 +88,12 @@ def _laid(document: Document) -> _Laid:
     return _Laid(" ".join(document.tokens), places)
 
 
-def add_document(connection: Connection, document: Document, *, purpose: str = "work") -> tuple[int, bool]:
+def add_document(
+    connection: Connection, document: Document, *, purpose: str = "work", gold: Iterable[Sequence[Tag]] | None = None
+) -> tuple[int, bool]:
     """Put a document there without its labels: its number, and whether it is new.
+
+    ``gold`` are the tags of what is right in it, in every layer; the document's own is left out.
 
     :class:`InvalidError` if its id stands for another text.
     """
@@ -99,7 +105,6 @@ def add_document(connection: Connection, document: Document, *, purpose: str = "
         if there.text != text:
             raise InvalidError(f"document {document.id!r} is here with another text (ids must be unique)")
         return int(there.number), False
-    gold = None if document.gold is None else spans_of_tags(document.gold, offsets)
     made = connection.execute(
         insert(tables.documents).values(
             id=document.id,
@@ -107,7 +112,7 @@ def add_document(connection: Connection, document: Document, *, purpose: str = "
             tokens=[list(place) for place in offsets],
             split=document.split,
             purpose=purpose,
-            gold=gold,
+            gold=None if gold is None else spans_of_layers(gold, offsets),
             origin=None if document.origin is None else dict(document.origin),
         )
     ).inserted_primary_key
@@ -128,6 +133,39 @@ def spans_of_tags(tags: Sequence[Tag], offsets: Sequence[tuple[int, int]]) -> li
         {"start": offsets[span.start][0], "end": offsets[span.end - 1][1], "label": span.label}
         for span in find_spans(tags)
     ]
+
+
+def spans_of_layers(layers: Iterable[Sequence[Tag]], offsets: Sequence[tuple[int, int]]) -> list[SpanRecord]:
+    """The spans that tags mark in all layers, in their order in the text."""
+    spans = (span for tags in layers for span in spans_of_tags(tags, offsets))
+    return sorted(spans, key=lambda span: (span["start"], span["end"], span["label"]))
+
+
+def tags_of_layers(layers: Sequence[Sequence[Tag | SoftTag]]) -> list[Any] | None:
+    """What :func:`kept_tags` keeps, put together from layers; ``None`` also where their spans overlap.
+
+    >>> tags_of_layers([[{"B-X": 0.75, "O": 0.25}, "O"], ["O", "B-Y"]])
+    [{'B-X': 0.75, 'O': 0.25}, 'B-Y']
+    >>> tags_of_layers([["B-X", {"I-X": 0.75, "O": 0.25}], ["O", "B-Y"]]) is None
+    True
+    """
+    if all(kept_tags(tags) is None for tags in layers):
+        return None
+    together: list[Any] = []
+    for tags in zip(*layers, strict=True):
+        marks = [tag for tag in tags if tag != OUTSIDE]
+        if len(marks) < 2 or None in marks:
+            together.append(None if None in marks else marks[0] if marks else OUTSIDE)
+            continue
+        shares: dict[str, float] = {}
+        for tag in marks:
+            of_layer = tag if isinstance(tag, Mapping) else {str(tag): 1.0}
+            shares |= {name: share for name, share in of_layer.items() if name != OUTSIDE}
+        rest = 1.0 - sum(shares.values())
+        if rest < -1e-6 or sum(tag != OUTSIDE for tag in hard_tags(marks)) > 1:
+            return None
+        together.append({**shares, OUTSIDE: max(rest, 0.0)})
+    return kept_tags(together)
 
 
 def kept_tags(tags: Sequence[Tag | SoftTag]) -> list[Any] | None:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
 from sqlalchemy import Connection
 
 from quorate.corpus.records import Corpus, Document, hard_tags
+from quorate.formats.layers import Layers
 from quorate.service.annotating import import_annotation
 from quorate.service.database.engine import Database
-from quorate.service.documents import add_document, document_record, kept_tags, spans_of_tags
+from quorate.service.documents import add_document, document_record, spans_of_layers, tags_of_layers
 from quorate.service.events import Kind, append
 from quorate.service.people import PersonKind, named
 
@@ -29,13 +29,23 @@ class Imported(NamedTuple):
 
 
 def import_corpus(
-    database: Database, secret: bytes, corpus: Corpus, *, by: str | None = None, purpose: str = "work", source: str = ""
+    database: Database,
+    secret: bytes,
+    given: Corpus | Layers,
+    *,
+    by: str | None = None,
+    purpose: str = "work",
+    source: str = "",
 ) -> Imported:
-    """Put the documents of a corpus there, with what everybody said of them; what is there already stays one.
+    """Put documents there, with what everybody said of them; what is there already stays one.
+
+    In layers (:func:`quorate.read_layers`) spans that overlap are all kept.
 
     Of documents for checks and training the gold is kept; of those for work, gold is left out: nothing here is to
     learn from it.
     """
+    layers = given if isinstance(given, Layers) else Layers.alone(given)
+    corpus = layers.corpus
     kinds = {name: PersonKind(str(profile.kind)) for name, profile in corpus.profiles.items()}
 
     def introduce(connection: Connection) -> dict[str, str]:
@@ -48,7 +58,7 @@ def import_corpus(
     people = database.change(introduce)
     documents = labels = 0
     for first in range(0, len(corpus), _TOGETHER):
-        some = corpus.documents[first : first + _TOGETHER]
+        some = list(zip(*(each.documents[first : first + _TOGETHER] for each in layers.values()), strict=True))
         found = database.change(lambda connection, some=some: _put(connection, some, people, purpose))  # type: ignore[misc]
         documents, labels = documents + found[0], labels + found[1]
     body = {"source": source, "documents": documents, "labels": labels, "purpose": purpose}
@@ -57,17 +67,21 @@ def import_corpus(
 
 
 def _put(
-    connection: Connection, documents: Sequence[Document], people: dict[str, str], purpose: str
+    connection: Connection, documents: Sequence[Sequence[Document]], people: dict[str, str], purpose: str
 ) -> tuple[int, int]:
+    """Documents, each as it is in every layer: how many are new, and how many labels."""
     added = labels = 0
-    for document in documents:
-        kept = document if purpose != "work" else replace(document, gold=None)
-        number, is_new = add_document(connection, kept, purpose=purpose)
+    for in_layers in documents:
+        document = in_layers[0]
+        right = [each.gold for each in in_layers if each.gold is not None]
+        gold = right if right and purpose != "work" else None
+        number, is_new = add_document(connection, document, purpose=purpose, gold=gold)
         added += is_new
         if not document.annotations:
             continue
         offsets = document_record(connection, number)["tokens"]
-        for name, tags in document.annotations.items():
-            spans = spans_of_tags(hard_tags(tags), offsets)
-            labels += import_annotation(connection, people[name], number, spans, kept_tags(tags))
+        for name in document.annotations:
+            said = [each.annotations[name] for each in in_layers]
+            spans = spans_of_layers(map(hard_tags, said), offsets)
+            labels += import_annotation(connection, people[name], number, spans, tags_of_layers(said))
     return added, labels

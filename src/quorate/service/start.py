@@ -9,7 +9,8 @@ from sqlalchemy import select
 
 from quorate.corpus.sample import sample
 from quorate.errors import InputError, SettingsError
-from quorate.formats import read
+from quorate.formats import read_layers
+from quorate.formats.layers import Layers
 from quorate.label_studio.client import client_of
 from quorate.project.settings_file import SettingsFile
 from quorate.project.store import Store
@@ -91,15 +92,15 @@ def invitation(settings: ServiceSettings, role: str) -> str:
 def _take_in(settings: ServiceSettings, database: Database, file: SettingsFile | None) -> str:
     """Import the project's files, or without a project the sample."""
     if file is None:
-        corpus, names = sample(), "the sample"
+        layers, names = Layers.alone(sample()), "the sample"
     else:
         paths = file.input_files(Store(file.root).pulled)
         try:
-            corpus = read(*paths)
+            layers = read_layers(*paths)
         except InputError as error:
             raise InputError(f"the project's files cannot be served: {error}") from None
         names = ", ".join(os.path.relpath(path, file.root) for path in paths)
-    found = import_corpus(database, settings.secret(), corpus, source=names)
+    found = import_corpus(database, settings.secret(), layers, source=names)
     return f"{found.documents:,} documents with {found.labels:,} labels of {found.annotators:,} annotators from {names}"
 
 

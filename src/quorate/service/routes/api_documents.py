@@ -154,11 +154,11 @@ def import_file(
         with open(path, "wb") as stream:
             shutil.copyfileobj(file.file, stream, _CHUNK)
         try:
-            corpus = formats.read(path, format=format, max_size=service.settings.upload_limit)
+            layers = formats.read_layers(path, format=format, max_size=service.settings.upload_limit)
         except InputError as error:  # which names the file as it lay here
             raise InvalidError(str(error).replace(str(path), name)) from None
-    found = import_corpus(service.database, service.secret, corpus, by=who.person, purpose=purpose, source=name)
-    return Added(**found._asdict(), notes=list(corpus.notes))
+    found = import_corpus(service.database, service.secret, layers, by=who.person, purpose=purpose, source=name)
+    return Added(**found._asdict(), notes=list(layers.corpus.notes))
 
 
 @router.get("/export")
