@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection, func, insert, select
 
 from quorate.corpus.offsets import Unit
-from quorate.corpus.profiles import Kind as ProfileKind
 from quorate.corpus.profiles import Profile
 from quorate.corpus.records import Corpus, Document, SoftTag, Source, Tag, hard_tags
 from quorate.corpus.spans import CharSpan
@@ -38,6 +37,7 @@ __all__ = [
     "layers_of",
     "marked_documents",
     "numbers_of",
+    "profiles_of",
     "spans_of_layers",
     "spans_of_tags",
     "tags_of_layers",
@@ -294,6 +294,9 @@ def layers_of(given: Iterable[GivenDocument], into: Mapping[str, Layer] | None =
     return layers
 
 
-def profiles_of(kinds: Mapping[str, str]) -> dict[str, Profile]:
-    """What the model is told of annotators who are no people."""
-    return {person: Profile(kind=ProfileKind(kind)) for person, kind in kinds.items() if kind != "person"}
+def profiles_of(connection: Connection) -> dict[str, Profile]:
+    """What the model is told of annotators of whom files told something, or who are no people."""
+    people = tables.people.c
+    rows = connection.execute(select(people.id, people.kind, people.profile))
+    told = {row.id: {**(row.profile or {}), "kind": row.kind} for row in rows}
+    return {person: Profile.of(**fields) for person, fields in told.items() if fields != {"kind": "person"}}

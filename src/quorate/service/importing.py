@@ -13,7 +13,7 @@ from quorate.service.annotating import import_annotation
 from quorate.service.database.engine import Database
 from quorate.service.documents import add_document, document_record, spans_of_layers, tags_of_layers
 from quorate.service.events import Kind, append
-from quorate.service.people import PersonKind, named
+from quorate.service.people import named
 
 __all__ = ["Imported", "import_corpus"]
 
@@ -46,16 +46,9 @@ def import_corpus(
     """
     layers = given if isinstance(given, Layers) else Layers.alone(given)
     corpus = layers.corpus
-    kinds = {name: PersonKind(str(profile.kind)) for name, profile in corpus.profiles.items()}
-
-    def introduce(connection: Connection) -> dict[str, str]:
-        known: dict[str, str] = {}
-        for kind in PersonKind:
-            names = [name for name in corpus.annotators if kinds.get(name, PersonKind.PERSON) is kind]
-            known |= named(connection, secret, names, kind=kind, by=by)
-        return known
-
-    people = database.change(introduce)
+    people = database.change(
+        lambda connection: named(connection, secret, corpus.annotators, profiles=corpus.profiles, by=by)
+    )
     documents = labels = 0
     for first in range(0, len(corpus), _TOGETHER):
         some = list(zip(*(each.documents[first : first + _TOGETHER] for each in layers.values()), strict=True))

@@ -19,6 +19,8 @@ from typing import Any, NamedTuple
 from cryptography.fernet import Fernet
 from sqlalchemy import Connection, delete, insert, select, update
 
+from quorate.corpus.profiles import Kind as PersonKind
+from quorate.corpus.profiles import Profile
 from quorate.service.database import tables
 from quorate.service.events import Kind, append
 from quorate.service.problems import ConflictError, InvalidError, NotFoundError
@@ -62,14 +64,6 @@ class Role(StrEnum):
         return order.index(self) >= order.index(least)
 
 
-class PersonKind(StrEnum):
-    """Of what kind an annotator is: as in profiles (``docs/tools/models-and-rules.md``)."""
-
-    PERSON = "person"
-    MODEL = "model"
-    RULE = "rule"
-
-
 class Person(NamedTuple):
     """Somebody who labels, or whose labels were imported. ``name`` is what they are called, if it can be read."""
 
@@ -96,13 +90,17 @@ def add_person(
     name: str,
     *,
     role: Role | None,
-    kind: PersonKind = PersonKind.PERSON,
+    profile: Profile | None = None,
     password_hash: str | None = None,
     email: str = "",
     subject: str | None = None,
     by: str | None = None,
 ) -> str:
-    """Add somebody, and say under which id; :class:`ConflictError` if the name is taken."""
+    """Add somebody, and say under which id; :class:`ConflictError` if the name is taken.
+
+    A ``profile`` says what they are, how far they are trusted, and with whom they err.
+    """
+    kind = PersonKind.PERSON if profile is None else profile.kind
     name = name.strip()
     if not name or len(name) > _LONGEST_NAME or any(unicodedata.category(each) == "Cc" for each in name):
         raise InvalidError(f"a name has 1 to {_LONGEST_NAME} characters, and no control characters")
@@ -115,6 +113,7 @@ def add_person(
         insert(tables.people).values(
             id=person,
             kind=kind.value,
+            profile=None if profile is None else profile.plain(),
             role=None if role is None else role.value,
             active=True,
             created=time.time(),
@@ -184,12 +183,23 @@ def _person(row: Any) -> Person:
     )
 
 
-def named(connection: Connection, secret: bytes, names: Sequence[str], **new: Any) -> dict[str, str]:
+def named(
+    connection: Connection,
+    secret: bytes,
+    names: Sequence[str],
+    *,
+    profiles: Mapping[str, Profile] | None = None,
+    by: str | None = None,
+) -> dict[str, str]:
     """The ids of annotators whose labels come from files, by name; who is not here yet is added, without a login."""
     digests = {digest(secret, name): name for name in names}
     rows = connection.execute(select(tables.people.c.login, tables.people.c.id))
     found = {digests[row.login]: str(row.id) for row in rows if row.login in digests}
-    return {name: found.get(name) or add_person(connection, secret, name, role=None, **new) for name in names}
+    told = profiles or {}
+    return {
+        name: found.get(name) or add_person(connection, secret, name, role=None, profile=told.get(name), by=by)
+        for name in names
+    }
 
 
 def change_person(connection: Connection, person: str, changes: Mapping[str, Any], *, by: str) -> None:

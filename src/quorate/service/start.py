@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 from sqlalchemy import select
 
@@ -28,11 +30,16 @@ _SYNC = "label-studio sync"  # the command whose options hold here too
 
 
 def begin(
-    settings: ServiceSettings, file: SettingsFile | None, *, demo: bool = False
+    settings: ServiceSettings,
+    file: SettingsFile | None,
+    *,
+    demo: bool = False,
+    reading: Mapping[str, Any] | None = None,
 ) -> tuple[ServiceSettings, list[str]]:
     """Open the database, take in the project's files on the first start, and say where to go.
 
-    The settings come back with the labels that are in use, where none were given.
+    ``reading`` are the project's options of :func:`quorate.read_layers`. The settings come back with the labels that
+    are in use, where none were given.
     """
     settings.make_folder()
     database = Database.open(settings.database)
@@ -45,7 +52,7 @@ def begin(
         if file is not None and settings.label_studio.projects:  # they bring their tasks themselves
             file = replace(file, inputs=tuple(each for each in file.inputs if isinstance(each, str)))
         if empty and (demo or (file is not None and file.inputs)):
-            told.append(_take_in(settings, database, file))
+            told.append(_take_in(settings, database, file, reading or {}))
         settings = labels_of(settings, database)
         if has_admin:
             return settings, [*told, f"open {settings.address}"]
@@ -89,14 +96,16 @@ def invitation(settings: ServiceSettings, role: str) -> str:
     return f"{settings.address}/invite/{token} (once, within a week)"
 
 
-def _take_in(settings: ServiceSettings, database: Database, file: SettingsFile | None) -> str:
+def _take_in(
+    settings: ServiceSettings, database: Database, file: SettingsFile | None, reading: Mapping[str, Any]
+) -> str:
     """Import the project's files, or without a project the sample."""
     if file is None:
         layers, names = Layers.alone(sample()), "the sample"
     else:
         paths = file.input_files(Store(file.root).pulled)
         try:
-            layers = read_layers(*paths)
+            layers = read_layers(*paths, **reading)
         except InputError as error:
             raise InputError(f"the project's files cannot be served: {error}") from None
         names = ", ".join(os.path.relpath(path, file.root) for path in paths)
