@@ -16,7 +16,7 @@ import quorate
 from managing import numbers, save
 from quorate.formats import write
 from quorate.service.database import tables
-from quorate.service.people import Role
+from quorate.service.people import Role, people_of
 from serving import Team
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
@@ -101,6 +101,19 @@ def test_spans_that_overlap_come_in_and_go_out_whole(any_team: Team) -> None:
         gold = connection.execute(select(tables.documents.c.gold)).scalar()
     assert sorted(spans, key=len) == [nested[:1], nested]
     assert gold == nested
+
+
+def test_names_that_differ_by_case_or_width_come_in(any_team: Team) -> None:
+    manager, mark = any_team.client(Role.MANAGER), {"start": 0, "end": 4, "label": "LOC"}
+    said = {"Ann": [mark], "ann": [], "ａｎｎ": [mark], "ANNOTATOR": [mark]}
+    line = json.dumps({"id": "x", "text": "Bath Spa", "annotations": said}).encode()
+    assert brought(manager, line)["labels"] == 4
+    assert brought(manager, line)["labels"] == 0
+    with any_team.database.read() as connection:
+        called = {person.id: person.name for person in people_of(connection)}
+        table = tables.current_annotations.c
+        marks = {called[row.person]: len(row.spans) for row in connection.execute(select(table.person, table.spans))}
+    assert marks == {"Ann": 1, "ann": 0, "ａｎｎ": 1, "annotator": 1}  # who logs in is known by any spelling
 
 
 def test_documents_a_page_at_a_time(team: Team) -> None:

@@ -84,6 +84,12 @@ def digest(secret: bytes, what: str) -> str:
     return hmac.new(secret, folded.encode("utf-8", "surrogatepass"), hashlib.sha256).hexdigest()
 
 
+def _digest_as_written(secret: bytes, name: str) -> str:
+    """What a name is found by with its case and width; no folded name has this digest, as none has a NUL in it."""
+    told = b"\0" + name.strip().encode("utf-8", "surrogatepass")
+    return hmac.new(secret, told, hashlib.sha256).hexdigest()
+
+
 def add_person(
     connection: Connection,
     secret: bytes,
@@ -91,6 +97,7 @@ def add_person(
     *,
     role: Role | None,
     profile: Profile | None = None,
+    login: str | None = None,
     password_hash: str | None = None,
     email: str = "",
     subject: str | None = None,
@@ -98,13 +105,14 @@ def add_person(
 ) -> str:
     """Add somebody, and say under which id; :class:`ConflictError` if the name is taken.
 
-    A ``profile`` says what they are, how far they are trusted, and with whom they err.
+    A ``profile`` says what they are, how far they are trusted, and with whom they err. ``login`` is what they are
+    found by, if not by their name however it is written.
     """
     kind = PersonKind.PERSON if profile is None else profile.kind
     name = name.strip()
     if not name or len(name) > _LONGEST_NAME or any(unicodedata.category(each) == "Cc" for each in name):
         raise InvalidError(f"a name has 1 to {_LONGEST_NAME} characters, and no control characters")
-    login = digest(secret, name)
+    login = login or digest(secret, name)
     if connection.execute(select(tables.people.c.id).where(tables.people.c.login == login)).first():
         raise ConflictError(f"there is a {name!r} already (take another name)")
     person, key = f"p_{secrets.token_hex(8)}", Fernet.generate_key()
@@ -191,15 +199,26 @@ def named(
     profiles: Mapping[str, Profile] | None = None,
     by: str | None = None,
 ) -> dict[str, str]:
-    """The ids of annotators whose labels come from files, by name; who is not here yet is added, without a login."""
-    digests = {digest(secret, name): name for name in names}
-    rows = connection.execute(select(tables.people.c.login, tables.people.c.id))
-    found = {digests[row.login]: str(row.id) for row in rows if row.login in digests}
-    told = profiles or {}
-    return {
-        name: found.get(name) or add_person(connection, secret, name, role=None, profile=told.get(name), by=by)
-        for name in names
-    }
+    """The ids of annotators whose labels come from files, by name; who is not here yet is added, without a login.
+
+    Whoever logs in is found by their name however it is written. Of others, files may well mean two by names that
+    differ only in case or width: the later goes by their name as it is written.
+    """
+    table, told = tables.people.c, profiles or {}
+    called = {person.id: person.name for person in people_of(connection)}
+    logs_in = {row.id for row in connection.execute(select(table.id).where(table.role.is_not(None)))}
+    there = {row.login: str(row.id) for row in connection.execute(select(table.login, table.id))}
+    found: dict[str, str] = {}
+    for name in names:
+        login, written = digest(secret, name), _digest_as_written(secret, name)
+        if login in there and there[login] not in logs_in and called[there[login]] != name.strip():
+            login = written
+        if login not in there:
+            profile = told.get(name)
+            there[login] = add_person(connection, secret, name, role=None, profile=profile, login=login, by=by)
+            called[there[login]] = name.strip()
+        found[name] = there[login]
+    return found
 
 
 def change_person(connection: Connection, person: str, changes: Mapping[str, Any], *, by: str) -> None:
