@@ -116,6 +116,28 @@ def test_names_that_differ_by_case_or_width_come_in(any_team: Team) -> None:
     assert marks == {"Ann": 1, "ann": 0, "ａｎｎ": 1, "annotator": 1}  # who logs in is known by any spelling
 
 
+def test_a_file_comes_in_whole_or_not_at_all(any_team: Team) -> None:
+    manager, mark = any_team.client(Role.MANAGER), {"start": 0, "end": 4, "label": "LOC"}
+    brought(manager, json.dumps({"id": "d299", "text": "Bath", "annotations": {"zoe": [mark]}}).encode())
+    lines = [{"id": f"d{n}", "text": "Bath Spa", "annotations": {"new": [mark]}} for n in range(300)]
+    content = "\n".join(map(json.dumps, lines)).encode()
+    answer = manager.post("/api/v1/import", files={"file": ("a.jsonl", content)})
+    assert answer.status_code == 422
+    assert "'d299' is here with another text" in answer.json()["error"]["message"]
+    assert set(numbers(any_team)) == {"d299"}
+    assert "new" not in {person["name"] for person in manager.get("/api/v1/people").json()}
+
+
+def test_what_a_file_says_in_vain_is_told(team: Team) -> None:
+    manager, mark = team.client(Role.MANAGER), {"start": 0, "end": 4, "label": "LOC"}
+    lines = [{"id": id, "text": "Bath Spa", "annotations": {"zoe": [mark]}, "gold": [mark]} for id in ("x", "y")]
+    lines.append({"id": "z", "text": "Bath Spa", "annotations": {"zoe": [mark]}})
+    assert brought(manager, json.dumps(lines[0]).encode())["notes"] == []
+    first, second = brought(manager, "\n".join(map(json.dumps, lines)).encode(), purpose="check")["notes"]
+    assert first == "1 documents are here for work already: they stay so, and their gold is left out"
+    assert second.startswith("1 documents for check have no gold")
+
+
 def test_documents_a_page_at_a_time(team: Team) -> None:
     manager = team.client(Role.MANAGER)
     texts = [{"id": f"d{number}", "text": f"text {number} 👋"} for number in range(7)]

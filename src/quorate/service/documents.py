@@ -38,6 +38,7 @@ __all__ = [
     "marked_documents",
     "numbers_of",
     "profiles_of",
+    "purposes_of",
     "spans_of_layers",
     "spans_of_tags",
     "tags_of_layers",
@@ -48,6 +49,7 @@ SpanRecord = dict[str, Any]
 
 _MOST_SPANS = 20_000
 _LONGEST_LABEL = 200
+_ASKED_TOGETHER = 500  # documents in one question
 
 
 def check_spans(spans: Sequence[Mapping[str, Any]], length: int, labels: Sequence[str] = ()) -> list[SpanRecord]:
@@ -102,8 +104,7 @@ def add_document(
         select(tables.documents.c.number, tables.documents.c.text).where(tables.documents.c.id == document.id)
     ).one_or_none()
     if there is not None:
-        if there.text != text:
-            raise InvalidError(f"document {document.id!r} is here with another text (ids must be unique)")
+        _check_same(document.id, there.text, text)
         return int(there.number), False
     made = connection.execute(
         insert(tables.documents).values(
@@ -118,6 +119,30 @@ def add_document(
     ).inserted_primary_key
     assert made is not None
     return int(made[0]), True
+
+
+def purposes_of(connection: Connection, documents: Sequence[Document]) -> dict[str, str]:
+    """What those of the documents are for that are here already, by id.
+
+    :class:`InvalidError` if an id stands for two texts, here or among these documents.
+    """
+    texts: dict[str, str] = {}
+    for document in documents:
+        text = _laid(document).text
+        _check_same(document.id, texts.setdefault(document.id, text), text)
+    found: dict[str, str] = {}
+    table, ids = tables.documents.c, list(texts)
+    for first in range(0, len(ids), _ASKED_TOGETHER):
+        some = table.id.in_(ids[first : first + _ASKED_TOGETHER])
+        for row in connection.execute(select(table.id, table.text, table.purpose).where(some)):
+            _check_same(row.id, row.text, texts[row.id])
+            found[row.id] = row.purpose
+    return found
+
+
+def _check_same(id: str, there: str, text: str) -> None:
+    if there != text:
+        raise InvalidError(f"document {id!r} is here with another text (ids must be unique)")
 
 
 def add_text(connection: Connection, id: str, text: str, *, purpose: str = "work") -> int:

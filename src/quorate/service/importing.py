@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from sqlalchemy import Connection
@@ -11,7 +12,7 @@ from quorate.corpus.records import Corpus, Document, hard_tags
 from quorate.formats.layers import Layers
 from quorate.service.annotating import import_annotation
 from quorate.service.database.engine import Database
-from quorate.service.documents import add_document, document_record, spans_of_layers, tags_of_layers
+from quorate.service.documents import add_document, document_record, purposes_of, spans_of_layers, tags_of_layers
 from quorate.service.events import Kind, append
 from quorate.service.people import named
 
@@ -21,11 +22,15 @@ _TOGETHER = 200  # documents in one transaction: nobody who saves meanwhile wait
 
 
 class Imported(NamedTuple):
-    """What came in: documents that were not here, labels (a document by an annotator) that are new, annotators."""
+    """What came in: documents that were not here, labels (a document by an annotator) that are new, annotators.
+
+    ``notes`` say what was left out.
+    """
 
     documents: int
     labels: int
     annotators: int
+    notes: tuple[str, ...] = ()
 
 
 def import_corpus(
@@ -42,10 +47,12 @@ def import_corpus(
     In layers (:func:`quorate.read_layers`) spans that overlap are all kept.
 
     Of documents for checks and training the gold is kept; of those for work, gold is left out: nothing here is to
-    learn from it.
+    learn from it. An id that stands for another text refuses all, before anything is written.
     """
     layers = given if isinstance(given, Layers) else Layers.alone(given)
     corpus = layers.corpus
+    with database.read() as connection:
+        notes = _left_out(corpus, purposes_of(connection, corpus.documents), purpose)
     people = database.change(
         lambda connection: named(connection, secret, corpus.annotators, profiles=corpus.profiles, by=by)
     )
@@ -56,7 +63,20 @@ def import_corpus(
         documents, labels = documents + found[0], labels + found[1]
     body = {"source": source, "documents": documents, "labels": labels, "purpose": purpose}
     database.change(lambda connection: append(connection, Kind.IMPORTED, person=by, body=body))
-    return Imported(documents, labels, len(people))
+    return Imported(documents, labels, len(people), notes)
+
+
+def _left_out(corpus: Corpus, there: Mapping[str, str], purpose: str) -> tuple[str, ...]:
+    """What is to be said of documents that are not what the file is imported for, or not of use for it."""
+    other = Counter(there[document.id] for document in corpus if there.get(document.id, purpose) != purpose)
+    notes = [
+        f"{count:,} documents are here for {before} already: they stay so, and their gold is left out"
+        for before, count in sorted(other.items())
+    ]
+    bare = sum(document.gold is None and document.id not in there for document in corpus)
+    if purpose != "work" and bare:
+        notes.append(f"{bare:,} documents for {purpose} have no gold: nobody can be told right from wrong by them")
+    return tuple(notes)
 
 
 def _put(

@@ -158,7 +158,7 @@ def import_file(
         except InputError as error:  # which names the file as it lay here
             raise InvalidError(str(error).replace(str(path), name)) from None
     found = import_corpus(service.database, service.secret, layers, by=who.person, purpose=purpose, source=name)
-    return Added(**found._asdict(), notes=list(layers.corpus.notes))
+    return Added(**{**found._asdict(), "notes": [*layers.corpus.notes, *found.notes]})
 
 
 @router.get("/export")
