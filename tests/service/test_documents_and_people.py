@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import io
+import json
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import pytest
-from sqlalchemy import Connection
+from fastapi.testclient import TestClient
+from sqlalchemy import Connection, select
 
 import quorate
+from managing import numbers, save
 from quorate.formats import write
 from quorate.service import people
+from quorate.service.database import tables
 from quorate.service.events import Kind, append
-from quorate.service.people import Role
+from quorate.service.people import Role, people_of
 from serving import Team
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
@@ -61,6 +66,78 @@ def test_a_file_that_is_none_is_refused_in_a_line(team: Team) -> None:
         answer = manager.post("/api/v1/import", files={"file": (name, content)})
         assert answer.status_code == 422, answer.text
         assert "quorate-import" not in answer.text  # nor where the service keeps things
+
+
+def brought(manager: TestClient, content: bytes, **fields: str) -> dict[str, Any]:
+    answer = manager.post("/api/v1/import", files={"file": ("a.jsonl", content)}, data=fields)
+    assert answer.status_code == 200, answer.text
+    return dict(answer.json())
+
+
+def test_a_file_leaves_what_people_saved_or_withdrew_here(any_team: Team) -> None:
+    manager, ann = any_team.client(Role.MANAGER), any_team.client(Role.ANNOTATOR)
+    before = {"start": 0, "end": 8, "label": "PER"}
+    line = {"id": "x", "text": "Bath Spa", "annotations": {"annotator": [before], "zoe": [before]}}
+    brought(manager, json.dumps(line).encode())
+    exported = manager.get("/api/v1/export").content
+    number, after = numbers(any_team)["x"], {"start": 0, "end": 4, "label": "LOC"}
+    save(any_team, any_team.ids[Role.ANNOTATOR], number, [after])
+    assert brought(manager, exported)["labels"] == 0
+    assert ann.get(f"/api/v1/annotations/{number}").json()["spans"] == [after]
+    assert ann.post(f"/api/v1/annotations/{number}/withdraw", json={"id": "withdrawn"}).status_code == 200
+    assert brought(manager, exported)["labels"] == 0
+    line["annotations"] = {"annotator": [before], "zoe": []}
+    assert brought(manager, json.dumps(line).encode())["labels"] == 1  # a file before said so of zoe, not she herself
+    taken = {"id": "import-of-my-own", "document": number, "spans": []}
+    assert ann.post("/api/v1/annotations", json=taken).status_code == 422
+
+
+def test_spans_that_overlap_come_in_and_go_out_whole(any_team: Team) -> None:
+    manager = any_team.client(Role.MANAGER)
+    nested = [{"start": 0, "end": 4, "label": "LOC"}, {"start": 0, "end": 8, "label": "ORG"}]
+    line = {"id": "x", "text": "Bath Spa", "annotations": {"zoe": nested, "yan": nested[:1]}, "gold": nested}
+    brought(manager, json.dumps(line).encode(), purpose="check")
+    assert brought(manager, manager.get("/api/v1/export").content)["labels"] == 0
+    with any_team.database.read() as connection:
+        spans = list(connection.execute(select(tables.current_annotations.c.spans)).scalars())
+        gold = connection.execute(select(tables.documents.c.gold)).scalar()
+    assert sorted(spans, key=len) == [nested[:1], nested]
+    assert gold == nested
+
+
+def test_names_that_differ_by_case_or_width_come_in(any_team: Team) -> None:
+    manager, mark = any_team.client(Role.MANAGER), {"start": 0, "end": 4, "label": "LOC"}
+    said = {"Ann": [mark], "ann": [], "ａｎｎ": [mark], "ANNOTATOR": [mark]}
+    line = json.dumps({"id": "x", "text": "Bath Spa", "annotations": said}).encode()
+    assert brought(manager, line)["labels"] == 4
+    assert brought(manager, line)["labels"] == 0
+    with any_team.database.read() as connection:
+        called = {person.id: person.name for person in people_of(connection)}
+        table = tables.current_annotations.c
+        marks = {called[row.person]: len(row.spans) for row in connection.execute(select(table.person, table.spans))}
+    assert marks == {"Ann": 1, "ann": 0, "ａｎｎ": 1, "annotator": 1}  # who logs in is known by any spelling
+
+
+def test_a_file_comes_in_whole_or_not_at_all(any_team: Team) -> None:
+    manager, mark = any_team.client(Role.MANAGER), {"start": 0, "end": 4, "label": "LOC"}
+    brought(manager, json.dumps({"id": "d299", "text": "Bath", "annotations": {"zoe": [mark]}}).encode())
+    lines = [{"id": f"d{n}", "text": "Bath Spa", "annotations": {"new": [mark]}} for n in range(300)]
+    content = "\n".join(map(json.dumps, lines)).encode()
+    answer = manager.post("/api/v1/import", files={"file": ("a.jsonl", content)})
+    assert answer.status_code == 422
+    assert "'d299' is here with another text" in answer.json()["error"]["message"]
+    assert set(numbers(any_team)) == {"d299"}
+    assert "new" not in {person["name"] for person in manager.get("/api/v1/people").json()}
+
+
+def test_what_a_file_says_in_vain_is_told(team: Team) -> None:
+    manager, mark = team.client(Role.MANAGER), {"start": 0, "end": 4, "label": "LOC"}
+    lines = [{"id": id, "text": "Bath Spa", "annotations": {"zoe": [mark]}, "gold": [mark]} for id in ("x", "y")]
+    lines.append({"id": "z", "text": "Bath Spa", "annotations": {"zoe": [mark]}})
+    assert brought(manager, json.dumps(lines[0]).encode())["notes"] == []
+    first, second = brought(manager, "\n".join(map(json.dumps, lines)).encode(), purpose="check")["notes"]
+    assert first == "1 documents are here for work already: they stay so, and their gold is left out"
+    assert second.startswith("1 documents for check have no gold")
 
 
 def test_documents_a_page_at_a_time(team: Team) -> None:
@@ -155,3 +232,22 @@ def test_nobody_learns_from_their_data_what_is_a_check(team: Team) -> None:
     body = {"purpose": "check", "until": 9e9}
     team.database.change(lambda connection: append(connection, Kind.ASSIGNMENT_LEASED, person=ann, body=body))
     assert "check" not in team.client(Role.ANNOTATOR).get("/api/v1/people/me/data").text
+
+
+def test_plain_labels_are_labels(team: Team) -> None:
+    line = {"id": "1", "tokens": ["Ada", "Ng", "sang", "in", "Rome"]}
+    said = {"ann": ["PER", "PER", "O", "O", "LOC"]}
+    sent = json.dumps({**line, "annotations": said}).encode()
+    answer = team.client(Role.MANAGER).post("/api/v1/import", files={"file": ("plain.jsonl", sent)})
+    assert answer.status_code == 200, answer.text
+    with team.database.read() as connection:
+        spans = connection.execute(select(tables.current_annotations.c.spans)).scalar_one()
+    assert [(one["start"], one["end"], one["label"]) for one in spans] == [(0, 6, "PER"), (15, 19, "LOC")]
+
+
+def test_a_file_of_one_annotator_is_called_as_it_was_sent(team: Team) -> None:
+    manager = team.client(Role.MANAGER)
+    for name in ("ann", "bob"):
+        sent = json.dumps({"id": 1, "text": "Ada sang", "label": [[0, 3, "PER"]]}).encode()
+        assert manager.post("/api/v1/import", files={"file": (f"{name}.jsonl", sent)}).status_code == 200
+    assert {"ann", "bob"} <= {one["name"] for one in manager.get("/api/v1/people").json()}

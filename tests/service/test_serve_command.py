@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -18,8 +19,15 @@ from typer.testing import CliRunner
 
 import quorate
 from quorate.cli import app
+from quorate.cli.serve import _reading
+from quorate.corpus.profiles import Profile
 from quorate.formats import write
+from quorate.project.settings_file import SettingsFile
+from quorate.service.database.engine import Database
+from quorate.service.documents import profiles_of
+from quorate.service.people import people_of
 from quorate.service.settings import ServiceSettings
+from quorate.service.start import begin
 from serving import free_port
 
 
@@ -123,3 +131,30 @@ def test_an_origin_is_an_address(tmp_path: Path) -> None:
     _, told = serving.communicate(timeout=30)
     assert serving.returncode == 2
     assert "is not an address" in told
+
+
+def test_a_project_s_files_are_read_as_a_run_reads_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    marks = [{"start": 0, "end": 3, "label": "PERS"}]
+    line = {"id": "x", "text": "Ada sang", "annotations": dict.fromkeys(("ann", "eva", "rex", "gpt"), marks)}
+    (tmp_path / "crowd.jsonl").write_text(json.dumps(line))
+    (tmp_path / "who.json").write_text(
+        '{"eva": {"kind": "expert"}, "rex": {"kind": "rule"}, "gpt": {"kind": "model", "trust": 2, "group": "llm"}}'
+    )
+    path = tmp_path / "quorate.toml"
+    path.write_text(
+        'inputs = ["crowd.jsonl"]\n[aggregate]\nannotators = "who.json"\n'
+        'map-labels = { PERS = "PER" }\nmap-annotators = "ann=Anna"\n'
+    )
+    monkeypatch.chdir(tmp_path)
+    settings, _ = begin(ServiceSettings(tmp_path), SettingsFile.read(path), reading=_reading(SettingsFile.read(path)))
+    database = Database.open(settings.database)
+    with database.read() as connection:
+        names = {person.id: person.name for person in people_of(connection)}
+        told = {names[person]: profile for person, profile in profiles_of(connection).items()}
+    database.close()
+    assert set(names.values()) == {"Anna", "eva", "rex", "gpt"}
+    assert told == {
+        "eva": Profile.of(kind="expert"),
+        "rex": Profile.of(kind="rule", abstains=True),
+        "gpt": Profile.of(kind="model", trust=2, group="llm"),
+    }

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from quorate.formats.layers import Layers
 
 __all__ = [
+    "READING",
     "InOrderOfAJob",
     "Inputs",
     "Json",
@@ -153,7 +154,7 @@ LayersOption = Annotated[
     ),
 ]
 
-_READING: dict[str, Any] = {
+READING: dict[str, Any] = {
     "format": _option("--from", "FORMAT", "See 'quorate formats'; seen from the content if not given."),
     "annotator_from": _option(
         "--annotator-from", "WHAT", "Each file is one annotator's, named by its filename or its folder."
@@ -226,7 +227,7 @@ def reads(command: Callable[..., Any]) -> Callable[..., Any]:
     """
     own = inspect.signature(command, eval_str=True)
     kind: type[Reading] = own.parameters["reading"].annotation
-    options = _READING | ({"layers": LayersOption} if issubclass(kind, LayeredReading) else {})
+    options = READING | ({"layers": LayersOption} if issubclass(kind, LayeredReading) else {})
     parameters = [each for each in own.parameters.values() if each.name != "reading"]
     shared = [name for name in options if name not in own.parameters]
     for name in shared:

@@ -6,7 +6,7 @@ import difflib
 import json
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from quorate.errors import SettingsError
 from quorate.project.settings_file import SettingsFile, find
 from quorate.project.store import Store
 
-__all__ = ["arguments_of", "check_tables", "outputs_of", "take_project_defaults"]
+__all__ = ["arguments_of", "check_tables", "options_of", "outputs_of", "take_project_defaults"]
 
 Command = Any  # of the parser that typer brings: it has no name of its own
 Option = Any
@@ -87,6 +87,12 @@ def _defaults_of(file: SettingsFile, name: str, command: Command, aggregate: Com
     if "known" in own and file.known:
         found["known"] = [_from_here(path) for path in file.known_files()]
     return found
+
+
+def options_of(file: SettingsFile, aggregate: Command, names: Iterable[str]) -> dict[str, Any]:
+    """What the file says of these parameters of 'aggregate'."""
+    values = _values(file, _AGGREGATE, aggregate)
+    return {name: values[name] for name in names if name in values}
 
 
 def arguments_of(file: SettingsFile, aggregate: Command) -> list[str]:

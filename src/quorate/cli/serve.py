@@ -11,7 +11,8 @@ from typing import Annotated, Any
 
 import typer
 
-from quorate.cli.common import app, say, with_options
+from quorate.cli.common import READING, app, say, with_options
+from quorate.cli.project_options import options_of
 from quorate.errors import SettingsError
 from quorate.project.settings_file import SettingsFile, find
 from quorate.service.settings import QueueSettings, ReviewSettings, ServiceSettings
@@ -194,7 +195,7 @@ def serve(
             from quorate.service.start import begin
             from quorate.service.supervisor import listen, supervise
         taken = listen(settings)
-        settings, told = begin(settings, file, demo=demo)
+        settings, told = begin(settings, file, demo=demo, reading=_reading(file))
         say([*told, "Ctrl-C stops it"])
         supervise(settings, taken)
 
@@ -230,6 +231,12 @@ def invite(
         from quorate.service.start import invitation
     with _root(demo=False) as (root, _):
         say([invitation(ServiceSettings(root, database, host, port, origin), role)])
+
+
+def _reading(file: SettingsFile | None) -> dict[str, Any]:
+    """How the project's files are read: as a run reads them."""
+    commands: Any = typer.main.get_command(app)
+    return {} if file is None else options_of(file, commands.commands["aggregate"], READING)
 
 
 @contextmanager

@@ -28,6 +28,7 @@ __all__ = [
     "withdraw",
 ]
 
+_OF_A_FILE = "import-"  # how ids of saves begin that came from files and other tools
 _TO_DO_AGAIN = 86_400.0  # seconds that somebody has who took back what they said
 _KINDS = (Kind.ANNOTATION_SAVED, Kind.ANNOTATION_REVISED, Kind.ANNOTATION_WITHDRAWN)
 
@@ -49,6 +50,12 @@ _REVISION = select(_kept.c.revision).where(_kept.c.document == _OF, _kept.c.pers
 _WITHDRAWN = (
     select(_events.c.body)
     .where(_events.c.document == _OF, _events.c.person == _TO, _events.c.kind == Kind.ANNOTATION_WITHDRAWN.value)
+    .order_by(_events.c.seq.desc())
+    .limit(1)
+)
+_LAST = (
+    select(_events.c.id, _events.c.body)
+    .where(_events.c.document == _OF, _events.c.person == _TO, _events.c.kind.in_([kind.value for kind in _KINDS]))
     .order_by(_events.c.seq.desc())
     .limit(1)
 )
@@ -101,11 +108,16 @@ def import_annotation(
     *,
     client: str | None = None,
 ) -> bool:
-    """Keep what a file says that somebody said, or another tool (``client``); whether that is new."""
-    there = current(connection, document, person)
-    if client is None and there is not None and there["spans"] == spans and there["tags"] == tags:
-        return False
-    given = Given(f"import-{time.time_ns():x}-{person}-{document}", document, spans, client=client)
+    """Keep what a file says that somebody said, or another tool (``client``); whether that is new.
+
+    What people saved or withdrew here stands, whatever a file says: it may have been written before.
+    """
+    last = connection.execute(_LAST, {"of": document, "to": person}).one_or_none() if client is None else None
+    if last is not None:
+        made_here = not last.id.startswith(_OF_A_FILE)
+        if made_here or (last.body["spans"] == spans and last.body.get("tags") == tags):
+            return False
+    given = Given(f"{_OF_A_FILE}{time.time_ns():x}-{person}-{document}", document, spans, client=client)
     _keep(connection, person, given, {"spans": spans} if tags is None else {"spans": spans, "tags": tags})
     return True
 
@@ -176,6 +188,8 @@ def _same(connection: Connection, person: str, id: str) -> Saved | None:
     """The acknowledgement of a save that has been here before."""
     if not 8 <= len(id) <= 64:
         raise InvalidError("the id of a save has 8 to 64 characters (a random UUID does well)")
+    if id.startswith(_OF_A_FILE):
+        raise InvalidError(f"the id of a save does not begin with {_OF_A_FILE!r} (a random UUID does well)")
     event = find(connection, id)
     if event is None:
         return None

@@ -10,11 +10,10 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection, func, insert, select
 
 from quorate.corpus.offsets import Unit
-from quorate.corpus.profiles import Kind as ProfileKind
 from quorate.corpus.profiles import Profile
-from quorate.corpus.records import Corpus, Document, SoftTag, Source, Tag
+from quorate.corpus.records import Corpus, Document, SoftTag, Source, Tag, hard_tags
 from quorate.corpus.spans import CharSpan
-from quorate.corpus.tags import find_spans
+from quorate.corpus.tags import OUTSIDE, find_spans, marks_span
 from quorate.corpus.tokens import Places, tokenize
 from quorate.errors import InputError
 from quorate.formats.assemble import CLASHING, IN_NO_LAYER, Assembly, Options
@@ -37,7 +36,11 @@ __all__ = [
     "layers_of",
     "marked_documents",
     "numbers_of",
+    "profiles_of",
+    "purposes_of",
+    "spans_of_layers",
     "spans_of_tags",
+    "tags_of_layers",
 ]
 
 SpanRecord = dict[str, Any]
@@ -45,6 +48,7 @@ SpanRecord = dict[str, Any]
 
 _MOST_SPANS = 20_000
 _LONGEST_LABEL = 200
+_ASKED_TOGETHER = 500  # documents in one question
 
 
 def check_spans(spans: Sequence[Mapping[str, Any]], length: int, labels: Sequence[str] = ()) -> list[SpanRecord]:
@@ -85,8 +89,12 @@ def _laid(document: Document) -> _Laid:
     return _Laid(" ".join(document.tokens), places)
 
 
-def add_document(connection: Connection, document: Document, *, purpose: str = "work") -> tuple[int, bool]:
+def add_document(
+    connection: Connection, document: Document, *, purpose: str = "work", gold: Iterable[Sequence[Tag]] | None = None
+) -> tuple[int, bool]:
     """Put a document there without its labels: its number, and whether it is new.
+
+    ``gold`` are the tags of what is right in it, in every layer; the document's own is left out.
 
     :class:`InvalidError` if its id stands for another text.
     """
@@ -95,10 +103,8 @@ def add_document(connection: Connection, document: Document, *, purpose: str = "
         select(tables.documents.c.number, tables.documents.c.text).where(tables.documents.c.id == document.id)
     ).one_or_none()
     if there is not None:
-        if there.text != text:
-            raise InvalidError(f"document {document.id!r} is here with another text (ids must be unique)")
+        _check_same(document.id, there.text, text)
         return int(there.number), False
-    gold = None if document.gold is None else spans_of_tags(document.gold, offsets)
     made = connection.execute(
         insert(tables.documents).values(
             id=document.id,
@@ -106,12 +112,36 @@ def add_document(connection: Connection, document: Document, *, purpose: str = "
             tokens=[list(place) for place in offsets],
             split=document.split,
             purpose=purpose,
-            gold=gold,
+            gold=None if gold is None else spans_of_layers(gold, offsets),
             origin=None if document.origin is None else dict(document.origin),
         )
     ).inserted_primary_key
     assert made is not None
     return int(made[0]), True
+
+
+def purposes_of(connection: Connection, documents: Sequence[Document]) -> dict[str, str]:
+    """What those of the documents are for that are here already, by id.
+
+    :class:`InvalidError` if an id stands for two texts, here or among these documents.
+    """
+    texts: dict[str, str] = {}
+    for document in documents:
+        text = _laid(document).text
+        _check_same(document.id, texts.setdefault(document.id, text), text)
+    found: dict[str, str] = {}
+    table, ids = tables.documents.c, list(texts)
+    for first in range(0, len(ids), _ASKED_TOGETHER):
+        some = table.id.in_(ids[first : first + _ASKED_TOGETHER])
+        for row in connection.execute(select(table.id, table.text, table.purpose).where(some)):
+            _check_same(row.id, row.text, texts[row.id])
+            found[row.id] = row.purpose
+    return found
+
+
+def _check_same(id: str, there: str, text: str) -> None:
+    if there != text:
+        raise InvalidError(f"document {id!r} is here with another text (ids must be unique)")
 
 
 def add_text(connection: Connection, id: str, text: str, *, purpose: str = "work") -> int:
@@ -122,11 +152,51 @@ def add_text(connection: Connection, id: str, text: str, *, purpose: str = "work
 
 
 def spans_of_tags(tags: Sequence[Tag], offsets: Sequence[tuple[int, int]]) -> list[SpanRecord]:
-    """The spans that tags mark, in characters."""
+    """The spans that tags mark, in characters; of plain labels, neighbours that have the same one are a span.
+
+    >>> spans_of_tags(("PER", "PER", "O", "LOC"), [(0, 3), (4, 6), (7, 9), (10, 14)])[0]
+    {'start': 0, 'end': 6, 'label': 'PER'}
+    """
+    plain = any(tag not in (None, OUTSIDE) and not marks_span(tag) for tag in tags)
+    marked = [f"I-{tag}" if tag not in (None, OUTSIDE) else tag for tag in tags] if plain else tags
     return [
         {"start": offsets[span.start][0], "end": offsets[span.end - 1][1], "label": span.label}
-        for span in find_spans(tags)
+        for span in find_spans(marked)
+        if span.label
     ]
+
+
+def spans_of_layers(layers: Iterable[Sequence[Tag]], offsets: Sequence[tuple[int, int]]) -> list[SpanRecord]:
+    """The spans that tags mark in all layers, in their order in the text."""
+    spans = (span for tags in layers for span in spans_of_tags(tags, offsets))
+    return sorted(spans, key=lambda span: (span["start"], span["end"], span["label"]))
+
+
+def tags_of_layers(layers: Sequence[Sequence[Tag | SoftTag]]) -> list[Any] | None:
+    """What :func:`kept_tags` keeps, put together from layers; ``None`` also where their spans overlap.
+
+    >>> tags_of_layers([[{"B-X": 0.75, "O": 0.25}, "O"], ["O", "B-Y"]])
+    [{'B-X': 0.75, 'O': 0.25}, 'B-Y']
+    >>> tags_of_layers([["B-X", {"I-X": 0.75, "O": 0.25}], ["O", "B-Y"]]) is None
+    True
+    """
+    if all(kept_tags(tags) is None for tags in layers):
+        return None
+    together: list[Any] = []
+    for tags in zip(*layers, strict=True):
+        marks = [tag for tag in tags if tag != OUTSIDE]
+        if len(marks) < 2 or None in marks:
+            together.append(None if None in marks else marks[0] if marks else OUTSIDE)
+            continue
+        shares: dict[str, float] = {}
+        for tag in marks:
+            of_layer = tag if isinstance(tag, Mapping) else {str(tag): 1.0}
+            shares |= {name: share for name, share in of_layer.items() if name != OUTSIDE}
+        rest = 1.0 - sum(shares.values())
+        if rest < -1e-6 or sum(tag != OUTSIDE for tag in hard_tags(marks)) > 1:
+            return None
+        together.append({**shares, OUTSIDE: max(rest, 0.0)})
+    return kept_tags(together)
 
 
 def kept_tags(tags: Sequence[Tag | SoftTag]) -> list[Any] | None:
@@ -247,6 +317,9 @@ def layers_of(given: Iterable[GivenDocument], into: Mapping[str, Layer] | None =
     return layers
 
 
-def profiles_of(kinds: Mapping[str, str]) -> dict[str, Profile]:
-    """What the model is told of annotators who are no people."""
-    return {person: Profile(kind=ProfileKind(kind)) for person, kind in kinds.items() if kind != "person"}
+def profiles_of(connection: Connection) -> dict[str, Profile]:
+    """What the model is told of annotators of whom files told something, or who are no people."""
+    people = tables.people.c
+    rows = connection.execute(select(people.id, people.kind, people.profile))
+    told = {row.id: {**(row.profile or {}), "kind": row.kind} for row in rows}
+    return {person: Profile.of(**fields) for person, fields in told.items() if fields != {"kind": "person"}}

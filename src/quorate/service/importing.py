@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from sqlalchemy import Connection
 
 from quorate.corpus.records import Corpus, Document, hard_tags
+from quorate.formats.layers import Layers
 from quorate.service.annotating import import_annotation
 from quorate.service.database.engine import Database
-from quorate.service.documents import add_document, document_record, kept_tags, spans_of_tags
+from quorate.service.documents import add_document, document_record, purposes_of, spans_of_layers, tags_of_layers
 from quorate.service.events import Kind, append
-from quorate.service.people import PersonKind, named
+from quorate.service.people import named
 
 __all__ = ["Imported", "import_corpus"]
 
@@ -21,53 +22,79 @@ _TOGETHER = 200  # documents in one transaction: nobody who saves meanwhile wait
 
 
 class Imported(NamedTuple):
-    """What came in: documents that were not here, labels (a document by an annotator) that are new, annotators."""
+    """What came in: documents that were not here, labels (a document by an annotator) that are new, annotators.
+
+    ``notes`` say what was left out.
+    """
 
     documents: int
     labels: int
     annotators: int
+    notes: tuple[str, ...] = ()
 
 
 def import_corpus(
-    database: Database, secret: bytes, corpus: Corpus, *, by: str | None = None, purpose: str = "work", source: str = ""
+    database: Database,
+    secret: bytes,
+    given: Corpus | Layers,
+    *,
+    by: str | None = None,
+    purpose: str = "work",
+    source: str = "",
 ) -> Imported:
-    """Put the documents of a corpus there, with what everybody said of them; what is there already stays one.
+    """Put documents there, with what everybody said of them; what is there already stays one.
+
+    In layers (:func:`quorate.read_layers`) spans that overlap are all kept.
 
     Of documents for checks and training the gold is kept; of those for work, gold is left out: nothing here is to
-    learn from it.
+    learn from it. An id that stands for another text refuses all, before anything is written.
     """
-    kinds = {name: PersonKind(str(profile.kind)) for name, profile in corpus.profiles.items()}
-
-    def introduce(connection: Connection) -> dict[str, str]:
-        known: dict[str, str] = {}
-        for kind in PersonKind:
-            names = [name for name in corpus.annotators if kinds.get(name, PersonKind.PERSON) is kind]
-            known |= named(connection, secret, names, kind=kind, by=by)
-        return known
-
-    people = database.change(introduce)
+    layers = given if isinstance(given, Layers) else Layers.alone(given)
+    corpus = layers.corpus
+    with database.read() as connection:
+        notes = _left_out(corpus, purposes_of(connection, corpus.documents), purpose)
+    people = database.change(
+        lambda connection: named(connection, secret, corpus.annotators, profiles=corpus.profiles, by=by)
+    )
     documents = labels = 0
     for first in range(0, len(corpus), _TOGETHER):
-        some = corpus.documents[first : first + _TOGETHER]
+        some = list(zip(*(each.documents[first : first + _TOGETHER] for each in layers.values()), strict=True))
         found = database.change(lambda connection, some=some: _put(connection, some, people, purpose))  # type: ignore[misc]
         documents, labels = documents + found[0], labels + found[1]
     body = {"source": source, "documents": documents, "labels": labels, "purpose": purpose}
     database.change(lambda connection: append(connection, Kind.IMPORTED, person=by, body=body))
-    return Imported(documents, labels, len(people))
+    return Imported(documents, labels, len(people), notes)
+
+
+def _left_out(corpus: Corpus, there: Mapping[str, str], purpose: str) -> tuple[str, ...]:
+    """What is to be said of documents that are not what the file is imported for, or not of use for it."""
+    other = Counter(there[document.id] for document in corpus if there.get(document.id, purpose) != purpose)
+    notes = [
+        f"{count:,} documents are here for {before} already: they stay so, and their gold is left out"
+        for before, count in sorted(other.items())
+    ]
+    bare = sum(document.gold is None and document.id not in there for document in corpus)
+    if purpose != "work" and bare:
+        notes.append(f"{bare:,} documents for {purpose} have no gold: nobody can be told right from wrong by them")
+    return tuple(notes)
 
 
 def _put(
-    connection: Connection, documents: Sequence[Document], people: dict[str, str], purpose: str
+    connection: Connection, documents: Sequence[Sequence[Document]], people: dict[str, str], purpose: str
 ) -> tuple[int, int]:
+    """Documents, each as it is in every layer: how many are new, and how many labels."""
     added = labels = 0
-    for document in documents:
-        kept = document if purpose != "work" else replace(document, gold=None)
-        number, is_new = add_document(connection, kept, purpose=purpose)
+    for in_layers in documents:
+        document = in_layers[0]
+        right = [each.gold for each in in_layers if each.gold is not None]
+        gold = right if right and purpose != "work" else None
+        number, is_new = add_document(connection, document, purpose=purpose, gold=gold)
         added += is_new
         if not document.annotations:
             continue
         offsets = document_record(connection, number)["tokens"]
-        for name, tags in document.annotations.items():
-            spans = spans_of_tags(hard_tags(tags), offsets)
-            labels += import_annotation(connection, people[name], number, spans, kept_tags(tags))
+        for name in document.annotations:
+            said = [each.annotations[name] for each in in_layers]
+            spans = spans_of_layers(map(hard_tags, said), offsets)
+            labels += import_annotation(connection, people[name], number, spans, tags_of_layers(said))
     return added, labels

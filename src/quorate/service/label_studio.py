@@ -46,7 +46,7 @@ from quorate.service.annotating import import_annotation, withdraw
 from quorate.service.consensus_file import consensus_version
 from quorate.service.database import tables
 from quorate.service.database.engine import Database
-from quorate.service.documents import SpanRecord, add_document, document_record, spans_of_tags
+from quorate.service.documents import SpanRecord, add_document, document_record, spans_of_layers
 from quorate.service.events import Kind, append, last_event
 from quorate.service.people import named
 from quorate.service.problems import InvalidError
@@ -227,7 +227,7 @@ class InStep:
             added = changed = 0
             for document in some:
                 try:
-                    number, is_new = add_document(connection, replace(document, gold=None))
+                    number, is_new = add_document(connection, document)
                 except InvalidError:
                     notes.append(
                         f"task {document.id} has another text than document {document.id} here: it is left out"
@@ -239,7 +239,7 @@ class InStep:
                 for name, tags in now.get(document.id, {}).items():
                     key = (number, people[name])
                     there.add(key)
-                    spans = _in_order(span for each in tags for span in spans_of_tags(each, offsets))
+                    spans = spans_of_layers(tags, offsets)
                     if before.get(key) != spans:
                         changed += import_annotation(connection, key[1], number, spans, None, client=self._source)
             return added, changed
@@ -357,10 +357,6 @@ def _said(layers: Layers) -> dict[str, dict[str, list[Sequence[Tag]]]]:
             for name, tags in document.annotations.items():
                 found.setdefault(document.id, {}).setdefault(name, []).append(hard_tags(tags))
     return found
-
-
-def _in_order(spans: Iterable[SpanRecord]) -> list[SpanRecord]:
-    return sorted(spans, key=lambda span: (span["start"], span["end"], span["label"]))
 
 
 def _known(spans: Sequence[SpanRecord], document: Document, notes: list[str]) -> list[SpanRecord]:

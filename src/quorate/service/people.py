@@ -19,6 +19,8 @@ from typing import Any, NamedTuple
 from cryptography.fernet import Fernet
 from sqlalchemy import Connection, delete, insert, select, update
 
+from quorate.corpus.profiles import Kind as PersonKind
+from quorate.corpus.profiles import Profile
 from quorate.service.database import tables
 from quorate.service.events import Kind, append
 from quorate.service.problems import ConflictError, InvalidError, NotFoundError
@@ -63,14 +65,6 @@ class Role(StrEnum):
         return order.index(self) >= order.index(least)
 
 
-class PersonKind(StrEnum):
-    """Of what kind an annotator is: as in profiles (``docs/tools/models-and-rules.md``)."""
-
-    PERSON = "person"
-    MODEL = "model"
-    RULE = "rule"
-
-
 class Person(NamedTuple):
     """Somebody who labels, or whose labels were imported. ``name`` is what they are called, if it can be read."""
 
@@ -96,23 +90,35 @@ def _subject_digest(secret: bytes, subject: str) -> str:
     return hmac.new(secret, b"subject " + subject.encode("utf-8", "surrogatepass"), hashlib.sha256).hexdigest()
 
 
+def _digest_as_written(secret: bytes, name: str) -> str:
+    """What a name is found by with its case and width; no folded name has this digest, as none has a NUL in it."""
+    told = b"\0" + name.strip().encode("utf-8", "surrogatepass")
+    return hmac.new(secret, told, hashlib.sha256).hexdigest()
+
+
 def add_person(
     connection: Connection,
     secret: bytes,
     name: str,
     *,
     role: Role | None,
-    kind: PersonKind = PersonKind.PERSON,
+    profile: Profile | None = None,
+    login: str | None = None,
     password_hash: str | None = None,
     email: str = "",
     subject: str | None = None,
     by: str | None = None,
 ) -> str:
-    """Add somebody, and say under which id; :class:`ConflictError` if the name is taken."""
+    """Add somebody, and say under which id; :class:`ConflictError` if the name is taken.
+
+    A ``profile`` says what they are, how far they are trusted, and with whom they err. ``login`` is what they are
+    found by, if not by their name however it is written.
+    """
+    kind = PersonKind.PERSON if profile is None else profile.kind
     name = name.strip()
     if not name or len(name) > _LONGEST_NAME or any(unicodedata.category(each) == "Cc" for each in name):
         raise InvalidError(f"a name has 1 to {_LONGEST_NAME} characters, and no control characters")
-    login = digest(secret, name)
+    login = login or digest(secret, name)
     if connection.execute(select(tables.people.c.id).where(tables.people.c.login == login)).first():
         raise ConflictError(f"there is a {name!r} already (take another name)")
     person, key = f"p_{secrets.token_hex(8)}", Fernet.generate_key()
@@ -121,6 +127,7 @@ def add_person(
         insert(tables.people).values(
             id=person,
             kind=kind.value,
+            profile=None if profile is None else profile.plain(),
             role=None if role is None else role.value,
             active=True,
             created=time.time(),
@@ -196,12 +203,34 @@ def _person(row: Any) -> Person:
     )
 
 
-def named(connection: Connection, secret: bytes, names: Sequence[str], **new: Any) -> dict[str, str]:
-    """The ids of annotators whose labels come from files, by name; who is not here yet is added, without a login."""
-    digests = {digest(secret, name): name for name in names}
-    rows = connection.execute(select(tables.people.c.login, tables.people.c.id))
-    found = {digests[row.login]: str(row.id) for row in rows if row.login in digests}
-    return {name: found.get(name) or add_person(connection, secret, name, role=None, **new) for name in names}
+def named(
+    connection: Connection,
+    secret: bytes,
+    names: Sequence[str],
+    *,
+    profiles: Mapping[str, Profile] | None = None,
+    by: str | None = None,
+) -> dict[str, str]:
+    """The ids of annotators whose labels come from files, by name; who is not here yet is added, without a login.
+
+    Whoever logs in is found by their name however it is written. Of others, files may well mean two by names that
+    differ only in case or width: the later goes by their name as it is written.
+    """
+    table, told = tables.people.c, profiles or {}
+    called = {person.id: person.name for person in people_of(connection)}
+    logs_in = {row.id for row in connection.execute(select(table.id).where(table.role.is_not(None)))}
+    there = {row.login: str(row.id) for row in connection.execute(select(table.login, table.id))}
+    found: dict[str, str] = {}
+    for name in names:
+        login, written = digest(secret, name), _digest_as_written(secret, name)
+        if login in there and there[login] not in logs_in and called[there[login]] != name.strip():
+            login = written
+        if login not in there:
+            profile = told.get(name)
+            there[login] = add_person(connection, secret, name, role=None, profile=profile, login=login, by=by)
+            called[there[login]] = name.strip()
+        found[name] = there[login]
+    return found
 
 
 def change_person(connection: Connection, person: str, changes: Mapping[str, Any], *, by: str) -> None:

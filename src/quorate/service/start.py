@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 from sqlalchemy import Connection, delete, select
 
+from quorate.corpus.records import Corpus
 from quorate.corpus.sample import sample
 from quorate.errors import InputError, SettingsError
-from quorate.formats import read
+from quorate.formats import read_layers
+from quorate.formats.layers import Layers
 from quorate.label_studio.client import client_of
 from quorate.project.settings_file import SettingsFile
 from quorate.project.store import Store
@@ -25,13 +29,20 @@ __all__ = ["begin", "invitation"]
 
 _SYNC = "label-studio sync"  # the command whose options hold here too
 
+_DEMO_LABELS = 3  # of the five that each document of the sample has
+
 
 def begin(
-    settings: ServiceSettings, file: SettingsFile | None, *, demo: bool = False
+    settings: ServiceSettings,
+    file: SettingsFile | None,
+    *,
+    demo: bool = False,
+    reading: Mapping[str, Any] | None = None,
 ) -> tuple[ServiceSettings, list[str]]:
     """Open the database, take in the project's files on the first start, and say where to go.
 
-    The settings come back with the projects of Label Studio that the project's file names.
+    ``reading`` are the project's options of :func:`quorate.read_layers`. The settings come back with the projects of
+    Label Studio that the project's file names.
     """
     settings.make_folder()
     database = Database.open(settings.database)
@@ -44,7 +55,7 @@ def begin(
         if file is not None and settings.label_studio.projects:  # they bring their tasks themselves
             file = replace(file, inputs=tuple(each for each in file.inputs if isinstance(each, str)))
         if empty and (demo or (file is not None and file.inputs)):
-            told.append(_take_in(settings, database, file))
+            told.append(_take_in(settings, database, file, reading or {}))
         if has_admin:
             return settings, [*told, f"open {settings.address}"]
         token = database.change(_first_link)
@@ -94,16 +105,24 @@ def invitation(settings: ServiceSettings, role: str) -> str:
     return f"{settings.address}/invite/{token} (once, within a week)"
 
 
-def _take_in(settings: ServiceSettings, database: Database, file: SettingsFile | None) -> str:
+def _take_in(
+    settings: ServiceSettings, database: Database, file: SettingsFile | None, reading: Mapping[str, Any]
+) -> str:
     """Import the project's files, or without a project the sample."""
     if file is None:
-        corpus, names = sample(), "the sample"
+        layers, names = Layers.alone(_with_room(sample())), "the sample"
     else:
         paths = file.input_files(Store(file.root).pulled)
         try:
-            corpus = read(*paths)
+            layers = read_layers(*paths, **reading)
         except InputError as error:
             raise InputError(f"the project's files cannot be served: {error}") from None
         names = ", ".join(os.path.relpath(path, file.root) for path in paths)
-    found = import_corpus(database, settings.secret(), corpus, source=names)
+    found = import_corpus(database, settings.secret(), layers, source=names)
     return f"{found.documents:,} documents with {found.labels:,} labels of {found.annotators:,} annotators from {names}"
+
+
+def _with_room(corpus: Corpus) -> Corpus:
+    """A corpus in which some labels are missing, so that whoever tries the service finds something to do."""
+    kept = [dict(list(document.annotations.items())[:_DEMO_LABELS]) for document in corpus]
+    return Corpus(replace(document, annotations=some) for document, some in zip(corpus, kept, strict=True))

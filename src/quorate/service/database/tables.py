@@ -68,7 +68,8 @@ people = Table(
     "people",
     metadata,
     Column("id", String(32), primary_key=True),
-    Column("kind", String(16), nullable=False),  # person, model or rule
+    Column("kind", String(16), nullable=False),  # person, expert, model or rule
+    Column("profile", JSON),  # what files told of them: kind, trust, abstains, group
     Column("role", String(16)),  # none: labels were imported under this name, nobody logs in with it
     Column("active", Boolean, nullable=False),
     Column("created", Float, nullable=False),

@@ -127,9 +127,8 @@ class Collected:
         return self.read(connection, [number for number in there if number not in self.entries])
 
     def read_people(self, connection: Connection) -> bool:
-        """Read who is no person; whether that is other than it was."""
-        kinds = {row.id: row.kind for row in connection.execute(select(tables.people.c.id, tables.people.c.kind))}
-        before, self.profiles = self.profiles, profiles_of(kinds)
+        """Read what is told of annotators; whether that is other than it was."""
+        before, self.profiles = self.profiles, profiles_of(connection)
         return self.profiles != before
 
     def telling(self) -> list[Entry]:

@@ -34,7 +34,7 @@ def staff_of(connection: Connection) -> Staff:
     """Who labels now."""
     people = tables.people.c
     query = select(people.id, people.cost).where(
-        people.active, people.role.is_not(None), people.kind == PersonKind.PERSON.value
+        people.active, people.role.is_not(None), people.kind.in_([PersonKind.PERSON.value, PersonKind.EXPERT.value])
     )
     costs = {row.id: row.cost for row in connection.execute(query)}
     leases = tables.assignments.c

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import tempfile
 from contextlib import ExitStack
@@ -150,15 +151,15 @@ def import_file(
     """
     name = PurePosixPath((file.filename or "upload").replace("\\", "/")).name or "upload"
     with tempfile.TemporaryDirectory(prefix="quorate-import-") as folder:
-        path = Path(folder, "upload" + "".join(PurePosixPath(name).suffixes[-2:])[-20:])
+        path = Path(folder, re.sub(r"[^\w. -]", "_", name)[-100:].lstrip(".") or "upload")  # it may name the annotator
         with open(path, "wb") as stream:
             shutil.copyfileobj(file.file, stream, _CHUNK)
         try:
-            corpus = formats.read(path, format=format, max_size=service.settings.upload_limit)
+            layers = formats.read_layers(path, format=format, max_size=service.settings.upload_limit)
         except InputError as error:  # which names the file as it lay here
             raise InvalidError(str(error).replace(str(path), name)) from None
-    found = import_corpus(service.database, service.secret, corpus, by=who.person, purpose=purpose, source=name)
-    return Added(**found._asdict(), notes=list(corpus.notes))
+    found = import_corpus(service.database, service.secret, layers, by=who.person, purpose=purpose, source=name)
+    return Added(**{**found._asdict(), "notes": [*layers.corpus.notes, *found.notes]})
 
 
 @router.get("/export")

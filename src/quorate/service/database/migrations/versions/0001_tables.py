@@ -42,6 +42,7 @@ def upgrade() -> None:
         "people",
         sa.Column("id", sa.String(length=32), nullable=False),
         sa.Column("kind", sa.String(length=16), nullable=False),
+        sa.Column("profile", sa.JSON(), nullable=True),
         sa.Column("role", sa.String(length=16), nullable=True),
         sa.Column("active", sa.Boolean(), nullable=False),
         sa.Column("created", sa.Float(), nullable=False),
