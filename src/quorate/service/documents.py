@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import pairwise
+from itertools import groupby, pairwise
 from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, func, insert, select
@@ -12,7 +12,7 @@ from sqlalchemy import Connection, func, insert, select
 from quorate.corpus.offsets import Unit
 from quorate.corpus.profiles import Profile
 from quorate.corpus.records import Corpus, Document, SoftTag, Source, Tag, hard_tags
-from quorate.corpus.spans import CharSpan
+from quorate.corpus.spans import CharSpan, Span
 from quorate.corpus.tags import OUTSIDE, find_spans, marks_span
 from quorate.corpus.tokens import Places, tokenize
 from quorate.errors import InputError
@@ -158,12 +158,19 @@ def spans_of_tags(tags: Sequence[Tag], offsets: Sequence[tuple[int, int]]) -> li
     {'start': 0, 'end': 6, 'label': 'PER'}
     """
     plain = any(tag not in (None, OUTSIDE) and not marks_span(tag) for tag in tags)
-    marked = [f"I-{tag}" if tag not in (None, OUTSIDE) else tag for tag in tags] if plain else tags
     return [
         {"start": offsets[span.start][0], "end": offsets[span.end - 1][1], "label": span.label}
-        for span in find_spans(marked)
+        for span in (_runs(tags) if plain else find_spans(tags))
         if span.label
     ]
+
+
+def _runs(labels: Sequence[Tag]) -> Iterator[Span]:
+    """Neighbours with the same plain label."""
+    for label, group in groupby(range(len(labels)), key=lambda place: labels[place]):
+        places = list(group)
+        if label is not None and label != OUTSIDE:
+            yield Span(places[0], places[-1] + 1, label)
 
 
 def spans_of_layers(layers: Iterable[Sequence[Tag]], offsets: Sequence[tuple[int, int]]) -> list[SpanRecord]:
