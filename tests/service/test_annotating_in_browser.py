@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from sqlalchemy import select
+from sqlalchemy import select, update
 
 from quorate.service.database import tables
 from quorate.service.documents import add_text
@@ -124,6 +125,43 @@ def test_what_was_saved_can_be_changed(site: Team, annotator: Open) -> None:
     page.wait_for_selector("#message:not([hidden])")
     page.wait_for_selector("quorate-outbox[state=saved]")
     assert saved(site)[name][0]["label"] == "ORG"
+
+
+def test_a_change_that_is_kept_here_is_not_called_saved(site: Team, annotator: Open) -> None:
+    page = annotator()
+    name = page.locator("#name").inner_text()
+    page.locator("#save").click()
+    to_next(page, name)
+    page.goto(site.settings.address + "/annotate/saved")
+    page.get_by_role("link", name=name).click()
+    page.wait_for_selector("#task:not([hidden])")
+    page.context.set_offline(True)
+    mark(page, 0, 0, "3")
+    page.locator("#save").click()
+    page.wait_for_selector("#message:not([hidden])")
+    assert "Kept here" in page.locator("#message").inner_text()
+    assert saved(site)[name] == []
+    page.context.set_offline(False)
+    page.get_by_text("Saved. It takes the place").wait_for()
+    assert saved(site)[name][0]["label"] == "ORG"
+
+
+def test_a_training_document_whose_save_is_refused_is_not_waited_for(site: Team, annotator: Open) -> None:
+    known = update(tables.documents).values(purpose="training", gold=[{"start": 0, "end": 3, "label": "PER"}])
+    site.database.change(lambda connection: connection.execute(known))
+    site.app.state.settings = replace(site.settings, queue=replace(site.settings.queue, training=3))
+    page = annotator()
+    assert page.locator("#name").inner_text().startswith("To learn from")
+    site.app.state.settings = replace(site.app.state.settings, labels=("OTHER",))
+    mark(page, 0, 0, "1")
+    page.locator("#save").click()
+    page.wait_for_selector("quorate-outbox[state=refused]")
+    page.wait_for_selector("#task:not([hidden]) #save:not([disabled])")  # it is asked for again
+    page.locator("#save").click()  # without spans, now
+    page.locator("#learned").wait_for()
+    before = page.locator("#name").inner_text()
+    page.locator("#go-on").click()
+    to_next(page, before)
 
 
 def test_on_a_phone_nothing_is_cut_off(annotator: Open, axe: Callable[[Page], list[str]]) -> None:

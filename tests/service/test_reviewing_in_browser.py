@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import httpx
 import pytest
 from sqlalchemy import select
 
@@ -126,6 +127,31 @@ def test_two_differ_and_a_manager_decides(site: Team, open_as: Open, axe: Callab
     page.get_by_role("button", name="Begin with B").click()
     page.keyboard.press("Control+Enter")
     page.wait_for_function("() => document.getElementById('message').textContent.includes('nothing')")
+    page.wait_for_selector("quorate-outbox[state=saved]")
+    assert reviews(site)[-1]["adjudicates"]
+
+
+def test_disputes_are_looked_for_page_after_page_and_a_manager_decides_their_own(site: Team, open_as: Open) -> None:
+    sue, tom = site.add("sue", Role.REVIEWER), site.add("tom", Role.REVIEWER)
+    with site.database.read() as connection:
+        numbers = sorted(connection.execute(select(tables.documents.c.number)).scalars())
+    sides = ((sue, site.ids[Role.MANAGER]), (sue, tom), (tom, site.ids[Role.REVIEWER]))
+    for number, people in zip(numbers, sides, strict=False):
+        for person, spans in zip(people, ([ADA], [SHORT]), strict=True):
+            given = {"id": f"{person}-{number}", "document": number, "spans": spans, "accepted": False}
+            httpx.post(
+                f"{site.settings.address}/api/v1/reviews", json=given, headers=site.token(person)
+            ).raise_for_status()
+    page = open_as(sue, "/adjudicate")
+    page.route("**/api/v1/disputes*", lambda route: route.continue_(url=route.request.url.replace("=100", "=1")))
+    page.reload()
+    page.wait_for_selector("#task:not([hidden])")
+    assert name_of(page) == "letter-2"  # on the two before it she differs herself
+    page = open_as(Role.MANAGER, "/adjudicate")
+    assert name_of(page) == "letter-0"
+    assert page.locator("#left").inner_text() == "3 to decide"
+    page.keyboard.press("Control+Enter")
+    page.wait_for_function("() => document.getElementById('name').textContent === 'letter-1'")
     page.wait_for_selector("quorate-outbox[state=saved]")
     assert reviews(site)[-1]["adjudicates"]
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse
 
-from quorate.service.routes.common import ServiceOf, show
+from quorate.service.people import Role
+from quorate.service.routes.common import ServiceOf, WhoAsks, show
 
 router = APIRouter(include_in_schema=False)
 
@@ -17,6 +18,7 @@ def review_page(request: Request, service: ServiceOf) -> HTMLResponse:
 
 
 @router.get("/adjudicate")
-def adjudicate_page(request: Request, service: ServiceOf) -> HTMLResponse:
-    """Where reviewers differ."""
-    return show(request, "adjudicate.html", {"given": {"labels": service.labels}})
+def adjudicate_page(request: Request, service: ServiceOf, who: WhoAsks) -> HTMLResponse:
+    """Where reviewers differ; managers decide even if they are one of them."""
+    given = {"labels": service.labels, "manages": who.role.may(Role.MANAGER)}
+    return show(request, "adjudicate.html", {"given": given})

@@ -38,14 +38,24 @@ function show(found) {
   watch.start();
 }
 
+/** The disputes that are open to whoever looks, of the first page that has some; and whether that is all, and how many are their own. */
+async function look() {
+  let open = [], mine = 0, from = after;
+  while (!open.length && from !== null) {
+    const { items, next: more } = await ask("GET", `/api/v1/disputes?after=${from}&limit=100`);
+    open = items.filter((one) => (given.manages || !one.mine) && !decided.has(one.number));
+    mine += given.manages ? 0 : items.filter((one) => one.mine).length;
+    from = more;
+  }
+  return { open, isAll: from === null, mine };
+}
+
 async function next() {
   say("");
   show(null);
   try {
-    const { items } = await ask("GET", `/api/v1/disputes?after=${after}&limit=100`);
-    const open = items.filter((one) => !one.mine && !decided.has(one.number));
-    const mine = items.filter((one) => one.mine).length;
-    element("left").textContent = open.length ? `${open.length} to decide` : "";
+    const { open, isAll, mine } = await look();
+    element("left").textContent = open.length ? `${open.length}${isAll ? "" : " or more"} to decide` : "";
     if (open.length) show(open[0]);
     else if (after) { after = 0; await next(); }
     else say(mine ? "You are one of those who differ on what is left: somebody else decides." : "Reviewers differ on nothing.");

@@ -10,6 +10,12 @@ const element = (id) => document.getElementById(id);
 const [text, right] = document.querySelectorAll("quorate-spans");
 const watch = new Stopwatch();
 const EMPTY = { text: "", tokens: [], spans: [], suggestions: [] };
+const ANSWERS = ["saved", "refused"]; // events of the outbox
+const REVISED = {
+  saved: "Saved. It takes the place of what you said before.",
+  kept: "Kept here, not saved yet: it is sent as soon as that works.",
+  refused: "Refused: what you said before stands.",
+};
 let current = null; // the document that is shown
 
 /** Say something in place of a document, or beside it. */
@@ -52,27 +58,46 @@ async function save() {
   const task = current, spans = text.spans;
   element("save").disabled = true;
   const id = await outbox.save("/api/v1/annotations", { document: task.number, spans, seconds: watch.seconds() });
-  if (given.document) { say("Saved. It takes the place of what you said before."); element("save").disabled = false; return; }
-  if (task.training) await learn(task, id);
+  if (given.document) await revise(id);
+  else if (task.training) await learn(task, id);
   else {
     await acknowledged(outbox, id);
     await next();
   }
 }
 
-/** What is right of a training document comes with the acknowledgement. */
-function learn(task, id) {
+/** What the service answers to a save, however long that takes; null if it refuses it. */
+function answered(id) {
   return new Promise((done) => {
-    outbox.addEventListener("saved", function heard({ detail }) {
+    const heard = ({ type, detail }) => {
       if (detail.id !== id) return;
-      outbox.removeEventListener("saved", heard);
-      element("task").hidden = true;
-      element("learned").hidden = false;
-      Object.assign(right, { text: task.text, tokens: task.tokens, labels: given.labels.map((name) => ({ name })), spans: detail.answer?.gold || [] });
-      element("learned-name").focus();
-      element("go-on").onclick = () => { next(); done(); };
-    });
+      for (const kind of ANSWERS) outbox.removeEventListener(kind, heard);
+      done(type === "saved" ? detail.answer : null);
+    };
+    for (const kind of ANSWERS) outbox.addEventListener(kind, heard);
   });
+}
+
+/** Save something else of a document that was saved before, and say what became of it. */
+async function revise(id) {
+  const answer = answered(id), became = await acknowledged(outbox, id);
+  say(REVISED[became]);
+  element("save").disabled = false;
+  if (became === "kept") say(await answer ? REVISED.saved : REVISED.refused);
+}
+
+/** What is right of a training document comes with the acknowledgement. */
+async function learn(task, id) {
+  const answer = answered(id);
+  if (await acknowledged(outbox, id) === "kept") say("Kept here. What is right is shown as soon as the service has it.");
+  const told = await answer;
+  if (!told) { await next(); return; } // why it was refused stands beside
+  say("");
+  element("task").hidden = true;
+  element("learned").hidden = false;
+  Object.assign(right, { text: task.text, tokens: task.tokens, labels: given.labels.map((name) => ({ name })), spans: told.gold || [] });
+  element("learned-name").focus();
+  element("go-on").onclick = next;
 }
 
 async function skip() {
