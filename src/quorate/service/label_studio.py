@@ -98,7 +98,12 @@ def stay_in_step(settings: ServiceSettings) -> None:
 
     links = [
         InStep(
-            client_of(each.url, attempts=_ATTEMPTS, pause=pause), each, database, settings.secret(), given.least_change
+            client_of(each.url, attempts=_ATTEMPTS, pause=pause),
+            each,
+            database,
+            settings.secret(),
+            given.least_change,
+            least=settings.queue.per_document_min,
         )
         for each in given.projects
     ]
@@ -120,9 +125,10 @@ class InStep:
         secret: bytes,
         least_change: float = LEAST_CHANGE,
         tell: Callable[[str], None] = _log.warning,
+        least: int | None = None,
     ) -> None:
         self._client, self._number, self._database, self._secret = client, project.number, database, secret
-        self._least_change, self._tell = least_change, tell
+        self._least_change, self._tell, self._least = least_change, tell, least
         self._name = f"Label Studio {project.url} (project {project.number})"
         place = f"{project.url.rstrip('/')} {project.number}"
         self._source = f"label-studio-{hashlib.blake2b(place.encode(), digest_size=8).hexdigest()}"
@@ -223,6 +229,8 @@ class InStep:
         numbers: dict[str, tuple[int, Document]] = {}
         new, labels, notes, there = 0, 0, list(layers.corpus.notes), set[tuple[int, str]]()
 
+        how: dict[str, Any] = {"client": self._source, "least": self._least}
+
         def put(connection: Connection, some: Sequence[Document]) -> tuple[int, int]:
             added = changed = 0
             for document in some:
@@ -241,7 +249,7 @@ class InStep:
                     there.add(key)
                     spans = spans_of_layers(tags, offsets)
                     if before.get(key) != spans:
-                        changed += import_annotation(connection, key[1], number, spans, None, client=self._source)
+                        changed += import_annotation(connection, key[1], number, spans, None, **how)
             return added, changed
 
         for first in range(0, len(documents), _TOGETHER):
