@@ -93,6 +93,8 @@ class World:
         if path == "/api/projects/1/":
             control = {"type": "Labels", "to_name": ["words"], "labels": ["PER"]}
             return 200, {"parsed_label_config": {"ner": control}, "model_version": self.version}
+        if path == "/api/current-user/whoami":
+            return 200, {"id": 99, "email": "key@example.com"}
         if path.endswith("/export"):
             return 200, self.tasks
         if path == "/api/predictions/":

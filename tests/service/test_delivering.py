@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
+import threading
 import time
 from typing import Any
 
+import pytest
 from sqlalchemy import insert, select, update
 
 from loopback import Received, Reply, http_server
+from managing import bring_in, check_all, fit
 from quorate.client import verify
 from quorate.service.database import tables
 from quorate.service.delivering import Courier, consensus_changed
@@ -115,3 +119,56 @@ def test_versions_that_wait_are_told_as_one(team: Team) -> None:
         assert courier.step() == 1
         told = verify(made["secret"], server.received[0].headers, server.received[0].body)
     assert told["data"] == {"version": 3, "kind": "update", "documents": [1, 2, 3]}
+
+
+def a_webhook(team: Team) -> str:
+    team.app.state.outgoing = Outgoing(Rules(plain_http=True, own_hosts=frozenset({"127.0.0.1:1"})))
+    return str(team.client(Role.ADMIN).post("/api/v1/webhooks", json={"url": "http://127.0.0.1:1/"}).json()["id"])
+
+
+def test_what_waits_for_one_that_is_off_stays(team: Team) -> None:
+    id, admin = a_webhook(team), team.client(Role.ADMIN)
+    team.database.change(lambda connection: consensus_changed(connection, 1, "update", [1]))
+    for active in (False, True):
+        assert admin.patch(f"/api/v1/webhooks/{id}", json={"active": active}).status_code == 200
+        team.database.change(lambda connection: consensus_changed(connection, 2, "update", [2]))
+        with team.database.read() as connection:
+            (body,) = connection.execute(select(tables.deliveries.c.body)).scalars()
+        assert json.loads(body)["data"]["documents"] == ([1, 2] if active else [1])
+
+
+def test_labels_of_files_complete_a_document_and_checks_are_none(team: Team) -> None:
+    a_webhook(team)
+    for purpose, told in (("check", 0), ("work", 1)):
+        line = {"id": purpose, "text": "Ada sang", "annotations": {"zoe": [], "yan": []}, "gold": []}
+        sent = {"file": ("a.jsonl", json.dumps(line).encode())}
+        answer = team.client(Role.MANAGER).post("/api/v1/import", files=sent, data={"purpose": purpose})
+        assert answer.json()["labels"] == 2, answer.text
+        assert len(states(team)) == told
+
+
+def test_a_check_of_an_audit_decides_a_document(team: Team) -> None:
+    bring_in(team, 30)
+    fit(team)
+    a_webhook(team)
+    audit = team.client(Role.MANAGER).post("/api/v1/audits", json={"documents": 10}).json()["id"]
+    check_all(team, audit, most=1)
+    with team.database.read() as connection:
+        (body,) = connection.execute(select(tables.deliveries.c.body)).scalars()
+    assert json.loads(body)["data"]["reason"] == "decided"
+
+
+def test_a_courier_outlives_what_goes_wrong(team: Team, monkeypatch: pytest.MonkeyPatch) -> None:
+    courier, stopping, turns = to(team, 1), threading.Event(), list[int]()
+
+    def step() -> int:
+        turns.append(1)
+        if len(turns) == 1:
+            raise ValueError("out of order")
+        stopping.set()
+        return 0
+
+    monkeypatch.setattr(courier, "step", step)
+    monkeypatch.setattr("quorate.service.delivering._LOOK", 0.01)
+    courier._run(stopping)
+    assert len(turns) == 2

@@ -209,6 +209,21 @@ def test_what_people_label_here_goes_there_and_does_not_come_back(both: Both) ->
     assert both.world.of_the_key() == []
 
 
+def test_what_somebody_there_duplicates_is_theirs(both: Both) -> None:
+    both.link.step()
+    both.save("2", (0, 3, "PER"))
+    both.link.step()
+    (pushed,) = both.world.of_the_key()
+    for number, who in ((201, 1), (202, {"id": 2, "email": "bob@example.com"})):
+        both.world.tasks[1]["annotations"].append({**copy.deepcopy(pushed), "id": number, "completed_by": who})
+    both.save("2", (0, 3, "PER"), (14, 17, "PER"))
+    both.fresh().step()
+    there = {one["id"]: len(one["result"]) for one in both.world.tasks[1]["annotations"]}
+    assert there == {pushed["id"]: 2, 201: 1, 202: 1}
+    assert both.said()["2", "1"] == both.said()["2", "bob@example.com"] == [(0, 3, "PER")]
+    assert both.server.asked.count(("GET", "/api/current-user/whoami")) == 2  # once for each start
+
+
 def test_a_label_that_the_project_lacks_is_left_out_and_said_once(both: Both) -> None:
     both.link.turn()
     both.save("2", (0, 3, "PER"), (13, 16, "LOC"))

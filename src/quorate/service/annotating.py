@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection, and_, bindparam, select
 
 from quorate.service.database import tables
+from quorate.service.delivering import document_labelled
 from quorate.service.documents import SpanRecord, check_spans
 from quorate.service.events import Event, Kind, find, history
 from quorate.service.problems import ConflictError, InvalidError, NotFoundError, RefusedError
@@ -79,8 +80,13 @@ class Given(NamedTuple):
     client: str | None = None
 
 
-def save(connection: Connection, person: str, given: Given, labels: Sequence[str] = ()) -> Saved:
-    """Keep what somebody says of a document they were given, in place of what they said before."""
+def save(
+    connection: Connection, person: str, given: Given, labels: Sequence[str] = (), *, least: int | None = None
+) -> Saved:
+    """Keep what somebody says of a document they were given, in place of what they said before.
+
+    ``least`` is how many annotators complete a document, where webhooks are to be told.
+    """
     before = _same(connection, person, given.id)
     if before is not None:
         return before
@@ -90,7 +96,7 @@ def save(connection: Connection, person: str, given: Given, labels: Sequence[str
     spans = check_spans(given.spans, len(place.text), labels)
     if place.purpose is None:
         raise RefusedError(f"document {given.document} was not given to you (ask the queue for the next one)")
-    return _keep(connection, person, given, {"spans": spans})
+    return _keep(connection, person, given, {"spans": spans}, least)
 
 
 def annotated(connection: Connection, person: str, documents: Sequence[int]) -> set[int]:
@@ -107,6 +113,7 @@ def import_annotation(
     tags: list[Any] | None,
     *,
     client: str | None = None,
+    least: int | None = None,
 ) -> bool:
     """Keep what a file says that somebody said, or another tool (``client``); whether that is new.
 
@@ -118,7 +125,7 @@ def import_annotation(
         if made_here or (last.body["spans"] == spans and last.body.get("tags") == tags):
             return False
     given = Given(f"{_OF_A_FILE}{time.time_ns():x}-{person}-{document}", document, spans, client=client)
-    _keep(connection, person, given, {"spans": spans} if tags is None else {"spans": spans, "tags": tags})
+    _keep(connection, person, given, {"spans": spans} if tags is None else {"spans": spans, "tags": tags}, least)
     return True
 
 
@@ -198,7 +205,9 @@ def _same(connection: Connection, person: str, id: str) -> Saved | None:
     return Saved(event.seq, event.document, int(event.body["revision"]))
 
 
-def _keep(connection: Connection, person: str, given: Given, body: Mapping[str, Any]) -> Saved:
+def _keep(
+    connection: Connection, person: str, given: Given, body: Mapping[str, Any], least: int | None = None
+) -> Saved:
     revision = _last_revision(connection, person, given.document) + 1
     event = record(
         connection,
@@ -210,6 +219,8 @@ def _keep(connection: Connection, person: str, given: Given, body: Mapping[str, 
         client=given.client,
         body={**body, "revision": revision},
     )
+    if least is not None:
+        document_labelled(connection, given.document, least)
     return Saved(event.seq, given.document, revision)
 
 

@@ -20,7 +20,7 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from cryptography.fernet import Fernet, InvalidToken
-from sqlalchemy import Connection, delete, func, insert, select, update
+from sqlalchemy import Connection, and_, delete, func, insert, select, update
 
 from quorate.service.database import tables
 from quorate.service.database.engine import Database
@@ -179,11 +179,18 @@ def _is_told(connection: Connection, webhook: str, about: str) -> bool:
 
 
 def document_labelled(connection: Connection, document: int, least: int) -> None:
-    """Tell that a document is completed, if it has as many annotators as it needs; in the transaction of a save."""
+    """Tell that a document is completed, if it has as many annotators as it needs; in the transaction of a label.
+
+    What is there for checks and training is never completed.
+    """
     if connection.execute(_ANYBODY_IS_TOLD).first() is None:
         return
-    table = tables.current_annotations
-    count = connection.execute(select(func.count()).select_from(table).where(table.c.document == document)).scalar_one()
+    labels, documents = tables.current_annotations, tables.documents.c
+    count = connection.execute(
+        select(func.count())
+        .select_from(labels.join(tables.documents))
+        .where(documents.number == document, documents.purpose == "work")
+    ).scalar_one()
     if count >= least:
         data = {**_named(connection, document), "reason": "labels", "labels": count}
         enqueue(connection, EventType.DOCUMENT_COMPLETED, data, about=f"labels-{document}")
@@ -201,10 +208,16 @@ def _named(connection: Connection, document: int) -> dict[str, Any]:
 
 
 def consensus_changed(connection: Connection, version: int, kind: str, documents: Sequence[int] | None) -> None:
-    """Tell that a version was given out; what waits to be told of one before it is told with it."""
+    """Tell that a version was given out; what waits to be told of one before it is told with it.
+
+    What waits for a webhook that is off stays, as nothing takes its place.
+    """
     table = tables.deliveries
-    waiting = (
-        (table.c.type == str(EventType.CONSENSUS_CHANGED)) & (table.c.state == "waiting") & (table.c.attempts == 0)
+    waiting = and_(
+        table.c.type == str(EventType.CONSENSUS_CHANGED),
+        table.c.state == "waiting",
+        table.c.attempts == 0,
+        table.c.webhook.in_(select(tables.webhooks.c.id).where(tables.webhooks.c.active)),
     )
     told = None if documents is None else set(documents)
     for body in connection.execute(select(table.c.body).where(waiting)).scalars():
@@ -235,6 +248,8 @@ class Courier:
                     continue
             except BusyError as error:
                 _log.warning("webhooks wait: %s", error)
+            except Exception:  # whatever it was, others are still to be told
+                _log.exception("webhooks wait")
             stopping.wait(_LOOK)
 
     def step(self) -> int:

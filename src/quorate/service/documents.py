@@ -267,7 +267,7 @@ class GivenDocument(NamedTuple):
 
 
 def _char_spans(spans: Iterable[SpanRecord]) -> list[CharSpan]:
-    return [char_span(span) for span in spans]
+    return [char_span(span) for span in spans if span["label"] and span["start"] < span["end"]]
 
 
 def char_span(span: Mapping[str, Any]) -> CharSpan:

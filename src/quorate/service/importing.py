@@ -41,6 +41,7 @@ def import_corpus(
     by: str | None = None,
     purpose: str = "work",
     source: str = "",
+    least: int | None = None,
 ) -> Imported:
     """Put documents there, with what everybody said of them; what is there already stays one.
 
@@ -48,6 +49,7 @@ def import_corpus(
 
     Of documents for checks and training the gold is kept; of those for work, gold is left out: nothing here is to
     learn from it. An id that stands for another text refuses all, before anything is written.
+    ``least`` is how many annotators complete a document, where webhooks are to be told.
     """
     layers = given if isinstance(given, Layers) else Layers.alone(given)
     corpus = layers.corpus
@@ -59,7 +61,7 @@ def import_corpus(
     documents = labels = 0
     for first in range(0, len(corpus), _TOGETHER):
         some = list(zip(*(each.documents[first : first + _TOGETHER] for each in layers.values()), strict=True))
-        found = database.change(lambda connection, some=some: _put(connection, some, people, purpose))  # type: ignore[misc]
+        found = database.change(lambda connection, some=some: _put(connection, some, people, purpose, least))  # type: ignore[misc]
         documents, labels = documents + found[0], labels + found[1]
     body = {"source": source, "documents": documents, "labels": labels, "purpose": purpose}
     database.change(lambda connection: append(connection, Kind.IMPORTED, person=by, body=body))
@@ -80,7 +82,11 @@ def _left_out(corpus: Corpus, there: Mapping[str, str], purpose: str) -> tuple[s
 
 
 def _put(
-    connection: Connection, documents: Sequence[Sequence[Document]], people: dict[str, str], purpose: str
+    connection: Connection,
+    documents: Sequence[Sequence[Document]],
+    people: dict[str, str],
+    purpose: str,
+    least: int | None,
 ) -> tuple[int, int]:
     """Documents, each as it is in every layer: how many are new, and how many labels."""
     added = labels = 0
@@ -96,5 +102,5 @@ def _put(
         for name in document.annotations:
             said = [each.annotations[name] for each in in_layers]
             spans = spans_of_layers(map(hard_tags, said), offsets)
-            labels += import_annotation(connection, people[name], number, spans, tags_of_layers(said))
+            labels += import_annotation(connection, people[name], number, spans, tags_of_layers(said), least=least)
     return added, labels

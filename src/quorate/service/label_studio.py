@@ -6,7 +6,7 @@ came stays as it was here.
 
 To there goes the consensus, as predictions; and what people labelled here, as annotations. Label Studio wants an
 account for everybody who annotates, and people here have none: their annotations are of the account whose key it is,
-and every region says in its ``meta`` whose it is, by the id that stands for a person here and says nothing. By that
+and every region says in its ``meta`` whose it is, by the id that stands for a person here and says nothing. By both
 they are also known again, so that they are changed and deleted as they are here, and never come back as somebody
 else's. Where somebody marked nothing there is no region to say so, and no annotation there.
 
@@ -98,7 +98,12 @@ def stay_in_step(settings: ServiceSettings) -> None:
 
     links = [
         InStep(
-            client_of(each.url, attempts=_ATTEMPTS, pause=pause), each, database, settings.secret(), given.least_change
+            client_of(each.url, attempts=_ATTEMPTS, pause=pause),
+            each,
+            database,
+            settings.secret(),
+            given.least_change,
+            least=settings.queue.per_document_min,
         )
         for each in given.projects
     ]
@@ -120,13 +125,15 @@ class InStep:
         secret: bytes,
         least_change: float = LEAST_CHANGE,
         tell: Callable[[str], None] = _log.warning,
+        least: int | None = None,
     ) -> None:
         self._client, self._number, self._database, self._secret = client, project.number, database, secret
-        self._least_change, self._tell = least_change, tell
+        self._least_change, self._tell, self._least = least_change, tell, least
         self._name = f"Label Studio {project.url} (project {project.number})"
         place = f"{project.url.rstrip('/')} {project.number}"
         self._source = f"label-studio-{hashlib.blake2b(place.encode(), digest_size=8).hexdigest()}"
         self._seen: tuple[str, int, int] | None = None
+        self._account: Task | None = None
         self._trouble = ""
         self._told: set[str] = set()
 
@@ -187,11 +194,11 @@ class InStep:
         except msgspec.MsgspecError:
             raise ServerError(f"{self._client.url}: an export that is no list of tasks (is it Label Studio?)") from None
         said = [[task.get("id"), task.get("data"), task.get("annotations")] for task in tasks]
-        own: dict[tuple[str, str], list[Task]] = {}
+        account, own = self._whose_key(), dict[tuple[str, str], list[Task]]()
         for task in tasks:
             others = []
             for annotation in task.get("annotations") or ():
-                person = _made_here_by(annotation)
+                person = _made_here_by(annotation) if _is_of(annotation, account) else None
                 if person is None:
                     others.append(annotation)
                 else:
@@ -199,6 +206,15 @@ class InStep:
             task["annotations"] = others
             task.pop("predictions", None)
         return _Pulled(tasks, own, hashlib.sha256(msgspec.json.encode(said)).hexdigest())
+
+    def _whose_key(self) -> Task:
+        """The account that the key is of."""
+        if self._account is None:
+            found = self._client.get("/api/current-user/whoami")
+            if not isinstance(found, dict) or not isinstance(found.get("id"), int):
+                raise ServerError(f"{self._client.url}: it does not say whose key this is (is it Label Studio?)")
+            self._account = found
+        return self._account
 
     def _read(self, tasks: Sequence[Task]) -> Layers:
         """The tasks as they are read from any export, in layers, so that spans that overlap are all there."""
@@ -223,6 +239,8 @@ class InStep:
         numbers: dict[str, tuple[int, Document]] = {}
         new, labels, notes, there = 0, 0, list(layers.corpus.notes), set[tuple[int, str]]()
 
+        how: dict[str, Any] = {"client": self._source, "least": self._least}
+
         def put(connection: Connection, some: Sequence[Document]) -> tuple[int, int]:
             added = changed = 0
             for document in some:
@@ -241,7 +259,7 @@ class InStep:
                     there.add(key)
                     spans = spans_of_layers(tags, offsets)
                     if before.get(key) != spans:
-                        changed += import_annotation(connection, key[1], number, spans, None, client=self._source)
+                        changed += import_annotation(connection, key[1], number, spans, None, **how)
             return added, changed
 
         for first in range(0, len(documents), _TOGETHER):
@@ -336,6 +354,14 @@ class InStep:
         )
         with self._database.read() as connection:
             return [(row.document, row.person, row.spans, row.seconds) for row in connection.execute(query)]
+
+
+def _is_of(annotation: Any, account: Task) -> bool:
+    """Whether an annotation is of an account: whoever duplicates what went there from here makes it their own."""
+    who = annotation.get("completed_by") if isinstance(annotation, dict) else None
+    if isinstance(who, dict):
+        who = who.get("id", who.get("email"))
+    return who is not None and who in (account["id"], account.get("email"))
 
 
 def _made_here_by(annotation: Any) -> str | None:

@@ -11,7 +11,6 @@ from sqlalchemy import Connection
 
 from quorate.service import annotating
 from quorate.service.annotating import Saved
-from quorate.service.delivering import document_labelled
 from quorate.service.documents import SpanRecord, document_record
 from quorate.service.events import Event, Kind
 from quorate.service.problems import NotFoundError
@@ -91,8 +90,7 @@ async def save_annotation(given: Save, service: ServiceOf, who: WhoAsks) -> Ackn
     labels, least = service.settings.labels, service.settings.queue.per_document_min
 
     def work(connection: Connection) -> tuple[Saved, list[SpanRecord] | None]:
-        saved = annotating.save(connection, who.person, save, labels)
-        document_labelled(connection, saved.document, least)
+        saved = annotating.save(connection, who.person, save, labels, least=least)
         return saved, annotating.training_gold(connection, who.person, saved.document)
 
     saved, gold = await service.changed(work)

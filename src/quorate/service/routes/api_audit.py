@@ -6,9 +6,12 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field
+from sqlalchemy import Connection
 
 from quorate.service import auditing
 from quorate.service.auditing import Audit, Check
+from quorate.service.delivering import document_decided
+from quorate.service.events import Event
 from quorate.service.routes.common import ClientId, Service, ServiceOf, SpanIn, SpanOut, WhoAsks
 
 router = APIRouter(prefix="/api/v1", tags=["audits"])
@@ -133,7 +136,14 @@ def check_document(service: ServiceOf, who: WhoAsks, id: str, given: CheckIn) ->
     """Save what is right in a document of an audit; the same save twice is one."""
     own = service.read(lambda connection: auditing.find_audit(connection, id))
     check = Check(given.id, given.document, [span.model_dump() for span in given.spans], given.seconds)
-    event = service.change(lambda connection: auditing.check(connection, who.person, own, check, service.settings))
+
+    def work(connection: Connection) -> Event:
+        event = auditing.check(connection, who.person, own, check, service.settings)
+        if not event.body["disputed"]:
+            document_decided(connection, given.document)
+        return event
+
+    event = service.change(work)
     checked = worked_out(service, own)
     return Checked(event=event.seq, document=given.document, checked=checked, documents=len(own.documents))
 

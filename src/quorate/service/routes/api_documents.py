@@ -158,7 +158,15 @@ def import_file(
             layers = formats.read_layers(path, format=format, max_size=service.settings.upload_limit)
         except InputError as error:  # which names the file as it lay here
             raise InvalidError(str(error).replace(str(path), name)) from None
-    found = import_corpus(service.database, service.secret, layers, by=who.person, purpose=purpose, source=name)
+    found = import_corpus(
+        service.database,
+        service.secret,
+        layers,
+        by=who.person,
+        purpose=purpose,
+        source=name,
+        least=service.settings.queue.per_document_min,
+    )
     return Added(**{**found._asdict(), "notes": [*layers.corpus.notes, *found.notes]})
 
 

@@ -3,6 +3,7 @@
 import { outbox } from "../outbox.js";
 import { acknowledged, isOnItsWay } from "./acknowledged.js";
 import { ask } from "./asking.js";
+import { draftOf, forgetDraft, keepDraft } from "./draft.js";
 import { Stopwatch } from "./stopwatch.js";
 
 const given = JSON.parse(document.getElementById("given").textContent);
@@ -29,10 +30,10 @@ function show(task) {
   element("task").hidden = !task;
   element("learned").hidden = true;
   element("save").disabled = !task;
-  if (!task) { Object.assign(text, EMPTY); return; }
+  if (!task) { Object.assign(text, EMPTY); element("name").textContent = "Annotate"; return; }
   Object.assign(text, {
     text: task.text, tokens: task.tokens, labels: given.labels.map((name) => ({ name })),
-    spans: task.spans || [], suggestions: task.suggestions || [],
+    spans: draftOf("annotation", task.number) || task.spans || [], suggestions: task.suggestions || [],
   });
   element("name").textContent = task.training ? `To learn from: ${task.id}` : task.id;
   watch.start();
@@ -58,6 +59,7 @@ async function save() {
   const task = current, spans = text.spans;
   element("save").disabled = true;
   const id = await outbox.save("/api/v1/annotations", { document: task.number, spans, seconds: watch.seconds() });
+  forgetDraft("annotation", task.number);
   if (given.document) await revise(id);
   else if (task.training) await learn(task, id);
   else {
@@ -108,6 +110,7 @@ async function skip() {
   } catch (problem) { say(problem.message); }
 }
 
+text.addEventListener("change", () => { if (current) keepDraft("annotation", current.number, text.spans); });
 element("save").addEventListener("click", save);
 element("skip")?.addEventListener("click", skip);
 element("characters").addEventListener("change", ({ target }) => { text.mode = target.checked ? "characters" : "words"; });

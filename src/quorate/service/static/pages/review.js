@@ -4,6 +4,7 @@
 import { outbox } from "../outbox.js";
 import { acknowledged, isOnItsWay } from "./acknowledged.js";
 import { ask } from "./asking.js";
+import { draftOf, forgetDraft, keepDraft } from "./draft.js";
 import { Stopwatch } from "./stopwatch.js";
 import { candidateTable, sameSpans, versionList } from "./versions.js";
 
@@ -47,6 +48,8 @@ function show(found) {
   Object.assign(text, { text: task.text, tokens: task.tokens, labels: given.labels.map((name) => ({ name })) });
   fillIn();
   begin(task.decided || (isShown() ? task.consensus : []));
+  const draft = draftOf("review", task.number);
+  if (draft) { text.spans = draft; tellStep(); }
   watch.start();
 }
 
@@ -86,6 +89,7 @@ async function decide() {
   const id = await outbox.save("/api/v1/reviews", {
     document: task.number, spans, accepted, consensus: task.version, note: element("note").value.trim(), seconds: watch.seconds(),
   });
+  forgetDraft("review", task.number);
   await acknowledged(outbox, id);
   await next();
 }
@@ -102,7 +106,10 @@ async function skip() {
   try { await ask("POST", `/api/v1/reviews/${task.number}/release`); await next(); } catch (problem) { say(problem.message); }
 }
 
-text.addEventListener("change", tellStep);
+text.addEventListener("change", () => {
+  tellStep();
+  if (task) keepDraft("review", task.number, text.spans);
+});
 element("go").addEventListener("click", go);
 element("skip").addEventListener("click", skip);
 document.addEventListener("keydown", (event) => {
