@@ -76,7 +76,10 @@ def mark(page: Page, start: int, end: int, key: str) -> None:
 
 
 def to_next(page: Page, before: str) -> None:
-    page.wait_for_function("before => document.getElementById('name').textContent !== before", arg=before)
+    page.wait_for_function(
+        "before => !document.getElementById('task').hidden && document.getElementById('name').textContent !== before",
+        arg=before,
+    )
 
 
 def test_one_document_after_another_by_keys_alone(site: Team, annotator: Open) -> None:
@@ -110,6 +113,19 @@ def test_what_is_saved_offline_is_sent_when_the_connection_is_back(site: Team, a
     page.wait_for_selector("quorate-outbox[state=saved]")
     assert saved(site)[name][0]["label"] == "LOC"
     to_next(page, name)
+
+
+def test_marks_that_are_not_saved_survive_a_reload(annotator: Open) -> None:
+    page = annotator()
+    mark(page, 0, 0, "1")
+    marked = page.evaluate("() => document.querySelector('quorate-spans').spans")
+    page.reload()
+    page.wait_for_selector("#task:not([hidden])")
+    assert page.evaluate("() => document.querySelector('quorate-spans').spans") == marked
+    name = page.locator("#name").inner_text()
+    page.locator("#save").click()
+    to_next(page, name)
+    assert page.evaluate("() => Object.keys(localStorage).length") == 0
 
 
 def test_what_was_saved_can_be_changed(site: Team, annotator: Open) -> None:

@@ -15,6 +15,7 @@ const watch = new Stopwatch();
 let task = null; // the document that is shown
 let begunWith = []; // the spans that were put there, and not marked by the reviewer
 let busy = false;
+let warned = 0; // the document of which it was said that nothing is marked
 
 function say(words) {
   element("message").textContent = words;
@@ -94,8 +95,16 @@ async function decide() {
   await next();
 }
 
+/** Whether nothing is marked because nobody has looked yet, rather than because nothing is there. */
+function isOversight() {
+  if (!isShown() || task.version !== null || text.spans.length || warned === task.number) return false;
+  warned = task.number;
+  say("There is no consensus on it yet. Mark what is right; or save once more, if there is nothing to mark.");
+  return true;
+}
+
 async function go() {
-  if (!task || busy) return;
+  if (!task || busy || isOversight()) return;
   busy = true;
   try { await (isShown() ? decide() : reveal()); } catch (problem) { say(problem.message); }
   busy = false;
