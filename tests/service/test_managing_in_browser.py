@@ -86,6 +86,7 @@ def test_a_reviewer_checks_what_is_proposed_by_keys_alone(site: Team, visit: Ope
     page = visit("/audit", Role.REVIEWER)
     page.get_by_role("link", name="Check the next").press("Enter")
     name = page.locator("h1").inner_text()
+    page.wait_for_function("() => document.querySelector('quorate-spans')?.text")
     page.locator("quorate-spans .text").first.press("Control+Enter")
     page.wait_for_function("before => document.querySelector('h1')?.textContent !== before", arg=name)
     assert "1 of 12 checked" in page.locator(".head").inner_text()
