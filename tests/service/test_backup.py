@@ -77,3 +77,9 @@ def test_what_is_no_backup_or_not_for_here_is_refused(team: Team, tmp_path: Path
         read_backup(team.settings, tmp_path / "all.zip")
     with team.database.read() as connection:
         assert connection.execute(select(tables.people)).first() is not None
+
+
+def test_where_no_service_has_run_nothing_is_backed_up(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no service has run here"):
+        write_backup(ServiceSettings(tmp_path), tmp_path / "all.zip")
+    assert not list(tmp_path.iterdir())

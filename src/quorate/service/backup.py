@@ -33,6 +33,8 @@ _TOGETHER = 1_000
 
 def write_backup(settings: ServiceSettings, path: Path) -> str:
     """Write it, whole or not at all, and say how much is in it; the service may be running."""
+    if settings.database_url is None and not (settings.folder / "service.db").exists():
+        raise InputError("no service has run here (go to its folder, or give --database)", where=str(settings.root))
     unfinished = path.with_name(f"{path.name}.unfinished")
     database = Database.open(settings.database)
     try:
