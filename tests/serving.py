@@ -58,7 +58,7 @@ class Team:
             browser.headers["X-CSRF-Token"] = csrf
         return browser
 
-    def cookie(self, who: Role | str) -> dict[str, str]:
+    def cookie(self, who: Role | str) -> Any:
         """What a real browser has of somebody who is logged in."""
         person = self.ids[who] if isinstance(who, Role) else who
         token, _ = self.database.change(lambda connection: sessions.begin_session(connection, person, 1.0))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from sqlalchemy import create_engine, text
 
+from quorate.service.people import Role
 from quorate.service.settings import ServiceSettings
 from save_server import SaveServer
 from service_pages import Open, page_of
@@ -59,6 +60,26 @@ def open_page(new_context: Callable[..., BrowserContext], server: SaveServer) ->
             page.add_init_script(script)
         page.goto(server.url(path))
         page.wait_for_selector("quorate-outbox[state]", state="attached")
+        return page
+
+    yield go
+    assert not [text for text in complaints if not text.startswith(FAILED_REQUEST)]
+
+
+@pytest.fixture
+def visit(new_context: Callable[..., BrowserContext]) -> Iterator[Open]:
+    """Open a page of a team's service as somebody; whatever goes to the console as an error fails the test."""
+    complaints: list[str] = []
+
+    def go(team: Team, who: Role | str, path: str, *, ready: str = "body", **options: Any) -> Page:
+        context = new_context(**options)
+        context.add_cookies([team.cookie(who)])
+        page = context.new_page()
+        page.set_default_timeout(10_000)
+        page.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.goto(team.settings.address + path)
+        page.wait_for_selector(ready)
         return page
 
     yield go

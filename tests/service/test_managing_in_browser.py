@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from sqlalchemy import select
@@ -17,7 +17,7 @@ from quorate.service.settings import ServiceSettings
 from serving import Team, free_port
 
 if TYPE_CHECKING:
-    from playwright.sync_api import BrowserContext, Page
+    from playwright.sync_api import Page
 
 Open = Callable[..., "Page"]
 PHONE = {"viewport": {"width": 390, "height": 780}, "has_touch": True, "is_mobile": True}
@@ -41,25 +41,6 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Team]:
     team.close()
 
 
-@pytest.fixture
-def visit(site: Team, new_context: Callable[..., BrowserContext]) -> Iterator[Open]:
-    """Open a page as somebody; errors in the console fail the test."""
-    complaints: list[str] = []
-
-    def go(path: str, role: Role, **options: Any) -> Page:
-        context = new_context(**options)
-        context.add_cookies([site.cookie(role)])  # type: ignore[list-item]
-        page = context.new_page()
-        page.set_default_timeout(10_000)
-        page.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
-        page.on("pageerror", lambda error: complaints.append(str(error)))
-        page.goto(site.settings.address + path)
-        return page
-
-    yield go
-    assert not complaints
-
-
 PAGES = [
     ("/people", Role.ADMIN),
     ("/people/{annotator}", Role.ADMIN),
@@ -76,14 +57,14 @@ PAGES = [
 def test_everybody_can_use_it(site: Team, visit: Open, axe: Callable[[Page], list[str]], path: str, role: Role) -> None:
     path = path.format(annotator=site.ids[Role.ANNOTATOR])
     for options in ({}, {"color_scheme": "dark"}, PHONE):
-        page = visit(path, role, **options)
+        page = visit(site, role, path, **options)
         assert axe(page) == []
-        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        assert page.evaluate("document.documentElement.scrollWidth <= screen.width")
         assert page.locator("h1").count() == 1
 
 
 def test_a_reviewer_checks_what_is_proposed_by_keys_alone(site: Team, visit: Open) -> None:
-    page = visit("/audit", Role.REVIEWER)
+    page = visit(site, Role.REVIEWER, "/audit")
     page.get_by_role("link", name="Check the next").press("Enter")
     name = page.locator("h1").inner_text()
     page.wait_for_function("() => document.querySelector('quorate-spans')?.text")
@@ -97,7 +78,7 @@ def test_a_reviewer_checks_what_is_proposed_by_keys_alone(site: Team, visit: Ope
 
 
 def test_progress_follows_without_a_reload(site: Team, visit: Open) -> None:
-    page = visit("/progress", Role.MANAGER)
+    page = visit(site, Role.MANAGER, "/progress")
     page.wait_for_function("() => document.getElementById('live').textContent")
     page.evaluate("window.same = true")
     before = page.locator(".figures dd").nth(2).inner_text()
@@ -109,7 +90,7 @@ def test_progress_follows_without_a_reload(site: Team, visit: Open) -> None:
 
 
 def test_an_invitation_is_copied(site: Team, visit: Open) -> None:
-    page = visit("/people", Role.MANAGER, permissions=["clipboard-read", "clipboard-write"])
+    page = visit(site, Role.MANAGER, "/people", permissions=["clipboard-read", "clipboard-write"])
     page.get_by_label("Invite somebody as").select_option("reviewer")
     page.get_by_role("button", name="Make a link").click()
     page.get_by_role("button", name="Copy").click()

@@ -11,13 +11,14 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection, insert, update
 
+from quorate.active.checks import Turn
 from quorate.service import annotating, queue
 from quorate.service.annotating import Given
 from quorate.service.database import tables
 from quorate.service.documents import add_text
 from quorate.service.events import Kind, events_after
 from quorate.service.people import Role
-from quorate.service.queue import Assignment, Nothing, Purpose
+from quorate.service.queue import Assignment, Nothing
 from quorate.service.settings import QueueSettings
 from serving import Team
 
@@ -86,7 +87,7 @@ def test_what_is_full_known_or_reviewed_is_passed_over(team: Team) -> None:
     settings = QueueSettings(per_document_min=1, per_document_max=1, check_rate=0.0)
     given = ask(team, bob, settings)
     assert isinstance(given, Assignment)
-    assert (given.document, given.purpose) == (full, Purpose.WORK)
+    assert (given.document, given.purpose) == (full, Turn.WORK)
     assert given.until == pytest.approx(time.time() + 3600, abs=60)
 
     def decide(connection: Connection) -> None:

@@ -19,7 +19,7 @@ from quorate.service.settings import ReviewSettings, ServiceSettings
 from serving import Team, free_port
 
 if TYPE_CHECKING:
-    from playwright.sync_api import BrowserContext, Page
+    from playwright.sync_api import Page
 
 TEXT = "Ada Lovelace met Bob 👋 in Bath"
 ADA = {"start": 0, "end": 12, "label": "PER"}
@@ -52,22 +52,13 @@ def site(tmp_path: Path) -> Iterator[Team]:
 
 
 @pytest.fixture
-def open_as(site: Team, new_context: Callable[..., BrowserContext]) -> Iterator[Open]:
-    complaints: list[str] = []
+def open_as(site: Team, visit: Open) -> Open:
+    """Open a page as somebody, and wait until it has something to show or to say."""
 
     def go(who: Role | str, path: str, **options: Any) -> Page:
-        context = new_context(**options)
-        context.add_cookies([site.cookie(who)])  # type: ignore[list-item]
-        page = context.new_page()
-        page.set_default_timeout(10_000)
-        page.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
-        page.on("pageerror", lambda error: complaints.append(str(error)))
-        page.goto(site.settings.address + path)
-        page.wait_for_selector("#task:not([hidden]), #message:not([hidden])")
-        return page
+        return visit(site, who, path, ready="#task:not([hidden]), #message:not([hidden])", **options)
 
-    yield go
-    assert not complaints
+    return go
 
 
 def reviews(team: Team) -> list[Any]:
@@ -149,7 +140,7 @@ def test_disputes_are_looked_for_page_after_page_and_a_manager_decides_their_own
     assert name_of(page) == "letter-2"  # on the two before it she differs herself
     page = open_as(Role.MANAGER, "/adjudicate")
     assert name_of(page) == "letter-0"
-    assert page.locator("#left").inner_text() == "3 to decide"
+    assert page.locator("#beside").inner_text() == "3 to decide"
     page.keyboard.press("Control+Enter")
     page.wait_for_function("() => document.getElementById('name').textContent === 'letter-1'")
     page.wait_for_selector("quorate-outbox[state=saved]")

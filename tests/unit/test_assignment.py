@@ -14,7 +14,8 @@ from crowds import sentences
 from problems import random_corpus, tagset
 from quorate import BSC, Corpus, Document, LayeredModel, SettingsError
 from quorate.active import assignment
-from quorate.active.assignment import Mix, Ranking, Turn, check_documents, rankings, turn
+from quorate.active.assignment import Ranking, rankings
+from quorate.active.checks import Mix, Turn, check_documents, turn
 from quorate.corpus.profiles import Profile
 from quorate.corpus.simulate import KINDS, Behaviour, crowd
 from quorate.corpus.tags import Scheme

@@ -88,10 +88,11 @@ def append(
     at: float | None = None,
 ) -> Event:
     """Add an event, in the transaction of what it changes."""
+    id, at = id or uuid.uuid4().hex, time.time() if at is None else at
     row = {
-        "id": id or uuid.uuid4().hex,
+        "id": id,
         "kind": kind.value,
-        "at": time.time() if at is None else at,
+        "at": at,
         "person": person,
         "document": document,
         "seconds": seconds,
@@ -101,17 +102,7 @@ def append(
     }
     seq = connection.execute(_ADD, row).inserted_primary_key
     assert seq is not None
-    return Event(
-        int(seq[0]),
-        str(row["id"]),
-        kind,
-        float(row["at"]),  # type: ignore[arg-type]
-        person,
-        document,
-        seconds,
-        body or {},
-        personal,
-    )
+    return Event(int(seq[0]), id, kind, at, person, document, seconds, body or {}, personal)
 
 
 def find(connection: Connection, id: str) -> Event | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from sqlalchemy import Connection
@@ -61,7 +62,7 @@ def import_corpus(
     documents = labels = 0
     for first in range(0, len(corpus), _TOGETHER):
         some = list(zip(*(each.documents[first : first + _TOGETHER] for each in layers.values()), strict=True))
-        found = database.change(lambda connection, some=some: _put(connection, some, people, purpose, least))  # type: ignore[misc]
+        found = database.change(partial(_put, documents=some, people=people, purpose=purpose, least=least))
         documents, labels = documents + found[0], labels + found[1]
     body = {"source": source, "documents": documents, "labels": labels, "purpose": purpose}
     database.change(lambda connection: append(connection, Kind.IMPORTED, person=by, body=body))

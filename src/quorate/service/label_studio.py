@@ -25,6 +25,7 @@ import threading
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -264,7 +265,7 @@ class InStep:
 
         for first in range(0, len(documents), _TOGETHER):
             some = documents[first : first + _TOGETHER]
-            found = self._database.change(lambda connection, some=some: put(connection, some))  # type: ignore[misc]
+            found = self._database.change(partial(put, some=some))
             new, labels = new + found[0], labels + found[1]
         gone = [key for key in before if key not in there]
         withdrawn = self._database.change(lambda connection: self._withdraw(connection, gone)) if gone else 0

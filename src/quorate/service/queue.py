@@ -13,31 +13,22 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from enum import StrEnum
-from hashlib import blake2b
 from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, Select, and_, exists, func, select
 
+from quorate.active.checks import Mix, Turn, check_documents, turn
 from quorate.service.database import tables
 from quorate.service.events import Kind
 from quorate.service.problems import ConflictError, NotFoundError
 from quorate.service.settings import QueueSettings
 from quorate.service.state import record
 
-__all__ = ["Assignment", "Nothing", "Purpose", "fewest_labels", "lease", "release"]
+__all__ = ["Assignment", "Nothing", "fewest_labels", "lease", "release"]
 
 _LOOKED_AT = 64  # documents with the fewest labels: more than the people who ask at one moment
-_CHECKS_MAX = 50  # checks of one person: after these, more tell little
 
 _documents, _labels, _assignments = tables.documents, tables.current_annotations, tables.assignments
-
-
-class Purpose(StrEnum):
-    """What a document is for: to be labelled, to check who labels it, or to learn from."""
-
-    WORK = "work"
-    CHECK = "check"
-    TRAINING = "training"
 
 
 class Nothing(StrEnum):
@@ -65,7 +56,7 @@ class Assignment(NamedTuple):
     """A document that somebody has on lease, and until when."""
 
     document: int
-    purpose: Purpose
+    purpose: Turn
     until: float
 
 
@@ -95,18 +86,19 @@ def lease(
     listed = connection.execute(select(tables.queues).where(tables.queues.c.person == person)).one_or_none()
     if listed is not None and listed.waits:
         return Nothing.WAITS
-    turn = _turn(person, done, checks, queue, secret)
-    number = None if turn is Purpose.WORK else _with_gold(connection, person, turn, secret)
+    mix = Mix(queue.training, queue.check_rate, secret=secret.hex())
+    purpose = turn(person, done, checks, mix)
+    number = None if purpose is Turn.WORK else _with_gold(connection, person, purpose, mix)
     if number is None:
-        turn = Purpose.WORK
+        purpose = Turn.WORK
         best = [] if listed is None else [document for document, _ in listed.documents]
         number = _work(connection, person, queue, now, best, looked)
     if number is None:
         return Nothing.DONE
     until = now + 60 * queue.lease_minutes
-    body = {"purpose": turn.value, "until": until}
+    body = {"purpose": purpose.value, "until": until}
     record(connection, Kind.ASSIGNMENT_LEASED, person=person, document=number, body=body, at=now)
-    return Assignment(number, turn, until)
+    return Assignment(number, purpose, until)
 
 
 def release(connection: Connection, person: str, document: int) -> None:
@@ -145,7 +137,7 @@ def _in_hand(connection: Connection, person: str, now: float) -> Assignment | No
             body = {"reason": "expired"}
             record(connection, Kind.ASSIGNMENT_RELEASED, person=person, document=row.document, body=body, at=now)
         elif found is None:
-            found = Assignment(row.document, Purpose(row.purpose), row.until)
+            found = Assignment(row.document, Turn(row.purpose), row.until)
     return found
 
 
@@ -154,30 +146,16 @@ def _done(connection: Connection, person: str) -> tuple[int, int]:
     count = func.count().label("count")
     query = select(_assignments.c.purpose, count).where(_assignments.c.person == person, _assignments.c.state == "done")
     rows = connection.execute(query.group_by(_assignments.c.purpose))
-    counts = {Purpose(row["purpose"]): int(row["count"]) for row in rows.mappings()}
-    return sum(counts.values()), counts.get(Purpose.CHECK, 0)
+    counts = {Turn(row["purpose"]): int(row["count"]) for row in rows.mappings()}
+    return sum(counts.values()), counts.get(Turn.CHECK, 0)
 
 
-def _turn(person: str, done: int, checks: int, queue: QueueSettings, secret: bytes) -> Purpose:
-    """What somebody's next document is for; always the same answer, which nobody can tell without the secret."""
-    if done < queue.training:
-        return Purpose.TRAINING
-    if checks < _CHECKS_MAX and _lot(secret, person, done) < queue.check_rate:
-        return Purpose.CHECK
-    return Purpose.WORK
-
-
-def _lot(*drawn_for: object) -> float:
-    """A number from 0 to 1 that looks random, and is always the same for the same."""
-    return int.from_bytes(blake2b(repr(drawn_for).encode(), digest_size=8).digest(), "big") / 2**64
-
-
-def _with_gold(connection: Connection, person: str, purpose: Purpose, secret: bytes) -> int | None:
-    """A document whose labels are known, in an order that is everybody's own: nobody can tell others which they are."""
+def _with_gold(connection: Connection, person: str, purpose: Turn, mix: Mix) -> int | None:
+    """A document whose labels are known."""
     mine = exists().where(_assignments.c.document == _documents.c.number, _assignments.c.person == person)
     query = select(_documents.c.number, _documents.c.gold).where(_documents.c.purpose == purpose.value, ~mine)
     numbers = [row.number for row in connection.execute(query) if row.gold is not None]
-    return min(numbers, key=lambda number: (_lot(secret, person, "gold", number), number), default=None)
+    return next(iter(check_documents(person, numbers, mix)), None)
 
 
 def _work(
@@ -269,7 +247,7 @@ def _open(person: str, queue: QueueSettings, now: float, *, again: bool) -> Sele
     mine = and_(_assignments.c.document == number, _assignments.c.person == person)
     rested = and_(_assignments.c.state == "released", _assignments.c.until <= now - 60 * queue.lease_minutes)
     return select(number, (labels + leases).label("load")).where(
-        _documents.c.purpose == Purpose.WORK.value,
+        _documents.c.purpose == Turn.WORK.value,
         _documents.c.text != "",
         labels + leases < queue.per_document_max,
         ~exists().where(mine, ~rested) if again else ~exists().where(mine),

@@ -56,12 +56,14 @@ metadata = MetaData(
 _Number = BigInteger().with_variant(Integer, "sqlite")  # what SQLite counts up by itself is an INTEGER
 
 
-def _person(**options: object) -> Column[str]:
-    return Column("person", String(32), ForeignKey("people.id"), **options)  # type: ignore[arg-type]
+def _person(*, primary_key: bool = False, nullable: bool = True) -> Column[str]:
+    nullable = nullable and not primary_key
+    return Column("person", String(32), ForeignKey("people.id"), primary_key=primary_key, nullable=nullable)
 
 
-def _document(**options: object) -> Column[int]:
-    return Column("document", _Number, ForeignKey("documents.number"), **options)  # type: ignore[arg-type]
+def _document(*, primary_key: bool = False) -> Column[int]:
+    reference = ForeignKey("documents.number")
+    return Column("document", _Number, reference, primary_key=primary_key, nullable=not primary_key)
 
 
 people = Table(

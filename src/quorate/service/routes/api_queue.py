@@ -6,10 +6,11 @@ from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict
 from sqlalchemy import Connection, select
 
+from quorate.active.checks import Turn
 from quorate.service import annotating, queue
 from quorate.service.database import tables
 from quorate.service.documents import document_record
-from quorate.service.queue import Assignment, Nothing, Purpose
+from quorate.service.queue import Assignment, Nothing
 from quorate.service.routes.common import ServiceOf, SpanOut, WhoAsks
 
 router = APIRouter(prefix="/api/v1/queue", tags=["queue"])
@@ -84,7 +85,7 @@ def _task(connection: Connection, person: str, given: Assignment, suggests: bool
         id=row["id"],
         text=row["text"],
         tokens=row["tokens"],
-        training=given.purpose is Purpose.TRAINING,
+        training=given.purpose is Turn.TRAINING,
         until=given.until,
         spans=None if own is None else [SpanOut.model_validate(span) for span in own["spans"]],
         suggestions=None if suggestions is None else [SpanOut.model_validate(span) for span in suggestions],

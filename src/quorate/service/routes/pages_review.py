@@ -14,11 +14,14 @@ router = APIRouter(include_in_schema=False)
 @router.get("/review")
 def review_page(request: Request, service: ServiceOf) -> HTMLResponse:
     """One document after another, the least certain first."""
-    return show(request, "review.html", {"given": {"labels": service.labels, "blind": service.settings.blind}})
+    words = {"go": "Show the consensus", "skip": "Leave it to others", "others": "What annotators say"}
+    given = {"labels": service.labels, "blind": service.settings.blind}
+    return show(request, "deciding.html", {"page": "Review", "given": given, **words})
 
 
 @router.get("/adjudicate")
 def adjudicate_page(request: Request, service: ServiceOf, who: WhoAsks) -> HTMLResponse:
     """Where reviewers differ; managers decide even if they are one of them."""
     given = {"labels": service.labels, "manages": who.role.may(Role.MANAGER)}
-    return show(request, "adjudicate.html", {"given": given})
+    words = {"go": "Decide", "skip": "Later", "others": "What reviewers say"}
+    return show(request, "deciding.html", {"page": "Adjudicate", "given": given, **words})

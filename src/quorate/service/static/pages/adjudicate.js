@@ -3,6 +3,7 @@
 import { outbox } from "../outbox.js";
 import { acknowledged } from "./acknowledged.js";
 import { ask } from "./asking.js";
+import { put, say } from "./shown.js";
 import { Stopwatch } from "./stopwatch.js";
 import { versionList } from "./versions.js";
 
@@ -14,11 +15,6 @@ let task = null;
 let after = 0;
 const decided = new Set(); // what was decided here, and may still be on its way
 
-function say(words) {
-  element("message").textContent = words;
-  element("message").hidden = !words;
-}
-
 function begin(spans) {
   text.spans = spans;
   text.focus();
@@ -26,11 +22,8 @@ function begin(spans) {
 
 function show(found) {
   task = found;
-  element("task").hidden = !task;
+  put(text, task, given.labels, "Adjudicate");
   if (!task) return;
-  element("name").textContent = task.id;
-  element("note").value = "";
-  Object.assign(text, { text: task.text, tokens: task.tokens, labels: given.labels.map((name) => ({ name })) });
   const places = task.places.map(({ start, end }) => `“${Array.from(task.text).slice(start, end).join("")}”`);
   say(`Reviewers differ on ${places.join(", ")}.`);
   element("others").replaceChildren(versionList(task.text, task.opinions, begin));
@@ -55,7 +48,7 @@ async function next() {
   show(null);
   try {
     const { open, isAll, mine } = await look();
-    element("left").textContent = open.length ? `${open.length}${isAll ? "" : " or more"} to decide` : "";
+    element("beside").textContent = open.length ? `${open.length}${isAll ? "" : " or more"} to decide` : "";
     if (open.length) show(open[0]);
     else if (after) { after = 0; await next(); }
     else say(mine ? "You are one of those who differ on what is left: somebody else decides." : "Reviewers differ on nothing.");

@@ -5,6 +5,7 @@ import { outbox } from "../outbox.js";
 import { acknowledged, isOnItsWay } from "./acknowledged.js";
 import { ask } from "./asking.js";
 import { draftOf, forgetDraft, keepDraft } from "./draft.js";
+import { put, say } from "./shown.js";
 import { Stopwatch } from "./stopwatch.js";
 import { candidateTable, sameSpans, versionList } from "./versions.js";
 
@@ -16,11 +17,6 @@ let task = null; // the document that is shown
 let begunWith = []; // the spans that were put there, and not marked by the reviewer
 let busy = false;
 let warned = 0; // the document of which it was said that nothing is marked
-
-function say(words) {
-  element("message").textContent = words;
-  element("message").hidden = !words;
-}
 
 const isShown = () => task.consensus !== null;
 const accepts = () => task.version !== null && sameSpans(text.spans, task.consensus);
@@ -42,11 +38,8 @@ function tellStep() {
 
 function show(found) {
   task = found;
-  element("task").hidden = !task;
+  put(text, task, given.labels, "Review");
   if (!task) return;
-  element("name").textContent = task.id;
-  element("note").value = "";
-  Object.assign(text, { text: task.text, tokens: task.tokens, labels: given.labels.map((name) => ({ name })) });
   fillIn();
   begin(task.decided || (isShown() ? task.consensus : []));
   const draft = draftOf("review", task.number);
@@ -55,7 +48,7 @@ function show(found) {
 }
 
 function fillIn() {
-  element("sure").textContent = task.confidence === null ? "" : `The consensus is ${Math.round(100 * task.confidence)} % sure of it as a whole.`;
+  element("beside").textContent = task.confidence === null ? "" : `The consensus is ${Math.round(100 * task.confidence)} % sure of it as a whole.`;
   const takeOver = (spans) => begin(spans.map(({ start, end, label }) => ({ start, end, label })));
   element("others").replaceChildren(
     ...(task.candidates ? [candidateTable(task.text, task.candidates, task.versions.length)] : []),
