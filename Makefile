@@ -7,7 +7,7 @@ WORKERS ?= 2
 # Threads of BLAS and torch that wait for each other spin, which takes long where processes share the cores.
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
-.PHONY: demo check test fuzz lint bench paper clean
+.PHONY: demo check test fuzz lint bench docs figures paper clean
 
 demo: $(VENV)/.ready
 	$(BIN)/quorate demo
@@ -33,6 +33,14 @@ bench: $(VENV)/.ready-dev
 	$(BIN)/python benchmarks/formats.py
 	$(BIN)/python benchmarks/report.py
 	$(BIN)/python benchmarks/updating.py
+
+# The site, from docs/: open build/docs/index.html. Its tests are those of `make test`.
+docs: $(VENV)/.ready-dev
+	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet docs build/docs
+
+# All figures that the pages show, drawn anew from the real crowds beside the checkout.
+figures: $(VENV)/.ready-dev
+	$(BIN)/python benchmarks/figures.py
 
 $(VENV)/.ready: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
