@@ -167,7 +167,7 @@ class Choice(NamedTuple):
             ]
         score = 100 * (self.vote + self.gain)
         evidence = f"evidence: {_IN_WORDS[chosen.evidence]}"
-        sharpness = f"confidence to the power {self._sharpness:.2f}, as hidden annotators bear out"
+        sharpness = f"confidence to the power {self._sharpness:.2f}, which fits hidden annotators best"
         if hardly_overlap(self.of_silence):
             return [
                 f"{what}, {chosen.max_iter} passes: as for rules, since sources hardly overlap",
