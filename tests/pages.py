@@ -1,6 +1,6 @@
-"""Pages of the docs, as somebody follows them: every block in its order, in a folder with the files that the page names.
+"""Pages of the docs, as somebody follows them: every block in its order, with what it shows.
 
-A block that needs what no test has (a server, weights of a model, hours) has a line before it that says so, on the page:
+A block that needs what no test has (a server, weights of a model, hours) has a line before it on the page that says so:
 ``*Not run by the tests: it needs …*``. All others are run, and show what the page shows.
 """
 
@@ -11,10 +11,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-__all__ = ["ROOT", "Block", "Step", "blocks", "pages", "shows", "steps"]
+__all__ = ["BESIDE", "ROOT", "RUN", "Block", "Step", "blocks", "pages", "shows", "steps"]
 
 ROOT = Path(__file__).resolve().parents[1]
-NOT_RUN = re.compile(r"\*Not run by the tests: (?P<why>[^*]+)\*\s*\Z")
+BESIDE = ("CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md")
+"""Pages that are not in docs/, and on the site all the same."""
+
+NOT_RUN = re.compile(r"\*Not run by the tests[^:*]*: (?P<why>[^*]+)\*\s*\Z")
 BLOCK = re.compile(r"^(?P<indent> *)```(?P<kind>[\w{}-]*)\n(?P<text>.*?)^ *```$", re.S | re.M)
 RUN = ("console", "python", "json")
 """Kinds of blocks that are run or written; others show text, drawings, or what other programs take."""

@@ -35,7 +35,7 @@ def test_every_kind_of_error_has_an_example() -> None:
     assert {kind for kind, _, _ in error_examples()} == set(score.ErrorKinds._fields) - {"length_error"}
 
 
-GUIDES = sorted((ROOT / "docs" / "tools").glob("*.md"))
+GUIDES = [page for page in sorted((ROOT / "docs" / "tools").glob("*.md")) if page.name != "index.md"]
 
 
 @pytest.mark.parametrize("guide", GUIDES, ids=lambda guide: guide.stem)
@@ -58,12 +58,6 @@ def test_every_format_has_its_guide_and_every_guide_is_linked() -> None:
 
 def python_blocks(path: Path) -> list[str]:
     return re.findall(r"```python\n(.*?)```", path.read_text(encoding="utf-8"), flags=re.S)
-
-
-def test_readme_python_runs(capsys: pytest.CaptureFixture[str]) -> None:
-    for block in python_blocks(ROOT / "README.md"):
-        exec(compile(block, "README.md", "exec"), {})
-    assert "ana" in capsys.readouterr().out
 
 
 def test_samples_of_one_model_are_one_annotator_with_their_shares() -> None:
