@@ -15,31 +15,15 @@ import httpx
 import pytest
 from typer.main import get_command
 
+import pages
 from quorate.cli import app
 from serving import free_port
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "service.md"
+PAGE = pages.ROOT / "docs" / "service.md"
 NAME, PASSWORD = "Ada", "correct horse battery"
 READY = "Ctrl-C stops it"
 STOPPED_BEFORE = "mv .quorate/serve before"
 """The page says to stop the service, and then this."""
-
-
-def steps() -> Iterator[tuple[str, str, list[str]]]:
-    """Every command of the page with the lines that it shows, and every Python block, in their order."""
-    for kind, block in re.findall(r"```(console|python)\n(.*?)```", PAGE.read_text(encoding="utf-8"), flags=re.S):
-        if kind == "python":
-            yield kind, block, []
-            continue
-        for part in re.split(r"^\$ ", block, flags=re.M)[1:]:
-            first, *lines = part.splitlines()
-            end = lines.index("END") + 1 if first.endswith("<<'END'") else 0
-            yield kind, "\n".join([first, *lines[:end]]), lines[end:]
-
-
-def pattern(shown: list[str]) -> str:
-    """What the page shows; … stands for the rest of a line, or for something in it."""
-    return "\n".join(re.escape(line).replace("…", "[^\n]*") for line in shown)
 
 
 class Reader:
@@ -158,14 +142,14 @@ def reader(tmp_path: Path) -> Iterator[Reader]:
 @pytest.mark.skipif(os.name != "posix", reason="the page speaks to a shell")
 def test_every_block_of_the_page_is_as_it_says(reader: Reader) -> None:
     done = 0
-    for kind, content, shown in steps():
+    for step in pages.steps(PAGE):
         done += 1
-        if kind == "python":
-            reader.python(content)
+        if step.kind == "python":
+            reader.python(step.text)
             continue
-        printed = "\n".join(line.rstrip() for line in reader.run(content).splitlines() if line.strip())
-        wanted = pattern([line.replace("8787", reader.port) for line in shown])
-        assert re.fullmatch(wanted, printed), f"{content}\n{printed}"
+        printed = reader.run(step.text)
+        shown = [line.replace("8787", reader.port) for line in step.shown]
+        assert pages.shows(shown, printed), f"{step.text}\n{printed}"
     assert done > 15
 
 

@@ -160,7 +160,7 @@ class Reliability:
 
     @property
     def error(self) -> float:
-        """The expected calibration error: mean over answers of ``|confidence − share right|`` of their bin; 0 if none."""
+        """The expected calibration error: ``|confidence − share right|`` of an answer's bin, the mean; 0 if none."""
         return sum(part.count * abs(part.confidence - part.right) for part in self.bins) / max(self.count, 1)
 
 
