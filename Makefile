@@ -40,7 +40,7 @@ docs: $(VENV)/.ready-dev
 
 # All figures that the pages show, drawn anew from the real crowds beside the checkout.
 figures: $(VENV)/.ready-dev
-	$(BIN)/python benchmarks/figures.py
+	$(BIN)/python benchmarks/figures.py --test
 
 $(VENV)/.ready: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
