@@ -64,7 +64,7 @@ def test_rules_are_judged_by_their_precision_and_told_by_it(report: Report, mode
     assert re.search(r"regex marks \d\d% of what there is to mark, and is right in (8|9)\d% of it\.", text)
     assert not re.search(r"(regex|gazetteer|titles)[a-z, ]* (hardly ever|miss)", text)
     steps = " ".join(report.next)
-    assert "Mend titles, or leave it out: most marks are wrong." in steps
+    assert "Correct titles, or leave it out: most marks are wrong." in steps
     assert not re.search("(Ask|Show|Go through)[^.]*(regex|gazetteer|titles)", steps)
 
 

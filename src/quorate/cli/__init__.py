@@ -91,7 +91,9 @@ def _common(
     in_project: Annotated[
         bool,
         typer.Option(
-            "--project/--no-project", show_default=False, help="Take, or leave aside, a quorate.toml here or above."
+            "--project/--no-project",
+            show_default=False,
+            help="Use, or ignore, the quorate.toml in this folder or above.",
         ),
     ] = True,
 ) -> None:

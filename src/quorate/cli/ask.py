@@ -51,7 +51,7 @@ class Listing:
         typer.Option("--as", metavar="SHAPE", help="table, jsonl or csv; a file is CSV, or JSONL by its name."),
     ] = None
     output: Annotated[
-        str, typer.Option("--output", "-o", metavar="FILE", help="Where the list goes; - for standard output.")
+        str, typer.Option("--output", "-o", metavar="FILE", help="Where to write the list; - for standard output.")
     ] = "-"
     as_json: Json = False
     quiet: Quiet = False
@@ -107,7 +107,7 @@ def next_(
         str | None,
         typer.Option(
             metavar="NAMES|FILE",
-            help="Whom to ask, parted by commas; everyone if not given. Or, as elsewhere, JSON with kinds and trust.",
+            help="Whom to ask, separated by commas (default: everyone). Or, as elsewhere, JSON with kinds and trust.",
         ),
     ] = None,
     cost: Annotated[
@@ -115,14 +115,14 @@ def next_(
         typer.Option(metavar="FILE", help="What a document costs with each: CSV with columns annotator, cost."),
     ] = None,
     per_document_max: Annotated[
-        int | None, typer.Option(help="Ask for no document that has so many annotators.")
+        int | None, typer.Option(help="Leave out documents that have this many annotators.")
     ] = None,
     exclude: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Documents not to ask for: their ids, one a line.")
+        str | None, typer.Option(metavar="FILE", help="Documents not to ask for: their ids, one per line.")
     ] = None,
     known: KnownOption = None,
     diversity: Annotated[
-        float, typer.Option(help="How far a document like one already chosen is passed over, 0 to 1.")
+        float, typer.Option(help="How strongly to avoid documents like those already chosen, 0 to 1.")
     ] = 0.5,
     enough: Annotated[
         float, typer.Option(help="Points of F1, for a label of every document, below which to stop.")
@@ -180,11 +180,11 @@ def next_(
 @reads
 def simulate_active(
     inputs: Inputs,
-    methods: Annotated[str, typer.Option(metavar="NAMES", help="Parted by commas; see 'quorate methods'.")] = (
+    methods: Annotated[str, typer.Option(metavar="NAMES", help="Separated by commas; see 'quorate methods'.")] = (
         "mv,bsc-seq,auto"
     ),
     strategies: Annotated[
-        str, typer.Option(metavar="NAMES", help="Parted by commas; those of 'quorate next'.")
+        str, typer.Option(metavar="NAMES", help="Separated by commas; those of 'quorate next'.")
     ] = "least-confidence",
     repeats: Annotated[int, typer.Option(help="Runs of each, with other initial labels.")] = 10,
     initial: Annotated[int, typer.Option(help="Labels to begin with.")] = 500,
@@ -194,7 +194,7 @@ def simulate_active(
     split: Annotated[str | None, typer.Option(metavar="NAME", help="Score only documents of this split.")] = None,
     seed: Annotated[int, typer.Option(help="Of the initial labels.")] = 0,
     results: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Keep runs here as they end, and go on from there.")
+        str | None, typer.Option(metavar="FILE", help="Save runs here as they end, and continue from there.")
     ] = None,
     figure: Annotated[
         str | None, typer.Option(metavar="FILE", help="Draw the curves: .png, .svg or .pdf (needs the extra plot).")

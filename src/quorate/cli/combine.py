@@ -75,7 +75,7 @@ def predict(
 ) -> None:
     """Apply a saved model to new documents, from annotators old and new, or from none.
 
-    A model in layers deals their spans into the same layers.
+    A model in layers divides their spans into the same layers.
     """
     writing.check()
     check_json(telling.as_json, writing.output)
@@ -98,7 +98,7 @@ def annotators(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Show whom to trust: the annotators of a saved model, people, models and rules apart, and who errs together."""
+    """Show whom to trust among the annotators of a saved model, and who makes the same mistakes."""
     layers = loaded(model)
     for name in layers.models_:
         fitted = of_layer(layers, name)

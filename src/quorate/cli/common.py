@@ -114,11 +114,11 @@ Inputs = Annotated[
 ]
 Output = Annotated[
     str,
-    typer.Option("--output", "-o", metavar="FILE", help="Where it goes; - for standard output, as JSONL."),
+    typer.Option("--output", "-o", metavar="FILE", help="Where to write it; - for standard output, as JSONL."),
 ]
 To = Annotated[
     str | None,
-    typer.Option("--to", metavar="FORMAT", help="The format to write; by the ending of the name if not given."),
+    typer.Option("--to", metavar="FORMAT", help="The format to write; by default, from the ending of the name."),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No summary and no progress bar.")]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Also say how it was done: settings, passes, fits.")]
@@ -142,41 +142,47 @@ def _option(name: str, metavar: str, help: str) -> Any:
     return Annotated[str | None, typer.Option(name, metavar=metavar, help=help, rich_help_panel=_READ)]
 
 
-MaxSize = _option("--max-size", "SIZE", "Most that a line may hold, or a small compressed file unpack to (default 1G).")
+MaxSize = _option(
+    "--max-size", "SIZE", "How long a line may be, or what a small compressed file may unpack to (default 1G)."
+)
 
 LayersOption = Annotated[
     str,
     typer.Option(
         "--layers",
         metavar="none|auto",
-        help="Spans that overlap: none keeps the longer; auto keeps all, in layers of their own.",
+        help="Spans that overlap: none keeps the longer; auto keeps all, in layers.",
         rich_help_panel=_READ,
     ),
 ]
 
 READING: dict[str, Any] = {
-    "format": _option("--from", "FORMAT", "See 'quorate formats'; seen from the content if not given."),
+    "format": _option("--from", "FORMAT", "See 'quorate formats'; by default, recognised from the content."),
     "annotator_from": _option(
-        "--annotator-from", "WHAT", "Each file is one annotator's, named by its filename or its folder."
+        "--annotator-from", "WHAT", "Each file belongs to one annotator, named by its filename or its folder."
     ),
     "map_labels": _option(
         "--map-labels", "OLD=NEW,…|FILE", "Rename or merge labels; OLD= drops one, *= all that are not named."
     ),
     "map_annotators": _option(
-        "--map-annotators", "OLD=NEW,…|FILE", "Rename annotators, or make two accounts one; OLD= drops one."
+        "--map-annotators", "OLD=NEW,…|FILE", "Rename annotators, or merge two accounts; OLD= drops one."
     ),
     "annotators": _option("--annotators", "FILE", "JSON: kind, trust, abstention, group of some annotators."),
     "pseudonymise": _option(
-        "--pseudonymise", "FILE", "Hide annotators' names; FILE keeps who is who, and stays at home."
+        "--pseudonymise", "FILE", "Use pseudonyms for annotators; FILE records who is who: keep it to yourself."
     ),
     "samples": _option(
         "--samples", "HOW", "Samples of a language model: soft (default), one annotator with their shares, or group."
     ),
-    "offsets": _option("--offsets", "UNIT", "code-points or utf-16, where the file's own words cannot tell."),
+    "offsets": _option(
+        "--offsets", "UNIT", "What offsets count, if the file's own words cannot tell: code-points or utf-16."
+    ),
     "max_size": MaxSize,
     "predictions": Annotated[
         bool,
-        typer.Option("--with-predictions", help="Models' predictions in it are annotators too.", rich_help_panel=_READ),
+        typer.Option(
+            "--with-predictions", help="Models' predictions in the file are annotators too.", rich_help_panel=_READ
+        ),
     ],
 }
 

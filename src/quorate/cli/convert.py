@@ -21,7 +21,7 @@ from quorate.errors import SettingsError
 @reads
 def convert(
     inputs: Annotated[list[str], typer.Argument(metavar="IN", help="Annotations in any format, or a consensus.")],
-    output: Annotated[str, typer.Argument(metavar="OUT", help="Where they go; the ending says the format.")],
+    output: Annotated[str, typer.Argument(metavar="OUT", help="Where to write; the ending decides the format.")],
     to: To = None,
     quiet: Quiet = False,
     *,

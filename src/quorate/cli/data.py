@@ -79,7 +79,7 @@ def convert(
     archive: Annotated[str, typer.Argument(metavar="ARCHIVE", help="The archive as published.")],
     output: Output = "-",
 ) -> None:
-    """Convert an archive to JSONL; what had to be aligned or mended is counted."""
+    """Convert an archive to JSONL; what had to be aligned or repaired is counted."""
     from quorate.datasets import convert as read_archive
     from quorate.formats.jsonl import save_corpus
 

@@ -295,7 +295,7 @@ def _job(
         str | None,
         typer.Option(
             metavar="MODEL",
-            help="A saved model of an earlier project: what it learned of annotators is their prior here.",
+            help="A saved model of an earlier project: what it learned about annotators is their prior here.",
             rich_help_panel=_DATA,
         ),
     ] = None,

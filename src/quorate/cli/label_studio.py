@@ -65,7 +65,9 @@ def sync(
     ] = None,
     offsets: Annotated[
         str | None,
-        typer.Option(metavar="UNIT", help="code-points or utf-16, where the project's own words cannot tell."),
+        typer.Option(
+            metavar="UNIT", help="What offsets count, if the project's own words cannot tell: code-points or utf-16."
+        ),
     ] = None,
     layers: LayersOption = "none",
     least_change: Annotated[
@@ -79,7 +81,7 @@ def sync(
     ] = None,
     attempts: Annotated[int, typer.Option(help="How often to try a request that fails.")] = 5,
     max_size: Annotated[
-        str | None, typer.Option(metavar="SIZE", help="Most that an answer or a task may hold (default 1G).")
+        str | None, typer.Option(metavar="SIZE", help="How large an answer or a task may be (default 1G).")
     ] = None,
     as_json: Json = False,
     quiet: Quiet = False,

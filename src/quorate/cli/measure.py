@@ -98,7 +98,7 @@ def agreement(
     *,
     reading: LayeredReading,
 ) -> None:
-    """Show how far annotators agree, before any model: overall and two by two."""
+    """Show how far annotators agree, before any model: overall and in pairs."""
     from quorate.evaluate.layers import laid_end_to_end
     from quorate.evaluate.metrics import measure_agreement
 
@@ -212,7 +212,7 @@ def _show_scores(scores: Scores, layers: dict[str, Scores], *, errors: bool, as_
 def compare(
     inputs: Inputs,
     methods: Annotated[
-        str, typer.Option(metavar="NAMES", help="Parted by commas; see 'quorate methods'.")
+        str, typer.Option(metavar="NAMES", help="Separated by commas; see 'quorate methods'.")
     ] = "mv,bsc-seq,auto",
     split: Split = None,
     against: Annotated[
@@ -271,7 +271,7 @@ def tune(
         ),
     ] = None,
     results: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Keep trials here as they end, and go on from there.")
+        str | None, typer.Option(metavar="FILE", help="Save trials here as they end, and continue from there.")
     ] = None,
     show: Annotated[int, typer.Option(help="How many of the best trials to show.")] = 10,
     jobs: Annotated[int | None, typer.Option(help="Fits at the same time; all cores if not given.")] = None,

@@ -161,7 +161,7 @@ class Keeping:
         str | None,
         typer.Option(
             metavar="FILE",
-            help="With --accept: where the documents for a person to look at go.",
+            help="With --accept: where to write the documents that a person should look at.",
             rich_help_panel=WRITTEN,
         ),
     ] = None
@@ -174,7 +174,7 @@ class Keeping:
         ),
     ] = None
     save: Annotated[
-        str | None, typer.Option(metavar="MODEL", help="Keep the fitted model in this file.", rich_help_panel=WRITTEN)
+        str | None, typer.Option(metavar="MODEL", help="Save the fitted model in this file.", rich_help_panel=WRITTEN)
     ] = None
     without_documents: WithoutDocuments = False
     meta: Annotated[

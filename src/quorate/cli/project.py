@@ -20,18 +20,18 @@ from quorate.project.store import Version, digest_of_path
 _MOST_TOLD = 10  # changes of inputs and settings, in a summary
 _ARROWS = {"added": "+", "removed": "-", "label": "~", "bounds": "~"}
 Wait = Annotated[bool, typer.Option("--wait", help="Wait for another run here to end.")]
-Message = Annotated[str, typer.Option("--message", "-m", metavar="TEXT", help="A word on this version.")]
+Message = Annotated[str, typer.Option("--message", "-m", metavar="TEXT", help="A note on this version.")]
 
 
 @app.command(epilog="Examples:\n\nquorate init exports/*.json\n\nquorate init crowd.jsonl && quorate run")
 def init(
     files: Annotated[
         list[str] | None,
-        typer.Argument(metavar="FILE", help="What is to be combined; looked for in this folder if not given."),
+        typer.Argument(metavar="FILE", help="What to combine; by default, what is found in this folder."),
     ] = None,
     force: Annotated[bool, typer.Option("--force", help=f"Replace the {NAME} that is there.")] = False,
 ) -> None:
-    """Begin a project: look at the files, and write quorate.toml, with comments, to go on from."""
+    """Begin a project: look at the files, and write a quorate.toml with comments, to start from."""
     from quorate.project.draft import draft_settings_file
     from quorate.storage.files.atomic import written_whole
 
@@ -56,7 +56,7 @@ def run(
         bool, typer.Option("--fresh", help="Choose settings again, and keep a version even if nothing is new.")
     ] = False,
     wait: Wait = False,
-    offline: Annotated[bool, typer.Option("--offline", help="Take servers' exports as they were last pulled.")] = False,
+    offline: Annotated[bool, typer.Option("--offline", help="Use servers' exports as they were last fetched.")] = False,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
@@ -147,7 +147,7 @@ def _day(version: Version) -> str:
 @app.command(epilog="Examples:\n\nquorate versions\n\nquorate versions --keep 20   # and forget what came before")
 def versions(
     keep: Annotated[
-        int | None, typer.Option(metavar="N", help="Delete all but the last N versions, and what only they hold.")
+        int | None, typer.Option(metavar="N", help="Delete all but the last N versions, and what only they contain.")
     ] = None,
     wait: Wait = False,
     as_json: Json = False,

@@ -48,7 +48,9 @@ def reviews(
     ] = None,
     inputs: Annotated[
         list[str] | None,
-        typer.Option("--input", metavar="INPUT", help="The annotations, if reviews do not hold the tokens themselves."),
+        typer.Option(
+            "--input", metavar="INPUT", help="The annotations, if reviews do not contain the tokens themselves."
+        ),
     ] = None,
     consensus: Annotated[
         str | None,

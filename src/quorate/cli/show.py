@@ -51,7 +51,8 @@ def report(
     method: Annotated[str | None, typer.Option(metavar="NAME", help="See 'quorate methods' (default auto).")] = None,
     settings: Annotated[str | None, typer.Option(metavar="FILE", help="Settings that 'tune' wrote.")] = None,
     model: Annotated[
-        str | None, typer.Option(metavar="MODEL", help="Apply a saved model in place of a fit ('aggregate --save').")
+        str | None,
+        typer.Option(metavar="MODEL", help="Apply a saved model instead of fitting one ('aggregate --save')."),
     ] = None,
     known: KnownOption = None,
     audit: Annotated[
@@ -59,8 +60,8 @@ def report(
         typer.Option(
             "--audit",
             metavar="FILE",
-            help="A plan of 'quorate audit plan', to check its documents in the report; or, with what was checked, to "
-            "show what that says; may be repeated.",
+            help="A plan of 'quorate audit plan', to check its documents in the report; or, with what was checked, "
+            "to show the outcome; may be repeated.",
         ),
     ] = None,
     documents: Annotated[
@@ -83,7 +84,7 @@ def report(
 ) -> None:
     """Write a report that anyone can open: the consensus, its annotators and its doubtful documents in one HTML file.
 
-    It holds everything it needs and loads nothing from the network. Corrections made in it can be exported and given
+    It contains everything it needs and loads nothing from the network. Corrections made in it can be exported and given
     back with --known. With --audit it has the documents of an audit to check, or what the audit found. Layers have a
     whole report each, in the same file.
     """
@@ -141,16 +142,15 @@ def annotators(
     groups: Annotated[
         int | None, typer.Option(help="Into how many groups to put annotators; chosen if not given.")
     ] = None,
-    annotator: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Draw one annotator in place of groups.")
-    ] = None,
+    annotator: Annotated[str | None, typer.Option(metavar="NAME", help="Draw one annotator instead of groups.")] = None,
     previous: Annotated[
-        str | None, typer.Option(metavar="LABELS", help="Previous labels to show, parted by commas; all if not given.")
+        str | None,
+        typer.Option(metavar="LABELS", help="Previous labels to show, separated by commas; all if not given."),
     ] = None,
-    bars: Annotated[bool, typer.Option("--bars", help="Bars in 3D in place of heat maps.")] = False,
+    bars: Annotated[bool, typer.Option("--bars", help="Bars in 3D instead of heat maps.")] = False,
     layer: LayerOption = None,
 ) -> None:
-    """Draw what annotators say given the truth: a column a group, a row a previous label (the paper's Figure 1)."""
+    """Draw what annotators say given the truth, a column per group, a row per previous label (the paper's Figure 1)."""
     from quorate.result import figures
 
     figures.kind_of(output)

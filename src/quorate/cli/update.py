@@ -37,7 +37,7 @@ def update(
     model: Annotated[str, typer.Argument(metavar="MODEL", help="A file that 'aggregate --save' wrote.")],
     inputs: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[INPUT]...", help="New labels, or a whole export: what is known is passed over."),
+        typer.Argument(metavar="[INPUT]...", help="New labels, or a whole export: what the model has is skipped."),
     ] = None,
     known: KnownOption = None,
     passes: Annotated[int, typer.Option(help="Passes over everything, after those over what is new.")] = 0,
@@ -66,7 +66,7 @@ def update(
     given: Given,
     reading: Reading,
 ) -> None:
-    """Go on from a saved model with new labels, documents and annotators, without a fit from scratch.
+    """Continue from a saved model with new labels, documents and annotators, without a fit from scratch.
 
     MODEL is replaced when everything is done; an interrupted update leaves it as it was.
     """

@@ -201,13 +201,15 @@ class Settings:
     annotator: AnnotatorModel = field(
         default=AnnotatorModel.SEQ,
         metadata=_told(
-            "MODEL", "Of annotators' mistakes: acc, spam, cv, cm or seq (default: auto chooses).", kind=AnnotatorModel
+            "MODEL",
+            "The model of annotators' mistakes: acc, spam, cv, cm or seq (default: auto chooses).",
+            kind=AnnotatorModel,
         ),
     )
     truth: TruthModel = field(
         default=TruthModel.MARKOV, metadata=_told("TRUTH", "markov (default), independent or uniform.", kind=TruthModel)
     )
-    text: bool = field(default=True, metadata=_told(None, "Whether words count, as they do by default."))
+    text: bool = field(default=True, metadata=_told(None, "Whether words are evidence (default: yes)."))
     alpha0: float = field(
         default=1.0, metadata=_told(None, "Annotators: prior count of every label (default 1).", within=_COUNT)
     )
@@ -215,7 +217,7 @@ class Settings:
         default=30.0,
         metadata=_told(
             None,
-            "Annotators: prior count more for the right one (default: auto chooses, others 30).",
+            "Annotators: additional prior count for the right label (default: auto chooses, others 30).",
             within=Range(f"a number from 0 to {_MOST:g}", 0, _MOST),
         ),
     )
@@ -258,7 +260,7 @@ class Settings:
         default=20,
         metadata=_told(
             None,
-            "Most passes of the fit (default: auto chooses, others 20).",
+            "The maximum number of passes (default: auto chooses, others 20).",
             option="--max-passes",
             within=_ONE_OR_MORE,
         ),
@@ -279,7 +281,10 @@ class Settings:
     n_init: int = field(
         default=1,
         metadata=_told(
-            None, "Starts to try; the best bound is kept (default 1).", option="--restarts", within=_ONE_OR_MORE
+            None,
+            "How many starts to try; the best bound is kept (default 1).",
+            option="--restarts",
+            within=_ONE_OR_MORE,
         ),
     )
     decode: Decode = field(

@@ -113,11 +113,11 @@ def _consensus(report: Report) -> Iterator[Finding]:
         verb = "is" if doubtful == 1 else "are"
         yield Finding(
             "documents",
-            f"{count(doubtful, 'document')} ({share}) {verb} more likely to hold a mistake than not: "
+            f"{count(doubtful, 'document')} ({share}) {verb} more likely to contain a mistake than not: "
             f"look at {'it' if doubtful == 1 else 'those'} first.",
         )
     else:
-        yield Finding("documents", "No document is more likely to hold a mistake than not.")
+        yield Finding("documents", "No document is more likely to contain a mistake than not.")
     if documents.ambiguous:
         share = percent(documents.ambiguous / max(documents.total, 1))
         named = ", ".join(documents.most_ambiguous)
@@ -424,7 +424,7 @@ def _steps_of_people(rows: Sequence[AnnotatorRow]) -> Iterator[str]:
         yield f"Ask {names} how they worked before giving them more: so far their labels add next to nothing."
     wrong = [row.name for row in rows if row.kind == OFTEN_WRONG]
     if wrong:
-        yield f"Mend {listed(wrong, 4)}, or leave {'it' if len(wrong) == 1 else 'them'} out: most marks are wrong."
+        yield f"Correct {listed(wrong, 4)}, or leave {'it' if len(wrong) == 1 else 'them'} out: most marks are wrong."
     for kind, habit in HABITS.items():
         who = [row.name for row in rows if row.kind == habit]
         if who:

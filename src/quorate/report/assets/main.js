@@ -14,7 +14,7 @@ function summarySection() {
   const C = D.certificate, points = (x) => fixed(x <= 1 ? 100 * x : x, 1);
   if (!by && C && C.f1 !== null) tile("F1, estimated from agreement", points(C.f1), `between ${points(C.low)} and ${points(C.high)}, nine times in ten`);
   else if (!by && C && C.reason) tile("F1, estimated from agreement", "none", C.reason);
-  tile("Documents to look at", int(D.documents.doubtful), `of ${int(S.documents)}: more likely to hold a mistake than not`);
+  tile("Documents to look at", int(D.documents.doubtful), `of ${int(S.documents)}: more likely to contain a mistake than not`);
   tile("Mean confidence", pct(S.confidence), "that a whole document is right");
   if (S.spans !== undefined) tile("Spans", int(S.spans), `${pct(S.spans ? S.sure_spans / S.spans : 0)} at least 90% certain`);
   tile("Annotators", int(S.annotators), `${int(S.labels)} labels on ${int(S.tokens)} tokens`);
@@ -34,7 +34,7 @@ function summarySection() {
         h("h3", {}, "How certain documents are"),
         histogram(D.documents.histogram, { label: "Documents by confidence", unit: "document", doubtBelow: 0.5 }))),
     C ? [h("h3", {}, "What agreement tells"), h("p", { class: "small soft" },
-      C.f1 === null ? `Agreement cannot tell how right this is: ${C.reason}. ` : "F1 is estimated from how often annotators who were hidden bear the consensus out. ",
+      C.f1 === null ? `Agreement cannot tell how right this is: ${C.reason}. ` : "F1 is estimated from how often annotators who were left out of a trial confirm the consensus. ",
       C.explained === null ? null : `Of the disagreement that votes leave open, the model explains ${pct(C.explained)}. `,
       "Agreement cannot show mistakes that everybody shares; ", h("code", {}, "quorate audit"), " can. What the consensus expects of itself:"),
     h("table", { style: { width: "auto" } }, h("tbody", {},
