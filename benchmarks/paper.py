@@ -141,12 +141,12 @@ def main() -> None:
 
 HEAD = """# The paper's tables
 
-Simpson and Gurevych (2019), Tables 1 to 3, on the two of its three crowds that can be had, beside its figures. Made by
+Simpson and Gurevych (2019), Tables 1 to 3, on the two of its three crowds that are published, next to the paper's own figures. Made by
 `{command}` on {date}, quorate {version}, seed none, two cores.
 
-The third set, ARG, is not published with its expert labels, so that it cannot be scored here; who has it can load it
+The third set, ARG, is not published with its expert labels, so it cannot be scored here; if you have it, you can load it
 as JSONL ([formats](formats.md)). All methods are fitted on every document without gold; the {split} split is scored.
-Settings are quorate's defaults, chosen on the dev splits, though not without looks at test ([settings](settings.md));
+Settings are quorate's defaults, chosen on the dev splits, but with some looks at test ([settings](settings.md));
 *untempered* is `temper` 1 and `epsilon0` 10, closer to the paper, which tuned its priors on dev for each method. As in
 the paper, methods without transitions (`notrans` is its "\\T") take each token's most probable label (`--decode
 token`), and the rivals among them see tags as given (`--invalid keep`)."""

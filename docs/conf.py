@@ -41,7 +41,7 @@ html_copy_source = False
 html_show_sphinx = False
 html_static_path = ["_site/static"]
 html_css_files = ["wide-tables.css"]
-html_theme_options = {"footer_icons": [], "top_of_page_buttons": []}
+html_theme_options: dict[str, list[str]] = {"footer_icons": [], "top_of_page_buttons": []}
 
 _BESIDE = re.compile(r"\]\((?:\.\./)+(CONTRIBUTING|SECURITY|CHANGELOG)\.md")
 
