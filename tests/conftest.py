@@ -45,6 +45,7 @@ LARGE = {
 
 collect_ignore_glob = ["typing/*"]  # for the type checker alone
 LONGEST = (
+    "edges/test_pages.py",
     "golden/test_crowd_shapes.py",
     "edges/test_command_line.py",
     "golden/test_real_crowds.py",

@@ -22,9 +22,9 @@ SMALL = 60
 SAMPLE = tuple(quorate.sample())
 
 
-def crowd() -> Corpus:
+def crowd(documents: int = SMALL) -> Corpus:
     """A part of the sample, in two splits."""
-    return Corpus([replace(one, split="dev" if n % 2 else "test") for n, one in enumerate(SAMPLE[:SMALL])])
+    return Corpus([replace(one, split="dev" if n % 2 else "test") for n, one in enumerate(SAMPLE[:documents])])
 
 
 def renamed(first: int, last: int) -> Corpus:
