@@ -36,7 +36,7 @@ bench: $(VENV)/.ready-dev
 
 # The site, from docs/: open build/docs/index.html. Its tests are those of `make test`.
 docs: $(VENV)/.ready-dev
-	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet docs build/docs
+	$(BIN)/python -m sphinx --fresh-env --write-all --fail-on-warning --keep-going --quiet docs build/docs
 
 # All figures that the pages show, drawn anew from the real crowds beside the checkout.
 figures: $(VENV)/.ready-dev

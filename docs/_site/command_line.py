@@ -48,7 +48,8 @@ class CommandLine(SphinxDirective):
     """``{command-line}``: a section for every command."""
 
     def run(self) -> list[nodes.Node]:
-        """Parsed as if it stood on the page."""
+        """Parsed as if it stood on the page, which is read at every build, as the program may have changed."""
+        self.env.note_reread()
         root = typer.main.get_command(program)
         text = "\n".join(markdown(name, command) for name, command in commands(root))
         return self.parse_text_to_nodes(text, allow_section_headings=True)
