@@ -141,11 +141,11 @@ def main() -> None:
 
 HEAD = """# The paper's tables
 
-Simpson and Gurevych (2019), Tables 1 to 3, on the two of its three crowds that are published, next to the paper's own figures. Made by
-`{command}` on {date}, quorate {version}, seed none, two cores.
+Simpson and Gurevych (2019), Tables 1 to 3, on the two of its three crowds that are published, next to the paper's own
+figures. Made by `{command}` on {date}, quorate {version}, seed none, two cores.
 
-The third set, ARG, is not published with its expert labels, so it cannot be scored here; if you have it, you can load it
-as JSONL ([formats](formats.md)). All methods are fitted on every document without gold; the {split} split is scored.
+The third set, ARG, is not published with its expert labels, so it cannot be scored here; if you have it, load
+it as JSONL ([formats](formats.md)). All methods are fitted on every document without gold; the {split} split is scored.
 Settings are quorate's defaults, chosen on the dev splits, but with some looks at test ([settings](settings.md));
 *untempered* is `temper` 1 and `epsilon0` 10, closer to the paper, which tuned its priors on dev for each method. As in
 the paper, methods without transitions (`notrans` is its "\\T") take each token's most probable label (`--decode

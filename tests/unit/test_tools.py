@@ -156,11 +156,11 @@ def test_what_was_passed_over_is_counted() -> None:
         "1 documents count offsets in UTF-16 units, and are answered in them",
     )
     assert quorate.read(EXAMPLES / "prodigy.jsonl").notes == (
-        "1 answers 'ignore' were passed over",
-        "1 answers 'reject' were passed over: they say that something is wrong, not what is right",
+        "1 answers 'ignore' were skipped",
+        "1 answers 'reject' were skipped: they say that something is wrong, not what is right",
     )
-    assert "1 lines about something else than spans were passed over" in quorate.read(EXAMPLES / "brat").notes
-    assert "1 responses that were not submitted were passed over" in quorate.read(EXAMPLES / "argilla.json").notes
+    assert "1 lines about something other than spans were skipped" in quorate.read(EXAMPLES / "brat").notes
+    assert "1 responses that were not submitted were skipped" in quorate.read(EXAMPLES / "argilla.json").notes
 
 
 @pytest.mark.parametrize(("name", "key"), [("label-studio.json", "11"), ("argilla.json", "a1")])

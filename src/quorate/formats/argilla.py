@@ -21,8 +21,8 @@ from quorate.formats.opened import Input
 
 __all__ = ["read"]
 
-_DRAFTS = "{} responses that were not submitted were passed over"
-_OTHER = "{} answers to questions about something else than spans were passed over"
+_DRAFTS = "{} responses that were not submitted were skipped"
+_OTHER = "{} answers to questions about something other than spans were skipped"
 
 
 class _Response(msgspec.Struct):

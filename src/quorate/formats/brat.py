@@ -24,7 +24,7 @@ from quorate.storage.files.atomic import folder_written_whole
 
 __all__ = ["read", "write"]
 
-_OTHER_LINES = "{} lines about something else than spans were passed over"
+_OTHER_LINES = "{} lines about something other than spans were skipped"
 _PIECE = re.compile(r"(\d+) (\d+)")
 _NOT_IN_LABELS = re.compile(r"[\s\x00-\x1f\x7f-\x9f]")  # blanks part fields, and line ends would begin a line
 
@@ -75,7 +75,7 @@ def _marks(path: Path, notes: Notes) -> Iterator[CharSpan]:
         pieces = tuple((int(piece[1]), int(piece[2])) for piece in found if piece is not None)
         if not label or len(pieces) < len(found):
             raise InputError(
-                "not a span (T1⇥LABEL START END⇥TEXT, parted by tabs; pieces START END;START END)",
+                "not a span (T1⇥LABEL START END⇥TEXT, separated by tabs; pieces START END;START END)",
                 where=f"{path}:{number}",
             )
         start, end = min(start for start, _ in pieces), max(end for _, end in pieces)

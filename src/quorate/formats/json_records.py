@@ -76,7 +76,7 @@ def array_items(stream: IO[bytes], name: str, record: str) -> Iterator[tuple[Sou
                     start = scanned - 1
                     between = buffer[consumed:start].removeprefix(_BYTE_ORDER_MARK).strip()
                     if between != (b"," if number else b"["):
-                        broken("not JSON: records must be parted by one comma")
+                        broken("not JSON: records must be separated by one comma")
             else:
                 depth -= 1
                 if depth < 0:

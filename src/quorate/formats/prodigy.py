@@ -25,8 +25,8 @@ from quorate.storage.files.atomic import written_whole
 
 __all__ = ["read", "write"]
 
-_IGNORED = "{} answers 'ignore' were passed over"
-_REJECTED = "{} answers 'reject' were passed over: they say that something is wrong, not what is right"
+_IGNORED = "{} answers 'ignore' were skipped"
+_REJECTED = "{} answers 'reject' were skipped: they say that something is wrong, not what is right"
 _CUT = "{} documents have tokens that are no pieces of their text, which was cut anew"
 
 
