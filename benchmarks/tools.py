@@ -52,6 +52,7 @@ def main() -> None:
     warnings.simplefilter("ignore")
     quorate.aggregate(quorate.sample())  # loads the kernels
     crowds = {name: real(name) for name in given.only}
+    print(f"scored: documents of {'test' if given.test else 'all splits but test'}", file=sys.stderr)
     print(f"| method | {' | '.join(f'{name}: F1 | s' for name in crowds)} |")
     print(f"|---|{'---:|---:|' * len(crowds)}")
     for tool in TOOLS:
