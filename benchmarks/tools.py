@@ -16,6 +16,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Sequence
+from contextlib import redirect_stdout
 from importlib.metadata import PackageNotFoundError, version
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -68,7 +69,8 @@ def main() -> None:
 def measured(tool: Tool, corpus: Corpus, rules: bool, test: bool) -> str:
     """Strict F1 on the documents that are scored, and the time that all of them took."""
     began = time.perf_counter()
-    tags = tool.combine(corpus, rules)
+    with redirect_stdout(sys.stderr):  # skweak tells its progress
+        tags = tool.combine(corpus, rules)
     seconds = time.perf_counter() - began
     places = scored(corpus, test)
     found = score.strict([list(tags[place]) for place in places], [corpus[place].gold for place in places])
