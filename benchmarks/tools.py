@@ -5,8 +5,8 @@ documentation says, and the seconds of fitting and tagging. No gold is read in f
 made (train, valid, dev); with --test on the test splits alone. Reads ../shared/data. Libraries beside crowd-kit:
 ``pip install skweak snorkel``.
 
-An annotator who has not seen a token abstains, in all libraries. Rules say O where they have nothing to say: skweak and
-Snorkel are told so (a token that no rule marks is O), as that is how both are meant to be used with rules.
+An annotator who has not seen a token abstains, in all libraries. Rules say O where they have nothing to say: Snorkel is
+told so (there a rule abstains, and a token that none marks is O); skweak gives little weight to an O by itself.
 """
 
 from __future__ import annotations
@@ -167,7 +167,7 @@ TOOLS = (
     ),
     Tool("LabelModel, by token", "snorkel", snorkel),
     Tool(
-        "majority vote, by span",
+        "majority vote, O counts little",
         "skweak",
         skweak(lambda library, types: library.voting.SequentialMajorityVoter("vote", labels=types)),
     ),
