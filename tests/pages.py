@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-__all__ = ["BESIDE", "ROOT", "RUN", "Block", "Step", "blocks", "pages", "shows", "steps"]
+__all__ = ["ROOT", "RUN", "Block", "Step", "blocks", "pages", "shows", "steps"]
 
 ROOT = Path(__file__).resolve().parents[1]
 BESIDE = ("CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md")
@@ -44,7 +44,7 @@ class Step(NamedTuple):
 
 def pages() -> list[Path]:
     """Every page that people read."""
-    return [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    return [ROOT / "README.md", *(ROOT / name for name in BESIDE), *sorted((ROOT / "docs").rglob("*.md"))]
 
 
 def blocks(page: Path) -> list[Block]:

@@ -157,9 +157,7 @@ def test_few_blocks_are_excused_and_each_says_why() -> None:
 LINK = re.compile(r"\]\((?!https?:|#)(?P<file>[^)#\s]+)")
 
 
-@pytest.mark.parametrize(
-    "page", [*pages.pages(), *(pages.ROOT / name for name in pages.BESIDE)], ids=lambda page: page.stem
-)
+@pytest.mark.parametrize("page", pages.pages(), ids=lambda page: page.stem)
 def test_links_of_a_page_lead_to_files_of_the_repository(page: Path) -> None:
     text = re.sub(r"^```.*?^```|`[^`\n]*`", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
     assert [link for link in LINK.findall(text) if not (page.parent / link).exists()] == []
