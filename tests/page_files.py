@@ -22,9 +22,9 @@ SMALL = 60
 SAMPLE = tuple(quorate.sample())
 
 
-def crowd(documents: int = SMALL) -> Corpus:
+def crowd() -> Corpus:
     """A part of the sample, in two splits."""
-    return Corpus([replace(one, split="dev" if n % 2 else "test") for n, one in enumerate(SAMPLE[:documents])])
+    return Corpus([replace(one, split="dev" if n % 2 else "test") for n, one in enumerate(SAMPLE[:SMALL])])
 
 
 def renamed(first: int, last: int) -> Corpus:

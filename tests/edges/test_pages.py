@@ -25,9 +25,6 @@ ELSEWHERE = {"service.md"}
 TELL_BY_EXIT_CODE = ("check", "reviews", "status")
 """Commands that end with 1 where there is something to look at or to do."""
 
-TRAIN_OTHERS, FEW = {"tagger"}, 20
-"""Pages that train models of other libraries, which takes long, and on how many documents they do."""
-
 NEEDS_A_SHELL = re.compile(r"[|><&;*$]")
 
 
@@ -123,7 +120,7 @@ def small_unless_shown(monkeypatch: pytest.MonkeyPatch, page: Path) -> None:
     """A page that shows no figures of the sample does with a part of it."""
     steps = list(pages.steps(page))
     shown = any("demo --write" in step.text for step in steps) and any(set(step.shown) - {"…"} for step in steps)
-    sample = Corpus(SAMPLE) if shown else crowd(FEW) if page.stem in TRAIN_OTHERS else crowd()
+    sample = Corpus(SAMPLE) if shown else crowd()
     monkeypatch.setattr("quorate.corpus.sample.sample", lambda: sample)
     monkeypatch.setattr(quorate, "sample", lambda: sample, raising=False)
 

@@ -594,7 +594,9 @@ PAGE = Path(__file__).resolve().parents[2] / "docs" / "tools" / "language-models
 def test_the_ten_lines_of_the_page_make_a_consensus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     block = next(
-        block for block in re.findall(r"```python\n(.*?)```", PAGE.read_text("utf-8"), re.S) if "ask(" in block
+        block
+        for block in re.findall(r"```python\n(.*?)```", PAGE.read_text("utf-8"), re.S)
+        if "ask(prompt + text)" in block
     )
     assert len([line for line in block.splitlines() if line.strip()]) <= 10
     sample = list(quorate.sample())[:40]
