@@ -34,7 +34,7 @@ bench: $(VENV)/.ready-dev
 	$(BIN)/python benchmarks/report.py
 	$(BIN)/python benchmarks/updating.py
 
-$(VENV)/.ready: pyproject.toml
+$(VENV)/.ready: pyproject.toml hatch_build.py $(wildcard native/*)
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
 	touch $@

@@ -22,8 +22,9 @@ ROOT = Path(__file__).resolve().parent
 SOURCES = ROOT / "native"
 INTO = ROOT / "src" / "quorate" / "infer" / "kernels"
 # Rounding must not depend on what a compiler happens to fuse: results are the same wherever a level runs.
-FLAGS = ["-std=gnu11", "-O3", "-fPIC", "-ffp-contract=off", "-fno-math-errno", "-fvisibility=hidden", "-Wall", "-Wextra"]
-LEVELS = {"base": [], "avx2": ["-mavx2", "-mfma", "-mbmi", "-mbmi2"]}
+FLAGS = ["-std=gnu11", "-O3", "-fPIC", "-ffp-contract=off", "-fno-math-errno", "-fvisibility=hidden"]
+FLAGS += ["-Wall", "-Wextra", "-Wno-psabi"]  # vectors are never passed between files
+LEVELS: dict[str, list[str]] = {"base": [], "avx2": ["-mavx2", "-mfma", "-mbmi", "-mbmi2"]}
 
 
 def own_compiler() -> list[str] | None:
@@ -43,15 +44,15 @@ def suffix() -> str:
 
 def build(into: Path = INTO) -> list[Path]:
     """Compile and link; returns the libraries."""
-    compiler = own_compiler() or [sys.executable, "-m", "ziglang", "cc"]
-    levels = LEVELS if platform.machine().lower() in ("x86_64", "amd64") else {"base": []}
+    compiler = own_compiler() or [sys.executable, "-m", "ziglang", "cc", "-mcpu=baseline"]
+    levels = LEVELS if platform.machine().lower() in ("x86_64", "amd64") else {"base": LEVELS["base"]}
     sources = sorted(SOURCES.glob("*.c"))
     made = []
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(os.cpu_count()) as pool:
 
         def compiled(level: str, source: Path) -> str:
             out = str(Path(folder) / f"{source.stem}-{level}.o")
-            subprocess.run([*compiler, *FLAGS, *LEVELS[level], "-c", str(source), "-o", out], check=True)
+            subprocess.run([*compiler, *FLAGS, *levels[level], "-c", str(source), "-o", out], check=True)
             return out
 
         jobs = {level: [pool.submit(compiled, level, source) for source in sources] for level in levels}

@@ -15,7 +15,7 @@ typedef struct {
     Ints by_length;
 } Slice;
 
-/* Log-likelihoods of a cell [G, J] and of a word [V, J], how much of a cell's row counts, and what may end a document. */
+/* Log-likelihoods of cells [G, J] and of words [V, J], how much of a cell's row counts, what may end a document. */
 typedef struct {
     Floats cells, words;
     double temper;

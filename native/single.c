@@ -3,9 +3,7 @@
 /* A step less likely than this sends nearly every document to log space anyway. */
 #define LEAST_STEP 1e-150
 
-/* Fills start, trans and its transpose `back` from the logarithms; returns whether some step is possible and yet 0 as a
- * number, so that all must be done in log space. */
-static bool exponentiate_steps(Steps *steps) {
+bool exponentiate_steps(Steps *steps) {
     int64_t J = steps->log_start.n;
     bool in_logs = false;
     double least = 1.0;
@@ -108,7 +106,7 @@ double forward_backward(double *evidence, int64_t L, const Steps *steps, double 
     return log_z;
 }
 
-double log_forward_backward(const double *evidence, int64_t L, const Steps *steps, double *log_alpha, double *log_beta,
+double log_recursion(const double *evidence, int64_t L, const Steps *steps, double *log_alpha, double *log_beta,
                             double *terms) {
     int64_t J = steps->log_start.n;
     const double *trans = steps->log_trans.at;
@@ -139,7 +137,7 @@ double posteriors(const double *evidence, double *spoilt, int64_t L, const Steps
         for (int64_t i = 0; i < L * J; i++) posterior[i] = alpha[i] * beta[i];
         return log_z;
     }
-    log_z = log_forward_backward(evidence, L, steps, alpha, beta, terms);
+    log_z = log_recursion(evidence, L, steps, alpha, beta, terms);
     if (log_z > -INFINITY)
         for (int64_t i = 0; i < L * J; i++) posterior[i] = exp(alpha[i] + beta[i] - log_z);
     return log_z;
@@ -173,20 +171,19 @@ void best_path(const double *evidence, int64_t L, const Steps *steps, const doub
     double *step = best + J;
     for (int64_t j = 0; j < J; j++) best[j] = steps->log_start.at[j] + evidence[j];
     for (int64_t t = 1; t < L; t++) {
+        int32_t *from = back + t * J;
         for (int64_t j = 0; j < J; j++) {
-            double top = -INFINITY;
-            int32_t argument = 0;
-            for (int64_t i = 0; i < J; i++) {
-                double score = best[i] + steps->log_trans.at[i * J + j];
-                if (score > top) {
-                    top = score;
-                    argument = (int32_t)i;
-                }
-            }
-            step[j] = top + evidence[t * J + j];
-            back[t * J + j] = argument;
+            step[j] = -INFINITY;
+            from[j] = 0;
         }
-        for (int64_t j = 0; j < J; j++) best[j] = step[j];
+        for (int64_t i = 0; i < J; i++)
+            for (int64_t j = 0; j < J; j++) {
+                double score = best[i] + steps->log_trans.at[i * J + j];
+                bool better = score > step[j];
+                step[j] = better ? score : step[j];
+                from[j] = better ? (int32_t)i : from[j];
+            }
+        for (int64_t j = 0; j < J; j++) best[j] = step[j] + evidence[t * J + j];
     }
     double top = -INFINITY;
     for (int64_t j = 0; j < J; j++)
@@ -203,4 +200,21 @@ double path_score(const double *evidence, int64_t L, const Steps *steps, const i
     for (int64_t t = 1; t < L; t++)
         score += steps->log_trans.at[path[t - 1] * J + path[t]] + evidence[t * J + path[t]];
     return score;
+}
+
+/* For the report, which explains a document at a time. */
+KERNEL double log_forward_backward(Floats evidence, int64_t L, const Steps *steps, Floats log_alpha, Floats log_beta) {
+    Room room = {0};
+    double *terms = doubles(&room, steps->log_start.n);
+    if (room.short_of_memory) return leave(&room);
+    double log_z = log_recursion(evidence.at, L, steps, log_alpha.at, log_beta.at, terms);
+    leave(&room);
+    return log_z;
+}
+
+KERNEL void viterbi(Floats evidence, int64_t L, const Steps *steps, Floats end, Ints32 back, Ints32 path) {
+    Room room = {0};
+    double *best = doubles(&room, 2 * steps->log_start.n);
+    if (!room.short_of_memory) best_path(evidence.at, L, steps, end.at, back.at, best, path.at);
+    leave(&room);
 }

@@ -15,12 +15,16 @@
 #define LOST 1e-300
 #define MARGIN 115.0
 
-/* As the Python type of the same name: the truth's first label [J] and its steps [J, J], as logarithms and as they are. */
+/* As the Python type of the same name: the truth's first label [J] and steps [J, J], as logarithms and as they are. */
 typedef struct {
     Floats log_start, log_trans, start, trans, back;
     double least;
     bool in_logs;
 } Steps;
+
+/* Fills start, trans and its transpose `back` from the logarithms; returns whether some step is possible and yet 0 as a
+ * number, so that all must be done in log space. */
+bool exponentiate_steps(Steps *steps);
 
 /* The steps from their logarithms, in room of its own. */
 Steps steps_in(Room *room, Floats log_start, Floats log_trans);
@@ -34,7 +38,7 @@ double log_sum(const double *values, int64_t n);
 double forward_backward(double *evidence, int64_t L, const Steps *steps, double *alpha, double *beta, double *scale);
 
 /* The recursion in log space; returns ln Z, −inf if no path is possible. `terms` is room for J numbers. */
-double log_forward_backward(const double *evidence, int64_t L, const Steps *steps, double *log_alpha, double *log_beta,
+double log_recursion(const double *evidence, int64_t L, const Steps *steps, double *log_alpha, double *log_beta,
                             double *terms);
 
 /* Fills the posterior; returns ln Z, −inf if no path is possible. `*lost` says whether alpha and beta are logarithms:
@@ -48,7 +52,7 @@ double posteriors(const double *evidence, double *spoilt, int64_t L, const Steps
 double chain_expectations(const double *evidence, int64_t L, const Steps *steps, bool in_logs, double *posterior,
                           double *pairs, double *alpha, double *beta, double *weight, double *totals, double *terms);
 
-/* The best path; ties go to the lower label. end [J] is added at the last token; back [L, J] and best [2, J] are room. */
+/* The best path; ties go to the lower label. end [J] is added at the last token. Room: back [L, J], best [2, J]. */
 void best_path(const double *evidence, int64_t L, const Steps *steps, const double *end, int32_t *back, double *best,
                int32_t *path);
 

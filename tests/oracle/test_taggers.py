@@ -56,8 +56,7 @@ def test_expectations_are_those_of_all_paths(tagset: TagSet, scale: float) -> No
         for i, j in pairwise(path):
             neighbours[i, j] += weight / total
     posterior, pairs = np.empty((L, J)), np.zeros((J, J))
-    room = np.empty((L, J)), np.empty((L, J))
-    log_z = kernels.expectations(scores, kernels.steps_of(start, trans), end, posterior, pairs, *room)
+    log_z = kernels.expectations(scores, kernels.steps_of(start, trans), end, posterior, pairs)
     np.testing.assert_allclose(posterior, marginals, atol=1e-10)
     np.testing.assert_allclose(pairs, neighbours, atol=1e-10)
     assert log_z == pytest.approx(np.log(total) + shift.sum(), rel=1e-10)
@@ -74,10 +73,7 @@ def test_gradients_are_finite_differences(tagset: TagSet) -> None:
     rules = kernels.Rules(tagset.allowed_first, tagset.allowed, end)
     other = random_chain(tagset, 3)
     target, target_pairs = np.empty((L, J)), np.zeros((J, J))
-    room = np.empty((L, J)), np.empty((L, J))
-    kernels.expectations(
-        rng.normal(size=(L, J)), kernels.steps_of(other[1], other[2]), end, target, target_pairs, *room
-    )
+    kernels.expectations(rng.normal(size=(L, J)), kernels.steps_of(other[1], other[2]), end, target, target_pairs)
     vectors = rng.normal(size=(L, X)).astype(np.float32)
     hidden = kernels.HiddenLayer(*(rng.normal(size=shape).astype(np.float32) for shape in ((X, H), (H,), (H, J))))
     kept = np.array([0, 2, 1, 1, 2, 1], np.float32)
@@ -126,15 +122,7 @@ def test_expected_neighbours_keep_the_probabilities_and_the_scheme() -> None:
     rng, start, trans, end = random_chain(tagset, 4)
     L, J = 2, len(tagset.labels)
     target, true_pairs = np.empty((L, J)), np.zeros((J, J))
-    kernels.expectations(
-        rng.normal(size=(L, J)),
-        kernels.steps_of(start, trans),
-        end,
-        target,
-        true_pairs,
-        np.empty((L, J)),
-        np.empty((L, J)),
-    )
+    kernels.expectations(rng.normal(size=(L, J)), kernels.steps_of(start, trans), end, target, true_pairs)
     pairs = np.zeros((1, J, J))
     kernels.couple(target, np.array([0, L]), tagset.allowed, 200, pairs)
     np.testing.assert_allclose(pairs[0].sum(axis=0), target[1], atol=1e-9)
