@@ -11,6 +11,7 @@ The library is there for two levels of processor; the better one that this machi
 from __future__ import annotations
 
 import ctypes
+import math
 import sys
 import typing
 from collections.abc import Callable
@@ -113,8 +114,5 @@ def _filled(struct: Any, fields: list[Callable[[Any], Any]], values: Any) -> Any
 def _array(dtype: np.dtype[Any], array: Any) -> _Array:
     if array.dtype != dtype or not array.flags.c_contiguous:
         raise TypeError(f"a kernel takes numbers of type {dtype} end to end, not {array.dtype} {array.strides}")
-    n = len(array)
-    entry = 1
-    for size in array.shape[1:]:
-        entry *= size
-    return _Array(array.ctypes.data, n, entry)
+    n, *entry = array.shape
+    return _Array(array.ctypes.data, n, math.prod(entry))

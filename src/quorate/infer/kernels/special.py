@@ -66,15 +66,19 @@ def _filled(fill: Fill, *arguments: Floats) -> Floats:
     if 0 < n < _LEAST:
         flat = [np.resize(x, _LEAST) for x in flat]
     out = np.empty_like(flat[0])
-    n_blocks = max(min(available_threads(), n // _BLOCK), 1)
-    blocks = [slice(*ends) for ends in pairwise(np.linspace(0, len(out), n_blocks + 1).astype(np.int64).tolist())]
+    n_blocks = min(available_threads(), n // _BLOCK)
+    if n_blocks < 2:
+        if n:
+            fill(*flat, out)
+        return out[:n].reshape(shape)
 
-    def compute(block: slice) -> None:
+    def compute(ends: tuple[int, int]) -> None:
+        block = slice(*ends)
         fill(*(x[block] for x in flat), out[block])
 
-    for _ in map(compute, blocks) if n_blocks == 1 else _threads().map(compute, blocks):
+    for _ in _threads().map(compute, pairwise(np.linspace(0, n, n_blocks + 1).astype(np.int64).tolist())):
         pass
-    return out[:n].reshape(shape)
+    return out.reshape(shape)
 
 
 @cache
