@@ -45,7 +45,7 @@ def steps_of(log_start: Floats, log_trans: Floats) -> Steps:
     """The steps from their logarithms ``[J]`` and ``[J, J]``.
 
     >>> steps = steps_of(np.log([0.75, 0.25]), np.log([[0.5, 0.5], [0.125, 0.875]]))
-    >>> steps.trans.round(3).tolist(), steps.least, steps.in_logs
+    >>> steps.trans.round(3).tolist(), round(steps.least, 3), steps.in_logs
     ([0.5, 0.5, 0.125, 0.875], 0.125, False)
     """
     J = len(log_start)
