@@ -2,7 +2,8 @@
 
 Each kind p becomes σ(shift + slope·logit p). The two numbers maximise the likelihood of what was seen in the sample,
 every document for 1/π of them, with a prior that leaves things as they are: with few documents little changes. Doubt
-outside of spans is what may have been missed, so recall is corrected too.
+outside of spans is what may have been missed, so recall is corrected too. Whether anything was off beyond chance is a
+test of its own: of the line that changes nothing, by the spread of documents.
 """
 
 from __future__ import annotations
@@ -17,7 +18,15 @@ from quorate.corpus.spans import Span
 from quorate.formats.jsonl import DIGITS
 from quorate.result.calibration import EDGE, log_odds, probability_of
 
-__all__ = ["Line", "Recalibration", "fit_line", "recalibrated", "recalibrated_layers"]
+__all__ = [
+    "Line",
+    "OffBeyondChance",
+    "Recalibration",
+    "beyond_chance",
+    "fit_line",
+    "recalibrated",
+    "recalibrated_layers",
+]
 
 Floats = NDArray[np.float64]
 # Of the prior: odds change by a factor of 1.6, the slope by one of 1.3. With twice as much, 50 documents make what was
@@ -38,6 +47,25 @@ class Line(NamedTuple):
     def of(self, probability: Floats) -> Floats:
         """The corrected probability; a consensus that is audited holds nothing that was known."""
         return probability_of(self.shift + self.slope * log_odds(probability))
+
+
+class OffBeyondChance(NamedTuple):
+    """Of each kind of probability, whether it was off by more than chance.
+
+    >>> OffBeyondChance(spans=True).names
+    ['spans']
+    """
+
+    spans: bool = False
+    inside: bool = False
+    outside: bool = False
+    documents: bool = False
+
+    @property
+    def names(self) -> list[str]:
+        """Of which kinds, in words."""
+        words = {"inside": "tokens in spans", "outside": "tokens outside of spans"}
+        return [words.get(name, name) for name, off in self._asdict().items() if off]
 
 
 class Recalibration(NamedTuple):
@@ -66,6 +94,33 @@ def fit_line(probability: Floats, right: NDArray[np.bool_], weight: Floats) -> L
 
     found = minimize(loss, np.zeros(2), method="Nelder-Mead", options={"xatol": 1e-3, "fatol": 1e-4})
     return Line(float(found.x[0]), float(np.exp(found.x[1])))
+
+
+def beyond_chance(
+    probability: Floats, right: NDArray[np.bool_], weight: Floats, document: NDArray[np.int64], confidence: float = 0.9
+) -> bool:
+    """Whether outcomes differ from their probabilities by more than chance: a score test, robust to documents.
+
+    Each outcome adds weight·(right − p)·(1, logit p); if nothing is off the sum is nought but for chance, whose spread
+    is that of the sums of documents (Hotelling's T²).
+
+    >>> p, document = np.full(200, 0.9), np.arange(200)
+    >>> [beyond_chance(p, np.arange(200) < right, np.ones(200), document) for right in (178, 140)]
+    [False, True]
+    """
+    from scipy.stats import f
+
+    x, off = log_odds(probability), weight * (right - probability)
+    names, place = np.unique(document, return_inverse=True)
+    n = len(names)
+    sums = np.column_stack([np.bincount(place, off * each, minlength=n) for each in (np.ones(len(x)), x)])
+    spread = np.cov(sums.T) if n > 1 else np.zeros((2, 2))
+    k = int(np.linalg.matrix_rank(spread))  # one where all are equally sure, none where nothing was off
+    if n <= k + 1 or not k:
+        return False
+    mean = sums.mean(axis=0)
+    t2 = n * float(mean @ np.linalg.pinv(spread) @ mean)
+    return t2 * (n - k) / (k * (n - 1)) > float(f.ppf(confidence, k, n - k))
 
 
 def recalibrated(
