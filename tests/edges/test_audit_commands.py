@@ -392,7 +392,7 @@ def test_documents_are_accepted_with_a_guarantee_or_not_at_all(
     code, _, err = run("aggregate", crowd, *FIXED, *outputs, "--accept", 0.99, "--checked", checked)
     assert code == 0, err
     assert "the audit shows no set of documents to be 99 % right" in err
-    assert "it takes 339 or more checked documents" in err
+    assert "it takes 230 or more checked documents" in err
     assert lines_of(tmp_path / "sure.jsonl") == []
     code, _, err = run("aggregate", crowd, *FIXED, *outputs, "--accept", 0.5)
     assert code == 0

@@ -526,10 +526,10 @@ def test_corrected_probabilities_are_coherent() -> None:
 
 
 def test_what_is_off_by_chance_is_told_from_what_is_off() -> None:
-    """Of a consensus as sure as it should be the test errs as often as it says; one that is too sure is found out."""
+    """Of a consensus as sure as it should be the test errs no more often than it says; one too sure is found out."""
     honest, too_sure = World(600), World(600, shift=-1.2)
     by_chance = np.mean([honest.audit(50, seed).off_beyond_chance.spans for seed in range(150)])
-    assert 0.04 <= by_chance <= 0.17
+    assert by_chance <= 0.14
     assert np.mean([too_sure.audit(50, seed).off_beyond_chance.spans for seed in range(30)]) > 0.9
 
 

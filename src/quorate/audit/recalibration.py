@@ -3,7 +3,7 @@
 Each kind p becomes σ(shift + slope·logit p). The two numbers maximise the likelihood of what was seen in the sample,
 every document for 1/π of them, with a prior that leaves things as they are: with few documents little changes. Doubt
 outside of spans is what may have been missed, so recall is corrected too. Whether anything was off beyond chance is a
-test of its own: of the line that changes nothing, by the spread of documents.
+test of its own, of the line that changes nothing.
 """
 
 from __future__ import annotations
@@ -99,10 +99,11 @@ def fit_line(probability: Floats, right: NDArray[np.bool_], weight: Floats) -> L
 def beyond_chance(
     probability: Floats, right: NDArray[np.bool_], weight: Floats, document: NDArray[np.int64], confidence: float = 0.9
 ) -> bool:
-    """Whether outcomes differ from their probabilities by more than chance: a score test, robust to documents.
+    """Whether outcomes differ from their probabilities by more than chance: a score test that allows for documents.
 
-    Each outcome adds weight·(right − p)·(1, logit p); if nothing is off the sum is nought but for chance, whose spread
-    is that of the sums of documents (Hotelling's T²).
+    Each outcome adds weight·(right − p)·(1, logit p). If nothing is off the sum is nought but for chance; its variance
+    is that of outcomes that come true as often as stated, each by itself, and as many times larger as those of a
+    document err together, by how far the sums of documents spread.
 
     >>> p, document = np.full(200, 0.9), np.arange(200)
     >>> [beyond_chance(p, np.arange(200) < right, np.ones(200), document) for right in (178, 140)]
@@ -110,17 +111,18 @@ def beyond_chance(
     """
     from scipy.stats import f
 
-    x, off = log_odds(probability), weight * (right - probability)
     names, place = np.unique(document, return_inverse=True)
-    n = len(names)
-    sums = np.column_stack([np.bincount(place, off * each, minlength=n) for each in (np.ones(len(x)), x)])
-    spread = np.cov(sums.T) if n > 1 else np.zeros((2, 2))
-    k = int(np.linalg.matrix_rank(spread))  # one where all are equally sure, none where nothing was off
-    if n <= k + 1 or not k:
+    n, directions = len(names), np.column_stack([np.ones(len(probability)), log_odds(probability)])
+    each = (weight * (right - probability))[:, np.newaxis] * directions
+    stated = (weight**2 * probability * (1 - probability))[:, np.newaxis] * directions
+    stated_inverse = np.linalg.pinv(directions.T @ stated, rcond=1e-9, hermitian=True)
+    k = int(np.linalg.matrix_rank(stated_inverse))  # one where all are equally sure
+    if not k or n <= k:
         return False
-    mean = sums.mean(axis=0)
-    t2 = n * float(mean @ np.linalg.pinv(spread) @ mean)
-    return t2 * (n - k) / (k * (n - 1)) > float(f.ppf(confidence, k, n - k))
+    sums = np.column_stack([np.bincount(place, column, minlength=n) for column in each.T])
+    together = max(float(np.trace(stated_inverse @ (sums.T @ sums))) / k, 1.0)
+    total = sums.sum(axis=0)
+    return float(total @ stated_inverse @ total) / together / k > float(f.ppf(confidence, k, n - k))
 
 
 def recalibrated(

@@ -185,7 +185,8 @@ def _written_of(result: _Consensus, accepted: Accepted | Guaranteed | Guaranteed
     """The consensus with the spans that are written; documents that are not accepted count, they are written too."""
     from quorate.audit.acceptance import GuaranteedSpans
 
-    return result.surest(accepted.least) if isinstance(accepted, GuaranteedSpans) else result
+    fewer = isinstance(accepted, GuaranteedSpans) and accepted.kept < accepted.given
+    return result.surest(accepted.least) if fewer else result
 
 
 def _places(written: Mapping[str, str | None]) -> dict[str, str]:
