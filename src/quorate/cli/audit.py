@@ -54,7 +54,7 @@ def _group() -> None:
 
 @audit.command(
     epilog="Look through the documents in the order of the plan, correct 'gold' and set 'checked' to true; "
-    "or do so in a report (quorate report --audit), or in Label Studio (quorate convert audit.jsonl tasks.json --to "
+    "or do so in a report (quorate report --audit), or in a tool (quorate convert audit.jsonl tasks.json --to "
     "label-studio).\n\n"
     "Examples:\n\n"
     "quorate audit plan consensus.jsonl -n 50 -o audit.jsonl\n\n"
