@@ -255,14 +255,13 @@ class Claims:
         """``[D]`` How many words outside of spans should be in one, by how often other documents mark these words."""
         if self.scheme is Scheme.PLAIN:
             return np.zeros(len(self))
-        here = [self._words(d) for d in range(len(self))]
         seen, marked = Counter[_Word](), Counter[_Word]()
-        for words in here:
+        for words in map(self._words, range(len(self))):
             seen.update(word for word, _ in words)
             marked.update(word for word, inside in words if inside)
         usual = sum(marked.values()) / max(sum(seen.values()), 1)
         expected = []
-        for words in here:
+        for words in map(self._words, range(len(self))):
             own, own_marked = Counter(word for word, _ in words), Counter(word for word, inside in words if inside)
             shares = {
                 word: (marked[word] - own_marked[word] + _USUAL * usual) / (seen[word] - times + _USUAL)

@@ -127,7 +127,8 @@ class Job:
             raise SettingsError(
                 "--checked goes with --accept or --precision (quorate audit result tells the scores of a consensus)"
             )
-        refuse_without_guarantee(checked, max_size=self.reading.options["max_size"])
+        if "-" not in checked:  # which can be read only once
+            refuse_without_guarantee(checked, max_size=self.reading.options["max_size"])
 
     def fit(self, kept: Callable[[str, Corpus], Choice | None] | None = None) -> Done:
         """Read and combine; settings are not chosen in a layer for which there is a choice that was ``kept``."""
