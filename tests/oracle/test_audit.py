@@ -469,7 +469,7 @@ def test_a_guarantee_of_spans_holds_where_spans_err_together() -> None:
         sample = rng.permutation(500)[:60]
         mine = (10 * sample[:, np.newaxis] + np.arange(10)).ravel()
         seen = Seen(sample, np.full(60, 60 / 500), np.zeros(0), np.zeros(0))
-        found = guaranteed_spans(sure, 500, seen, np.repeat(np.arange(60), 10), sure[mine], hit[mine], 0.95, 0.9)
+        found = guaranteed_spans(sure, seen, np.repeat(np.arange(60), 10), sure[mine], hit[mine], 0.95, 0.9)
         broken.append(bool(found.kept) and hit[sure >= found.least].mean() < 0.95)
     assert np.mean(broken) <= 0.1
 
@@ -479,15 +479,15 @@ def test_the_bound_of_spans_is_clopper_and_pearsons() -> None:
     hit = np.ones(200)
     hit[[150, 160, 170]] = 0
     seen = Seen(np.arange(200), np.full(200, 0.999), np.zeros(0), np.zeros(0))
-    found = guaranteed_spans(sure, 200, seen, np.arange(200), sure, hit, 0.9, 0.9)
+    found = guaranteed_spans(sure, seen, np.arange(200), sure, hit, 0.9, 0.9)
     assert (found.kept, found.given, found.least) == (200, 200, 0.5)
     assert found.bound == pytest.approx(beta_distribution.ppf(0.1, 197, 4))
-    stricter = guaranteed_spans(sure, 200, seen, np.arange(200), sure, hit, 0.97, 0.9)
+    stricter = guaranteed_spans(sure, seen, np.arange(200), sure, hit, 0.97, 0.9)
     assert stricter.kept == 160
     assert stricter.bound == pytest.approx(beta_distribution.ppf(0.1, 159, 2))
-    assert guaranteed_spans(sure, 200, seen, np.arange(200), sure, 0 * hit, 0.5, 0.9).kept == 0
+    assert guaranteed_spans(sure, seen, np.arange(200), sure, 0 * hit, 0.5, 0.9).kept == 0
     nothing = np.zeros(0)
-    assert guaranteed_spans(nothing, 200, seen, np.zeros(0, np.int64), nothing, nothing, 0.9, 0.9).kept == 0
+    assert guaranteed_spans(nothing, seen, np.zeros(0, np.int64), nothing, nothing, 0.9, 0.9).kept == 0
 
 
 def test_documents_equally_sure_are_accepted_together() -> None:

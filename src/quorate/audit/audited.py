@@ -161,7 +161,7 @@ class Audit:
         ]
         place, sure, hit = np.array(rows, np.float64).reshape(-1, 3).T
         return guaranteed_spans(
-            claims.sure, len(claims), self._seen(None), place.astype(np.int64), sure, hit, precision, self.confidence
+            claims.sure, self._seen(None), place.astype(np.int64), sure, hit, precision, self.confidence
         )
 
     def _can_accept(self, precision: float) -> None:
