@@ -181,8 +181,8 @@ class Job:
         if keeping.save is not None and isinstance(done.model, Saves):
             done.model.save(keeping.save, documents=not keeping.without_documents)
         done.accepted = self._accepted(done.result)
-        if done.accepted is not None and keeping.review is not None:
-            writing.write(done.result.only(done.accepted.review), keeping.review)
+        if keeping.review is not None:
+            writing.write(done.left_for_review, keeping.review)
         self.write_consensus(done, writing.output)
         if keeping.meta is not None:
             write_json(done.meta | {"decided": self.decided()}, keeping.meta)
@@ -244,6 +244,15 @@ class Done:
         if isinstance(self.accepted, GuaranteedSpans):
             return self.result.surest(self.accepted.least)
         return self.result.only(self.accepted.documents)
+
+    @property
+    def left_for_review(self) -> Result | LayeredResult:
+        """The documents that were not accepted, where documents were asked for."""
+        from quorate.audit.acceptance import GuaranteedSpans
+
+        if self.accepted is None or isinstance(self.accepted, GuaranteedSpans):
+            return self.result.only([])
+        return self.result.only(self.accepted.review)
 
     @property
     def meta(self) -> dict[str, Any]:

@@ -185,8 +185,9 @@ def _written_of(result: _Consensus, accepted: Accepted | Guaranteed | Guaranteed
     """The consensus with the spans that are written; documents that are not accepted count, they are written too."""
     from quorate.audit.acceptance import GuaranteedSpans
 
-    fewer = isinstance(accepted, GuaranteedSpans) and accepted.kept < accepted.given
-    return result.surest(accepted.least) if fewer else result
+    if isinstance(accepted, GuaranteedSpans) and accepted.kept < accepted.given:
+        return result.surest(accepted.least)
+    return result
 
 
 def _places(written: Mapping[str, str | None]) -> dict[str, str]:

@@ -45,7 +45,7 @@ def most_ambiguous(corpus: Corpus, n: int) -> list[AmbiguousDocument]:
     (3, ['Bath'], {'B-X': 4, 'O': 4})
     """
     ambiguity = ambiguity_of(encode(corpus, corpus.tagset(), invalid=Invalid.REPAIR))
-    found = []
+    found: list[AmbiguousDocument] = []
     for d in np.argsort(-ambiguity.documents, kind="stable").tolist():
         words = _words(corpus[d], ambiguity.of(d))
         if len(found) == n:
