@@ -1,14 +1,15 @@
 # docker build -t quorate . && docker run -p 8787:8787 -v quorate:/project quorate
 FROM python:3.12-slim AS build
 WORKDIR /source
-COPY pyproject.toml README.md LICENSE ./
+COPY pyproject.toml hatch_build.py README.md LICENSE ./
+COPY native native
 COPY src src
 RUN python -m venv /opt/quorate && /opt/quorate/bin/pip install --no-cache-dir '.[serve]'
 
 FROM python:3.12-slim
 RUN useradd --create-home --uid 10001 quorate && install -d -o quorate /project
 COPY --from=build /opt/quorate /opt/quorate
-ENV PATH=/opt/quorate/bin:$PATH NUMBA_CACHE_DIR=/tmp/numba PYTHONUNBUFFERED=1
+ENV PATH=/opt/quorate/bin:$PATH PYTHONUNBUFFERED=1
 USER quorate
 WORKDIR /project
 VOLUME /project

@@ -42,7 +42,7 @@ docs: $(VENV)/.ready-dev
 figures: $(VENV)/.ready-dev
 	$(BIN)/python benchmarks/figures.py --test
 
-$(VENV)/.ready: pyproject.toml
+$(VENV)/.ready: pyproject.toml hatch_build.py $(wildcard native/*)
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
 	touch $@

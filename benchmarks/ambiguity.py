@@ -1,6 +1,6 @@
 """What held-out people say, predicted from three annotators of each document; and how ambiguous crowds are.
 
-    python benchmarks/ambiguity.py [--draws 1]
+    python benchmarks/ambiguity.py [--draws 1] [--floor]
 
 Three annotators of each document with four or more are kept, by lot, and the others held out. Mean cross entropy, in
 nats, of the label that a held-out person gave a token:
@@ -10,7 +10,11 @@ nats, of the label that a held-out person gave a token:
 * shares: ``result.shares``, what anybody would say, learned from the three;
 * by name: ``result.shares_of(name)``, what that person would say, from habits seen where they were among the three;
 * others, all: smoothed shares of everybody else in the document. What a prediction for anybody can reach with ten
-  annotators or more in place of three; see docs/ambiguity.md for the bound that follows.
+  annotators or more in place of three;
+* floor: the entropy of the true shares, below which no prediction that is the same for everybody can be; estimated from
+  all annotators of each token by the jackknife.
+
+With --floor only smoothed shares and the floor are printed, which takes no fit.
 """
 
 from __future__ import annotations
@@ -95,6 +99,28 @@ def of_all_others(everyone: Floats, held: Floats) -> float:
     return float(minimize_scalar(loss, bounds=(-4, 4), method="bounded").fun)
 
 
+def entropy(counts: Floats) -> Floats:
+    """``[N]`` Of the shares of counts, in nats."""
+    share = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
+    return np.asarray(-(share * np.log(np.maximum(share, 1e-300))).sum(axis=1))
+
+
+def floor(everyone: Floats, held: Floats) -> float:
+    """The entropy of the shares that all people would give, by the jackknife, over the labels of those held out.
+
+    The plain entropy of n labels is too low by about (labels in use − 1) / 2n, and the jackknife takes off what falls
+    with 1/n: n·H − (n − 1)·(the mean of H without one label).
+    """
+    n = everyone.sum(axis=1)
+    without = np.zeros(len(n))
+    for j in range(everyone.shape[1]):
+        one_less = everyone.copy()
+        one_less[:, j] = np.maximum(one_less[:, j] - 1, 0)
+        without += everyone[:, j] / np.maximum(n, 1) * entropy(one_less)
+    weight = held.sum(axis=1)
+    return float((weight * (n * entropy(everyone) - (n - 1) * without)).sum() / weight.sum())
+
+
 def by_name(result: quorate.Result, held: list[Said]) -> float:
     """Each held-out person by their own name."""
     number = {label: j for j, label in enumerate(result.labels)}
@@ -112,8 +138,15 @@ def by_name(result: quorate.Result, held: list[Said]) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--draws", type=int, default=1, help="times that three are drawn")
-    draws = parser.parse_args().draws
-    print(f"{'crowd':18} draw smoothed consensus  shares  by name  others, all | shares/smoothed by name/smoothed |  s")
+    parser.add_argument("--floor", action="store_true", help="only what nothing that is the same for all can be below")
+    given = parser.parse_args()
+    if given.floor:
+        print(f"{'crowd':18} draw smoothed    floor | floor/smoothed")
+    else:
+        print(
+            f"{'crowd':18} draw smoothed consensus  shares  by name  others, all   floor | "
+            "shares/smoothed by name/smoothed floor/smoothed |  s"
+        )
     for crowd, most in CROWDS.items():
         path = DATA / f"{crowd}.jsonl.gz"
         if not path.exists():
@@ -122,23 +155,39 @@ def main() -> None:
         corpus = quorate.read(path)
         if most is not None:
             corpus = Corpus([document for document in corpus if len(document.annotations) > 3][:most])
-        for draw in range(draws):
-            began = time.perf_counter()
-            three, held = parted(corpus, 3, draw)
-            result = quorate.aggregate(three)
-            counts = counted([dict(one.annotations) for one in three], three, result.labels)
-            theirs = counted(held, three, result.labels)
-            smoothed = best_smoothed(counts, theirs)
-            consensus = cross_entropy(result.posterior, theirs)
-            anybody = cross_entropy(np.concatenate(result.shares), theirs)
-            named = by_name(result, held)
-            everyone = of_all_others(counts + theirs, theirs)
-            took = time.perf_counter() - began
-            print(
-                f"{crowd:18} {draw:4} {smoothed:8.3f} {consensus:9.3f} {anybody:7.3f} {named:8.3f} {everyone:12.3f} | "
-                f"{anybody / smoothed:15.3f} {named / smoothed:16.3f} | {took:3.0f}",
-                flush=True,
-            )
+        for draw in range(given.draws):
+            predicted(crowd, draw, corpus, only_floor=given.floor)
+    if not given.floor:
+        ambiguous()
+
+
+def predicted(crowd: str, draw: int, corpus: Corpus, *, only_floor: bool) -> None:
+    """A line of the table."""
+    began = time.perf_counter()
+    three, held = parted(corpus, 3, draw)
+    labels = corpus.tagset().labels
+    counts = counted([dict(one.annotations) for one in three], three, labels)
+    theirs = counted(held, three, labels)
+    smoothed, least = best_smoothed(counts, theirs), floor(counts + theirs, theirs)
+    if only_floor:
+        print(f"{crowd:18} {draw:4} {smoothed:8.3f} {least:8.3f} | {least / smoothed:14.3f}", flush=True)
+        return
+    result = quorate.aggregate(three)
+    counts, theirs = (counted(each, three, result.labels) for each in ([dict(one.annotations) for one in three], held))
+    consensus = cross_entropy(result.posterior, theirs)
+    anybody = cross_entropy(np.concatenate(result.shares), theirs)
+    named = by_name(result, held)
+    everyone = of_all_others(counts + theirs, theirs)
+    took = time.perf_counter() - began
+    print(
+        f"{crowd:18} {draw:4} {smoothed:8.3f} {consensus:9.3f} {anybody:7.3f} {named:8.3f} {everyone:12.3f} "
+        f"{least:7.3f} | {anybody / smoothed:15.3f} {named / smoothed:16.3f} {least / smoothed:14.3f} | {took:3.0f}",
+        flush=True,
+    )
+
+
+def ambiguous() -> None:
+    """How much of each crowd allows two readings."""
     print()
     print(f"{'crowd':18} ambiguous tokens, by type of what someone marked")
     for crowd, most in CROWDS.items():

@@ -2,10 +2,10 @@
 
 Draws many audits from real crowds whose gold is known, and prints for each crowd: how often the interval of F1 holds
 the truth, how wide it is, and how wide that of as many documents drawn evenly would be (their plain ratio); how often
-documents accepted at a precision meet it, and how many are accepted; and how far the probabilities of documents, spans
-and tokens are off before and after recalibration, on documents that were not checked. No gold is read in fitting.
-Audits are of the documents with gold outside of the test splits; with --test of those in them. With a word it prints
-something else:
+documents accepted at a precision meet it, and how many are accepted; the same of spans; and how far the probabilities
+of documents, spans and tokens are off before and after recalibration, on documents that were not checked. No gold is
+read in fitting. Audits are of the documents with gold outside of the test splits; with --test of those in them. With a
+word it prints something else:
 
 - ``looks``: how often the intervals of a sequential audit hold at all looks together, from 20 documents on.
 """
@@ -36,12 +36,13 @@ FIRST_LOOK, EVERY, LOOKS = 20, 10, 9
 
 
 class Truth(NamedTuple):
-    """The gold of a crowd, and for each document how many spans were given, right and true."""
+    """The gold of a crowd, for each document how many spans were given, right and true, and for each span if it is."""
 
     tags: Mapping[str, tuple[Tag, ...]]
     given: np.ndarray
     right: np.ndarray
     true: np.ndarray
+    hit: np.ndarray
 
     @property
     def f1(self) -> float:
@@ -72,11 +73,16 @@ def claimed(name: str, *, test: bool) -> tuple[Claims, Truth]:
     claims = Claims.of(result)
     tags = {document.id: document.gold or () for document in result.corpus}
     true = [spans_of(tags[document.id], claims.scheme) for document in result.corpus]
-    right = [
-        len({span.bare for span in mine} & {span.bare for span in theirs})
-        for mine, theirs in zip(claims.spans, true, strict=True)
-    ]
-    return claims, Truth(tags, claims.given, np.array(right, float), np.array(list(map(len, true)), float))
+    hit = np.array(
+        [
+            span.bare in gold
+            for mine, theirs in zip(claims.spans, true, strict=True)
+            for gold in [{span.bare for span in theirs}]
+            for span in mine
+        ],
+        float,
+    )
+    return claims, Truth(tags, claims.given, claims.summed(hit), np.array(list(map(len, true)), float), hit)
 
 
 def checked(claims: Claims, truth: Truth, n: int, seed: int, *, sequential: bool = False) -> audit.Audit:
@@ -103,6 +109,14 @@ def audits(claims: Claims, truth: Truth, *, times: int, n: int) -> None:
         print(
             f"  accepted at {precision:g}: holds in {100 * np.mean(held):.1f} %; some are in {100 * some:.0f} %, "
             f"{100 * np.mean([len(those) / len(claims) for those in sets]):.0f} % of documents on average"
+        )
+    for precision in PRECISIONS:
+        chosen = [one.accept_spans(precision) for one in found]
+        held = [not one.kept or truth.hit[claims.sure >= one.least].mean() >= precision for one in chosen]
+        print(
+            f"  spans kept at {precision:g}: holds in {100 * np.mean(held):.1f} %; some are in "
+            f"{100 * np.mean([one.kept > 0 for one in chosen]):.0f} %, "
+            f"{100 * np.mean([one.kept / one.given for one in chosen]):.0f} % of spans on average"
         )
     before, after = zip(*(errors(one, truth) for one in found[:: max(times // 20, 1)]), strict=True)
     print(

@@ -21,7 +21,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 import arrays
 import core
@@ -33,8 +32,7 @@ from quorate.encode.encoded import Encoded
 from quorate.infer import loop
 from quorate.infer.engines.threads import ThreadsEngine
 from quorate.infer.kernels import chain as kernels
-from quorate.infer.kernels import lanes, layout
-from quorate.infer.kernels.simd import LANES, WIDTH
+from quorate.infer.kernels.layout import Slice
 
 C_LOOP = r"""
 #include <string.h>
@@ -76,6 +74,9 @@ double pass(long n_docs, const long *start, const int *set, const int *word, con
 """
 
 
+TIMES = 20  # recursions over the same evidence, which takes time of its own to make
+
+
 def tags_of(n_labels: int) -> TagSet:
     return TagSet.of_types(Scheme.BIO, [f"T{n:02}" for n in range((n_labels - 1) // 2)])
 
@@ -91,18 +92,14 @@ def best_of(work: Callable[[], Any], times: int = 5) -> float:
     return min(seconds)
 
 
-@njit
-def recursion_of(piece, steps, ends, sets, words, J, width):  # type: ignore[no-untyped-def]
-    """Forward and backward over all documents of a slice."""
-    buffers = lanes.buffers_for(layout.longest_of(piece.doc_start), J, width)
-    z = 0.0
-    for first in range(0, len(piece.by_length), LANES):
-        L = lanes.load_batch(buffers, piece, first)
-        lanes.forward(buffers, piece, L, steps, ends, sets, words, J, width)
-        for lane in range(LANES):
-            z += lanes.log_totals(buffers, lane, steps.least)
-        lanes.backward(buffers, L, steps, J, width)
-    return z
+def evidence_of(piece: Slice, rows: kernels.Rows) -> tuple[Any, Any]:
+    """What the recursion goes over: probabilities of what was said, by set, and of words, each up to a factor."""
+    J = rows.cells.shape[1]
+    sets = np.zeros((len(piece.set_start) - 1, J))
+    of_event = np.repeat(np.arange(len(sets)), np.diff(piece.set_start))
+    np.add.at(sets, of_event, rows.temper * rows.cells[piece.cells[piece.event_cell]])
+    words = rows.words[piece.words] if len(rows.words) else np.zeros((len(piece.words), J))
+    return tuple(np.exp(logs - logs.max(axis=1, keepdims=True)) for logs in (sets, words))
 
 
 def recursion() -> None:
@@ -113,30 +110,25 @@ def recursion() -> None:
         model = loop.fit(engine, arrays.model_of(encoded), encoded.cells, max_passes=3).model
         tables, chain = model.tables(encoded.cells), model.truth.chain()
         rows, steps = kernels.Rows(*tables, chain.end), engine._steps(chain.start, chain.trans)
-        width = WIDTH * -(-J // WIDTH)
-        work = []
-        for s in engine._every:
-            piece = engine._slice(s)
-            made = kernels.set_rows(piece, rows, width)[0], kernels.word_rows(piece, rows, width)[0]
-            work.append((piece, *made))
-        ends = np.exp(chain.end)
+        pieces = [engine._slice(s) for s in engine._every]
+        work = [(piece, *evidence_of(piece, rows)) for piece in pieces]
 
-        def ours(work: Any = work, steps: Any = steps, ends: Any = ends, J: int = J, width: int = width) -> None:
-            for piece, sets, words in work:
-                recursion_of(piece, steps, ends, sets, words, J, width)
+        def ours(pieces: Any = pieces, rows: Any = rows, steps: Any = steps) -> None:
+            for piece in pieces:
+                kernels.recurse(piece, rows, steps, TIMES)
 
-        seconds = best_of(ours)
+        seconds = best_of(ours) / TIMES
         line = f"recursion, {J} labels: ours {encoded.n_tokens / seconds / 1e6:.2f} M tokens/s a core"
-        limit = c_seconds(work, np.exp(chain.start), np.exp(chain.trans), J, width)
+        limit = c_seconds(work, np.exp(chain.start), np.exp(chain.trans), J)
         if limit is not None:
             line += f", C {encoded.n_tokens / limit / 1e6:.2f} (ours takes {seconds / limit:.2f} times as long)"
-        theirs = hmmlearn_seconds(work, np.exp(chain.start), np.exp(chain.trans), J, width)
+        theirs = hmmlearn_seconds(work, np.exp(chain.start), np.exp(chain.trans))
         if theirs is not None:
             line += f", hmmlearn {encoded.n_tokens / theirs / 1e6:.2f} ({theirs / seconds:.1f} times as long as ours)"
         print(line, flush=True)
 
 
-def c_seconds(work: Any, start: Any, trans: Any, J: int, width: int) -> float | None:
+def c_seconds(work: Any, start: Any, trans: Any, J: int) -> float | None:
     """The loop in C on the same rows; ``None`` without a compiler."""
     compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
     if compiler is None:
@@ -151,9 +143,8 @@ def c_seconds(work: Any, start: Any, trans: Any, J: int, width: int) -> float | 
         pieces = []
         for piece, sets, words in work:
             longest = int(np.diff(piece.doc_start).max())
-            narrow = [rows_of(each, J, width) for each in (sets, words)]
             buffers = [np.empty(longest * J), np.empty(longest * J), np.empty(longest), np.zeros(J * J)]
-            arrays = [piece.doc_start, piece.token_set, piece.token_word, *narrow, start, trans.copy(), *buffers]
+            arrays = [piece.doc_start, piece.token_set, piece.token_word, sets, words, start, trans.copy(), *buffers]
             pieces.append((len(piece.doc_start) - 1, arrays))
 
         def run() -> None:
@@ -163,12 +154,7 @@ def c_seconds(work: Any, start: Any, trans: Any, J: int, width: int) -> float | 
         return best_of(run)
 
 
-def rows_of(table: Any, J: int, width: int) -> Any:
-    """A table of whole vectors as rows of labels."""
-    return np.ascontiguousarray(table[: len(table) // width * width].reshape(-1, width)[:, :J])
-
-
-def hmmlearn_seconds(work: Any, start: Any, trans: Any, J: int, width: int) -> float | None:
+def hmmlearn_seconds(work: Any, start: Any, trans: Any) -> float | None:
     """hmmlearn's kernels, called for each document; ``None`` where it is not installed."""
     try:
         from hmmlearn import _hmmc
@@ -176,7 +162,7 @@ def hmmlearn_seconds(work: Any, start: Any, trans: Any, J: int, width: int) -> f
         return None
     documents = []
     for piece, sets, words in work:
-        rows = rows_of(sets, J, width)[piece.token_set] * rows_of(words, J, width)[piece.token_word]
+        rows = sets[piece.token_set] * words[piece.token_word]
         documents += np.split(rows, piece.doc_start[1:-1])
 
     def run() -> None:

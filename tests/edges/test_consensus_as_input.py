@@ -39,6 +39,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "predict": ("predict", "m.quorate", "layered.jsonl", "-o", "out"),
     "check": ("check", "layered.jsonl"),
     "agreement": ("agreement", "layered.jsonl"),
+    "ambiguous": ("ambiguous", "layered.jsonl"),
     "evaluate with it as gold": ("evaluate", "layered.jsonl", "--gold", "layered.jsonl"),
     "compare": ("compare", "layered.jsonl"),
     "tune": ("tune", "layered.jsonl", "--split", "all", "-o", "out"),

@@ -252,6 +252,15 @@ def test_check_and_agreement(case: Case) -> None:
     assert ("layers" in found) == is_layered(case)
 
 
+def test_ambiguous_documents_are_listed(case: Case) -> None:
+    out, _ = case.reads("ambiguous", "-n", "5", "--json")
+    found = json.loads(out)
+    assert len(found) <= 5 * len({one.get("layer") for one in found})
+    assert all(("layer" in one) == is_layered(case) and {"id", "tokens", "words"} <= set(one) for one in found)
+    out, _ = case.reads("ambiguous", "-n", "5")
+    assert "two readings" in out
+
+
 def test_aggregate_keeps_everything_that_is_asked_for(case: Case) -> None:
     _, err = case.reads(
         "aggregate",

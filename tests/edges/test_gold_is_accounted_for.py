@@ -44,6 +44,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "encode": ("encode", "crowd.jsonl", "-o", "out"),
     "convert": ("convert", "crowd.jsonl", "out"),
     "agreement": ("agreement", "crowd.jsonl"),
+    "ambiguous": ("ambiguous", "crowd.jsonl"),
 }
 
 

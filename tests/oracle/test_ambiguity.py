@@ -15,6 +15,7 @@ from quorate.corpus.tags import TagSet
 from quorate.encode.from_corpus import encode
 from quorate.result import shares
 from quorate.result.ambiguity import ambiguity_of
+from quorate.result.readings import most_ambiguous
 from quorate.result.shares import ShareModel
 
 Floats = NDArray[np.float64]
@@ -191,3 +192,19 @@ def test_blocks_hold_as_many_numbers_however_many_labels(monkeypatch: pytest.Mon
     np.testing.assert_allclose(model.shares(), whole, rtol=0, atol=1e-9)
     assert len(largest) > 10
     assert max(largest) <= 2_000 + longest * len(corpus.tagset().labels)
+
+
+def test_documents_that_allow_two_readings_are_listed_first() -> None:
+    corpus, ambiguous, _ = crowd(ambiguous=0.2)
+    in_document = ambiguous.reshape(len(corpus), LENGTH).sum(axis=1)
+    found = most_ambiguous(corpus, 15)
+    assert len(found) == 15
+    assert np.mean([in_document[corpus.position(one.id)] > 0 for one in found]) > 0.9
+    assert [one.tokens for one in found] == sorted((one.tokens for one in found), reverse=True)
+    for one in found:
+        document = corpus[one.id]
+        for word in one.words:
+            assert word.word == document.tokens[word.place]
+            assert sum(word.given.values()) == len(document.annotations)
+            assert word.given[max(word.given, key=lambda label: word.given[label])] < len(document.annotations)
+    assert most_ambiguous(crowd(ambiguous=0.0)[0], 20) == []

@@ -16,11 +16,12 @@ from scipy.stats import beta as beta_distribution
 
 from quorate import Corpus, Document, audit
 from quorate.audit import acceptance
-from quorate.audit.acceptance import guaranteed
+from quorate.audit.acceptance import guaranteed, guaranteed_spans
+from quorate.audit.balanced import balanced_draw
 from quorate.audit.claims import Claims
-from quorate.audit.design import drawing_order, drawn_at_once, inclusion, sizes
+from quorate.audit.design import balance, drawing_order, drawn_at_once, inclusion, sizes
 from quorate.audit.estimate import F1, PRECISION, RECALL, Predicted, Ratio, Seen, at_every_look, once, ratio_of
-from quorate.audit.recalibration import Line, Recalibration, fit_line, recalibrated
+from quorate.audit.recalibration import Line, Recalibration, beyond_chance, fit_line, recalibrated
 from quorate.corpus.spans import Span
 from quorate.corpus.tags import Scheme
 from quorate.errors import InputError, SettingsError
@@ -60,6 +61,7 @@ class World:
         self.true = np.array([row[1].count("B-X") for row in rows], float)
         self.f1 = float(2 * self.right.sum() / (given.sum() + self.true.sum()))
         self.precision = float(self.right.sum() / given.sum())
+        self.hit = np.array([row[1][span.start] == "B-X" for row in rows for span in row[3]], float)
 
     def audit(self, n: int, seed: int, *, sequential: bool = False) -> audit.Audit:
         plan = audit.plan(self.claims, n, seed=seed, sequential=sequential)
@@ -104,6 +106,66 @@ def test_inclusion_is_proportional_below_one() -> None:
     assert p[:2] == pytest.approx([1, 1])
     assert p[2:] == pytest.approx([0.25, 0.5, 0.25])
     assert inclusion(x, 5) == pytest.approx(np.ones(5))
+
+
+def test_a_draw_has_the_totals_of_all_documents(world: World) -> None:
+    """What is balanced is estimated from the sample far better than from one drawn with the same probabilities."""
+    pi, numbers = inclusion(sizes(world.claims), 50), balance(world.claims, 50)
+    totals = numbers.sum(axis=0)
+
+    def errors(draws: Sequence[NDArray[np.int64]]) -> NDArray[np.float64]:
+        found = np.array([(numbers[drawn] / pi[drawn, np.newaxis]).sum(axis=0) / totals - 1 for drawn in draws])
+        return np.asarray(np.sqrt((found**2).mean(axis=0)))
+
+    balanced = errors([drawn_at_once(world.claims, 50, seed) for seed in range(200)])
+    by_lot = errors([drawing_order(world.claims, seed)[:50] for seed in range(200)])
+    assert (balanced < 0.4 * by_lot)[:2].all()
+    assert (balanced < 0.8 * by_lot).all()
+
+
+def test_a_draw_is_balanced_exactly_where_it_can_be() -> None:
+    rng = np.random.default_rng(0)
+    kinds = np.repeat([0, 1, 2], [8, 12, 20])
+    of_kind = np.equal.outer(kinds, np.arange(3)).astype(float)
+    times = np.zeros(40)
+    for _ in range(2000):
+        order = rng.permutation(40)
+        drawn = order[balanced_draw(np.full(40, 0.25), of_kind[order], rng.random(40))]
+        assert np.bincount(kinds[drawn], minlength=3).tolist() == [2, 3, 5]
+        times[drawn] += 1
+    assert np.abs(times / 2000 - 0.25).max() < 0.04  # four standard errors
+
+
+def test_a_draw_does_not_hang_on_rounding(world: World) -> None:
+    claims = world.claims
+    nearly = [[span._replace(confidence=span.sure * (1 - 1e-11)) for span in spans] for spans in claims.spans]
+    other = claims_of(claims.tags, nearly, claims.token_confidence)
+    for seed in range(50):
+        assert drawn_at_once(claims, 50, seed).tolist() == drawn_at_once(other, 50, seed).tolist()
+
+
+def test_words_that_other_documents_mark_are_counted() -> None:
+    documents = [["Rome", "is", "old"], ["Rome", "Rome", "fell"], ["old", "Rome"]]
+    tags = [["B-X", "O", "O"], ["B-X", "O", "O"], ["O", "O"]]
+    claims = claims_of(tags, [[]] * 3, [np.ones(len(one)) for one in tags])
+    claims.corpus = Corpus(Document(str(n), tuple(words)) for n, words in enumerate(documents))
+    usual = 2 / 8
+
+    def share(word: str, d: int) -> float:
+        others = [
+            tag != "O"
+            for n, (words, own) in enumerate(zip(documents, tags, strict=True))
+            for other, tag in zip(words, own, strict=True)
+            if n != d and other == word
+        ]
+        return (sum(others) + 2 * usual) / (len(others) + 2)
+
+    expected = [
+        sum(share(word, d) for word, tag in zip(words, tags[d], strict=True) if tag == "O")
+        for d, words in enumerate(documents)
+    ]
+    assert claims.marked_elsewhere == pytest.approx(expected)
+    assert share("Rome", 2) == pytest.approx((2 + 0.5) / (3 + 2))
 
 
 def test_the_first_of_a_sequential_draw_are_a_smaller_draw(world: World) -> None:
@@ -210,6 +272,36 @@ def test_an_estimate_solves_its_equation(ratio: Ratio) -> None:
     assert found.low < found.value < found.high
 
 
+def test_what_a_sample_is_balanced_on_adds_no_variance() -> None:
+    """The variance is Deville and Tillé's, of what a weighted regression on the numbers leaves."""
+    rng = np.random.default_rng(2)
+    N, n = 200, 40
+    given = np.full(N, 4.0)
+    kind = rng.integers(0, 3, N)
+    numbers = np.equal.outer(kind, np.arange(1, 3)) * given[:, np.newaxis]
+    right = rng.binomial(given.astype(int), np.array([0.95, 0.7, 0.4])[kind]).astype(float)
+    pi, sample = np.full(N, n / N), rng.permutation(N)[:n]
+    expected = 0.7 * given
+    seen = Seen(sample, pi[sample], right[sample], right[sample])
+    wide, narrow = (
+        ratio_of(PRECISION, Predicted(given, expected, np.zeros(N), np.zeros(N), balanced), seen, once(0.9))
+        for balanced in (None, numbers)
+    )
+    assert narrow.value == wide.value
+    # By the normal equations; with the same probability for all, weights are all alike.
+    share = narrow.value
+    residual = (right - share * given)[sample] * N / n
+    table = np.column_stack([np.ones(n), numbers[sample] * N / n])
+    left = residual - table @ np.linalg.solve(table.T @ table, table.T @ residual)
+    own = (1 - n / N) * (left**2).sum() * n / (n - 3.5)
+    worth = share * (1 - share) / (own * (n - 3) / (n - 3 + 2) / given.sum() ** 2)
+    freedom = min(2 * (left**2).sum() ** 2 / ((left**4).sum() - (left**2).sum() ** 2 / n), n - 3)
+    far = once(0.9)(freedom)
+    half = far * math.sqrt(share * (1 - share) / worth + far**2 / (4 * worth**2)) / (1 + far**2 / worth)
+    assert narrow.width == pytest.approx(2 * half, rel=1e-9)
+    assert narrow.width < 0.9 * wide.width
+
+
 def test_all_documents_checked_give_exact_scores(world: World) -> None:
     found = world.audit(400, 0)
     assert found.f1 == pytest.approx((world.f1,) * 3)
@@ -304,6 +396,13 @@ def test_the_reach_at_every_look_is_that_of_the_theorem() -> None:
     assert at_every_look(0.9, 70, 50)(1e9) == pytest.approx(boundary, rel=1e-3)
 
 
+def test_a_sequential_audit_accepts_nothing(world: World) -> None:
+    found = world.audit(30, 0, sequential=True)
+    for accept in (found.accept, found.accept_spans):
+        with pytest.raises(SettingsError, match="a sequential audit gives no guarantee"):
+            accept(0.5)
+
+
 def test_a_guarantee_is_broken_as_seldom_as_is_stated() -> None:
     world = World(500, shift=-0.8, slope=1.0)
     count, empty = np.maximum(world.claims.given, 1), world.claims.given == 0
@@ -335,8 +434,60 @@ def test_the_bound_of_an_accepted_set_is_clopper_and_pearsons() -> None:
     seen = Seen(np.arange(200), np.full(200, 0.999), np.zeros(0), np.zeros(0))
     found = guaranteed(np.ones(200), sure, seen, right, 0.9, 0.9)
     assert len(found.documents) == 200
-    assert found.bound == pytest.approx(beta_distribution.ppf(0.1 / 3, 197, 4))
+    assert found.bound == pytest.approx(beta_distribution.ppf(0.1, 197, 4))
     assert not guaranteed(np.ones(200), sure, seen, right, 0.99, 0.9).documents
+
+
+def test_a_guarantee_of_spans_is_broken_as_seldom_as_is_stated() -> None:
+    """Also where a precision is asked for that the largest set just misses."""
+    world = World(500, shift=-0.8, slope=1.0)
+    sure = world.claims.sure
+    least = np.quantile(sure, 0.2)
+    for precision in (0.75, float(world.hit[sure >= least].mean())):
+        found = [world.audit(60, seed).accept_spans(precision) for seed in range(150)]
+        held = [not one.kept or world.hit[sure >= one.least].mean() >= precision for one in found]
+        assert np.mean(held) >= 0.9
+        assert all(one.kept == (sure >= one.least).sum() for one in found)
+        assert np.mean([one.kept > 0 for one in found]) > 0.1
+
+
+def test_more_can_be_shown_of_spans_than_of_documents() -> None:
+    """Sure and doubtful spans stand side by side in every document."""
+    world = World(500, shift=-0.8, slope=2.0)
+    found = [world.audit(100, seed) for seed in range(20)]
+    spans = np.mean([one.accept_spans(0.85).kept / world.claims.given.sum() for one in found])
+    documents = np.mean([world.claims.given[one.accept(0.85).documents].sum() for one in found])
+    assert spans > documents / world.claims.given.sum()
+
+
+def test_a_guarantee_of_spans_holds_where_spans_err_together() -> None:
+    rng = np.random.default_rng(0)
+    hit = np.repeat((rng.random(500) >= 0.06).astype(float), 10)
+    sure = rng.random(5000)
+    broken = []
+    for _ in range(300):
+        sample = rng.permutation(500)[:60]
+        mine = (10 * sample[:, np.newaxis] + np.arange(10)).ravel()
+        seen = Seen(sample, np.full(60, 60 / 500), np.zeros(0), np.zeros(0))
+        found = guaranteed_spans(sure, seen, np.repeat(np.arange(60), 10), sure[mine], hit[mine], 0.95, 0.9)
+        broken.append(bool(found.kept) and hit[sure >= found.least].mean() < 0.95)
+    assert np.mean(broken) <= 0.1
+
+
+def test_the_bound_of_spans_is_clopper_and_pearsons() -> None:
+    sure = np.linspace(0.99, 0.5, 200)
+    hit = np.ones(200)
+    hit[[150, 160, 170]] = 0
+    seen = Seen(np.arange(200), np.full(200, 0.999), np.zeros(0), np.zeros(0))
+    found = guaranteed_spans(sure, seen, np.arange(200), sure, hit, 0.9, 0.9)
+    assert (found.kept, found.given, found.least) == (200, 200, 0.5)
+    assert found.bound == pytest.approx(beta_distribution.ppf(0.1, 197, 4))
+    stricter = guaranteed_spans(sure, seen, np.arange(200), sure, hit, 0.97, 0.9)
+    assert stricter.kept == 160
+    assert stricter.bound == pytest.approx(beta_distribution.ppf(0.1, 159, 2))
+    assert guaranteed_spans(sure, seen, np.arange(200), sure, 0 * hit, 0.5, 0.9).kept == 0
+    nothing = np.zeros(0)
+    assert guaranteed_spans(nothing, seen, np.zeros(0, np.int64), nothing, nothing, 0.9, 0.9).kept == 0
 
 
 def test_documents_equally_sure_are_accepted_together() -> None:
@@ -349,7 +500,8 @@ def test_documents_equally_sure_are_accepted_together() -> None:
 
 def test_least_spans_are_what_it_takes() -> None:
     least = acceptance.least_documents(0.9, 0.9)
-    assert beta_distribution.ppf(0.1 / 3, least, 1) >= 0.9 > beta_distribution.ppf(0.1 / 3, least - 1, 1)
+    assert beta_distribution.ppf(0.1, least, 1) >= 0.9
+    assert beta_distribution.ppf(0.1, least - 1, 1) < 0.9
 
 
 def test_a_line_is_found_and_few_outcomes_change_little() -> None:
@@ -371,6 +523,24 @@ def test_corrected_probabilities_are_coherent() -> None:
         whole, sure, told = recalibrated(lines, float(rng.random()), tokens, spans)
         assert all(span.sure <= sure[span.start : span.end].min() for span in told)
         assert whole <= min([span.sure for span in told])
+
+
+def test_what_is_off_by_chance_is_told_from_what_is_off() -> None:
+    """Of a consensus as sure as it should be the test errs no more often than it says; one too sure is found out."""
+    honest, too_sure = World(600), World(600, shift=-1.2)
+    by_chance = np.mean([honest.audit(50, seed).off_beyond_chance.spans for seed in range(150)])
+    assert by_chance <= 0.14
+    assert np.mean([too_sure.audit(50, seed).off_beyond_chance.spans for seed in range(30)]) > 0.9
+
+
+def test_spans_that_err_together_do_not_look_off() -> None:
+    rng = np.random.default_rng(0)
+    document, p = np.repeat(np.arange(50), 10), np.full(500, 0.8)
+    found = [
+        beyond_chance(p, np.repeat(rng.random(50) < 0.8, 10), np.ones(500), document)  # a document is right or wrong
+        for _ in range(300)
+    ]
+    assert np.mean(found) <= 0.17
 
 
 def test_recalibration_mends_a_consensus_that_is_too_sure() -> None:

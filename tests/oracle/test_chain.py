@@ -19,7 +19,6 @@ from quorate.infer.engines import plain
 from quorate.infer.engines.protocol import Tables
 from quorate.infer.engines.threads import ThreadsEngine, cell_counts_of
 from quorate.infer.kernels import chain as kernels
-from quorate.infer.kernels import lanes
 from quorate.infer.parts.truth import Chain
 
 Floats = NDArray[np.float64]
@@ -206,17 +205,8 @@ def test_documents_side_by_side_equal_each_alone(scheme: Scheme, types: int, spr
 def in_log_space(engine: ThreadsEngine, tables: Tables, chain: Chain) -> bool:
     """Whether side by side too much is lost in some document."""
     rows, steps = kernels.Rows(*tables, chain.end), engine._steps(chain.start, chain.trans)
-    J = len(chain.start)
-    width = 4 * ((J + 3) // 4)
-    for piece in engine._slices:
-        buffers = lanes.buffers_for(int(np.diff(piece.doc_start).max()), J, width)
-        made = kernels.set_rows(piece, rows, width)[0], kernels.word_rows(piece, rows, width)[0]
-        for first in range(0, len(piece.by_length), 8):
-            L = lanes.load_batch(buffers, piece, first)
-            lanes.forward(buffers, piece, L, steps, np.exp(chain.end), *made, J, width)
-            if any(np.isnan(lanes.log_totals(buffers, lane, steps.least)) for lane in range(8)):
-                return True
-    return False
+    none = np.zeros((0, len(chain.start)))
+    return any(kernels.chain_pass(piece, rows, steps, none).redone for piece in engine._slices)
 
 
 def test_a_long_document_is_done_by_itself() -> None:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.special
-from numba import njit
 from scipy.stats import dirichlet as dirichlet_density
 
-from quorate.infer.kernels import gamma, simd, special
+from quorate.infer.kernels import gamma, special
 from quorate.infer.parts import dirichlet
 
 A = np.array([0.7, 3.0, 12.0])
@@ -45,14 +44,7 @@ def test_structural_zeros_are_left_out() -> None:
     np.testing.assert_allclose(dirichlet.expected_log(np.append(A, 0.0))[:-1], dirichlet.expected_log(A), rtol=1e-12)
 
 
-@pytest.fixture(params=[False, True], ids=["numpy", "compiled"])
-def fast(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
-    if not request.param:
-        monkeypatch.setattr(special, "_compiled", lambda: None)
-    return bool(request.param)
-
-
-@pytest.mark.parametrize("size", [8, 9, 15, 1000])
+@pytest.mark.parametrize("size", [4, 5, 7, 1000])
 def test_vectors_of_any_length(size: int) -> None:
     x = 10.0 ** np.random.default_rng(size).uniform(-6, 9, size)
     for fill, theirs in (
@@ -64,15 +56,15 @@ def test_vectors_of_any_length(size: int) -> None:
         np.testing.assert_allclose(out, theirs(x), rtol=2e-14, atol=1e-14)
 
 
-@pytest.mark.parametrize("size", [5, 3_000, 100_001])
-def test_psi_and_gammaln_equal_scipys_from_tiny_to_huge(size: int, fast: bool) -> None:
+@pytest.mark.parametrize("size", [1, 3_000, 100_001])
+def test_psi_and_gammaln_equal_scipys_from_tiny_to_huge(size: int) -> None:
     x = np.append(10.0 ** np.random.default_rng(0).uniform(-6, 9, size), [0.0, 1.4616321449683623, 2.0])
     for ours, theirs in ((special.psi, scipy.special.psi), (special.gammaln, scipy.special.gammaln)):
         np.testing.assert_allclose(ours(x), theirs(x), rtol=2e-14, atol=1e-14)
 
 
-@pytest.mark.parametrize("size", [5, 3_000, 20_001])
-def test_bend_of_gammaln_is_right_to_the_size_of_the_step_however_large_the_number(size: int, fast: bool) -> None:
+@pytest.mark.parametrize("size", [1, 3, 3_000, 20_001])
+def test_bend_of_gammaln_is_right_to_the_size_of_the_step_however_large_the_number(size: int) -> None:
     """Against ∫ (t − x)·ψ′(t) dt from x to x + step, in which nothing cancels."""
     rng = np.random.default_rng(size)
     x, step = 10.0 ** rng.uniform(-3, 7, size), 10.0 ** rng.uniform(-6, 6, size)
@@ -84,7 +76,7 @@ def test_bend_of_gammaln_is_right_to_the_size_of_the_step_however_large_the_numb
     assert np.all(error <= 1e-15 * (step + 20) + 1e-12 * integral)
 
 
-def test_bend_of_gammaln_is_that_of_scipys_where_numbers_are_small(fast: bool) -> None:
+def test_bend_of_gammaln_is_that_of_scipys_where_numbers_are_small() -> None:
     x, step = np.meshgrid(np.geomspace(1e-6, 50.0, 150), np.geomspace(1e-3, 50.0, 150))
     far = x + step
     theirs = scipy.special.gammaln(x) - scipy.special.gammaln(far) + step * scipy.special.psi(far)
@@ -94,7 +86,7 @@ def test_bend_of_gammaln_is_that_of_scipys_where_numbers_are_small(fast: bool) -
     np.testing.assert_allclose(special.gammaln_bend(far, -step), back, rtol=1e-12, atol=2e-13)
 
 
-def test_nothing_bends_at_a_structural_zero(fast: bool) -> None:
+def test_nothing_bends_at_a_structural_zero() -> None:
     x, step = np.zeros(20_000), np.zeros(20_000)
     step[1] = 2.0
     bent = special.gammaln_bend(x, step)
@@ -119,17 +111,12 @@ def test_divergence_keeps_its_digits_under_a_prior_that_drowns_the_data(point: b
 
 
 def test_exponentials_and_logarithms_of_vectors_equal_numpys() -> None:
-    @njit
-    def computed(x, exponentials, logarithms):  # type: ignore[no-untyped-def]
-        for place in range(0, len(x), simd.LANES):
-            simd.store(exponentials, place, simd.exp(simd.load_lanes(x, place)))
-            simd.store(logarithms, place, simd.log(simd.exp(simd.load_lanes(x, place))))
-
     x = np.append(np.random.default_rng(0).uniform(-700.0, 700.0, 7_998), [0.0, 1e-9])
     exponentials, logarithms = np.empty_like(x), np.empty_like(x)
-    computed(x, exponentials, logarithms)
+    gamma.fill_exp(x, exponentials)
+    gamma.fill_log(exponentials, logarithms)
     np.testing.assert_allclose(exponentials, np.exp(x), rtol=1e-15)
     np.testing.assert_allclose(logarithms, np.log(exponentials), rtol=1e-15, atol=1e-16)
     gone = np.array([-np.inf, -1e6, -709.0, 0.0] * 2)
-    computed(gone, exponentials[:8], logarithms[:8])
+    gamma.fill_exp(gone, exponentials[:8])
     assert exponentials[:4].tolist() == [0.0, 0.0, 0.0, 1.0]

@@ -142,12 +142,12 @@ def test_trees_add_up_the_rows_of_each_group() -> None:
     np.testing.assert_allclose(totals[:-1], np.bincount(group, values[row], minlength=41)[:39])
 
 
-def test_needs_neither_numba_nor_a_file_format() -> None:
+def test_needs_no_file_format() -> None:
     code = (
         "import sys\n"
         "class Refuse:\n"
         "    def find_spec(self, name, path=None, target=None):\n"
-        "        if name.split('.')[0] in ('numba', 'msgspec', 'typer', 'rich', 'dask'): raise ImportError(name)\n"
+        "        if name.split('.')[0] in ('msgspec', 'typer', 'rich', 'dask'): raise ImportError(name)\n"
         "sys.meta_path.insert(0, Refuse())\n"
         "import quorate.infer.loop, quorate.infer.parts.annotators, quorate.infer.parts.text\n"
         "import quorate.infer.engines.jax\n"

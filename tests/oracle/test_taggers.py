@@ -56,8 +56,7 @@ def test_expectations_are_those_of_all_paths(tagset: TagSet, scale: float) -> No
         for i, j in pairwise(path):
             neighbours[i, j] += weight / total
     posterior, pairs = np.empty((L, J)), np.zeros((J, J))
-    room = np.empty((L, J)), np.empty((L, J))
-    log_z = kernels.expectations(scores, kernels.steps_of(start, trans), end, posterior, pairs, *room)
+    log_z = kernels.expectations(scores, kernels.steps_of(start, trans), end, posterior, pairs)
     np.testing.assert_allclose(posterior, marginals, atol=1e-10)
     np.testing.assert_allclose(pairs, neighbours, atol=1e-10)
     assert log_z == pytest.approx(np.log(total) + shift.sum(), rel=1e-10)
@@ -74,10 +73,7 @@ def test_gradients_are_finite_differences(tagset: TagSet) -> None:
     rules = kernels.Rules(tagset.allowed_first, tagset.allowed, end)
     other = random_chain(tagset, 3)
     target, target_pairs = np.empty((L, J)), np.zeros((J, J))
-    room = np.empty((L, J)), np.empty((L, J))
-    kernels.expectations(
-        rng.normal(size=(L, J)), kernels.steps_of(other[1], other[2]), end, target, target_pairs, *room
-    )
+    kernels.expectations(rng.normal(size=(L, J)), kernels.steps_of(other[1], other[2]), end, target, target_pairs)
     vectors = rng.normal(size=(L, X)).astype(np.float32)
     hidden = kernels.HiddenLayer(*(rng.normal(size=shape).astype(np.float32) for shape in ((X, H), (H,), (H, J))))
     kept = np.array([0, 2, 1, 1, 2, 1], np.float32)
@@ -126,17 +122,68 @@ def test_expected_neighbours_keep_the_probabilities_and_the_scheme() -> None:
     rng, start, trans, end = random_chain(tagset, 4)
     L, J = 2, len(tagset.labels)
     target, true_pairs = np.empty((L, J)), np.zeros((J, J))
-    kernels.expectations(
-        rng.normal(size=(L, J)),
-        kernels.steps_of(start, trans),
-        end,
-        target,
-        true_pairs,
-        np.empty((L, J)),
-        np.empty((L, J)),
-    )
+    kernels.expectations(rng.normal(size=(L, J)), kernels.steps_of(start, trans), end, target, true_pairs)
     pairs = np.zeros((1, J, J))
     kernels.couple(target, np.array([0, L]), tagset.allowed, 200, pairs)
     np.testing.assert_allclose(pairs[0].sum(axis=0), target[1], atol=1e-9)
     np.testing.assert_allclose(pairs[0].sum(axis=1), target[0], atol=1e-9)
     assert (pairs[0][~tagset.allowed] == 0).all()
+
+
+def test_an_epoch_takes_the_steps_of_adagrad_with_the_draws_of_numpy() -> None:
+    """Every draw, gradient and step again with NumPy, in double precision: dropped features, numbers and units."""
+    tagset, rng = TAGSETS[0], np.random.default_rng(5)
+    J, F, W, X, H = len(tagset.labels), 4, 7, 5, 6
+    doc_start = np.array([0, 3, 3, 8])
+    order, rate, dropout, hidden_dropout, seed = np.array([2, 1, 0]), 0.1, 0.4, 0.3, 12345
+    features = rng.integers(0, W + 1, (8, F)).astype(np.int32)
+    vectors = rng.normal(size=(8, X)).astype(np.float32)
+    target = rng.dirichlet(np.ones(J), 8)
+    pairs = np.zeros((3, J, J))
+    kernels.couple(target, doc_start, tagset.allowed, 5, pairs)
+    data = kernels.TrainingData(features, vectors, doc_start, target, pairs)
+    rules = kernels.Rules(tagset.allowed_first, tagset.allowed, log_mask(tagset.allowed_last))
+    start, trans = log_mask(tagset.allowed_first), log_mask(tagset.allowed)
+    shapes = [(W + 1, J), (X, H), (H,), (H, J)]
+    by_feature, *layer = (rng.normal(size=shape).astype(np.float32) for shape in shapes)
+    by_feature[0] = 0.0
+    weights, hidden = kernels.Weights(by_feature, start, trans), kernels.HiddenLayer(*layer)
+    expected = [part.astype(np.float64) for part in (*weights, *hidden)]
+    seen_squares = [np.ones_like(part) for part in expected]
+    squares = kernels.Weights(np.ones_like(by_feature), np.ones(J), np.ones((J, J)))
+    hidden_squares = kernels.HiddenLayer(*map(np.ones_like, hidden))
+    loss = kernels.train_epoch(
+        data, rules, order, weights, squares, hidden, hidden_squares, rate, dropout, hidden_dropout, seed
+    )
+
+    draws, total = np.random.RandomState(seed), 0.0
+    for d in (2, 0):
+        rows = slice(doc_start[d], doc_start[d + 1])
+        kept = np.where(draws.random_sample(features[rows].shape) < dropout, 0, features[rows])
+        numbers, units = (
+            np.where(draws.random_sample(n) < hidden_dropout, 0, 1 / (1 - hidden_dropout)) for n in (X, H)
+        )
+        table, first, steps, inner, bias, outer = expected
+        sight = vectors[rows] * numbers
+        before = sight @ inner + bias
+        active = np.maximum(before, 0) * units
+        scores = table[kept].sum(axis=1) + active @ outer
+        by_token, by_step = np.empty(scores.shape), np.empty((J, J))
+        chain = kernels.Weights(by_feature, first, steps)
+        total += kernels.loss_and_gradient(scores, chain, rules, target[rows], pairs[d], by_token, by_step)
+        for t, f in np.argwhere(kept > 0):
+            step_of_adagrad(table[kept[t, f]], seen_squares[0][kept[t, f]], by_token[t], rate)
+        by_unit = by_token @ outer.T * units * (before > 0)
+        slopes = [by_token[0] * rules.first, by_step * rules.steps, sight.T @ by_unit, by_unit.sum(axis=0)]
+        for part, square, slope in zip(expected[1:], seen_squares[1:], [*slopes, active.T @ by_token], strict=True):
+            step_of_adagrad(part, square, slope, rate)
+    assert loss == pytest.approx(total / 8, rel=1e-5)
+    learned: list[np.ndarray] = [*weights, *hidden]
+    for found, wanted in zip(learned, expected, strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-5)
+
+
+def step_of_adagrad(weight: np.ndarray, square: np.ndarray, slope: np.ndarray, rate: float) -> None:
+    """One step, in place."""
+    square += slope**2
+    weight -= rate * slope / np.sqrt(square)

@@ -147,7 +147,7 @@ def test_passes_over_everything_are_those_of_the_loop(annotator: str) -> None:
     local = bsc("bsc-seq", **few).fit(Corpus(documents[:50])).update(Corpus(documents[50:]))
     whole = bsc("bsc-seq", **few).fit(Corpus(documents[:50])).update(Corpus(documents[50:]), passes=4)
     encoded = encode(Corpus(documents), local.tagset_, annotators=local._names, words=local._words)
-    local._model = loop.more_passes(ThreadsEngine(encoded), local._model, encoded.cells, 4).model
+    local._model = loop.more_passes(ThreadsEngine(encoded), local._model, encoded.cells, 4)
     assert_same(whole, local, atol=1e-9)
 
 

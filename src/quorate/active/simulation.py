@@ -331,7 +331,7 @@ class _Model:
             votes = first_votes(labelled, prepared.corpus.profiles, settings.start)
             start = loop.initial_model(engine, blank, labelled.cells, settings.start, first_votes=votes)
             passes = settings.max_iter if self._chosen_by else plan.passes
-            model = loop.more_passes(engine, start, labelled.cells, passes).model
+            model = loop.more_passes(engine, start, labelled.cells, passes)
         self._fits += 1
         output = self._engines.over(weighed, text=settings.text)
         found = conclude(output, model, everything, weighed, settings, calibration, sharing=self._sharing, threads=1)

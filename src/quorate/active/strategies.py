@@ -26,6 +26,7 @@ from quorate.corpus.tags import TagSet
 from quorate.encode.encoded import Cells
 from quorate.infer import loop
 from quorate.infer.engines.protocol import Decoded, Engine
+from quorate.infer.kernels.gain import token_information
 from quorate.infer.parts.annotators import Annotators
 from quorate.models.consensus import Concluded
 from quorate.models.spans import mixed
@@ -211,8 +212,6 @@ def expected_information(
 
     ``who`` counts along ``matrices`` (see :func:`matrices_of`).
     """
-    from quorate.infer.kernels.gain import token_information  # compiled code is loaded when it is needed, not before
-
     before = len(tagset.labels) if tagset.outside is None else tagset.outside
     matrices = np.ascontiguousarray(matrices)
     noise = entropies(matrices)

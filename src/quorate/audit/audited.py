@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.audit.acceptance import Guaranteed, guaranteed
+from quorate.audit.acceptance import Guaranteed, GuaranteedSpans, guaranteed, guaranteed_spans
 from quorate.audit.checked import read_checked, read_plan
 from quorate.audit.claims import Claims
-from quorate.audit.design import doubt_of_spans
+from quorate.audit.design import balance, doubt_of_spans
 from quorate.audit.estimate import (
     F1,
     PRECISION,
@@ -27,11 +27,19 @@ from quorate.audit.estimate import (
     once,
     ratio_of,
 )
-from quorate.audit.plan import LEAST, OTHER_CONSENSUS, Plan, planned_by
-from quorate.audit.recalibration import Line, Recalibration, fit_line, recalibrated, recalibrated_layers
+from quorate.audit.plan import LEAST, NOT_SEQUENTIAL, OTHER_CONSENSUS, Plan, planned_by
+from quorate.audit.recalibration import (
+    Line,
+    OffBeyondChance,
+    Recalibration,
+    beyond_chance,
+    fit_line,
+    recalibrated,
+    recalibrated_layers,
+)
 from quorate.corpus.records import Tag
 from quorate.corpus.spans import Span
-from quorate.corpus.tags import OUTSIDE
+from quorate.corpus.tags import OUTSIDE, Scheme
 from quorate.errors import InputError, SettingsError
 from quorate.formats.jsonl import DIGITS, write_lines
 from quorate.formats.notes import some
@@ -115,6 +123,15 @@ class Audit:
         return {kind: self._scores(kind) for kind in sorted(kinds)}
 
     @property
+    def nothing_corrected(self) -> bool:
+        """Whether the consensus was found right in every document: perhaps nobody looked."""
+        given = (self.plan.claims.spans[d] for d in self._sample.tolist())
+        return all(
+            {span.bare for span in own} == {span.bare for span in true}
+            for own, true in zip(given, self._true, strict=True)
+        )
+
+    @property
     def more_to_halve(self) -> int:
         """How many more documents than were checked would make the intervals half as wide, as expected."""
         return self.plan.documents_for(0.5, self.n) - self.n
@@ -124,35 +141,65 @@ class Audit:
 
         A document without spans counts as one, which is right if there is none.
         """
-        if not 0 < precision < 1:
-            raise SettingsError(f"accept must be a precision above 0 and below 1, not {precision}")
-        if self.plan.sequential:
-            raise SettingsError("a sequential audit gives no guarantee for accepted documents (plan one for one look)")
+        self._can_accept(precision)
         claims, sample = self.plan.claims, self._sample
         right = np.where(claims.given[sample] == 0, [not spans for spans in self._true], self._right(None))
         count = np.maximum(claims.given, 1.0)
         return guaranteed(count, claims.mean_sure, self._seen(None), right, precision, self.confidence)
 
+    def accept_spans(self, precision: float) -> GuaranteedSpans:
+        """The largest set of spans, from the surest on, that meets this precision, with the audit's confidence."""
+        self._can_accept(precision)
+        claims = self.plan.claims
+        if claims.scheme is Scheme.PLAIN:
+            raise SettingsError("every token has a label here, so there are no spans to choose from (use accept)")
+        rows = [
+            (place, span.sure, span.bare in gold)
+            for place, (d, true) in enumerate(zip(self._sample.tolist(), self._true, strict=True))
+            for gold in [{span.bare for span in true}]
+            for span in claims.spans[d]
+        ]
+        place, sure, hit = np.array(rows, np.float64).reshape(-1, 3).T
+        return guaranteed_spans(
+            claims.sure, self._seen(None), place.astype(np.int64), sure, hit, precision, self.confidence
+        )
+
+    def _can_accept(self, precision: float) -> None:
+        if not 0 < precision < 1:
+            raise SettingsError(f"accept must be a precision above 0 and below 1, not {precision}")
+        if self.plan.sequential:
+            raise SettingsError(NOT_SEQUENTIAL)
+
     @cached_property
     def recalibration(self) -> Recalibration:
         """How the probabilities of the consensus are to be corrected."""
+        return Recalibration(*(outcomes.line() for outcomes in self._outcomes))
+
+    @cached_property
+    def off_beyond_chance(self) -> OffBeyondChance:
+        """Of which kinds the probabilities were off by more than chance: the correction of others may be noise."""
+        return OffBeyondChance(*(outcomes.beyond_chance() for outcomes in self._outcomes))
+
+    @cached_property
+    def _outcomes(self) -> tuple[_Outcomes, _Outcomes, _Outcomes, _Outcomes]:
+        """What came true in the sample: of spans, tokens in them, tokens outside, documents."""
         claims, weight = self.plan.claims, self._weight
-        spans, inside, outside = _Outcomes(), _Outcomes(), _Outcomes()
+        spans, inside, outside, whole = _Outcomes(), _Outcomes(), _Outcomes(), _Outcomes()
         length = max(float(np.mean([len(span.tokens) for one in claims.spans for span in one] or [1])), 1.0)
-        whole = []
         for d, w, true in zip(self._sample.tolist(), weight.tolist(), self._true, strict=True):
             gold = {span.bare for span in true}
-            spans.add([span.sure for span in claims.spans[d]], [span.bare in gold for span in claims.spans[d]], w)
+            spans.add(d, [span.sure for span in claims.spans[d]], [span.bare in gold for span in claims.spans[d]], w)
             tags, truth = claims.tags[d], self.truth[claims.corpus[d].id]
             marked = claims.marked(d)
             # What is right may be in more layers than the consensus has: nothing of that is in it.
             same = np.array([one == other for one, other in zip(tags, truth[: len(tags)], strict=True)], np.bool_)
             for outcomes, here in ((inside, marked), (outside, ~marked)):
-                outcomes.add(claims.token_confidence[d][here], same[here], w / length)  # tokens of a span err together
+                outcomes.add(
+                    d, claims.token_confidence[d][here], same[here], w / length
+                )  # tokens of a span err together
             beyond = any(tag != OUTSIDE for tag in truth[len(tags) :])
-            whole.append(bool(same.all()) and not beyond)
-        documents = fit_line(claims.confidence[self._sample], np.array(whole, np.bool_), weight)
-        return Recalibration(spans.line(), inside.line(), outside.line(), documents)
+            whole.add(d, [claims.confidence[d]], [bool(same.all()) and not beyond], w)
+        return spans, inside, outside, whole
 
     def write_recalibrated(self, path: str | Path) -> None:
         """Write the consensus with corrected probabilities, as JSONL; its tags are as they were."""
@@ -211,7 +258,8 @@ class Audit:
         given = claims.summed(of_kind)
         share = 1.0 if kind is None else float(given.sum()) / max(float(claims.given.sum()), 1.0)
         hedged = doubt_of_spans(claims, of_kind)
-        predicted = Predicted(given, claims.summed(of_kind * claims.sure), share * claims.missed, hedged)
+        balanced = None if self.plan.sequential else balance(claims, self.n)
+        predicted = Predicted(given, claims.summed(of_kind * claims.sure), share * claims.missed, hedged, balanced)
         seen, reach = self._seen(kind), self._reach()
         precision, recall, f1 = (ratio_of(ratio, predicted, seen, reach) for ratio in (PRECISION, RECALL, F1))
         return Scores(precision, recall, f1, int(seen.true.sum()))
@@ -223,17 +271,25 @@ class Audit:
 
 
 class _Outcomes:
-    """Probabilities of one kind, whether each came true, and how much each counts."""
+    """Probabilities of one kind, whether each came true, how much each counts, and in which document it is."""
 
     def __init__(self) -> None:
-        self._rows: list[tuple[float, bool, float]] = []
+        self._rows: list[tuple[float, bool, float, int]] = []
 
-    def add(self, probability: Iterable[float], right: Iterable[bool], weight: float) -> None:
-        self._rows += [(float(p), bool(hit), weight) for p, hit in zip(probability, right, strict=True)]
+    def add(self, document: int, probability: Iterable[float], right: Iterable[bool], weight: float) -> None:
+        rows = zip(probability, right, strict=True)
+        self._rows += [(float(p), bool(hit), weight, document) for p, hit in rows]
+
+    @property
+    def _columns(self) -> tuple[Floats, NDArray[np.bool_], Floats]:
+        table = np.array(self._rows, np.float64).reshape(-1, 4)
+        return table[:, 0], table[:, 1] > 0, table[:, 2]
 
     def line(self) -> Line:
-        table = np.array(self._rows, np.float64).reshape(-1, 3)
-        return fit_line(table[:, 0], table[:, 1] > 0, table[:, 2])
+        return fit_line(*self._columns)
+
+    def beyond_chance(self) -> bool:
+        return beyond_chance(*self._columns, np.array([row[3] for row in self._rows], np.int64))
 
 
 def result(

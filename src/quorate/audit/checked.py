@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,7 +12,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from quorate.audit.claims import Claims
-from quorate.audit.plan import Drawn, Plan, planned_by, refuse_other_consensus
+from quorate.audit.plan import NO_PLAN, NOT_SEQUENTIAL, Drawn, Plan, planned_by, refuse_other_consensus
 from quorate.corpus.offsets import Unit
 from quorate.corpus.records import Corpus, Document, Source, Tag, hard_tags
 from quorate.corpus.spans import CharSpan, Span
@@ -19,6 +20,7 @@ from quorate.corpus.tags import find_pieces, find_spans
 from quorate.errors import InputError
 from quorate.formats import jsonl, read_layers
 from quorate.formats.corrected import tags_of_spans
+from quorate.formats.exports import ExportDocument
 from quorate.formats.json_records import decoded, lines
 from quorate.formats.known import decisions_on, settle_all
 from quorate.formats.known_layers import Line, known_records
@@ -27,11 +29,12 @@ from quorate.formats.layers import Layers
 from quorate.formats.marked import Marked, Words
 from quorate.formats.notes import some
 from quorate.formats.opened import files_of, opened
+from quorate.formats.plan_export import PROPOSER
 from quorate.formats.registry import sniff
 from quorate.limits import size_named
 from quorate.storage.corpora import read
 
-__all__ = ["Checked", "read_checked", "read_plan"]
+__all__ = ["Checked", "read_checked", "read_plan", "refuse_without_guarantee"]
 
 
 class Checked(NamedTuple):
@@ -136,6 +139,16 @@ def read_plan(paths: Sequence[str | Path], claims: Claims, *, max_size: int | st
     return planned_by(claims, drawn, some([str(path) for path in paths]))
 
 
+def refuse_without_guarantee(paths: Sequence[str | Path], *, max_size: int | str | None = None) -> None:
+    """Raise if files cannot guarantee what is accepted, whatever the consensus: before it is made."""
+    where = some([str(path) for path in paths])
+    drawn = [one for _, content in _contents(paths, max_size) for one in _drawn_in(content)]
+    if not drawn:
+        raise InputError(NO_PLAN, where=where)
+    if any(one.sequential for _, one in drawn):
+        raise InputError(NOT_SEQUENTIAL, where=where)
+
+
 def _contents(paths: Sequence[str | Path], max_size: int | str | None) -> Iterator[tuple[str, _Content]]:
     """The files, and the lines of those that are JSONL."""
     for path in paths:
@@ -163,7 +176,7 @@ def _plan_line(line: bytes, source: Source) -> _PlanLine:
 def _of_one_person(corpus: Corpus, name: str, claims: Claims) -> Iterator[jsonl.KnownRecord]:
     """What the only annotator of every document said, or, where nobody did, its gold."""
     tokens = {document.id: document.tokens for document in claims.corpus}
-    for document in corpus:
+    for document in _by_text(corpus, claims):
         tags = _only_version(document)
         tags = document.gold if tags is None else tags
         if tags is None:
@@ -175,6 +188,17 @@ def _of_one_person(corpus: Corpus, name: str, claims: Claims) -> Iterator[jsonl.
             yield _on_tokens(document, tags, tokens[document.id], source)
 
 
+def _by_text(corpus: Corpus, claims: Claims) -> Iterator[Document]:
+    """The documents of a tool, by the ids of the consensus: many a tool numbers them anew, and keeps the text."""
+    texts = {document.id: ExportDocument(document).text() for document in claims.corpus}
+    times = Counter(texts.values())
+    ids = {text: name for name, text in texts.items() if times[text] == 1}
+    for document in corpus:
+        text = ExportDocument(document).text()
+        same = texts.get(document.id) == text or text not in ids
+        yield document if same else replace(document, id=ids[text])
+
+
 def _on_tokens(document: Document, tags: tuple[Tag, ...], tokens: tuple[str, ...], source: Source) -> jsonl.KnownRecord:
     """What was marked in the text of a tool that knows no tokens, on those of the consensus."""
     offsets = document.offsets or ()
@@ -184,10 +208,11 @@ def _on_tokens(document: Document, tags: tuple[Tag, ...], tokens: tuple[str, ...
 
 
 def _only_version(document: Document) -> tuple[Tag, ...] | None:
-    if len(document.annotations) > 1:
+    """What the only person said; what was proposed to them, and came back as it went out, was said by nobody."""
+    said = {name: tags for name, tags in document.annotations.items() if name != PROPOSER}
+    if len(said) > 1:
         raise InputError(
-            f"{len(document.annotations)} people labelled it (an audit needs one right answer: give the file of one "
-            "person, or 'gold')",
+            f"{len(said)} people labelled it (an audit needs one right answer: give the file of one person, or 'gold')",
             where=document.where(),
         )
-    return next((hard_tags(tags) for tags in document.annotations.values()), None)
+    return next((hard_tags(tags) for tags in said.values()), None)

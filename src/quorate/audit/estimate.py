@@ -7,9 +7,10 @@ what the sample shows beyond it, each document for 1/π_d of them,
     β·Σ ê_d + Σ_sample (e_d − β·ê_d) / π_d = 0,
 
 which is linear in R. Its variance is that of the sample's residuals (Rosén's, for sampling with probabilities π), so an
-expectation that is wrong makes the interval wider. The interval is Wilson's for as many independent spans as the
-variance is worth; where fewer than five documents have a mistake, for as many as there are documents, since spans of
-one document may err together.
+expectation that is wrong makes the interval wider. Where the sample is balanced on some numbers, what follows them adds
+no error, and the variance is that of what a regression on them leaves (Deville and Tillé, 2005). The interval is
+Wilson's for as many independent spans as the variance is worth; where fewer than five documents have a mistake, for as
+many as there are documents, since spans of one document may err together.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 __all__ = [
+    "EACH",
     "F1",
     "PRECISION",
     "RECALL",
@@ -47,9 +49,12 @@ _GUESS_DOCUMENTS = 20
 # The variance that the consensus expects counts as that of so many documents: a small sample without a mistake does not
 # mean that there are none.
 _STATED_DOCUMENTS = 2
+EACH = 5
+"""Documents for each number that a sample is balanced on: with fewer, too little would be left to see an error by."""
 _LEAST_FOR_BETA = 3  # documents
 _LEAST_FREEDOM = 5.0  # that of a sample with one or two mistakes, for which intervals are widened by other means
 _TINY, _CERTAIN = 1e-300, 1e-12
+_ALIKE = 1e-6  # of singular values: columns that say the same
 _FEW_MISTAKES = 5  # documents that have one; of fewer, the variance of a sample is not to be trusted
 
 
@@ -76,12 +81,16 @@ class Estimate(NamedTuple):
 
 
 class Predicted(NamedTuple):
-    """What a consensus expects of every document ``[D]``: spans given, right and missed; the variance of the right."""
+    """What a consensus expects of every document ``[D]``: spans given, right and missed; the variance of the right.
+
+    ``balanced [D, q]`` are the numbers that the sample is balanced on, if it is.
+    """
 
     given: Floats
     right: Floats
     missed: Floats
     variance: Floats
+    balanced: Floats | None = None
 
 
 class Seen(NamedTuple):
@@ -222,15 +231,32 @@ def _solved(ratio: Ratio, predicted: Predicted, seen: Seen) -> _Solved:
     if not k or math.isnan(share):
         return _Solved(share, 0.0, 0)
     residual = terms.above - share * terms.below - beta * (terms.above_hat - share * terms.below_hat)
-    each = free * _centred(terms.weight * residual, free) ** 2
-    own = float(each.sum()) * k / max(k - 1.5, 0.5)  # one mean, and a β that is half guessed
+    followed = np.zeros((len(free), 0)) if predicted.balanced is None else predicted.balanced[seen.sample]
+    left, lost = _unexplained(terms.weight * residual, terms.weight[:, np.newaxis] * followed[:, : k // EACH], free)
+    each = free * left**2
+    own = float(each.sum()) * k / max(k - lost - 0.5, 0.5)  # half for a β that is half guessed
     by_right = (ratio.above - share * ratio.below_right) ** 2 * predicted.variance[seen.sample]
     by_missed = (share * ratio.below_missed) ** 2 * predicted.missed[seen.sample]
     stated = float((free * terms.weight**2 * (by_right + by_missed)).sum())
-    variance = (own * (k - 1) + stated * _STATED_DOCUMENTS) / (k - 1 + _STATED_DOCUMENTS)
-    # Few large residuals tell less of the variance than many alike: so many of a normal kind would tell as much.
-    alike = 3 * float(each.sum()) ** 2 / float((each**2).sum()) if each.any() else k
-    return _Solved(share, variance / below**2, max(min(alike, k), _LEAST_FREEDOM))
+    variance = (own * (k - lost) + stated * _STATED_DOCUMENTS) / (k - lost + _STATED_DOCUMENTS)
+    return _Solved(share, variance / below**2, max(min(_freedom(each, k), k - lost), _LEAST_FREEDOM))
+
+
+def _freedom(each: Floats, k: int) -> float:
+    """The degrees of freedom of a sum of squares: few large ones tell less of a variance than many alike."""
+    total = float(each.sum())
+    noise = float((each**2).sum()) - total**2 / k  # the variance of the sum, by that of its terms
+    return 2 * total**2 / noise if noise > 0 else float(k)
+
+
+def _unexplained(values: Floats, columns: Floats, weight: Floats) -> tuple[Floats, int]:
+    """What a weighted regression on a constant and these columns leaves, and how many of them can be told apart."""
+    root = np.sqrt(weight)
+    table = root[:, np.newaxis] * np.column_stack([np.ones(len(values)), columns])
+    table /= np.maximum(np.sqrt((table**2).sum(axis=0)), _TINY)
+    coefficients, _, rank, _ = np.linalg.lstsq(table, root * values, rcond=_ALIKE)
+    left = root * values - table @ coefficients
+    return np.divide(left, root, out=np.zeros_like(left), where=root > 0), int(rank)
 
 
 class _Terms(NamedTuple):

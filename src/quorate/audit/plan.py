@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate.audit.claims import Claims
-from quorate.audit.design import drawing_order, drawn_at_once, inclusion, sizes
+from quorate.audit.design import drawing_order, drawn_at_once, inclusion, sizes, spread
 from quorate.audit.estimate import once
 from quorate.corpus.tags import Scheme
 from quorate.errors import InputError, SettingsError
@@ -25,7 +25,18 @@ from quorate.formats.jsonl import write_lines
 from quorate.result.layers import LayeredResult
 from quorate.result.result import Result
 
-__all__ = ["LEAST", "OTHER_CONSENSUS", "Drawn", "Plan", "extended", "plan", "planned_by", "refuse_other_consensus"]
+__all__ = [
+    "LEAST",
+    "NOT_SEQUENTIAL",
+    "NO_PLAN",
+    "OTHER_CONSENSUS",
+    "Drawn",
+    "Plan",
+    "extended",
+    "plan",
+    "planned_by",
+    "refuse_other_consensus",
+]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -35,6 +46,8 @@ OTHER_CONSENSUS = (
     "this plan was drawn from another consensus: its documents or tags differ (audit the one that it was drawn from, "
     "with the same settings, without --known or a saved model; or draw a new plan)"
 )
+NO_PLAN = "no line in it is of a plan (give the file that quorate audit plan wrote: --plan FILE)"
+NOT_SEQUENTIAL = "a sequential audit gives no guarantee for what is accepted (draw a plan without --sequential)"
 LEAST = 10
 """Documents of a plan: of fewer, no interval is worth anything."""
 
@@ -86,10 +99,10 @@ class Plan:
     @property
     def expected_half_width(self) -> float:
         """How far the interval of F1 should reach to either side, if the consensus is as sure as it should be."""
-        x, claims = sizes(self.claims), self.claims
-        free = 1 / inclusion(x, len(self)) - 1
+        claims = self.claims
+        free = 1 / inclusion(sizes(claims), len(self)) - 1
         below = float((claims.given + claims.summed(claims.sure) + claims.missed).sum())
-        return once(0.9)(len(self) - 1) * math.sqrt(float((free * x**2).sum())) / max(below, 1e-9)
+        return once(0.9)(len(self) - 1) * math.sqrt(float((free * spread(claims) ** 2).sum())) / max(below, 1e-9)
 
     def documents_for(self, share_of_width: float, checked: int | None = None) -> int:
         """How many documents would make intervals so much narrower, as expected; all of them if it takes all.
@@ -207,9 +220,7 @@ def refuse_other_consensus(claims: Claims, drawn: Sequence[tuple[str, Drawn]], w
 def planned_by(claims: Claims, drawn: Sequence[tuple[str, Drawn]], where: str) -> Plan:
     """The plan that lines of a file are of; refused unless it was drawn from this very consensus."""
     if not drawn:
-        raise InputError(
-            "no line in it is of a plan (give the file that quorate audit plan wrote: --plan FILE)", where=where
-        )
+        raise InputError(NO_PLAN, where=where)
     refuse_other_consensus(claims, drawn, where)
     first = drawn[0][1]
     plans = {(one.seed, one.sequential, one.planned, one.sequential or one.documents) for _, one in drawn}
@@ -223,7 +234,7 @@ def planned_by(claims: Claims, drawn: Sequence[tuple[str, Drawn]], where: str) -
         if not same or not math.isclose(probability[one.documents][one.draw - 1], one.probability, rel_tol=_ROUNDING):
             raise InputError(
                 f"document {name!r} was not drawn so from this consensus (its 'audit' field was changed, or the "
-                "confidence of the consensus was: draw a new plan)",
+                "confidence of the consensus, or another version drew it: draw a new plan)",
                 where=where,
             )
     return made

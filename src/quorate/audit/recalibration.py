@@ -2,7 +2,8 @@
 
 Each kind p becomes σ(shift + slope·logit p). The two numbers maximise the likelihood of what was seen in the sample,
 every document for 1/π of them, with a prior that leaves things as they are: with few documents little changes. Doubt
-outside of spans is what may have been missed, so recall is corrected too.
+outside of spans is what may have been missed, so recall is corrected too. Whether anything was off beyond chance is a
+test of its own, of the line that changes nothing.
 """
 
 from __future__ import annotations
@@ -17,7 +18,15 @@ from quorate.corpus.spans import Span
 from quorate.formats.jsonl import DIGITS
 from quorate.result.calibration import EDGE, log_odds, probability_of
 
-__all__ = ["Line", "Recalibration", "fit_line", "recalibrated", "recalibrated_layers"]
+__all__ = [
+    "Line",
+    "OffBeyondChance",
+    "Recalibration",
+    "beyond_chance",
+    "fit_line",
+    "recalibrated",
+    "recalibrated_layers",
+]
 
 Floats = NDArray[np.float64]
 # Of the prior: odds change by a factor of 1.6, the slope by one of 1.3. With twice as much, 50 documents make what was
@@ -38,6 +47,25 @@ class Line(NamedTuple):
     def of(self, probability: Floats) -> Floats:
         """The corrected probability; a consensus that is audited holds nothing that was known."""
         return probability_of(self.shift + self.slope * log_odds(probability))
+
+
+class OffBeyondChance(NamedTuple):
+    """Of each kind of probability, whether it was off by more than chance.
+
+    >>> OffBeyondChance(spans=True).names
+    ['spans']
+    """
+
+    spans: bool = False
+    inside: bool = False
+    outside: bool = False
+    documents: bool = False
+
+    @property
+    def names(self) -> list[str]:
+        """Of which kinds, in words."""
+        words = {"inside": "tokens in spans", "outside": "tokens outside of spans"}
+        return [words.get(name, name) for name, off in self._asdict().items() if off]
 
 
 class Recalibration(NamedTuple):
@@ -66,6 +94,35 @@ def fit_line(probability: Floats, right: NDArray[np.bool_], weight: Floats) -> L
 
     found = minimize(loss, np.zeros(2), method="Nelder-Mead", options={"xatol": 1e-3, "fatol": 1e-4})
     return Line(float(found.x[0]), float(np.exp(found.x[1])))
+
+
+def beyond_chance(
+    probability: Floats, right: NDArray[np.bool_], weight: Floats, document: NDArray[np.int64], confidence: float = 0.9
+) -> bool:
+    """Whether outcomes differ from their probabilities by more than chance: a score test that allows for documents.
+
+    Each outcome adds weight·(right − p)·(1, logit p). If nothing is off the sum is nought but for chance; its variance
+    is that of outcomes that come true as often as stated, each by itself, and as many times larger as those of a
+    document err together, by how far the sums of documents spread.
+
+    >>> p, document = np.full(200, 0.9), np.arange(200)
+    >>> [beyond_chance(p, np.arange(200) < right, np.ones(200), document) for right in (178, 140)]
+    [False, True]
+    """
+    from scipy.stats import f
+
+    names, place = np.unique(document, return_inverse=True)
+    n, directions = len(names), np.column_stack([np.ones(len(probability)), log_odds(probability)])
+    each = (weight * (right - probability))[:, np.newaxis] * directions
+    stated = (weight**2 * probability * (1 - probability))[:, np.newaxis] * directions
+    stated_inverse = np.linalg.pinv(directions.T @ stated, rcond=1e-9, hermitian=True)
+    k = int(np.linalg.matrix_rank(stated_inverse))  # one where all are equally sure
+    if not k or n <= k:
+        return False
+    sums = np.column_stack([np.bincount(place, column, minlength=n) for column in each.T])
+    together = max(float(np.trace(stated_inverse @ (sums.T @ sums))) / k, 1.0)
+    total = sums.sum(axis=0)
+    return float(total @ stated_inverse @ total) / together / k > float(f.ppf(confidence, k, n - k))
 
 
 def recalibrated(

@@ -167,7 +167,7 @@ class Choice(NamedTuple):
             ]
         score = 100 * (self.vote + self.gain)
         evidence = f"evidence: {_IN_WORDS[chosen.evidence]}"
-        sharpness = f"confidence to the power {self._sharpness:.2f}, which fits hidden annotators best"
+        sharpness = _sharpness_in_words(self._sharpness)
         if hardly_overlap(self.of_silence):
             return [
                 f"{what}, {chosen.max_iter} passes: as for rules, since sources hardly overlap",
@@ -313,6 +313,18 @@ def choose(
         left_out,
         check,
     )
+
+
+def _sharpness_in_words(exponent: float) -> str:
+    """What was done to confidence.
+
+    >>> _sharpness_in_words(0.57)
+    'confidence was lowered, as hidden annotators show it too high (exponent 0.57)'
+    """
+    if f"{exponent:.2f}" == "1.00":
+        return "confidence is as the model states it, as hidden annotators bear out"
+    done, wrong = ("lowered", "high") if exponent < 1 else ("raised", "low")
+    return f"confidence was {done}, as hidden annotators show it too {wrong} (exponent {exponent:.2f})"
 
 
 @contextmanager

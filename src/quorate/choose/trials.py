@@ -111,7 +111,7 @@ class Run:
         """Run until so many passes, and be judged; fewer passes win a tie."""
         more = until - self.passes
         self.models = [
-            loop.more_passes(bench.fits, model, bench.hidden.rest.cells, more).model
+            loop.more_passes(bench.fits, model, bench.hidden.rest.cells, more)
             for bench, model in zip(self._benches, self.models, strict=True)
         ]
         self.passes = until

@@ -54,7 +54,7 @@ def _group() -> None:
 
 @audit.command(
     epilog="Look through the documents in the order of the plan, correct 'gold' and set 'checked' to true; "
-    "or do so in a report (quorate report --audit), or in Label Studio (quorate convert audit.jsonl tasks.json --to "
+    "or do so in a report (quorate report --audit), or in a tool (quorate convert audit.jsonl tasks.json --to "
     "label-studio).\n\n"
     "Examples:\n\n"
     "quorate audit plan consensus.jsonl -n 50 -o audit.jsonl\n\n"
@@ -147,6 +147,7 @@ def result(
             tell(line)
         if recalibrated is not None:
             tell(f"Probabilities corrected by these documents are in {recalibrated}.")
+            tell(_how_far_off(found))
 
 
 def _plan_in(consensus: str, paths: list[str], max_size: Any) -> Plan:
@@ -235,12 +236,24 @@ def _notes(found: Audit) -> list[str]:
         lines.append(f"Guaranteed: each holds the score of all documents with {share} confidence.")
     if found.new_types:
         lines.append(f"warning: the consensus never gives {some(found.new_types)}: is that a slip in what was checked?")
+    if found.nothing_corrected:
+        lines.append(f"warning: nothing was corrected in any of the {found.n:,} documents: did somebody look at them?")
     few = [kind for kind, scores in found.by_type.items() if scores.seen < FEW_SPANS]
     if few and len(found.by_type) > 1:
         lines.append(f"Too few were seen of {some(few)} to score.")
     if found.more_to_halve:
         lines.append(f"About {found.more_to_halve:,} more documents would make the intervals half as wide.")
     return lines
+
+
+def _how_far_off(found: Audit) -> str:
+    """Whether there was anything to correct, as far as that can be told from chance."""
+    from quorate.formats.notes import some
+
+    names = found.off_beyond_chance.names
+    if not names:
+        return "What was off is within chance: the correction may be noise, and the consensus as good as it was."
+    return f"Off by more than chance: {some(names, len(names))}."
 
 
 def _record(found: Audit) -> dict[str, Any]:
@@ -262,4 +275,5 @@ def _record(found: Audit) -> dict[str, Any]:
         "by_type": {kind: scores(one) for kind, one in found.by_type.items()},
         "more_to_halve": found.more_to_halve,
         "recalibration": found.recalibration,
+        "off_beyond_chance": found.off_beyond_chance,
     }

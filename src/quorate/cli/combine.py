@@ -42,6 +42,7 @@ _WIDE = 120  # columns of a terminal that has room for every interval
     "quorate aggregate crowd.jsonl -o consensus.jsonl\n\n"
     "quorate aggregate shards/ -o consensus.jsonl --save crowd.quorate --probabilities\n\n"
     "quorate aggregate crowd.jsonl -o sure.jsonl --accept 0.95 --review unsure.jsonl\n\n"
+    "quorate aggregate crowd.jsonl -o sure.jsonl --precision 0.9 --checked audit.jsonl\n\n"
     "quorate aggregate crowd.jsonl -o consensus.jsonl --tagger crf\n\n"
     "zcat crowd.jsonl.gz | quorate aggregate - --method mv > votes.jsonl"
 )

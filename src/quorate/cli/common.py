@@ -66,7 +66,7 @@ _JOB = {
     "A project": ("init", "run", "status", "versions", "diff", "restore", "reviews"),
     "A team": ("serve", "service"),
     "Combine": ("check", "agreement", "aggregate", "predict", "update"),
-    "Whom to trust, and what to look at": ("annotators", "report", "audit", "next"),
+    "Whom to trust, and what to look at": ("annotators", "report", "audit", "ambiguous", "next"),
     "Against gold": ("evaluate", "compare", "tune"),
     "Files and tools": ("convert", "encode", "label-studio", "plot"),
     "What there is": ("formats", "methods", "datasets", "demo", "simulate-active"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -11,12 +11,16 @@ from quorate.cli.common import Json, LayeredReading, Quiet, To, app, check_outpu
 from quorate.cli.tables import print_json
 from quorate.errors import SettingsError
 
+if TYPE_CHECKING:
+    from quorate.formats.exports import Export
+
 
 @app.command(
     epilog="Examples:\n\n"
     "quorate convert export.json crowd.jsonl\n\n"
     "quorate convert ann.jsonl bob.jsonl crowd.conll --from doccano\n\n"
-    "quorate convert consensus.jsonl train.spacy"
+    "quorate convert consensus.jsonl train.spacy\n\n"
+    "quorate convert audit.jsonl tasks.json --to label-studio"
 )
 @reads
 def convert(
@@ -27,18 +31,19 @@ def convert(
     *,
     reading: LayeredReading,
 ) -> None:
-    """Convert annotations, or a consensus, from one format to another."""
+    """Convert annotations, a consensus, or the plan of an audit from one format to another.
+
+    Of a plan a tool gets the documents to check, with the consensus as what is to be corrected.
+    """
     from quorate import formats
-    from quorate.formats.consensus_export import consensus_export, is_consensus
 
     check_outputs(inputs, [output], to or formats.output_format(output))
-    if len(inputs) == 1 and inputs[0] != "-" and Path(inputs[0]).is_file() and is_consensus(inputs[0]):
-        if any(value for name, value in reading.options.items() if name != "max_size"):
-            raise SettingsError(f"{inputs[0]}: a consensus is taken as it is (leave out what changes it)")
-        records = formats.read_consensus(inputs[0], max_size=reading.options["max_size"])
-        formats.write(consensus_export(records, inputs[0]), output, to)
+    whole = _taken_as_it_is(inputs, to or formats.output_format(output), reading)
+    if whole is not None:
+        what, export = whole
+        formats.write(export, output, to)
         if not quiet:
-            say([f"{len(records):,} documents of a consensus"])
+            say([f"{sum(1 for _ in export.documents()):,} documents of {what}"])
         return
     layers = reading.layers(inputs)
     corpus = layers.corpus
@@ -46,6 +51,27 @@ def convert(
     if not quiet:
         say([f"{len(corpus):,} documents, {corpus.n_tokens:,} tokens, {len(corpus.annotators):,} annotators"])
         say_notes(corpus)
+
+
+def _taken_as_it_is(inputs: list[str], to: str, reading: LayeredReading) -> tuple[str, Export] | None:
+    """A single file that is a consensus or a plan: which of them, and its pages."""
+    from quorate import formats
+    from quorate.formats.consensus_export import consensus_export, is_consensus
+    from quorate.formats.plan_export import is_plan, plan_export
+
+    path, max_size = inputs[0], reading.options["max_size"]
+    if len(inputs) > 1 or path == "-" or not Path(path).is_file():
+        return None
+    what = "a consensus" if is_consensus(path) else "a plan to check" if is_plan(path) else None
+    if what is None:
+        return None
+    if any(value for name, value in reading.options.items() if name != "max_size"):
+        raise SettingsError(f"{path}: {what} is taken as it is (leave out what changes it)")
+    if is_plan(path):
+        if to == "jsonl":  # where nothing would tell what is proposed from what somebody has checked
+            raise SettingsError(f"{path}: a plan is JSONL already (correct it as it is, or convert it for a tool)")
+        return what, plan_export(path, max_size=max_size)
+    return what, consensus_export(formats.read_consensus(path, max_size=max_size), path)
 
 
 @app.command("formats")

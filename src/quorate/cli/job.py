@@ -32,7 +32,7 @@ from quorate.errors import SettingsError
 from quorate.models.settings import READ as _DATA
 
 if TYPE_CHECKING:
-    from quorate.audit.acceptance import Guaranteed
+    from quorate.audit.acceptance import Guaranteed, GuaranteedSpans
     from quorate.choose.choice import Choice
     from quorate.corpus.records import Corpus
     from quorate.estimators.bsc import BSC
@@ -73,18 +73,25 @@ class Job:
         return self.telling.quiet
 
     @property
+    def guaranteed_precision(self) -> float | None:
+        """The precision that the spans written are to have by an audit: then it is no setting of the fit."""
+        return self.given.get("precision") if self.keeping.checked and self.keeping.accept is None else None
+
+    @property
     def chosen(self) -> Chosen:
         """The method and its settings."""
-        return self.how.chosen({**self.given, **self.machine.given()})
+        given = {**self.given, **self.machine.given()}
+        if self.guaranteed_precision is not None:
+            del given["precision"]
+        return self.how.chosen(given)
 
     def estimator(self) -> BSC | CRFMA | MajorityVote:
         """A new estimator, which keeps the probabilities that are asked for."""
         model = self.chosen.estimator()
         if "probabilities" in model.get_params():
             soft = self.writing.soft() or self.writing.soft(self.keeping.review)
-            model.set_params(
-                probabilities=soft or self.estimates or self.telling.tells or self.keeping.report is not None
-            )
+            asked = soft or self.estimates or self.guaranteed_precision is not None
+            model.set_params(probabilities=asked or self.telling.tells or self.keeping.report is not None)
         return model
 
     @property
@@ -94,7 +101,8 @@ class Job:
 
         writing = self.writing
         plain = not (writing.probabilities or writing.shares or writing.output.endswith(".gz"))
-        return plain and self.keeping.accept is None and (writing.to or output_format(writing.output)) == "jsonl"
+        whole = self.keeping.accept is None and self.guaranteed_precision is None
+        return plain and whole and (writing.to or output_format(writing.output)) == "jsonl"
 
     def check(self) -> None:
         """One clear error, before any work, if something cannot be."""
@@ -102,12 +110,25 @@ class Job:
         writing.check(keeping.review)
         check_json(self.telling.as_json, writing.output)
         keeping.check(self.chosen.method, self.estimator())
-        if keeping.checked and self.known.files:
+        if keeping.checked:
+            self._check_audit(keeping.checked)
+        outputs = [writing.output, keeping.review, keeping.save, keeping.meta, keeping.report]
+        check_outputs([*self.inputs, *self.known.files, *(keeping.checked or ())], outputs, writing.to)
+
+    def _check_audit(self, checked: list[str]) -> None:
+        """One clear error if an audit cannot guarantee anything here, before the fit."""
+        from quorate.audit.checked import refuse_without_guarantee
+
+        if self.known.files:
             raise SettingsError(
                 "--checked is for a consensus without --known: known labels would be audited by themselves"
             )
-        outputs = [writing.output, keeping.review, keeping.save, keeping.meta, keeping.report]
-        check_outputs([*self.inputs, *self.known.files, *(keeping.checked or ())], outputs, writing.to)
+        if self.keeping.accept is None and self.guaranteed_precision is None:
+            raise SettingsError(
+                "--checked goes with --accept or --precision (quorate audit result tells the scores of a consensus)"
+            )
+        if "-" not in checked:  # which can be read only once
+            refuse_without_guarantee(checked, max_size=self.reading.options["max_size"])
 
     def fit(self, kept: Callable[[str, Corpus], Choice | None] | None = None) -> Done:
         """Read and combine; settings are not chosen in a layer for which there is a choice that was ``kept``."""
@@ -159,9 +180,9 @@ class Job:
         writing, keeping = self.writing, self.keeping
         if keeping.save is not None and isinstance(done.model, Saves):
             done.model.save(keeping.save, documents=not keeping.without_documents)
-        if keeping.accept is not None:
-            done.accepted = self._accepted(done.result)
-            writing.write(done.result.only(done.accepted.review), keeping.review)
+        done.accepted = self._accepted(done.result)
+        if keeping.review is not None:
+            writing.write(done.left_for_review, keeping.review)
         self.write_consensus(done, writing.output)
         if keeping.meta is not None:
             write_json(done.meta | {"decided": self.decided()}, keeping.meta)
@@ -170,31 +191,33 @@ class Job:
             make_report(done.fitted, None, keeping.report, inputs=self.inputs, **told)
 
     def write_consensus(self, done: Done, path: str) -> None:
-        """The consensus on all documents or, where a precision was asked for, on those that meet it."""
-        result = done.result
-        self.writing.write(result if done.accepted is None else result.only(done.accepted.documents), path)
+        """The consensus on all documents or, where a precision was asked for, on what meets it."""
+        self.writing.write(done.given_out, path)
 
-    def _accepted(self, result: Result | LayeredResult) -> Accepted | Guaranteed:
-        """The documents that meet a precision: by an audit if there is one, else as expected."""
+    def _accepted(self, result: Result | LayeredResult) -> Accepted | Guaranteed | GuaranteedSpans | None:
+        """What meets a precision that was asked for: by an audit if there is one, else as expected."""
         precision, checked = self.keeping.accept, self.keeping.checked
-        assert precision is not None
-        if not checked:
-            return result.accept(precision)
-        from quorate import audit
+        if checked:
+            from quorate import audit
 
-        return audit.result(result, checked, max_size=self.reading.options["max_size"]).accept(precision)
+            found = audit.result(result, checked, max_size=self.reading.options["max_size"])
+            if precision is not None:
+                return found.accept(precision)
+            assert self.guaranteed_precision is not None
+            return found.accept_spans(self.guaranteed_precision)
+        return None if precision is None else result.accept(precision)
 
 
 @dataclass
 class Done:
-    """What came of a job: a model for each layer, known labels, and which documents were accepted, if that was asked.
+    """What came of a job: a model for each layer, known labels, and which documents or spans were accepted, if asked.
 
     Without layers there is one, and ``model``, ``result`` and ``meta`` are its own.
     """
 
     fitted: LayeredModel
     known: KnownInLayers
-    accepted: Accepted | Guaranteed | None = None
+    accepted: Accepted | Guaranteed | GuaranteedSpans | None = None
 
     @property
     def models(self) -> dict[str, BSC | CRFMA | MajorityVote]:
@@ -210,6 +233,26 @@ class Done:
     def result(self) -> Result | LayeredResult:
         """The consensus."""
         return self.model.result_
+
+    @property
+    def given_out(self) -> Result | LayeredResult:
+        """What is written of the consensus."""
+        from quorate.audit.acceptance import GuaranteedSpans
+
+        if self.accepted is None:
+            return self.result
+        if isinstance(self.accepted, GuaranteedSpans):
+            return self.result.surest(self.accepted.least)
+        return self.result.only(self.accepted.documents)
+
+    @property
+    def left_for_review(self) -> Result | LayeredResult:
+        """The documents that were not accepted, where documents were asked for."""
+        from quorate.audit.acceptance import GuaranteedSpans
+
+        if self.accepted is None or isinstance(self.accepted, GuaranteedSpans):
+            return self.result.only([])
+        return self.result.only(self.accepted.review)
 
     @property
     def meta(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Commands that measure: check, agreement, evaluate, compare, tune."""
+"""Commands that measure: check, agreement, ambiguous, evaluate, compare, tune."""
 
 from __future__ import annotations
 
@@ -44,8 +44,10 @@ if TYPE_CHECKING:
     from quorate.evaluate.compare import Scores
     from quorate.evaluate.metrics import Agreement
     from quorate.evaluate.tune import Tuned
+    from quorate.result.readings import AmbiguousDocument
 
 Split = Annotated[str | None, typer.Option(metavar="NAME", help="Score only documents of this split.")]
+_MOST_WORDS = 5  # of a document, in the list of ambiguous ones
 Scheme = Annotated[str | None, typer.Option(metavar="SCHEME", help="bio, bioes, io or plain; inferred if not given.")]
 
 
@@ -144,6 +146,47 @@ def _print_agreement(found: Agreement, pairs: int) -> None:
         console().print(table)
         if len(listed) < len(found.pairs):
             print(f"({len(found.pairs) - len(listed):,} more pairs: --pairs, or --json for all)")
+
+
+@app.command(epilog="Example: quorate ambiguous crowd.jsonl -n 50")
+@reads
+def ambiguous(
+    inputs: Inputs,
+    n: Annotated[int, typer.Option("-n", "--documents", help="How many documents to list.")] = 20,
+    as_json: Json = False,
+    *,
+    reading: LayeredReading,
+) -> None:
+    """List documents that good annotators read in two ways, the most ambiguous first: what guidelines could settle."""
+    from quorate.result.readings import most_ambiguous
+
+    if n < 1:
+        raise SettingsError(f"-n must be 1 or more, not {n}")
+    layers = reading.layers(inputs)
+    say_notes(layers.corpus)
+    found = {name: most_ambiguous(corpus, n) for name, corpus in layers.items()}
+    if as_json:
+        print_json([{"layer": name, **plain(one)} if name else one for name, own in found.items() for one in own])
+        return
+    for name, own in found.items():
+        _print_ambiguous(name, own)
+
+
+def _print_ambiguous(layer: str, found: list[AmbiguousDocument]) -> None:
+    if layer:
+        tell(f"layer {layer}")
+    if not found:
+        tell("no document probably allows two readings")
+        return
+    table = table_of(["document", "words that allow two readings"], ["tokens"])
+    for one in found:
+        words = "; ".join(
+            f"{word.word}: " + ", ".join(f"{label} {times:,}" for label, times in word.given.items())
+            for word in one.words[:_MOST_WORDS]
+        )
+        more = len(one.words) - _MOST_WORDS
+        table.add_row(cell(one.id), cell(words + (f"; {more:,} more" if more > 0 else "")), f"{one.tokens:.1f}")
+    console().print(table)
 
 
 @app.command(epilog="Example: quorate evaluate consensus.jsonl --gold crowd.jsonl --split test --errors")

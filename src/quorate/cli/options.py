@@ -169,7 +169,8 @@ class Keeping:
         list[str] | None,
         typer.Option(
             metavar="FILE",
-            help="With --accept: an audit of this consensus ('quorate audit'), by which the precision is guaranteed.",
+            help="With --accept or --precision: an audit of this consensus ('quorate audit'), by which the precision "
+            "is guaranteed.",
             rich_help_panel=WRITTEN,
         ),
     ] = None
@@ -200,8 +201,6 @@ class Keeping:
             raise SettingsError("--without-documents goes with --save (there is no model to keep them in)")
         if (self.accept is None) != (self.review is None):
             raise SettingsError("--accept and --review go together: a precision, and a file for the documents below it")
-        if self.checked and self.accept is None:
-            raise SettingsError("--checked goes with --accept (quorate audit result tells the scores of a consensus)")
 
 
 @dataclass(frozen=True)

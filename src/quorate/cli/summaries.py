@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from quorate.cli.layers import by_layer
 
 if TYPE_CHECKING:
-    from quorate.audit.acceptance import Guaranteed
+    from quorate.audit.acceptance import Guaranteed, GuaranteedSpans
     from quorate.estimators.bsc import BSC
     from quorate.estimators.crf_ma import CRFMA
     from quorate.estimators.layered import LayeredModel
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Summary", "acceptance", "ambiguity_summary", "fit_summary", "layers_summary", "predict_summary"]
 
+_Consensus = TypeVar("_Consensus", "Result", "LayeredResult")
 _NEARLY = 0.005  # a recall that is reached, but for rounding
 _NOTE, _WARNING = "note: ", "warning: "
 _UNCHECKED = "F1 unknown without a check (quorate audit)"
@@ -57,7 +58,7 @@ def fit_summary(
     model: BSC | CRFMA | MajorityVote,
     method: str,
     written: Mapping[str, str | None],
-    accepted: Accepted | Guaranteed | None = None,
+    accepted: Accepted | Guaranteed | GuaranteedSpans | None = None,
     *,
     shares: bool = False,
 ) -> Summary:
@@ -65,7 +66,7 @@ def fit_summary(
 
     ``written`` are the files by what is in them: ``consensus`` first, which may be ``-``, then others.
     """
-    result, n_known = model.result_, int(model.meta_["known"])
+    result, n_known = _written_of(model.result_, accepted), int(model.meta_["known"])
     certificate, places = result.certificate, _places(written)
     answer = [*_acceptance(accepted, places.get("review", ""), certificate), _headline(result, method)]
     answer += [*_written(places), *_about_the_estimate(result), *_dial(result)]
@@ -93,12 +94,12 @@ def layers_summary(
     fitted: LayeredModel,
     method: str,
     written: Mapping[str, str | None],
-    accepted: Accepted | Guaranteed | None = None,
+    accepted: Accepted | Guaranteed | GuaranteedSpans | None = None,
     *,
     shares: bool = False,
 ) -> Summary:
     """The same of all layers together, and of each."""
-    result, places = fitted.result_, _places(written)
+    result, places = _written_of(fitted.result_, accepted), _places(written)
     certificate = result.certificate
     answer = _acceptance(accepted, places.get("review", ""), certificate)
     answer += [_headline(result, method, f" in {len(result.layers):,} layers"), *_written(places)]
@@ -154,10 +155,12 @@ def _with_layers(answer: list[str], record: dict[str, Any], parts: Mapping[str, 
     return Summary([*answer, *own], [*everywhere, *notes], details, record | {"layers": layers})
 
 
-def acceptance(accepted: Accepted | Guaranteed, review: str, certificate: Certificate) -> list[str]:
-    """How many documents meet the precision that was asked for."""
-    from quorate.audit.acceptance import Guaranteed
+def acceptance(accepted: Accepted | Guaranteed | GuaranteedSpans, review: str, certificate: Certificate) -> list[str]:
+    """How many documents or spans meet the precision that was asked for."""
+    from quorate.audit.acceptance import Guaranteed, GuaranteedSpans
 
+    if isinstance(accepted, GuaranteedSpans):
+        return _guarantee_of_spans(accepted)
     if isinstance(accepted, Guaranteed):
         return _guarantee(accepted, review)
     if not accepted.documents:
@@ -176,6 +179,15 @@ def ambiguity_summary(ambiguity: Ambiguity) -> list[str]:
     """How much of the text allows two readings, in a line."""
     types = ", ".join(f"{name} {100 * share:.1f} %" for name, share in ambiguity.by_type.items())
     return [f"ambiguous: {100 * ambiguity.share:.1f} % of tokens (of those marked as {types})"]
+
+
+def _written_of(result: _Consensus, accepted: Accepted | Guaranteed | GuaranteedSpans | None) -> _Consensus:
+    """The consensus with the spans that are written; documents that are not accepted count, they are written too."""
+    from quorate.audit.acceptance import GuaranteedSpans
+
+    if isinstance(accepted, GuaranteedSpans) and accepted.kept < accepted.given:
+        return result.surest(accepted.least)
+    return result
 
 
 def _places(written: Mapping[str, str | None]) -> dict[str, str]:
@@ -280,16 +292,15 @@ def _details(model: BSC | CRFMA | MajorityVote, method: str) -> list[str]:
     lines = [f"{_size(result)}, {method}"]
     lines.append(f"scheme {result.tagset.scheme.value}: {some(list(result.tagset.types), 10)}")
     if (trace := result.trace) is not None:
-        lines.append(f"{trace.passes} passes in {trace.seconds:.2f} s, bound {trace.bound:,.1f} ({trace.reason.value})")
+        lines.append(f"{trace.passes} passes in {trace.seconds:.2f} s (stopped: {trace.reason.value})")
     if result.choice is not None:
         lines += [line for line in result.choice.reasons if line not in result.choice.notes]
     certificate = result.certificate
     if certificate.given:
         lines.append(f"estimate from agreement, with a 90 % interval: F1 {certificate}")
     if certificate.explained is not None:
-        lines.append(
-            f"of the disagreement that votes leave open, the model explains {100 * certificate.explained:.0f} %"
-        )
+        surprise = f"surprised the model {100 * certificate.explained:.0f} % less than a plain vote"
+        lines.append(f"what hidden annotators said {surprise}")
     return [*lines, *_tagger_rounds(model)]
 
 
@@ -309,15 +320,21 @@ def _tagger_rounds(model: BSC | CRFMA | MajorityVote) -> list[str]:
     ]
 
 
-def _acceptance(accepted: Accepted | Guaranteed | None, review: str, certificate: Certificate) -> list[str]:
+def _acceptance(
+    accepted: Accepted | Guaranteed | GuaranteedSpans | None, review: str, certificate: Certificate
+) -> list[str]:
     return [] if accepted is None else acceptance(accepted, review, certificate)
 
 
-def _accepted_record(accepted: Accepted | Guaranteed | None) -> dict[str, Any] | None:
-    from quorate.audit.acceptance import Guaranteed
+def _accepted_record(accepted: Accepted | Guaranteed | GuaranteedSpans | None) -> dict[str, Any] | None:
+    from quorate.audit.acceptance import Guaranteed, GuaranteedSpans
 
     if accepted is None:
         return None
+    if isinstance(accepted, GuaranteedSpans):
+        told: dict[str, Any] = {"spans": accepted.kept, "of": accepted.given, "precision": accepted.precision}
+        least = accepted.least if accepted.kept else None
+        return told | {"least_confidence": least, "guaranteed_with": accepted.confidence}
     record = {"documents": len(accepted.documents), "review": len(accepted.review), "precision": accepted.precision}
     return record | {"guaranteed_with": accepted.confidence if isinstance(accepted, Guaranteed) else None}
 
@@ -341,6 +358,23 @@ def _guarantee(accepted: Guaranteed, review: str) -> list[str]:
     return [
         _how_many(accepted, review),
         f"guaranteed, with {sure}, that {precision} of their spans are right",
+    ]
+
+
+def _guarantee_of_spans(accepted: GuaranteedSpans) -> list[str]:
+    from quorate.audit.acceptance import least_documents
+
+    sure, precision = f"{100 * accepted.confidence:g} % confidence", f"{100 * accepted.precision:g} %"
+    if not accepted.kept:
+        least = least_documents(accepted.precision, accepted.confidence)
+        return [
+            f"none of {accepted.given:,} spans kept",
+            f"the audit shows no set of spans to be {precision} right with {sure}",
+            f"it takes {least:,} or more checked spans in a set, hardly one of them wrong (check more documents)",
+        ]
+    return [
+        f"{accepted.kept:,} of {accepted.given:,} spans kept, those of confidence {accepted.least:.2f} or more",
+        f"guaranteed, with {sure}, that {precision} of them are right",
     ]
 
 

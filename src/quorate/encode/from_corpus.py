@@ -200,16 +200,18 @@ def events_of_codes(
     per_doc = np.bincount(doc, minlength=len(doc_start) - 1)
     rank = np.arange(len(doc)) - np.repeat(np.cumsum(per_doc) - per_doc, per_doc)
     base = np.concatenate([[0], np.cumsum(np.diff(doc_start) * per_doc)])[:-1][doc] + rank
-    within = np.arange(len(codes)) - np.repeat(starts[:-1], lengths)
-    place = np.repeat(base, lengths) + within * np.repeat(per_doc[doc], lengths)
-    present = codes != MISSING
-    key = np.full(len(codes), -1, np.int64)
-    key[place[present]] = (np.repeat(annotator, lengths)[present] * n_previous(tagset) + previous[present]) * len(
-        tagset.labels
-    ) + codes[present]
-    token = np.empty(len(codes), np.int64)
-    token[place] = np.repeat(doc_start[:-1][doc], lengths) + within
-    return Events(token[key >= 0], key[key >= 0], None), changed
+    place = np.arange(len(codes)) * np.repeat(per_doc[doc], lengths)
+    place += np.repeat(base - starts[:-1] * per_doc[doc], lengths)
+    key = np.empty(len(codes), np.int64)
+    row = np.repeat(annotator * n_previous(tagset), lengths) + previous
+    key[place] = row * len(tagset.labels) + codes
+    token = np.repeat(np.arange(doc_start[-1]), np.repeat(per_doc, np.diff(doc_start)))
+    missing = codes == MISSING
+    if missing.any():
+        said = np.ones(len(codes), np.bool_)
+        said[place[missing]] = False
+        token, key = token[said], key[said]
+    return Events(token, key, None), changed
 
 
 def _by_rule(

@@ -321,7 +321,7 @@ def update(
     if passes:
         engine, encoded = fresh.passes_over_all(fit_state)
         with closing(engine):
-            fresh = fresh._replace(model=loop.more_passes(engine, fresh.model, encoded.cells, passes).model)
+            fresh = fresh._replace(model=loop.more_passes(engine, fresh.model, encoded.cells, passes))
         fit_state.before, fit_state.source = None, {}
     return fresh, fit_state, Updated(len(documents) - len(old), len(old), len(given) - len(documents))
 

@@ -19,26 +19,26 @@ from quorate.formats.exports import Export, ExportAnnotation, ExportDocument
 from quorate.formats.json_records import first_keys
 from quorate.formats.opened import files_of, opened
 
-__all__ = ["consensus_export", "is_consensus", "is_layered"]
+__all__ = ["consensus_export", "is_consensus", "is_layered", "keys_of"]
 
 
 def is_consensus(path: str) -> bool:
     """Whether a file is a consensus, in layers or not, by its first line."""
-    keys = _keys(path)
+    keys = keys_of(path)
     return {"tokens", "confidence"} <= keys and ("token_confidence" in keys or _has_layers(keys))
 
 
 def is_layered(path: str) -> bool:
     """Whether a file, or the first of a folder, is a consensus in layers; of a pipe that cannot be seen."""
     place = Path(path)
-    return (place.is_file() or place.is_dir()) and _has_layers(_keys(files_of(path)[0]))
+    return (place.is_file() or place.is_dir()) and _has_layers(keys_of(files_of(path)[0]))
 
 
 def _has_layers(keys: set[str]) -> bool:
     return "layers" in keys and not {"tags", "annotations"} & keys
 
 
-def _keys(path: str) -> set[str]:
+def keys_of(path: str) -> set[str]:
     """Those of the first line, if it is an object."""
     with opened(path) as (stream, _):
         head = stream.peek(1 << 16)[: 1 << 16]

@@ -155,9 +155,9 @@ def _documents(stream: IO[bytes], name: str, instead: str) -> Iterator[tuple[Sou
         yield source, line
 
 
-def read(given: Input, notes: Notes) -> Iterator[Document | Marked]:
-    """The documents of a JSONL file."""
-    reader = _DocumentReader()
+def read(given: Input, notes: Notes, *, proposed: bool = False) -> Iterator[Document | Marked]:
+    """The documents of a JSONL file; ``proposed``: what waits to be checked counts as gold too."""
+    reader = _DocumentReader(proposed=proposed)
     decoder = _RecordDecoder(reader.tag_names)
     instead = "evaluate, audit and convert take it; spans to combine go into 'annotations', known ones into 'gold'"
     for number, (source, line) in enumerate(_documents(given.stream, given.name, instead), given.first_number):
@@ -324,13 +324,14 @@ def _refuse_other_spans(given: _KnownLine, known: KnownRecord, words: Words) -> 
 class _DocumentReader:
     """Turns decoded records into documents; remembers names of tags and words from line to line."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, proposed: bool = False) -> None:
         self.tag_names = _TagNames({None: None})
         self.words = Words()
+        self._proposed = proposed
 
     def document(self, record: _Record, source: Source, number: int) -> Document | Marked:
         name = str(number if record.id is None else record.id)
-        if not record.checked:
+        if not record.checked and not self._proposed:
             record.gold = None
         if record.tokens is None and record.text is None:
             raise ValueError("neither 'tokens' nor 'text' (give one of them)")

@@ -24,7 +24,8 @@ from quorate.encode.algebra import (
 from quorate.encode.encoded import Encoded
 from quorate.encode.sharing import Sharing
 from quorate.infer.engines.protocol import Likely
-from quorate.infer.kernels.compiled import load_numba
+from quorate.infer.kernels import spans as kernels
+from quorate.infer.kernels.tallies import votes
 
 __all__ = ["Answers", "Candidates", "answers_to", "find_candidates", "looked_up", "voted_spans"]
 
@@ -102,9 +103,6 @@ class Answers(NamedTuple):
 
 def answers_to(encoded: Encoded, marks: Spans, span: Spans, first: Integers) -> Answers:
     """What everybody did with each span; those of document d are ``first[d]`` to ``first[d + 1]``."""
-    load_numba()
-    from quorate.infer.kernels import spans as kernels
-
     pair_doc, who, labelled = count_pairs(encoded)
     pair_start = np.searchsorted(pair_doc, np.arange(encoded.n_docs + 1))
     mark_start, marks = _by_pair(encoded, marks, pair_doc, who)
@@ -132,9 +130,6 @@ def voted_spans(encoded: Encoded) -> Likely:
     >>> voted.start.tolist(), voted.end.tolist(), voted.probability.round(2).tolist()
     ([1], [3], [0.83])
     """
-    load_numba()
-    from quorate.infer.kernels.tallies import votes
-
     label, weight = encoded.cells.label, encoded.event_weight
     everybody, opening, of_type = votes(
         encoded.event_start,
@@ -168,9 +163,6 @@ def find_candidates(
 
     What annotators have in common (``sharing``) counts once where they saw the same document.
     """
-    load_numba()
-    from quorate.infer.kernels import spans as kernels
-
     marks = marked_spans(encoded)
     apart = 1 if encoded.tagset.scheme is Scheme.IO else 0  # spans of one type that touch are one there
     span, first = _columns(encoded, marks, likely.at_least(least), voted)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from quorate.encode.algebra import laid_end_to_end
 from quorate.encode.encoded import Encoded
+from quorate.infer.kernels.distinct import distinct_tokens
 
 __all__ = ["Condensed", "condense"]
 
@@ -32,8 +33,6 @@ def condense(encoded: Encoded, known: NDArray[np.int32] | None, *, by_previous: 
     """
     if encoded.event_weight is not None or not len(encoded.event_cell):
         return None
-    from quorate.infer.kernels.distinct import distinct_tokens  # compiled code is loaded when a fit starts, not before
-
     cells, event_cell = encoded.cells, encoded.event_cell
     if not by_previous:
         alike, merged = cells.without_previous()

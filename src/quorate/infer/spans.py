@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from quorate.infer.candidates import Candidates
 from quorate.infer.engines.threads import balanced
-from quorate.infer.kernels.compiled import load_numba
+from quorate.infer.kernels import spans as kernels
 from quorate.infer.kernels.cores import available_threads
 from quorate.infer.parts.arrays import check_arrays
 from quorate.infer.parts.dirichlet import View, log_mean
@@ -111,10 +111,7 @@ class SpanEngine:
     rounding = 1e-9
 
     def __init__(self, candidates: Candidates, prior: Floats, *, threads: int | None = None) -> None:
-        load_numba()
-        from quorate.infer.kernels import spans as kernels
-
-        self._kernels, self._threads = kernels, threads or available_threads()
+        self._threads = threads or available_threads()
         c = candidates
         self._problem = kernels.Problem(
             c.start, c.end, c.kind, c.cluster, c.by_start, c.first, c.pair_start, c.who, c.weight,
@@ -144,19 +141,19 @@ class SpanEngine:
         posterior = self.posterior(model, sharpness, view)
         out = np.empty(len(posterior.log_z))
         tables = model.responses.log_lik(view)
-        self._kernels.log_weight_of_set(self._problem, *tables, model.temper, sharpness, chosen, out)
+        kernels.log_weight_of_set(self._problem, *tables, model.temper, sharpness, chosen, out)
         return np.minimum(out - posterior.log_z, 0.0)
 
     def best_set(self, gain: Floats) -> NDArray[np.bool_]:
         """``[C]`` Of every document the set of candidates that do not overlap with the highest sum of ``gain``."""
         p, chosen = self._problem, np.zeros(len(gain), np.bool_)
-        self._kernels.best_set(p.start, p.end, p.kind, p.first, p.apart, gain, chosen)
+        kernels.best_set(p.start, p.end, p.kind, p.first, p.apart, gain, chosen)
         return chosen
 
     def likeliest_set(self, model: SpanModel, view: View = log_mean) -> NDArray[np.bool_]:
         """``[C]`` Of every document the set of candidates that is likeliest as a whole."""
         chosen = np.zeros(len(self._problem.start), np.bool_)
-        self._kernels.likeliest_set(self._problem, *model.responses.log_lik(view), model.temper, chosen)
+        kernels.likeliest_set(self._problem, *model.responses.log_lik(view), model.temper, chosen)
         return chosen
 
     def close(self) -> None:
@@ -165,7 +162,7 @@ class SpanEngine:
     def _swept(
         self, of_true: Floats, of_free: Floats, temper: float, sharpness: float
     ) -> tuple[SpanCounts, SpanPosterior]:
-        p, kernel = self._problem, self._kernels.span_pass
+        p, kernel = self._problem, kernels.span_pass
         if not temper:  # nobody is asked: any annotator stands for all
             p = p._replace(who=np.zeros_like(p.who))
         true, log_z = np.zeros(len(p.start)), np.zeros(len(p.first) - 1)

@@ -21,6 +21,8 @@ from quorate.corpus.tags import Scheme
 from quorate.encode.algebra import events_of_document
 from quorate.infer.candidates import Candidates
 from quorate.infer.engines.threads import span_shape
+from quorate.infer.kernels import output, single
+from quorate.infer.kernels.spans import best_set
 from quorate.infer.parts.truth import log_mask
 
 if TYPE_CHECKING:
@@ -105,8 +107,6 @@ def _by_spans(
     least: float,
 ) -> Iterator[Influence]:
     """Where the evidence is spans: from what is told of every version of every document."""
-    from quorate.infer.kernels.spans import best_set  # compiled code is loaded when it is needed
-
     found, probability = told
     chosen = np.zeros(len(probability), np.bool_)
     best_set(
@@ -165,12 +165,10 @@ class _Reader:
     """A few documents under a fitted model, one evidence at a time."""
 
     def __init__(self, model: Explains, corpus: Corpus) -> None:
-        from quorate.infer.kernels import output, single  # compiled code is loaded when it is needed
-
         encoded = model.encoded(corpus)
         tables, chain = model.output_tables(encoded)
         tagset = encoded.tagset
-        self._single, self._output, self._encoded, self._tagset = single, output, encoded, tagset
+        self._encoded, self._tagset = encoded, tagset
         self._calibration = model.calibration_
         self._number = {name: k for k, name in enumerate(encoded.annotators)}
         self._cells, self._words = tables.temper * tables.cells, tables.words
@@ -182,7 +180,7 @@ class _Reader:
         self._shape = output.SpanShape(*span_shape(tagset))
 
     def _steps_of(self, start: Floats, trans: Floats) -> Any:
-        return self._single.steps_of(np.ascontiguousarray(start), np.ascontiguousarray(trans))
+        return single.steps_of(np.ascontiguousarray(start), np.ascontiguousarray(trans))
 
     def evidence(self, d: int, names: Sequence[str]) -> Floats:
         """``[1 + A, L, J]`` Log-likelihoods from words and the end of the document, then from each annotator."""
@@ -217,9 +215,9 @@ class _Reader:
         if L == 0:
             return _Look(np.zeros(len(asked)), ())
         alpha, beta = np.empty((L, J)), np.empty((L, J))
-        log_z = self._single.log_forward_backward(evidence, L, self._steps, alpha, beta)
+        log_z = single.log_forward_backward(evidence, L, self._steps, alpha, beta)
         path, back = np.zeros(L, np.int32), np.empty((L, J), np.int32)
-        self._single.viterbi(evidence, L, self._allowed, self._may_end, back, path)
+        single.viterbi(evidence, L, self._allowed, self._may_end, back, path)
         weights = np.zeros(len(asked))
         for s, span in enumerate(asked):
             start, end = span.start, span.end
@@ -228,7 +226,7 @@ class _Reader:
             else:
                 around = (alpha[max(start - 1, 0)], beta[min(end, L - 1)])
                 args = (evidence, L, self._steps, self._shape, *around, codes[s], start, end)
-                weights[s] = self._output.span_log_weight(*args)
+                weights[s] = output.span_log_weight(*args)
         return _Look(self._calibration.spans(np.exp(weights - log_z)), tuple(path.tolist()))
 
     @lru_cache(maxsize=64)  # noqa: B019 (a reader lives as long as its documents are looked at)

@@ -16,7 +16,7 @@ from quorate.encode.algebra import Spans, marked_spans, only_documents, seen_pai
 from quorate.encode.encoded import Encoded
 from quorate.infer.candidates import Answers, answers_to
 from quorate.infer.engines.protocol import Decoded
-from quorate.infer.kernels.compiled import load_numba
+from quorate.infer.kernels import spans as kernels
 from quorate.result.calibration import Calibration
 from quorate.result.spans import consensus_spans
 
@@ -142,9 +142,6 @@ def count_habits(encoded: Encoded, decoded: Decoded, calibration: Calibration) -
 
 def _counted(encoded: Encoded, truth: Spans, sure: Floats) -> Floats:
     """``[12, T, K]`` The habits, with the spans of the consensus and how probable each is."""
-    load_numba()
-    from quorate.infer.kernels import spans as kernels
-
     K, T = len(encoded.annotators), len(encoded.tagset.types)
     first = np.searchsorted(truth.start, encoded.doc_start)
     answers = answers_to(encoded, marked_spans(encoded), truth, first)

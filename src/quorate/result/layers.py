@@ -179,6 +179,10 @@ class LayeredResult:
         """The same for some of the documents, by their positions."""
         return LayeredResult({name: result.only(documents) for name, result in self.layers.items()})
 
+    def surest(self, least: float) -> LayeredResult:
+        """The same without the spans of any layer that are less sure than that."""
+        return LayeredResult({name: result.surest(least) for name, result in self.layers.items()})
+
     def __len__(self) -> int:
         return len(self.corpus)
 

@@ -137,6 +137,8 @@ class Result:
             return Certificate(reason="the model is from a file, which keeps no check of it" if from_file else nothing)
         if self.settings_.get("precision") is not None or self.settings_.get("recall") is not None:
             return Certificate(explained=self.choice.check.explained, reason="a precision or a recall was asked for")
+        if "surest" in self.settings_:
+            return Certificate(explained=self.choice.check.explained, reason="only the surest spans were kept")
         if len(self._decoded.token_probability):
             return Certificate(reason="the probabilities of all labels were not kept")
         return certify(self.span_tallies(), self.choice.check)
@@ -297,9 +299,7 @@ class Result:
             expected_spans=decoded.expected_spans[chosen] if len(decoded.expected_spans) else np.zeros(0),
             stated_spans=decoded.stated_spans[chosen] if len(decoded.stated_spans) else np.zeros(0),
         )
-        result = copy(self)
-        for derived in ("certificate", "expected", "_found", "ambiguity"):
-            result.__dict__.pop(derived, None)
+        result = self._without_what_was_derived()
         spans = np.zeros(len(decoded.path))
         spans[self._found.start] = self._told.spans
         result.corpus, result._doc_start, result._decoded = (
@@ -312,6 +312,48 @@ class Result:
         result._place = _Place(self._place.documents[chosen], tokens)
         result._known = self._known[token]
         result._told = Probabilities(self._told.documents[chosen], spans[token][span_end > 0], self._told.tokens[token])
+        return result
+
+    def surest(self, least: float) -> Result:
+        """The same without the spans that are less sure than that.
+
+        Their tokens are as sure as it is that they are outside of spans, and documents no surer than what they hold.
+
+        >>> import quorate
+        >>> result = quorate.aggregate(quorate.sample(), "mv")
+        >>> fewer = result.surest(0.9)
+        >>> 0 < fewer.n_spans < result.n_spans, min(span.sure for spans in fewer.spans for span in spans) >= 0.9
+        (True, True)
+        """
+        if self.tagset.outside is None:
+            raise SettingsError("every token has a label here, so no span can be left out")
+        self._kept_posterior()  # which says how sure it is that there is no span
+        decoded = self._decoded
+        unmarked = np.zeros(len(decoded.path), np.bool_)
+        for first, spans in zip(self._doc_start.tolist(), self.spans, strict=False):
+            unmarked[[first + token for span in spans if span.sure < least for token in span.tokens]] = True
+        changed = np.diff(np.concatenate([[0], np.cumsum(unmarked)])[self._doc_start]) > 0
+        with np.errstate(divide="ignore"):
+            at_most = np.log1p(-self._told.documents)  # what the document was before is not true then
+        part = decoded._replace(
+            path=np.where(unmarked, self.tagset.outside, decoded.path).astype(np.int32),
+            log_probability=np.where(changed, at_most, decoded.log_probability),
+            span_end=np.where(unmarked, 0, decoded.span_end).astype(np.int32),
+            span_probability=np.where(unmarked, 0.0, decoded.span_probability),
+            stated_spans=np.zeros(0),
+        )
+        result = self._without_what_was_derived()
+        result._known = self._known & ~unmarked
+        known = np.where(result._known, decoded.path, -1).astype(np.int32)
+        result._decoded, result._told = part, coherent(part, self._doc_start, self.calibration, known)
+        result.settings_ = self.settings_ | {"surest": least}
+        return result
+
+    def _without_what_was_derived(self) -> Result:
+        """A copy that computes again what follows from the consensus."""
+        result = copy(self)
+        for derived in ("certificate", "expected", "_found", "ambiguity"):
+            result.__dict__.pop(derived, None)
         return result
 
     def write(

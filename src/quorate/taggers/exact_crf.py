@@ -44,7 +44,7 @@ class Crf(NamedTuple):
         from quorate.taggers import kernels
 
         scores = np.zeros((len(features), len(self.start)))
-        kernels.score_tokens(features, np.concatenate([np.zeros((1, len(self.start))), self.weights]), scores)
+        kernels.score_exactly(features, np.concatenate([np.zeros((1, len(self.start))), self.weights]), scores)
         return scores
 
 
@@ -78,9 +78,9 @@ def train(
     rules = kernels.Rules(np.ones(R, np.bool_), np.ones((R, R), np.bool_), np.zeros(R))
     rows = n_features + 1  # the first is no feature: it has no gradient, and stays 0
 
-    def parts(flat: Floats) -> kernels.Weights:
+    def parts(flat: Floats) -> kernels.ExactWeights:
         by_feature, start, trans = np.split(flat, [rows * R, (rows + 1) * R])
-        return kernels.Weights(by_feature.reshape(rows, R), start, trans.reshape(R, R))
+        return kernels.ExactWeights(by_feature.reshape(rows, R), start, trans.reshape(R, R))
 
     def loss_and_slope(flat: Floats) -> tuple[float, Floats]:
         slope = 2.0 * l2 * flat

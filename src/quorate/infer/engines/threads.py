@@ -19,8 +19,10 @@ from quorate.corpus.tags import TagSet
 from quorate.encode.encoded import Encoded
 from quorate.errors import FitError
 from quorate.infer.engines.protocol import Counts, Decoded, Likely, Tables
-from quorate.infer.kernels.compiled import load_numba
+from quorate.infer.kernels import chain as kernels
+from quorate.infer.kernels import layout, likely, output, single
 from quorate.infer.kernels.cores import available_threads
+from quorate.infer.kernels.tallies import cell_counts
 from quorate.infer.parts.truth import Chain, LabelCounts, log_mask
 
 __all__ = ["ThreadsEngine", "balanced", "cell_counts_of", "slice_bounds", "span_shape"]
@@ -59,11 +61,6 @@ class ThreadsEngine:
         threads: int | None = None,
         names: Callable[[int], str] | None = None,
     ) -> None:
-        # Compiled code is loaded when a fit starts, not before.
-        load_numba()
-        from quorate.infer.kernels import chain, layout, output, single
-
-        self._kernels, self._layout, self._output, self._single = chain, layout, output, single
         self._encoded, self._known, self._times, self._text = encoded, known, times, text
         self._threads = threads or available_threads()
         self._pool = _helpers(self._threads)
@@ -86,20 +83,20 @@ class ThreadsEngine:
 
     def run(self, tables: Tables, chain: Chain) -> Counts:
         """One pass: see :class:`Engine`."""
-        rows, steps = self._kernels.Rows(*tables, chain.end), self._steps(chain.start, chain.trans)
-        kernel = self._kernels.chain_pass if chain.coupled else self._kernels.independent_pass
+        rows, steps = self._rows(tables, chain.end), self._steps(chain.start, chain.trans)
+        kernel = kernels.chain_pass if chain.coupled else kernels.independent_pass
         return self._counted(lambda piece, out: kernel(piece, rows, steps, out), len(chain.start))
 
     def vote(self, table: Floats, smoothing: float, temper: float = 1.0) -> Counts:
         """Shares of votes as posterior: see :class:`Engine`."""
-        kernel = self._kernels.vote_pass
+        kernel = kernels.vote_pass
         return self._counted(lambda piece, out: kernel(piece, table, smoothing, temper, out), table.shape[1])
 
     def cell_counts(self, posterior: Floats) -> Floats:
         """``[G, J]`` Counts of the cells under a posterior ``[N, J]`` that comes from elsewhere."""
         counts = np.zeros((len(self._encoded.cells.label), posterior.shape[1]))
         for s, sums in enumerate(self._over(self._every, lambda s: self._cell_sums(s, posterior))):
-            self._kernels.merge(self._slice(s).cells, sums, counts)
+            kernels.merge(self._slice(s).cells, sums, counts)
         return counts
 
     def decode(self, tables: Tables, chain: Chain, *, by_token: bool, posteriors: bool = True) -> Decoded:
@@ -110,35 +107,33 @@ class ThreadsEngine:
         of_path = np.empty(0 if posteriors else N)
         path, span_end, span_probability = np.zeros(N, np.int32), np.zeros(N, np.int32), np.zeros(N)
         log_probability, log_z = np.zeros(D), np.zeros(D)
-        rows, steps = self._kernels.Rows(*tables, chain.end), self._steps(chain.start, chain.trans)
+        rows, steps = self._rows(tables, chain.end), self._steps(chain.start, chain.trans)
         allowed = self._steps(chain.start + log_mask(tagset.allowed_first), chain.trans + log_mask(tagset.allowed))
-        ends, shape = log_mask(tagset.allowed_last), self._output.SpanShape(*span_shape(tagset))
+        ends, shape = log_mask(tagset.allowed_last), output.SpanShape(*span_shape(tagset))
 
         def decode(s: int) -> tuple[int, Floats]:
             piece, tokens, docs = self._slice(s), self._tokens(s), slice(self._bounds[s], self._bounds[s + 1])
             posterior = kept[tokens] if posteriors else np.empty((tokens.stop - tokens.start, J))
             of_tokens, of_docs = (span_end[tokens], span_probability[tokens]), (log_probability[docs], log_z[docs])
             args = (piece, rows, steps, chain.coupled, allowed, ends, shape, by_token, posterior, path[tokens])
-            stuck = self._output.decode_slice(*args, *of_docs, *of_tokens)
+            stuck = output.decode_slice(*args, *of_docs, *of_tokens)
             span_end[tokens][span_end[tokens] > 0] += tokens.start
             if not posteriors:
                 of_path[tokens] = posterior[np.arange(len(posterior)), path[tokens]]
-            return stuck, self._kernels.cell_sums(piece, posterior)
+            return stuck, kernels.cell_sums(piece, posterior)
 
         cells = np.zeros((len(encoded.cells.label), J))
         for s, (stuck, sums) in enumerate(self._over(self._every, decode)):
             self._raise_if_stuck(s, stuck)
-            self._kernels.merge(self._slice(s).cells, sums, cells)
+            kernels.merge(self._slice(s).cells, sums, cells)
         return Decoded(kept, path, log_probability, log_z, span_end, span_probability, cells, of_path)
 
     def likely_spans(self, tables: Tables, chain: Chain, least: float) -> Likely:
         """Every span with a probability of at least ``least``, by place."""
-        from quorate.infer.kernels import likely
-
         # Labels that stand alone are a chain in which every step is as the first.
         trans = chain.trans if chain.coupled else np.tile(chain.start, (len(chain.start), 1))
-        rows, steps = self._kernels.Rows(*tables, chain.end), self._steps(chain.start, trans)
-        shape = self._output.SpanShape(*span_shape(self._encoded.tagset))
+        rows, steps = self._rows(tables, chain.end), self._steps(chain.start, trans)
+        shape = output.SpanShape(*span_shape(self._encoded.tagset))
         labels = likely.SpanLabels(*self._encoded.tagset.span_labels)
 
         def find(s: int) -> tuple[NDArray[Any], ...]:
@@ -159,12 +154,12 @@ class ThreadsEngine:
         path, log_probability, log_z = np.zeros(N, np.int32), np.zeros(D), np.zeros(D)
         span_end, span_probability = np.zeros(N, np.int32), np.zeros(N)
         allowed = self._steps(log_mask(tagset.allowed_first), log_mask(tagset.allowed))
-        shape = self._output.SpanShape(*span_shape(tagset))
+        shape = output.SpanShape(*span_shape(tagset))
         fixed = (doc_start, shares, rank, allowed, log_mask(tagset.allowed_last), shape, by_token)
         out = (path, log_probability, span_end, span_probability)
 
         def decode(s: int) -> None:
-            self._output.decode_votes_slice(*fixed, self._bounds[s], self._bounds[s + 1], *out)
+            output.decode_votes_slice(*fixed, self._bounds[s], self._bounds[s + 1], *out)
 
         for _ in self._over(self._every, decode):
             pass
@@ -183,7 +178,7 @@ class ThreadsEngine:
         events = slice(encoded.event_start[tokens.start], encoded.event_start[tokens.stop])
         return self._with_known(
             s,
-            self._layout.lay_out(
+            layout.lay_out(
                 encoded.event_start[tokens.start : tokens.stop + 1] - events.start,
                 encoded.event_cell[events],
                 np.zeros(0) if encoded.event_weight is None else encoded.event_weight[events],
@@ -197,7 +192,7 @@ class ThreadsEngine:
         """The documents, what is laid out of them, what is known of them, and how often they occur."""
         tokens = self._tokens(s)
         doc_start = self._encoded.doc_start[self._bounds[s] : self._bounds[s + 1] + 1] - tokens.start
-        return self._layout.Slice._make(
+        return layout.Slice._make(
             [
                 doc_start,
                 *laid_out,
@@ -212,7 +207,7 @@ class ThreadsEngine:
         return slice(int(start[self._bounds[s]]), int(start[self._bounds[s + 1]]))
 
     def _cell_sums(self, s: int, posterior: Floats) -> Floats:
-        return self._kernels.cell_sums(self._slice(s), posterior[self._tokens(s)])
+        return kernels.cell_sums(self._slice(s), posterior[self._tokens(s)])
 
     def _counted(self, kernel: Callable[[Any, Floats], Any], J: int) -> Counts:
         """Counts of the corpus, from one call a slice."""
@@ -232,13 +227,17 @@ class ThreadsEngine:
             first += sums.starts
             pairs += sums.pairs
             every += sums.labels
-            self._kernels.merge(piece.cells, sums.cells, cells)
+            kernels.merge(piece.cells, sums.cells, cells)
             if self._text:
-                self._kernels.merge(piece.words, sums.words, words)
+                kernels.merge(piece.words, sums.words, words)
         return Counts(float(log_z), cells, words, LabelCounts(first, pairs, every))
 
-    def _steps(self, log_start: Floats, log_trans: Floats) -> Any:
-        return self._single.steps_of(np.ascontiguousarray(log_start), np.ascontiguousarray(log_trans))
+    def _rows(self, tables: Tables, end: Floats) -> kernels.Rows:
+        cells, words = np.ascontiguousarray(tables.cells), np.ascontiguousarray(tables.words)
+        return kernels.Rows(cells, words, tables.temper, np.ascontiguousarray(end))
+
+    def _steps(self, log_start: Floats, log_trans: Floats) -> single.Steps:
+        return single.steps_of(log_start, log_trans)
 
     def _over(self, numbers: Sequence[int], work: Callable[[int], Result]) -> Iterator[Result]:
         """``work`` of each number on the threads; results in order, and never many that wait to be taken."""
@@ -284,9 +283,6 @@ class ThreadsEngine:
 
 def cell_counts_of(encoded: Encoded, posterior: Floats) -> Floats:
     """``[G, J]`` Counts of the cells of a corpus under a posterior ``[N, J]``."""
-    load_numba()
-    from quorate.infer.kernels.tallies import cell_counts
-
     weight = np.zeros(0) if encoded.event_weight is None else encoded.event_weight
     G = len(encoded.cells.label)
     return cell_counts(encoded.event_start, encoded.event_cell, weight, np.ascontiguousarray(posterior), G)

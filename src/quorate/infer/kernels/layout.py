@@ -10,8 +10,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from quorate.encode.algebra import laid_end_to_end
+from quorate.infer.kernels.native import native
 
 __all__ = ["Slice", "lay_out", "longest_of"]
 
@@ -42,44 +44,11 @@ class Slice(NamedTuple):
     by_length: Ints
 
 
-@njit(nogil=True, cache=True)
 def longest_of(doc_start: Ints) -> int:
     """The most tokens that a document has."""
-    longest = 0
-    for d in range(doc_start.shape[0] - 1):
-        longest = max(longest, doc_start[d + 1] - doc_start[d])
-    return longest
+    return int(np.diff(doc_start).max(initial=0))
 
 
-@njit(nogil=True, cache=True)
-def _same(event_cell: Ints32, event_weight: Floats, one: int, other: int, length: int) -> bool:
-    """Whether two runs of events are alike."""
-    for e in range(length):
-        if event_cell[one + e] != event_cell[other + e]:
-            return False
-        if event_weight.shape[0] and event_weight[one + e] != event_weight[other + e]:
-            return False
-    return True
-
-
-@njit(nogil=True, cache=True)
-def _numbered(global_numbers: Ints32, size: int) -> tuple[Ints32, Ints32]:
-    """Short numbers in the order of the first time, and what each stands for."""
-    short = np.full(size, -1, np.int32)
-    out = np.empty(global_numbers.shape[0], np.int32)
-    met = np.empty(min(size, global_numbers.shape[0]), np.int32)
-    n = 0
-    for place in range(global_numbers.shape[0]):
-        number = global_numbers[place]
-        if short[number] < 0:
-            short[number] = n
-            met[n] = number
-            n += 1
-        out[place] = short[number]
-    return out, met[:n].copy()
-
-
-@njit(nogil=True, cache=True)
 def lay_out(
     event_start: Ints, event_cell: Ints32, event_weight: Floats, word: Ints32, n_cells: int, n_words: int
 ) -> tuple[Ints32, Ints32, Ints, Ints32, Floats, Ints32, Ints32]:
@@ -87,48 +56,29 @@ def lay_out(
 
     ``event_start`` (one more than tokens) points into ``event_cell`` and ``event_weight``.
     """
-    n_tokens = word.shape[0]
-    room = 16
-    while room < 2 * n_tokens:
-        room *= 2
-    table = np.full(room, -1, np.int32)  # set by hash, open addressing
-    token_set = np.empty(n_tokens, np.int32)
-    first_token = np.empty(n_tokens, np.int32)
-    n_sets = 0
-    n_events = 0
-    for t in range(n_tokens):
-        begin, end = event_start[t], event_start[t + 1]
-        key = np.uint64(end - begin)
-        for e in range(begin, end):
-            key = (key ^ np.uint64(event_cell[e])) * np.uint64(0x9E3779B97F4A7C15)
-            key ^= key >> np.uint64(29)
-        slot = np.int64(key & np.uint64(room - 1))
-        while True:
-            found = table[slot]
-            if found < 0:
-                table[slot] = n_sets
-                first_token[n_sets] = t
-                token_set[t] = n_sets
-                n_sets += 1
-                n_events += end - begin
-                break
-            start = event_start[first_token[found]]
-            length = event_start[first_token[found] + 1] - start
-            if length == end - begin and _same(event_cell, event_weight, start, begin, length):
-                token_set[t] = found
-                break
-            slot = (slot + 1) & (room - 1)
-    set_start = np.zeros(n_sets + 1, np.int64)
-    said = np.empty(n_events, np.int32)
-    weight = np.empty(n_events if event_weight.shape[0] else 0)
-    n = 0
-    for u in range(n_sets):
-        for e in range(event_start[first_token[u]], event_start[first_token[u] + 1]):
-            said[n] = event_cell[e]
-            if event_weight.shape[0]:
-                weight[n] = event_weight[e]
-            n += 1
-        set_start[u + 1] = n
-    short_cells, cells = _numbered(said, n_cells)
+    token_set, first_token = np.empty(len(word), np.int32), np.empty(len(word), np.int64)
+    n_sets = find_sets(event_start, event_cell, event_weight, token_set, first_token)
+    first_token = first_token[:n_sets]
+    begin = event_start[first_token]
+    set_start, events = laid_end_to_end(begin, event_start[first_token + 1] - begin)
+    short_cells, cells = _numbered(event_cell[events], n_cells)
     short_words, words = _numbered(word, n_words)
+    weight = event_weight[events] if len(event_weight) else np.empty(0)
     return short_words, token_set, set_start, short_cells, weight, words, cells
+
+
+@native
+def find_sets(event_start: Ints, event_cell: Ints32, event_weight: Floats, token_set: Ints32, first_token: Ints) -> int:
+    """Each token's set, and the first token of each set, in their order; returns how many sets there are."""
+
+
+def _numbered(numbers: Ints32, size: int) -> tuple[Ints32, Ints32]:
+    """Short numbers in the order of the first time, and what each stands for."""
+    short_numbers, met = np.empty(len(numbers), np.int32), np.empty(min(size, len(numbers)), np.int32)
+    n = number_anew(numbers, size, short_numbers, met)
+    return short_numbers, met[:n].copy()
+
+
+@native
+def number_anew(numbers: Ints32, size: int, short_numbers: Ints32, met: Ints32) -> int:
+    """The same, into the room that is given; returns how many short numbers there are."""

@@ -3,46 +3,52 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from quorate.infer.kernels.native import native
 
 __all__ = ["cell_counts", "votes"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+Ints32 = NDArray[np.int32]
+Bools = NDArray[np.bool_]
 
 
-@njit(nogil=True, cache=True)
-def cell_counts(event_start: Ints, event_cell: NDArray[np.int32], weight: Floats, posterior: Floats, G: int) -> Floats:
+def cell_counts(event_start: Ints, event_cell: Ints32, weight: Floats, posterior: Floats, G: int) -> Floats:
     """``[G, J]`` The posterior ``[N, J]`` summed over the events of each cell; without ``weight``, each counts once."""
-    J = posterior.shape[1]
-    out = np.zeros((G, J))
-    for n in range(posterior.shape[0]):
-        for e in range(event_start[n], event_start[n + 1]):
-            w = weight[e] if weight.shape[0] else 1.0
-            cell = event_cell[e]
-            for j in range(J):
-                out[cell, j] += w * posterior[n, j]
+    out = np.zeros((G, posterior.shape[1]))
+    add_cell_counts(event_start, event_cell, weight, posterior, out)
     return out
 
 
-@njit(nogil=True, cache=True)
+@native
+def add_cell_counts(event_start: Ints, event_cell: Ints32, weight: Floats, posterior: Floats, out: Floats) -> None:
+    """The same, added to ``out`` ``[G, J]``."""
+
+
 def votes(
-    event_start: Ints, event_cell: NDArray[np.int32], weight: Floats, kind: Ints, begins: NDArray[np.bool_], T: int
+    event_start: Ints, event_cell: Ints32, weight: Floats, kind: Ints, begins: Bools, T: int
 ) -> tuple[Floats, Floats, Floats]:
     """``[N]`` everybody's votes, ``[N]`` those for a span that begins, and ``[T, N]`` those for each type.
 
     ``kind`` and ``begins`` are of cells; a kind below 0 is no type.
     """
-    N = event_start.shape[0] - 1
+    N = len(event_start) - 1
     everybody, opening, of_type = np.zeros(N), np.zeros(N), np.zeros((T, N))
-    for n in range(N):
-        for e in range(event_start[n], event_start[n + 1]):
-            w = weight[e] if weight.shape[0] else 1.0
-            cell = event_cell[e]
-            everybody[n] += w
-            if begins[cell]:
-                opening[n] += w
-            if kind[cell] >= 0:
-                of_type[kind[cell], n] += w
+    add_votes(event_start, event_cell, weight, kind, begins, everybody, opening, of_type)
     return everybody, opening, of_type
+
+
+@native
+def add_votes(
+    event_start: Ints,
+    event_cell: Ints32,
+    weight: Floats,
+    kind: Ints,
+    begins: Bools,
+    everybody: Floats,
+    opening: Floats,
+    of_type: Floats,
+) -> None:
+    """The same, added to the last three."""
