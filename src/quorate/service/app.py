@@ -57,6 +57,7 @@ from quorate.service.settings import ServiceSettings
 __all__ = ["ROUTERS", "create_app"]
 
 ROUTERS = (
+    api_annotations.router,  # looked through in this order, and saves are most of what comes
     pages_session.router,
     pages_annotate.router,
     pages_review.router,
@@ -67,7 +68,6 @@ ROUTERS = (
     pages_account.router,
     pages_oidc.router,
     api_service.router,
-    api_annotations.router,
     api_audit.router,
     api_consensus.router,
     api_reviews.router,
