@@ -58,7 +58,7 @@ async def oidc_back(request: Request, service: ServiceOf) -> Response:
         person = await service.changed(enter)
         answer = await logged_in(request, service, person, "/" if invited else then)
     except (LoginError, RefusedError, ConflictError, NotFoundError) as error:
-        answer = show(request, "login.html", {"message": str(error), "then": "/"}, 403)
+        answer = show(request, "login.html", {"message": str(error)}, 403)
     answer.delete_cookie(cookie, path=_PATH, httponly=True, samesite="lax", secure=service.settings.is_https)
     return answer
 
