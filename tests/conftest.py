@@ -55,6 +55,7 @@ LONGEST = (
     "unit/test_tagger_auto.py",
     "unit/test_cluster.py",
     "unit/test_memory.py",
+    "service/test_scripts_in_text.py",
     "edges/test_label_studio.py",
     "oracle/test_stopping.py",
     "golden/test_report_real.py",
