@@ -14,7 +14,17 @@ from needs import missing
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCES = ROOT / "src" / "quorate"
-LEFT_OUT = (".so", ".pyd", ".dylib", ".o", ".c", ".h", ".pyc", ".nbi", ".nbc")  # made by a build, or only needed for one
+LEFT_OUT = (
+    ".so",
+    ".pyd",
+    ".dylib",
+    ".o",
+    ".c",
+    ".h",
+    ".pyc",
+    ".nbi",
+    ".nbc",
+)  # of a build
 
 # What a service does when it starts, with nothing but what was unpacked.
 START = """

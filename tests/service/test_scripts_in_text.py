@@ -12,14 +12,15 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 import pytest
-from sqlalchemy import Connection, insert
+from sqlalchemy import Connection, insert, update
 
-from quorate.service import annotating, auditing, sessions
+from quorate.service import annotating, auditing, delivering, sessions
 from quorate.service.database import tables
 from quorate.service.documents import add_text
 from quorate.service.live.worker import Follower
 from quorate.service.people import Role
 from quorate.service.settings import ReviewSettings, ServiceSettings
+from quorate.service.webhooks import EventType
 from serving import Team, free_port
 
 if TYPE_CHECKING:
@@ -63,6 +64,9 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Team]:
         connection.execute(insert(tables.assignments).values(document=numbers[0], **lease))
         save = annotating.Given(uuid.uuid4().hex, numbers[0], HERE, 2.0)
         annotating.save(connection, team.ids[Role.ANNOTATOR], save)
+        webhook, _ = delivering.add_webhook(connection, settings.secret(), "https://example.com/", [])
+        delivering.enqueue(connection, EventType.TEST, {}, webhook=webhook)
+        connection.execute(update(tables.deliveries).values(answer=script("answer")))  # by whoever was asked
         for role in Role:
             sessions.make_token(connection, team.ids[role], script("token"))
 
@@ -126,6 +130,8 @@ PAGES = [
     (Role.ANNOTATOR, "/people/me", "h1", ("label",)),
     (Role.REVIEWER, "/audit/check", "quorate-spans", ("text", "label")),
     (Role.MANAGER, "/settings", "h1", ("label",)),
+    (Role.MANAGER, "/webhooks", "table", ("answer",)),
+    (Role.REVIEWER, "/review/decided", "table", ("document 1",)),
     (Role.ADMIN, "/account", "table", ("name of admin", "token")),
 ]
 

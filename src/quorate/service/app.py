@@ -50,6 +50,7 @@ from quorate.service.routes import (
     pages_review,
     pages_session,
     pages_settings,
+    pages_webhooks,
 )
 from quorate.service.routes.moments import day_of
 from quorate.service.settings import ServiceSettings
@@ -65,6 +66,7 @@ ROUTERS = (
     pages_progress.router,
     pages_people.router,
     pages_settings.router,
+    pages_webhooks.router,
     pages_account.router,
     pages_oidc.router,
     api_service.router,
