@@ -174,6 +174,10 @@ def test_people_and_their_tokens(team: Team) -> None:
         assert (changed.cost, changed.most) == (2.5, None)
         assert "/invite/" in admin.invite("reviewer")
         assert "/invite/" in admin.invite_again(me.id)
+        (again, new) = admin.invitations()
+        assert (again.person, new.person, new.role) == (me.id, None, "reviewer")
+        admin.revoke_invitation(again.id)
+        assert [one.id for one in admin.invitations()] == [new.id]
         made = annotator.make_token("script", days=1)
         with Client(address, made.token, attempts=1) as program:
             assert program.is_well()
