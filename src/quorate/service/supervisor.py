@@ -206,7 +206,6 @@ def answer(settings: ServiceSettings, taken: socket.socket) -> None:
 
 def _keep_what_is_loaded() -> None:
     """Look for garbage among what comes from now on: through all that is loaded, it takes a tenth of a second."""
-    gc.collect()
     gc.freeze()
 
 
