@@ -10,7 +10,6 @@ from urllib.parse import urlencode
 
 import pytest
 from fastapi.testclient import TestClient
-from httpx import Response
 from sqlalchemy import select
 
 from oidc_provider import CLIENT, SECRET, OidcProvider, oidc_provider
@@ -62,7 +61,7 @@ def begin(browser: TestClient, theirs: OidcProvider, then: str = "/") -> dict[st
     return theirs.log_in(there.headers["location"])
 
 
-def log_in(browser: TestClient, theirs: OidcProvider, then: str = "/") -> Response:
+def log_in(browser: TestClient, theirs: OidcProvider, then: str = "/") -> Any:
     return browser.get(BACK, params=begin(browser, theirs, then))
 
 
@@ -145,8 +144,8 @@ def test_a_group_at_the_provider_gives_a_role_when_somebody_joins_and_not_later(
     log_in(browser, server)
     person = me(browser)
     assert person["role"] == "reviewer"
-    change = {"role": Role.ANNOTATOR}
-    team.database.change(lambda connection: people.change_person(connection, person["id"], change, by=None))
+    change, manager = {"role": Role.ANNOTATOR}, team.ids[Role.MANAGER]
+    team.database.change(lambda connection: people.change_person(connection, person["id"], change, by=manager))
     again = browser_of(team)
     log_in(again, server)
     assert me(again)["role"] == "annotator"  # what a manager decided here stands
