@@ -37,7 +37,7 @@ def f1(result: Result) -> float:
         crowds.disjoint_batches,
         crowds.vague_boundaries,
         pytest.param(crowds.long_spans, marks=pytest.mark.xfail(strict=True, reason=BESIDE_CV)),
-        pytest.param(crowds.splitters_and_joiners, marks=pytest.mark.xfail(strict=True, reason=BESIDE_CV)),
+        crowds.splitters_and_joiners,
         crowds.vague_names,
         crowds.vague_and_sparse,
     ],
