@@ -35,6 +35,8 @@ Integers = NDArray[np.int64]
 _LEAST_SHARP, _MOST_SHARP = 0.2, 1.0
 _LEAST_SHARP_SPANS = 0.15
 _EM_PASSES = 8
+_PARABOLAS = 2
+_SAME = 1e-6  # of ln power
 _STEP = 0.25  # of ln power, over which the loss is seen to bend
 _POWER_SPREAD = 0.55  # of ln power, if nothing were known but the bounds of what is tried
 _DIGITS = 9  # decimals; later ones are rounding error
@@ -93,16 +95,19 @@ def _best_power(loss: Callable[[float], float], least: float, tries: int) -> flo
     """The power, from the least on, with the least loss of its logarithm.
 
     The loss of a few powers is looked at, all over the range as it need not fall evenly towards the best one, and then
-    that of the lowest point of the parabola through the best of them and its neighbours.
+    twice that of the lowest point of the parabola through the best of them and its neighbours.
     """
-    x = np.linspace(np.log(least), np.log(_MOST_SHARP), tries - 1)
+    x = np.linspace(np.log(least), np.log(_MOST_SHARP), tries - _PARABOLAS)
     y = np.array([loss(float(one)) for one in x])
-    middle = int(np.clip(y.argmin(), 1, len(x) - 2))
-    near = slice(middle - 1, middle + 2)
-    bend, slope, _ = np.polyfit(x[near] - x[middle], y[near], 2)
-    if bend > 0:
-        lowest = float(np.clip(x[middle] - slope / (2 * bend), x[middle - 1], x[middle + 1]))
-        x, y = np.append(x, lowest), np.append(y, loss(lowest))
+    for _ in range(_PARABOLAS):
+        middle = int(np.clip(y.argmin(), 1, len(x) - 2))
+        near = slice(middle - 1, middle + 2)
+        bend, slope, _ = np.polyfit(x[near] - x[middle], y[near], 2)
+        lowest = np.clip(x[middle] - slope / (2 * bend), x[middle - 1], x[middle + 1]) if bend > 0 else x[middle]
+        if np.abs(x - lowest).min() < _SAME:
+            break
+        place = int(np.searchsorted(x, lowest))
+        x, y = np.insert(x, place, lowest), np.insert(y, place, loss(float(lowest)))
     return float(np.exp(x[y.argmin()]))
 
 

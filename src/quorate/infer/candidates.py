@@ -31,7 +31,7 @@ __all__ = ["Answers", "Candidates", "answers_to", "find_candidates", "looked_up"
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
-_LEAST_RANK = 0.5  # of a bound that lies outside of all marks
+_LEAST_RANK = 0.25  # of a bound that lies outside of all marks
 _MOST_IN_CLUSTER = 500  # a pass takes the square of this many steps
 
 
