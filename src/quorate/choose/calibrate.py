@@ -77,7 +77,7 @@ def fit_sharpness(hidden: Sequence[HiddenLabels], decode: Callable[[float], Sequ
     >>> corpus = quorate.sample()
     >>> hidden = hide(encode(corpus, corpus.tagset()))
     >>> voted = majority(hidden.sample).decoded
-    >>> 0.2 < fit_sharpness([hidden], lambda power: [voted._replace(posterior=voted.posterior**power)]) < 1
+    >>> 0.2 <= fit_sharpness([hidden], lambda power: [voted._replace(posterior=voted.posterior**power)]) <= 1
     True
     """
     labels = range(len(hidden[0].sample.tagset.labels))

@@ -284,7 +284,7 @@ def choose(
             if usual.evidence is not Evidence.TOKENS:
                 spans = span_benches_of(every, fitted, calibration.sharpness, engines, sharing)
                 first, undialled = spans[: len(hidden)], replace(chosen, precision=None, recall=None)
-                evidence = usual.evidence
+                evidence: Evidence = usual.evidence
                 if open_evidence:
                     evidence = usual_evidence(first) if by_rules else better_evidence(first, undialled)
                 chosen = replace(chosen, evidence=evidence)
