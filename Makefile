@@ -5,6 +5,8 @@ WORKERS ?= 2
 
 # A file of tests runs in one process, so that what its tests share is made once; the longest begin (tests/conftest.py).
 # Threads of BLAS and torch that wait for each other spin, which takes long where processes share the cores.
+# Tests start hundreds of processes: each would compile the code again, where keeping what is compiled is switched off.
+unexport PYTHONDONTWRITEBYTECODE
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 .PHONY: demo check test fuzz lint bench docs figures paper clean

@@ -46,6 +46,7 @@ PARTS: dict[str, tuple[dict[str, Any], Changes]] = {
         SPANS,
         [(inference, "_WORD_WEIGHT", 0.0), (inference, "_TOKEN_WEIGHT", 0.0)],
     ),
+    "without the middle of bounds (e = 0)": (SPANS, [(inference, "_MIDDLE_WEIGHT", 0.0)]),
     "marked spans alone are candidates": (SPANS, [(consensus, "_LIKELY", 2.0)]),
     "without the token model's share (0 in place of 0.2)": (SPANS, [(consensus, "_TOKEN_SHARE", 0.0)]),
     "hardly pooled (s = 0.5)": (SPANS, [(responses, "_POOLED", 0.5)]),

@@ -221,3 +221,28 @@ def vague_and_sparse(how_many: int = 1500, annotators: int = 1500) -> Corpus:
         for number in range(annotators)
     }  # fmt: skip
     return crowd(sentences(how_many, seed=15), people, per_document=4, seed=15)
+
+
+def jury(how_many: int = 60, models: int = 8, types: int = 12) -> Corpus:
+    """Language models on long documents: they miss most, have bounds anywhere near, and dispute types."""
+    rng = np.random.default_rng(16)
+    names, often = [f"T{number:02}" for number in range(types)], 1 / np.arange(1, types + 1)
+    documents = []
+    for number in range(how_many):
+        tokens: list[str] = []
+        tags: list[str] = []
+        while len(tokens) < rng.integers(150, 400):
+            between, length = int(rng.geometric(1 / 40)), int(rng.geometric(1 / 9))
+            kind = rng.choice(names, p=often / often.sum())
+            tokens += [f"w{rng.integers(2000)}" for _ in range(between)]
+            tokens += [f"{kind if rng.random() < 0.08 else 'w'}{rng.integers(80)}" for _ in range(length + 1)]
+            tags += ["O"] * between + [f"B-{kind}", *[f"I-{kind}"] * length]
+        documents.append(Document(str(number), tuple(tokens), gold=tuple(tags)))
+    people = {
+        f"model{number}": Behaviour(
+            miss=rng.uniform(0.45, 0.85), confuse=rng.uniform(0.3, 0.7), vague=rng.uniform(0.5, 0.9),
+            reach=rng.uniform(2, 8), invent=0.01 * rng.random(),
+        )
+        for number in range(models)
+    }  # fmt: skip
+    return crowd(Corpus(documents), people, seed=16)

@@ -30,6 +30,7 @@ class OidcProvider:
 
     def __init__(self) -> None:
         self.now = 1_790_000_000.0
+        self.redirect = REDIRECT
         self.issuer = ""
         self.keys: list[Any] = [rsa_key()]
         self.odd_keys: Any = None
@@ -48,7 +49,7 @@ class OidcProvider:
         """What a browser is sent back with after somebody has logged in at the address that it was sent to."""
         asked = dict(parse_qsl(urlsplit(url).query, strict_parsing=True))
         assert url.startswith(f"{self.issuer}/authorize?")
-        assert (asked["response_type"], asked["client_id"], asked["redirect_uri"]) == ("code", CLIENT, REDIRECT)
+        assert (asked["response_type"], asked["client_id"], asked["redirect_uri"]) == ("code", CLIENT, self.redirect)
         assert "openid" in asked["scope"].split()
         assert asked["code_challenge_method"] == "S256"
         code = secrets.token_urlsafe(16)

@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,7 @@ class Team:
 
     def __init__(self, settings: ServiceSettings) -> None:
         self.settings = settings
+        _put_tables(settings)
         self.database = Database.open(settings.database)
         self.app = create_app(settings, self.database)
         self.served = guard(self.app, settings)
@@ -86,6 +88,23 @@ class Team:
 
     def close(self) -> None:
         self.database.close()
+
+
+def _put_tables(settings: ServiceSettings) -> None:
+    """Spare a new file of SQLite its migrations, which are the same for each (``test_database.py`` runs them)."""
+    path = Path(settings.database.removeprefix("sqlite:///"))
+    if settings.database.startswith("sqlite:///") and not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(_migrated_file())
+
+
+@cache
+def _migrated_file() -> bytes:
+    """A database of SQLite with all tables and nothing in them."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "service.db")
+        Database.open(f"sqlite:///{path}").close()
+        return path.read_bytes()
 
 
 class PostgresServer:

@@ -229,6 +229,7 @@ WITHOUT_JSON = {
     "service backup": "writes a file",
     "service restore": "reads a file",
     "service invite": "prints a link",
+    "service rebuild": "says a line",
 }
 NEEDS_A_SERVER = ("label-studio sync",)  # run by the tests of that server
 IN_A_PROJECT = {"run": (), "status": (), "versions": (), "diff": (), "restore": ("1",)}

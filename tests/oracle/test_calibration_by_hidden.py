@@ -7,7 +7,7 @@ import pytest
 from scipy.special import expit, logit
 from scipy.stats import norm
 
-from quorate.choose.calibrate import fit_span_map
+from quorate.choose.calibrate import Confirmations, _best_power, fit_span_map
 from quorate.choose.hidden import Agreement
 from quorate.encode.algebra import Spans
 from quorate.result.calibration import AS_STATED, Calibration
@@ -38,6 +38,29 @@ def test_where_few_others_look_habits_gain_less() -> None:
     agreement = Agreement(np.zeros((6, 1)), Spans(nothing, nothing, nothing, nothing), confirmed, habit)
     shift, slope, _ = fit_span_map(agreement, stated, others=2.0)
     assert (shift, slope) == pytest.approx((0.0, 1.0), abs=0.12)
+
+
+@pytest.mark.parametrize("best", [0.15, 0.2, 0.33, 0.5, 0.8, 1.0])
+def test_the_best_power_is_found_all_over_the_range(best: float) -> None:
+    found = _best_power(lambda log_power: (log_power - np.log(best)) ** 2, 0.15, 8)
+    assert found == pytest.approx(best, rel=1e-6)
+
+
+def test_a_bump_does_not_hide_the_best_power() -> None:
+    """As searches do that look at what lies near: here the loss is lower on both sides of 0.6 than in between."""
+
+    def loss(log_power: float) -> float:
+        return float((log_power - np.log(0.3)) ** 2 + 0.5 * np.exp(-(((log_power - np.log(0.6)) / 0.15) ** 2)))
+
+    assert _best_power(loss, 0.15, 8) == pytest.approx(0.3, rel=0.1)
+
+
+def test_a_true_span_that_was_missed_is_never_quite_impossible() -> None:
+    """Whoever is expected to mark nearly all, and somewhat more than that, still misses one in fifty."""
+    nobody = np.zeros(1, np.int64)
+    missed = Confirmations(nobody, nobody, np.array([False]), np.array([0.95]), np.array([1.0]))
+    assert missed.loss(0.2) == pytest.approx(-np.log(0.02))
+    assert missed.loss(-0.2) == pytest.approx(-np.log(1 - 0.95 * np.exp(-0.2)))
 
 
 def test_as_stated_changes_nothing() -> None:

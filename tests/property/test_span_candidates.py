@@ -244,6 +244,39 @@ def test_of_too_many_candidates_those_that_most_marked_are_kept(drawn: dict[str,
     assert len(case.found.response) == case.found.response_start[-1]
 
 
+@SOME
+@given(problem)
+def test_the_middle_is_where_as_many_bounds_lie_before_as_behind(drawn: dict[str, Any]) -> None:
+    """Counted one by one, in documents that everybody saw whole."""
+    case = case_of(drawn)
+    found, middle = case.found, case.found.middle()
+    assert np.isfinite(middle).all()
+    for d, (document, marks) in enumerate(zip(case.corpus, marks_of(case), strict=True)):
+        if any(tag is None for said in document.annotations.values() for tag in said):
+            continue
+        for c in range(found.first[d], found.first[d + 1]):
+            place = places(found)[c]
+            alike = [[one for one in row if one[2] == place[2] and overlap(one, place)] for row in marks.values()]
+            starts = [min(one[0] for one in row) for row in alike if row]  # who cut it in two began with the first
+            ends = [max(one[1] for one in row) for row in alike if row]
+            expected = 0.0
+            for bounds, mine in ((starts, place[0]), (ends, place[1])):
+                rank = min(sum(one <= mine for one in bounds), sum(one >= mine for one in bounds))
+                expected += np.log(2 * max(rank, 0.25) / len(bounds)) if bounds else 0.0
+            np.testing.assert_allclose(middle[c], expected, atol=1e-12)
+
+
+def test_medians_of_bounds_are_the_middle() -> None:
+    said = {
+        "ann": ("B-X", "I-X", "I-X", "O", "O"),
+        "bob": ("O", "B-X", "I-X", "I-X", "O"),
+        "cem": ("O", "O", "B-X", "I-X", "I-X"),
+    }
+    corpus = Corpus([Document("1", tuple("abcde"), said)])
+    middle = find_candidates(encode(corpus, corpus.tagset()), NOTHING_LIKELY, LEAST).middle()
+    np.testing.assert_allclose(middle, 2 * np.log([2 / 3, 4 / 3, 2 / 3]), atol=1e-12)  # ann's, bob's and cem's
+
+
 def test_a_vote_keeps_neighbours_of_one_type_apart() -> None:
     said = {"ann": ("B-X", "B-X", "O", "B-X"), "bob": ("B-X", "B-X", "I-X", "O"), "cem": ("B-X", "I-X", "O", "B-X")}
     corpus = Corpus([Document("1", ("a", "b", "c", "d"), said)])

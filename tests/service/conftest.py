@@ -7,9 +7,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import psycopg
 import pytest
 from sqlalchemy import create_engine, text
 
+from quorate.service.database.engine import Database
 from quorate.service.people import Role
 from quorate.service.settings import ServiceSettings
 from save_server import SaveServer
@@ -126,10 +128,35 @@ def empty_postgres(postgres_server: str) -> str:
     return postgres_server
 
 
+@pytest.fixture(scope="session")
+def migrated_postgres(postgres_server: str) -> str:
+    """The name of a database with all tables and nothing in them, to be copied."""
+    address = f"{postgres_server.rpartition('/')[0]}/migrated"
+    on_server(postgres_server, "CREATE DATABASE migrated")
+    Database.open(ServiceSettings(Path(), address).database).close()
+    return "migrated"
+
+
+@pytest.fixture
+def new_postgres(postgres_server: str, migrated_postgres: str) -> str:
+    """The address of a PostgreSQL database with all tables and nothing in them."""
+    on_server(
+        postgres_server, "DROP DATABASE IF EXISTS new WITH (FORCE)", f"CREATE DATABASE new TEMPLATE {migrated_postgres}"
+    )
+    return f"{postgres_server.rpartition('/')[0]}/new"
+
+
+def on_server(address: str, *commands: str) -> None:
+    """Run commands that no transaction may hold."""
+    with psycopg.connect(address, autocommit=True) as connection:
+        for command in commands:
+            connection.execute(command.encode())
+
+
 @pytest.fixture(params=["sqlite", "postgresql"])
 def any_team(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Team]:
     """A team on SQLite, and one on PostgreSQL."""
-    url = request.getfixturevalue("empty_postgres") if request.param == "postgresql" else None
+    url = request.getfixturevalue("new_postgres") if request.param == "postgresql" else None
     made = Team(ServiceSettings(tmp_path, database_url=url, labels=("PER", "LOC", "ORG")))
     yield made
     made.close()

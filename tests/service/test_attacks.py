@@ -6,6 +6,8 @@ import io
 import json
 import time
 import zipfile
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,6 +17,7 @@ from quorate.service import passwords, sessions
 from quorate.service.database import tables
 from quorate.service.documents import add_text
 from quorate.service.people import Role
+from quorate.service.settings import ServiceSettings
 from serving import PASSWORD, Team
 
 SCRIPT = "<script>alert(1)</script>"
@@ -156,6 +159,37 @@ def test_a_login_gets_a_secret_that_nobody_had_before(team: Team, member: str) -
     old.cookies.set(name, first)
     assert second != first
     assert old.get("/").status_code == 303  # the session before has ended with it
+
+
+def test_two_services_of_one_machine_leave_each_other_s_sessions_alone(team: Team, member: str, tmp_path: Path) -> None:
+    other = Team(replace(team.settings, root=tmp_path / "other", port=team.settings.port + 1))
+    try:
+        browser = team.client(follow_redirects=False)
+        browser.post("/login", data={"name": "Grace", "password": PASSWORD})
+        elsewhere = other.client(Role.ADMIN)
+        jar = dict(browser.cookies) | dict(elsewhere.cookies)  # a browser looks at the host alone, not at the port
+        for one in (browser, elsewhere):
+            one.cookies.clear()
+            one.cookies.update(jar)
+        assert browser.get("/api/v1/people/me").json()["id"] == member
+        assert elsewhere.get("/api/v1/people/me").json()["id"] == other.ids[Role.ADMIN]
+        elsewhere.post("/logout", data={"csrf": elsewhere.headers["X-CSRF-Token"]})
+        assert browser.get("/api/v1/people/me").status_code == 200
+        assert elsewhere.get("/api/v1/people/me").status_code == 401
+    finally:
+        other.close()
+
+
+@pytest.mark.parametrize(
+    ("origin", "session", "login"),
+    [
+        (None, "quorate_session_8787", "quorate_login_8787"),
+        ("https://labels.example.org", "__Host-quorate_session", "__Secure-quorate_login"),
+    ],
+)
+def test_cookies_are_named_after_where_they_are_good(origin: str | None, session: str, login: str) -> None:
+    settings = ServiceSettings(Path(), origin=origin)
+    assert (settings.session_cookie, settings.login_cookie) == (session, login)
 
 
 @pytest.mark.parametrize("column", ["until", "idle_until"])

@@ -23,7 +23,7 @@ from quorate.service.database import tables
 from quorate.service.documents import add_document, add_text, corpus_of, marked_documents, spans_of_tags
 from quorate.service.events import Kind, append, last_event
 from quorate.service.importing import import_corpus
-from quorate.service.live import publish
+from quorate.service.live import publish, worker
 from quorate.service.live.publish import Publisher
 from quorate.service.live.worker import Follower
 from quorate.service.people import Role
@@ -351,3 +351,31 @@ def labels_of(team: Team) -> int:
 def _numbers(team: Team) -> list[int]:
     with team.database.read() as connection:
         return list(connection.execute(select(tables.documents.c.number)).scalars())
+
+
+def test_a_fit_that_fails_is_told_until_one_succeeds(team: Team, monkeypatch: pytest.MonkeyPatch) -> None:
+    import_corpus(team.database, team.settings.secret(), crowd(10), source="the sample")
+    now, browser = [0.0], team.client(Role.MANAGER)
+    follower = Follower(team.settings, team.database, clock=lambda: now[0])
+    assert browser.get("/api/v1/health").json() == {"status": "ok", "consensus": "ok"}
+    with monkeypatch.context() as patched:
+        patched.setattr(worker, "fit", _fails)
+        for _ in range(3):  # tried again and again, and told once
+            follower.step()
+            now[0] += 120.0
+        assert browser.get("/api/v1/health").json() == {"status": "ok", "consensus": "failing"}
+        assert "ZeroDivisionError: a label of nobody" in browser.get("/progress").text
+        shown = team.client(Role.REVIEWER).get("/progress").text
+        assert "The last fit failed" in shown
+        assert "a label of nobody" not in shown
+        with team.database.read() as connection:
+            kinds = connection.execute(select(tables.snapshots.c.kind)).scalars().all()
+        assert kinds.count("failed") == 1
+    while follower.step():
+        now[0] += 120.0
+    assert browser.get("/api/v1/health").json()["consensus"] == "ok"
+    assert "The last fit failed" not in browser.get("/progress").text
+
+
+def _fails(*_: object) -> None:
+    raise ZeroDivisionError("a label of nobody")

@@ -283,3 +283,24 @@ def test_what_is_known_is_not_reviewed(team: Team) -> None:
     known = update(tables.consensus).values(known=True)
     team.database.change(lambda connection: connection.execute(known))
     assert team.client(Role.REVIEWER).get("/api/v1/reviews/next").json() == {"document": None}
+
+
+def test_a_reviewer_takes_back_on_a_page_what_they_decided(team: Team) -> None:
+    first, second = add(team, [0.1, 0.9])
+    rob, mia = team.client(Role.REVIEWER), team.client(Role.MANAGER)
+    assert "Nothing yet" in rob.get("/review/decided").text
+    for number in (first, second):
+        rob.get(f"/api/v1/reviews/{number}")
+        assert rob.get("/api/v1/reviews/next").json()["document"]["number"] == number
+        assert rob.post("/api/v1/reviews", json=review(number, [ADA], f"review-of-{number}")).status_code == 200
+    page = rob.get("/review/decided").text
+    assert page.index("document 1") < page.index("document 0")  # the last first
+    assert "document 0" not in mia.get("/review/decided").text  # everybody sees their own
+    assert mia.post(f"/review/{first}/withdraw").status_code == 404  # and takes back their own alone
+    done = rob.post(f"/review/{first}/withdraw", follow_redirects=False)
+    assert (done.status_code, done.headers["location"]) == (303, "/review/decided")
+    assert [one["document"] for one in rob.get("/api/v1/reviews").json()["items"]] == [second]
+    assert "document 0" not in rob.get("/review/decided").text
+    assert rob.post(f"/review/{first}/withdraw").status_code == 404
+    with team.database.read() as connection:
+        assert events_after(connection, 0)[-1].kind is Kind.REVIEW_WITHDRAWN

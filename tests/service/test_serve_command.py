@@ -15,14 +15,17 @@ import urllib.request
 from pathlib import Path
 
 import pytest
+from sqlalchemy import delete, func, select
 from typer.testing import CliRunner
 
 import quorate
 from quorate.cli import app
 from quorate.cli.serve import _reading
 from quorate.corpus.profiles import Profile
+from quorate.errors import InputError, SettingsError
 from quorate.formats import write
 from quorate.project.settings_file import SettingsFile
+from quorate.service.database import tables
 from quorate.service.database.engine import Database
 from quorate.service.documents import profiles_of
 from quorate.service.people import people_of
@@ -158,3 +161,35 @@ def test_a_project_s_files_are_read_as_a_run_reads_them(tmp_path: Path, monkeypa
         "rex": Profile.of(kind="rule", abstains=True),
         "gpt": Profile.of(kind="model", trust=2, group="llm"),
     }
+
+
+def test_a_secret_of_another_database_is_noticed_at_the_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = ServiceSettings(tmp_path)
+    begin(settings, None, demo=True)
+    begin(settings, None)  # its own is right
+    monkeypatch.setenv("QUORATE_SECRET", "x" * 40)
+    with pytest.raises(SettingsError, match="not the secret that this database was made with"):
+        begin(settings, None)
+
+
+def test_what_stands_is_made_again_from_what_happened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = ServiceSettings(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    refused = CliRunner().invoke(app, ["service", "rebuild"])
+    assert isinstance(refused.exception, InputError)
+    assert not settings.folder.exists()
+    begin(settings, None, demo=True)
+    assert "events gone through: all was as they say" in CliRunner().invoke(app, ["service", "rebuild"]).output
+    database = Database.open(settings.database)
+    kept = tables.current_annotations
+    count = select(func.count()).select_from(kept)
+    with database.read() as connection:
+        before = connection.execute(count).scalar_one()
+    database.change(lambda connection: connection.execute(delete(kept).where(kept.c.document == 1)))
+    database.close()
+    said = CliRunner().invoke(app, ["service", "rebuild"]).output
+    assert "3 rows were not as they say, and are now" in said
+    database = Database.open(settings.database)
+    with database.read() as connection:
+        assert connection.execute(count).scalar_one() == before
+    database.close()

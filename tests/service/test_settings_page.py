@@ -9,7 +9,7 @@ from sqlalchemy import func, select
 
 import quorate
 from managing import give_password
-from quorate.formats import write
+from quorate.formats import registry, write
 from quorate.service.database import tables
 from quorate.service.people import Role
 from serving import PASSWORD, Team
@@ -31,6 +31,16 @@ def test_a_file_comes_in_and_goes_out(team: Team, tmp_path: Path) -> None:
     shown = manager.get("/settings").text
     assert all(label in shown for label in team.settings.labels)
     assert "2 at least, 5 at most" in shown
+
+
+def test_formats_whose_library_is_missing_are_not_offered(team: Team, monkeypatch: pytest.MonkeyPatch) -> None:
+    manager = team.client(Role.MANAGER)
+    assert 'value="spacy"' in manager.get("/settings").text
+    monkeypatch.setitem(registry._LIBRARIES, "spacy", "a_library_that_nobody_has")
+    page = manager.get("/settings").text
+    assert 'value="spacy"' not in page
+    assert "quorate[spacy]" in page
+    assert 'value="conll"' in page
 
 
 @pytest.mark.parametrize("role", [Role.ANNOTATOR, Role.REVIEWER])

@@ -35,6 +35,8 @@ Integers = NDArray[np.int64]
 _LEAST_SHARP, _MOST_SHARP = 0.2, 1.0
 _LEAST_SHARP_SPANS = 0.15
 _EM_PASSES = 8
+_PARABOLAS = 2
+_SAME = 1e-6  # of ln power
 _STEP = 0.25  # of ln power, over which the loss is seen to bend
 _POWER_SPREAD = 0.55  # of ln power, if nothing were known but the bounds of what is tried
 _DIGITS = 9  # decimals; later ones are rounding error
@@ -54,6 +56,10 @@ _SPAN_HABIT_GAIN = 0.21
 _MANY_OTHERS = 4.0
 
 
+# Nobody marks every true span: taken for certain, a single one that was missed would outweigh a hundred others.
+_SUREST_HABIT = 0.98
+
+
 # The share of spans that hidden annotators confirm and that are wrong: everybody makes the same mistake. It is between
 # the values on the dev splits of two real crowds, 6 and -1 points.
 _SHARED_MISTAKES = 0.03
@@ -71,7 +77,7 @@ def fit_sharpness(hidden: Sequence[HiddenLabels], decode: Callable[[float], Sequ
     >>> corpus = quorate.sample()
     >>> hidden = hide(encode(corpus, corpus.tagset()))
     >>> voted = majority(hidden.sample).decoded
-    >>> 0.2 < fit_sharpness([hidden], lambda power: [voted._replace(posterior=voted.posterior**power)]) < 1
+    >>> 0.2 <= fit_sharpness([hidden], lambda power: [voted._replace(posterior=voted.posterior**power)]) <= 1
     True
     """
     labels = range(len(hidden[0].sample.tagset.labels))
@@ -82,16 +88,27 @@ def fit_sharpness(hidden: Sequence[HiddenLabels], decode: Callable[[float], Sequ
         given = [[posterior[at] for posterior, at in zip(posteriors, here, strict=True)] for here in tokens]
         return -log_likelihood([np.ascontiguousarray(np.concatenate(here).T) for here in given])
 
-    return _best_power(loss, _LEAST_SHARP, tries=7, within=0.03)
+    return _best_power(loss, _LEAST_SHARP, tries=7)
 
 
-def _best_power(loss: Callable[[float], float], least: float, tries: int, within: float) -> float:
-    """The power, from the least on, with the least loss of its logarithm, which is found to ``within``."""
-    from scipy.optimize import minimize_scalar  # slow to load, and needed only where settings are chosen
+def _best_power(loss: Callable[[float], float], least: float, tries: int) -> float:
+    """The power, from the least on, with the least loss of its logarithm.
 
-    bounds = (np.log(least), np.log(_MOST_SHARP))
-    found = minimize_scalar(loss, bounds=bounds, method="bounded", options={"maxiter": tries, "xatol": within})
-    return float(np.exp(found.x))
+    The loss of a few powers is looked at, all over the range as it need not fall evenly towards the best one, and then
+    twice that of the lowest point of the parabola through the best of them and its neighbours.
+    """
+    x = np.linspace(np.log(least), np.log(_MOST_SHARP), tries - _PARABOLAS)
+    y = np.array([loss(float(one)) for one in x])
+    for _ in range(_PARABOLAS):
+        middle = int(np.clip(y.argmin(), 1, len(x) - 2))
+        near = slice(middle - 1, middle + 2)
+        bend, slope, _ = np.polyfit(x[near] - x[middle], y[near], 2)
+        lowest = np.clip(x[middle] - slope / (2 * bend), x[middle - 1], x[middle + 1]) if bend > 0 else x[middle]
+        if np.abs(x - lowest).min() < _SAME:
+            break
+        place = int(np.searchsorted(x, lowest))
+        x, y = np.insert(x, place, lowest), np.insert(y, place, loss(float(lowest)))
+    return float(np.exp(x[y.argmin()]))
 
 
 def log_likelihood(posteriors: Sequence[Floats]) -> float:
@@ -138,7 +155,8 @@ class Confirmations(NamedTuple):
 
     def loss(self, log_gain: float) -> Floats:
         """Of each, −ln p of what the hidden annotator did, if habits are so much higher."""
-        confirmed = np.clip(self.stated * self.expected * np.exp(log_gain), EDGE, 1 - EDGE)
+        habit = np.minimum(self.expected * np.exp(log_gain), _SUREST_HABIT)
+        confirmed = np.clip(self.stated * habit, EDGE, 1 - EDGE)
         return np.asarray(-np.where(self.matched, np.log(confirmed), np.log1p(-confirmed)))
 
     @classmethod
@@ -193,7 +211,7 @@ def fit_span_sharpness(hidden: Sequence[HiddenLabels], decode: Callable[[float],
         found = Confirmations.of(hidden, decode(float(np.exp(log_power))))
         return _profile(found, usual)[1] / max(len(found.stated), 1)
 
-    return _best_power(loss, _LEAST_SHARP_SPANS, tries=8, within=0.05)
+    return _best_power(loss, _LEAST_SHARP_SPANS, tries=8)
 
 
 def _usual_gain(hidden: Sequence[HiddenLabels]) -> float:

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate.choose.correlation import shared_mistakes
-from quorate.choose.evidence import SpanBench, agreement_on, better_evidence, calibrated_spans
+from quorate.choose.evidence import SpanBench, agreement_on, better_evidence, calibrated_spans, usual_evidence
 from quorate.choose.hidden import LEAST_DRAWS, HiddenLabels, agreement_over
 from quorate.choose.silence import coverage, hardly_overlap, mostly_silent, silent_votes
 from quorate.choose.trials import (
@@ -227,6 +227,7 @@ def choose(
         models = tuple(model for model in models if model in _MODELS_OF_SILENCE) or models
     left_out = left_out if no_room is None else (*left_out, no_room)
     usual = replace(usual, annotator=usual.annotator if usual.annotator in models else models[0])
+    open_evidence = "evidence" in free
     if by_rules:
         free, models = (), (usual.annotator,)
     groups = [profiles[name].group if name in profiles else None for name in names]
@@ -283,7 +284,9 @@ def choose(
             if usual.evidence is not Evidence.TOKENS:
                 spans = span_benches_of(every, fitted, calibration.sharpness, engines, sharing)
                 first, undialled = spans[: len(hidden)], replace(chosen, precision=None, recall=None)
-                evidence = better_evidence(first, undialled) if "evidence" in free else usual.evidence
+                evidence: Evidence = usual.evidence
+                if open_evidence:
+                    evidence = usual_evidence(first) if by_rules else better_evidence(first, undialled)
                 chosen = replace(chosen, evidence=evidence)
                 agreement = agreement_on(first, replace(undialled, evidence=evidence))
                 by_spans = agreement_on(first, replace(undialled, evidence=Evidence.VOTES))

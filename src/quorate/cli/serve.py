@@ -19,7 +19,7 @@ from quorate.service.settings import QueueSettings, ReviewSettings, ServiceSetti
 
 __all__ = ["serve", "service"]
 
-service = typer.Typer(no_args_is_help=True, help="Look after what 'quorate serve' keeps: back up, restore, invite.")
+service = typer.Typer(no_args_is_help=True, help="Look after what 'quorate serve' keeps: backups, links, rebuilding.")
 app.add_typer(service, name="service")
 
 DatabaseUrl = Annotated[
@@ -231,6 +231,15 @@ def invite(
         from quorate.service.start import invitation
     with _root(demo=False) as (root, _):
         say([invitation(ServiceSettings(root, database, host, port, origin), role)])
+
+
+@service.command(epilog="Example: quorate service rebuild")
+def rebuild(database: DatabaseUrl = None) -> None:
+    """Make what stands now (labels, reviews, leases) again from all that happened, and say whether it was other."""
+    with _extra():
+        from quorate.service.mending import mend
+    with _root(demo=False) as (root, _):
+        say([mend(ServiceSettings(root, database))])
 
 
 def _reading(file: SettingsFile | None) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from quorate.client.records import (
     Event,
     HistoryEntry,
     Imported,
+    Invitation,
     Person,
     Progress,
     Review,
@@ -275,6 +276,14 @@ class Client(Connection):
     def invite_again(self, id: str) -> str:
         """A link for somebody who is here to choose a new password."""
         return self._ask(dict[str, str], "POST", "/invitations", json={"person": id})["url"]
+
+    def invitations(self) -> list[Invitation]:
+        """The links that you or others made and nobody has used yet, the newest first."""
+        return self._ask(list[Invitation], "GET", "/invitations")
+
+    def revoke_invitation(self, id: str) -> None:
+        """Let a link be good no more."""
+        self._ask(type(None), "DELETE", f"/invitations/{quote(id, safe='')}")
 
     def tokens(self) -> list[Token]:
         """Your own tokens."""

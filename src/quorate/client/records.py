@@ -17,6 +17,7 @@ __all__ = [
     "Event",
     "HistoryEntry",
     "Imported",
+    "Invitation",
     "Opinion",
     "Person",
     "Place",
@@ -302,6 +303,16 @@ class Person(msgspec.Struct, frozen=True):
     active: bool
     cost: float
     most: int | None
+
+
+class Invitation(msgspec.Struct, frozen=True):
+    """A link that nobody has used yet: for somebody new with a role, or for a new password of a ``person``."""
+
+    id: str
+    role: str
+    person: str | None
+    created: float
+    until: float
 
 
 class Token(msgspec.Struct, frozen=True):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 from typing import NamedTuple
@@ -14,6 +15,9 @@ from quorate.formats.json_records import first_keys
 from quorate.formats.zipped import member_names
 
 __all__ = ["FORMATS", "Format", "folder_format", "named", "output_format", "sniff"]
+
+
+_LIBRARIES = {"cas": "cassis", "spacy": "spacy", "table": "pyarrow"}  # what the extras bring
 
 
 class Format(NamedTuple):
@@ -33,6 +37,15 @@ class Format(NamedTuple):
     extra: str = ""
     soft: bool = False
     folder: bool = False
+
+    @property
+    def is_installed(self) -> bool:
+        """Whether the library is there that it needs, if it needs one.
+
+        >>> FORMATS["jsonl"].is_installed
+        True
+        """
+        return not self.extra or find_spec(_LIBRARIES[self.extra]) is not None
 
     def load(self) -> ModuleType:
         """The module, loaded on first use."""

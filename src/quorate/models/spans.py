@@ -107,7 +107,7 @@ def span_evidence(
         labels, outside = SpanLabels(*said.tagset.span_labels), said.tagset.outside or 0
         rows = model.text.log_lik(log_mean)
         words = word_support(found.start, found.end, found.kind, weighed.word, rows, labels, outside)
-    prior = prior_log_odds(found.likely, words, looked_up(found, voted, said))
+    prior = prior_log_odds(found.likely, words, looked_up(found, voted, said), found.middle())
     clamped = clamped_documents(said, known)
     if known is not None:
         decided = _known_labels(said, known) == np.diff(said.doc_start)

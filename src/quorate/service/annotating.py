@@ -6,10 +6,11 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, and_, bindparam, select
+from sqlalchemy import Connection, and_, bindparam, func, select
 
+from quorate.active.checks import Turn
 from quorate.service.database import tables
-from quorate.service.delivering import document_labelled
+from quorate.service.delivering import ANYBODY_IS_TOLD, document_labelled
 from quorate.service.documents import SpanRecord, check_spans
 from quorate.service.events import Event, Kind, find, history
 from quorate.service.problems import ConflictError, InvalidError, NotFoundError, RefusedError
@@ -24,7 +25,6 @@ __all__ = [
     "of_person",
     "revisions",
     "save",
-    "training_gold",
     "undo",
     "withdraw",
 ]
@@ -37,9 +37,16 @@ _KINDS = (Kind.ANNOTATION_SAVED, Kind.ANNOTATION_REVISED, Kind.ANNOTATION_WITHDR
 # What every save asks, put together once: that takes longer than to ask it.
 _documents, _lent, _kept, _events = tables.documents, tables.assignments, tables.current_annotations, tables.events
 _OF, _TO = bindparam("of", type_=_documents.c.number.type), bindparam("to", type_=_lent.c.person.type)
-_LENT = (
-    select(_documents.c.text, _lent.c.purpose)
+_PLACE = (
+    select(
+        func.length(_documents.c.text).label("length"),
+        _lent.c.purpose,
+        _kept.c.revision,
+        select(_events.c.seq).where(_events.c.id == bindparam("id")).scalar_subquery().label("before"),
+        ANYBODY_IS_TOLD.exists().label("is_told"),
+    )
     .outerjoin(_lent, and_(_lent.c.document == _documents.c.number, _lent.c.person == _TO))
+    .outerjoin(_kept, and_(_kept.c.document == _documents.c.number, _kept.c.person == _TO))
     .where(_documents.c.number == _OF)
 )
 _RIGHT = (
@@ -63,11 +70,15 @@ _LAST = (
 
 
 class Saved(NamedTuple):
-    """The acknowledgement of a save: the number of its event, and which revision of the document by this person."""
+    """The acknowledgement of a save: the number of its event, and which revision of the document by this person.
+
+    ``gold`` is what is right in a document that was given to learn from.
+    """
 
     event: int
     document: int
     revision: int
+    gold: list[SpanRecord] | None = None
 
 
 class Given(NamedTuple):
@@ -87,16 +98,21 @@ def save(
 
     ``least`` is how many annotators complete a document, where webhooks are to be told.
     """
-    before = _same(connection, person, given.id)
-    if before is not None:
-        return before
-    place = connection.execute(_LENT, {"of": given.document, "to": person}).one_or_none()
-    if place is None:
+    _check_id(given.id)
+    place = connection.execute(_PLACE, {"of": given.document, "to": person, "id": given.id}).one_or_none()
+    if place is None or place.before is not None:
+        before = _same(connection, person, given.id)
+        if before is not None:
+            return before._replace(gold=_right(connection, person, before.document))
         raise NotFoundError(f"no document {given.document}")
-    spans = check_spans(given.spans, len(place.text), labels)
+    spans = check_spans(given.spans, place.length, labels)
     if place.purpose is None:
         raise RefusedError(f"document {given.document} was not given to you (ask the queue for the next one)")
-    return _keep(connection, person, given, {"spans": spans}, least)
+    told = least if place.is_told else None
+    saved = _keep(connection, person, given, {"spans": spans}, told, revision=place.revision)
+    if place.purpose == Turn.TRAINING.value:
+        return saved._replace(gold=_right(connection, person, given.document))
+    return saved
 
 
 def annotated(connection: Connection, person: str, documents: Sequence[int]) -> set[int]:
@@ -186,17 +202,21 @@ def revisions(connection: Connection, person: str, document: int) -> list[Event]
     return [event for event in history(connection, document, person) if event.kind in _KINDS]
 
 
-def training_gold(connection: Connection, person: str, document: int) -> list[SpanRecord] | None:
+def _right(connection: Connection, person: str, document: int) -> list[SpanRecord] | None:
     """What is right in a document that somebody was given to learn from; ``None`` for any other."""
     return connection.execute(_RIGHT, {"of": document, "to": person}).scalar()
 
 
-def _same(connection: Connection, person: str, id: str) -> Saved | None:
-    """The acknowledgement of a save that has been here before."""
+def _check_id(id: str) -> None:
     if not 8 <= len(id) <= 64:
         raise InvalidError("the id of a save has 8 to 64 characters (a random UUID does well)")
     if id.startswith(_OF_A_FILE):
         raise InvalidError(f"the id of a save does not begin with {_OF_A_FILE!r} (a random UUID does well)")
+
+
+def _same(connection: Connection, person: str, id: str) -> Saved | None:
+    """The acknowledgement of a save that has been here before."""
+    _check_id(id)
     event = find(connection, id)
     if event is None:
         return None
@@ -206,9 +226,16 @@ def _same(connection: Connection, person: str, id: str) -> Saved | None:
 
 
 def _keep(
-    connection: Connection, person: str, given: Given, body: Mapping[str, Any], least: int | None = None
+    connection: Connection,
+    person: str,
+    given: Given,
+    body: Mapping[str, Any],
+    least: int | None = None,
+    *,
+    revision: int | None = None,
 ) -> Saved:
-    revision = _last_revision(connection, person, given.document) + 1
+    """Add a revision after the one that stands, which is asked for unless it is told."""
+    revision = (_last_revision(connection, person, given.document) if revision is None else revision) + 1
     event = record(
         connection,
         Kind.ANNOTATION_SAVED if revision == 1 else Kind.ANNOTATION_REVISED,

@@ -50,6 +50,7 @@ from quorate.service.routes import (
     pages_review,
     pages_session,
     pages_settings,
+    pages_webhooks,
 )
 from quorate.service.routes.moments import day_of
 from quorate.service.settings import ServiceSettings
@@ -57,6 +58,7 @@ from quorate.service.settings import ServiceSettings
 __all__ = ["ROUTERS", "create_app"]
 
 ROUTERS = (
+    api_annotations.router,  # looked through in this order, and saves are most of what comes
     pages_session.router,
     pages_annotate.router,
     pages_review.router,
@@ -64,10 +66,10 @@ ROUTERS = (
     pages_progress.router,
     pages_people.router,
     pages_settings.router,
+    pages_webhooks.router,
     pages_account.router,
     pages_oidc.router,
     api_service.router,
-    api_annotations.router,
     api_audit.router,
     api_consensus.router,
     api_reviews.router,

@@ -39,6 +39,7 @@ from quorate.service.webhooks import (
 )
 
 __all__ = [
+    "ANYBODY_IS_TOLD",
     "Courier",
     "Webhook",
     "add_webhook",
@@ -64,8 +65,8 @@ _KEPT = 7 * 86_400.0  # seconds that a message is kept which is done with
 _OLD_SIGNS_FOR = 86_400.0  # seconds in which the secret before signs too
 _log = logging.getLogger("quorate.service.webhooks")
 
-
-_ANYBODY_IS_TOLD = select(tables.webhooks.c.id).where(tables.webhooks.c.active).limit(1)
+ANYBODY_IS_TOLD = select(tables.webhooks.c.id).where(tables.webhooks.c.active).limit(1)
+"""Whether there is any webhook that is told."""
 
 
 class Webhook(NamedTuple):
@@ -183,7 +184,7 @@ def document_labelled(connection: Connection, document: int, least: int) -> None
 
     What is there for checks and training is never completed.
     """
-    if connection.execute(_ANYBODY_IS_TOLD).first() is None:
+    if connection.execute(ANYBODY_IS_TOLD).first() is None:
         return
     labels, documents = tables.current_annotations, tables.documents.c
     count = connection.execute(

@@ -36,6 +36,7 @@ __all__ = [
     "erase",
     "find_person",
     "find_subject",
+    "knows_secret",
     "named",
     "people_of",
     "read_personal",
@@ -44,6 +45,7 @@ __all__ = [
     "write_personal",
 ]
 
+_TRIED = 20  # people: one of them may have come from elsewhere
 _LONGEST_NAME = 200
 
 
@@ -94,6 +96,14 @@ def _digest_as_written(secret: bytes, name: str) -> str:
     """What a name is found by with its case and width; no folded name has this digest, as none has a NUL in it."""
     told = b"\0" + name.strip().encode("utf-8", "surrogatepass")
     return hmac.new(secret, told, hashlib.sha256).hexdigest()
+
+
+def knows_secret(connection: Connection, secret: bytes) -> bool:
+    """Whether people were added with this secret: with another, nobody would be found by their name any more."""
+    query = select(tables.people.c.id, tables.people.c.login).where(tables.people.c.login.is_not(None))
+    logins = {row.id: row.login for row in connection.execute(query.order_by(tables.people.c.created).limit(_TRIED))}
+    names = [(one.name, logins[one.id]) for one in people_of(connection) if one.id in logins and one.name]
+    return not names or any(login in (digest(secret, name), _digest_as_written(secret, name)) for name, login in names)
 
 
 def add_person(

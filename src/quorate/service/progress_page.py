@@ -13,6 +13,7 @@ from sqlalchemy import Connection, func, select
 from quorate.service.auditing import Audit, audits_of
 from quorate.service.database import tables
 from quorate.service.events import Kind
+from quorate.service.live.ticks import failure
 from quorate.service.people_page import IMPORTED
 
 __all__ = ["Estimate", "Progress", "progress_of"]
@@ -34,7 +35,8 @@ class Progress(NamedTuple):
     """All that the page shows.
 
     ``by_labels`` says how many documents have so many labels; ``days`` how many labels were saved on each day;
-    ``outlook`` what more labels should add, as it was last worked out (:mod:`quorate.service.live.outlook`).
+    ``outlook`` what more labels should add, as it was last worked out (:mod:`quorate.service.live.outlook`);
+    ``failure`` why the last fit failed, if it did.
     """
 
     version: int
@@ -49,6 +51,7 @@ class Progress(NamedTuple):
     estimate: Estimate | None
     outlook: Mapping[str, Any] | None
     audited: Audit | None
+    failure: str | None
 
 
 def progress_of(connection: Connection, now: float | None = None) -> Progress:
@@ -85,6 +88,7 @@ def progress_of(connection: Connection, now: float | None = None) -> Progress:
         None if fit is None else Estimate(*(fit["estimate"][name] for name in Estimate._fields)),
         _last(connection, "outlook"),
         next((one for one in audits_of(connection) if one.result is not None), None),
+        failure(connection),
     )
 
 

@@ -7,7 +7,7 @@ import secrets
 import time
 from typing import NamedTuple
 
-from sqlalchemy import Connection, bindparam, delete, insert, select, update
+from sqlalchemy import Connection, bindparam, delete, func, insert, select, update
 
 from quorate.service.database import tables
 from quorate.service.people import Role
@@ -15,6 +15,7 @@ from quorate.service.problems import InvalidError, NotFoundError
 
 __all__ = [
     "Invitation",
+    "OpenInvitation",
     "Who",
     "bearer_of",
     "begin_session",
@@ -24,8 +25,10 @@ __all__ = [
     "invite",
     "make_token",
     "note_use",
+    "open_invitations",
     "prolong_session",
     "remove_token",
+    "revoke_invitation",
     "use_invitation",
     "who_asks",
     "who_has_session",
@@ -34,6 +37,7 @@ __all__ = [
 
 _TOKEN = "qt_"
 _INVITATION_DAYS = 7
+_ID = 16  # characters of the digest of a link, by which it is spoken of
 
 
 # Asked with every request, and so put together once.
@@ -62,6 +66,16 @@ class Invitation(NamedTuple):
 
     role: Role
     person: str | None
+
+
+class OpenInvitation(NamedTuple):
+    """A link that nobody has used yet: what it is for, and until when; its ``id`` is not what opens it."""
+
+    id: str
+    role: Role
+    person: str | None
+    created: float
+    until: float
 
 
 def _digest(token: str) -> str:
@@ -208,3 +222,21 @@ def use_invitation(connection: Connection, token: str) -> None:
     )
     if not found.rowcount:
         raise NotFoundError("this link has been used (ask for another)")
+
+
+def open_invitations(connection: Connection) -> list[OpenInvitation]:
+    """The links that are good still, the newest first."""
+    table = tables.invitations.c
+    query = select(table.digest, table.role, table.person, table.created, table.until).where(
+        table.used.is_(None), table.until > time.time()
+    )
+    rows = connection.execute(query.order_by(table.created.desc(), table.digest))
+    return [OpenInvitation(row.digest[:_ID], Role(row.role), row.person, row.created, row.until) for row in rows]
+
+
+def revoke_invitation(connection: Connection, id: str) -> None:
+    """Let a link be good no more that nobody has used; :class:`NotFoundError` if there is none."""
+    table = tables.invitations
+    wanted = (func.substr(table.c.digest, 1, _ID) == id) & table.c.used.is_(None)
+    if not connection.execute(delete(table).where(wanted)).rowcount:
+        raise NotFoundError("no such link is open (it was used, or is too old)")

@@ -163,8 +163,17 @@ class ServiceSettings:
 
     @property
     def session_cookie(self) -> str:
-        """The name of the cookie of a session: by https one that no other host and no plain http can set."""
-        return "__Host-quorate_session" if self.is_https else "quorate_session"
+        """The name of the cookie of a session: by https one that no other host and no plain http can set.
+
+        A browser keeps the cookies of all ports of a host together: by plain http, where several services may run on
+        one machine, each has a name of its own.
+        """
+        return "__Host-quorate_session" if self.is_https else f"quorate_session_{self.port}"
+
+    @property
+    def login_cookie(self) -> str:
+        """The name of the cookie of a login at a provider, as long as that takes."""
+        return "__Secure-quorate_login" if self.is_https else f"quorate_login_{self.port}"
 
     def secret(self) -> bytes:
         """The key of this service, made when it is first asked for; ``QUORATE_SECRET`` gives it to several machines."""

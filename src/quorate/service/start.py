@@ -21,7 +21,7 @@ from quorate.service.database import tables
 from quorate.service.database.engine import Database
 from quorate.service.documents import count_documents
 from quorate.service.importing import import_corpus
-from quorate.service.people import Role
+from quorate.service.people import Role, knows_secret
 from quorate.service.sessions import invite
 from quorate.service.settings import LabelStudioSettings, ServiceSettings
 
@@ -48,6 +48,7 @@ def begin(
     database = Database.open(settings.database)
     try:
         settings, told = _linked(settings, file)
+        _check_secret(settings, database)
         with database.read() as connection:
             empty = count_documents(connection) == 0
             is_admin = (tables.people.c.role == Role.ADMIN.value) & tables.people.c.active
@@ -63,6 +64,17 @@ def begin(
         return settings, [*told, f"{where} (once, within a week: you will be the first admin)"]
     finally:
         database.close()
+
+
+def _check_secret(settings: ServiceSettings, database: Database) -> None:
+    """:class:`SettingsError` if the database was made with another secret: nobody could log in."""
+    with database.read() as connection:
+        if not knows_secret(connection, settings.secret()):
+            where = settings.folder / "secret"
+            raise SettingsError(
+                f"{where}: not the secret that this database was made with, so that nobody could log in "
+                "(put the right one there, or into QUORATE_SECRET)"
+            )
 
 
 def _first_link(connection: Connection) -> str:

@@ -16,7 +16,10 @@ from quorate.service.database import tables
 from quorate.service.database.engine import upsert
 from quorate.service.events import Event, Kind, append, events_after
 
-__all__ = ["apply", "rebuild", "record"]
+__all__ = ["STANDS", "apply", "rebuild", "record"]
+
+STANDS = (tables.current_annotations, tables.assignments, tables.reviews, tables.review_leases)
+"""The tables of what stands now."""
 
 _KEYS = ("document", "person")
 
@@ -40,7 +43,7 @@ def rebuild(connection: Connection) -> int:
 
     Nobody may save meanwhile: give it the connection of one write.
     """
-    for table in (tables.current_annotations, tables.assignments, tables.reviews, tables.review_leases):
+    for table in STANDS:
         connection.execute(delete(table))
     count = last = 0
     while some := events_after(connection, last):

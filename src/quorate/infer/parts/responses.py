@@ -66,6 +66,15 @@ class Responses:
     def _expected(self) -> tuple[Floats, Floats]:
         return expected_log(self.true), expected_log(self.free)
 
+    @property
+    def other_type(self) -> float:
+        """Of the marks that touch a true span, the share that has another type, in the crowd's mean.
+
+        >>> round(Responses.of(3).other_type, 2)
+        0.14
+        """
+        return float(self.crowd_true[3:5].sum() / self.crowd_true[:5].sum())
+
     def updated(self, responses: Floats, marks: Floats) -> Self:
         """With the posteriors that these counts give, and then the crowd's means that those give."""
         true, free = _POOLED * self.crowd_true + responses, _POOLED * self.crowd_free + marks

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 import queue
+import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -210,15 +211,16 @@ class Database:
 
 def _tried(work: Callable[[Connection], Any], connection: Connection) -> Any:
     """What a job gives or raises; what it has written when it raises is undone."""
+    connection.exec_driver_sql("SAVEPOINT job")  # begin_nested() would put the statement together every time
     try:
-        with connection.begin_nested():
-            return work(connection)
-    except SQLAlchemyError as error:
-        if _is_away(error):
-            raise
-        return _said_of(error)
+        given = work(connection)
     except Exception as error:
-        return _said_of(error)
+        if isinstance(error, SQLAlchemyError) and _is_away(error):
+            raise
+        connection.exec_driver_sql("ROLLBACK TO SAVEPOINT job")
+        given = _said_of(error)
+    connection.exec_driver_sql("RELEASE SAVEPOINT job")
+    return given
 
 
 def _settle(jobs: Sequence[_Job], outcomes: Sequence[Any]) -> None:
@@ -256,9 +258,7 @@ def _engine(url: str, *, derived: bool = False) -> Engine:
         event.listen(engine, "connect", _prepare_sqlite)
         event.listen(engine, "begin", _begin_sqlite)
         if derived:
-            event.listen(
-                engine, "connect", lambda connection, _: connection.execute("PRAGMA synchronous=NORMAL").close()
-            )
+            event.listen(engine, "connect", _leave_unflushed)
         return engine
     arguments = {"connect_timeout": _PATIENCE}
     return create_engine(
@@ -292,18 +292,20 @@ def _take_turn(connection: Connection) -> None:
     again after a few milliseconds.
     """
     until = time.monotonic() + _WAIT_FOR_OTHERS / 1000
-    connection.exec_driver_sql("PRAGMA busy_timeout=0")
+    plain = connection.connection.driver_connection
+    assert isinstance(plain, sqlite3.Connection)
+    plain.execute("PRAGMA busy_timeout=0").close()
     try:
         while True:
             try:
-                connection.exec_driver_sql("BEGIN IMMEDIATE")
+                plain.execute("BEGIN IMMEDIATE").close()
                 return
-            except OperationalError as error:
-                if "locked" not in str(error.orig) or time.monotonic() > until:
-                    raise
+            except sqlite3.OperationalError as error:
+                if "locked" not in str(error) or time.monotonic() > until:
+                    raise OperationalError("BEGIN IMMEDIATE", None, error) from error
                 time.sleep(_LOOK)
     finally:
-        connection.exec_driver_sql(f"PRAGMA busy_timeout={_WAIT_FOR_OTHERS}")
+        plain.execute(f"PRAGMA busy_timeout={_WAIT_FOR_OTHERS}").close()
 
 
 def upsert(connection: Connection, table: Table, values: Mapping[str, Any], keys: Sequence[str]) -> None:

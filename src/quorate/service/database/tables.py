@@ -192,7 +192,7 @@ snapshots = Table(
     "snapshots",
     metadata,
     Column("version", _Number, primary_key=True, autoincrement=True),
-    Column("kind", String(16), nullable=False),  # update, refit, queues, outlook
+    Column("kind", String(16), nullable=False),  # update, refit, queues, outlook, failed (a fit)
     Column("at", Float, nullable=False),
     Column("event", _Number, nullable=False),  # the last that it knows of
     Column("changed", JSON, nullable=False),  # numbers of documents; null where too many to name

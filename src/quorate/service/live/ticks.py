@@ -15,7 +15,7 @@ from quorate.service.database import tables
 from quorate.service.database.engine import Database
 from quorate.service.problems import BusyError
 
-__all__ = ["Tick", "Ticks", "newest", "ticks_after"]
+__all__ = ["Tick", "Ticks", "failure", "newest", "ticks_after"]
 
 _LOOK = 0.2  # seconds between two looks
 _MOST = 100  # ticks that somebody who does not listen, or was away, is told one by one
@@ -32,6 +32,14 @@ class Tick(NamedTuple):
 def newest(connection: Connection) -> int:
     """The version that was given out last; 0 before the first."""
     return int(connection.execute(select(func.max(tables.snapshots.c.version))).scalar() or 0)
+
+
+def failure(connection: Connection) -> str | None:
+    """Why the last fit failed; ``None`` if it did not."""
+    table = tables.snapshots.c
+    query = select(table.kind, table.summary).where(table.kind.in_(("refit", "failed")))
+    last = connection.execute(query.order_by(table.version.desc()).limit(1)).one_or_none()
+    return None if last is None or last.kind == "refit" else str(last.summary["why"])
 
 
 def ticks_after(connection: Connection, version: int) -> list[Tick]:

@@ -33,6 +33,7 @@ from quorate.service.live.pace import Due, Pace
 from quorate.service.live.publish import Publisher, Ranked, Rows, last_choice
 from quorate.service.live.queueing import Desk, queues_of, staff_of
 from quorate.service.live.summary import counts_of, summary_of
+from quorate.service.live.ticks import failure
 from quorate.service.problems import BusyError
 from quorate.service.settings import ServiceSettings
 
@@ -52,6 +53,7 @@ _ABOUT_LABELS = (Kind.ANNOTATION_SAVED, Kind.ANNOTATION_REVISED, Kind.ANNOTATION
 _ABOUT_DECISIONS = (Kind.REVIEW_DECIDED, Kind.REVIEW_WITHDRAWN)
 _ABOUT_PEOPLE = (Kind.PERSON_ADDED, Kind.PERSON_CHANGED, Kind.PERSON_ERASED)
 
+_EXPECTED = (QuorateError, ArithmeticError, MemoryError)  # of a fit: no fault of the program
 _log = logging.getLogger("quorate.service.live")
 
 
@@ -241,9 +243,10 @@ class Follower:
         ended, self._fit = self._fit, None
         try:
             done = ended.result()
-        except (QuorateError, ArithmeticError, MemoryError) as error:
-            _log.warning("the consensus was not fitted again: %s", error)
+        except Exception as error:  # whatever it was, updates go on, and those who look after it are told
+            _log.warning("the consensus was not fitted again: %s", error, exc_info=not isinstance(error, _EXPECTED))
             self._pace.failed(_RETRY, self._clock())
+            self._tell_failure(f"{error}" if isinstance(error, QuorateError) else f"{type(error).__name__}: {error}")
             return True
         self._model, self._chosen = done.fitted.model, done.fitted.chosen
         self._pace.fitted(done.labels, done.fitted.chosen.labels, done.fitted.seconds, self._clock())
@@ -251,6 +254,12 @@ class Follower:
         self._outgoing.leave_out(self._since)  # what the fit does not know of yet comes with the next update
         self._changed, self._lost = set(self._since), self._lost & self._since
         return True
+
+    def _tell_failure(self, why: str) -> None:
+        with self._database.read() as connection:
+            is_known = failure(connection) == why
+        if not is_known:
+            self._publisher.tell("failed", self.event, {"why": why})
 
     def _give_out(self) -> bool:
         """Write the next few rows of a fit; an update may come between them."""

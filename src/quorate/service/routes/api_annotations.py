@@ -10,8 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import Connection
 
 from quorate.service import annotating
-from quorate.service.annotating import Saved
-from quorate.service.documents import SpanRecord, document_record
+from quorate.service.documents import document_record
 from quorate.service.events import Event, Kind
 from quorate.service.problems import NotFoundError
 from quorate.service.routes.common import (
@@ -88,14 +87,8 @@ async def save_annotation(given: Save, service: ServiceOf, who: WhoAsks) -> Ackn
     spans = [span.model_dump() for span in given.spans]
     save = annotating.Given(given.id, given.document, spans, given.seconds, given.client)
     labels, least = service.settings.labels, service.settings.queue.per_document_min
-
-    def work(connection: Connection) -> tuple[Saved, list[SpanRecord] | None]:
-        saved = annotating.save(connection, who.person, save, labels, least=least)
-        return saved, annotating.training_gold(connection, who.person, saved.document)
-
-    saved, gold = await service.changed(work)
-    shown = None if gold is None else [SpanOut.model_validate(span) for span in gold]
-    return Acknowledged(**saved._asdict(), gold=shown)
+    saved = await service.changed(lambda connection: annotating.save(connection, who.person, save, labels, least=least))
+    return Acknowledged.model_validate(saved._asdict())
 
 
 @router.get("/annotations")
@@ -123,14 +116,14 @@ def get_annotation(service: ServiceOf, who: WhoAsks, document: int) -> Annotated
 def withdraw_annotation(service: ServiceOf, who: WhoAsks, document: int, given: Change) -> Acknowledged:
     """Take back what you said of a document; it is yours to do again."""
     saved = service.change(lambda connection: annotating.withdraw(connection, who.person, document, given.id))
-    return Acknowledged(**saved._asdict())
+    return Acknowledged.model_validate(saved._asdict())
 
 
 @router.post("/annotations/{document}/undo", response_model_exclude_none=True)
 def undo_annotation(service: ServiceOf, who: WhoAsks, document: int, given: Change) -> Acknowledged:
     """Go back to what you said of a document before, as a new revision."""
     saved = service.change(lambda connection: annotating.undo(connection, who.person, document, given.id))
-    return Acknowledged(**saved._asdict())
+    return Acknowledged.model_validate(saved._asdict())
 
 
 @router.get("/annotations/{document}/history")

@@ -67,11 +67,11 @@ def events_of(tick: Tick, *, is_reviewer: bool) -> list[str]:
     if not is_reviewer:
         return [_event("queue", {}, None)] if tick.kind == "queues" else []
     found = []
-    if tick.kind not in ("queues", "outlook") or tick.changed:
+    if tick.kind not in ("queues", "outlook", "failed") or tick.changed:
         found.append(("consensus", {"version": tick.version, "kind": tick.kind, "changed": tick.changed}))
     if tick.kind == "queues":
         found.append(("queue", {}))
-    if tick.kind in ("refit", "outlook"):
+    if tick.kind in ("refit", "outlook", "failed"):
         found.append(("progress", {"version": tick.version}))
     return [_event(kind, data, tick.version) for kind, data in found]
 

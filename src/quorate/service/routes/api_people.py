@@ -57,6 +57,16 @@ class InvitationOut(BaseModel):
     url: str
 
 
+class OpenInvitationOut(BaseModel):
+    """A link that was made and nobody has used yet; ``person`` is who is to choose a new password with it."""
+
+    id: str
+    role: Role
+    person: str | None
+    created: float
+    until: float
+
+
 class TokenIn(BaseModel):
     """A token for a program: a name to know it by, and for how many days it is good."""
 
@@ -142,6 +152,26 @@ def invite_person(service: ServiceOf, who: WhoAsks, given: Invite) -> Invitation
         return sessions.invite(connection, role, given.person)
 
     return InvitationOut(url=f"{service.settings.address}/invite/{service.change(work)}")
+
+
+@router.get("/invitations")
+def list_invitations(service: ServiceOf, who: WhoAsks) -> list[OpenInvitationOut]:
+    """The links that are open, the newest first: those that you could make yourself."""
+    found = service.read(sessions.open_invitations)
+    return [OpenInvitationOut(**one._asdict()) for one in found if _may_make(who, one.role)]
+
+
+@router.delete("/invitations/{id}", status_code=204)
+def revoke_invitation(service: ServiceOf, who: WhoAsks, id: str) -> None:
+    """Let a link be good no more."""
+
+    def work(connection: Connection) -> None:
+        for one in sessions.open_invitations(connection):
+            if one.id == id and not _may_make(who, one.role):
+                raise RefusedError(f"only admins revoke links for {one.role.value}s")
+        sessions.revoke_invitation(connection, id)
+
+    service.change(work)
 
 
 @router.get("/tokens")

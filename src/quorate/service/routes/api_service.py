@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from fastapi import APIRouter, Request
 from fastapi.openapi.utils import get_openapi
+from pydantic import BaseModel
 
+from quorate.service.live.ticks import failure
 from quorate.service.routes.common import ServiceOf
 
 _ERROR_AT = "#/components/schemas/Error"
@@ -24,11 +26,20 @@ _ERROR: dict[str, Any] = {
 router = APIRouter(prefix="/api/v1", tags=["service"])
 
 
+class Health(BaseModel):
+    """Whether the service and its database answer, and whether the consensus follows.
+
+    ``failing``: the last fit failed, and is tried again; the page *Progress* says why. What is saved is safe.
+    """
+
+    status: Literal["ok"] = "ok"
+    consensus: Literal["ok", "failing"]
+
+
 @router.get("/health")
-def health(service: ServiceOf) -> dict[str, str]:
-    """Whether the service and its database answer."""
-    service.read(lambda connection: connection.exec_driver_sql("SELECT 1").scalar())
-    return {"status": "ok"}
+def health(service: ServiceOf) -> Health:
+    """Whether the service is well."""
+    return Health(consensus="ok" if service.read(failure) is None else "failing")
 
 
 @router.get("/openapi.json", include_in_schema=False)

@@ -106,13 +106,20 @@ class Service:
         return await asyncio.wrap_future(self.database.write(work))
 
 
-def _who(request: Request) -> Who:
+# What routes depend on is there at once; were these not async, each would be sent to a thread and waited for.
+
+
+async def _service(request: Request) -> Service:
+    return Service(request)
+
+
+async def _who(request: Request) -> Who:
     who = request.state.who
     assert isinstance(who, Who)  # the table of permissions let nobody else through
     return who
 
 
-ServiceOf = Annotated[Service, Depends(Service)]
+ServiceOf = Annotated[Service, Depends(_service)]
 WhoAsks = Annotated[Who, Depends(_who)]
 
 

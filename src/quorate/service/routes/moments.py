@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-__all__ = ["day_of"]
+__all__ = ["day_of", "minute_of"]
 
 
 def day_of(at: float | None) -> str:
@@ -14,3 +14,12 @@ def day_of(at: float | None) -> str:
     ('1970-01-01', '–')
     """
     return "–" if at is None else f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d}"
+
+
+def minute_of(at: float) -> str:
+    """A minute, in UTC.
+
+    >>> minute_of(60.0)
+    '1970-01-01 00:01'
+    """
+    return f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
@@ -14,6 +13,7 @@ from quorate.service.database import tables
 from quorate.service.documents import document_record
 from quorate.service.problems import NotFoundError
 from quorate.service.routes.common import ServiceOf, WhoAsks, show
+from quorate.service.routes.moments import minute_of
 
 router = APIRouter(include_in_schema=False)
 _A_PAGE = 50
@@ -48,7 +48,7 @@ def saved_page(
             "id": row.id,
             "text": row.text[:_BEGINNING],
             "spans": len(row.spans),
-            "at": f"{datetime.fromtimestamp(row.at, UTC):%Y-%m-%d %H:%M}",
+            "at": minute_of(row.at),
         }
         for row in rows[:_A_PAGE]
     ]

@@ -29,7 +29,7 @@ def oidc_login(request: Request, service: ServiceOf, then: Annotated[str, Query(
     begun = _provider(request).begin(then)
     answer = RedirectResponse(begun.url, 303)
     answer.set_cookie(
-        _cookie(service.settings.is_https),
+        service.settings.login_cookie,
         begun.cookie,
         max_age=SECONDS_TO_LOG_IN,
         path=_PATH,
@@ -44,7 +44,7 @@ def oidc_login(request: Request, service: ServiceOf, then: Annotated[str, Query(
 async def oidc_back(request: Request, service: ServiceOf) -> Response:
     """Come back from the provider, who says who it is."""
     take(request, "login", address_of(request))
-    cookie = _cookie(service.settings.is_https)
+    cookie = service.settings.login_cookie
     provider = _provider(request)
     try:
         identity, then = await run_in_threadpool(
@@ -58,7 +58,7 @@ async def oidc_back(request: Request, service: ServiceOf) -> Response:
         person = await service.changed(enter)
         answer = await logged_in(request, service, person, "/" if invited else then)
     except (LoginError, RefusedError, ConflictError, NotFoundError) as error:
-        answer = show(request, "login.html", {"message": str(error), "then": "/"}, 403)
+        answer = show(request, "login.html", {"message": str(error)}, 403)
     answer.delete_cookie(cookie, path=_PATH, httponly=True, samesite="lax", secure=service.settings.is_https)
     return answer
 
@@ -100,7 +100,3 @@ def _provider(request: Request) -> Provider:
     if found is None:
         raise NotFoundError("there is no provider of logins here (log in by name)")
     return cast(Provider, found)
-
-
-def _cookie(https: bool) -> str:
-    return "__Secure-quorate_login" if https else "quorate_login"

@@ -38,6 +38,16 @@ def invite_from_page(request: Request, service: ServiceOf, who: WhoAsks, role: A
     return _everybody(request, service, who, {"link": made.url, "invited": role})
 
 
+@router.post("/people/invitations/{id}/revoke")
+def revoke_from_page(request: Request, service: ServiceOf, who: WhoAsks, id: str) -> Response:
+    """Let a link be good no more."""
+    try:
+        api_people.revoke_invitation(service, who, id)
+    except QuorateError as error:
+        return _everybody(request, service, who, {"message": str(error)}, 409)
+    return RedirectResponse("/people", 303)
+
+
 @router.get("/people/me")
 def own_page(request: Request, service: ServiceOf, who: WhoAsks) -> HTMLResponse:
     """What somebody has done, and nothing about others."""
@@ -112,7 +122,10 @@ def _everybody(
     rows = [(person, own) for person, own in found if person.role is not None or own.labels]
     rows.sort(key=lambda row: (row[0].role is None, -row[1].labels, row[0].name.casefold()))
     roles = [role for role in Role if who.role is Role.ADMIN or not role.may(Role.MANAGER)]
-    return show(request, "people.html", {"rows": rows, "roles": roles, **content}, status)
+    names = {person.id: person.name for person, _ in found}
+    invitations = [(one, names.get(one.person or "")) for one in api_people.list_invitations(service, who)]
+    told = {"rows": rows, "roles": roles, "invitations": invitations}
+    return show(request, "people.html", {**told, **content}, status)
 
 
 def _one(
