@@ -24,6 +24,7 @@ import quorate.infer.kernels.single
 import quorate.infer.kernels.spans
 import quorate.infer.kernels.tallies
 import quorate.taggers.kernels
+from quorate.errors import QuorateError
 from quorate.infer.kernels import native as native_module
 from quorate.infer.kernels.native import DECLARED, library_file, native
 
@@ -146,6 +147,31 @@ def test_too_little_memory_is_told() -> None:
     steps = Steps(few.view(Endless), np.zeros((1, 1)), few, few, few, 1.0, False)
     with pytest.raises(MemoryError, match="viterbi"):
         viterbi(np.zeros((1, 1)), 1, steps, few, np.zeros((1, 1), np.int32), np.zeros(1, np.int32))
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [(None, "are missing"), (b"", "are damaged, or of another machine"), (b"MZ" + bytes(4096), "are damaged")],
+    ids=["missing", "empty", "of another system"],
+)
+def test_a_library_that_cannot_be_loaded_is_one_line(
+    content: bytes | None, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    library = tmp_path / "kernels-base.so"
+    if content is not None:
+        library.write_bytes(content)
+    monkeypatch.setattr(native_module, "library_file", lambda level: library)
+    with pytest.raises(QuorateError) as error:
+        native_module._library.__wrapped__()
+    assert str(error.value).startswith(f"{library}: the compiled kernels {told}")
+    assert str(error.value).endswith("(install quorate again, or in a checkout: python hatch_build.py)")
+    assert "\n" not in str(error.value)
+
+
+def test_a_library_without_a_function_is_of_another_version() -> None:
+    library = ctypes.CDLL(str(library_file("base")))
+    with pytest.raises(QuorateError, match="of another version"):
+        native_module._function(library, "no_such_kernel")
 
 
 def test_arguments_by_name_are_refused() -> None:
