@@ -129,7 +129,8 @@ def build(into: Path, target: Target, *extra: str) -> list[Path]:
             library = into / f"kernels-{level}{target.suffix}"
             # Linked elsewhere and moved over it: a process that has the old one open goes on with that.
             linked = Path(folder) / library.name
-            run("-shared", *[job.result() for job in objects], "-o", str(linked), "-lm")
+            strip = ["-s"] if target.suffix == ".so" else []  # zig puts in what debuggers want of the system's library
+            run("-shared", *strip, *[job.result() for job in objects], "-o", str(linked), "-lm")
             beside = library.with_name(f".{library.name}.{os.getpid()}")
             shutil.copy2(linked, beside)
             os.replace(beside, library)

@@ -26,7 +26,7 @@ import quorate.infer.kernels.tallies
 import quorate.taggers.kernels
 from quorate.errors import QuorateError
 from quorate.infer.kernels import native as native_module
-from quorate.infer.kernels.native import DECLARED, library_file, native
+from quorate.infer.kernels.native import DECLARED, library_file, native, number_type
 
 SOURCES = Path(__file__).parents[2] / "native"
 ARRAYS = {
@@ -74,7 +74,7 @@ def functions() -> dict[str, tuple[str, list[tuple[str, str]]]]:
 def same(declared: Any, kind: str) -> bool:
     """Whether a type of Python goes over as this type of C."""
     if kind in ARRAYS:
-        return bool(typing.get_args(typing.get_args(declared)[1])[0] is ARRAYS[kind])
+        return number_type(declared) is ARRAYS[kind]
     if kind in NUMBERS:
         return bool(declared is NUMBERS[kind])
     struct = kind.removesuffix(" *")

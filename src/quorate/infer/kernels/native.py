@@ -19,10 +19,11 @@ from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from quorate.errors import QuorateError
 
-__all__ = ["DECLARED", "library_file", "native"]
+__all__ = ["DECLARED", "library_file", "native", "number_type"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -61,7 +62,9 @@ def _opened(path: Path) -> ctypes.CDLL:
         return ctypes.CDLL(str(path))
     except OSError as error:
         told = str(error).removeprefix(f"{path}: ")
-        raise QuorateError(f"{path}: the compiled kernels are damaged, or of another machine: {told} ({_MEND})") from None
+        raise QuorateError(
+            f"{path}: the compiled kernels are damaged, or of another machine: {told} ({_MEND})"
+        ) from None
 
 
 def _function(library: ctypes.CDLL, name: str) -> Any:
@@ -104,13 +107,26 @@ def _bound(declared: Callable[..., Any]) -> tuple[Any, list[Callable[[Any], Any]
     return function, [turn for _, turn in passed.values()], ran_out
 
 
+def number_type(hint: Any) -> Any:
+    """Of the numbers in an array, where a hint says ``NDArray[…]``; ``None`` for other hints.
+
+    >>> number_type(NDArray[np.int32]).__name__
+    'int32'
+    """
+    origin, given = typing.get_origin(hint), typing.get_args(hint)
+    if origin is NDArray:  # an alias of its own from NumPy 2.5 on
+        return given[0]
+    return typing.get_args(given[1])[0] if origin is np.ndarray else None
+
+
 @cache
 def _passed(hint: Any) -> tuple[Any, Callable[[Any], Any]]:
     """How an argument of this type goes over: its type in C, and what makes it of a value."""
     if hint in _NUMBERS:
         return _NUMBERS[hint], hint
-    if issubclass(typing.get_origin(hint) or hint, np.ndarray):
-        return _Array, partial(_array, np.dtype(typing.get_args(typing.get_args(hint)[1])[0]))
+    number = number_type(hint)
+    if number is not None:
+        return _Array, partial(_array, np.dtype(number))
     struct, fields = _struct(hint)
     return ctypes.POINTER(struct), lambda values: ctypes.byref(_filled(struct, fields, values))
 
