@@ -4,7 +4,7 @@ As a hook of the build, it puts them into the wheel. `python hatch_build.py` bui
 the machine is used (`CC`, or cc, gcc, clang); where there is none, and on Windows, that of the package `ziglang`.
 
 `QUORATE_WHEEL=win_amd64 uv build --wheel` makes a wheel for another platform on any machine, with `ziglang`; `python
-hatch_build.py --check` only compiles for all of `WHEELS`, and fails on a warning.
+hatch_build.py --check` only compiles for all of these platforms, and fails on a warning; `--platforms` lists them.
 """
 
 from __future__ import annotations
@@ -192,6 +192,10 @@ else:
 if __name__ == "__main__":
     if sys.argv[1:] == ["--check"]:
         check()
+    elif sys.argv[1:] == ["--platforms"]:
+        print(*WHEELS)
+    elif sys.argv[1:]:
+        sys.exit(__doc__)
     else:
         for library in build_here():
             print(library.relative_to(ROOT))
