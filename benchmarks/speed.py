@@ -135,7 +135,7 @@ def c_seconds(work: Any, start: Any, trans: Any, J: int) -> float | None:
         return None
     with tempfile.TemporaryDirectory() as folder:
         source, library = Path(folder, "loop.c"), Path(folder, "loop.so")
-        source.write_text(C_LOOP)
+        source.write_text(C_LOOP, encoding="utf-8")
         flags = ["-O3", "-march=native", "-ffast-math", "-shared", "-fPIC", f"-DJ={J}"]
         subprocess.run([compiler, *flags, str(source), "-o", str(library)], check=True, capture_output=True)
         call = ctypes.CDLL(str(library))["pass"]
@@ -295,7 +295,8 @@ def anonymous_megabytes() -> float:
     status = Path("/proc/self/status")
     if not status.exists():
         return float("nan")
-    return int(next(line for line in status.read_text().splitlines() if line.startswith("RssAnon")).split()[1]) / 1e3
+    lines = status.read_text(encoding="utf-8").splitlines()
+    return int(next(line for line in lines if line.startswith("RssAnon")).split()[1]) / 1e3
 
 
 def large_documents(n_tokens: int) -> Iterator[Document]:

@@ -43,7 +43,7 @@ html_static_path = ["_site/static"]
 html_css_files = ["wide-tables.css"]
 html_theme_options: dict[str, list[str]] = {"footer_icons": [], "top_of_page_buttons": []}
 
-_BESIDE = re.compile(r"\]\((?:\.\./)+(CONTRIBUTING|SECURITY|CHANGELOG)\.md")
+_BESIDE = re.compile(r"\]\((?:\.\./)*(CONTRIBUTING|RELEASING|SECURITY|CHANGELOG)\.md")
 
 
 def links_beside(app: Sphinx, page: str, source: list[str]) -> None:
@@ -52,6 +52,12 @@ def links_beside(app: Sphinx, page: str, source: list[str]) -> None:
     source[0] = _BESIDE.sub(lambda found: f"]({up}{found[1].lower()}.md", source[0])
 
 
+def links_of_files_beside(app: Sphinx, path: Path, page: str, source: list[str]) -> None:
+    """The same for links from one of these files to another."""
+    links_beside(app, page, source)
+
+
 def setup(app: Sphinx) -> None:
     """Called by Sphinx."""
     app.connect("source-read", links_beside)
+    app.connect("include-read", links_of_files_beside)

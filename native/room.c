@@ -23,9 +23,16 @@ static void *kept(Room *room, void *block) {
     return block;
 }
 
-void *zeros(Room *room, int64_t n, size_t size) { return kept(room, calloc((size_t)(n > 0 ? n : 1), size)); }
+/* Whether so much can be counted at all, where sizes have 32 bits. */
+static bool countable(int64_t n, size_t size) { return n <= 0 || (uint64_t)n <= SIZE_MAX / size; }
 
-void *unfilled(Room *room, int64_t n, size_t size) { return kept(room, malloc((size_t)(n > 0 ? n : 1) * size)); }
+void *zeros(Room *room, int64_t n, size_t size) {
+    return kept(room, countable(n, size) ? calloc((size_t)(n > 0 ? n : 1), size) : NULL);
+}
+
+void *unfilled(Room *room, int64_t n, size_t size) {
+    return kept(room, countable(n, size) ? malloc((size_t)(n > 0 ? n : 1) * size) : NULL);
+}
 
 double *doubles(Room *room, int64_t n) { return unfilled(room, n, sizeof(double)); }
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 __all__ = ["ROOT", "RUN", "Block", "Step", "blocks", "pages", "shows", "steps"]
 
 ROOT = Path(__file__).resolve().parents[1]
-BESIDE = ("CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md")
+BESIDE = ("CONTRIBUTING.md", "RELEASING.md", "SECURITY.md", "CHANGELOG.md")
 """Pages that are not in docs/, and on the site all the same."""
 
 NOT_RUN = re.compile(r"\*Not run by the tests[^:*]*: (?P<why>[^*]+)\*\s*\Z")

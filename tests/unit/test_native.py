@@ -24,8 +24,9 @@ import quorate.infer.kernels.single
 import quorate.infer.kernels.spans
 import quorate.infer.kernels.tallies
 import quorate.taggers.kernels
+from quorate.errors import QuorateError
 from quorate.infer.kernels import native as native_module
-from quorate.infer.kernels.native import DECLARED, library_file, native
+from quorate.infer.kernels.native import DECLARED, library_file, native, number_type
 
 SOURCES = Path(__file__).parents[2] / "native"
 ARRAYS = {
@@ -73,7 +74,7 @@ def functions() -> dict[str, tuple[str, list[tuple[str, str]]]]:
 def same(declared: Any, kind: str) -> bool:
     """Whether a type of Python goes over as this type of C."""
     if kind in ARRAYS:
-        return bool(typing.get_args(typing.get_args(declared)[1])[0] is ARRAYS[kind])
+        return number_type(declared) is ARRAYS[kind]
     if kind in NUMBERS:
         return bool(declared is NUMBERS[kind])
     struct = kind.removesuffix(" *")
@@ -147,6 +148,31 @@ def test_too_little_memory_is_told() -> None:
     steps = Steps(few.view(Endless), np.zeros((1, 1)), few, few, few, 1.0, False)
     with pytest.raises(MemoryError, match="viterbi"):
         viterbi(np.zeros((1, 1)), 1, steps, few, np.zeros((1, 1), np.int32), np.zeros(1, np.int32))
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [(None, "are missing"), (b"", "are damaged, or of another machine"), (b"MZ" + bytes(4096), "are damaged")],
+    ids=["missing", "empty", "of another system"],
+)
+def test_a_library_that_cannot_be_loaded_is_one_line(
+    content: bytes | None, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    library = tmp_path / "kernels-base.so"
+    if content is not None:
+        library.write_bytes(content)
+    monkeypatch.setattr(native_module, "library_file", lambda level: library)
+    with pytest.raises(QuorateError) as error:
+        native_module._library.__wrapped__()
+    assert str(error.value).startswith(f"{library}: the compiled kernels {told}")
+    assert str(error.value).endswith("(install quorate again, or in a checkout: python hatch_build.py)")
+    assert "\n" not in str(error.value)
+
+
+def test_a_library_without_a_function_is_of_another_version() -> None:
+    library = ctypes.CDLL(str(library_file("base")))
+    with pytest.raises(QuorateError, match="of another version"):
+        native_module._function(library, "no_such_kernel")
 
 
 def test_arguments_by_name_are_refused() -> None:

@@ -357,10 +357,10 @@ def _measured() -> Iterator[dict[str, Any]]:
     """Seconds, and the most memory that the process had meanwhile (where the system tells)."""
     cost: dict[str, Any] = {"megabytes": None}
     with suppress(OSError):
-        Path("/proc/self/clear_refs").write_text("5")  # begin a new peak
+        Path("/proc/self/clear_refs").write_text("5", encoding="utf-8")  # begin a new peak
     began = time.perf_counter()
     yield cost
     cost["seconds"] = time.perf_counter() - began
     with suppress(OSError, StopIteration):
-        lines = Path("/proc/self/status").read_text().splitlines()
+        lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
         cost["megabytes"] = int(next(line for line in lines if line.startswith("VmHWM")).split()[1]) / 1e3

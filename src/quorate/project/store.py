@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import io
 import os
-import sys
 import tarfile
 import zlib
 from collections.abc import Iterator
@@ -21,9 +20,7 @@ import msgspec
 
 from quorate.errors import InputError, OutputError, SettingsError
 from quorate.storage.files.atomic import folder_written_whole, place_of, written_whole
-
-if sys.platform != "win32":
-    import fcntl
+from quorate.storage.files.locks import locked_by_us
 
 __all__ = ["Store", "Version", "digest_of_path"]
 
@@ -89,15 +86,12 @@ class Store:
         if not ignore.exists():
             ignore.write_text("*\n", encoding="utf-8")
         with open(self.folder / "lock", "a+", encoding="utf-8") as lock:
-            if sys.platform != "win32":
-                try:
-                    fcntl.flock(lock, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-                except OSError:
-                    lock.seek(0)
-                    who = lock.read().strip() or "another process"
-                    raise SettingsError(
-                        f"{self.root}: another run is at work here ({who}); wait for it (--wait), or stop it"
-                    ) from None
+            if not locked_by_us(lock.fileno(), wait=wait):
+                lock.seek(0)
+                who = lock.read().strip() or "another process"
+                raise SettingsError(
+                    f"{self.root}: another run is at work here ({who}); wait for it (--wait), or stop it"
+                )
             lock.seek(0)
             lock.truncate()
             lock.write(f"process {os.getpid()}")

@@ -20,10 +20,11 @@ from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from quorate.errors import QuorateError
 
-__all__ = ["DECLARED", "library_file", "native"]
+__all__ = ["DECLARED", "library_file", "native", "number_type"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -31,6 +32,7 @@ R = TypeVar("R")
 DECLARED: list[Callable[..., Any]] = []
 _SUFFIX = {"win32": ".dll", "darwin": ".dylib"}.get(sys.platform, ".so")
 _BASE, _VECTORS = "base", "avx2"
+_MEND = "install quorate again, or in a checkout: python hatch_build.py"
 _NUMBERS: dict[Any, Any] = {int: ctypes.c_int64, float: ctypes.c_double, bool: ctypes.c_bool}
 
 
@@ -47,13 +49,31 @@ def library_file(level: str) -> Path:
 
 @cache
 def _library() -> ctypes.CDLL:
-    base = library_file(_BASE)
-    if not base.exists():
-        raise QuorateError(f"{base}: the compiled kernels are missing (pip install . builds them)")
-    library = ctypes.CDLL(str(base))
-    library.has_avx2.restype = ctypes.c_bool
+    library = _opened(library_file(_BASE))
+    has_avx2 = _function(library, "has_avx2")
+    has_avx2.restype = ctypes.c_bool
     better = library_file(_VECTORS)
-    return ctypes.CDLL(str(better)) if library.has_avx2() and better.exists() else library
+    return _opened(better) if has_avx2() and better.exists() else library
+
+
+def _opened(path: Path) -> ctypes.CDLL:
+    if not path.exists():
+        raise QuorateError(f"{path}: the compiled kernels are missing ({_MEND})")
+    try:
+        return ctypes.CDLL(str(path))
+    except OSError as error:
+        told = str(error).removeprefix(f"{path}: ")
+        raise QuorateError(
+            f"{path}: the compiled kernels are damaged, or of another machine: {told} ({_MEND})"
+        ) from None
+
+
+def _function(library: ctypes.CDLL, name: str) -> Any:
+    """A function of the library: an object of its own, whose types nobody else sets."""
+    try:
+        return library[name]
+    except AttributeError:
+        raise QuorateError(f"{library._name}: the compiled kernels are of another version ({_MEND})") from None
 
 
 def native(declared: Callable[P, R]) -> Callable[P, R]:
@@ -79,13 +99,25 @@ def _bound(declared: Callable[..., Any]) -> tuple[Any, list[Callable[[Any], Any]
     library = _library()
     hints = typing.get_type_hints(declared)
     returned = hints.pop("return")
-    function = library[declared.__name__]  # by index: an object of its own, whose types nobody else sets
+    function = _function(library, declared.__name__)
     function.restype = None if returned is type(None) else _NUMBERS[returned]
     passed = {name: _passed(hint) for name, hint in hints.items()}
     function.argtypes = [kind for kind, _ in passed.values()]
-    ran_out = library["ran_out_of_memory"]
+    ran_out = _function(library, "ran_out_of_memory")
     ran_out.restype = ctypes.c_bool
     return function, [turn for _, turn in passed.values()], ran_out
+
+
+def number_type(hint: Any) -> Any:
+    """Of the numbers in an array, where a hint says ``NDArray[…]``; ``None`` for other hints.
+
+    >>> number_type(NDArray[np.int32]).__name__
+    'int32'
+    """
+    origin, given = typing.get_origin(hint), typing.get_args(hint)
+    if origin is NDArray:  # an alias of its own from NumPy 2.5 on
+        return given[0]
+    return typing.get_args(given[1])[0] if origin is np.ndarray else None
 
 
 @cache
@@ -93,8 +125,9 @@ def _passed(hint: Any) -> tuple[Any, Callable[[Any], Any]]:
     """How an argument of this type goes over: its type in C, and what makes it of a value."""
     if hint in _NUMBERS:
         return _NUMBERS[hint], hint
-    if issubclass(typing.get_origin(hint) or hint, np.ndarray):
-        return _Array, partial(_array, np.dtype(typing.get_args(typing.get_args(hint)[1])[0]))
+    number = number_type(hint)
+    if number is not None:
+        return _Array, partial(_array, np.dtype(number))
     struct, fields = _struct(hint)
     return ctypes.POINTER(struct), lambda values: ctypes.byref(_filled(struct, fields, values))
 

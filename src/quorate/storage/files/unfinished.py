@@ -3,7 +3,7 @@
 While one is written its process holds a lock on it. The lock goes when the process goes, however it ends, and belongs
 to no number that another process may get: so what nobody holds is litter of a run that was killed, and the next run to
 the same place removes it. What other machines left on a shared disk stays, as their locks may not be seen here; on
-Windows, which has no such locks, everything stays.
+Windows, which opens no folder to lock it, everything stays.
 """
 
 from __future__ import annotations
@@ -19,8 +19,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-if sys.platform != "win32":
-    import fcntl
+from quorate.storage.files.locks import locked_by_us
 
 __all__ = ["beside"]
 
@@ -60,7 +59,7 @@ def _held(target: Path, folder: bool) -> tuple[Path, int]:
             lock = _opened(path)
         except FileNotFoundError:  # another run swept it away before it was open
             continue
-        _lock(lock, wait=True)
+        locked_by_us(lock, wait=True)
         if _is_at(lock, path):
             return path, lock
         os.close(lock)  # or before it was held
@@ -94,7 +93,7 @@ def _remove_if_free(path: Path) -> None:
     with suppress(OSError):
         lock = _opened(path)
         try:
-            if _lock(lock, wait=False) and _is_at(lock, path):
+            if locked_by_us(lock, wait=False) and _is_at(lock, path):
                 _remove(path)
         finally:
             os.close(lock)
@@ -103,15 +102,6 @@ def _remove_if_free(path: Path) -> None:
 def _opened(path: Path) -> int:
     """A descriptor to hold a file or a folder by; not of what a link points to."""
     return os.open(path, os.O_NOFOLLOW | (os.O_RDONLY if path.is_dir() else os.O_RDWR))
-
-
-def _lock(descriptor: int, *, wait: bool) -> bool:
-    """Whether this process holds it now; never where a disk has no locks, so that nothing is removed there."""
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-    except OSError:
-        return False
-    return True
 
 
 def _is_at(descriptor: int, path: Path) -> bool:
