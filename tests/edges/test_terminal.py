@@ -236,6 +236,7 @@ IN_A_PROJECT = {"run": (), "status": (), "versions": (), "diff": (), "restore": 
 CALLS = {
     "check": ("crowd.jsonl",),
     "agreement": ("crowd.jsonl",),
+    "ambiguous": ("crowd.jsonl",),
     "aggregate": ("crowd.jsonl", "-o", "out.jsonl"),
     "predict": ("m.quorate", "crowd.jsonl", "-o", "out.jsonl"),
     "update": ("m.quorate", "crowd.jsonl", "-o", "out.jsonl"),
