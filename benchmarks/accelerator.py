@@ -181,10 +181,8 @@ def as_jsonl(path: str, output: str) -> None:
         model = quorate.BSC("seq", **settings, probabilities=False, engine="jax").fit(quorate.read(path))
     with steps.step("Result.write, in JSONL"):
         model.result_.write(output)
-    print(
-        f"accelerator: {model.trace_.passes} passes, {model.trace_.seconds:.2f} s; JSONL of {Path(output).stat().st_size / 1e6:.0f} MB",
-        flush=True,
-    )
+    size, trace = Path(output).stat().st_size / 1e6, model.trace_
+    print(f"accelerator: {trace.passes} passes, {trace.seconds:.2f} s; JSONL of {size:.0f} MB", flush=True)
 
 
 def small_fits(per_document: int) -> None:

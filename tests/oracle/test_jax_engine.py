@@ -34,7 +34,7 @@ pytest.importorskip("jax", reason="the extra 'jax' is not installed")
 import jax
 
 from quorate.infer.engines.jax import JaxEngine, lanes, tables
-from quorate.infer.engines.jax.device import roomy
+from quorate.infer.engines.jax.device import advice, roomy
 from quorate.infer.engines.jax.lanes import shares_of
 from quorate.infer.engines.jax.sums import rows_of, summed, sums_by
 
@@ -189,10 +189,9 @@ def test_tables_are_made_of_the_same_functions_as_on_cores() -> None:
     x, step = 10.0 ** rng.uniform(-3, 7, 2000), 10.0 ** rng.uniform(-3, 7, 2000)
     x[0], step[1], x[2], step[2] = 0.0, 0.0, 0.0, 0.0
     with jax.enable_x64(True):
-        np.testing.assert_allclose(tables.psi(jax.numpy.asarray(x)), special.psi(x), rtol=1e-12, atol=1e-12)
-        np.testing.assert_allclose(
-            tables.bend(*map(jax.numpy.asarray, (x, step))), special.gammaln_bend(x, step), rtol=1e-9, atol=1e-9
-        )
+        psi, bend = tables.psi(jax.numpy.asarray(x)), tables.bend(jax.numpy.asarray(x), jax.numpy.asarray(step))
+    np.testing.assert_allclose(psi, special.psi(x), rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(bend, special.gammaln_bend(x, step), rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize("annotators", [Sequential, ConfusionMatrix])
@@ -298,3 +297,13 @@ def test_the_entropy_of_sequences_does_not_hang_on_single_precision() -> None:
         return sequence_entropy(log_z, rounding=engine.rounding)
 
     np.testing.assert_allclose(entropy(problem.jax), entropy(problem.threads), atol=0.005)
+
+
+@pytest.mark.parametrize(("backend", "lines"), [("cpu", 1), ("gpu", 0)])
+def test_whoever_has_no_accelerator_is_told_in_one_line(
+    monkeypatch: pytest.MonkeyPatch, backend: str, lines: int
+) -> None:
+    monkeypatch.setattr(jax, "default_backend", lambda: backend)
+    said = advice()
+    assert len(said) == lines
+    assert all("--engine threads is faster" in line for line in said)

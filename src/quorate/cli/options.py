@@ -106,6 +106,10 @@ class Machine:
 
     def given(self) -> dict[str, Any]:
         """What was given, by the names of an estimator's parameters."""
+        if self.engine == "jax" and self.cluster is None:
+            from quorate.infer.engines.jax.device import advice
+
+            say(advice())
         return _those_given(asdict(self))
 
 

@@ -18,7 +18,7 @@ try:
 except ImportError:  # pragma: no cover
     raise SettingsError("the engine 'jax' needs JAX (install it with: pip install 'quorate[jax]')") from None
 
-__all__ = ["filled_up", "keep_compiled_code", "roomy", "with_doubles"]
+__all__ = ["advice", "filled_up", "keep_compiled_code", "roomy", "with_doubles"]
 
 _STEPS = 8  # sizes there are between a number and twice that number
 _WORTH_KEEPING = 0.2  # seconds of compiling
@@ -64,3 +64,10 @@ def keep_compiled_code() -> None:
         home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
         config.update("jax_compilation_cache_dir", str(home / "quorate" / "jax"))
         config.update("jax_persistent_cache_min_compile_time_secs", _WORTH_KEEPING)
+
+
+def advice() -> list[str]:
+    """A line for those whose passes would run on cores."""
+    if jax.default_backend() != "cpu":
+        return []
+    return ["note: no accelerator was found, and on this machine's cores --engine threads is faster"]
