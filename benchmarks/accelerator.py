@@ -1,13 +1,24 @@
-"""Passes of bsc-seq on an accelerator: ``python benchmarks/accelerator.py [TOKENS] [PER_DOCUMENT]``.
+"""bsc-seq on an accelerator, from file to file: ``python benchmarks/accelerator.py [TOKENS] [PER_DOCUMENT]``.
 
-Needs NumPy, SciPy and JAX alone. The crowd is simulated as arrays: documents of 10 to 40 tokens, 9 labels, 500
-annotators. Tags are compared with those that NumPy finds in log space, in float64, with the parameters of the same fit;
-on a smaller corpus, with those of a whole fit in float64.
+Needs NumPy, JAX and msgspec. The crowd is simulated as arrays (documents of 10 to 40 tokens, 9 labels, 500 annotators)
+and written as an encoded corpus. Then two processes, one after the other, go from that file to the consensus on disk
+and say how long each step takes: in the first nothing is compiled yet, the second finds the code on disk. The consensus
+is written as arrays: labels, their probabilities, spans.
+Tags are compared with those that NumPy finds in log space, in float64, with the parameters of the same fit; on a
+smaller corpus, with those of a whole fit in float64.
 """
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,13 +29,16 @@ from quorate.encode.encoded import Encoded
 from quorate.infer import loop
 from quorate.infer.engines import plain
 from quorate.infer.engines.jax import JaxEngine
+from quorate.infer.engines.jax.lanes import shares_of
 from quorate.infer.engines.protocol import Counts, Decoded, Engine, Likely, Tables
 from quorate.infer.parts.dirichlet import log_mean
 from quorate.infer.parts.truth import Chain, LabelCounts
+from quorate.infer.start import Start
 
 Ints = NDArray[np.int64]
 
 TAGS = arrays.TAGS
+NEVER = -1.0  # the tolerance with which a fit takes all its passes: in single precision a bound soon gains nothing
 
 
 class PlainEngine:
@@ -81,16 +95,99 @@ def paths(
     return np.concatenate(tokens), np.concatenate(tags)
 
 
-def main() -> None:
-    parser = options.parser_of(__doc__)
-    parser.add_argument("tokens", type=int, nargs="?", default=20_000_000, help="about so many tokens")
-    parser.add_argument("per_document", type=int, nargs="?", default=5, help="annotators of each document")
-    given = parser.parse_args()
+class Steps:
+    """Seconds of each step, and how many of them JAX compiled, or fetched compiled code from disk."""
+
+    def __init__(self) -> None:
+        import jax
+
+        self.compiling = 0.0
+        jax.monitoring.register_event_duration_secs_listener(self._heard)
+
+    def _heard(self, event: str, duration_secs: float, **_: str | int) -> None:
+        if event.startswith(("/jax/core/compile/", "/jax/compilation_cache/cache_retrieval")):
+            self.compiling += duration_secs
+
+    @contextmanager
+    def step(self, name: str) -> Iterator[None]:
+        """Print how long what is inside takes."""
+        began, compiled = time.perf_counter(), self.compiling
+        yield
+        took, compiling = time.perf_counter() - began, self.compiling - compiled
+        beside = f", of which compiling {compiling:.2f} s" if compiling > 0.005 else ""
+        print(f"accelerator:   {name:<22} {took:7.2f} s{beside}", flush=True)
+
+
+def from_file_to_file(path: str, output: str, started: str) -> None:
+    """All steps, in a process of its own that was ``started`` then."""
     import jax
 
-    n_tokens, per_document = given.tokens, given.per_document
-    print(f"accelerator: {jax.devices()[0].device_kind}, JAX {jax.__version__}", flush=True)
+    from quorate.corpus.tags import Invalid
+    from quorate.storage import arrays as files
+    from quorate.storage.corpora import StoredCorpus
 
+    device = jax.devices()[0]
+    steps = Steps()
+    print(f"accelerator:   {'start of the device':<22} {time.time() - float(started):7.2f} s", flush=True)
+    with steps.step("load"):
+        corpus = StoredCorpus(path)
+        encoded = corpus.encoded_as(TAGS, Invalid.REPAIR)
+        assert encoded is not None
+    with steps.step("lanes"):
+        shares_of(np.diff(encoded.doc_start), len(TAGS.labels))
+    with steps.step("transfer, of events"):
+        jax.device_put(encoded.event_cell, device).block_until_ready()
+    with steps.step("engine, with both"):
+        engine = JaxEngine(encoded)
+    with steps.step("start from votes"):
+        model = loop.initial_model(engine, arrays.model_of(encoded), encoded.cells)
+    with steps.step("first pass"):
+        loop.fit(engine, model, encoded.cells, start=Start.PRIOR, max_passes=1)
+    with steps.step("20 passes"):
+        fit = loop.fit(engine, model, encoded.cells, start=Start.PRIOR, max_passes=20, tolerance=NEVER)
+    with steps.step("decode"):
+        decoded = loop.decode(engine, fit.model, encoded.cells, posteriors=False)
+    with steps.step("write"):
+        begin = np.flatnonzero(decoded.span_end).astype(np.int32)
+        written: files.Arrays = {
+            "path": decoded.path.astype(np.int16),
+            "sure": np.round(decoded.token_probability * 255).astype(np.uint8),
+            "span_start": begin,
+            "span_end": decoded.span_end[begin],
+            "span_probability": decoded.span_probability[begin],
+            "log_probability": decoded.log_probability,
+        }
+        files.write(output, written, {"labels": TAGS.labels})
+    print(f"accelerator:   {'whole':<22} {time.time() - float(started):7.2f} s", flush=True)
+    rate = fit.trace.passes * encoded.n_tokens / fit.trace.seconds / 1e6
+    print(
+        f"accelerator: {fit.trace.passes} passes in {fit.trace.seconds:.3f} s, {rate:.0f} M tokens a second; "
+        f"bound {fit.trace.bound:.1f}",
+        flush=True,
+    )
+    memory = device.memory_stats() or {}
+    print(f"accelerator: at most {memory.get('peak_bytes_in_use', 0) / 1e9:.1f} GB of the device's memory", flush=True)
+    some = np.random.default_rng(0).choice(encoded.n_docs, min(4000, encoded.n_docs), replace=False)
+    tokens, tags = paths(encoded, fit.model, some)
+    print(f"accelerator: tags alike on {100 * np.mean(decoded.path[tokens] == tags):.4f} % of {len(tokens):,} tokens")
+
+
+def as_jsonl(path: str, output: str) -> None:
+    """The library's own way, with its summaries of annotators, and the consensus in JSONL."""
+    import quorate
+
+    settings: dict[str, Any] = {"epsilon0": 30.0, "temper": 0.6, "max_iter": 20, "evidence": "tokens"}
+    steps = Steps()
+    with steps.step("BSC.fit, engine jax"):
+        model = quorate.BSC("seq", **settings, probabilities=False, engine="jax").fit(quorate.read(path))
+    with steps.step("Result.write, in JSONL"):
+        model.result_.write(output)
+    size, trace = Path(output).stat().st_size / 1e6, model.trace_
+    print(f"accelerator: {trace.passes} passes, {trace.seconds:.2f} s; JSONL of {size:.0f} MB", flush=True)
+
+
+def small_fits(per_document: int) -> None:
+    """A whole fit here, and one in float64 with NumPy alone."""
     small = arrays.simulated(20_000, per_document, seed=1)
     engine: Engine = JaxEngine(small)
     engines: list[Engine] = [engine, PlainEngine(small, engine)]
@@ -104,39 +201,37 @@ def main() -> None:
         flush=True,
     )
 
-    began = time.perf_counter()
-    encoded = arrays.simulated(n_tokens, per_document)
-    print(
-        f"accelerator: {encoded.n_tokens:,} tokens, {len(encoded.event_cell):,} labels, "
-        f"{len(encoded.cells.label):,} cells, {len(encoded.words):,} words, "
-        f"simulated in {time.perf_counter() - began:.1f} s",
-        flush=True,
+
+def main() -> None:
+    parser = options.parser_of(__doc__)
+    parser.add_argument("tokens", type=int, nargs="?", default=20_000_000, help="about so many tokens")
+    parser.add_argument("per_document", type=int, nargs="?", default=5, help="annotators of each document")
+    parser.add_argument(
+        "--small", action="store_true", help="compare whole fits on 20,000 tokens too, which takes long"
     )
-    began = time.perf_counter()
-    engine = JaxEngine(encoded)
-    print(f"accelerator: loaded in {time.perf_counter() - began:.1f} s", flush=True)
-    began = time.perf_counter()
-    loop.fit(engine, arrays.model_of(encoded), encoded.cells, max_passes=1)
-    print(f"accelerator: first pass, with compiling, {time.perf_counter() - began:.1f} s", flush=True)
-    for _ in range(3):
-        fit = loop.fit(engine, arrays.model_of(encoded), encoded.cells, max_passes=20, tolerance=0.0)
-        rate = 20 * encoded.n_tokens / fit.trace.seconds / 1e6
-        print(f"accelerator: 20 passes of bsc-seq {fit.trace.seconds:.2f} s, {rate:.0f} M tokens/s", flush=True)
-    began = time.perf_counter()
-    tables, chain = fit.model.tables(encoded.cells), fit.model.truth.chain()
-    print(f"accelerator: tables alone {time.perf_counter() - began:.3f} s", end=", ")
-    began = time.perf_counter()
-    fit.model.kl()
-    print(f"KL alone {time.perf_counter() - began:.3f} s", end=", ")
-    began = time.perf_counter()
-    engine.run(tables, chain)
-    print(f"one pass alone {time.perf_counter() - began:.3f} s", flush=True)
-    began = time.perf_counter()
-    decoded = loop.decode(engine, fit.model, encoded.cells).path
-    print(f"accelerator: decoding {time.perf_counter() - began:.1f} s, with compiling", flush=True)
-    some = np.random.default_rng(0).choice(encoded.n_docs, min(8000, encoded.n_docs), replace=False)
-    tokens, tags = paths(encoded, fit.model, some)
-    print(f"accelerator: tags alike on {100 * np.mean(decoded[tokens] == tags):.4f} % of {len(tokens):,} tokens")
+    parser.add_argument("--jsonl", action="store_true", help="fit and write as the library does too, in JSONL")
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory(dir=".", prefix=".accelerator-") as folder:
+        began = time.perf_counter()
+        encoded = arrays.simulated(given.tokens, given.per_document)
+        arrays.stored(encoded, f"{folder}/crowd.qr")
+        print(
+            f"accelerator: {encoded.n_tokens:,} tokens, {len(encoded.event_cell):,} labels, "
+            f"{len(encoded.cells.label):,} cells, {len(encoded.words):,} words, simulated and written in "
+            f"{time.perf_counter() - began:.1f} s, {Path(folder, 'crowd.qr').stat().st_size / 1e6:.0f} MB",
+            flush=True,
+        )
+        code = "import sys, accelerator; accelerator.from_file_to_file(*sys.argv[1:])"
+        for title in ("nothing compiled yet", "compiled code on disk"):
+            print(f"accelerator: {title}", flush=True)
+            command = [sys.executable, "-c", code, f"{folder}/crowd.qr", f"{folder}/consensus.qr", str(time.time())]
+            own_paths = os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
+            own = {"PYTHONPATH": own_paths, "XDG_CACHE_HOME": f"{folder}/cache"}
+            subprocess.run(command, check=True, env=os.environ | own)
+        if given.jsonl:
+            as_jsonl(f"{folder}/crowd.qr", f"{folder}/consensus.jsonl")
+    if given.small:
+        small_fits(given.per_document)
 
 
 if __name__ == "__main__":

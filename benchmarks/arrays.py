@@ -74,6 +74,69 @@ def simulated(
     )
 
 
+def stored(encoded: Encoded, path: str) -> None:
+    """Write a simulated crowd as ``quorate encode`` writes one, but all at once."""
+    from quorate.storage.arrays import Arrays, Workspace, write
+    from quorate.storage.corpora import _KIND, VERSION, _add_layout
+
+    D, N, lengths = encoded.n_docs, encoded.n_tokens, np.diff(encoded.doc_start)
+    who, label = (column[encoded.event_cell].reshape(N, -1) for column in encoded.cells[::2][:2])
+    S = who.shape[1]
+    document = np.repeat(np.arange(D), lengths)
+    begin = (S - 1) * encoded.doc_start[document] + np.arange(N)  # codes go by annotator, then by token
+    codes = np.empty(N * S, np.int16)
+    for slot in range(S):
+        codes[begin + slot * lengths[document]] = label[:, slot]
+    ids = [str(d).encode() for d in range(D)]
+    short, long = np.int16, np.int64
+    arrays: Arrays = {
+        "doc_start": encoded.doc_start,
+        "word": encoded.word,
+        "id_bytes": np.frombuffer(b"".join(ids), np.uint8),
+        "id_end": np.cumsum([len(each) for each in ids]),
+        "sequences": np.full(D, S, np.int32),
+        "annotator": who[encoded.doc_start[:-1]].astype(np.int32).reshape(-1),
+        "codes": codes,
+        "gold": np.full(N, -1, short),
+        "split": np.full(D, -1, short),
+        "offsets": np.zeros(2 * N, np.int32),
+        "source": np.tile(np.array([-1, 0, 0], long), D),
+        "text_bytes": np.zeros(0, np.uint8),
+        "text_end": np.zeros(D, long),
+        **{name: np.zeros(D, np.uint8) for name in ("has_gold", "has_text")},
+        "soft_place": np.zeros(0, long),
+        "soft_tag": np.zeros(0, short),
+        "soft_probability": np.zeros(0),
+        "event_start": encoded.event_start,
+        "event_cell": encoded.event_cell,
+        "event_weight": np.zeros(0),
+        "cell_annotator": encoded.cells.annotator,
+        "cell_previous": encoded.cells.previous,
+        "cell_label": encoded.cells.label,
+    }
+    tags = list(encoded.tagset.labels)
+    text = {
+        "kind": _KIND,
+        "version": VERSION,
+        "words": encoded.words,
+        "annotators": encoded.annotators,
+        "tags": tags,
+        "used": tags,
+        "labels": tags,
+        "scheme": encoded.tagset.scheme.value,
+        "invalid": "repair",
+        "splits": [],
+        "sources": [],
+        "repaired": 0,
+        "notes": [],
+        "digests": {},
+        "profiles": {},
+    }
+    with Workspace(path) as space:
+        _add_layout(arrays, text, space)
+        write(path, arrays, text)
+
+
 def model_of(encoded: Encoded) -> loop.Model:
     """bsc-seq with its default settings."""
     prior = AnnotatorPrior(encoded.tagset, 1.0, 30.0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,14 +19,24 @@ from quorate.corpus.records import Corpus
 from quorate.corpus.tags import Invalid, Scheme, TagSet
 from quorate.encode.from_corpus import encode, encode_known
 from quorate.estimators.bsc import BSC
+from quorate.infer import loop
 from quorate.infer.engines import factory, plain
 from quorate.infer.engines.protocol import Counts, Decoded, Engine, Tables
 from quorate.infer.engines.threads import ThreadsEngine
-from quorate.infer.parts.truth import Chain
+from quorate.infer.kernels import special
+from quorate.infer.parts.annotators import Accuracy, AnnotatorPrior
+from quorate.infer.parts.confusions import ConfusionMatrix, Sequential
+from quorate.infer.parts.text import Words
+from quorate.infer.parts.truth import Chain, Markov
 
 pytest.importorskip("jax", reason="the extra 'jax' is not installed")
 
-from quorate.infer.engines.jax import JaxEngine, _batches_of, _tree
+import jax
+
+from quorate.infer.engines.jax import JaxEngine, lanes, tables
+from quorate.infer.engines.jax.device import advice, roomy
+from quorate.infer.engines.jax.lanes import shares_of
+from quorate.infer.engines.jax.sums import rows_of, summed, sums_by
 
 Floats = NDArray[np.float64]
 SINGLE: dict[str, Any] = {"rtol": 2e-5, "atol": 2e-5}
@@ -116,30 +127,123 @@ def test_a_fit_gives_the_same_tags() -> None:
 
     corpus = quorate.sample()
     threads = bsc("bsc-seq", max_iter=10).fit(corpus)
-    jax = bsc("bsc-seq", max_iter=10, engine="jax").fit(corpus)
-    assert jax.result_.tags == threads.result_.tags
-    np.testing.assert_allclose(jax.trace_.bounds, threads.trace_.bounds, rtol=1e-5)
+    device = bsc("bsc-seq", max_iter=10, engine="jax").fit(corpus)
+    assert device.result_.tags == threads.result_.tags
+    np.testing.assert_allclose(device.trace_.bounds, threads.trace_.bounds, rtol=1e-5)
 
 
-def test_batches_hold_every_document_once_with_little_room_empty() -> None:
-    lengths = np.random.default_rng(0).integers(0, 700, 9000)
-    batches = _batches_of(lengths)
-    every = np.sort(np.concatenate([documents for documents, _ in batches]))
-    np.testing.assert_array_equal(every, np.flatnonzero(lengths))
-    assert all(lengths[documents].max() <= width for documents, width in batches)
-    assert len({width for _, width in batches}) <= 8
-    assert sum(len(documents) * width for documents, width in batches) < 1.2 * lengths.sum()
+@pytest.mark.parametrize("lengths", [(0, 700), (10, 41), (120, 129)])
+def test_lanes_hold_every_document_once_with_little_room_empty(lengths: tuple[int, int]) -> None:
+    of_documents = np.random.default_rng(0).integers(*lengths, 9000)
+    shares = shares_of(of_documents, 9)
+    every = np.sort(np.concatenate([share.documents for share in shares]))
+    np.testing.assert_array_equal(every, np.flatnonzero(of_documents))
+    for share in shares:
+        taken = np.zeros(share.places, np.int64)
+        for d, first in zip(share.documents.tolist(), share.first.tolist(), strict=True):
+            taken[first + np.arange(of_documents[d]) * share.lanes] += 1
+        assert taken.max() == 1
+    assert sum(share.places for share in shares) < 1.2 * of_documents.sum()
 
 
-def test_trees_add_up_the_rows_of_each_group() -> None:
+def test_a_few_long_documents_do_not_make_all_lanes_long() -> None:
+    shares = shares_of(np.array([20] * 20_000 + [6000] * 50), 3)
+    short, long = sorted(share.length for share in shares)
+    assert short <= 160
+    assert long == 6000
+
+
+def test_large_corpora_are_done_in_parts_of_one_shape(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lanes, "_MOST", 20_000)
+    shares = shares_of(np.random.default_rng(0).integers(10, 41, 1000), 3)
+    assert len(shares) > 3
+    assert len({share[2:] for share in shares}) == 1
+
+
+def test_sizes_are_few_and_hardly_larger() -> None:
+    sizes = [roomy(n) for n in range(1000, 64_000)]
+    assert all(n <= size <= 1.125 * n + 1 for n, size in zip(range(1000, 64_000), sizes, strict=True))
+    assert len(set(sizes)) < 8 * 7
+    assert [roomy(size) for size in sizes] == sizes
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_trees_add_up_the_rows_of_each_group(weighted: bool) -> None:
     rng = np.random.default_rng(0)
-    group = np.minimum(rng.geometric(0.05, 3000), 40).astype(np.int32)
-    row = rng.permutation(3000)
-    values = np.append(rng.random(3000), 0.0)
-    totals = values
-    for level in _tree(group, row, 39, 3000).levels:
-        totals = np.append(totals[np.asarray(level)].sum(axis=1), 0.0)
-    np.testing.assert_allclose(totals[:-1], np.bincount(group, values[row], minlength=41)[:39])
+    groups = [np.minimum(rng.geometric(0.05, (2, 30, 50)), 40), rng.integers(0, 41, (1, 20, 16))]
+    weights = [rng.random(each.shape).astype(np.float32) if weighted else np.ones(each.shape) for each in groups]
+    values = rng.random((30 * 50 + 20 * 16, 2))
+    with jax.enable_x64(True):
+        on_device = [jax.device_put(each.astype(np.int32)) for each in groups]
+        sums = sums_by(on_device, [jax.device_put(each) for each in weights] if weighted else None, 39)
+        found = np.asarray(summed(rows_of([jax.device_put(values)]), sums))
+    place = np.concatenate([np.tile(np.arange(1500), 2), 1500 + np.arange(320)])
+    group, weight = (np.concatenate([each.ravel() for each in columns]) for columns in (groups, weights))
+    for j in range(2):
+        expected = np.bincount(group, weight * values[place, j], minlength=41)[:39]
+        np.testing.assert_allclose(found[:, j], expected, rtol=1e-6)
+
+
+def test_tables_are_made_of_the_same_functions_as_on_cores() -> None:
+    rng = np.random.default_rng(0)
+    x, step = 10.0 ** rng.uniform(-3, 7, 2000), 10.0 ** rng.uniform(-3, 7, 2000)
+    x[0], step[1], x[2], step[2] = 0.0, 0.0, 0.0, 0.0
+    with jax.enable_x64(True):
+        psi, bend = tables.psi(jax.numpy.asarray(x)), tables.bend(jax.numpy.asarray(x), jax.numpy.asarray(step))
+    np.testing.assert_allclose(psi, special.psi(x), rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(bend, special.gammaln_bend(x, step), rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("annotators", [Sequential, ConfusionMatrix])
+def test_a_model_that_lives_on_the_device_is_the_same(annotators: Any) -> None:
+    problem = Problem(4, Scheme.BIO)
+    encoded, J = problem.encoded, len(problem.tags.labels)
+    prior = AnnotatorPrior(problem.tags, 1.0, 5.0, trust=(0.5,) * len(encoded.annotators))
+    blank = loop.Model(
+        Markov.of(problem.tags, 1.0),
+        annotators.of(prior, len(encoded.annotators)),
+        Words.of(len(encoded.words), J, 0.3),
+        0.6,
+    )
+    assert problem.jax.resident(loop.initial_model(problem.jax, blank, encoded.cells), encoded.cells) is not None
+    ours, theirs = (loop.fit(each, blank, encoded.cells, max_passes=4) for each in (problem.jax, problem.threads))
+    np.testing.assert_allclose(ours.trace.bounds, theirs.trace.bounds, rtol=1e-6)
+    np.testing.assert_allclose(ours.model.kl(), theirs.model.kl(), rtol=1e-5)
+    for name, array in theirs.model.annotators.arrays().items():
+        np.testing.assert_allclose(ours.model.annotators.arrays()[name], array, **SINGLE)
+
+
+def test_a_model_with_other_parts_goes_round_here() -> None:
+    problem = Problem(4, Scheme.BIO)
+    prior = AnnotatorPrior(problem.tags, 1.0, 5.0)
+    blank = loop.Model(Markov.of(problem.tags, 1.0), Accuracy.of(prior, len(problem.encoded.annotators)), None, 0.6)
+    assert problem.jax.resident(blank, problem.encoded.cells) is None
+
+
+def test_several_batches_weights_and_long_documents_make_no_difference(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lanes, "_SHORTEST", 8)
+    monkeypatch.setattr(lanes, "_ENOUGH", 16)
+    monkeypatch.setattr(lanes, "_APART", 2)
+    monkeypatch.setattr(lanes, "_MOST", 400)
+    rng = np.random.default_rng(0)
+    tags = tagset(Scheme.BIO)
+    corpus = random_corpus(rng, tags, n_documents=24, shortest=1, longest=14, n_words=6)
+    encoded = encode(corpus, tags)
+    encoded = replace(encoded, event_weight=rng.random(len(encoded.event_cell)))
+    G, J = len(encoded.cells.label), len(tags.labels)
+    given = Tables(rng.normal(0, 1, (G, J)), rng.normal(0, 1, (len(encoded.words), J)), 0.6)
+    chain = random_chain(rng, tags)
+    jax_engine, threads = JaxEngine(encoded), ThreadsEngine(encoded)
+    ours, theirs = (engine.run(given, chain) for engine in (jax_engine, threads))
+    np.testing.assert_allclose(ours.log_z, theirs.log_z, rtol=1e-6)
+    np.testing.assert_allclose(ours.cells, theirs.cells, **SINGLE)
+    np.testing.assert_allclose(ours.labels.pairs, theirs.labels.pairs, **SINGLE)
+    same_decoding(*(engine.decode(given, chain, by_token=False) for engine in (jax_engine, threads)))
+    ours_alone, theirs_alone = (
+        engine.decode(given, chain, by_token=False, posteriors=False) for engine in (jax_engine, threads)
+    )
+    assert ours_alone.posterior.shape == theirs_alone.posterior.shape
+    np.testing.assert_allclose(ours_alone.token_probability, theirs_alone.token_probability, **SINGLE)
 
 
 def test_needs_no_file_format() -> None:
@@ -160,14 +264,14 @@ def test_the_default_method_chooses_and_updates_on_the_engine_that_was_asked_for
 ) -> None:
     monkeypatch.setattr(hidden, "_SPANS_WANTED", 1)  # one draw: each is compiled for
     monkeypatch.setattr(factory, "ThreadsEngine", None)  # whoever makes one fails
-    tables_of_runs: list[Tables] = []
-    run = JaxEngine.run
+    runs: list[Any] = []
+    passed = JaxEngine.passed
 
-    def counted(engine: JaxEngine, tables: Tables, chain: Chain) -> Counts:
-        tables_of_runs.append(tables)
-        return run(engine, tables, chain)
+    def counted(engine: JaxEngine, *given: Any) -> Counts:
+        runs.append(given)
+        return passed(engine, *given)
 
-    monkeypatch.setattr(JaxEngine, "run", counted)
+    monkeypatch.setattr(JaxEngine, "passed", counted)
     rng = np.random.default_rng(0)
     corpus = random_corpus(rng, tagset(Scheme.BIO), n_documents=210, shortest=4, longest=4)
     model = bsc(engine="jax")
@@ -175,10 +279,10 @@ def test_the_default_method_chooses_and_updates_on_the_engine_that_was_asked_for
     model.fit(Corpus(corpus.documents[:200]))
     assert model.choice_ is not None
     assert model.choice_.vote is not None
-    assert len(tables_of_runs) > model.trace_.passes + len(model.choice_.trials)
-    before = len(tables_of_runs)
+    assert len(runs) > model.trace_.passes + len(model.choice_.trials)
+    before = len(runs)
     model.update(Corpus(corpus.documents[200:]), passes=2)
-    assert len(tables_of_runs) == before + 3 + 2  # over the new documents, then over all
+    assert len(runs) == before + 3 + 2  # over the new documents, then over all
 
 
 def test_the_entropy_of_sequences_does_not_hang_on_single_precision() -> None:
@@ -193,3 +297,13 @@ def test_the_entropy_of_sequences_does_not_hang_on_single_precision() -> None:
         return sequence_entropy(log_z, rounding=engine.rounding)
 
     np.testing.assert_allclose(entropy(problem.jax), entropy(problem.threads), atol=0.005)
+
+
+@pytest.mark.parametrize(("backend", "lines"), [("cpu", 1), ("gpu", 0)])
+def test_whoever_has_no_accelerator_is_told_in_one_line(
+    monkeypatch: pytest.MonkeyPatch, backend: str, lines: int
+) -> None:
+    monkeypatch.setattr(jax, "default_backend", lambda: backend)
+    said = advice()
+    assert len(said) == lines
+    assert all("--engine threads is faster" in line for line in said)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields, is_dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, get_type_hints
 
 import typer
@@ -90,6 +91,13 @@ class Chosen(NamedTuple):
         return estimator(self.method, **self.settings)
 
 
+@cache  # what was given is asked for more than once
+def _advise() -> None:
+    from quorate.infer.engines.jax.device import advice
+
+    say(advice())
+
+
 @dataclass(frozen=True)
 class Machine:
     """Where the work is done."""
@@ -106,6 +114,8 @@ class Machine:
 
     def given(self) -> dict[str, Any]:
         """What was given, by the names of an estimator's parameters."""
+        if self.engine == "jax" and self.cluster is None:
+            _advise()
         return _those_given(asdict(self))
 
 

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Any, NamedTuple, Protocol, Self, TypeVar
+from typing import Any, NamedTuple, Protocol, Self, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,8 +28,10 @@ from quorate.infer.start import FirstVotes, Start
 
 __all__ = [
     "Fit",
+    "KeepsModels",
     "Model",
     "Progress",
+    "Resident",
     "Start",
     "StopReason",
     "Trace",
@@ -161,9 +163,8 @@ def fit(
             if progress is not None:
                 progress(Progress(number, restarts, done, max_passes, bound))
 
-        fitted, bounds, reason = passes(
-            engine, initial_model(engine, model, cells, start, rng, first_votes), cells, max_passes, tolerance, report
-        )
+        first = initial_model(engine, model, cells, start, rng, first_votes)
+        fitted, bounds, reason = _passes_where_data_are(engine, first, cells, max_passes, tolerance, report)
         finals.append(bounds[-1])
         if best is None or bounds[-1] > best[1][-1]:
             best = fitted, bounds, reason
@@ -181,9 +182,10 @@ def _generators(seed: int | None, restarts: int) -> Iterator[np.random.Generator
 
 def more_passes(engine: Engine, model: Model, cells: Cells, n_passes: int) -> Model:
     """Go on from where a model is. Nobody asks for the bound on the way, so it is not worked out."""
-    for _ in range(n_passes):
-        model = model.updated(cells, model.counted(engine, cells))
-    return model
+    there = engine.resident(model, cells) if isinstance(engine, KeepsModels) else None
+    if there is None:
+        return _passed(engine, model, cells, n_passes)
+    return _passed(engine, there, cells, n_passes).brought_back()
 
 
 def initial_model(
@@ -232,6 +234,44 @@ class Trainable(Protocol):
 
 
 Trained = TypeVar("Trained", bound=Trainable)
+
+
+class Resident(Trainable, Protocol):
+    """A model that lives where an engine has its data."""
+
+    def brought_back(self) -> Model:
+        """The model as any other."""
+
+
+@runtime_checkable
+class KeepsModels(Protocol):
+    """An engine to which a model can go for its passes, so that counts and tables need not travel."""
+
+    def resident(self, model: Model, cells: Cells) -> Resident | None:
+        """The same model there; ``None`` if it has a part that the engine does not know."""
+
+
+def _passed(engine: HasRounding, model: Trained, data: Any, n_passes: int) -> Trained:
+    """So many passes without their bounds."""
+    for _ in range(n_passes):
+        model = model.updated(data, model.counted(engine, data))
+    return model
+
+
+def _passes_where_data_are(
+    engine: Engine,
+    model: Model,
+    cells: Cells,
+    max_passes: int,
+    tolerance: float,
+    report: Callable[[int, float], None] = lambda *_: None,
+) -> tuple[Model, list[float], StopReason]:
+    """:func:`passes` of a model that stays with the engine meanwhile, if it can."""
+    there = engine.resident(model, cells) if isinstance(engine, KeepsModels) else None
+    if there is None:
+        return passes(engine, model, cells, max_passes, tolerance, report)
+    fitted, bounds, reason = passes(engine, there, cells, max_passes, tolerance, report)
+    return fitted.brought_back(), bounds, reason
 
 
 def passes(

@@ -116,7 +116,7 @@ class _ByCells:
         raise NotImplementedError
 
     @staticmethod
-    def _own(cells: Cells) -> tuple[Cells, NDArray[np.int64] | None]:
+    def told_apart(cells: Cells) -> tuple[Cells, NDArray[np.int64] | None]:
         """The cells as this model tells them apart, and which of these each cell is (``None``: they are the same)."""
         raise NotImplementedError
 
@@ -138,6 +138,12 @@ class _ByCells:
     def _row_priors(self, annotator: NDArray[np.int64], previous: NDArray[np.int64]) -> Floats:
         """``[G, J]`` The same for whole rows."""
         return self.mass.rows(previous, self.prior.alpha0, self._epsilon0(annotator))
+
+    def priors(self) -> tuple[Floats, NDArray[np.int64], Floats]:
+        """``[G, J]`` The prior of the own cells, which row each is of, and the prior of these rows ``[R, J]``."""
+        rows = self._counted.rows
+        place = np.searchsorted(rows, self.keys // self._shape[1])
+        return self._priors(self._cells), place, self._row_priors(*np.divmod(rows, self._shape[0]))
 
     def _epsilon0(self, annotator: NDArray[np.int64]) -> Floats | float:
         if self.prior.trust is None:
@@ -164,7 +170,7 @@ class _ByCells:
 
     def log_lik(self, cells: Cells, view: View | None = None) -> Floats:
         """ln p(label | truth): the cell's count and prior over its row's."""
-        own, place = self._own(cells)
+        own, place = self.told_apart(cells)
         view = view or self._view
         if np.array_equal(own.keys, self.keys):
             rows = self._looked_at if view is self._view else self._viewed(view, self._cells)
@@ -193,7 +199,7 @@ class _ByCells:
 
     def updated(self, cells: Cells, counts: Floats) -> Self:
         """With these counts of cells by truth."""
-        own, place = self._own(cells)
+        own, place = self.told_apart(cells)
         if place is not None:
             _, counts = summed_by(place, counts)
         return replace(self, n_annotators=cells.n_annotators, keys=own.keys, counts=counts)
@@ -284,7 +290,8 @@ class ConfusionMatrix(_ByCells):
         return np.arange(len(prior.tagset.labels))[None]
 
     @staticmethod
-    def _own(cells: Cells) -> tuple[Cells, NDArray[np.int64] | None]:
+    def told_apart(cells: Cells) -> tuple[Cells, NDArray[np.int64] | None]:
+        """See above."""
         return cells.without_previous()
 
     def kl(self) -> float:
@@ -319,7 +326,8 @@ class Sequential(_ByCells):
         return prior_holders(prior)
 
     @staticmethod
-    def _own(cells: Cells) -> tuple[Cells, NDArray[np.int64] | None]:
+    def told_apart(cells: Cells) -> tuple[Cells, NDArray[np.int64] | None]:
+        """See above."""
         return cells, None
 
     @property
