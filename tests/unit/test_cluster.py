@@ -71,6 +71,12 @@ def clusters(tmp_path: Path, start: Start) -> Clusters:
     return begin
 
 
+@pytest.fixture(autouse=True)
+def small_shards(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The corpora here are small, and yet of several shards: the sample has 8 of them."""
+    monkeypatch.setattr("quorate.infer.engines.cluster._LEAST_TOKENS", 600)
+
+
 @pytest.fixture
 def cluster(clusters: Clusters) -> Cluster:
     return clusters(2)

@@ -31,8 +31,8 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Known = NDArray[np.int32] | None
 
-_SHARDS = 8  # at least, so that workers who come later have something to do
-_SHARD_TOKENS = 1_000_000
+_SHARDS = 8  # in all but small and large corpora
+_LEAST_TOKENS, _MOST_TOKENS = 20_000, 1_000_000  # of a shard: below, a message takes longer than a pass
 _BYTES_A_TOKEN = 40
 _TRIES = 10
 _PATIENCE = 30  # seconds for a scheduler, or a worker, to answer
@@ -73,16 +73,14 @@ class _Cut(NamedTuple):
 
 def _cut(encoded: Encoded) -> _Cut:
     """By the number of tokens alone, and at the ends of files."""
-    stored = _stored(encoded)
+    stored, size = _stored(encoded), min(max(encoded.n_tokens // _SHARDS, _LEAST_TOKENS), _MOST_TOKENS)
     if stored is None:
-        cuts = balanced(encoded.doc_start, max(_SHARDS, encoded.n_tokens // _SHARD_TOKENS))
-        return _Cut(np.unique(cuts).tolist(), None)
+        return _Cut(np.unique(balanced(encoded.doc_start, max(1, encoded.n_tokens // size))).tolist(), None)
     starts = encoded.doc_start[stored.bounds]
-    at_most = max(1, min(_SHARD_TOKENS, encoded.n_tokens // _SHARDS))
     cuts = [0]
     for first, last in zip(stored.files[:-1], stored.files[1:], strict=True):
         own = starts[first : last + 1] - starts[first]
-        cuts += (np.unique(balanced(own, -int(-own[-1] // at_most)))[1:] + first).tolist()
+        cuts += (np.unique(balanced(own, max(1, int(own[-1]) // size)))[1:] + first).tolist()
     return _Cut([stored.bounds[s] for s in cuts], cuts)
 
 
