@@ -157,8 +157,7 @@ class BSC(Estimator):
         self.tagger_note_, self._without_tagger, self._heard_tagger = "", dict[str, Any](), False
         self._spans: SpanModel | None = None
         self._chose_before = choice is not None
-        given = {name: value for name, value in self.get_params().items() if name not in _NOT_THE_MODELS}
-        self._kept = Checkpoints(self.checkpoint, prepared, given)
+        self._kept = Checkpoints(self.checkpoint)
         settings = self._choose(prepared, past, progress, choice)
         weighed = self._weigh(prepared.encoded)
         self._keeps_posteriors = self.probabilities
@@ -197,7 +196,7 @@ class BSC(Estimator):
         told = None if progress is None else choice_progress(progress)
         if before is None:
             chosen = partial(choose, prepared, settings, free, engines=self.engines(), progress=told)
-            self.choice_ = self._kept.choice(chosen)
+            self.choice_ = self._kept.choice(prepared, settings, free, chosen)
         else:
             self.choice_ = taken_over(before, settings, free, prepared.encoded.annotators)
         self.calibration_ = self.choice_.calibration

@@ -7,7 +7,7 @@ bit for bit. Where passes run decides nothing of that: what a cluster began, thr
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -33,12 +33,12 @@ _CHOICE, _NOW, _BEST = "choice.json", "now", "best"
 
 
 class Checkpoints:
-    """All that one call of ``fit`` keeps; without a folder it keeps nothing.
+    """All that one call of ``fit`` keeps: a choice, and where each fit stands (with a tagger there are several).
 
-    ``settings`` are those that were given: a fit with a tagger has several fits to one choice of the rest.
+    Without a folder nothing is kept.
     """
 
-    def __init__(self, folder: str | Path | None, prepared: Prepared, settings: Mapping[str, Any]) -> None:
+    def __init__(self, folder: str | Path | None) -> None:
         self._folder = None if folder is None else Path(folder)
         self._fits = 0
         if self._folder is not None:
@@ -46,23 +46,24 @@ class Checkpoints:
                 self._folder.mkdir(parents=True, exist_ok=True)
             except OSError as error:
                 raise OutputError(f"{folder}: no checkpoint can be written: {error.strerror or error}") from None
-            self._given = _identity(prepared, {name: str(value) for name, value in settings.items()})
 
-    def choice(self, choose: Callable[[], Choice]) -> Choice:
-        """The choice that was made before, or the one that is made now."""
+    def choice(
+        self, prepared: Prepared, settings: Settings, free: Sequence[str], choose: Callable[[], Choice]
+    ) -> Choice:
+        """The choice of what is ``free`` that was made before, or the one that is made now."""
         if self._folder is None:
             return choose()
-        path = self._folder / _CHOICE
+        path, of = self._folder / _CHOICE, _identity(prepared, settings.plain() | dict.fromkeys(free, "auto"))
         if path.exists():
             try:
                 told = json.loads(path.read_bytes())
-                _check_same(path, told["of"], self._given)
+                _check_same(path, told["of"], of)
                 return from_plain(told["choice"])
             except (OSError, ValueError, KeyError, TypeError) as error:
                 raise _damaged(path, error) from None
         choice = choose()
         with written_whole(path) as stream:
-            stream.write(json.dumps({"of": self._given, "choice": as_plain(choice)}).encode())
+            stream.write(json.dumps({"of": of, "choice": as_plain(choice)}).encode())
         return choice
 
     def of_fit(self, prepared: Prepared, settings: Settings, blank: loop.Model) -> FitCheckpoint | None:
