@@ -198,14 +198,20 @@ def fit(
             if checkpoint is not None:
                 checkpoint.keep(Standing(number, model, bounds, reason, tuple(finals), best))
 
-        if stood is None or number > stood.start:
-            begun = Standing(number, initial_model(engine, model, cells, start, rng, first_votes), (), None)
+        here = stood if stood is not None and number == stood.start else None
+        if here is not None and here.reason is not None:
+            fitted, bounds, reason = here.model, list(here.bounds), here.reason
         else:
-            begun = stood
-        fitted, bounds, reason = begun.model, list(begun.bounds), begun.reason
-        if reason is None:
-            how = (max_passes, tolerance, report, keep)
-            fitted, bounds, reason = passes(engine, begun.model, cells, *how, so_far=begun.bounds)
+            fitted, bounds, reason = passes(
+                engine,  # the model that it begins with is held by nobody else: it may be large
+                initial_model(engine, model, cells, start, rng, first_votes) if here is None else here.model,
+                cells,
+                max_passes,
+                tolerance,
+                report,
+                keep,
+                so_far=() if here is None else here.bounds,
+            )
         finals.append(bounds[-1])
         if best is None or bounds[-1] > best[1][-1]:
             best = fitted, tuple(bounds), reason
