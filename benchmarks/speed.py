@@ -299,10 +299,10 @@ def anonymous_megabytes() -> float:
     return int(next(line for line in lines if line.startswith("RssAnon")).split()[1]) / 1e3
 
 
-def large_documents(n_tokens: int) -> Iterator[Document]:
-    """Documents of 10 to 40 tokens, made a million tokens at a time."""
+def large_documents(n_tokens: int, first: int = 0) -> Iterator[Document]:
+    """Documents of 10 to 40 tokens, numbered from ``first``, made a million tokens at a time."""
     tags = tags_of(3)
-    number = made = 0
+    number, made = first, 0
     while made < n_tokens:
         encoded = arrays.simulated(min(1_000_000, n_tokens - made), tags=tags, seed=number)
         who, label = (column[encoded.event_cell].reshape(-1, 5) for column in encoded.cells[::2][:2])

@@ -1,11 +1,12 @@
-"""A real scheduler and two worker processes on this machine: shards, sums, and a worker that is killed in mid-fit."""
+"""A real scheduler and workers in processes on this machine: shards, files, sums; workers and schedulers killed."""
 
 from __future__ import annotations
 
+import itertools
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,14 +17,16 @@ import quorate
 from by_name import bsc
 from problems import random_corpus, tagset
 from processes import Start
+from quorate.active.suggest import next_labels
+from quorate.api import BSC
 from quorate.choose.hidden import draws
 from quorate.corpus.tags import Invalid, Scheme
 from quorate.encode.from_corpus import encode, encode_known
 from quorate.infer.engines.cluster import ClusterEngine, shard_of
 from quorate.infer.engines.protocol import Tables
 from quorate.infer.engines.threads import ThreadsEngine
-from quorate.infer.loop import Progress
 from quorate.infer.parts.truth import Markov
+from quorate.storage.corpora import store
 
 distributed = pytest.importorskip("distributed", reason="the extra 'cluster' is not installed")
 
@@ -32,7 +35,11 @@ pytestmark = pytest.mark.filterwarnings("default")
 
 class Cluster(NamedTuple):
     address: str
+    scheduler: subprocess.Popen[bytes]
     workers: list[subprocess.Popen[bytes]]
+
+
+Clusters = Callable[[int], Cluster]
 
 
 def dask(program: str, *arguments: str) -> list[str]:
@@ -42,19 +49,57 @@ def dask(program: str, *arguments: str) -> list[str]:
 
 
 @pytest.fixture
-def cluster(tmp_path: Path, start: Start) -> Iterator[Cluster]:
-    place = tmp_path / "scheduler.json"
-    common = ("--host", "127.0.0.1", "--no-dashboard")
-    quiet: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    start(dask("scheduler", *common, "--port", "0", "--scheduler-file", str(place)), **quiet)
-    until = time.monotonic() + 120
-    while not place.exists() and time.monotonic() < until:
-        time.sleep(0.1)
-    worker = dask("worker", *common, "--no-nanny", "--nthreads", "1", "--scheduler-file", str(place))
-    workers = [start([*worker, "--local-directory", str(tmp_path / name)], **quiet) for name in ("one", "two")]
-    with distributed.Client(scheduler_file=str(place), set_as_default=False, timeout=120) as client:
-        client.wait_for_workers(2, timeout=120)
-        yield Cluster(client.scheduler.address, workers)
+def clusters(tmp_path: Path, start: Start) -> Clusters:
+    """Starts a scheduler and so many workers, each in a process of its own."""
+    numbers = itertools.count()
+
+    def begin(n_workers: int) -> Cluster:
+        place = tmp_path / f"scheduler-{next(numbers)}.json"
+        common = ("--host", "127.0.0.1", "--no-dashboard")
+        quiet: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        scheduler = start(dask("scheduler", *common, "--port", "0", "--scheduler-file", str(place)), **quiet)
+        until = time.monotonic() + 120
+        while not place.exists() and time.monotonic() < until:
+            time.sleep(0.1)
+        worker = dask("worker", *common, "--no-nanny", "--nthreads", "1", "--scheduler-file", str(place))
+        folders = [str(tmp_path / f"{place.stem}-{number}") for number in range(n_workers)]
+        workers = [start([*worker, "--local-directory", folder], **quiet) for folder in folders]
+        with distributed.Client(scheduler_file=str(place), set_as_default=False, timeout=120) as client:
+            client.wait_for_workers(n_workers, timeout=120)
+            return Cluster(client.scheduler.address, scheduler, workers)
+
+    return begin
+
+
+@pytest.fixture(autouse=True)
+def small_shards(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The corpora here are small, and yet of several shards: the sample has 8 of them."""
+    monkeypatch.setattr("quorate.infer.engines.cluster._LEAST_TOKENS", 600)
+
+
+@pytest.fixture
+def cluster(clusters: Clusters) -> Cluster:
+    return clusters(2)
+
+
+def after_results(monkeypatch: pytest.MonkeyPatch, number: int, what: Callable[[], None]) -> None:
+    """Do something when the client has taken so many results of shards: in the middle of a pass, as there are 8."""
+    own, taken = ClusterEngine._result, itertools.count(1)
+
+    def result(*arguments: Any) -> Any:
+        found = own(*arguments)
+        if next(taken) == number:
+            what()
+        return found
+
+    monkeypatch.setattr(ClusterEngine, "_result", result)
+
+
+def same(ours: BSC, theirs: BSC) -> None:
+    """To the last bit."""
+    assert ours.trace_.bounds == theirs.trace_.bounds
+    np.testing.assert_array_equal(ours.result_.posterior, theirs.result_.posterior)
+    assert ours.result_.tags == theirs.result_.tags
 
 
 def close(ours: quorate.Result, theirs: quorate.Result) -> None:
@@ -65,25 +110,19 @@ def close(ours: quorate.Result, theirs: quorate.Result) -> None:
     assert [[s.bare for s in spans] for spans in ours.spans] == [[s.bare for s in spans] for spans in theirs.spans]
 
 
-def test_a_cluster_gives_what_one_machine_gives_even_if_a_worker_is_killed(cluster: Cluster) -> None:
+def test_a_cluster_gives_what_one_machine_gives_even_if_a_worker_is_killed(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
     corpus = quorate.sample()
     alone = bsc("bsc-seq", max_iter=8, tol=0.0).fit(corpus)
     together = bsc("bsc-seq", max_iter=8, tol=0.0, cluster=cluster.address).fit(corpus)
     close(together.result_, alone.result_)
     np.testing.assert_allclose(together.trace_.bounds, alone.trace_.bounds, rtol=1e-9)
 
-    passes = []
-
-    def kill_one(step: Progress) -> None:
-        passes.append(step.passes)
-        if step.passes == 3:
-            cluster.workers[0].kill()
-
-    bereft = bsc("bsc-seq", max_iter=8, tol=0.0, cluster=cluster.address)
-    bereft.fit(corpus, progress=kill_one)
-    assert passes == list(range(1, 9))
+    after_results(monkeypatch, 8 * 3 + 2, cluster.workers[0].kill)
+    bereft = bsc("bsc-seq", max_iter=8, tol=0.0, cluster=cluster.address).fit(corpus)
     assert cluster.workers[0].wait(10) != 0
-    close(bereft.result_, alone.result_)
+    same(bereft, together)
 
     impossible = quorate.Corpus([quorate.Document("7", ("a", "b"), {"x": ("O", "O"), "y": ("B-X", "I-X")})])
     tags = impossible.tagset()
@@ -122,6 +161,70 @@ def test_the_default_method_chooses_on_the_cluster_and_leaves_it(
     assert used["decode"] > 10 * n_draws
 
 
+def test_workers_read_the_files_themselves_even_if_one_of_them_is_killed(
+    cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    documents, folder = quorate.sample().documents, tmp_path / "shards"
+    folder.mkdir()
+    for number, first in enumerate(range(0, 320, 80)):
+        store(documents[first : first + 80], folder / f"{number}.qr")
+    options: dict[str, Any] = {"max_iter": 5, "tol": 0.0, "start": "votes"}
+    known = {document.id: document.gold or () for document in documents[::40]}
+    alone = bsc("bsc-seq", **options).fit(quorate.read(folder), known=known)
+    with monkeypatch.context() as patch:
+        patch.setattr("quorate.infer.engines.cluster.shard_of", None)  # nothing can be sent
+        corpus = quorate.read(folder)
+        together = bsc("bsc-seq", **options, cluster=cluster.address).fit(corpus, known=known)
+        after_results(patch, 8 * 3 + 2, cluster.workers[1].kill)
+        bereft = bsc("bsc-seq", **options, cluster=cluster.address).fit(corpus, known=known)
+        assert cluster.workers[1].wait(10) != 0
+    close(together.result_, alone.result_)
+    np.testing.assert_allclose(together.trace_.bounds, alone.trace_.bounds, rtol=1e-9)
+    same(bereft, together)
+
+    corpus = quorate.read(folder)
+    folder.rename(tmp_path / "elsewhere")  # as on workers that do not see the client's folders
+    sent = bsc("bsc-seq", **options, cluster=cluster.address).fit(corpus, known=known)
+    np.testing.assert_allclose(sent.trace_.bounds, alone.trace_.bounds, rtol=1e-9)
+
+
+def test_a_fit_goes_on_from_its_last_pass_when_the_scheduler_was_lost(
+    clusters: Clusters, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    corpus, options = quorate.sample(), {"max_iter": 6, "tol": 0.0}
+    kept = tmp_path / "kept"
+    first, second = clusters(2), clusters(1)
+    whole = bsc("bsc-seq", **options, cluster=second.address).fit(corpus)
+    with monkeypatch.context() as patch:
+        after_results(patch, 8 * 4 + 2, first.scheduler.kill)
+        with pytest.raises(quorate.FitError, match="the scheduler of the cluster is lost"):
+            bsc("bsc-seq", **options, cluster=first.address, checkpoint=kept).fit(corpus)
+    passes: list[int] = []
+    resumed = bsc("bsc-seq", **options, cluster=second.address, checkpoint=kept)
+    resumed.fit(corpus, progress=lambda step: passes.append(step.passes))
+    assert passes == [4, 5, 6]  # the votes of the start, three passes, and a fourth that was not finished
+    same(resumed, whole)
+
+
+def test_what_to_label_next_is_found_on_the_cluster(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    corpus = quorate.Corpus(quorate.sample().documents[:40])
+    alone = next_labels(corpus, bsc("bsc-seq", max_iter=3).fit(corpus), n=5)
+    model = bsc("bsc-seq", max_iter=3, cluster=cluster.address).fit(corpus)
+    calls: list[str] = []
+    own = ClusterEngine.decode
+
+    def decode(*given: Any, **named: Any) -> Any:
+        calls.append("decode")
+        return own(*given, **named)
+
+    monkeypatch.setattr(ClusterEngine, "decode", decode)
+    together = next_labels(corpus, model, n=5)
+    assert calls
+    assert [(one.document, one.annotator) for one in together.suggestions] == [
+        (one.document, one.annotator) for one in alone.suggestions
+    ]
+
+
 def test_shards_add_up_to_the_whole() -> None:
     rng = np.random.default_rng(0)
     tags = tagset(Scheme.BIO, 2)
@@ -134,9 +237,9 @@ def test_shards_add_up_to_the_whole() -> None:
     whole = ThreadsEngine(encoded, known=known).run(tables, chain)
     cells, words, log_z = np.zeros_like(whole.cells), np.zeros_like(whole.words), 0.0
     for first, last in ((0, 7), (7, 8), (8, 20)):
-        shard = shard_of(encoded, known, first, last)
+        shard, tokens = shard_of(encoded, first, last), slice(encoded.doc_start[first], encoded.doc_start[last])
         local = tables._replace(cells=tables.cells[shard.cells], words=tables.words[shard.words])
-        part = ThreadsEngine(shard.encoded, known=shard.known).run(local, chain)
+        part = ThreadsEngine(shard.encoded, known=None if known is None else known[tokens]).run(local, chain)
         cells[shard.cells] += part.cells
         words[shard.words] += part.words
         log_z += part.log_z

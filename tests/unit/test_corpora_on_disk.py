@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +19,9 @@ from quorate.cli import app
 from quorate.corpus.tags import Invalid, Scheme
 from quorate.encode.from_corpus import encode
 from quorate.formats.jsonl import write_corpus
+from quorate.infer.engines.protocol import Tables
+from quorate.infer.engines.threads import ThreadsEngine
+from quorate.infer.parts.truth import Markov
 from quorate.storage.corpora import StoredCorpus, store
 
 
@@ -133,8 +137,48 @@ def test_a_damaged_file_is_one_line(tmp_path: Path) -> None:
         with pytest.raises(quorate.InputError, match=r"sample\.qr"):
             quorate.read(path)
     path.write_bytes(content)
-    with pytest.raises(quorate.SettingsError, match="by itself"):
+    with pytest.raises(quorate.InputError, match="occurs twice in these files"):
         quorate.read(path, path)
+    (tmp_path / "plain.jsonl").write_text('{"id": "1", "tokens": ["a"]}')
+    with pytest.raises(quorate.SettingsError, match="encode all files, or none"):
+        quorate.read(path, tmp_path / "plain.jsonl")
+
+
+def test_several_files_are_the_corpus_that_their_documents_are(tmp_path: Path) -> None:
+    rng = np.random.default_rng(3)
+    tags = tagset(Scheme.BIO, 3)
+    documents = random_corpus(rng, tags, n_documents=60).documents
+    fewer_labels = tuple(without_type(document, tags.types[1]) for document in documents[:7])
+    shards = [fewer_labels, documents[7:30], documents[30:]]
+    for number, shard in enumerate(shards):
+        store(shard, tmp_path / f"{number}.qr", scheme=Scheme.BIO)
+    whole = quorate.Corpus(document for shard in shards for document in shard)
+    joined = quorate.read(tmp_path)
+    assert list(joined) == list(whole)
+    assert joined[-1] == whole[-1] == joined[whole[-1].id]
+    assert joined.annotators == whole.annotators
+    assert joined.tagset(Scheme.BIO) == whole.tagset(Scheme.BIO)
+    expected, found = (encode(corpus, corpus.tagset(Scheme.BIO)) for corpus in (whole, joined))
+    assert found.slices is not None
+    assert found.slices.fits(found)
+    J = len(found.tagset.labels)
+    tables = Tables(rng.normal(size=(len(expected.cells.label), J)), rng.normal(size=(len(expected.words), J)))
+    counts = [ThreadsEngine(each).run(tables, Markov.of(found.tagset, 1.0).chain()) for each in (expected, found)]
+    np.testing.assert_allclose(counts[1].cells, counts[0].cells, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(counts[1].words, counts[0].words, rtol=1e-12, atol=1e-12)
+    assert (found.words, found.annotators, found.repaired) == (expected.words, expected.annotators, expected.repaired)
+    for name in ("doc_start", "word", "event_start", "event_cell", "event_weight"):
+        np.testing.assert_array_equal(getattr(found, name), getattr(expected, name), err_msg=name)
+    for ours, theirs in zip(found.cells, expected.cells, strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+
+
+def without_type(document: quorate.Document, kind: str) -> quorate.Document:
+    said = {
+        name: tuple("O" if isinstance(tag, str) and tag.endswith(f"-{kind}") else tag for tag in given)
+        for name, given in document.annotations.items()
+    }
+    return replace(document, annotations=said)
 
 
 def test_nothing_is_left_behind_when_encoding_fails(tmp_path: Path) -> None:

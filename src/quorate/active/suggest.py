@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -73,10 +73,12 @@ def next_labels(
     diversity: float = 0.5,
     enough: float = 0.005,
     seed: int = 0,
+    cluster: Any = None,
 ) -> Advice:
     """The ``n`` documents whose labels help most, each with the annotator whose labels tell most for their cost.
 
-    Without a ``model`` one is fitted to the documents that have labels, by the default method. Documents with
+    Without a ``model`` one is fitted to the documents that have labels, by the default method (on a ``cluster``: the
+    address of a Dask scheduler, or its ``Client``). Documents with
     ``per_document_max`` annotators, and those to ``exclude``, are not asked for; nor are those that are decided: all
     their labels are ``known``, here or in the fit of the model, or an expert (by their profile) has labelled them.
     One of which a part is known is asked for by what is still open.
@@ -101,7 +103,7 @@ def next_labels(
         raise SettingsError(f"per-document-max must be 1 or more, not {per_document_max}")
     if not 0 <= diversity <= 1:
         raise SettingsError(f"diversity must be from 0 to 1, not {diversity}")
-    documents, views = views_of(corpus, model, known)
+    documents, views = views_of(corpus, model, known, cluster)
     encoded = views[0].encoded
     names = _names(views)
     pool, costs = _pool(names, annotators), _costs(names, cost or {})

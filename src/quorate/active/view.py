@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -93,14 +93,20 @@ class View:
 
 
 def views_of(
-    corpus: Corpus | Mapping[str, Corpus], model: Advises | LayeredModel | None, known: Known | KnownInLayers
+    corpus: Corpus | Mapping[str, Corpus],
+    model: Advises | LayeredModel | None,
+    known: Known | KnownInLayers,
+    cluster: Any = None,
 ) -> tuple[Corpus, list[View]]:
-    """The documents, and the view of every layer by its model; without a model, one is fitted by the default method."""
+    """The documents, and the view of every layer by its model.
+
+    Without a model, one is fitted by the default method, on a ``cluster`` if there is one.
+    """
     layers = layers_of(corpus, model)
     views = []
     for name, layer in layers.items():
         certain = known_tags(layer, known_of(corpus, known, name))
-        fitted = model.models_[name] if isinstance(model, LayeredModel) else model or _fitted(layer, certain)
+        fitted = model.models_[name] if isinstance(model, LayeredModel) else model or _fitted(layer, certain, cluster)
         if not isinstance(fitted, Advises):
             raise SettingsError("a model of this kind cannot say what to ask for (fit one by another method)")
         views.append(View(layer, fitted, certain))
@@ -124,11 +130,11 @@ def together(views: Sequence[Uncertainty]) -> Uncertainty:
     return Uncertainty(log_probability, views[0].length, token, sequence)
 
 
-def _fitted(corpus: Corpus, known: Mapping[str, Sequence[Tag]]) -> Advises:
+def _fitted(corpus: Corpus, known: Mapping[str, Sequence[Tag]], cluster: Any) -> Advises:
     labelled = corpus.select(lambda document: bool(document.annotations) or document.id in known)
     if not any(document.annotations for document in labelled):
         raise InputError("no document has a label yet (have some labelled, or give a --model)")
-    model = estimator(DEFAULT_METHOD)
+    model = estimator(DEFAULT_METHOD, cluster=cluster)
     if not isinstance(model, Advises):
         raise SettingsError(f"method {DEFAULT_METHOD!r} cannot say what to ask for next")
     return model.fit(labelled, known=known)

@@ -129,6 +129,9 @@ def next_(
     ] = 0.5,
     seed: Annotated[int, typer.Option(help="For the random strategy, and for draws.")] = 0,
     threads: Threads = None,
+    cluster: Annotated[
+        str | None, typer.Option(metavar="ADDRESS", help="A Dask scheduler whose workers run the passes.")
+    ] = None,
     *,
     listing: Listing,
     pushing: Pushing,
@@ -146,6 +149,8 @@ def next_(
     fitted = None if model is None else loaded(model).set_params(n_jobs=threads)
     if fitted is not None and not all(isinstance(one, Advises) for one in fitted.models_.values()):
         raise SettingsError(f"{model}: a model of this kind cannot say what to ask for (fit one by another method)")
+    if fitted is not None and cluster is not None:
+        fitted.set_params(cluster=cluster)
     if annotators is not None and (annotators.startswith("{") or Path(annotators).is_file()):
         reading.options["annotators"], annotators = annotators, None
     found = reading.layers(inputs) if fitted is None else documents_for(fitted, reading, inputs)
@@ -165,6 +170,7 @@ def next_(
         diversity=diversity,
         enough=enough / 100,
         seed=seed,
+        cluster=cluster,
     )
     listing.give_out(advice)
     if client is not None:

@@ -111,6 +111,13 @@ class Machine:
         str | None,
         typer.Option(metavar="ADDRESS", help="A Dask scheduler whose workers run the passes: tcp://scheduler:8786."),
     ] = None
+    checkpoint: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="Keep what is learned after every pass, and go on from there when started again.",
+        ),
+    ] = None
 
     def given(self) -> dict[str, Any]:
         """What was given, by the names of an estimator's parameters."""

@@ -10,18 +10,20 @@ one more for the start), V words.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from quorate.corpus.tags import TagSet
 
-__all__ = ["Cells", "Encoded", "Events"]
+__all__ = ["Cells", "Encoded", "EncodedWhenAsked", "Events", "PartOnDisk", "Shard", "SlicesOnDisk"]
 
 
 Ints = NDArray[np.int32]
+Longs = NDArray[np.int64]
 
 
 class Cells(NamedTuple):
@@ -53,14 +55,26 @@ class Cells(NamedTuple):
 
 
 class SlicesOnDisk(Protocol):
-    """A corpus as an engine cuts it up, done before: see :class:`quorate.storage.corpora.StoredSlices`."""
+    """A corpus as an engine cuts it up, done before: see :class:`quorate.storage.corpora.StoredSlices`.
+
+    ``bounds`` are the documents at which slices begin, and the end; ``files`` the slices at which files begin, and the
+    end. ``digest`` is another one where anything in the files is.
+    """
 
     bounds: list[int]
+    files: list[int]
+    digest: str
 
     def fits(self, encoded: Encoded) -> bool:
         """Whether this is a layout of these very arrays."""
 
     def __getitem__(self, s: int) -> tuple[NDArray[Any], ...]: ...
+
+    def part(self, first: int, last: int) -> PartOnDisk:
+        """Slices ``first`` to ``last``, which lie in one file, for another process to open."""
+
+    def numbers_here(self, first: int, cells: Longs, words: Longs) -> tuple[Longs, Longs]:
+        """The cells and words of a file, that of slice ``first``, by their numbers in the corpus."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +106,7 @@ class Encoded:
     @property
     def n_tokens(self) -> int:
         """N."""
-        return len(self.word)
+        return int(self.doc_start[-1])
 
     def cell_weights(self) -> NDArray[np.float64]:
         """``[G]`` How many labels fell into each cell."""
@@ -110,6 +124,42 @@ class Encoded:
 
 
 _AT_ONCE = 1 << 22
+
+
+class EncodedWhenAsked(Encoded):
+    """A corpus as integers, whose long arrays are made when somebody first looks at them: an engine may never do so."""
+
+    @classmethod
+    def of(cls, long_arrays: Mapping[str, Callable[[], NDArray[Any]]], **fields: Any) -> Self:
+        """``long_arrays`` makes each of those fields that are not given."""
+        made = object.__new__(cls)
+        vars(made).update(fields, _long_arrays=long_arrays)
+        return made
+
+    def __getattr__(self, name: str) -> Any:  # of what is not there yet
+        make = vars(self).get("_long_arrays", {}).get(name)
+        if make is None:
+            raise AttributeError(name)
+        return vars(self).setdefault(name, make())
+
+
+class Shard(NamedTuple):
+    """Some documents with short numbers of their own; which cells and words of the corpus these stand for."""
+
+    encoded: Encoded
+    cells: Longs
+    words: Longs
+
+
+class PartOnDisk(Protocol):
+    """Slices of a file by its path, which can be sent to another process."""
+
+    @property
+    def n_tokens(self) -> int:
+        """How large it is."""
+
+    def opened(self) -> Shard | None:
+        """Its documents, with the file's own numbers of cells and words; ``None`` if that very file is not there."""
 
 
 class Events(NamedTuple):

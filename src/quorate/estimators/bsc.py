@@ -23,6 +23,7 @@ from quorate.encode.encoded import Encoded
 from quorate.encode.sharing import Sharing
 from quorate.estimators import bsc_files, options
 from quorate.estimators.base import Estimator, ProgressCallback, checked_threads, choice_progress, meta_of
+from quorate.estimators.checkpoints import Checkpoints
 from quorate.estimators.updating import FitState, ModelState, Updated, check_update, update, updated_meta
 from quorate.infer import loop
 from quorate.infer.candidates import Candidates
@@ -49,7 +50,8 @@ from quorate.taggers.loop import TAGGER, TaggerRound, in_rounds, teach
 __all__ = ["BSC"]
 
 
-_NOT_THE_MODELS = ("method", "tagger", "n_jobs", "engine", "cluster", "probabilities")  # decide nothing of the outcome
+# What decides nothing of the outcome.
+_NOT_THE_MODELS = ("method", "tagger", "n_jobs", "engine", "cluster", "checkpoint", "probabilities")
 
 
 class BSC(Estimator):
@@ -109,6 +111,7 @@ class BSC(Estimator):
         n_jobs: int | None = None,
         engine: options.EngineChoice = "threads",
         cluster: Any = None,
+        checkpoint: str | Path | None = None,
         probabilities: bool = True,
         method: str | None = None,
     ) -> None:
@@ -119,8 +122,8 @@ class BSC(Estimator):
         self.max_iter, self.tol, self.random_state, self.n_init = max_iter, tol, random_state, n_init
         self.evidence, self.decode, self.precision, self.recall = evidence, decode, precision, recall
         self.invalid, self.scheme = invalid, scheme
-        self.n_jobs, self.engine, self.cluster, self.probabilities = n_jobs, engine, cluster, probabilities
-        self.method = method
+        self.n_jobs, self.engine, self.cluster, self.checkpoint = n_jobs, engine, cluster, checkpoint
+        self.probabilities, self.method = probabilities, method
 
     def fit(
         self,
@@ -154,6 +157,7 @@ class BSC(Estimator):
         self.tagger_note_, self._without_tagger, self._heard_tagger = "", dict[str, Any](), False
         self._spans: SpanModel | None = None
         self._chose_before = choice is not None
+        self._kept = Checkpoints(self.checkpoint)
         settings = self._choose(prepared, past, progress, choice)
         weighed = self._weigh(prepared.encoded)
         self._keeps_posteriors = self.probabilities
@@ -191,7 +195,8 @@ class BSC(Estimator):
             return settings
         told = None if progress is None else choice_progress(progress)
         if before is None:
-            self.choice_ = choose(prepared, settings, free, engines=self.engines(), progress=told)
+            chosen = partial(choose, prepared, settings, free, engines=self.engines(), progress=told)
+            self.choice_ = self._kept.choice(prepared, settings, free, chosen)
         else:
             self.choice_ = taken_over(before, settings, free, prepared.encoded.annotators)
         self.calibration_ = self.choice_.calibration
@@ -295,6 +300,7 @@ class BSC(Estimator):
                 restarts=settings.n_init,
                 progress=progress,
                 first_votes=votes,
+                checkpoint=self._kept.of_fit(prepared._replace(encoded=encoded), settings, blank),
             )
             self._settings, self.tagset_, self.trace_, self.profiles_ = settings, tagset, fitted.trace, corpus.profiles
             self.settings_ = self._told([] if self.choice_ is None else self.choice_.reasons)

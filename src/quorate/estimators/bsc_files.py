@@ -22,13 +22,14 @@ from quorate.infer import loop
 from quorate.infer.engines.factory import Engines
 from quorate.infer.parts.responses import Responses
 from quorate.infer.spans import SpanModel
-from quorate.models.build import parts_of, restored
+from quorate.models.build import arrays_of, parts_of, restored
 from quorate.models.history import restored_history
 from quorate.models.settings import Evidence, Settings, present_names
 from quorate.result.annotators import AnnotatorSummaries
 from quorate.result.calibration import Calibration
 from quorate.storage import model_files
 from quorate.storage.corpora import StoredCorpus
+from quorate.storage.joined import JoinedCorpus
 from quorate.storage.model_documents import kept_documents, packed_documents
 
 if TYPE_CHECKING:
@@ -104,7 +105,7 @@ def loaded(kind: type[BSC], file: model_files.Stored) -> BSC:
 
 def _stored_state(state: ModelState) -> model_files.Stored:
     """What was learned, and of whom and what."""
-    arrays = _arrays_of(state.model)
+    arrays: Arrays = dict(arrays_of(state.model))
     if state.spans is not None:
         arrays |= state.spans.grown(len(state.names)).arrays()
     head = {
@@ -142,7 +143,7 @@ def _restored_state(
 def _stored_fit_state(state: ModelState, fit_state: FitState, *, documents: bool) -> model_files.Stored:
     """What a model was made of: its documents, unless they are left out, or lie in an encoded corpus."""
     head: dict[str, Any] = {"decided": sorted(fit_state.decided_documents())}
-    on_disk = fit_state.fitted_to is not None and isinstance(fit_state.fitted_to[0], StoredCorpus)
+    on_disk = fit_state.fitted_to is not None and isinstance(fit_state.fitted_to[0], StoredCorpus | JoinedCorpus)
     if not documents or not fit_state.whole or on_disk:
         return model_files.Stored(head, {})
     opened = fit_state.opened()
@@ -183,11 +184,6 @@ def _restored_fit_state(
     )
 
 
-def _arrays_of(model: loop.Model) -> Arrays:
-    arrays: Arrays = model.truth.arrays() | model.annotators.arrays()
-    return arrays if model.text is None else arrays | model.text.arrays()
-
-
 def _restored(
     settings: Settings,
     tagset: TagSet,
@@ -196,7 +192,7 @@ def _restored(
     profiles: Mapping[str, Profile],
     arrays: Arrays,
 ) -> loop.Model:
-    """The model that :func:`_arrays_of` took apart."""
+    """The model that :func:`arrays_of` took apart."""
     trust = trust_of(names, profiles)
     model = restored(settings, tagset, names, n_words, trust, arrays)
     blank = parts_of(settings, tagset, len(names), 0, trust).annotators
@@ -206,7 +202,7 @@ def _restored(
 
 def _as_difference(model: loop.Model, other: loop.Model) -> Arrays:
     """A model's arrays, with those words alone that it counts otherwise than another."""
-    arrays = _arrays_of(model)
+    arrays: Arrays = dict(arrays_of(model))
     if model.text is not None and other.text is not None:
         rows = np.flatnonzero((model.text.counts != other.text.counts).any(axis=1))
         arrays |= {_ROWS: rows, _WORDS: model.text.counts[rows]}

@@ -93,6 +93,9 @@ class LayeredModel:
             certain = known_in(known, name)
             if name in given.marked or _marks(corpus, certain):
                 model = type(self.estimator)(**self.estimator.get_params())
+                checkpoint = model.get_params().get("checkpoint")
+                if checkpoint is not None and len(given) > 1:
+                    model.set_params(checkpoint=Path(checkpoint) / f"layer-{list(given).index(name) + 1}")
                 options = _past(history, name, model)
                 choice = None if choices is None or options else choices(name, corpus)
                 options |= {} if choice is None else {"choice": choice}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from inspect import Parameter, signature
+from pathlib import Path
 from typing import Any, Literal, ParamSpec, TypedDict, TypeVar
 
 from quorate.corpus.schemes import Scheme
@@ -91,6 +92,7 @@ class MethodSettings(TypedDict, total=False):
     n_jobs: int | None
     engine: EngineChoice
     cluster: Any
+    checkpoint: str | Path | None
     probabilities: bool
     ties: TiesName
     iterations: int

@@ -27,11 +27,13 @@ from quorate.infer.parts.truth import Chain, Truth
 from quorate.infer.start import FirstVotes, Start
 
 __all__ = [
+    "Checkpoint",
     "Fit",
     "KeepsModels",
     "Model",
     "Progress",
     "Resident",
+    "Standing",
     "Start",
     "StopReason",
     "Trace",
@@ -136,6 +138,30 @@ class Fit(NamedTuple):
     trace: Trace
 
 
+class Standing(NamedTuple):
+    """Where a fit stands after a pass: which start it is in, the model and the bounds, and why it ended, if it did.
+
+    ``finals`` are the bounds of the starts before, and ``best`` is the best of them.
+    """
+
+    start: int
+    model: Model
+    bounds: tuple[float, ...]
+    reason: StopReason | None
+    finals: tuple[float, ...] = ()
+    best: tuple[Model, tuple[float, ...], StopReason] | None = None
+
+
+class Checkpoint(Protocol):
+    """Keeps where a fit stands, so that it can go on from there another time."""
+
+    def last(self) -> Standing | None:
+        """Where the fit stood when it was interrupted; ``None``: it begins."""
+
+    def keep(self, standing: Standing) -> None:
+        """Called after every pass."""
+
+
 def fit(
     engine: Engine,
     model: Model,
@@ -148,29 +174,52 @@ def fit(
     restarts: int = 1,
     progress: Callable[[Progress], None] | None = None,
     first_votes: FirstVotes | None = None,
+    checkpoint: Checkpoint | None = None,
 ) -> Fit:
     """Fit from one start or several, and keep the one with the best bound.
 
     Without a seed the first start is exact; with one, and from the second start on, the start is perturbed.
-    ``tolerance`` is the relative gain of the bound below which the loop stops.
+    ``tolerance`` is the relative gain of the bound below which the loop stops. With a ``checkpoint`` the fit goes on
+    from where that one stands.
     """
     began = time.perf_counter()
-    best: tuple[Model, list[float], StopReason] | None = None
-    finals: list[float] = []
+    stood = None if checkpoint is None else checkpoint.last()
+    best = None if stood is None else stood.best
+    finals = [] if stood is None else list(stood.finals)
     for number, rng in enumerate(_generators(seed, restarts)):
+        if stood is not None and number < stood.start:
+            continue
 
         def report(done: int, bound: float, number: int = number) -> None:
             if progress is not None:
                 progress(Progress(number, restarts, done, max_passes, bound))
 
-        first = initial_model(engine, model, cells, start, rng, first_votes)
-        fitted, bounds, reason = _passes_where_data_are(engine, first, cells, max_passes, tolerance, report)
+        def keep(
+            model: Model, bounds: tuple[float, ...], reason: StopReason | None, number: int = number, best: Any = best
+        ) -> None:
+            if checkpoint is not None:
+                checkpoint.keep(Standing(number, model, bounds, reason, tuple(finals), best))
+
+        here = stood if stood is not None and number == stood.start else None
+        if here is not None and here.reason is not None:
+            fitted, bounds, reason = here.model, list(here.bounds), here.reason
+        else:
+            fitted, bounds, reason = _passes_where_data_are(
+                engine,  # the model that it begins with is held by nobody else: it may be large
+                initial_model(engine, model, cells, start, rng, first_votes) if here is None else here.model,
+                cells,
+                max_passes,
+                tolerance,
+                report,
+                None if checkpoint is None else keep,
+                so_far=() if here is None else here.bounds,
+            )
         finals.append(bounds[-1])
         if best is None or bounds[-1] > best[1][-1]:
-            best = fitted, bounds, reason
+            best = fitted, tuple(bounds), reason
     if best is None:
         raise FitError("at least one start is needed")
-    return Fit(best[0], Trace(tuple(best[1]), best[2], tuple(finals), time.perf_counter() - began))
+    return Fit(best[0], Trace(best[1], best[2], tuple(finals), time.perf_counter() - began))
 
 
 def _generators(seed: int | None, restarts: int) -> Iterator[np.random.Generator | None]:
@@ -264,13 +313,21 @@ def _passes_where_data_are(
     cells: Cells,
     max_passes: int,
     tolerance: float,
-    report: Callable[[int, float], None] = lambda *_: None,
+    report: Callable[[int, float], None],
+    keep: Callable[[Model, tuple[float, ...], StopReason | None], None] | None,
+    *,
+    so_far: tuple[float, ...],
 ) -> tuple[Model, list[float], StopReason]:
     """:func:`passes` of a model that stays with the engine meanwhile, if it can."""
     there = engine.resident(model, cells) if isinstance(engine, KeepsModels) else None
     if there is None:
-        return passes(engine, model, cells, max_passes, tolerance, report)
-    fitted, bounds, reason = passes(engine, there, cells, max_passes, tolerance, report)
+        return passes(engine, model, cells, max_passes, tolerance, report, keep or (lambda *_: None), so_far=so_far)
+
+    def keep_it_here(resident: Resident, bounds: tuple[float, ...], reason: StopReason | None) -> None:
+        if keep is not None:
+            keep(resident.brought_back(), bounds, reason)
+
+    fitted, bounds, reason = passes(engine, there, cells, max_passes, tolerance, report, keep_it_here, so_far=so_far)
     return fitted.brought_back(), bounds, reason
 
 
@@ -281,10 +338,17 @@ def passes(
     max_passes: int,
     tolerance: float,
     report: Callable[[int, float], None] = lambda *_: None,
+    keep: Callable[[Trained, tuple[float, ...], StopReason | None], None] = lambda *_: None,
+    *,
+    so_far: tuple[float, ...] = (),
 ) -> tuple[Trained, list[float], StopReason]:
-    """Pass, bound, stop rule, update: the model after its last pass, the bound of each, and why it ended there."""
-    bounds: list[float] = []
-    while True:
+    """Pass, bound, stop rule, update: the model after its last pass, the bound of each, and why it ended there.
+
+    ``report`` is told the bound of each pass, and ``keep`` what was learned in it and whether it was the last.
+    ``so_far`` are the bounds of passes that the model has behind it.
+    """
+    bounds, reason = list(so_far), None
+    while reason is None:
         counts = model.counted(engine, data)
         kl = model.kl()
         bound = counts.log_z - kl
@@ -300,9 +364,11 @@ def passes(
         report(len(bounds), bound)
         model = model.updated(data, counts)
         if gain <= tolerance * abs(bound):
-            return model, bounds, StopReason.CONVERGED
-        if len(bounds) >= max_passes:
-            return model, bounds, StopReason.MAX_PASSES
+            reason = StopReason.CONVERGED
+        elif len(bounds) >= max_passes:
+            reason = StopReason.MAX_PASSES
+        keep(model, tuple(bounds), reason)
+    return model, bounds, reason
 
 
 def output_tables(model: Model, cells: Cells, sharpness: float) -> tuple[Tables, Chain]:

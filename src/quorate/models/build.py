@@ -27,6 +27,7 @@ from quorate.models.settings import AnnotatorModel, Inference, Settings, TruthMo
 
 __all__ = [
     "Parts",
+    "arrays_of",
     "bytes_needed",
     "check_fits",
     "condensed_engine",
@@ -35,6 +36,7 @@ __all__ = [
     "restored",
     "those_that_fit",
     "why_no_spans",
+    "with_arrays",
     "with_more_words",
 ]
 
@@ -96,11 +98,21 @@ def restored(
     settings: Settings, tagset: TagSet, names: tuple[str, ...], n_words: int, trust: Trust, arrays: Arrays
 ) -> loop.Model:
     """The model in a file; ``ValueError`` if an array is not of the size that names, labels and words call for."""
-    blank = parts_of(settings, tagset, len(names), n_words, trust)
+    return with_arrays(loop.Model(*parts_of(settings, tagset, len(names), n_words, trust), settings.temper), arrays)
+
+
+def arrays_of(model: loop.Model) -> Arrays:
+    """What a model has learned, for a file."""
+    arrays = model.truth.arrays() | model.annotators.arrays()
+    return arrays if model.text is None else arrays | model.text.arrays()
+
+
+def with_arrays(blank: loop.Model, arrays: Arrays) -> loop.Model:
+    """The model from which :func:`arrays_of` took these; ``ValueError`` if they do not fit the one before any data."""
     wanted = blank.truth.arrays() | ({} if blank.text is None else blank.text.arrays())
     check_arrays(arrays, {name: array.shape for name, array in wanted.items()}, counts=True)
     text = None if blank.text is None else blank.text.restored(arrays)
-    return loop.Model(blank.truth.restored(arrays), blank.annotators.restored(arrays), text, settings.temper)
+    return replace(blank, truth=blank.truth.restored(arrays), annotators=blank.annotators.restored(arrays), text=text)
 
 
 def bytes_needed(settings: Settings, encoded: Encoded, *, posteriors: bool = False) -> int:

@@ -137,12 +137,12 @@ class MappedArrays(dict[str, NDArray[Any]]):
     """The arrays of a file by name, each checked the first time that it is asked for.
 
     They are mapped: read when used, and private, so that the file stays as it is. ``check`` is what else must hold of
-    an array, and says in a few words what does not.
+    an array, and says in a few words what does not. ``digest`` is that of the header, which holds those of all arrays.
     """
 
-    def __init__(self, path: str, arrays: Arrays, digests: dict[str, str]) -> None:
+    def __init__(self, path: str, arrays: Arrays, digests: dict[str, str], digest: str) -> None:
         super().__init__()
-        self.path = path
+        self.path, self.digest = path, digest
         self.check: Callable[[str, NDArray[Any]], str | None] = lambda name, array: None
         self._unchecked, self._digests = arrays, digests
 
@@ -232,7 +232,7 @@ def _unpacked(path: str, head: bytes, content: mmap.mmap) -> tuple[MappedArrays,
     if len(head) + place != len(content):
         raise damaged(path, "something follows the last array")
     digests = msgspec.json.decode(metadata[_DIGESTS], type=dict[str, str])
-    return MappedArrays(path, arrays, digests), msgspec.json.decode(metadata[_TEXT])
+    return MappedArrays(path, arrays, digests, metadata[_OWN]), msgspec.json.decode(metadata[_TEXT])
 
 
 def _pieces(array: NDArray[Any]) -> Iterator[memoryview]:

@@ -8,7 +8,8 @@ not with the corpus. ``docs/formats.md`` describes the arrays.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from functools import partial
+from dataclasses import dataclass
+from functools import lru_cache, partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ from quorate.corpus.profiles import Profile
 from quorate.corpus.records import Corpus, Document, Tag
 from quorate.corpus.tags import MISSING, Invalid, Scheme, TagSet
 from quorate.encode.algebra import token_of_events
-from quorate.encode.encoded import Cells, Encoded, Events
+from quorate.encode.encoded import Cells, Encoded, Events, Shard
 from quorate.encode.from_corpus import encode, events_of_codes, n_previous
 from quorate.errors import InputError, SettingsError, knows_its_options
 from quorate.formats import AnnotatorFrom, Given, Names, Profiles, SamplesName, UnitName
@@ -30,8 +31,10 @@ from quorate.infer.engines.threads import slice_bounds
 from quorate.storage.arrays import Arrays, MappedArrays, Workspace, damaged, is_container, mapped, write
 from quorate.storage.corpora_checks import LAYOUT_KINDS, check_slice, checked_text, rules
 from quorate.storage.documents import SOFT, ArrayCorpus, DocumentArrays, document_of, starts_of
+from quorate.storage.joined import JoinedCorpus
+from quorate.storage.slices import shard_of_slices
 
-__all__ = ["StoredCorpus", "StoredSlices", "encode_files", "read", "store"]
+__all__ = ["StoredCorpus", "StoredPart", "StoredSlices", "encode_files", "read", "store"]
 
 VERSION = 2
 _KIND = "quorate corpus"
@@ -43,9 +46,10 @@ _CHECKED_AT_ONCE = 256 << 20  # bytes; of larger corpora each array is checked w
 class StoredSlices:
     """The slices of a corpus on disk: see :class:`quorate.infer.kernels.layout.Slice`."""
 
-    def __init__(self, arrays: MappedArrays, n_words: int) -> None:
-        self._arrays = arrays
+    def __init__(self, arrays: MappedArrays, n_words: int, tagset: TagSet, invalid: Invalid) -> None:
+        self._arrays, self._tagset, self._invalid = arrays, tagset, invalid
         self.bounds: list[int] = arrays["slice_docs"].tolist()
+        self.files, self.digest = [0, len(self.bounds) - 1], arrays.digest
         self._starts = arrays["slice_starts"]
         self._n_words, self._n_cells = n_words, len(arrays["cell_label"])
         self._checked: set[int] = set()
@@ -65,6 +69,48 @@ class StoredSlices:
             check_slice(self._arrays.path, laid_out, tokens, self._n_words, self._n_cells)
             self._checked.add(s)
         return laid_out
+
+    def part(self, first: int, last: int) -> StoredPart:
+        """Slices ``first`` to ``last``, for another process to open."""
+        tokens = np.diff(self._arrays["doc_start"][[self.bounds[first], self.bounds[last]]])[0]
+        place = str(Path(self._arrays.path).resolve())
+        return StoredPart(place, self.digest, self._tagset, self._invalid, first, last, int(tokens))
+
+    def numbers_here(
+        self, first: int, cells: NDArray[np.int64], words: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The corpus is one file: its numbers are those of the file."""
+        return cells, words
+
+
+@dataclass(frozen=True)
+class StoredPart:
+    """Slices ``first`` to ``last`` of a file, which are ``n_tokens``: see :meth:`opened`."""
+
+    path: str
+    digest: str
+    tagset: TagSet
+    invalid: Invalid
+    first: int
+    last: int
+    n_tokens: int
+
+    def opened(self) -> Shard | None:
+        """Its documents, with the file's own numbers of cells and words; ``None`` if that very file is not there."""
+        try:
+            whole = _opened(self.path, self.digest).encoded_as(self.tagset, self.invalid)
+        except InputError:
+            return None
+        return None if whole is None else shard_of_slices(whole, self.first, self.last)
+
+
+@lru_cache(maxsize=64)
+def _opened(path: str, digest: str) -> StoredCorpus:
+    """The file, mapped once for all of its parts; :class:`InputError` if it is another one."""
+    corpus = StoredCorpus(path)
+    if corpus.digest != digest:
+        raise InputError("another file than the one that was asked for", where=path)
+    return corpus
 
 
 class StoredCorpus(ArrayCorpus):
@@ -90,7 +136,7 @@ class StoredCorpus(ArrayCorpus):
         if arrays.nbytes <= _CHECKED_AT_ONCE:
             arrays.check_all()
         super().__init__(arrays, text["words"], text["annotators"], text)
-        self._mapped = arrays
+        self._mapped, self.digest = arrays, arrays.digest
         self.notes, self.digests = tuple(text["notes"]), dict(text["digests"])
         try:
             self.profiles = {name: Profile.of(**fields) for name, fields in text["profiles"].items()}
@@ -101,17 +147,23 @@ class StoredCorpus(ArrayCorpus):
         """Another process opens the file itself."""
         return StoredCorpus, (self._path,)
 
+    def used_tags(self) -> set[Tag]:
+        """Every tag that an annotator gave."""
+        return set(self._text["used"])
+
     def tagset(self, scheme: Scheme | None = None, *, known: Iterable[Tag] = ()) -> TagSet:
         """The tags that annotators use, and the known ones, with their scheme (inferred unless given)."""
         return TagSet.infer([*self._text["used"], *(tag for tag in known if tag is not None)], scheme)
 
     def encoded_as(self, tagset: TagSet, invalid: Invalid) -> Encoded | None:
-        """The arrays in the file, if they are of these labels and this rule."""
+        """The arrays in the file, if they are of this scheme and rule, and of these labels or of some of them."""
         own, text = self._mapped, self._text
-        if (tagset.scheme, tagset.labels, invalid) != (text["scheme"], tuple(text["labels"]), text["invalid"]):
+        place = [tagset.index.get(label, -1) for label in text["labels"]]
+        if (tagset.scheme, invalid) != (text["scheme"], text["invalid"]) or min(place) < 0 or place != sorted(place):
             return None
         J, P = len(tagset.labels), n_previous(tagset)
-        cells = Cells(own["cell_annotator"], own["cell_previous"], own["cell_label"], len(self._names), J, P)
+        number = np.array([*place, J])  # the last one is what begins a plain sequence
+        previous, label = number[own["cell_previous"]], number[own["cell_label"]]
         weight = own["event_weight"] if len(own["event_weight"]) else None
         return Encoded(
             tagset,
@@ -122,9 +174,9 @@ class StoredCorpus(ArrayCorpus):
             own["event_start"],
             own["event_cell"],
             weight,
-            cells,
+            Cells(own["cell_annotator"], previous, label, len(self._names), J, P),
             text["repaired"],
-            StoredSlices(own, len(self._words)),
+            StoredSlices(own, len(self._words), tagset, invalid),
         )
 
 
@@ -144,7 +196,7 @@ def read(
 ) -> Corpus:
     """Read annotations from files into one :class:`Corpus`: see :func:`quorate.formats.read`.
 
-    A file that ``quorate encode`` wrote is not read but mapped into memory, and used by itself.
+    Files that ``quorate encode`` wrote, one or several, or a folder of them, are not read but mapped into memory.
 
     >>> import quorate, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -153,6 +205,7 @@ def read(
     <Corpus: 320 documents, 5227 tokens, 12 annotators>
     """
     given = [path for each in paths for path in (each if isinstance(each, list | tuple) else [each])]
+    given = [file for path in given for file in (_encoded_files_in(path) or [path])]
     encoded = [path for path in given if isinstance(path, str | Path) and is_container(path)]
     changes: dict[str, Any] = {
         "format": format,
@@ -169,9 +222,19 @@ def read(
         return formats.read(*paths, max_size=max_size, **changes)
     if any(changes.values()):
         raise SettingsError(f"{encoded[0]}: an encoded corpus is used as it is (change names as files are encoded)")
-    if len(given) > 1:
-        raise SettingsError(f"{encoded[0]}: an encoded corpus is used by itself (encode all files together)")
+    if len(given) > len(encoded):
+        other = next(path for path in given if path not in encoded)
+        raise SettingsError(f"{encoded[0]}: encoded, and {other} is not (encode all files, or none)")
+    if len(encoded) > 1:
+        return JoinedCorpus(map(StoredCorpus, encoded))
     return StoredCorpus(encoded[0])
+
+
+def _encoded_files_in(path: Any) -> list[Any]:
+    """The encoded corpora in a folder, if that is what it holds."""
+    if not isinstance(path, str | Path) or not Path(path).is_dir():
+        return []
+    return sorted(file for file in Path(path).glob("*.qr") if is_container(file))
 
 
 def encode_files(

@@ -1,8 +1,9 @@
 """Passes on the workers of a Dask cluster: shards of the corpus stay there, only parameters and counts travel.
 
-Each shard is sent with its own short numbers of cells and words, so that a worker gets the rows it needs and no others.
-Sums are added in the order of the shards. A worker that is lost takes its shards with it: they are sent to another one,
-and the pass goes on.
+Where the corpus lies in files, the workers open these themselves; else each shard is sent, once. A shard has its own
+short numbers of cells and words, so that a worker gets the rows it needs and no others. Shards are cut by the corpus
+alone, and sums are added in the order of the shards: the result is the same, bit for bit, with one worker or many, and
+if some are lost. A worker that is lost takes its shards with it: another one gets them, and the pass goes on.
 """
 
 from __future__ import annotations
@@ -10,37 +11,85 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable
 from concurrent.futures import CancelledError
+from contextlib import suppress
 from dataclasses import replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.encode.encoded import Encoded
+from quorate.encode.encoded import Encoded, PartOnDisk, Shard, SlicesOnDisk
 from quorate.errors import FitError, SettingsError
 from quorate.infer.engines.protocol import Counts, Decoded, Engine, Likely, Tables
 from quorate.infer.engines.threads import balanced
 from quorate.infer.parts.truth import Chain, LabelCounts
 
-__all__ = ["ClusterEngine", "Shard", "shard_of"]
+__all__ = ["ClusterEngine", "shard_of"]
 
 Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+Known = NDArray[np.int32] | None
 
-_SHARDS_A_WORKER = 2
+_SHARDS = 8  # in all but small and large corpora
+_LEAST_TOKENS, _MOST_TOKENS = 20_000, 1_000_000  # of a shard: below, a message takes longer than a pass
+_BYTES_A_TOKEN = 40
 _TRIES = 10
 _PATIENCE = 30  # seconds for a scheduler, or a worker, to answer
 
 
-class Shard(NamedTuple):
-    """Some documents with short numbers of their own; which cells and words of the corpus these stand for."""
+class _Sent(NamedTuple):
+    """A shard as it travels, with the known labels of its tokens."""
 
-    encoded: Encoded
-    known: NDArray[np.int32] | None
-    cells: NDArray[np.int64]
-    words: NDArray[np.int64]
+    shard: Shard
+    known: Known
 
 
-def shard_of(encoded: Encoded, known: NDArray[np.int32] | None, first: int, last: int) -> Shard:
+class _OnDisk:
+    """A shard as it travels where the worker opens the file itself; it may be opened again on another worker."""
+
+    def __init__(self, part: PartOnDisk, known: Known) -> None:
+        self._part, self.known = part, known
+
+    def __reduce__(self) -> tuple[type[_OnDisk], tuple[PartOnDisk, Known]]:
+        return _OnDisk, (self._part, self.known)
+
+    def __sizeof__(self) -> int:
+        """About what it is on the worker that has opened it: Dask moves what is small from one to another."""
+        return _BYTES_A_TOKEN * self._part.n_tokens
+
+    @cached_property
+    def shard(self) -> Shard | None:
+        """``None`` if that very file is not there."""
+        return self._part.opened()
+
+
+class _Cut(NamedTuple):
+    """Where a corpus is cut: the documents at which shards begin, and the end; in files also the slices."""
+
+    documents: list[int]
+    slices: list[int] | None
+
+
+def _cut(encoded: Encoded) -> _Cut:
+    """By the number of tokens alone, and at the ends of files."""
+    stored, size = _stored(encoded), min(max(encoded.n_tokens // _SHARDS, _LEAST_TOKENS), _MOST_TOKENS)
+    if stored is None:
+        return _Cut(np.unique(balanced(encoded.doc_start, max(1, encoded.n_tokens // size))).tolist(), None)
+    starts = encoded.doc_start[stored.bounds]
+    cuts = [0]
+    for first, last in zip(stored.files[:-1], stored.files[1:], strict=True):
+        own = starts[first : last + 1] - starts[first]
+        cuts += (np.unique(balanced(own, max(1, int(own[-1]) // size)))[1:] + first).tolist()
+    return _Cut([stored.bounds[s] for s in cuts], cuts)
+
+
+def _stored(encoded: Encoded) -> SlicesOnDisk | None:
+    """The files that a corpus lies in, if it is as they hold it."""
+    return encoded.slices if encoded.slices is not None and encoded.slices.fits(encoded) else None
+
+
+def shard_of(encoded: Encoded, first: int, last: int) -> Shard:
     """Documents ``first`` to ``last`` of a corpus."""
     tokens = slice(int(encoded.doc_start[first]), int(encoded.doc_start[last]))
     events = slice(int(encoded.event_start[tokens.start]), int(encoded.event_start[tokens.stop]))
@@ -60,8 +109,9 @@ def shard_of(encoded: Encoded, known: NDArray[np.int32] | None, first: int, last
             previous=encoded.cells.previous[cells],
             label=encoded.cells.label[cells],
         ),
+        slices=None,
     )
-    return Shard(local, None if known is None else known[tokens], cells.astype(np.int64), words.astype(np.int64))
+    return Shard(local, cells.astype(np.int64), words.astype(np.int64))
 
 
 class ClusterEngine:
@@ -92,14 +142,16 @@ class ClusterEngine:
         workers = sorted(self._client.nthreads())
         if not workers:
             raise FitError("the cluster has no worker (start some with: dask worker ADDRESS)")
-        bounds = balanced(encoded.doc_start, _SHARDS_A_WORKER * len(workers))
-        self._bounds = np.unique(bounds).tolist()
-        self._rows: list[tuple[NDArray[np.int64], NDArray[np.int64]]] = []
+        self._bounds, self._slices = _cut(encoded)
+        self._rows: list[tuple[Integers, Integers]] = []
         self._shards: list[Any] = []
         for number in range(len(self._bounds) - 1):
-            shard = self._shard(number)
-            self._rows.append((shard.cells, shard.words))
+            shard = self._travelling(number)
+            if isinstance(shard, _Sent):
+                self._rows.append((shard.shard.cells, shard.shard.words))
             self._shards.append(self._sent(shard, [workers[number % len(workers)]]))
+        if self._slices is not None:
+            self._rows = self._rows_of_files(self._slices)
 
     def run(self, tables: Tables, chain: Chain) -> Counts:
         """One pass."""
@@ -137,22 +189,60 @@ class ClusterEngine:
 
     def close(self) -> None:
         """Let the workers forget the corpus, and leave the cluster if it was joined here."""
-        self._client.run(_forget, self._fit, on_error="ignore")
         self._shards.clear()
+        if self._client.status == "running":
+            self._client.run(_forget, self._fit, on_error="ignore")
         if self._own_client:
-            self._client.close()
+            with suppress(TimeoutError):  # nobody answers where the scheduler is lost
+                self._client.close(timeout=_PATIENCE if self._client.status == "running" else 1)
 
-    def _shard(self, number: int) -> Shard:
-        return shard_of(self._encoded, self._known, self._bounds[number], self._bounds[number + 1])
+    def _travelling(self, number: int) -> _Sent | _OnDisk:
+        """A shard, or where a worker finds it."""
+        first, last = self._bounds[number], self._bounds[number + 1]
+        known = None
+        if self._known is not None:
+            known = self._known[self._encoded.doc_start[first] : self._encoded.doc_start[last]]
+        stored = self._encoded.slices
+        if stored is not None and self._slices is not None:
+            return _OnDisk(stored.part(self._slices[number], self._slices[number + 1]), known)
+        return _Sent(shard_of(self._encoded, first, last), known)
 
-    def _sent(self, shard: Shard, workers: list[str] | None = None) -> Any:
+    def _rows_of_files(self, slices: list[int]) -> list[tuple[Integers, Integers]]:
+        """The cells and words of each shard, which the workers find in the files.
+
+        Where one of them has no such file, everything is sent to them instead.
+        """
+        found = self._all(lambda s: self._client.submit(_rows_of, self._shards[s], pure=False))
+        stored = self._encoded.slices
+        if stored is not None and all(rows is not None for rows in found):
+            return [stored.numbers_here(first, *rows) for first, rows in zip(slices[:-1], found, strict=True)]
+        self._slices = None
+        sent = [self._travelling(number) for number in range(len(found))]
+        self._shards = [self._sent(shard) for shard in sent]
+        return [(each.shard.cells, each.shard.words) for each in sent if isinstance(each, _Sent)]
+
+    def _sent(self, shard: _Sent | _OnDisk, workers: list[str] | None = None) -> Any:
         """A shard on one of the workers."""
         try:
             return self._client.scatter(shard, workers=workers, hash=False, timeout=_PATIENCE)
-        except (TimeoutError, OSError, KeyError, ValueError):
+        except (TimeoutError, OSError, KeyError, ValueError, CancelledError):
+            self._check_scheduler()
             if workers is not None:  # that one is gone: any other will do
                 return self._sent(shard)
             raise FitError("the cluster has no worker left (start some with: dask worker ADDRESS)") from None
+
+    def _check_scheduler(self) -> None:
+        """:class:`FitError` if there is none any more."""
+        for _ in range(_PATIENCE):
+            if self._client.status != "running":
+                break
+            with suppress(OSError, TimeoutError, CancelledError):
+                self._client.sync(self._client.scheduler.identity, callback_timeout=1)
+                return
+        raise FitError(
+            "the scheduler of the cluster is lost (start another one; with a checkpoint the fit goes on from its last "
+            "pass)"
+        )
 
     def _local(self, tables: Tables, s: int) -> Tables:
         cells, words = self._rows[s]
@@ -167,6 +257,10 @@ class ClusterEngine:
             call = (self._shards[s], f"{self._fit}-{s}", self._options, method, arguments(s), options)
             return self._client.submit(_work, *call, pure=False)
 
+        return self._all(submitted)
+
+    def _all(self, submitted: Callable[[int], Any]) -> list[Any]:
+        """What all shards give, in their order."""
         waiting = [submitted(s) for s in range(len(self._shards))]
         return [self._result(s, waiting[s], submitted) for s in range(len(waiting))]
 
@@ -182,8 +276,9 @@ class ClusterEngine:
                     raise
                 message = str(error).replace(f"document {d}", self._name(self._bounds[s] + d), 1)
                 raise FitError(message) from None
-            except (CancelledError, KilledWorker):  # its shard went with a worker
-                self._shards[s] = self._sent(self._shard(s))
+            except (CancelledError, KilledWorker, OSError):  # its shard went with a worker, or all with the scheduler
+                self._check_scheduler()
+                self._shards[s] = self._sent(self._travelling(s))
                 future = again(s)
         raise FitError(f"workers of the cluster were lost {_TRIES} times in one pass (look at their logs)")
 
@@ -216,13 +311,25 @@ def _client_of(cluster: Any) -> Any:
 _engines: dict[str, Engine] = {}  # on a worker: the engines of the shards it holds
 
 
+def _rows_of(held: _OnDisk) -> tuple[Integers, Integers] | None:
+    """On a worker: the cells and words of a shard, by the numbers of its file; ``None`` if it is not there."""
+    return None if held.shard is None else (held.shard.cells, held.shard.words)
+
+
 def _work(
-    shard: Shard, key: str, options: dict[str, Any], method: str, arguments: tuple[Any, ...], named: dict[str, Any]
+    held: _Sent | _OnDisk,
+    key: str,
+    options: dict[str, Any],
+    method: str,
+    arguments: tuple[Any, ...],
+    named: dict[str, Any],
 ) -> Any:
     """On a worker: one method of a shard's engine, which is made when it is first asked for."""
     if key not in _engines:
+        if held.shard is None:
+            raise FitError("a worker does not find the encoded corpus that others have (is its folder shared by all?)")
         kind, rest = options["kind"], {name: value for name, value in options.items() if name != "kind"}
-        _engines[key] = kind(shard.encoded, known=shard.known, **rest)
+        _engines[key] = kind(held.shard.encoded, known=held.known, **rest)
     return getattr(_engines[key], method)(*arguments, **named)
 
 
