@@ -64,14 +64,10 @@ def real(path: Path) -> None:
     print(f"{name}: strict F1 of all {len(corpus):,} documents {best_of_five(tags, votes):.3f} s")
     commands = {"bsc-seq": ("--method", "bsc-seq"), "default (auto)": ()}
     for what, flags in commands.items():
-        command(path, *flags)  # what it needs is compiled, and in the file cache
+        command(path, *flags)  # what it needs is in the file cache
         runs = [command(path, *flags) for _ in range(3)]
         warm, cpu, peak = (min(figures) for figures in zip(*runs, strict=True))
         print(f"{name}: whole command, {what}, {warm:.2f} s ({cpu:.2f} s of CPU), peak {peak:.0f} MB")
-        if what == "bsc-seq":
-            with tempfile.TemporaryDirectory() as cache:
-                cold = command(path, *flags, cache=cache)[0]
-            print(f"{name}: whole command, {what}, with nothing compiled {cold:.2f} s ({cold - warm:.2f} s more)")
 
 
 def best_of_five(tags: list[list[str]], gold: list[list[str]]) -> float:
@@ -84,7 +80,7 @@ def best_of_five(tags: list[list[str]], gold: list[list[str]]) -> float:
     return min(seconds)
 
 
-def command(path: Path, *flags: str, cache: str | None = None) -> tuple[float, float, float]:
+def command(path: Path, *flags: str) -> tuple[float, float, float]:
     """Seconds, seconds of CPU and peak megabytes of ``quorate aggregate`` as people run it."""
     code = (
         f"import sys; sys.path.append({str(Path(__file__).parent)!r})\n"
@@ -92,7 +88,7 @@ def command(path: Path, *flags: str, cache: str | None = None) -> tuple[float, f
         "try: main()\n"
         "finally: import core; print(core.peak_megabytes())"
     )
-    environment = os.environ | ({"NUMBA_CACHE_DIR": cache} if cache else {})
+    environment = dict(os.environ)
     environment.pop("PYTHONDONTWRITEBYTECODE", None)  # an installed package has its bytecode
     with tempfile.TemporaryDirectory() as folder:
         arguments = ["aggregate", str(path), *flags, "-o", f"{folder}/out.jsonl", "-q"]

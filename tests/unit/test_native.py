@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import quorate
+import quorate.audit.balanced
 import quorate.infer.kernels.chain
 import quorate.infer.kernels.distinct
 import quorate.infer.kernels.gain

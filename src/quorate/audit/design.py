@@ -20,6 +20,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from quorate.audit.balanced import balanced_draw
 from quorate.audit.claims import Claims
 from quorate.audit.estimate import EACH
 
@@ -105,8 +106,6 @@ def balance(claims: Claims, n: int) -> Floats:
 
 def drawn_at_once(claims: Claims, n: int, seed: int) -> Integers:
     """``n`` documents, in the order to check them in: together they are like all documents."""
-    from quorate.audit.balanced import balanced_draw  # which loads numba
-
     rng, lot = _lots(claims, seed, n)
     order = np.argsort(lot, kind="stable")
     by_lot = balanced_draw(inclusion(sizes(claims), n)[order], balance(claims, n)[order], rng.random(len(claims)))
