@@ -81,7 +81,7 @@ KERNEL void decide(Floats p, Floats share, Floats lots) {
     int64_t *open_ones = unfilled(&room, held + 1, sizeof(int64_t)), *pivot = unfilled(&room, held, sizeof(int64_t));
     bool *is_pivot = unfilled(&room, held + 1, sizeof(bool));
     double *a = doubles(&room, held * (held + 1)), *line = doubles(&room, held + 1);
-    while (!room.short_of_memory) {
+    while (!room.short_of_memory && step < lots.n) {
         for (; n_open <= held && following < p.n; following++)
             if (is_open(p.at[following])) open_ones[n_open++] = following;
         held = least_of(held, n_open - 1);

@@ -59,9 +59,11 @@ static quad bend(quad x, quad step) {
     return where_above(x, zero, bent, where_above(step, zero, spread(INFINITY), zero));
 }
 
-/* Groups of four; the last overlaps the one before, so that it is full: there must be at least four. */
+/* Groups of four; the last overlaps the one before, so that it is full. Fewer than four numbers are left as they are,
+ * and `out` must not be `x`. */
 #define FOR_QUADS(place, n) \
-    for (int64_t group = 0, place; group < (n) && (place = least_of(group, (n) - WIDTH), true); group += WIDTH)
+    for (int64_t group = 0, place; (n) >= WIDTH && group < (n) && (place = least_of(group, (n) - WIDTH), true); \
+         group += WIDTH)
 
 KERNEL void fill_psi(Floats x, Floats out) {
     FOR_QUADS(place, x.n) store(out.at + place, psi(load(x.at + place)));

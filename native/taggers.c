@@ -92,6 +92,7 @@ static void copy_evidence(const double *scores, int64_t L, Floats end, double *e
 /* As chain_expectations, of labels that may end with scores of their own. */
 static double ending_expectations(const double *scores, int64_t L, const Steps *steps, Floats end, double *posterior,
                                   double *pairs, const ChainRoom *work) {
+    if (L == 0) return 0.0;
     copy_evidence(scores, L, end, work->evidence);
     return chain_expectations(work->evidence, L, steps, false, posterior, pairs, work->alpha, work->beta, work->weight,
                               work->totals, work->terms);

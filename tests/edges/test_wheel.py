@@ -22,8 +22,7 @@ LEFT_OUT = (
     ".c",
     ".h",
     ".pyc",
-    ".nbi",
-    ".nbc",
+    ".dll",
 )  # of a build
 
 # What a service does when it starts, with nothing but what was unpacked.
@@ -76,6 +75,7 @@ def test_everything_beside_the_code_is_in_it(wheel: zipfile.ZipFile) -> None:
     for kind in ("service/templates/", "service/static/", "service/database/migrations/versions/", "report/assets/"):
         assert any(kind in name for name in wanted), kind  # or nothing would be looked for
     assert wanted - there == set()
+    assert any("quorate/infer/kernels/kernels-base" in name for name in there)
 
 
 def test_nothing_else_is(wheel: zipfile.ZipFile) -> None:

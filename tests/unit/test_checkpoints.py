@@ -168,3 +168,10 @@ def test_the_command_line_and_layers_have_it(tmp_path: Path) -> None:
     result = quorate.aggregate_layers({"A": corpus, "B": corpus}, "bsc-cm", max_iter=2, checkpoint=tmp_path / "layers")
     assert len(result.layers) == 2
     assert sorted(each.name for each in (tmp_path / "layers").iterdir()) == ["layer-1", "layer-2"]
+
+
+def test_what_an_accelerator_rounds_is_not_finished_elsewhere(tmp_path: Path) -> None:
+    corpus = quorate.sample()
+    BSC("cm", **FIXED, checkpoint=tmp_path).fit(corpus)
+    with pytest.raises(quorate.QuorateError, match="engine was threads and is jax"):
+        BSC("cm", **FIXED, checkpoint=tmp_path, engine="jax").fit(corpus)

@@ -115,14 +115,14 @@ class Plan:
         """
         x = sizes(self.claims)
 
-        def spread(n: int) -> float:
+        def expected_variance(n: int) -> float:
             return float(((1 / inclusion(x, n) - 1) * x**2).sum())
 
         first = len(self) if checked is None else checked
-        wanted, low, high = spread(first) * share_of_width**2, first, len(x)
+        wanted, low, high = expected_variance(first) * share_of_width**2, first, len(x)
         while low < high:
             middle = (low + high) // 2
-            low, high = (low, middle) if spread(middle) <= wanted else (middle + 1, high)
+            low, high = (low, middle) if expected_variance(middle) <= wanted else (middle + 1, high)
         return low
 
     def write(self, path: str | Path, *, first: int = 0) -> None:

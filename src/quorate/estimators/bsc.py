@@ -157,7 +157,7 @@ class BSC(Estimator):
         self.tagger_note_, self._without_tagger, self._heard_tagger = "", dict[str, Any](), False
         self._spans: SpanModel | None = None
         self._chose_before = choice is not None
-        self._kept = Checkpoints(self.checkpoint)
+        self._kept = Checkpoints(self.checkpoint, str(self.engine))
         settings = self._choose(prepared, past, progress, choice)
         weighed = self._weigh(prepared.encoded)
         self._keeps_posteriors = self.probabilities

@@ -1,7 +1,8 @@
 """Checkpoints of a fit: a folder with the settings that were chosen, and with what was learned up to the last pass.
 
 A fit that is started again with the same data and settings goes on from there, and ends where it would have ended,
-bit for bit. Where passes run decides nothing of that: what a cluster began, threads may finish.
+bit for bit if it runs as before. What a cluster began, threads may finish: that differs by rounding. An accelerator
+rounds far more, so that what it began is not finished elsewhere.
 """
 
 from __future__ import annotations
@@ -38,8 +39,8 @@ class Checkpoints:
     Without a folder nothing is kept.
     """
 
-    def __init__(self, folder: str | Path | None) -> None:
-        self._folder = None if folder is None else Path(folder)
+    def __init__(self, folder: str | Path | None, engine: str) -> None:
+        self._folder, self._engine = None if folder is None else Path(folder), {"engine": engine}
         self._fits = 0
         if self._folder is not None:
             try:
@@ -53,7 +54,8 @@ class Checkpoints:
         """The choice of what is ``free`` that was made before, or the one that is made now."""
         if self._folder is None:
             return choose()
-        path, of = self._folder / _CHOICE, _identity(prepared, settings.plain() | dict.fromkeys(free, "auto"))
+        path = self._folder / _CHOICE
+        of = _identity(prepared, settings.plain() | self._engine | dict.fromkeys(free, "auto"))
         if path.exists():
             try:
                 told = json.loads(path.read_bytes())
@@ -72,7 +74,7 @@ class Checkpoints:
             return None
         self._fits += 1
         path = self._folder / f"fit-{self._fits}.checkpoint"
-        return FitCheckpoint(path, _identity(prepared, settings.plain(), arrays_of(blank)), blank)
+        return FitCheckpoint(path, _identity(prepared, settings.plain() | self._engine, arrays_of(blank)), blank)
 
 
 class FitCheckpoint:

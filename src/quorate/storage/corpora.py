@@ -223,18 +223,20 @@ def read(
     if any(changes.values()):
         raise SettingsError(f"{encoded[0]}: an encoded corpus is used as it is (change names as files are encoded)")
     if len(given) > len(encoded):
-        other = next(path for path in given if path not in encoded)
-        raise SettingsError(f"{encoded[0]}: encoded, and {other} is not (encode all files, or none)")
+        other = next(path for path in given if not any(path is one for one in encoded))
+        called = other if isinstance(other, str | Path) else f"a {type(other).__name__}"
+        raise SettingsError(f"{encoded[0]}: encoded, and {called} is not (encode all files, or none)")
     if len(encoded) > 1:
         return JoinedCorpus(map(StoredCorpus, encoded))
     return StoredCorpus(encoded[0])
 
 
 def _encoded_files_in(path: Any) -> list[Any]:
-    """The encoded corpora in a folder, if that is what it holds."""
+    """What a folder with encoded corpora holds; nothing if it has none. Hidden files are nobody's corpus."""
     if not isinstance(path, str | Path) or not Path(path).is_dir():
         return []
-    return sorted(file for file in Path(path).glob("*.qr") if is_container(file))
+    files = sorted(file for file in Path(path).iterdir() if file.is_file() and not file.name.startswith("."))
+    return files if any(file.suffix == ".qr" and is_container(file) for file in files) else []
 
 
 def encode_files(

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import time
-from contextlib import suppress
 
 __all__ = ["locked_by_us"]
 
@@ -40,11 +40,11 @@ def _locked_on_windows(descriptor: int, wait: bool) -> bool:
         before = os.lseek(descriptor, 0, os.SEEK_CUR)
         os.lseek(descriptor, _PLACE, os.SEEK_SET)
         try:
-            with suppress(OSError):
-                msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined]
-                return True
+            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined]
+            return True
+        except OSError as error:
+            if not wait or error.errno not in (errno.EACCES, errno.EDEADLK):  # others hold it; else there are no locks
+                return False
         finally:
             os.lseek(descriptor, before, os.SEEK_SET)
-        if not wait:
-            return False
         time.sleep(_LOOK)

@@ -61,7 +61,10 @@ def keep_compiled_code() -> None:
     """Called before anything is compiled: compiled code is kept on disk, unless JAX was told where to keep it."""
     config: Any = jax.config
     if config.jax_compilation_cache_dir is None:
-        home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+        try:
+            home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+        except RuntimeError:  # nobody has a home in some containers
+            return
         config.update("jax_compilation_cache_dir", str(home / "quorate" / "jax"))
         config.update("jax_persistent_cache_min_compile_time_secs", _WORTH_KEEPING)
 

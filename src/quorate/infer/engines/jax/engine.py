@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["JaxEngine"]
 
 Floats = NDArray[np.float64]
+_MOST = 1 << 31  # numbers of events and tokens have 32 bits
 
 
 class JaxEngine:
@@ -50,6 +51,8 @@ class JaxEngine:
     ) -> None:
         if times is not None:
             raise SettingsError("the engine 'jax' takes every token by itself")
+        if max(encoded.n_tokens, len(encoded.event_cell)) >= _MOST:
+            raise SettingsError("the engine 'jax' takes up to two billion labels (use a cluster, or --engine threads)")
         keep_compiled_code()
         self._encoded, self._known, self._text, self._threads = encoded, known, text, threads
         self._name = names or (lambda d: f"document {d}")
