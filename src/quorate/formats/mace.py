@@ -30,6 +30,11 @@ def read(given: Input, notes: Notes) -> Iterator[Document]:
                     yield _document(rows, Source(given.name, first, True), number)
                     number, rows = number + 1, []
                 continue
+            if not width and {"start", "end", "label"} <= {cell.strip().lower() for cell in row}:
+                raise InputError(
+                    "a table of spans, which has no texts (give the file that it was made from, or one with texts)",
+                    where=f"{given.name}:{line}",
+                )
             width = width or len(row)
             if len(row) != width:
                 raise InputError(
