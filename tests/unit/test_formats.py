@@ -11,8 +11,8 @@ import pytest
 
 import quorate
 from by_name import bsc
-from quorate import Corpus, Document, InputError
-from quorate.formats import jsonl, write
+from quorate import Corpus, Document, InputError, formats
+from quorate.formats import jsonl
 from quorate.formats.assemble import Assembly, Options
 
 
@@ -340,6 +340,6 @@ def test_the_same_document_in_two_files_is_one_and_in_one_file_a_mistake(tmp_pat
 
 def test_a_table_of_spans_is_not_taken_for_a_column_an_annotator(tmp_path: Path) -> None:
     table = tmp_path / "crowd.csv"
-    write(Corpus(quorate.sample().documents[:5]), table)
+    formats.write(Corpus(quorate.sample().documents[:5]), table)
     with pytest.raises(InputError, match=r"crowd\.csv:1: a table of spans"):
         quorate.read(table)

@@ -204,9 +204,13 @@ def fit(
         if here is not None and here.reason is not None:
             fitted, bounds, reason = here.model, list(here.bounds), here.reason
         else:
+
+            def begin(rng: np.random.Generator | None = rng, here: Standing | None = here) -> Model:
+                return initial_model(engine, model, cells, start, rng, first_votes) if here is None else here.model
+
             fitted, bounds, reason = _passes_where_data_are(
-                engine,  # the model that it begins with is held by nobody else: it may be large
-                initial_model(engine, model, cells, start, rng, first_votes) if here is None else here.model,
+                engine,
+                begin,  # made when passes begin, and held by nobody else: it may be large
                 cells,
                 max_passes,
                 tolerance,
@@ -309,7 +313,7 @@ def _passed(engine: HasRounding, model: Trained, data: Any, n_passes: int) -> Tr
 
 def _passes_where_data_are(
     engine: Engine,
-    model: Model,
+    begin: Callable[[], Model],
     cells: Cells,
     max_passes: int,
     tolerance: float,
@@ -319,9 +323,13 @@ def _passes_where_data_are(
     so_far: tuple[float, ...],
 ) -> tuple[Model, list[float], StopReason]:
     """:func:`passes` of a model that stays with the engine meanwhile, if it can."""
-    there = engine.resident(model, cells) if isinstance(engine, KeepsModels) else None
+    keep_or_not = keep or (lambda *_: None)
+    if not isinstance(engine, KeepsModels):
+        return passes(engine, begin(), cells, max_passes, tolerance, report, keep_or_not, so_far=so_far)
+    first = begin()
+    there = engine.resident(first, cells)
     if there is None:
-        return passes(engine, model, cells, max_passes, tolerance, report, keep or (lambda *_: None), so_far=so_far)
+        return passes(engine, first, cells, max_passes, tolerance, report, keep_or_not, so_far=so_far)
 
     def keep_it_here(resident: Resident, bounds: tuple[float, ...], reason: StopReason | None) -> None:
         if keep is not None:
