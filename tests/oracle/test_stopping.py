@@ -74,7 +74,7 @@ def test_tallies_are_those_of_what_is_expected(sample: Corpus, method: str) -> N
 
 _TOO_LITTLE = pytest.mark.xfail(
     strict=True,
-    reason="0.6 points are expected where 3.7 come: with spans as evidence, a lone mark is held for too sure",
+    reason="0.6 points are expected where 3.7 come: with spans as evidence, a lone mark is too sure",
 )
 
 
