@@ -14,9 +14,9 @@ from quorate.active.simulation import Curve, Run, Simulation
 from quorate.active.simulation import Plan as SimulationPlan
 from quorate.active.stopping import Change
 from quorate.active.suggest import Advice, Suggestion
-from quorate.audit.acceptance import Guaranteed
+from quorate.audit.acceptance import Guaranteed, GuaranteedSpans
 from quorate.audit.claims import Claims
-from quorate.audit.recalibration import Line, Recalibration
+from quorate.audit.recalibration import Line, OffBeyondChance, Recalibration
 from quorate.choose.choice import Choice
 from quorate.choose.trials import Trial
 from quorate.corpus.offsets import Unit
@@ -59,12 +59,14 @@ __all__ = [
     "Evidence",
     "Expected",
     "Guaranteed",
+    "GuaranteedSpans",
     "Inference",
     "Invalid",
     "Kind",
     "Layer",
     "LayeredConsensus",
     "Line",
+    "OffBeyondChance",
     "Progress",
     "Recalibration",
     "Run",

@@ -145,7 +145,7 @@ def _filled(struct: Any, fields: list[Callable[[Any], Any]], values: Any) -> Any
 
 
 def _array(dtype: np.dtype[Any], array: Any) -> _Array:
-    if array.dtype != dtype or not (array.flags.c_contiguous and array.flags.aligned):
+    if array.dtype != dtype or not array.flags.c_contiguous:
         raise TypeError(f"a kernel takes numbers of type {dtype} end to end, not {array.dtype} {array.strides}")
     n, *entry = array.shape
     return _Array(array.ctypes.data, n, math.prod(entry))
