@@ -391,11 +391,16 @@ def test_documents_are_accepted_with_a_guarantee_or_not_at_all(
     assert code == 0, err
     assert "guaranteed, with 90 % confidence, that 50 % of their spans are right" in err
     assert len(lines_of(tmp_path / "sure.jsonl")) > 20
-    code, _, err = run("aggregate", crowd, *FIXED, *outputs, "--accept", 0.99, "--checked", checked)
-    assert code == 0, err
-    assert "the audit shows no set of documents to be 99 % right" in err
-    assert "it takes 230 or more checked documents" in err
-    assert lines_of(tmp_path / "sure.jsonl") == []
+    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    asked = ("aggregate", crowd, *FIXED, *outputs, "--save", tmp_path / "m.quorate", "--checked", checked)
+    code, _, err = run(*asked, "--accept", 0.99)
+    assert (code, len(err.splitlines())) == (2, 1)
+    assert "99 % takes 230 or more checked documents, hardly one of them wrong" in err
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
+    shown = float(re.findall(r"\(ask for --accept ([\d.]+) or less", err)[0])
+    assert f"the audit shows the surest half of the documents to be {100 * shown:g} % right" in err
+    assert run(*asked, "--accept", shown)[0] == 0
+    assert run(*asked, "--accept", shown + 0.01)[0] == 2  # what is told is the most that is shown
     code, _, err = run("aggregate", crowd, *FIXED, *outputs, "--accept", 0.5)
     assert code == 0
     assert "guarantee" not in err
@@ -421,9 +426,12 @@ def test_spans_are_kept_with_a_guarantee_or_not_at_all(
     assert run("aggregate", crowd, *FIXED, "-o", quiet, "--checked", checked, "--precision", 0.7, "-q")[0] == 0
     assert quiet.read_bytes() == output.read_bytes()
     code, _, err = run(*asked, "--precision", 0.99)
-    assert code == 0, err
-    assert "the audit shows no set of spans to be 99 % right" in err
-    assert not any(one["spans"] for one in lines_of(output))
+    assert (code, len(err.splitlines())) == (2, 1)
+    shown = float(re.findall(r"\(ask for --precision ([\d.]+) or less", err)[0])
+    assert f"the audit shows the surest half of the spans to be {100 * shown:g} % right" in err
+    assert output.read_bytes() == quiet.read_bytes()
+    assert run(*asked, "--precision", shown + 0.01)[0] == 2
+    assert run(*asked, "--precision", shown)[0] == 0
     code, out, _ = run(*asked, "--precision", 0.7, "--json")
     assert code == 0
     told = json.loads(out)

@@ -256,7 +256,7 @@ def test_other_outputs_are_told_as_such(run: Run, tmp_path: Path) -> None:
     run("run", "--fresh")
     latest = Store(tmp_path).latest
     assert latest is not None
-    assert latest.changes == ["run again"]
+    assert latest.changes == ["settings chosen again"]
 
 
 def test_every_output_has_the_accepted_documents_alone(run: Run, tmp_path: Path) -> None:

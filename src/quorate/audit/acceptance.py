@@ -34,6 +34,8 @@ _FIRST = _SETS // 2 - 1
 class Guaranteed(NamedTuple):
     """Positions of documents that together meet a precision, and of the others; and the bound that shows it.
 
+    Where there are none, the bound is that of the surest half: the precision that is shown of them.
+
     >>> Guaranteed([0, 2], [1], 0.953, 0.95, 0.9).review
     [1]
     """
@@ -47,6 +49,8 @@ class Guaranteed(NamedTuple):
 
 class GuaranteedSpans(NamedTuple):
     """Spans of at least this confidence together meet a precision: so many of them, of so many given; and the bound.
+
+    Where there are none, the bound is that of the surest half: the precision that is shown of them.
 
     >>> GuaranteedSpans(0.8, 30, 40, 0.953, 0.95, 0.9).kept
     30
@@ -130,12 +134,15 @@ def guaranteed_spans(
 def _largest(
     count: Floats, right: Floats, weight: Floats, together: float, precision: float, error: float
 ) -> tuple[int, float]:
-    """Which of the sets passes, the largest (−1: none), and its bound: ``count``, ``right [sets, n]``, by document."""
+    """Which of the sets passes, the largest (−1: none), and its bound: ``count``, ``right [sets, n]``, by document.
+
+    Where none passes, the bound is that of the first. Nothing seen has chosen that set, so its bound holds by itself.
+    """
     passed, bound = -1, math.nan
     for which in range(_FIRST, _SETS):
         low = _lower_bound(count[which], right[which], weight, together, error)
         if low < precision:
-            break
+            return passed, low if passed < 0 else bound
         passed, bound = which, low
     return passed, bound
 

@@ -43,6 +43,7 @@ from quorate.corpus.tags import OUTSIDE, Scheme
 from quorate.errors import InputError, SettingsError
 from quorate.formats.jsonl import DIGITS, write_lines
 from quorate.formats.notes import some
+from quorate.result.acceptance import check_precision
 from quorate.result.layers import LayeredResult
 from quorate.result.result import Result
 
@@ -165,8 +166,7 @@ class Audit:
         )
 
     def _can_accept(self, precision: float) -> None:
-        if not 0 < precision < 1:
-            raise SettingsError(f"accept must be a precision above 0 and below 1, not {precision}")
+        check_precision(precision)
         if self.plan.sequential:
             raise SettingsError(NOT_SEQUENTIAL)
 

@@ -112,7 +112,7 @@ def next_(
     ] = None,
     cost: Annotated[
         str | None,
-        typer.Option(metavar="FILE", help="What a document costs with each: CSV with columns annotator, cost."),
+        typer.Option(metavar="FILE", help="What a document costs with each: CSV or TSV with columns annotator, cost."),
     ] = None,
     per_document_max: Annotated[
         int | None, typer.Option(help="Leave out documents that have this many annotators.")
@@ -242,7 +242,7 @@ def simulate_active(
         )
     if table is not None:
         with written_whole(table) as stream:
-            stream.write(_points(found).encode())
+            stream.write(_points(found, table).encode())
     if figure is not None:
         from quorate.active.curves import curves_figure
         from quorate.result.figures import save
@@ -276,7 +276,10 @@ def _read_ids(path: str) -> list[str]:
 
 
 def _read_costs(path: str) -> dict[str, float]:
-    reader = csv.DictReader(_lines(path))
+    from quorate.formats.table import delimiter_in
+
+    lines = _lines(path)
+    reader = csv.DictReader(lines, delimiter=delimiter_in(lines[0] if lines else ""))
     if not {"annotator", "cost"} <= set(reader.fieldnames or ()):
         raise InputError("has no columns 'annotator' and 'cost' in its first line", where=path)
     costs: dict[str, float] = {}
@@ -308,7 +311,7 @@ def _write_advice(advice: Advice, shape: str, output: str) -> None:
                 [as_text(record["document"]), as_text(record["annotator"]), *list(record.values())[2:]]
                 for record in records
             ]
-            stream.write(_as_csv(_COLUMNS, rows).encode())
+            stream.write(_as_csv(_COLUMNS, rows, output).encode())
 
 
 def _print_suggestions(advice: Advice) -> None:
@@ -319,9 +322,12 @@ def _print_suggestions(advice: Advice) -> None:
     console().print(table)
 
 
-def _as_csv(columns: tuple[str, ...], rows: list[list[Any]]) -> str:
+def _as_csv(columns: tuple[str, ...], rows: list[list[Any]], path: str) -> str:
+    """A table for a file of this name."""
+    from quorate.formats.table import delimiter_of
+
     text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
+    writer = csv.writer(text, lineterminator="\n", delimiter=delimiter_of(path))
     writer.writerow(columns)
     writer.writerows(rows)
     return text.getvalue()
@@ -352,11 +358,11 @@ def _curve_table(curves: list[Curve]) -> tuple[list[str], list[list[str]]]:
     return ["method", "strategy", *(f"{longest.labels[place]:,}" for place in places), "CEE"], rows
 
 
-def _points(found: Simulation) -> str:
+def _points(found: Simulation, path: str) -> str:
     columns = ("method", "strategy", "repeats", "labels", "f1", "f1_sd", "cee", "cee_sd")
     rows = [
         [curve.method, curve.strategy, curve.repeats, int(labels), *(f"{value:.6f}" for value in values)]
         for curve in found.curves
         for labels, *values in zip(curve.labels, curve.f1, curve.f1_spread, curve.cee, curve.cee_spread, strict=True)
     ]
-    return _as_csv(columns, rows)
+    return _as_csv(columns, rows, path)

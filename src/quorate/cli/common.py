@@ -56,6 +56,7 @@ __all__ = [
     "say_notes",
     "spare_what_was_checked",
     "tell",
+    "typed",
     "wants_layers",
     "with_options",
     "write_json",
@@ -257,6 +258,12 @@ def with_options(
     run.__signature__ = inspect.Signature(named)  # type: ignore[attr-defined]
     run.__annotations__ = {each.name: each.annotation for each in named}
     return run
+
+
+def typed(context: typer.Context, *names: str) -> bool:
+    """Whether one of these parameters was given to the command itself; what a project's file gives is a default."""
+    sources = (context.get_parameter_source(name) for name in names)
+    return any(source is not None and source.name == "COMMANDLINE" for source in sources)
 
 
 def say(lines: Iterable[str]) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from quorate.cli.common import Json, LayeredReading, Quiet, To, app, check_outputs, reads, say, say_notes, tell
+from quorate.cli.common import Json, LayeredReading, Quiet, To, app, check_outputs, reads, say, say_notes, tell, typed
 from quorate.cli.tables import print_json
 from quorate.errors import SettingsError
 
@@ -19,13 +19,24 @@ if TYPE_CHECKING:
     epilog="Examples:\n\n"
     "quorate convert export.json crowd.jsonl\n\n"
     "quorate convert ann.jsonl bob.jsonl crowd.conll --from doccano\n\n"
+    "quorate convert crowd.jsonl --to conll | head\n\n"
     "quorate convert consensus.jsonl train.spacy\n\n"
     "quorate convert audit.jsonl tasks.json --to label-studio"
 )
 @reads
 def convert(
-    inputs: Annotated[list[str], typer.Argument(metavar="IN", help="Annotations in any format, or a consensus.")],
-    output: Annotated[str, typer.Argument(metavar="OUT", help="Where to write; the ending decides the format.")],
+    context: typer.Context,
+    inputs: Annotated[
+        list[str] | None, typer.Argument(metavar="IN", help="Annotations in any format, or a consensus.")
+    ] = None,
+    last: Annotated[
+        str | None,
+        typer.Argument(metavar="OUT", help="Where to write, unless -o says it; the ending decides the format."),
+    ] = None,
+    output: Annotated[
+        str | None,
+        typer.Option("--output", "-o", metavar="FILE", help="Where to write; with --to, standard output if not given."),
+    ] = None,
     to: To = None,
     quiet: Quiet = False,
     *,
@@ -37,8 +48,19 @@ def convert(
     """
     from quorate import formats
 
-    check_outputs(inputs, [output], to or formats.output_format(output))
-    whole = _taken_as_it_is(inputs, to or formats.output_format(output), reading)
+    given = inputs if inputs and typed(context, "inputs") else []
+    if output is not None:
+        inputs = [*given, last] if last is not None else inputs
+    elif inputs and last is not None:
+        output = last
+    elif last is not None and to is not None:
+        inputs, output = [last], "-"
+    if not inputs or output is None:
+        raise SettingsError(_where_to(last))
+    format = to or formats.output_format(output)
+    formats.named(format, to_write=True).check_installed()
+    check_outputs(inputs, [output], format)
+    whole = _taken_as_it_is(inputs, format, reading)
     if whole is not None:
         what, export = whole
         formats.write(export, output, to)
@@ -51,6 +73,13 @@ def convert(
     if not quiet:
         say([f"{len(corpus):,} documents, {corpus.n_tokens:,} tokens, {len(corpus.annotators):,} annotators"])
         say_notes(corpus)
+
+
+def _where_to(only: str | None) -> str:
+    """What to give, where one name or none was."""
+    if only is None:
+        return "nothing to convert (quorate convert IN OUT)"
+    return f"{only}: where to? (quorate convert {only} OUT, or --to FORMAT for standard output)"
 
 
 def _taken_as_it_is(inputs: list[str], to: str, reading: LayeredReading) -> tuple[str, Export] | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 import json
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -106,10 +107,16 @@ class Job:
 
     def check(self) -> None:
         """One clear error, before any work, if something cannot be."""
+        from quorate.estimators.capabilities import FitsInPasses
+
         writing, keeping = self.writing, self.keeping
         writing.check(keeping.review)
         check_json(self.telling.as_json, writing.output)
-        keeping.check(self.chosen.method, self.estimator())
+        model = self.estimator()
+        if isinstance(model, FitsInPasses):
+            model.checked_settings()
+            model.engines()
+        keeping.check(self.chosen.method, model)
         if keeping.checked:
             self._check_audit(keeping.checked)
         outputs = [writing.output, keeping.review, keeping.save, keeping.meta, keeping.report]
@@ -118,7 +125,10 @@ class Job:
     def _check_audit(self, checked: list[str]) -> None:
         """One clear error if an audit cannot guarantee anything here, before the fit."""
         from quorate.audit.checked import refuse_without_guarantee
+        from quorate.result.acceptance import check_precision
 
+        if self.guaranteed_precision is not None:
+            check_precision(self.guaranteed_precision, "precision")
         if self.known.files:
             raise SettingsError(
                 "--checked is for a consensus without --known: known labels would be audited by themselves"
@@ -178,9 +188,9 @@ class Job:
         from quorate.estimators.capabilities import Saves
 
         writing, keeping = self.writing, self.keeping
+        done.accepted = self._accepted(done.result)  # first, as it may say that there is nothing to write
         if keeping.save is not None and isinstance(done.model, Saves):
             done.model.save(keeping.save, documents=not keeping.without_documents)
-        done.accepted = self._accepted(done.result)
         if keeping.review is not None:
             writing.write(done.left_for_review, keeping.review)
         self.write_consensus(done, writing.output)
@@ -197,15 +207,21 @@ class Job:
     def _accepted(self, result: Result | LayeredResult) -> Accepted | Guaranteed | GuaranteedSpans | None:
         """What meets a precision that was asked for: by an audit if there is one, else as expected."""
         precision, checked = self.keeping.accept, self.keeping.checked
-        if checked:
-            from quorate import audit
+        if not checked:
+            return None if precision is None else result.accept(precision)
+        from quorate import audit
 
-            found = audit.result(result, checked, max_size=self.reading.options["max_size"])
-            if precision is not None:
-                return found.accept(precision)
-            assert self.guaranteed_precision is not None
-            return found.accept_spans(self.guaranteed_precision)
-        return None if precision is None else result.accept(precision)
+        found = audit.result(result, checked, max_size=self.reading.options["max_size"])
+        if precision is not None:
+            documents = found.accept(precision)
+            if not documents.documents:
+                raise SettingsError(_not_shown("documents", "--accept", documents))
+            return documents
+        assert self.guaranteed_precision is not None
+        spans = found.accept_spans(self.guaranteed_precision)
+        if not spans.kept and spans.given:
+            raise SettingsError(_not_shown("spans", "--precision", spans))
+        return spans
 
 
 @dataclass
@@ -267,6 +283,19 @@ class Done:
         if self.fitted.single is None:
             return layers_summary(self.fitted, method, written, self.accepted, shares=shares)
         return fit_summary(self.fitted.single, method, written, self.accepted, shares=shares)
+
+
+def _not_shown(what: str, option: str, asked: Guaranteed | GuaranteedSpans) -> str:
+    """What an audit shows, where it does not show what was asked for."""
+    from quorate.audit.acceptance import least_documents
+
+    shown, least = math.floor(100 * asked.bound), least_documents(asked.precision, asked.confidence)
+    less = f"ask for {option} {shown / 100:g} or less, or " if shown else ""
+    return (
+        f"nothing is written: with {100 * asked.confidence:g} % confidence, the audit shows the surest half of the "
+        f"{what} to be {shown} % right; {100 * asked.precision:g} % takes {least:,} or more checked {what}, hardly one "
+        f"of them wrong ({less}check more documents)"
+    )
 
 
 def _digest(value: Any) -> str:

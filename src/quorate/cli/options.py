@@ -17,7 +17,7 @@ import typer
 from quorate.cli.common import Json, Output, Probabilities, Quiet, Shares, Threads, To, Verbose, say, with_options
 from quorate.cli.tables import print_json
 from quorate.errors import SettingsError
-from quorate.models.settings import MODEL, WRITTEN
+from quorate.models.settings import MODEL, WRITTEN, choice
 
 if TYPE_CHECKING:
     from quorate.cli.summaries import Summary
@@ -72,8 +72,11 @@ class Method:
         """The method and its settings: those of the file, if there is one, and those that were given."""
         from quorate.cli.settings import settings_from_file
         from quorate.estimators.methods import DEFAULT_METHOD
+        from quorate.taggers import TaggerName
 
         name, tuned = settings_from_file(self.settings, self.method)
+        if self.tagger is not None:
+            choice(TaggerName, "tagger", self.tagger)
         own = {"tagger": self.tagger, "ties": self.ties}
         return Chosen(name or DEFAULT_METHOD, {**tuned, **_those_given(own), **given})
 
@@ -147,10 +150,11 @@ class Writing:
 
     def check(self, *others: str | None) -> None:
         """One clear error, before any work, if the output or another file cannot hold what was asked for."""
-        from quorate.formats import output_format
+        from quorate.formats import named, output_format
 
         for path in (self.output, *others):
             written = self.to or output_format(path or self.output)
+            named(written, to_write=True).check_installed()
             if self.shares and written != "jsonl":
                 raise SettingsError(
                     f"--shares goes into jsonl, and {written} holds none (use --to jsonl, or leave it out)"
@@ -211,7 +215,10 @@ class Keeping:
     def check(self, method: str, model: BSC | CRFMA | MajorityVote) -> None:
         """One clear error if that cannot be kept of a method's fit."""
         from quorate.estimators.capabilities import Saves
+        from quorate.result.acceptance import check_precision
 
+        if self.accept is not None:
+            check_precision(self.accept)
         if self.save is not None and not isinstance(model, Saves):
             raise SettingsError(f"method {method!r} has nothing to save (leave out --save)")
         if self.without_documents and self.save is None:

@@ -188,7 +188,7 @@ class Project(NamedTuple):
             time=_time(),
             quorate=quorate.__version__,
             message=message,
-            changes=current.changes(latest, places) or ["run again"],
+            changes=current.changes(latest, places) or ["settings chosen again"],
             fingerprint=current.fingerprint,
             decided=current.decided,
             inputs=current.inputs,

@@ -17,7 +17,7 @@ from quorate.models.settings import Settings, present_names
 
 __all__ = ["Given", "in_options", "settings_from_file", "takes_output_settings", "takes_settings"]
 
-_THREADS = {"n_jobs": "--threads"}
+_OTHERS = {"n_jobs": "--threads", "accept": "--accept"}  # options that are no settings of a fit
 _DIALS = ("precision", "recall")  # a consensus keeps to one of them
 _OUTPUT = ("decode", *_DIALS)  # settings that a saved model can be given anew
 
@@ -40,7 +40,7 @@ def in_options(message: str) -> str:
     >>> in_options("max_iter must be 1 or more, not 0")
     '--max-passes must be 1 or more, not 0'
     """
-    named = {field.name: field.metadata["option"] for field in fields(Settings) if field.metadata["option"]} | _THREADS
+    named = {field.name: field.metadata["option"] for field in fields(Settings) if field.metadata["option"]} | _OTHERS
     return re.sub(r"^\w+(?= must)|(?<=has no setting ')\w+(?=')", lambda found: named.get(found[0], found[0]), message)
 
 

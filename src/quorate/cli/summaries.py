@@ -345,16 +345,7 @@ def _how_many(accepted: Accepted | Guaranteed, review: str) -> str:
 
 
 def _guarantee(accepted: Guaranteed, review: str) -> list[str]:
-    from quorate.audit.acceptance import least_documents
-
     sure, precision = f"{100 * accepted.confidence:g} % confidence", f"{100 * accepted.precision:g} %"
-    if not accepted.documents:
-        least = least_documents(accepted.precision, accepted.confidence)
-        return [
-            f"no document accepted; all {len(accepted.review):,} are in {review}",
-            f"the audit shows no set of documents to be {precision} right with {sure}",
-            f"it takes {least:,} or more checked documents in a set, hardly one with a mistake (check more)",
-        ]
     return [
         _how_many(accepted, review),
         f"guaranteed, with {sure}, that {precision} of their spans are right",
@@ -362,16 +353,9 @@ def _guarantee(accepted: Guaranteed, review: str) -> list[str]:
 
 
 def _guarantee_of_spans(accepted: GuaranteedSpans) -> list[str]:
-    from quorate.audit.acceptance import least_documents
-
     sure, precision = f"{100 * accepted.confidence:g} % confidence", f"{100 * accepted.precision:g} %"
-    if not accepted.kept:
-        least = least_documents(accepted.precision, accepted.confidence)
-        return [
-            f"none of {accepted.given:,} spans kept",
-            f"the audit shows no set of spans to be {precision} right with {sure}",
-            f"it takes {least:,} or more checked spans in a set, hardly one of them wrong (check more documents)",
-        ]
+    if not accepted.given:
+        return ["the consensus has no span to keep"]
     return [
         f"{accepted.kept:,} of {accepted.given:,} spans kept, those of confidence {accepted.least:.2f} or more",
         f"guaranteed, with {sure}, that {precision} of them are right",

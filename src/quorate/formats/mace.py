@@ -1,5 +1,5 @@
 """MACE's CSV: a row a token, a column an annotator, no header, an empty cell where not annotated, a blank line between
-documents. There are no words in it.
+documents. There are no words in it. In a file whose name ends in ``.tsv`` tabs part the cells.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from quorate.corpus.records import Document, Source
 from quorate.errors import InputError
 from quorate.formats.notes import Notes
 from quorate.formats.opened import Input, text_lines
-from quorate.formats.table import NO_WORD
+from quorate.formats.table import NO_WORD, delimiter_of
 
 __all__ = ["read"]
 
@@ -23,7 +23,7 @@ def read(given: Input, notes: Notes) -> Iterator[Document]:
     rows: list[list[str]] = []
     number, width, first = given.first_number, 0, 1
     try:
-        for row in (reader := csv.reader(text_lines(text, given))):
+        for row in (reader := csv.reader(text_lines(text, given), delimiter=delimiter_of(given.name))):
             line = reader.line_num
             if not row:
                 if rows:

@@ -47,6 +47,16 @@ class Format(NamedTuple):
         """
         return not self.extra or find_spec(_LIBRARIES[self.extra]) is not None
 
+    def check_installed(self) -> None:
+        """:class:`SettingsError` if its library is not there.
+
+        >>> FORMATS["jsonl"].check_installed()
+        """
+        if not self.is_installed:
+            raise SettingsError(
+                f"{self.title.partition(':')[0]} needs {_LIBRARIES[self.extra]} (pip install 'quorate[{self.extra}]')"
+            )
+
     def load(self) -> ModuleType:
         """The module, loaded on first use."""
         return import_module(f"quorate.formats.{self.module}")

@@ -2,6 +2,7 @@
 
 ``id, annotator, start, end, label, text, confidence, document_confidence``, ``layer`` where there are several, and
 ``pieces`` (``0-5;10-12``) where spans may be discontinuous.
+Cells are parted by commas, and by tabs in a file whose name ends in ``.tsv``.
 A text that a spreadsheet would take for a formula has an apostrophe before it.
 """
 
@@ -11,6 +12,7 @@ import csv
 import io
 
 from quorate.formats.exports import Export, outward_spans
+from quorate.formats.table import delimiter_of
 from quorate.storage.files.atomic import written_whole
 
 __all__ = ["as_text", "write"]
@@ -35,7 +37,7 @@ def write(export: Export, path: str) -> None:
     export.check_spans("a table of spans")
     with written_whole(path) as stream:
         text = io.TextIOWrapper(stream, encoding="utf-8", newline="", write_through=True)
-        table = csv.writer(text)
+        table = csv.writer(text, delimiter=delimiter_of(path))
         more = [*(["layer"] if export.layers else []), *(["pieces"] if export.discontinuous else [])]
         table.writerow([*_COLUMNS, *more])
         for exported in export.documents():

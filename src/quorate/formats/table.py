@@ -20,7 +20,7 @@ from quorate.formats.notes import Notes
 from quorate.formats.opened import Input, text_lines
 from quorate.storage.files.atomic import written_whole
 
-__all__ = ["NO_WORD", "is_header", "read", "rows_to_documents", "write"]
+__all__ = ["NO_WORD", "delimiter_in", "delimiter_of", "is_header", "read", "rows_to_documents", "write"]
 
 _DOCUMENT = ("task", "doc")
 _NEEDED = ("worker", "label")
@@ -45,8 +45,8 @@ def read(given: Input, notes: Notes) -> Iterator[Document]:
     lines = text_lines(text, given)
     try:
         head = next(lines, "")
-        columns = [column.strip().lower() for column in next(csv.reader([head], delimiter=_delimiter(head)))]
-        rows = csv.DictReader(lines, fieldnames=columns, delimiter=_delimiter(head), restval="")
+        columns = [column.strip().lower() for column in next(csv.reader([head], delimiter=delimiter_in(head)))]
+        rows = csv.DictReader(lines, fieldnames=columns, delimiter=delimiter_in(head), restval="")
         yield from rows_to_documents(rows, name, first_line=2)
     except UnicodeDecodeError:
         raise InputError("not UTF-8 text (save the file as UTF-8)", where=name) from None
@@ -56,7 +56,21 @@ def read(given: Input, notes: Notes) -> Iterator[Document]:
         text.detach()
 
 
-def _delimiter(head: str) -> str:
+def delimiter_of(path: str) -> str:
+    """What parts the cells of a table that is written: tabs, if its name ends as that of such a table.
+
+    >>> delimiter_of("crowd.tsv.gz"), delimiter_of("crowd.csv")
+    ('\\t', ',')
+    """
+    return "\t" if path.removesuffix(".gz").endswith(".tsv") else ","
+
+
+def delimiter_in(head: str) -> str:
+    """What parts the cells of a table that is read, by its first line.
+
+    >>> delimiter_in("task,worker,label")
+    ','
+    """
     return "\t" if "\t" in head else ","
 
 
@@ -122,10 +136,13 @@ class _Gathered:
 
 
 def write(export: Export, path: str) -> None:
-    """A row for each label of each annotator, or of the consensus: ``doc, token, worker, label, word, gold``."""
+    """A row for each label of each annotator, or of the consensus: ``doc, token, worker, label, word, gold``.
+
+    Cells are parted by commas, and by tabs in a file whose name ends in ``.tsv``.
+    """
     with written_whole(path) as stream:
         text = io.TextIOWrapper(stream, encoding="utf-8", newline="", write_through=True)
-        table = csv.writer(text)
+        table = csv.writer(text, delimiter=delimiter_of(path))
         table.writerow(("doc", "token", "worker", "label", "word", "gold"))
         for exported in export.documents():
             document = exported.document

@@ -13,7 +13,7 @@ from quorate.corpus.spans import Span
 from quorate.errors import SettingsError
 from quorate.models.settings import check_number
 
-__all__ = ["Accepted", "accepted"]
+__all__ = ["Accepted", "accepted", "check_precision"]
 
 _DIGITS = 9  # decimals of a probability; later ones are rounding error
 
@@ -36,6 +36,19 @@ class Accepted(NamedTuple):
         return f"<Accepted: {counts}, precision {self.precision:.3f}>"
 
 
+def check_precision(precision: float, name: str = "accept") -> None:
+    """:class:`SettingsError` if this is no precision that can be asked for.
+
+    >>> check_precision(95)
+    Traceback (most recent call last):
+    quorate.errors.SettingsError: accept must be a precision above 0 and below 1, not 95 (95 % is 0.95)
+    """
+    check_number(name, precision)
+    if not 0 < precision < 1:
+        percent = f" ({precision:g} % is {precision / 100:g})" if 1 < precision < 100 else ""
+        raise SettingsError(f"{name} must be a precision above 0 and below 1, not {precision:g}{percent}")
+
+
 def accepted(
     spans: Sequence[Sequence[Span]], confidence: NDArray[np.float64], precision: float, ceiling: float
 ) -> Accepted:
@@ -46,9 +59,7 @@ def accepted(
     >>> accepted([[Span(0, 1, "X", 0.9)], [Span(0, 1, "X", 0.5)]], np.array([0.9, 0.5]), 0.8, 1.0).documents
     [0]
     """
-    check_number("accept", precision)
-    if not 0 < precision < 1:
-        raise SettingsError(f"accept must be a precision above 0 and below 1, not {precision}")
+    check_precision(precision)
     if precision > ceiling:
         raise SettingsError(
             f"accept {precision:g}: no span is surer than {ceiling:g}, as annotators may share mistakes that nothing "

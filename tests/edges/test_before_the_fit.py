@@ -1,0 +1,150 @@
+"""What cannot be done is refused in one line before anything is fitted, and what is written is what its name says."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import quorate
+from quorate import Corpus
+from quorate.formats import write
+from quorate.formats.registry import Format
+from running import Run
+
+
+@pytest.fixture
+def crowd(tmp_path: Path, sample: Corpus) -> Path:
+    path = tmp_path / "crowd.jsonl"
+    write(Corpus(sample.documents[:60]), path)
+    return path
+
+
+@pytest.fixture
+def no_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fitted(*_: Any, **__: Any) -> None:
+        raise AssertionError("it was fitted")
+
+    monkeypatch.setattr("quorate.estimators.layered.LayeredModel.fit", fitted)
+    monkeypatch.setattr("quorate.estimators.layered.LayeredModel.combine", fitted)
+
+
+NO_SHARE = "must be a precision above 0 and below 1, not 95 (95 % is 0.95)"
+NO_FOLDER = "cannot be written: no such folder"
+REFUSED = [
+    (("--accept", "95", "--review", "r.jsonl"), f"--accept {NO_SHARE}"),
+    (("--precision", "95"), "precision must be above 0 and at most 1, not 95"),
+    (("--precision", "95", "--checked", "audit.jsonl"), f"precision {NO_SHARE}"),
+    (("-o", "no/such.jsonl"), NO_FOLDER),
+    (("-o", "."), "it is a folder"),
+    (("--report", "no/such.html"), NO_FOLDER),
+    (("--save", "no/such.quorate"), NO_FOLDER),
+    (("--meta", "no/such.json"), NO_FOLDER),
+    (("--accept", "0.9", "--review", "no/such.jsonl"), NO_FOLDER),
+    (("--tagger", "seer"), "tagger 'seer' is not known (one of: auto, none, crf, context)"),
+    (("--engine", "steam"), "engine 'steam' is not known"),
+    (("--threads", "0"), "--threads must be 1 or more"),
+    (("--to", "word"), "unknown format 'word'"),
+    (("--to", "mace"), "a format that is not written: 'mace'"),
+]
+
+
+@pytest.mark.usefixtures("no_fit")
+@pytest.mark.parametrize(("options", "said"), REFUSED, ids=lambda given: " ".join(given[:2]))
+def test_what_cannot_be_is_refused_before_the_fit(run: Run, crowd: Path, options: tuple[str, ...], said: str) -> None:
+    output = () if "-o" in options else ("-o", "out.jsonl")
+    code, out, err = run("aggregate", crowd, *output, *options)
+    assert (code, out, len(err.splitlines())) == (2, "", 1)
+    assert said in err
+    assert [path.name for path in crowd.parent.iterdir()] == ["crowd.jsonl"]
+
+
+@pytest.mark.parametrize("command", ["aggregate", "predict", "update", "convert"])
+def test_a_library_that_is_missing_is_told_before_the_fit(
+    run: Run, crowd: Path, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    assert run("aggregate", crowd, "-o", "c.jsonl", "--method", "bsc-cm", "--save", "m.quorate", "-q")[0] == 0
+    monkeypatch.setattr(Format, "is_installed", property(lambda self: not self.extra))
+    monkeypatch.setattr("quorate.load", lambda _: pytest.fail("the model was loaded"))
+    monkeypatch.setattr("quorate.read", lambda *_, **__: pytest.fail("the input was read"))
+    model = ["m.quorate"] if command in ("predict", "update") else []
+    code, out, err = run(command, *model, crowd, "-o", "out.spacy")
+    assert (code, out) == (2, "")
+    assert err == "quorate: spaCy needs spacy (pip install 'quorate[spacy]')\n"
+
+
+def test_convert_says_where_it_can_write(run: Run, crowd: Path) -> None:
+    only = "quorate: crowd.jsonl: where to? (quorate convert crowd.jsonl OUT, or --to FORMAT for standard output)\n"
+    assert run("convert", "crowd.jsonl") == (2, "", only)
+    assert run("convert") == (2, "", "quorate: nothing to convert (quorate convert IN OUT)\n")
+    assert run("convert", "crowd.jsonl", "--to", "brat")[::2] == (
+        2,
+        "quorate: a folder cannot go to standard output (give a name)\n",
+    )
+    assert [path.name for path in crowd.parent.iterdir()] == ["crowd.jsonl"]
+
+
+def test_convert_writes_to_a_file_named_last_or_by_an_option_or_to_standard_output(run: Run, crowd: Path) -> None:
+    assert run("convert", crowd, "last.conll", "-q")[0] == 0
+    assert run("convert", crowd, "-o", "named.conll", "-q")[0] == 0
+    code, out, _ = run("convert", crowd, "--to", "conll", "-q")
+    assert code == 0
+    assert out == Path("last.conll").read_text() == Path("named.conll").read_text()
+
+
+def test_convert_in_a_project_takes_its_inputs_unless_others_are_given(run: Run, crowd: Path, sample: Corpus) -> None:
+    Path("quorate.toml").write_text('inputs = ["crowd.jsonl"]\n')
+    write(Corpus(sample.documents[60:65]), "other.jsonl")
+    for arguments, documents in (
+        (("mine.conll",), 60),
+        (("-o", "mine.conll"), 60),
+        (("other.jsonl", "-o", "mine.conll"), 5),
+        (("other.jsonl", "mine.conll"), 5),
+        (("other.jsonl", "crowd.jsonl", "-o", "mine.conll"), 65),
+    ):
+        assert run("convert", *arguments, "-q")[0] == 0
+        assert len(quorate.read("mine.conll")) == documents
+
+
+def table_of(path: Path | str, delimiter: str) -> list[dict[str, str]]:
+    with open(path, newline="", encoding="utf-8") as stream:
+        return list(csv.DictReader(stream, delimiter=delimiter))
+
+
+@pytest.mark.parametrize("format", ["table", "csv"])
+def test_a_table_named_tsv_has_tabs(run: Run, crowd: Path, format: str) -> None:
+    for ending in ("csv", "tsv"):
+        assert run("aggregate", crowd, "-o", f"out.{ending}", "--to", format, "--method", "mv", "-q")[0] == 0
+    rows = table_of("out.tsv", "\t")
+    assert len(rows[0]) >= 6
+    assert rows == table_of("out.csv", ",")
+
+
+def test_a_table_named_tsv_is_read_as_it_was_written(run: Run, crowd: Path) -> None:
+    assert run("convert", crowd, "out.tsv", "--to", "table", "-q")[0] == 0
+    before, after = (quorate.read(name) for name in (crowd, "out.tsv"))
+    assert {one.id: one.annotations for one in before} == {one.id: one.annotations for one in after}
+
+
+def test_annotators_in_columns_may_be_parted_by_tabs(tmp_path: Path) -> None:
+    (tmp_path / "mace.tsv").write_text("O\tB-PER\n\tO\n")
+    assert quorate.read(tmp_path / "mace.tsv", format="mace")[0].annotations == {
+        "A1": ("O", None),
+        "A2": ("B-PER", "O"),
+    }
+
+
+def test_what_to_label_next_and_what_it_costs_may_be_tsv(run: Run, crowd: Path) -> None:
+    assert run("aggregate", crowd, "-o", "c.jsonl", "--method", "bsc-cm", "--save", "m.quorate", "-q")[0] == 0
+    names = {name for line in crowd.read_text().splitlines() for name in json.loads(line)["annotations"]}
+    for ending, delimiter in (("csv", ","), ("tsv", "\t")):
+        rows = [["annotator", "cost"], *([name, str(2 + place)] for place, name in enumerate(sorted(names)))]
+        Path(f"cost.{ending}").write_text("".join(delimiter.join(row) + "\n" for row in rows))
+        arguments = ("--model", "m.quorate", "-n", 3, "--cost", f"cost.{ending}", "-o", f"next.{ending}", "-q")
+        code, _, err = run("next", crowd, *arguments)
+        assert code == 0, err
+    assert len(table_of("next.tsv", "\t")) == 3
+    assert table_of("next.tsv", "\t") == table_of("next.csv", ",")
