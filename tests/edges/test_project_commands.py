@@ -389,6 +389,66 @@ def test_every_command_takes_the_settings_of_the_folder(
     assert run("check", "--help")[0] == 0
 
 
+def test_a_project_knows_its_model_and_its_consensus(run: Run, tmp_path: Path) -> None:
+    project(tmp_path, QUICK + 'map-labels = { WORK = "" }\nsave = "m.quorate"\n')
+    assert run("annotators")[::2] == (2, "quorate: no version yet (quorate run makes the first)\n")
+    assert run("run", "-q")[0] == 0
+    assert run("annotators") == run("annotators", "m.quorate")
+    named = ("evaluate", "consensus.jsonl", "--gold", "exports/week-1.jsonl")
+    code, scores, _ = run("evaluate", "--json")
+    assert code == 0
+    assert scores == run(*named, "--json")[1]
+    assert "WORK" not in json.loads(scores)["by_type"]
+    assert "WORK" in json.loads(run("--no-project", *named, "--json")[1])["by_type"]
+
+
+def test_without_a_project_a_line_says_what_to_give(run: Run, tmp_path: Path) -> None:
+    project(tmp_path)
+    assert run("run", "-q")[0] == 0
+    for arguments, said in (
+        (("annotators",), "no model (give one"),
+        (("evaluate",), "no gold to compare with (give it: --gold FILE)"),
+        (("evaluate", "--gold", "exports/week-1.jsonl"), "no consensus to score (quorate evaluate CONSENSUS --gold"),
+    ):
+        code, out, err = run("--no-project", *arguments)
+        assert (code, out, err.startswith(f"quorate: {said}"), len(err.splitlines())) == (2, "", True, 1)
+
+
+def test_reviews_of_a_project_are_not_of_other_files(run: Run, tmp_path: Path) -> None:
+    project(tmp_path, QUICK + 'save = "m.quorate"\n', head='inputs = ["exports/*.jsonl"]\nknown = ["review.jsonl"]')
+    document = quorate.sample().documents[0]
+    review = {"id": document.id, "tokens": document.tokens, "tags": document.gold, "reviewer": "ann"}
+    (tmp_path / "review.jsonl").write_text(json.dumps(review))
+    write(quorate.Corpus(quorate.sample().documents[100:110]), tmp_path / "other.jsonl")
+    assert run("run", "-q")[0] == 0
+    for arguments in (
+        ("report", "other.jsonl", "-o", "other.html"),
+        ("report", "other.jsonl", "--model", "m.quorate", "-o", "other.html"),
+        ("report", "--model", "m.quorate", "-o", "other.html"),
+        ("aggregate", "other.jsonl", "-o", "other-consensus.jsonl"),
+        ("next", "other.jsonl", "-n", 1),
+        ("update", "m.quorate", "other.jsonl", "-o", "all.jsonl"),
+    ):
+        code, _, err = run(*arguments, "-q")
+        assert code == 0, err
+    assert json.loads(run("aggregate", "-o", "c.jsonl", "--json")[1])["known_tokens"] == len(document.tokens)
+    own = ("aggregate", "exports/week-1.jsonl", "-o", "c.jsonl", "--json")
+    assert json.loads(run(*own)[1])["known_tokens"] == len(document.tokens)
+    code, _, err = run("aggregate", "other.jsonl", "--known", "review.jsonl", "-o", "c.jsonl")
+    assert (code, document.id in err) == (2, True)
+    code, _, err = run("report", "--model", "m.quorate", "--known", "review.jsonl", "-o", "other.html")
+    assert (code, "--model brings its own" in err) == (2, True)
+
+
+def test_a_report_leaves_that_of_the_run_alone(run: Run, tmp_path: Path) -> None:
+    project(tmp_path, QUICK + 'report = "report.html"\n')
+    assert run("run", "-q")[0] == 0
+    said = "quorate: report.html: 'quorate run' writes this file (give another name with -o)\n"
+    assert run("report") == (2, "", said)
+    assert run("report", "-o", "mine.html", "-q")[0] == 0
+    assert run("status")[0] == 0
+
+
 def test_an_export_that_has_grown_is_the_same_documents_with_more_labels(run: Run, tmp_path: Path) -> None:
     project(tmp_path)
     run("run")

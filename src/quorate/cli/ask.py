@@ -90,6 +90,7 @@ class Listing:
 @reads
 @takes_groups
 def next_(
+    context: typer.Context,
     inputs: Inputs,
     model: Annotated[
         str | None,
@@ -143,7 +144,7 @@ def next_(
 
     listing.checked_shape()
     client = pushing.client()
-    certain = KnownLabels(known, inputs, reading.options["max_size"])
+    certain = KnownLabels(context, known, inputs, reading.options["max_size"])
     others = [name for name in (model, annotators, cost, exclude) if name is not None]
     check_outputs([*inputs, *certain.files, *others], [listing.output])
     fitted = None if model is None else loaded(model).set_params(n_jobs=threads)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -90,7 +92,13 @@ def predict(
 
 @app.command(epilog="Example: quorate annotators crowd.quorate --sort accuracy")
 def annotators(
-    model: Annotated[str, typer.Argument(metavar="MODEL", help="A file that 'aggregate --save' wrote.")],
+    context: typer.Context,
+    model: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="MODEL", help="A file that 'aggregate --save' wrote; in a project, that of the last version."
+        ),
+    ] = None,
     sort: Annotated[
         str | None,
         typer.Option(
@@ -100,7 +108,8 @@ def annotators(
     as_json: Json = False,
 ) -> None:
     """Show whom to trust among the annotators of a saved model, and who makes the same mistakes."""
-    layers = loaded(model)
+    with _model(context, model) as path:
+        layers = loaded(path)
     for name in layers.models_:
         fitted = of_layer(layers, name)
         rows = _sorted(fitted.annotators_, sort, fitted.sources_)
@@ -112,6 +121,21 @@ def annotators(
         for row in rows:
             tags = {"tags": fitted.tagset_.labels, "matrix": row.matrix}
             print_json(({"layer": name} if name else {}) | annotator_record(row, fitted.sources_) | tags)
+
+
+@contextmanager
+def _model(context: typer.Context, given: str | None) -> Iterator[str]:
+    """The file of the model that is meant."""
+    from quorate.cli.project_run import Project
+
+    project = None if given is not None else Project.around(context)
+    if project is not None:
+        with project.last_model() as path:
+            yield path
+    elif given is not None:
+        yield given
+    else:
+        raise SettingsError("no model (give one that 'aggregate --save' wrote, or a project: quorate init)")
 
 
 @app.command()

@@ -360,6 +360,7 @@ def _known_ids(result: Result, known: Known) -> set[str]:
 @takes_settings
 @takes_groups
 def _job(
+    context: typer.Context,
     inputs: Inputs,
     how: Method,
     known: KnownOption = None,
@@ -379,7 +380,7 @@ def _job(
     given: Given,
     reading: LayeredReading,
 ) -> Job:
-    certain = KnownLabels(known, inputs, reading.options["max_size"])
+    certain = KnownLabels(context, known, inputs, reading.options["max_size"])
     return Job(inputs, how, certain, history, writing, keeping, machine, telling, given, reading)
 
 

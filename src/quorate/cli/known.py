@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from quorate.cli.common import say
+from quorate.cli.common import say, typed
 from quorate.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -31,9 +32,16 @@ KnownOption = Annotated[
 
 
 class KnownLabels:
-    """What --known was given: the gold in the input, files, or both; ``digests`` are those of files that were read."""
+    """What --known was given: the gold in the input, files, or both; ``digests`` are those of files that were read.
 
-    def __init__(self, given: list[str] | None, inputs: list[str], max_size: str | None = None) -> None:
+    What a project knows is about its own inputs, and not about others that a command is given.
+    """
+
+    def __init__(
+        self, context: typer.Context, given: list[str] | None, inputs: list[str], max_size: str | None = None
+    ) -> None:
+        if not typed(context, "known") and _are_others(context, inputs):
+            given = None
         named = dict.fromkeys(given or ())
         self.inline = "inline" in named
         self.files = [name for name in named if name not in ("none", "inline")]
@@ -67,6 +75,12 @@ class KnownLabels:
         )
         _tell(found.values(), quiet)
         return layers, {name: settled.tags for name, settled in found.items()}
+
+
+def _are_others(context: typer.Context, inputs: list[str]) -> bool:
+    """Whether a command was given inputs none of which is of the project that it stands in."""
+    own = {os.path.realpath(path) for path in (context.default_map or {}).get("inputs", ())}
+    return typed(context, "inputs") and own.isdisjoint(map(os.path.realpath, inputs))
 
 
 def _tell(settled: Iterable[Settled], quiet: bool) -> None:

@@ -10,8 +10,6 @@ from quorate.cli.common import (
     Inputs,
     Json,
     LayeredReading,
-    LayersOption,
-    MaxSize,
     Quiet,
     Reading,
     app,
@@ -190,18 +188,50 @@ def _print_ambiguous(layer: str, found: list[AmbiguousDocument]) -> None:
 
 
 @app.command(epilog="Example: quorate evaluate consensus.jsonl --gold crowd.jsonl --split test --errors")
+@reads
 def evaluate(
-    consensus: Annotated[str, typer.Argument(metavar="CONSENSUS", help="A file that 'aggregate' wrote.")],
-    gold: Annotated[str, typer.Option(metavar="FILE", help="Documents with 'gold': the crowd's file, say.")],
+    context: typer.Context,
+    consensus: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="CONSENSUS", help="A file that 'aggregate' wrote; in a project, that of the last version."
+        ),
+    ] = None,
+    gold: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="FILE",
+            help="Documents with 'gold': the crowd's file, say; in a project, its inputs; may be repeated.",
+        ),
+    ] = None,
     split: Split = None,
     scheme: Scheme = None,
     errors: Annotated[bool, typer.Option("--errors", help="Also count the kinds of error.")] = False,
     cee: Annotated[bool, typer.Option("--cee", help="Insist on the cross entropy.")] = False,
-    layers: LayersOption = "none",
-    max_size: MaxSize = None,
     as_json: Json = False,
+    *,
+    reading: LayeredReading,
 ) -> None:
     """Score a consensus against gold; one in layers, or with --layers auto, by layer and over all spans."""
+    from quorate.cli.project_run import Project
+
+    if not gold:
+        raise SettingsError("no gold to compare with (give it: --gold FILE)")
+    project = None if consensus is not None else Project.around(context)
+    if project is not None:
+        with project.last_consensus() as path:
+            scored = _scored(path, gold, split, scheme, reading, cee=cee)
+    elif consensus is not None:
+        scored = _scored(consensus, gold, split, scheme, reading, cee=cee)
+    else:
+        raise SettingsError("no consensus to score (quorate evaluate CONSENSUS --gold FILE)")
+    _show_scores(*scored, errors=errors, as_json=as_json)
+
+
+def _scored(
+    consensus: str, gold: list[str], split: str | None, scheme: str | None, reading: LayeredReading, *, cee: bool
+) -> tuple[Scores, dict[str, Scores]]:
+    """All scores of a consensus, and those of every layer where there are several."""
     from quorate.evaluate.alignment import COMPARED_BY_CHARACTERS
     from quorate.evaluate.compare import read_answers, score_answers
     from quorate.evaluate.layers import read_layered_answers, score_layers
@@ -209,10 +239,11 @@ def evaluate(
     from quorate.models.settings import scheme_named
 
     layered = is_layered(consensus)
-    reading = LayeredReading({"layers": "auto" if layered else layers, "max_size": max_size})
-    truth = reading.layers([gold])
+    reading.in_layers |= layered
+    truth = reading.layers(gold)
     say_notes(truth.corpus)
-    options: dict[str, Any] = {"split": split, "scheme": scheme_named(scheme), "max_size": max_size}
+    options: dict[str, Any] = {"split": split, "scheme": scheme_named(scheme)}
+    options["max_size"] = reading.options["max_size"]
     if truth.single is not None and not layered and (consensus != "-" or not truth.named):
         answers, missing = read_answers(consensus, truth.single, **options)
         by_name = {"": answers}
@@ -228,10 +259,9 @@ def evaluate(
     if missing:
         say([f"warning: {missing:,} documents with gold are not in the consensus"])
     if "" in by_name:
-        _show_scores(score_answers(by_name[""]), {}, errors=errors, as_json=as_json)
-    else:
-        found = score_layers(by_name)
-        _show_scores(found.together, found.layers, errors=errors, as_json=as_json)
+        return score_answers(by_name[""]), {}
+    found = score_layers(by_name)
+    return found.together, found.layers
 
 
 def _show_scores(scores: Scores, layers: dict[str, Scores], *, errors: bool, as_json: bool) -> None:

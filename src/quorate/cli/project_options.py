@@ -30,7 +30,7 @@ _OTHERWISE = {"tune": {"method"}, "convert": {"map_labels", "map_annotators", "a
 _SYNC = "label-studio sync"
 _SERVE, _SERVICE = "serve", "service"
 _OF_FILES = ("FILE", "MODEL")
-_OF_A_PROJECT = ("inputs", "project", "database")  # what only commands about a project take
+_OF_A_PROJECT = ("inputs", "gold", "project", "database")  # what only commands about a project take
 
 
 def take_project_defaults(context: typer.Context) -> None:
@@ -80,8 +80,8 @@ def _defaults_of(file: SettingsFile, name: str, command: Command, aggregate: Com
     found = {key: value for key, value in shared.items() if key in own and key not in other}
     if name != _AGGREGATE:  # whose outputs are those of a run
         found |= _values(file, name, command)
-    if "inputs" in own:
-        found["inputs"] = [_from_here(path) for path in file.input_files(Store(file.root).pulled)]
+    for key in {"inputs", "gold"} & own.keys() - found.keys():
+        found[key] = [_from_here(path) for path in file.input_files(Store(file.root).pulled)]
     if name == _SYNC and len(file.servers()) == 1:
         found = {"url": file.servers()[0].url, "project": file.servers()[0].number} | found
     if "known" in own and file.known:

@@ -6,11 +6,12 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Collection, Mapping
-from contextlib import suppress
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import typer
@@ -20,7 +21,7 @@ from quorate.cli.common import app, option_errors_at
 from quorate.cli.job import Done, Job, job_of
 from quorate.cli.project_options import arguments_of, check_tables, outputs_of
 from quorate.cli.summaries import acceptance
-from quorate.errors import QuorateError, SettingsError
+from quorate.errors import InputError, QuorateError, SettingsError
 from quorate.project.changes import outputs_changed, what_changed
 from quorate.project.settings_file import NAME, SettingsFile, find
 from quorate.project.store import Store, Version, digest_of_path
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from quorate.choose.choice import Choice
     from quorate.corpus.records import Corpus
 
-__all__ = ["CurrentState", "Outcome", "Project"]
+__all__ = ["CurrentState", "Outcome", "Project", "refuse_output_of_a_run"]
 
 # On dev splits, a choice kept from 90 % of the documents gave −1.3 to +0.4 points of F1 beside one made on all of them,
 # and one from 50 % of them −1.4 to +0.2: python benchmarks/project.py kept.
@@ -84,6 +85,41 @@ class Project(NamedTuple):
         if path is None:
             raise SettingsError(f"no {NAME} here or in a folder above (quorate init writes one)")
         return cls(SettingsFile.read(path), Store(path.parent))
+
+    @classmethod
+    def around(cls, context: typer.Context) -> Project | None:
+        """The project that a command stands in; ``None`` without one, and where it is to be ignored."""
+        wanted = context.find_root().params.get("in_project", True)
+        return cls.here() if wanted and find(Path.cwd()) is not None else None
+
+    @contextmanager
+    def last_consensus(self) -> Iterator[str]:
+        """The whole consensus of the last version, in a file for as long as it is needed."""
+        with self._kept(self._last().consensus, "consensus.jsonl") as path:
+            yield path
+
+    @contextmanager
+    def last_model(self) -> Iterator[str]:
+        """The model of the last version, likewise."""
+        latest = self._last()
+        if latest.model is None:
+            raise SettingsError(f"version {latest.number} has no model, as its method learns nothing about annotators")
+        with self._kept(latest.model, "model.quorate") as path:
+            yield path
+
+    def _last(self) -> Version:
+        latest = self.store.latest
+        if latest is None:
+            raise InputError("no version yet (quorate run makes the first)")
+        return latest
+
+    @contextmanager
+    def _kept(self, digest: str, name: str) -> Iterator[str]:
+        content = self.store.content(digest)
+        with TemporaryDirectory() as folder:
+            path = Path(folder, name)
+            path.write_bytes(content)
+            yield str(path)
 
     def job(self) -> Job:
         """What 'aggregate' would do with the settings of the file; its outputs are named as in the project."""
@@ -221,6 +257,16 @@ class Project(NamedTuple):
             if self.store.put_in_place(name, digest, (staged or {}).get(name)):
                 written.append(name)
         return written, told
+
+
+def refuse_output_of_a_run(context: typer.Context, output: str) -> None:
+    """:class:`SettingsError` if a command would write over what 'quorate run' has written here."""
+    project = Project.around(context)
+    if project is None or output == "-":
+        return
+    places = project.outputs(project.job()).values()
+    if os.path.realpath(output) in map(os.path.realpath, places):
+        raise SettingsError(f"{output}: 'quorate run' writes this file (give another name with -o)")
 
 
 class _Staging(NamedTuple):

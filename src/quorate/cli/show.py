@@ -18,10 +18,12 @@ from quorate.cli.common import (
     reads,
     say,
     say_notes,
+    typed,
 )
 from quorate.cli.job import make_report
 from quorate.cli.known import KnownLabels, KnownOption
 from quorate.cli.layers import documents_for, loaded, of_layer
+from quorate.cli.project_run import refuse_output_of_a_run
 from quorate.cli.settings import settings_from_file
 from quorate.errors import SettingsError
 from quorate.limits import size_in_words
@@ -44,6 +46,7 @@ app.add_typer(plot, name="plot")
 )
 @reads
 def report(
+    context: typer.Context,
     inputs: Inputs,
     output: Annotated[
         str, typer.Option("--output", "-o", metavar="FILE", help="The HTML file to write; - for standard output.")
@@ -94,8 +97,12 @@ def report(
     shown = _how_many(documents)
     if groups is not None and groups < 1:
         raise SettingsError(f"--groups must be 1 or more, not {groups}")
-    certain = KnownLabels(known, inputs, reading.options["max_size"])
-    if model is not None and (method or settings or scheme or certain.inline or certain.files):
+    refuse_output_of_a_run(context, output)
+    if model is not None and not typed(context, "known"):
+        known = None
+    certain = KnownLabels(context, known, inputs, reading.options["max_size"])
+    told = typed(context, "method", "settings", "scheme") or certain.inline or certain.files
+    if model is not None and told:
         raise SettingsError("--model brings its own method, settings, scheme and known labels (leave those out)")
     others = [name for name in (model, settings, *(audit or ())) if name is not None]
     check_outputs([*inputs, *others, *certain.files], [output])

@@ -34,6 +34,7 @@ _NO_INPUT = "nothing to update with (give files with new labels, or known ones w
 @takes_output_settings
 @takes_groups
 def update(
+    context: typer.Context,
     model: Annotated[str, typer.Argument(metavar="MODEL", help="A file that 'aggregate --save' wrote.")],
     inputs: Annotated[
         list[str] | None,
@@ -71,7 +72,7 @@ def update(
     MODEL is replaced when everything is done; an interrupted update leaves it as it was.
     """
     files = inputs or []
-    certain = KnownLabels(known, files, reading.options["max_size"])
+    certain = KnownLabels(context, known, files, reading.options["max_size"])
     writing.check()
     check_json(as_json, writing.output)
     if not files and not certain.files:
