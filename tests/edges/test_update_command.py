@@ -6,6 +6,7 @@ import json
 import signal
 import subprocess
 import sys
+import threading
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -135,6 +136,29 @@ def test_mistakes_are_said_and_change_nothing(model: Path, tmp_path: Path) -> No
             )
     assert model.read_bytes() == before
     assert not out.exists()
+
+
+def test_two_updates_at_once_do_not_meet(model: Path, tmp_path: Path, start: Start) -> None:
+    """The second is refused, or waits and goes on from what the first has left."""
+    first, second = (
+        written(tmp_path / f"{part.start}.jsonl", quorate.sample().documents[part])
+        for part in (slice(60, 320), slice(0, 5))
+    )
+    process = start(
+        [sys.executable, "-m", "quorate", "update", str(model), first], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert process.stdout is not None
+    process.stdout.read(1)  # it has the model, and is stopped while nobody reads what it writes
+    waiting = ["update", str(model), second, "-o", str(tmp_path / "second.jsonl"), "-q"]
+    with pytest.raises(QuorateError, match="another process works on this file \\(wait for it: --wait\\)"):
+        CliRunner().invoke(app, waiting, catch_exceptions=False)
+    elsewhere = [*waiting, "--save", str(tmp_path / "other.quorate")]
+    assert CliRunner().invoke(app, elsewhere, catch_exceptions=False).exit_code == 0
+    reader = threading.Thread(target=process.communicate)
+    threading.Timer(0.3, reader.start).start()
+    assert CliRunner().invoke(app, [*waiting, "--wait", "--passes", "1"], catch_exceptions=False).exit_code == 0
+    assert process.wait(60) == 0
+    assert loaded(model).meta_["documents"] == 320
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])

@@ -203,7 +203,7 @@ def diff(
     after = latest.number if after is None else after
     before = after - 1 if before is None else before
     if before < 1:
-        raise InputError(f"version {after} is the first: there is nothing before it to compare with (quorate versions lists what there is)")
+        raise InputError(f"version {after} has none before it to compare with (quorate versions lists them)")
     found = difference(store, store.version(before), store.version(after))
     if as_json:
         print_json(_plain(found))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,6 +16,7 @@ from quorate.cli.settings import Given, takes_output_settings
 from quorate.cli.tables import print_json
 from quorate.errors import SettingsError
 from quorate.models.settings import WRITTEN
+from quorate.storage.files.locks import only_here
 
 if TYPE_CHECKING:
     from quorate.corpus.records import Corpus
@@ -61,6 +63,7 @@ def update(
         ),
     ] = None,
     without_documents: WithoutDocuments = False,
+    wait: Annotated[bool, typer.Option("--wait", help="Wait for another update of this model to end.")] = False,
     as_json: Json = False,
     threads: Threads = None,
     quiet: Quiet = False,
@@ -69,7 +72,7 @@ def update(
 ) -> None:
     """Continue from a saved model with new labels, documents and annotators, without a fit from scratch.
 
-    MODEL is replaced when everything is done; an interrupted update leaves it as it was.
+    MODEL is replaced when everything is done; an interrupted update leaves it as it was, and two at once do not meet.
     """
     files = inputs or []
     certain = KnownLabels(context, known, files, reading.options["max_size"])
@@ -79,15 +82,16 @@ def update(
         raise SettingsError(_NO_INPUT)
     check_outputs([model, *files, *certain.files], [writing.output, save], writing.to)
     check_outputs([*files, *certain.files], [model])
-    fitted = _loaded(model).set_params(n_jobs=threads, **given.anew())
-    corpus, labels = _read(fitted, files, certain, reading)
-    fitted.update(corpus, known=labels, passes=passes)
-    fitted.meta_["inputs"] |= certain.digests
-    result = fitted.result_
-    writing.write(result.only([result.corpus.position(one.id) for one in corpus]) if only_new else result)
-    done = fitted.updated_
-    if save is not None or done.new or done.changed or passes or without_documents:
-        fitted.save(save or model, documents=not without_documents)
+    with nullcontext() if save is not None else only_here(model, wait=wait):
+        fitted = _loaded(model).set_params(n_jobs=threads, **given.anew())
+        corpus, labels = _read(fitted, files, certain, reading)
+        fitted.update(corpus, known=labels, passes=passes)
+        fitted.meta_["inputs"] |= certain.digests
+        result = fitted.result_
+        writing.write(result.only([result.corpus.position(one.id) for one in corpus]) if only_new else result)
+        done = fitted.updated_
+        if save is not None or done.new or done.changed or passes or without_documents:
+            fitted.save(save or model, documents=not without_documents)
     if as_json:
         print_json(_record(fitted, model if save is None else save))
     elif not quiet:

@@ -1,12 +1,18 @@
-"""A lock on an open file, which goes when its process goes, however that ends."""
+"""Locks on open files, which go when their process goes, however that ends."""
 
 from __future__ import annotations
 
 import errno
 import os
+import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
-__all__ = ["locked_by_us"]
+from quorate.errors import SettingsError
+
+__all__ = ["locked_by_us", "only_here"]
 
 _PLACE = 1 << 30  # the byte that is locked on Windows, where nobody could read what is: far behind the content
 _LOOK = 0.1  # seconds until another look there
@@ -31,6 +37,42 @@ def locked_by_us(descriptor: int, *, wait: bool) -> bool:
     except OSError:
         return False
     return True
+
+
+@contextmanager
+def only_here(path: str | Path, *, wait: bool = False) -> Iterator[None]:
+    """No other process that asks works on a file until this one has replaced it: another is refused, or waits.
+
+    On Windows, which replaces nothing that is open, nobody is kept out.
+
+    >>> import tempfile
+    >>> with tempfile.NamedTemporaryFile() as file:
+    ...     with only_here(file.name), only_here(file.name):
+    ...         pass
+    Traceback (most recent call last):
+    quorate.errors.SettingsError: ...: another process works on this file (wait for it: --wait)
+    """
+    if sys.platform == "win32" or not Path(path).is_file():
+        yield
+        return
+    descriptor = _held(path, wait)
+    try:
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _held(path: str | Path, wait: bool) -> int:
+    """The descriptor that holds the file which is at a path when it is ours."""
+    while True:
+        # A disk of the network locks only what may be written.
+        descriptor = os.open(path, os.O_RDWR if os.access(path, os.W_OK) else os.O_RDONLY)
+        if not locked_by_us(descriptor, wait=wait):
+            os.close(descriptor)
+            raise SettingsError(f"{path}: another process works on this file (wait for it: --wait)")
+        if os.path.samestat(os.fstat(descriptor), os.stat(path)):
+            return descriptor
+        os.close(descriptor)  # it was replaced while we waited
 
 
 def _locked_on_windows(descriptor: int, wait: bool) -> bool:
