@@ -18,6 +18,7 @@ Every message says where, what and what to do:
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable
 from functools import wraps
 from inspect import Parameter, signature
@@ -30,11 +31,13 @@ __all__ = [
     "NotFittedError",
     "OutputError",
     "QuorateError",
+    "RenamedWarning",
     "ServerError",
     "SettingsError",
     "UnknownOptionError",
     "did_you_mean",
     "knows_its_options",
+    "tell_renamed",
 ]
 
 P = ParamSpec("P")
@@ -121,6 +124,33 @@ class FitError(QuorateError):
     """
 
     document: int | None = None
+
+
+class RenamedWarning(FutureWarning):
+    """Something was called by a name that it had in an earlier version, and that will go.
+
+    >>> issubclass(RenamedWarning, FutureWarning)
+    True
+    """
+
+
+_TOLD: set[tuple[str, str]] = set()
+
+
+def tell_renamed(what: str, old: str, new: str) -> None:
+    """Warn, once in a process, that an old name was used, and say which is the present one.
+
+    >>> import warnings
+    >>> with warnings.catch_warnings(record=True, action="always") as told:
+    ...     tell_renamed("option", "--seats", "--people")
+    ...     tell_renamed("option", "--seats", "--people")
+    >>> [str(one.message) for one in told]
+    ["option '--seats' is now called '--people' (the old name will go: use the new one)"]
+    """
+    if (what, old) not in _TOLD:
+        _TOLD.add((what, old))
+        message = f"{what} {old!r} is now called {new!r} (the old name will go: use the new one)"
+        warnings.warn(message, RenamedWarning, stacklevel=3)
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

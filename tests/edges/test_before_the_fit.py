@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -148,3 +149,24 @@ def test_what_to_label_next_and_what_it_costs_may_be_tsv(run: Run, crowd: Path) 
         assert code == 0, err
     assert len(table_of("next.tsv", "\t")) == 3
     assert table_of("next.tsv", "\t") == table_of("next.csv", ",")
+
+
+def test_a_setting_by_its_former_name_works_and_is_told_once(
+    run: Run, crowd: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("quorate.errors._TOLD", set())
+    Path("best.json").write_text(json.dumps({"method": "bsc-cm", "settings": {"max_passes": 2, "alpha0": 1.0}}))
+    asked = ("aggregate", crowd, "--settings", "best.json", "-o", "out.jsonl")
+    code, _, err = run(*asked)
+    assert code == 0, err
+    note = "quorate: note: setting 'max_passes' is now called 'max_iter' (the old name will go: use the new one)\n"
+    assert err.count(note) == 1
+    assert json.loads(run(*asked, "--json")[1])["settings"]["max_iter"] == 2
+
+
+def test_a_model_file_of_before_is_opened_without_a_warning() -> None:
+    from quorate.models.settings import present_names
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert present_names({"max_passes": 2}) == {"max_iter": 2}

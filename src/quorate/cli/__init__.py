@@ -6,7 +6,10 @@ import atexit
 import gc
 import os
 import sys
-from typing import Annotated
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Annotated, Any
 
 import typer
 
@@ -15,7 +18,7 @@ from quorate.cli import ask, audit, combine, convert, data, label_studio, measur
 from quorate.cli.common import app, say
 from quorate.cli.project_options import take_project_defaults
 from quorate.cli.settings import in_options
-from quorate.errors import QuorateError, SettingsError
+from quorate.errors import QuorateError, RenamedWarning, SettingsError
 
 __all__ = [
     "answer",
@@ -60,7 +63,8 @@ def main() -> None:
 def answer() -> None:
     """Run the command line; what goes wrong becomes one line and exit code 2."""
     try:
-        app()
+        with _noted():
+            app()
     except QuorateError as error:
         say([in_options(str(error)) if isinstance(error, SettingsError) else str(error)])
         sys.exit(2)
@@ -74,6 +78,23 @@ def answer() -> None:
     except OSError as error:  # standard output on a full disk, say
         say([f"cannot be written: {error.strerror or error}"])
         sys.exit(2)
+
+
+@contextmanager
+def _noted() -> Iterator[None]:
+    """Warnings about names of before become notes on standard error; others are shown as they always are."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", RenamedWarning)
+        shown = warnings.showwarning
+
+        def show(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
+            if issubclass(category, RenamedWarning):
+                say([f"note: {message}"])
+            else:
+                shown(message, category, *where, **more)
+
+        warnings.showwarning = show
+        yield
 
 
 def _show_version(wanted: bool) -> None:

@@ -92,4 +92,4 @@ def settings_from_file(path: str | None, method: str | None) -> tuple[str | None
         raise SettingsError(f"{path}: not a settings file (make one with: quorate tune … -o FILE)") from None
     if method is not None and method != tuned_method:
         raise SettingsError(f"{path}: these settings are for method {tuned_method!r}, not {method!r}")
-    return tuned_method, present_names(settings)
+    return tuned_method, present_names(settings, tell=True)

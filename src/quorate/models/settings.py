@@ -10,7 +10,7 @@ from numbers import Integral, Real
 from typing import Any, NamedTuple, Self, TypeVar
 
 from quorate.corpus.schemes import Invalid, Scheme
-from quorate.errors import SettingsError, UnknownOptionError, did_you_mean
+from quorate.errors import SettingsError, UnknownOptionError, did_you_mean, tell_renamed
 from quorate.infer.start import Start
 
 __all__ = [
@@ -395,12 +395,15 @@ def decode_of_tokens(value: str) -> Decode:
     return decode
 
 
-def present_names(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings from a file, under the names that they have now.
+def present_names(values: Mapping[str, Any], *, tell: bool = False) -> dict[str, Any]:
+    """Settings from a file, under the names that they have now; ``tell`` warns where others are used.
 
     >>> present_names({"habit0": 0.1, "alpha0": 1.0})
     {'guess_prior': 0.1, 'alpha0': 1.0}
     """
+    if tell:
+        for name in _FORMER_NAMES.keys() & values.keys():
+            tell_renamed("setting", name, _FORMER_NAMES[name])
     return {_FORMER_NAMES.get(name, name): value for name, value in dict(values).items()}
 
 
