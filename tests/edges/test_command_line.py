@@ -416,7 +416,7 @@ def test_check_exits_with_one_when_something_is_odd(run: Run, crowd: Path) -> No
         stream.write('{"id": "z", "tokens": ["Ferry"]}\n')
     code, out, _ = run("check", crowd)
     assert code == 1
-    assert "warning: 1 documents have no annotator: z" in out
+    assert "warning: 1 document has no annotator: z" in out
 
 
 def test_compare_in_three_shapes(run: Run, crowd: Path) -> None:

@@ -14,11 +14,11 @@ DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data"
 ARCHIVES = {"ner": "crf-ma-NER-task1.zip", "pico": "PICO-data.tar.gz"}
 NOTES = {
     "ner": {
-        "1 articles that no worker tagged were left out",
-        "2846 tags written onto a token ('Paris/LOC') in workers' files were taken off; the tag column counts",
+        "1 article that no worker tagged was left out",
+        "2,846 tags written onto a token ('Paris/LOC') in workers' files were taken off; the tag column counts",
         "844 worker files have another number of lines than the expert's and were aligned by their characters",
-        "1953 tokens that a worker had split were put together; the tag of the last piece counts",
-        "1237 labels without a token in workers' files were left out",
+        "1,953 tokens that a worker had split were put together; the tag of the last piece counts",
+        "1,237 labels without a token in workers' files were left out",
         "13 tags written onto a token in the expert's files were taken off; the tag column counts",
         "46 tokens have no counterpart in a worker's file and are null there",
         "126 lines of workers' files have no counterpart in the expert's tokens and were left out",

@@ -136,8 +136,8 @@ def test_what_a_file_says_in_vain_is_told(team: Team) -> None:
     lines.append({"id": "z", "text": "Bath Spa", "annotations": {"zoe": [mark]}})
     assert brought(manager, json.dumps(lines[0]).encode())["notes"] == []
     first, second = brought(manager, "\n".join(map(json.dumps, lines)).encode(), purpose="check")["notes"]
-    assert first == "1 documents are here for work already: they stay so, and their gold is left out"
-    assert second.startswith("1 documents for check have no gold")
+    assert first == "1 document is here for work already: it stays so, and its gold is left out"
+    assert second.startswith("1 document for check has no gold")
 
 
 def test_documents_a_page_at_a_time(team: Team) -> None:

@@ -141,7 +141,7 @@ def test_evaluate_says_what_was_left_out(tmp_path: Path) -> None:
     assert len(places) > len(words)
     done = CliRunner().invoke(app, ["evaluate", found, "--gold", true, "--json"])
     assert done.exit_code == 0, done.output
-    assert "1 documents have other tokens than the gold" in done.stderr
+    assert "1 document has other tokens than the gold" in done.stderr
     scores = json.loads(done.stdout)
     assert scores["strict"]["f1"] == 1.0
     assert scores["cross_entropy"] is None

@@ -31,10 +31,10 @@ def test_thin_documents_and_annotators() -> None:
     text = warnings(
         tagged("none", {}), tagged("one", {"ann": FULL}), tagged("two", {"ann": FULL, "idle": (None, None, None)})
     )
-    assert "1 documents have no annotator: none" in text
+    assert "1 document has no annotator: none" in text
     assert "2 documents have only one annotator: one, two" in text
-    assert "1 annotators gave no label: idle" in text
-    assert "1 annotators gave fewer than 20 labels, too few to know them by: ann" in text
+    assert "1 annotator gave no label: idle" in text
+    assert "1 annotator gave fewer than 20 labels, too few to know them by: ann" in text
 
 
 def test_an_annotator_with_a_name_of_gold_is_warned_of_once() -> None:
@@ -157,4 +157,4 @@ def test_random_documents_are_not_alike() -> None:
 
 def test_repairs_are_announced() -> None:
     counts = check(Corpus([tagged("1", {"a": ("O", "I-X", "O"), "b": FULL})])).counts
-    assert "1 tags that cannot follow the one before will be repaired" in counts
+    assert "1 tag that cannot follow the one before will be repaired" in counts

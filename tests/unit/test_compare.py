@@ -77,7 +77,7 @@ def test_file_without_probabilities_and_with_other_documents(tmp_path: Path, sam
     with pytest.raises(InputError, match="no document of it has gold"):
         read_answers(path, Corpus([Document("z", ("a",), gold=("O",))]))
     other = Corpus([Document("s001", ("a",), gold=("B-P",))])
-    with pytest.raises(InputError, match="18 tags for 1 gold tokens"):
+    with pytest.raises(InputError, match="18 tags for 1 gold token"):
         read_answers(path, other)
 
 

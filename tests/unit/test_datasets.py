@@ -48,7 +48,7 @@ class TestNer:
         assert {document.split for document in corpus} == {"dev"}
         assert list(corpus[0].annotations) == ["w1", "w2"]
         assert corpus[1].annotations["w1"] == ("B-LOC", "I-LOC", "O")
-        assert noted(corpus, "in the expert's files were taken off") == 1
+        assert noted(corpus, "in the expert's files was taken off") == 1
         assert corpus[1].where(1).endswith("ground_truth/art.txt:7: document 'art#001', token 2")
 
     def test_dev_comes_before_test_and_articles_by_name(self, tmp_path: Path) -> None:

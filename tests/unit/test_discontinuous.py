@@ -283,7 +283,7 @@ def test_relations_of_label_studio_that_join_nothing(tmp_path: Path) -> None:
     apart = ("O", "B-ADR", "O", "O", "O", "B-ADR")
     other = label_studio(tmp_path, *PAIR, relation("x", "y", "causes"))
     assert other[0].annotations["7"] == apart
-    assert "1 regions that are no labelled spans of text were left out" in other.notes
+    assert "1 region that is no labelled span of text was left out" in other.notes
     for odd in (relation("x", "z", "continues"), relation("x", "x", "continues"), relation("x", "w", "continues")):
         corpus = label_studio(tmp_path, *PAIR, region("w", 13, 16, "and", "DRUG"), odd)
         assert [tag for tag in corpus[0].annotations["7"] if "DRUG" not in str(tag)] == [*apart[:3], *apart[4:]]
@@ -347,7 +347,7 @@ def test_inception_joins_spans_by_relations_and_links(how: str, kind: str, tmp_p
     corpus = quorate.read(path)
     last = "B-ADR" if how == "another relation" else "B-ADR…"
     assert list(corpus[0].annotations.values()) == [("O", "B-ADR", "O", "B-DRUG", "O", last)]
-    assert corpus.notes == ("1 documents count offsets in UTF-16 units, and are answered in them",)
+    assert corpus.notes == ("1 document counts offsets in UTF-16 units, and is answered in them",)
 
 
 def test_a_table_of_spans_has_a_row_an_entity(tmp_path: Path) -> None:
@@ -452,7 +452,7 @@ def test_pieces_are_mended_by_rule_and_counted(
 def test_words_of_pieces_are_compared_with_the_file(tmp_path: Path) -> None:
     right, wrong = span(MUSCLE_PAIN, text="muscle pain"), span(MUSCLE_PAIN, text="muscle and joint pain")
     assert quorate.read(crowd(tmp_path, [right])).notes == ()
-    assert "do not hold the words" in quorate.read(crowd(tmp_path, [wrong])).notes[0]
+    assert "does not hold the words" in quorate.read(crowd(tmp_path, [wrong])).notes[0]
 
 
 def test_damaged_pieces_of_brat(tmp_path: Path) -> None:

@@ -71,8 +71,8 @@ def test_widened_and_overlapping_spans_are_counted(tmp_path: Path) -> None:
     spans = [{"start": 1, "end": 6, "label": "P"}, {"start": 4, "end": 6, "label": "Q"}]
     corpus = quorate.read(write(tmp_path / "a.jsonl", {"id": "1", "text": "Ada Ng", "annotations": {"ann": spans}}))
     assert corpus.notes == (
-        "1 spans were widened to whole tokens",
-        "1 spans overlapped a longer one of the same annotator and were left out (aggregate --layers auto keeps them)",
+        "1 span was widened to whole tokens",
+        "1 span overlapped a longer one of the same annotator and was left out (aggregate --layers auto keeps them)",
     )
 
 
@@ -229,8 +229,8 @@ def test_consensus_record(tmp_path: Path) -> None:
     [
         (['{"id": "1", "tokens": ["a"]', '{"id"'], r":1: not JSON: "),
         ([{"id": "1", "tokens": ["a", 5]}], r":1: not a document: Expected `str`, got `int`"),
-        ([TAGGED | {"gold": ["O"]}], r":1: document '1': 1 tags by gold for 2 tokens"),
-        ([TAGGED | {"annotations": {"ann": ["O"]}}], r":1: document '1': 1 tags by annotator 'ann' for 2 tokens"),
+        ([TAGGED | {"gold": ["O"]}], r":1: document '1': 1 tag by gold for 2 tokens"),
+        ([TAGGED | {"annotations": {"ann": ["O"]}}], r":1: document '1': 1 tag by annotator 'ann' for 2 tokens"),
         ([TAGGED, TAGGED], r":2: document '1': this id was given to an earlier document too, .*:1"),
         ([TAGGED | {"annotations": {"ann": [5, "O"]}}], r":1: 5 is not a tag"),
         ([TAGGED | {"annotations": {"ann": ["", "O"]}}], r":1: '' is not a tag"),

@@ -189,7 +189,7 @@ def test_a_string_listed_once_is_meant_everywhere_and_longer_words_go_first(tmp_
     spans, notes = one(tmp_path, answer)
     assert spans == sorted([*places(TEXT, ("Ada Ng", "PER"), ("New York", "CITY")), (39, 43, "TEAM")])
     assert notes == (
-        "1 mentions were listed once by a source that lists nothing twice, and are marked wherever they occur "
+        "1 mention was listed once by a source that lists nothing twice, and is marked wherever it occurs "
         "(such as 'Ada Ng' in document '1'; \"mentions\": \"each\" in its records keeps the first alone)",
     )
     spans, notes = one(tmp_path, answer, mentions="each")
@@ -215,24 +215,24 @@ def test_the_same_words_with_two_labels_are_two_places(tmp_path: Path) -> None:
     answer = {"PER": ["Paris"], "LOC": ["Paris"]}
     assert one(tmp_path, answer, "Paris loves Paris.")[0] == [(0, 5, "PER"), (12, 17, "LOC")]
     assert one(tmp_path, answer, "Paris loves.")[1] == (
-        "1 spans overlapped a longer one of the same annotator and were left out (aggregate --layers auto keeps them)",
+        "1 span overlapped a longer one of the same annotator and was left out (aggregate --layers auto keeps them)",
     )
 
 
 @pytest.mark.parametrize(
     ("answer", "note"),
     [
-        ([["Adda", "PER"], ["Bo", "PER"]], "1 mentions were not found in their text, and left out (such as 'Adda' in"),
+        ([["Adda", "PER"], ["Bo", "PER"]], "1 mention was not found in its text, and left out (such as 'Adda' in"),
         (
             [["Bo", "PER"], ["Bo", "PER"]],
-            "1 mentions were listed more often than they occur, and left out (such as 'Bo'",
+            "1 mention was listed more often than it occurs, and left out (such as 'Bo'",
         ),
-        ([["Bo", "PER"], {"text": "Ada"}], "1 mentions were not found in their text, and left out (such as \"{'text'"),
-        ("<PER>Bo</PER> sang, <LOC>Rom", "1 mentions were not found in their text, and left out (such as '<LOC>'"),
-        ([{"text": "Bo", "label": "PER", "score": 95}], "1 scores that are no probabilities were left out"),
+        ([["Bo", "PER"], {"text": "Ada"}], "1 mention was not found in its text, and left out (such as \"{'text'"),
+        ("<PER>Bo</PER> sang, <LOC>Rom", "1 mention was not found in its text, and left out (such as '<LOC>'"),
+        ([{"text": "Bo", "label": "PER", "score": 95}], "1 score that is no probability was left out"),
         (
             [{"text": "Bo", "label": "PER", "start": 4, "end": 6}],
-            "1 mentions were not at the offsets given with them, and were looked for (such as 'Bo' in document '1')",
+            "1 mention was not at the offsets given with it, and was looked for (such as 'Bo' in document '1')",
         ),
     ],
 )
@@ -264,7 +264,7 @@ def test_mentions_are_found_as_models_write_them(tmp_path: Path, words: str, tex
 def test_no_mention_is_found_inside_a_word(tmp_path: Path, words: str, text: str) -> None:
     spans, notes = one(tmp_path, [[words, "X"]], text)
     assert spans == []
-    assert "1 mentions were not found" in notes[0]
+    assert "1 mention was not found" in notes[0]
 
 
 def test_a_changed_word_in_the_text_moves_no_tag(tmp_path: Path) -> None:
@@ -323,7 +323,7 @@ def test_an_answer_that_is_not_understood_means_not_seen(tmp_path: Path, answer:
     corpus = read(tmp_path, {"id": "1", "text": TEXT, "annotator": "m", "answer": answer})
     assert corpus[0].annotations == {}
     assert len(corpus.notes) == 1
-    assert corpus.notes[0].startswith("1 answers were not understood, or cut off, and count as not seen (such as ")
+    assert corpus.notes[0].startswith("1 answer was not understood, or cut off, and counts as not seen (such as ")
 
 
 NOTHING: list[object] = [
@@ -416,9 +416,7 @@ def test_probabilities_of_tokens_are_those_of_the_mentions_they_make_up(tmp_path
 def test_tokens_that_do_not_make_up_the_answer_are_left_out(tmp_path: Path, logprobs: object) -> None:
     spans, notes = one(tmp_path, '[["Bo", "PER"]]', "Bo sang", logprobs=logprobs)
     assert spans == [(0, 2, "PER")]
-    assert notes[0].startswith(
-        "1 answers are not made of the tokens in their 'logprobs', which were left out (such as "
-    )
+    assert notes[0].startswith("1 answer is not made of the tokens in its 'logprobs', which were left out (such as ")
 
 
 # Samples, groups, names ----------------------------------------------------------------------------------------------
@@ -583,7 +581,7 @@ def test_an_answer_given_again_counts_last(tmp_path: Path) -> None:
     base = {"id": "1", "text": "Bo", "model": "m"}
     corpus = read(tmp_path, {**base, "answer": []}, {**base, "answer": [["Bo", "PER"]]})
     assert corpus[0].annotations == {"m": ("B-PER",)}
-    assert corpus.notes == ("1 answers were given again by the same source to the same document, and the last counts",)
+    assert corpus.notes == ("1 answer was given again by the same source to the same document, and the last counts",)
 
 
 # The page ------------------------------------------------------------------------------------------------------------

@@ -101,7 +101,7 @@ def test_spans_that_overlap_as_none_did_are_left_out_with_a_note(nested: Layers,
     path = crowd(tmp_path / "new.jsonl", ([ORG, INNER_ORG],))
     layers = quorate.read_layers(path, layers=nested.held)
     assert layers["ORG"][0].annotations["a"] == ("B-ORG", "I-ORG", "O")
-    assert "1 spans were left out that no layer of the model takes" in layers.corpus.notes[0]
+    assert "1 span was left out that no layer of the model takes" in layers.corpus.notes[0]
 
 
 def test_label_sets_of_another_tool_are_found_by_label(nested: Layers, tmp_path: Path) -> None:

@@ -166,5 +166,5 @@ def test_many_labels_are_fitted_reported_and_asked_about_in_little_memory() -> N
 def test_a_matrix_that_cannot_fit_is_refused(sample: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
     model = bsc("bsc-seq", max_iter=1).fit(sample)
     only(monkeypatch, 1000)
-    with pytest.raises(SettingsError, match="matrices of 9 labels, for 1 annotators would need"):
+    with pytest.raises(SettingsError, match="matrices of 9 labels, for 1 annotator would need"):
         _ = model.annotators_[0].matrix

@@ -27,6 +27,7 @@ ROOMS = [
     "limits",
     "memory",
     "storage.files",
+    "wording",
     "corpus",
     "formats",
     "encode",

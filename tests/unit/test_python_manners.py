@@ -61,17 +61,17 @@ def test_results_are_copied_pickled_and_forgotten(few: Corpus) -> None:
 
 def test_long_things_show_themselves_shortly(few: Corpus) -> None:
     long = Document("1", ("word",) * 10_000, {f"a{n}": ("O",) * 10_000 for n in range(50)}, gold=("O",) * 10_000)
-    assert repr(long) == f"<Document '1': '{' '.join(['word'] * 8)}…', 10000 tokens, 50 annotators, gold>"
+    assert repr(long) == f"<Document '1': '{' '.join(['word'] * 8)}…', 10,000 tokens, 50 annotators, gold>"
     many = Document("2", ("Ada", "王芳") * 500, {"ann": ("B-PER", "B-PER") * 500})
     result = quorate.aggregate(Corpus([many]), "mv")
     assert repr(result[0]).startswith("<Consensus on '2': PER 'Ada' 1.00, PER '王芳' 1.00, ")
     assert repr(result[0]).endswith(" and 995 more; all tags right 1.00>")
     assert repr(result) == "<Result: 1 documents, 1000 spans, 1 annotators, mv>"
     layers = quorate.aggregate_layers({"A": Corpus([many]), "B": Corpus([many])}, "mv")
-    assert repr(layers) == "<LayeredResult: 1 documents, 2000 spans, 1 annotators, mv, layers A, B>"
+    assert repr(layers) == "<LayeredResult: 1 document, 2,000 spans, 1 annotator, mv, layers A, B>"
     assert repr(layers[0]) == "<LayeredConsensus on '2': spans A 1000, B 1000; all right 1.00>"
     plain = quorate.aggregate(Corpus([Document("3", ("x",), {"ann": ("yes",), "bob": ("no",)})]), "mv")
-    assert "1 tokens, no span" in repr(plain[0])
+    assert "1 token, no span" in repr(plain[0])
     chosen = quorate.aggregate(few)
     for one in (chosen.certificate, chosen.trace, chosen.choice, chosen.sources, chosen.ambiguity, chosen.accept(0.5)):
         assert repr(one).startswith(f"<{type(one).__name__}: ")

@@ -88,7 +88,7 @@ def test_what_is_not_defined_is_none() -> None:
 
 
 def test_cohen_kappa_wants_two_labels_a_token() -> None:
-    with pytest.raises(InputError, match="1 labels against 2"):
+    with pytest.raises(InputError, match="1 label against 2"):
         score.cohen_kappa(["O"], ["O", "O"])
 
 

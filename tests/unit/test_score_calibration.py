@@ -47,8 +47,8 @@ def test_documents_without_gold_are_left_out() -> None:
         ([ROWS], [[None, None, None]], "no token has a gold tag"),
         ([ROWS], [None], "no token has a gold tag"),
         ([], [], "no token has a gold tag"),
-        ([ROWS], [["O"]], r"document 1: probabilities of shape \(3, 2\) for 1 gold tags and 2 labels"),
-        ([ROWS], [["O"] * 3, ["O"]], "probabilities of 1 documents for 2 of gold"),
+        ([ROWS], [["O"]], r"document 1: probabilities of shape \(3, 2\) for 1 gold tag and 2 labels"),
+        ([ROWS], [["O"] * 3, ["O"]], "probabilities of 1 document for 2 of gold"),
         ([np.array([[np.nan, 1.0]])], [["O"]], "nan is not a probability"),
         ([np.array([[np.nan, 1.0]])], [["B-X"]], "nan is not a probability"),
         ([np.array([[-0.5, 1.5]])], [["O"]], "is not a probability"),
@@ -91,7 +91,7 @@ def test_token_reliability_leaves_out_tokens_without_gold_and_documents_without_
 
 
 def test_token_reliability_wants_one_confidence_a_token() -> None:
-    with pytest.raises(InputError, match="document 1: 1 confidences for 2 tags"):
+    with pytest.raises(InputError, match="document 1: 1 confidence for 2 tags"):
         score.token_reliability([["O", "O"]], [[0.9]], [["O", "O"]])
 
 
@@ -110,5 +110,5 @@ def test_span_reliability_counts_exact_spans_with_gold_throughout() -> None:
 def test_span_reliability_without_gold_or_with_other_documents() -> None:
     with pytest.raises(InputError, match="no token has a gold tag"):
         score.span_reliability([[]], [None])
-    with pytest.raises(InputError, match="spans of 1 documents for 2 of gold"):
+    with pytest.raises(InputError, match="spans of 1 document for 2 of gold"):
         score.span_reliability([[]], [["O"], ["O"]])

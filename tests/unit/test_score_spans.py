@@ -122,8 +122,8 @@ def test_token_scores_take_plain_tags() -> None:
 @pytest.mark.parametrize(
     ("predicted", "gold", "message"),
     [
-        ([["O"]], [["O"], ["O"]], "1 predicted documents for 2 of gold (give the same documents)"),
-        ([["O"], ["O"]], [["O"], ["O", "O"]], "document 2: 1 predicted tags for 2 gold tags (give one tag a token)"),
+        ([["O"]], [["O"], ["O"]], "1 predicted document for 2 of gold (give the same documents)"),
+        ([["O"], ["O"]], [["O"], ["O", "O"]], "document 2: 1 predicted tag for 2 gold tags (give one tag a token)"),
         ([["O"]], [[None]], "no token has a gold tag, so there is nothing to score (choose documents that have gold)"),
         ([["O"]], [None], "no token has a gold tag, so there is nothing to score (choose documents that have gold)"),
         ([], [], "no token has a gold tag, so there is nothing to score (choose documents that have gold)"),

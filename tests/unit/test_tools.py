@@ -152,15 +152,15 @@ def test_gold_of_label_studio_and_of_a_curator(tmp_path: Path) -> None:
 
 def test_what_was_passed_over_is_counted() -> None:
     assert quorate.read(EXAMPLES / "label-studio.json").notes == (
-        "1 regions that are no labelled spans of text were left out",
-        "1 documents count offsets in UTF-16 units, and are answered in them",
+        "1 region that is no labelled span of text was left out",
+        "1 document counts offsets in UTF-16 units, and is answered in them",
     )
     assert quorate.read(EXAMPLES / "prodigy.jsonl").notes == (
-        "1 answers 'ignore' were skipped",
-        "1 answers 'reject' were skipped: they say that something is wrong, not what is right",
+        "1 answer 'ignore' was skipped",
+        "1 answer 'reject' was skipped: it says that something is wrong, not what is right",
     )
-    assert "1 lines about something other than spans were skipped" in quorate.read(EXAMPLES / "brat").notes
-    assert "1 responses that were not submitted were skipped" in quorate.read(EXAMPLES / "argilla.json").notes
+    assert "1 line about something other than spans was skipped" in quorate.read(EXAMPLES / "brat").notes
+    assert "1 response that was not submitted was skipped" in quorate.read(EXAMPLES / "argilla.json").notes
 
 
 @pytest.mark.parametrize(("name", "key"), [("label-studio.json", "11"), ("argilla.json", "a1")])
@@ -513,7 +513,7 @@ def test_labels_are_renamed_merged_and_dropped(tmp_path: Path) -> None:
     assert corpus["1"].annotations["ann"] == ("O", "B-NAME", "I-NAME", "O", "O", "B-NAME", "O")
     dropped = quorate.read(EXAMPLES / "columns.conll", map_labels={"LOC": None})
     assert dropped["1"].annotations["ann"] == ("O", "B-PER", "I-PER", "O", "O", "O", "O")
-    assert dropped.notes == ("1 labels were dropped by --map-labels",)
+    assert dropped.notes == ("1 label was dropped by --map-labels",)
     (tmp_path / "map.json").write_text('{"PER": "PER", "*": null}')
     only = quorate.read(EXAMPLES / "label-studio.json", map_labels=tmp_path / "map.json")
     assert only["11"].annotations["ann@example.com"] == ("O", "B-PER", "I-PER", "O", "O", "O", "O")
@@ -534,8 +534,8 @@ def test_two_accounts_of_one_person() -> None:
     corpus = quorate.read(EXAMPLES / "crowd.jsonl", map_annotators="bob=ann")
     assert corpus["1"].annotations == {"ann": SHORT}
     assert corpus.notes == (
-        "1 documents were annotated twice by the same annotator, and the last counts",
-        "1 documents hold emoji or Windows line ends before a span, and nothing tells what offsets count: code points "
+        "1 document was annotated twice by the same annotator, and the last counts",
+        "1 document holds emoji or Windows line ends before a span, and nothing tells what offsets count: code points "
         "were assumed (commands that read annotations take --offsets to say it)",
     )
     assert quorate.read(EXAMPLES / "crowd.jsonl", map_annotators={"bob": None})["1"].annotations == {"ann": FULL}

@@ -46,6 +46,7 @@ from quorate.formats.notes import some
 from quorate.result.acceptance import check_precision
 from quorate.result.layers import LayeredResult
 from quorate.result.result import Result
+from quorate.wording import counted
 
 __all__ = ["FEW_SPANS", "Audit", "Scores", "result"]
 
@@ -90,7 +91,7 @@ class Audit:
 
     def __str__(self) -> str:
         told = f"F1 {self.f1}, precision {self.precision}, recall {self.recall}"
-        return f"{told}, with {100 * self.confidence:g} % confidence, from {self.n:,} documents checked"
+        return f"{told}, with {100 * self.confidence:g} % confidence, from {counted(self.n, 'document')} checked"
 
     @property
     def new_types(self) -> list[str]:
@@ -349,7 +350,8 @@ def _given(checked: Mapping[str, Any], claims: Claims) -> dict[str, tuple[Tag, .
         found[name] = tuple(tags)
         if len(tags) != len(tokens) or None in tags:
             raise InputError(
-                f"{len(tags)} tags for {len(tokens)} tokens (give one a token)", where=f"document {name!r}"
+                f"{counted(len(tags), 'tag')} for {counted(len(tokens), 'token')} (give one a token)",
+                where=f"document {name!r}",
             )
     return found
 

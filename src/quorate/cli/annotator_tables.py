@@ -1,18 +1,20 @@
-"""Tables of annotators on the terminal: people, models and rules, each with the columns that make sense for them."""
+"""Annotators on the terminal, in tables of people, models and rules, each with columns that make sense; and as JSON."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from rich.table import Table
 from rich.text import Text
 
+from quorate.cli.tables import plain
 from quorate.cli.terminal import escaped
 from quorate.result.annotators import AnnotatorSummary
-from quorate.result.habits import SpanHabits
+from quorate.result.habits import BOUNDS, KINDS, SpanHabits
 from quorate.result.sources import SourceKind, Sources
 
-__all__ = ["annotator_table", "tables_by_kind"]
+__all__ = ["annotator_record", "annotator_table", "tables_by_kind"]
 
 _WORTH_SAYING = 0.05  # the share of spans with other bounds from which on it matters how they are off
 _WAYS = {
@@ -102,6 +104,33 @@ def _groups(rows: Sequence[AnnotatorSummary], sources: Sources) -> dict[str, tup
             name, votes = declared or "–", "1"
         found[row.name] = Text(escaped(name)), votes
     return found if any(name.plain != "–" for name, _ in found.values()) else {}
+
+
+def annotator_record(row: AnnotatorSummary, sources: Sources) -> dict[str, Any]:
+    """An annotator as JSON has them, but for the matrix."""
+    labels = int(row.n_labels) if row.n_labels.is_integer() else row.n_labels
+    record: dict[str, Any] = {"name": row.name, "labels": labels, "accuracy": row.accuracy}
+    if row.name in sources.profiles:
+        record |= sources.profiles[row.name].plain()
+    record["source"] = sources.kind(row.name).value
+    for together in sources.together:
+        if row.name in together.names:
+            record["errs_with"] = {"names": together.names, "votes": together.votes}
+    spans = _spans_of(row.habits)
+    by_type = {kind: _spans_of(habits) for kind, habits in row.by_type.items()}
+    record |= {"informativeness": row.informativeness, "spans": spans, "by_type": by_type}
+    return dict(plain(record))
+
+
+def _spans_of(habits: SpanHabits) -> dict[str, Any] | None:
+    """What an annotator does with spans, as JSON has it; ``None`` where nothing is known of that."""
+    if not habits.spans and not habits.marks:
+        return None
+    found: dict[str, Any] = {"shown": habits.spans, "marked": habits.marks}
+    for name in ("found", *KINDS, *BOUNDS, "invented", "precision", "coverage"):
+        low, high = habits.interval(name)
+        found[name] = {"share": habits.share(name), "low": low, "high": high}
+    return found
 
 
 def _rule_table(rows: Sequence[AnnotatorSummary]) -> Table:

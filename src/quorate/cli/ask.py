@@ -34,6 +34,7 @@ from quorate.cli.layers import documents_for, loaded
 from quorate.cli.options import takes_groups
 from quorate.cli.tables import print_json, print_table, table_of
 from quorate.errors import InputError, SettingsError
+from quorate.wording import counted
 
 if TYPE_CHECKING:
     from quorate.active.simulation import Curve, Simulation
@@ -340,7 +341,7 @@ def _verdict(advice: Advice) -> list[str]:
     now = f"expected F1 now {100 * change.now:.1f}"
     if change.labels:
         low, high = (f"{100 * bound:+.2f}" for bound in (change.low, change.high))
-        now += f"; {change.labels} labels should add {100 * change.mean:+.2f} ({low} to {high})"
+        now += f"; {counted(change.labels, 'label')} should add {100 * change.mean:+.2f} ({low} to {high})"
     return [f"{'stop' if advice.stop else 'go on'}: {advice.reason}", now]
 
 

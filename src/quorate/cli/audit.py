@@ -21,6 +21,7 @@ from quorate.cli.common import (
 )
 from quorate.cli.tables import print_json, table_of
 from quorate.errors import SettingsError
+from quorate.wording import counted
 
 if TYPE_CHECKING:
     from quorate.audit import Audit, Estimate, Plan, Scores
@@ -95,7 +96,7 @@ def plan(
         before = _plan_in(consensus, extend, max_size)
         drawn, first = quorate.audit.extended(before, n), len(before)
         if len(drawn) == first:
-            raise SettingsError(f"all {first:,} documents are in the plan (there are no more)")
+            raise SettingsError(f"all documents are in the plan: {first:,} (there are no more)")
     else:
         drawn, first = quorate.audit.plan(consensus, n, seed=seed, sequential=sequential, max_size=max_size), 0
     drawn.write(output, first=first)
@@ -162,7 +163,7 @@ def _plan_summary(drawn: Plan, first: int, output: str, before: list[str]) -> li
     from quorate.audit.plan import LEAST
 
     new = len(drawn) - first
-    count = f"{new:,} of {len(drawn.claims):,} documents" if not first else f"{new:,} more documents"
+    count = f"{new:,} of {counted(len(drawn.claims), 'document')}" if not first else counted(new, "more document")
     where = "" if output == "-" else f" are in {output}"
     lines = [f"{count}{where}, in the order to check (seed {drawn.seed})"]
     if len(drawn) == len(drawn.claims):
@@ -191,7 +192,7 @@ def _print(found: Audit) -> None:
     from quorate.audit.audited import FEW_SPANS
 
     tell(_headline(found))
-    table = table_of([f"{found.n:,} documents checked"], ["precision", "recall", "F1"])
+    table = table_of([f"{counted(found.n, 'document')} checked"], ["precision", "recall", "F1"])
 
     def add(name: str, scores: Scores) -> None:
         table.add_row(cell(name), *map(_in_points, (scores.precision, scores.recall, scores.f1)))
@@ -242,7 +243,7 @@ def _notes(found: Audit) -> list[str]:
     if few and len(found.by_type) > 1:
         lines.append(f"Too few were seen of {some(few)} to score.")
     if found.more_to_halve:
-        lines.append(f"About {found.more_to_halve:,} more documents would make the intervals half as wide.")
+        lines.append(f"About {counted(found.more_to_halve, 'more document')} would make the intervals half as wide.")
     return lines
 
 

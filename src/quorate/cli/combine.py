@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -26,12 +26,11 @@ from quorate.cli.layers import documents_for, loaded, of_layer
 from quorate.cli.options import Telling, Writing, takes_groups
 from quorate.cli.settings import Given, takes_output_settings
 from quorate.cli.summaries import predict_summary
-from quorate.cli.tables import plain, print_json
+from quorate.cli.tables import print_json
 from quorate.errors import SettingsError
 
 if TYPE_CHECKING:
     from quorate.result.annotators import AnnotatorSummaries, AnnotatorSummary
-    from quorate.result.habits import SpanHabits
     from quorate.result.sources import Sources
 
 _SHARES = ("found", "exact", "shifted", "type", "missed", "invented", "precision", "coverage")
@@ -108,6 +107,8 @@ def annotators(
     as_json: Json = False,
 ) -> None:
     """Show whom to trust among the annotators of a saved model, and who makes the same mistakes."""
+    from quorate.cli.annotator_tables import annotator_record
+
     with _model(context, model) as path:
         layers = loaded(path)
     for name in layers.models_:
@@ -165,35 +166,6 @@ def demo(
     if write is not None:
         save_corpus(corpus, write)
     show(corpus, console(), written=write)
-
-
-def annotator_record(row: AnnotatorSummary, sources: Sources) -> dict[str, Any]:
-    """An annotator as JSON has them, but for the matrix."""
-    labels = int(row.n_labels) if row.n_labels.is_integer() else row.n_labels
-    record: dict[str, Any] = {"name": row.name, "labels": labels, "accuracy": row.accuracy}
-    if row.name in sources.profiles:
-        record |= sources.profiles[row.name].plain()
-    record["source"] = sources.kind(row.name).value
-    for together in sources.together:
-        if row.name in together.names:
-            record["errs_with"] = {"names": together.names, "votes": together.votes}
-    spans = _spans_of(row.habits)
-    by_type = {kind: _spans_of(habits) for kind, habits in row.by_type.items()}
-    record |= {"informativeness": row.informativeness, "spans": spans, "by_type": by_type}
-    return dict(plain(record))
-
-
-def _spans_of(habits: SpanHabits) -> dict[str, Any] | None:
-    """What an annotator does with spans, as JSON has it; ``None`` where nothing is known of that."""
-    from quorate.result.habits import BOUNDS, KINDS
-
-    if not habits.spans and not habits.marks:
-        return None
-    found: dict[str, Any] = {"shown": habits.spans, "marked": habits.marks}
-    for name in ("found", *KINDS, *BOUNDS, "invented", "precision", "coverage"):
-        low, high = habits.interval(name)
-        found[name] = {"share": habits.share(name), "low": low, "high": high}
-    return found
 
 
 def _sorted(summaries: AnnotatorSummaries, column: str | None, sources: Sources) -> list[AnnotatorSummary]:

@@ -10,6 +10,7 @@ import typer
 from quorate.cli.common import Json, LayeredReading, Quiet, To, app, check_outputs, reads, say, say_notes, tell, typed
 from quorate.cli.tables import print_json
 from quorate.errors import SettingsError
+from quorate.wording import corpus_size, counted
 
 if TYPE_CHECKING:
     from quorate.formats.exports import Export
@@ -65,13 +66,13 @@ def convert(
         what, export = whole
         formats.write(export, output, to)
         if not quiet:
-            say([f"{sum(1 for _ in export.documents()):,} documents of {what}"])
+            say([f"{counted(sum(1 for _ in export.documents()), 'document')} of {what}"])
         return
     layers = reading.layers(inputs)
     corpus = layers.corpus
     formats.write(layers if layers.single is None else layers.single, output, to)
     if not quiet:
-        say([f"{len(corpus):,} documents, {corpus.n_tokens:,} tokens, {len(corpus.annotators):,} annotators"])
+        say([corpus_size(len(corpus), corpus.n_tokens, len(corpus.annotators))])
         say_notes(corpus)
 
 

@@ -22,6 +22,7 @@ from quorate.cli.common import (
 )
 from quorate.cli.tables import print_json
 from quorate.errors import SettingsError
+from quorate.wording import corpus_size
 
 datasets = typer.Typer(no_args_is_help=True, help="The paper's data, from the archives that their makers publish.")
 app.add_typer(datasets, name="datasets")
@@ -56,7 +57,7 @@ def encode(
         encode_files(*inputs, output=output, scheme=tags, invalid=rule, progress=told, **reading.options)
     if not quiet:
         corpus = StoredCorpus(output)
-        say([f"{len(corpus):,} documents, {corpus.n_tokens:,} tokens, {len(corpus.annotators):,} annotators"])
+        say([corpus_size(len(corpus), corpus.n_tokens, len(corpus.annotators))])
         say_notes(corpus)
 
 
@@ -86,5 +87,5 @@ def convert(
     check_outputs([archive], [output])
     corpus = read_archive(name, archive)
     save_corpus(corpus, output)
-    say([f"{len(corpus):,} documents, {corpus.n_tokens:,} tokens, {len(corpus.annotators)} annotators"])
+    say([corpus_size(len(corpus), corpus.n_tokens, len(corpus.annotators))])
     say_notes(corpus)

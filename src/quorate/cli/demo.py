@@ -15,6 +15,7 @@ from quorate.corpus.spans import Span
 from quorate.corpus.tags import find_spans
 from quorate.evaluate import metrics
 from quorate.result.result import Result
+from quorate.wording import counted
 
 __all__ = ["show"]
 
@@ -25,7 +26,7 @@ def show(corpus: Corpus, console: Console, *, written: str | None = None) -> Non
     results = {method: aggregate(corpus, method) for method in ("mv", "auto")}
     best = results["auto"]
     console.print(
-        f"[bold]A sample crowd[/bold]: {len(corpus)} sentences, {corpus.n_tokens:,} tokens, "
+        f"[bold]A sample crowd[/bold]: {len(corpus)} sentences, {counted(corpus.n_tokens, 'token')}, "
         f"{len(corpus.annotators)} annotators, five to a sentence."
     )
     console.print("The sentences were written for this package; the annotators are simulated.\n")

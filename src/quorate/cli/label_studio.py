@@ -217,7 +217,7 @@ def _record(project: int, done: Synced) -> dict[str, Any]:
 
 def _told(result: Result) -> dict[str, Any]:
     """How good a consensus is, as far as that can be told, and its annotators."""
-    from quorate.cli.combine import annotator_record
+    from quorate.cli.annotator_tables import annotator_record
 
     certificate = result.certificate
     estimate = {"f1": certificate.f1, "low": certificate.low, "high": certificate.high} if certificate.given else None

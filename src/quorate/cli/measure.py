@@ -36,6 +36,7 @@ from quorate.cli.tables import (
     table_of,
 )
 from quorate.errors import InputError, SettingsError
+from quorate.wording import counted, in_number
 
 if TYPE_CHECKING:
     from quorate.evaluate.check import Checked
@@ -73,7 +74,7 @@ def _print_check(found: dict[str, Checked], everywhere: list[str]) -> None:
     """How many things there are to look at, what they are, and what was counted."""
     own = {name: [one for one in each.warnings if one not in everywhere] for name, each in found.items()}
     odd = len(everywhere) + sum(map(len, own.values()))
-    tell(f"{odd:,} {'things' if odd > 1 else 'thing'} to look at:" if odd else "nothing odd was found")
+    tell(f"{counted(odd, 'thing')} to look at:" if odd else "nothing odd was found")
     for sentence in everywhere:
         tell(f"warning: {sentence}")
     for line in by_layer({name: [f"warning: {one}" for one in its] for name, its in own.items()}):
@@ -121,7 +122,7 @@ def agreement(
 
 
 def _print_agreement(found: Agreement, pairs: int) -> None:
-    print(f"{found.documents:,} documents and {found.tokens:,} tokens have two annotators or more")
+    print(f"{counted(found.documents, 'document')} and {counted(found.tokens, 'token')} have two annotators or more")
     table = table_of(["measure"], ["value"])
     rows = [
         ("share of pairs with the same label", found.observed),
@@ -143,7 +144,7 @@ def _print_agreement(found: Agreement, pairs: int) -> None:
         console().print()
         console().print(table)
         if len(listed) < len(found.pairs):
-            print(f"({len(found.pairs) - len(listed):,} more pairs: --pairs, or --json for all)")
+            print(f"({counted(len(found.pairs) - len(listed), 'more pair')}: --pairs, or --json for all)")
 
 
 @app.command(epilog="Example: quorate ambiguous crowd.jsonl -n 50")
@@ -248,7 +249,8 @@ def _scored(
         answers, missing = read_answers(consensus, truth.single, **options)
         by_name = {"": answers}
         if answers.aligned:
-            say([f"{answers.aligned:,} documents have other tokens than the gold: {COMPARED_BY_CHARACTERS}"])
+            which = counted(answers.aligned, "document has", "documents have")
+            say([f"{which} other tokens than the gold: {COMPARED_BY_CHARACTERS}"])
     else:
         by_name, missing = read_layered_answers(consensus, truth, **options)
     if cee and all(answers.probabilities is None for answers in by_name.values()):
@@ -257,7 +259,7 @@ def _scored(
             where=consensus,
         )
     if missing:
-        say([f"warning: {missing:,} documents with gold are not in the consensus"])
+        say([in_number("warning: {} {document|documents} with gold {is|are} not in the consensus", missing)])
     if "" in by_name:
         return score_answers(by_name[""]), {}
     found = score_layers(by_name)
@@ -321,7 +323,8 @@ def compare(
         print_table(*error_table(found), markdown=markdown)
     where = f" of split {found.split}" if found.split else ""
     print()
-    tell(f"{found.rows[0].scores.documents:,} documents{where}. The best is {'bold' if not markdown else '**bold**'}.")
+    documents = counted(found.rows[0].scores.documents, "document")
+    tell(f"{documents}{where}. The best is {'bold' if not markdown else '**bold**'}.")
     tell(f"F1 − {found.reference}: with a 95% bootstrap interval over documents.")
     tell("p: of a Wilcoxon signed-rank test over documents.")
 
@@ -379,7 +382,7 @@ def tune(
 def _print_trials(found: Tuned, show: int) -> None:
     """The best trials, a line each."""
     whose, names = "all gold" if found.split is None else f"split {found.split}", list(found.best.settings)
-    tell(f"{len(found.trials):,} trials of {found.method} on {whose}, best first by {found.goal}")
+    tell(f"{counted(len(found.trials), 'trial')} of {found.method} on {whose}, best first by {found.goal}")
     table = table_of([], [*names, "F1", "relaxed F1", "cross entropy"])
     for trial in found.trials[: max(show, 1)]:
         scores = (f"{100 * trial.f1:.2f}", f"{100 * trial.relaxed_f1:.2f}", f"{trial.cee:.3f}")

@@ -16,6 +16,7 @@ from quorate.limits import size_in_words
 from quorate.project.diff import Difference, DocumentChange, difference
 from quorate.project.settings_file import NAME
 from quorate.project.store import Version, digest_of_path
+from quorate.wording import counted, in_number
 
 _MOST_TOLD = 10  # changes of inputs and settings, in a summary
 _ARROWS = {"added": "+", "removed": "-", "label": "~", "bounds": "~"}
@@ -83,7 +84,9 @@ def _tell(outcome: Outcome, *, as_json: bool, quiet: bool) -> None:
         if version.number > 1:
             lines += [f"new: {change}" for change in version.changes[:_MOST_TOLD]]
             if len(version.changes) > _MOST_TOLD:
-                lines.append(f"new: {len(version.changes) - _MOST_TOLD:,} changes more (quorate versions --json)")
+                lines.append(
+                    f"new: {counted(len(version.changes) - _MOST_TOLD, 'more change')} (quorate versions --json)"
+                )
         if version.chosen != version.number and version.restored is None:
             lines.append(f"settings as chosen in version {version.chosen} (--fresh chooses again)")
     say([*lines, *([f"written: {', '.join(written)}"] if written else []), *outcome.told])
@@ -91,8 +94,8 @@ def _tell(outcome: Outcome, *, as_json: bool, quiet: bool) -> None:
 
 def _in_short(version: Version) -> str:
     counts = version.counts
-    known = f", {counts['known']:,} tokens known" if counts["known"] else ""
-    return f"{counts['documents']:,} documents, {counts['spans']:,} spans{known}; {_f1(version)}"
+    known = f", {counted(counts['known'], 'token')} known" if counts["known"] else ""
+    return f"{counted(counts['documents'], 'document')}, {counted(counts['spans'], 'span')}{known}; {_f1(version)}"
 
 
 def _f1(version: Version) -> str:
@@ -160,7 +163,7 @@ def versions(
         if keep < 1:
             raise SettingsError(f"--keep must be 1 or more, not {keep}")
         with store.locked(wait=wait):
-            say([f"{store.forget(keep):,} versions deleted"])
+            say([f"{counted(store.forget(keep), 'version')} deleted"])
     found = store.versions()[::-1]
     if as_json:
         print_json([_record(version) for version in found])
@@ -225,7 +228,7 @@ def _plain(found: Difference) -> dict[str, Any]:
 def _print_difference(found: Difference, most: int) -> None:
     spans = found.spans()
     tell(
-        f"version {found.before} → {found.after}: {found.count('changed'):,} documents tagged otherwise, "
+        f"version {found.before} → {found.after}: {counted(found.count('changed'), 'document')} tagged otherwise, "
         f"{found.count('added'):,} added, {found.count('removed'):,} removed, "
         f"{found.count('confidence'):,} only surer or less sure"
     )
@@ -240,7 +243,7 @@ def _print_difference(found: Difference, most: int) -> None:
         tell(f"decided by {line}")
     more = [who for who in found.annotators if not who.is_otherwise]
     if more:
-        tell(f"annotators: {len(more):,} have other labels, and are thought of as before")
+        tell(in_number("{} {annotator has|annotators have} other labels, and {is|are} thought of as before", len(more)))
     for who in found.annotators:
         if who.is_otherwise:
             tell(f"annotator {who.name}: {_annotator(who.before)} → {_annotator(who.after)}")
@@ -248,7 +251,7 @@ def _print_difference(found: Difference, most: int) -> None:
     for one in shown[: max(most, 0)]:
         _print_document(one)
     if len(shown) > most:
-        tell(f"({len(shown) - most:,} documents more: --documents, or --json for all)")
+        tell(f"({counted(len(shown) - most, 'more document')}: --documents, or --json for all)")
 
 
 def _print_document(one: DocumentChange) -> None:
@@ -264,7 +267,7 @@ def _score(f1: float | None) -> str:
 
 
 def _annotator(said: tuple[float, float] | None) -> str:
-    return "–" if said is None else f"{said[0]:,.0f} labels, {said[1]:.2f} bits"
+    return "–" if said is None else f"{counted(round(said[0]), 'label')}, {said[1]:.2f} bits"
 
 
 @app.command(epilog="Example: quorate restore 12, then quorate diff 12")

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from quorate.cli.layers import by_layer
+from quorate.wording import corpus_size, counted, repaired
 
 if TYPE_CHECKING:
     from quorate.audit.acceptance import Guaranteed, GuaranteedSpans
@@ -102,7 +103,7 @@ def layers_summary(
     result, places = _written_of(fitted.result_, accepted), _places(written)
     certificate = result.certificate
     answer = _acceptance(accepted, places.get("review", ""), certificate)
-    answer += [_headline(result, method, f" in {len(result.layers):,} layers"), *_written(places)]
+    answer += [_headline(result, method, f" in {counted(len(result.layers), 'layer')}"), *_written(places)]
     record: dict[str, Any] = {"method": method, "documents": len(result), "spans": sum(map(len, result.spans))}
     record |= {"estimate": _estimate(certificate), "no_estimate": certificate.reason or None}
     record |= {"accepted": _accepted_record(accepted), "written": places}
@@ -115,7 +116,8 @@ def predict_summary(result: LayeredResult, model: str, written: Mapping[str, str
     if result.single is not None:
         return _predicted(result.single, model, written)
     places = _places(written)
-    answer = [f"{len(result):,} documents combined in {len(result.layers):,} layers; {_UNCHECKED}", *_written(places)]
+    combined = f"{counted(len(result), 'document')} combined in {counted(len(result.layers), 'layer')}"
+    answer = [f"{combined}; {_UNCHECKED}", *_written(places)]
     record: dict[str, Any] = {"model": model, "documents": len(result), "spans": sum(map(len, result.spans))}
     parts = {name: _predicted(one, model, {}) for name, one in result.layers.items()}
     return _with_layers(answer, record | {"written": places}, parts)
@@ -125,7 +127,7 @@ def _predicted(result: Result, model: str, written: Mapping[str, str | None]) ->
     from quorate.formats.notes import some
 
     places = _places(written)
-    answer = [f"{len(result):,} documents combined; {_unchecked(result)}", *_written(places), *_dial(result)]
+    answer = [f"{counted(len(result), 'document')} combined; {_unchecked(result)}", *_written(places), *_dial(result)]
     strangers = [name for name in result.corpus.annotators if name not in result.annotators.names]
     notes = []
     if strangers:
@@ -164,7 +166,7 @@ def acceptance(accepted: Accepted | Guaranteed | GuaranteedSpans, review: str, c
     if isinstance(accepted, Guaranteed):
         return _guarantee(accepted, review)
     if not accepted.documents:
-        return [f"no document meets that precision; all {len(accepted.review):,} are in {review}"]
+        return [f"no document meets that precision: {counted(len(accepted.review), 'document')} to look at in {review}"]
     right = f"of the accepted spans {100 * accepted.precision:.1f} % are right"
     if certificate.given:
         return [_how_many(accepted, review), f"{right}, by an estimate from agreement"]
@@ -205,7 +207,7 @@ def _written(places: Mapping[str, str]) -> list[str]:
 
 def _size(result: Result) -> str:
     corpus = result.corpus
-    return f"{len(result):,} documents, {corpus.n_tokens:,} tokens, {len(corpus.annotators):,} annotators"
+    return corpus_size(len(result), corpus.n_tokens, len(corpus.annotators))
 
 
 def _counts(result: Result) -> dict[str, Any]:
@@ -219,7 +221,7 @@ def _headline(result: Result | LayeredResult, method: str, how: str = "") -> str
     """The answer: how many documents, and how right they are as far as anything can be said of that."""
     from quorate.estimators.methods import DEFAULT_METHOD
 
-    combined = f"{len(result):,} documents combined{'' if method == DEFAULT_METHOD else f' by {method}'}{how}"
+    combined = f"{counted(len(result), 'document')} combined{'' if method == DEFAULT_METHOD else f' by {method}'}{how}"
     certificate = result.certificate
     if certificate.f1 is None or certificate.low is None or certificate.high is None:
         return f"{combined}; {_unchecked(result)}"
@@ -255,7 +257,7 @@ def _known(result: Result, n_known: int) -> list[str]:
     if not n_known:
         unused = "note: the gold in the input was not used (--known inline uses it)"
         return [unused] if result.corpus.has_gold else []
-    notes = [f"note: {n_known:,} tokens have known labels"]
+    notes = [f"note: {counted(n_known, 'token has a known label', 'tokens have known labels')}"]
     voted = result.corpus.tagset(result.tagset.scheme).labels
     only_known = [label for label in result.tagset.labels if label not in voted]
     if only_known:
@@ -275,7 +277,7 @@ def _read(result: Result) -> list[str]:
     if bare:
         notes.append(f"warning: no annotator for {some(bare)}: tagged from the words and the chain alone")
     if result.repaired:
-        notes.append(f"note: {result.repaired:,} tags that could not follow the one before were repaired")
+        notes.append(f"note: {repaired(result.repaired)}")
     return notes + [f"note: {note}" for note in result.corpus.notes]
 
 
@@ -292,7 +294,9 @@ def _details(model: BSC | CRFMA | MajorityVote, method: str) -> list[str]:
     lines = [f"{_size(result)}, {method}"]
     lines.append(f"scheme {result.tagset.scheme.value}: {some(list(result.tagset.types), 10)}")
     if (trace := result.trace) is not None:
-        lines.append(f"{trace.passes} passes in {trace.seconds:.2f} s (stopped: {trace.reason.value})")
+        lines.append(
+            f"{counted(trace.passes, 'pass', 'passes')} in {trace.seconds:.2f} s (stopped: {trace.reason.value})"
+        )
     if result.choice is not None:
         lines += [line for line in result.choice.reasons if line not in result.choice.notes]
     certificate = result.certificate
@@ -316,7 +320,7 @@ def _tagger_rounds(model: BSC | CRFMA | MajorityVote) -> list[str]:
     seconds = sum(one_round.seconds for one_round in finished)
     return [
         f"{TAGGER}, a model: expected accuracy {tagger.accuracy:.3f}, informativeness {tagger.informativeness:.3f}",
-        f"{len(finished)} rounds in {seconds:.1f} s; % of the consensus that each changed: {changes}",
+        f"{counted(len(finished), 'round')} in {seconds:.1f} s; % of the consensus that each changed: {changes}",
     ]
 
 
@@ -372,7 +376,7 @@ def _dial(result: Result) -> list[str]:
         return []
     precision, recall = result.settings_.get("precision"), result.settings_.get("recall")
     spans, expected = result.n_spans, result.expected
-    found = f"{spans:,} span{'s' if spans != 1 else ''}"
+    found = counted(spans, "span")
     what = f"{found}, expected precision {round(expected.precision, 3):g}, recall {round(expected.recall, 3):g}"
     if precision is not None:
         if not spans:

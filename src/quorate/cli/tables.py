@@ -12,6 +12,7 @@ import quorate
 from quorate.cli.common import cell, console, tell
 from quorate.cli.terminal import escaped
 from quorate.errors import SettingsError
+from quorate.wording import counted
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -80,7 +81,7 @@ def table_of(texts: Iterable[str], numbers: Iterable[str]) -> Table:
 
 def print_scores(scores: Scores) -> None:
     """All scores of one consensus."""
-    table = table_of([f"{scores.documents:,} documents"], ["precision", "recall", "F1", "gold spans"])
+    table = table_of([counted(scores.documents, "document")], ["precision", "recall", "F1", "gold spans"])
 
     def add(name: str, prf: PRF | tuple[float, float, float], support: str = "") -> None:
         table.add_row(cell(name), *map(_points, prf), support)
@@ -102,7 +103,8 @@ def print_scores(scores: Scores) -> None:
         print(f"cross entropy (CEE)       {entropy.mean:.3f}")
         print(f"Brier score               {brier.mean:.3f}")
         if entropy.unknown:
-            print(f"                          {entropy.unknown:,} tokens have a gold label outside the label set")
+            unknown = counted(entropy.unknown, "token has", "tokens have")
+            print(f"                          {unknown} a gold label outside the label set")
     if scores.calibration is not None:
         print(f"calibration error, tokens {scores.calibration.error:.3f}")
     if scores.span_calibration is not None and scores.span_calibration.count:

@@ -17,6 +17,7 @@ from quorate.cli.tables import print_json
 from quorate.errors import SettingsError
 from quorate.models.settings import WRITTEN
 from quorate.storage.files.locks import only_here
+from quorate.wording import counted
 
 if TYPE_CHECKING:
     from quorate.corpus.records import Corpus
@@ -134,7 +135,7 @@ def _summary(fitted: BSC, corpus: Corpus) -> list[str]:
     result = fitted.result_
     lines = [fitted.updated_.sentence()]
     if result.certificate.given:
-        lines.append(f"estimate from agreement, of all {len(result):,} documents: F1 {result.certificate}")
+        lines.append(f"estimate from agreement, of {counted(len(result), 'document')}: F1 {result.certificate}")
     if fitted.tagger_note_:
         lines.append(f"note: {fitted.tagger_note_}")
     if not fitted.has_documents:

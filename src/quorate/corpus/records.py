@@ -15,6 +15,7 @@ from quorate.corpus.offsets import Unit
 from quorate.corpus.profiles import Profile
 from quorate.corpus.tags import Invalid, Scheme, TagSet, UnknownTagError
 from quorate.errors import InputError
+from quorate.wording import corpus_size, counted
 
 if TYPE_CHECKING:
     import pandas
@@ -79,7 +80,7 @@ class Document:
     >>> Document("1", ("Ada", "sang"), {"ann": ("B-PER", "O"), "bob": ("O", None)}).annotations["bob"]
     ('O', None)
     >>> Document("1", ("Ada", "sang"), {"ann": ("B-PER", "O")})
-    <Document '1': 'Ada sang', 2 tokens, 1 annotators>
+    <Document '1': 'Ada sang', 2 tokens, 1 annotator>
     """
 
     id: str
@@ -96,7 +97,7 @@ class Document:
     def __repr__(self) -> str:
         head, cut = " ".join(self.tokens[:_WORDS_SHOWN]), "…" if len(self.tokens) > _WORDS_SHOWN else ""
         gold = ", gold" if self.gold is not None else ""
-        said = f"{len(self.tokens)} tokens, {len(self.annotations)} annotators{gold}"
+        said = f"{counted(len(self.tokens), 'token')}, {counted(len(self.annotations), 'annotator')}{gold}"
         return f"<Document {self.id!r}: {head + cut!r}, {said}>"
 
     def where(self, token: int | None = None) -> str:
@@ -119,12 +120,14 @@ class Document:
         for owner, tags in sequences:
             if len(tags) != length:
                 raise InputError(
-                    f"{len(tags)} tags by {owner} for {length} tokens (give one tag a token, null where not seen)",
+                    f"{counted(len(tags), 'tag')} by {owner} for {counted(length, 'token')} "
+                    "(give one tag a token, null where not seen)",
                     where=self.where(),
                 )
         if self.offsets is not None and len(self.offsets) != length:
             raise InputError(
-                f"{len(self.offsets)} offsets for {length} tokens (give one [start, end] a token)",
+                f"{counted(len(self.offsets), 'offset')} for {counted(length, 'token')} "
+                "(give one [start, end] a token)",
                 where=self.where(),
             )
 
@@ -174,7 +177,7 @@ class Corpus:
         return self.documents[self.position(key) if isinstance(key, str) else key]
 
     def __repr__(self) -> str:
-        return f"<Corpus: {len(self)} documents, {self.n_tokens} tokens, {len(self.annotators)} annotators>"
+        return f"<Corpus: {corpus_size(len(self), self.n_tokens, len(self.annotators))}>"
 
     def position(self, document_id: str) -> int:
         """Where the document with this id stands; ``KeyError`` if there is none."""

@@ -17,7 +17,7 @@ read. Whoever has it writes one JSON object a sentence, ``{"id", "tokens", "anno
 >>> arg = pathlib.Path(folder.name, "arg.jsonl")
 >>> _ = arg.write_text('{"id": "7", "tokens": ["We", "agree"], "annotations": {"w1": ["O", "B-ARG"]}}')
 >>> quorate.read(arg)
-<Corpus: 1 documents, 2 tokens, 1 annotators>
+<Corpus: 1 document, 2 tokens, 1 annotator>
 >>> folder.cleanup()
 """
 

@@ -28,16 +28,21 @@ _SPLITS = {"val": "dev", "test": "test"}  # in the order of the documents
 _TAGS = {tag: tag for tag in TagSet.of_types(Scheme.BIO, ["LOC", "MISC", "ORG", "PER"]).labels}
 _GLUED = re.compile(r"(?<=.)(?:/(?:[BI]-)?(?:LOC|LOS|MISC|ORG|PER))+$")  # "LOS" is how one worker spelt LOC
 
-_OTHER_LENGTH = "{} worker files have another number of lines than the expert's and were aligned by their characters"
-_GLUED_IN_GOLD = "{} tags written onto a token in the expert's files were taken off; the tag column counts"
-_GLUED_ON = "{} tags written onto a token ('Paris/LOC') in workers' files were taken off; the tag column counts"
-_NO_TOKEN = "{} labels without a token in workers' files were left out"
-_SPLIT = "{} tokens that a worker had split were put together; the tag of the last piece counts"
-_JOINED = "{} tokens that a worker had joined to others were taken apart"
-_NOT_ALIGNED = "{} tokens have no counterpart in a worker's file and are null there"
-_TOO_MUCH = "{} lines of workers' files have no counterpart in the expert's tokens and were left out"
-_NO_WORKER = "{} articles that no worker tagged were left out"
-_NO_GOLD = "{} worker files of articles without an expert's file were left out"
+_OTHER_LENGTH = (
+    "{} worker {file has|files have} another number of lines than the expert's and {was aligned by its|were "
+    "aligned by their} characters"
+)
+_GLUED_IN_GOLD = "{} {tag|tags} written onto a token in the expert's files {was|were} taken off; the tag column counts"
+_GLUED_ON = (
+    "{} {tag|tags} written onto a token ('Paris/LOC') in workers' files {was|were} taken off; the tag column counts"
+)
+_NO_TOKEN = "{} {label|labels} without a token in workers' files {was|were} left out"
+_SPLIT = "{} {token|tokens} that a worker had split {was|were} put together; the tag of the last piece counts"
+_JOINED = "{} {token|tokens} that a worker had joined to others {was|were} taken apart"
+_NOT_ALIGNED = "{} {token has|tokens have} no counterpart in a worker's file and {is|are} null there"
+_TOO_MUCH = "{} {line|lines} of workers' files {has|have} no counterpart in the expert's tokens and {was|were} left out"
+_NO_WORKER = "{} {article|articles} that no worker tagged {was|were} left out"
+_NO_GOLD = "{} worker {file|files} of articles without an expert's file {was|were} left out"
 
 
 class _Line(NamedTuple):

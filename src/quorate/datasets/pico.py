@@ -46,12 +46,17 @@ _TESTED = """
 _TEST_ABSTRACTS = frozenset(_TESTED.split())
 _TEST_TITLES = _TEST_ABSTRACTS | {"1780092"}  # the middle: its title is in one half, its abstract in the other
 
-_WIDENED = "{} spans that began or ended inside a token were widened to whole tokens"
-_EMPTY = "{} spans that held no token were left out"
-_OVERLAPPING = "{} spans of workers overlapped an earlier one of the same worker: a new span begins where they begin"
-_IN_TWO = "{} spans that ran from a title into its abstract were cut in two"
-_NO_WORKER = "{} abstracts that no worker saw were left out"
-_GOLD_JOINED = "{} spans of professionals that touched or overlapped the one before them were joined to it"
+_WIDENED = "{} {span|spans} that began or ended inside a token {was|were} widened to whole tokens"
+_EMPTY = "{} {span|spans} that held no token {was|were} left out"
+_OVERLAPPING = (
+    "{} {span|spans} of workers overlapped an earlier one of the same worker: a new span begins where {it "
+    "begins|they begin}"
+)
+_IN_TWO = "{} {span|spans} that ran from a title into its abstract {was|were} cut in two"
+_NO_WORKER = "{} {abstract|abstracts} that no worker saw {was|were} left out"
+_GOLD_JOINED = (
+    "{} {span|spans} of professionals that touched or overlapped the one before {it was|them were} joined to it"
+)
 
 
 class _Record(msgspec.Struct):

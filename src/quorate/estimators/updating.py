@@ -30,6 +30,7 @@ from quorate.infer.spans import SpanModel
 from quorate.models.build import with_more_words
 from quorate.models.settings import Settings, check_number
 from quorate.taggers import TaggerName
+from quorate.wording import counted
 
 __all__ = [
     "FitState",
@@ -253,7 +254,7 @@ class Updated(NamedTuple):
 
     def sentence(self) -> str:
         """In words."""
-        return f"{self.new:,} new documents, {self.changed:,} changed, {self.unchanged:,} unchanged"
+        return f"{counted(self.new, 'new document')}, {self.changed:,} changed, {self.unchanged:,} unchanged"
 
 
 def check_update(fit_state: FitState, meta: Mapping[str, Any], corpus: Corpus, passes: int) -> None:

@@ -15,6 +15,7 @@ from quorate.corpus.spans import Span
 from quorate.corpus.tags import Scheme, TagSet
 from quorate.corpus.tokens import Offsets
 from quorate.errors import InputError
+from quorate.wording import counted
 
 __all__ = ["COMPARED_BY_CHARACTERS", "Cut", "Pieces", "pieces", "spans_on_pieces", "tags_on_pieces"]
 
@@ -67,7 +68,8 @@ def pieces(one: Cut, other: Cut, *, where: str) -> Pieces:
         at = min(len(one.text), len(other.text)) if at is None else at
         seen, gold = (text[at : at + 12] for text in (one.text, other.text))
         raise InputError(
-            f"{len(one.places)} tags for {len(other.places)} gold tokens of another text: after {at} characters "
+            f"{counted(len(one.places), 'tag')} for {counted(len(other.places), 'gold token')} of another text: "
+            f"after {at} characters "
             f"(blanks aside) {seen!r} stands where the gold has {gold!r} (give consensus and gold of the same texts)",
             where=where,
         )

@@ -23,6 +23,7 @@ from quorate.encode.from_corpus import encode
 from quorate.encode.sharing import Sharing
 from quorate.formats.notes import some
 from quorate.result.sources import MUCH_IN_COMMON, Sources, err_together
+from quorate.wording import counted
 
 __all__ = ["Checked", "Numbers", "check"]
 
@@ -88,16 +89,16 @@ def check(corpus: Corpus, *, scheme: Scheme | None = None) -> Checked:
         tags_to_repair=encoded.repaired,
     )
     counts = [
-        f"{numbers.documents:,} documents, {numbers.tokens:,} tokens, {numbers.annotators:,} annotators, "
-        f"{numbers.labels_given:,} labels given",
-        f"scheme {tagset.scheme.value}, {len(tagset.labels)} labels: {some(tagset.labels, 12)}",
+        f"{counted(numbers.documents, 'document')}, {counted(numbers.tokens, 'token')}, "
+        f"{counted(numbers.annotators, 'annotator')}, {counted(numbers.labels_given, 'label')} given",
+        f"scheme {tagset.scheme.value}, {counted(len(tagset.labels), 'label')}: {some(tagset.labels, 12)}",
         f"{numbers.annotators_per_document:.1f} annotators a document on average, "
-        f"{int(numbers.labels_per_annotator):,} labels an annotator (median)",
+        f"{counted(int(numbers.labels_per_annotator), 'label')} an annotator (median)",
     ]
     if numbers.documents_with_gold:
-        counts.append(f"{numbers.documents_with_gold:,} documents have gold")
+        counts.append(f"{counted(numbers.documents_with_gold, 'document has', 'documents have')} gold")
     if numbers.tags_to_repair:
-        counts.append(f"{numbers.tags_to_repair:,} tags that cannot follow the one before will be repaired")
+        counts.append(f"{counted(numbers.tags_to_repair, 'tag')} that cannot follow the one before will be repaired")
     sources = Sources(encoded.annotators, corpus.profiles)
     copies, covered = _copies(corpus), coverage(encoded)
     warnings = [
@@ -124,16 +125,17 @@ def _thin_documents(corpus: Corpus, seen_by: NDArray[np.int64]) -> Iterator[str]
     for number, what in ((0, "no annotator"), (1, "only one annotator")):
         found = [corpus[int(d)].id for d in np.flatnonzero(seen_by == number)]
         if found:
-            yield f"{len(found):,} documents have {what}: {some(found, 5)}"
+            yield f"{counted(len(found), 'document has', 'documents have')} {what}: {some(found, 5)}"
 
 
 def _thin_annotators(names: Sequence[str], labels: NDArray[np.float64]) -> Iterator[str]:
     idle = [names[k] for k in np.flatnonzero(labels == 0).tolist()]
     if idle:
-        yield f"{len(idle):,} annotators gave no label: {some(idle, 5)}"
+        yield f"{counted(len(idle), 'annotator')} gave no label: {some(idle, 5)}"
     few = [names[k] for k in np.flatnonzero((labels > 0) & (labels < _HANDFUL)).tolist()]
     if few:
-        yield f"{len(few):,} annotators gave fewer than {_HANDFUL} labels, too few to know them by: {some(few, 5)}"
+        who = counted(len(few), "annotator")
+        yield f"{who} gave fewer than {_HANDFUL} labels, too few to know them by: {some(few, 5)}"
 
 
 def _separate_groups(corpus: Corpus, encoded: Encoded) -> Iterator[str]:
@@ -254,7 +256,8 @@ def _near_duplicates(corpus: Corpus, encoded: Encoded) -> Iterator[str]:
     if alike:
         other, first = min(alike.items())
         pair = f"{corpus[int(enough[first])].id} and {corpus[int(enough[other])].id}"
-        yield f"{len(alike):,} documents are all but the same as another, such as {pair}: their labels count twice"
+        which = counted(len(alike), "document is", "documents are")
+        yield f"{which} all but the same as another, such as {pair}: their labels count twice"
 
 
 def _shingles(encoded: Encoded, docs: NDArray[np.int64]) -> list[NDArray[np.int64]]:

@@ -22,6 +22,7 @@ from quorate.evaluate.alignment import Cut, pieces, spans_on_pieces, tags_on_pie
 from quorate.formats import read_consensus
 from quorate.formats.consensus_records import ConsensusRecord, LayeredRecord
 from quorate.result.result import Result
+from quorate.wording import counted
 
 __all__ = [
     "Answers",
@@ -150,7 +151,8 @@ def answers_of(
     for record, document in zip(records, documents, strict=True):
         if len(record.tags) != len(document.tokens):
             raise InputError(
-                f"{len(record.tags)} tags for {len(document.tokens)} gold tokens (are they of the same text?)",
+                f"{counted(len(record.tags), 'tag')} for {counted(len(document.tokens), 'gold token')} "
+                "(are they of the same text?)",
                 where=f"{where}: document {record.id!r}",
             )
     used = {tag for record in records for tag in record.tags}
@@ -181,7 +183,8 @@ def _beside(record: ConsensusRecord, document: Document, tagset: TagSet, where: 
         return _Beside(record.tags, gold, record.token_spans())
     if len(record.tokens) != len(record.tags):
         raise InputError(
-            f"{len(record.tags)} tags for {len(gold)} gold tokens (are they of the same text?)", where=where
+            f"{counted(len(record.tags), 'tag')} for {counted(len(gold), 'gold token')} (are they of the same text?)",
+            where=where,
         )
     one = Cut.of(record.tokens, record.text, record.offsets)
     found = pieces(one, Cut.of(document.tokens, document.text, document.offsets), where=where)

@@ -21,8 +21,8 @@ from quorate.formats.opened import Input
 
 __all__ = ["read"]
 
-_DRAFTS = "{} responses that were not submitted were skipped"
-_OTHER = "{} answers to questions about something other than spans were skipped"
+_DRAFTS = "{} {response that was not submitted was|responses that were not submitted were} skipped"
+_OTHER = "{} {answer|answers} to questions about something other than spans {was|were} skipped"
 
 
 class _Response(msgspec.Struct):

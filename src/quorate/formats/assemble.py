@@ -49,10 +49,16 @@ class Options:
 
 Item = Document | Placed
 _MERGED = 0
-IN_NO_LAYER = "{} spans were left out that no layer of the model takes, by their label or depth (fit again with them)"
-CLASHING = "{} spans overlap others of their layer, as none did in the fit, and were left out (fit again with them)"
+IN_NO_LAYER = (
+    "{} {span was|spans were} left out that no layer of the model takes, by their label or depth (fit again with them)"
+)
+CLASHING = (
+    "{} {span overlaps others of its|spans overlap others of their} layer, as none did in the fit, and "
+    "{was|were} left out (fit again with {it|them})"
+)
 _UNIT_UNKNOWN = (
-    "{} documents hold emoji or Windows line ends before a span, and nothing tells what offsets count: code points "
+    "{} {document holds|documents hold} emoji or Windows line ends before a span, and nothing tells what offsets "
+    "count: code points "
     "were assumed (commands that read annotations take --offsets to say it)"
 )
 

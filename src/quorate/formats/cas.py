@@ -46,7 +46,7 @@ _CURATOR = "CURATION_USER"
 _INITIAL = "INITIAL_CAS"
 _TYPES = "TypeSystem.xml"
 _PROJECT = "exportedproject.json"
-_UNLABELLED = "{} spans without a label were left out"
+_UNLABELLED = "{} {span|spans} without a label {was|were} left out"
 _MISSING = "XMI and CAS JSON need dkpro-cassis (pip install 'quorate[cas]')"
 
 

@@ -14,8 +14,8 @@ from quorate.formats.notes import Notes
 __all__ = ["TWICE", "LabelChanges", "rename_annotators"]
 
 _EVERY_OTHER = "*"
-_DROPPED = "{} labels were dropped by --map-labels"
-TWICE = "{} documents were annotated twice by the same annotator, and the last counts"
+_DROPPED = "{} {label was|labels were} dropped by --map-labels"
+TWICE = "{} {document was|documents were} annotated twice by the same annotator, and the last counts"
 
 
 class LabelChanges:

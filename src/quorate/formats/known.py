@@ -14,6 +14,7 @@ from quorate.formats.notes import some
 from quorate.formats.opened import files_of, opened
 from quorate.formats.registry import sniff
 from quorate.limits import size_named
+from quorate.wording import counted
 
 __all__ = [
     "Paths",
@@ -180,4 +181,7 @@ def _check(record: jsonl.KnownRecord, corpus: Corpus, ids: set[str]) -> None:
     if record.tokens is not None and record.tokens != tokens:
         raise InputError("other tokens than in the input (known labels must be of the same text)", where=where)
     if len(record.tags) != len(tokens):
-        raise InputError(f"{len(record.tags)} known tags for {len(tokens)} tokens (null where not known)", where=where)
+        raise InputError(
+            f"{counted(len(record.tags), 'known tag')} for {counted(len(tokens), 'token')} (null where not known)",
+            where=where,
+        )

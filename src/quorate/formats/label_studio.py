@@ -29,8 +29,10 @@ __all__ = ["OWN_PREFIX", "prediction_of", "read", "write"]
 OWN_PREFIX = "quorate"
 """Predictions of a model version that begins so are this package's own, and no annotator's."""
 
-_OTHER_REGIONS = "{} regions that are no labelled spans of text were left out"
-_AGAIN = "{} tasks were annotated twice by the same person, and the last counts"
+_OTHER_REGIONS = (
+    "{} {region that is no labelled span of text was|regions that are no labelled spans of text were} left out"
+)
+_AGAIN = "{} {task was|tasks were} annotated twice by the same person, and the last counts"
 
 
 Controls = dict[str, tuple[str, str, str]]

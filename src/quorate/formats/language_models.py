@@ -28,20 +28,36 @@ from quorate.formats.marked import Marked, Words, placed, tagged
 from quorate.formats.mentions import Found, Page
 from quorate.formats.notes import Notes
 from quorate.formats.opened import Input, Samples, stem
+from quorate.wording import in_number
 
 __all__ = ["read", "shares"]
 
-_NOT_UNDERSTOOD = "{} answers were not understood, or cut off, and count as not seen (such as {} to document {})"
-_LOST = "{} mentions were not found in their text, and left out (such as {} in document {})"
-_SURPLUS = "{} mentions were listed more often than they occur, and left out (such as {} in document {})"
+_NOT_UNDERSTOOD = (
+    "{} {answer was|answers were} not understood, or cut off, and {counts|count} as not seen (such as {} to "
+    "document {})"
+)
+_LOST = (
+    "{} {mention was not found in its|mentions were not found in their} text, and left out (such as {} in document {})"
+)
+_SURPLUS = (
+    "{} {mention was listed more often than it occurs|mentions were listed more often than they occur}, and left "
+    "out (such as {} in document {})"
+)
 _SPREAD = (
-    "{} mentions were listed once by a source that lists nothing twice, and are marked wherever they occur "
+    "{} {mention was|mentions were} listed once by a source that lists nothing twice, and {is marked wherever it "
+    "occurs|are marked wherever they occur} "
     '(such as {} in document {}; "mentions": "each" in its records keeps the first alone)'
 )
-_MOVED = "{} mentions were not at the offsets given with them, and were looked for (such as {} in document {})"
-_TOKENS = "{} answers are not made of the tokens in their 'logprobs', which were left out (such as {} to document {})"
-_SCORES = "{} scores that are no probabilities were left out"
-_TWICE = "{} answers were given again by the same source to the same document, and the last counts"
+_MOVED = (
+    "{} {mention was not at the offsets given with it, and was|mentions were not at the offsets given with them, "
+    "and were} looked for (such as {} in document {})"
+)
+_TOKENS = (
+    "{} {answer is not made of the tokens in its|answers are not made of the tokens in their} 'logprobs', which "
+    "were left out (such as {} to document {})"
+)
+_SCORES = "{} {score that is no probability was|scores that are no probabilities were} left out"
+_TWICE = "{} {answer was|answers were} given again by the same source to the same document, and the last counts"
 _SHOWN = 40
 
 
@@ -313,8 +329,7 @@ class _Report:
         for sentence, times in self._counts.items():
             words, name = self._examples[sentence]
             short = words if len(words) <= _SHOWN else f"{words[:_SHOWN]}…"
-            shown = [repr(each).replace("{", "{{").replace("}", "}}") for each in (short, name)]
-            self._notes.count(sentence.format("{}", *shown), times)
+            self._notes.add(in_number(sentence, times, repr(short), repr(name)))
 
 
 def _document(

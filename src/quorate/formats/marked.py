@@ -25,6 +25,7 @@ from quorate.corpus.tags import OUTSIDE
 from quorate.corpus.tokens import Offsets, Places, TokenPlace, locate, place_span, tokenize
 from quorate.errors import InputError
 from quorate.formats.notes import Notes
+from quorate.wording import counted
 
 __all__ = [
     "GOLD_OVERLAPPING",
@@ -97,21 +98,29 @@ class Words(dict[str, str]):
         return tuple(map(self.setdefault, given, given))
 
 
-_SPANS_TRIMMED = "{} spans began or ended in blanks, which were trimmed off"
-_SPANS_WIDENED = "{} spans were widened to whole tokens"
-_PIECES_OVERLAPPING = "{} discontinuous spans had pieces that overlapped, which were made one"
-PIECES_DROPPED = "{} discontinuous spans had pieces that held no token, which were left out"
-SPANS_DROPPED = "{} spans that held no token were left out"
+_SPANS_TRIMMED = "{} {span|spans} began or ended in blanks, which were trimmed off"
+_SPANS_WIDENED = "{} {span was|spans were} widened to whole tokens"
+_PIECES_OVERLAPPING = "{} discontinuous {span|spans} had pieces that overlapped, which were made one"
+PIECES_DROPPED = "{} discontinuous {span|spans} had pieces that held no token, which were left out"
+SPANS_DROPPED = "{} {span|spans} that held no token {was|were} left out"
 SPANS_OVERLAPPING = (
-    "{} spans overlapped a longer one of the same annotator and were left out (aggregate --layers auto keeps them)"
+    "{} {span|spans} overlapped a longer one of the same annotator and {was|were} left out (aggregate --layers "
+    "auto keeps them)"
 )
-GOLD_OVERLAPPING = "{} gold spans overlapped a longer one and were left out (a token has one tag)"
-_SPANS_TWICE = "{} spans were given twice by the same annotator"
-SPANS_OTHER_WORDS = "{} spans do not hold the words that the file gives with them, and were taken by their offsets"
+GOLD_OVERLAPPING = "{} gold {span|spans} overlapped a longer one and {was|were} left out (a token has one tag)"
+_SPANS_TWICE = "{} {span was|spans were} given twice by the same annotator"
+SPANS_OTHER_WORDS = (
+    "{} {span does|spans do} not hold the words that the file gives with {it|them}, and {was taken by its|were "
+    "taken by their} offsets"
+)
 _UNIT_FOUND = {
-    Unit.UTF16: "{} documents count offsets in UTF-16 units, and are answered in them",
-    Unit.CODE_POINTS_LF: "{} documents count a Windows line end as one character, and are answered so",
-    Unit.UTF16_LF: "{} documents count UTF-16 units, a Windows line end as one, and are answered so",
+    Unit.UTF16: "{} {document counts|documents count} offsets in UTF-16 units, and {is|are} answered in them",
+    Unit.CODE_POINTS_LF: (
+        "{} {document counts|documents count} a Windows line end as one character, and {is|are} answered so"
+    ),
+    Unit.UTF16_LF: (
+        "{} {document counts|documents count} UTF-16 units, a Windows line end as one, and {is|are} answered so"
+    ),
 }
 
 
@@ -219,7 +228,8 @@ def _checked(offsets: Offsets, text: str, marked: Marked) -> Places:
         cursor = end
     if marked.tokens is not None and len(marked.tokens) != len(offsets):
         raise InputError(
-            f"{len(offsets)} offsets for {len(marked.tokens)} tokens (give one [start, end] a token)",
+            f"{counted(len(offsets), 'offset')} for {counted(len(marked.tokens), 'token')} "
+            "(give one [start, end] a token)",
             where=marked.where(),
         )
     return Places(offsets)

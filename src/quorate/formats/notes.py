@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from quorate.wording import in_number
+
 __all__ = ["Notes", "some"]
 
 
@@ -19,11 +21,13 @@ def some(names: Sequence[str], most: int = 3) -> str:
 
 
 class Notes:
-    """Counts by sentence; a sentence has one ``{}`` for its number.
+    """Counts by sentence; a sentence has ``{}`` for its number, and ``{one|many}`` for words that depend on it.
 
     >>> notes = Notes()
-    >>> notes.count("{} spans were widened", 2)
-    >>> notes.count("{} spans were widened", 1)
+    >>> notes.count("{} {span was|spans were} widened", 1)
+    >>> notes.sentences()
+    ['1 span was widened']
+    >>> notes.count("{} {span was|spans were} widened", 2)
     >>> notes.sentences()
     ['3 spans were widened']
     """
@@ -49,11 +53,11 @@ class Notes:
     def __contains__(self, sentence: object) -> bool:
         """Whether this has happened.
 
-        >>> "{} spans were widened" in Notes()
+        >>> "{} {span was|spans were} widened" in Notes()
         False
         """
         return sentence in self._counts
 
     def sentences(self) -> list[str]:
         """Everything that happened, in the order of its first time."""
-        return [sentence.format(times) for sentence, times in self._counts.items()]
+        return [in_number(sentence, times) for sentence, times in self._counts.items()]

@@ -11,7 +11,7 @@ __all__ = ["CONTINUES", "NOT_ALIKE", "Joining"]
 CONTINUES = "continues"
 """How people name what joins two pieces of one span: a relation, or a link."""
 
-NOT_ALIKE = "{} times 'continues' joined what are not two spans of one label, and was skipped"
+NOT_ALIKE = "{} {time|times} 'continues' joined what are not two spans of one label, and was skipped"
 
 
 class Joining:

@@ -25,9 +25,15 @@ from quorate.storage.files.atomic import written_whole
 
 __all__ = ["read", "write"]
 
-_IGNORED = "{} answers 'ignore' were skipped"
-_REJECTED = "{} answers 'reject' were skipped: they say that something is wrong, not what is right"
-_CUT = "{} documents have tokens that are no pieces of their text, which was cut anew"
+_IGNORED = "{} {answer 'ignore' was|answers 'ignore' were} skipped"
+_REJECTED = (
+    "{} {answer 'reject' was|answers 'reject' were} skipped: {it says|they say} that something is wrong, not "
+    "what is right"
+)
+_CUT = (
+    "{} {document has tokens that are no pieces of its|documents have tokens that are no pieces of their} text, "
+    "which was cut anew"
+)
 
 
 class _Span(msgspec.Struct):

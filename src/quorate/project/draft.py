@@ -13,6 +13,7 @@ from quorate.errors import InputError, QuorateError
 from quorate.formats import read
 from quorate.formats.notes import some
 from quorate.project.settings_file import NAME
+from quorate.wording import counted
 
 __all__ = ["Draft", "draft_settings_file"]
 
@@ -115,8 +116,8 @@ def _corpus(path: Path, *, required: bool) -> Corpus | None:
 
 def _in_words(corpus: Corpus) -> str:
     labels = [kind for kind in corpus.tagset().types if kind]
-    who = f"{len(corpus.annotators):,} annotator{'s' if len(corpus.annotators) != 1 else ''}"
-    return f"{len(corpus):,} documents, {who}, labels {some(labels, 6)}"
+    who = counted(len(corpus.annotators), "annotator")
+    return f"{counted(len(corpus), 'document')}, {who}, labels {some(labels, 6)}"
 
 
 def _name(path: Path, folder: Path) -> str:

@@ -53,6 +53,7 @@ from quorate.result.clusters import Groups, group_annotators
 from quorate.result.habits import BOUNDS, KINDS, SpanHabits
 from quorate.result.result import Result
 from quorate.result.sources import SourceKind
+from quorate.wording import repaired
 
 __all__ = ["collect"]
 
@@ -171,7 +172,7 @@ def _certificate(found: Certificate, expected: Expected) -> AsExpected:
 def _notes(result: Result) -> list[str]:
     notes = list(result.corpus.notes)
     if result.repaired:
-        notes.append(f"{result.repaired:,} tags that could not follow the one before were repaired")
+        notes.append(repaired(result.repaired))
     return notes
 
 

@@ -16,6 +16,7 @@ from quorate.report.people import (
     wilson,
 )
 from quorate.result.sources import votes_in_words
+from quorate.wording import counted
 
 __all__ = ["DOUBTFUL", "find", "next_steps"]
 
@@ -57,15 +58,6 @@ def percent(share: float) -> str:
     if 0.99 < share < 1:
         return "over 99%"
     return f"{100 * share:.0f}%"
-
-
-def count(n: int, one: str, many: str | None = None) -> str:
-    """A number and its noun.
-
-    >>> count(1, "document"), count(1234, "document")
-    ('1 document', '1,234 documents')
-    """
-    return f"{n:,} {one if n == 1 else many or one + 's'}"
 
 
 def listed(names: Sequence[str], most: int = 3) -> str:
@@ -113,7 +105,7 @@ def _consensus(report: Report) -> Iterator[Finding]:
         verb = "is" if doubtful == 1 else "are"
         yield Finding(
             "documents",
-            f"{count(doubtful, 'document')} ({share}) {verb} more likely to contain a mistake than not: "
+            f"{counted(doubtful, 'document')} ({share}) {verb} more likely to contain a mistake than not: "
             f"look at {'it' if doubtful == 1 else 'those'} first.",
         )
     else:
@@ -123,17 +115,17 @@ def _consensus(report: Report) -> Iterator[Finding]:
         named = ", ".join(documents.most_ambiguous)
         yield Finding(
             "documents",
-            f"In {count(documents.ambiguous, 'document')} ({share}) annotators differ because the text allows two "
+            f"In {counted(documents.ambiguous, 'document')} ({share}) annotators differ because the text allows two "
             f"readings, most in {named}: more labels will not settle that.",
         )
     spans = report.summary.spans
     if spans:
         sure = percent((report.summary.sure_spans or 0) / spans)
-        yield Finding("documents", f"Of {count(spans, 'span')} in the consensus, {sure} are at least 90% certain.")
+        yield Finding("documents", f"Of {counted(spans, 'span')} in the consensus, {sure} are at least 90% certain.")
     vote = report.vote
     if vote is not None:
         share = percent(vote.documents / max(documents.total, 1))
-        text = f"It differs from a majority vote in {count(vote.documents, 'document')} ({share})"
+        text = f"It differs from a majority vote in {counted(vote.documents, 'document')} ({share})"
         if vote.spans is not None:
             numbers = ((getattr(vote.spans, what), name) for what, name in _CHANGES)
             changes = [f"{number:,} {name}" for number, name in numbers if number]
@@ -152,7 +144,7 @@ def _audit(audit: Audit | None) -> Iterator[Finding]:
         text = f"Every document was checked: the consensus has an F1 of {value:.1f}."
     else:
         text = (
-            f"By the {count(audit.checked, 'document')} of the audit, the F1 of the whole consensus is {value:.1f}, "
+            f"By the {counted(audit.checked, 'document')} of the audit, the F1 of the whole consensus is {value:.1f}, "
             f"and with {100 * audit.confidence:g}% confidence between {low:.1f} and {high:.1f}."
         )
     yield Finding("audit", text)
@@ -227,7 +219,7 @@ def _differences(annotators: Annotators) -> Iterator[Finding]:
     if total:
         yield Finding(
             "annotators",
-            f"Of {count(total, 'span')} that only people or only models mark, the consensus sides with people in "
+            f"Of {counted(total, 'span')} that only people or only models mark, the consensus sides with people in "
             f"{percent(people / total)}.",
         )
 
@@ -328,7 +320,7 @@ def _fit(fit: Fit | None) -> Iterator[Finding]:
         gain = (fit.bounds[-1] - fit.bounds[-2]) / abs(fit.bounds[-1])
         if gain > 1e-4:
             yield Finding(
-                "fit", f"The fit stopped at {count(len(fit.bounds), 'pass', 'passes')} with the bound still rising."
+                "fit", f"The fit stopped at {counted(len(fit.bounds), 'pass', 'passes')} with the bound still rising."
             )
 
 
@@ -352,7 +344,7 @@ def _steps_of_audit(report: Report) -> Iterator[str]:
     audit, left = report.audit, report.to_check
     if left is not None:
         yield (
-            f"Check the {count(len(left.ids), 'document')} of the audit under Documents, export the corrections, and "
+            f"Check the {counted(len(left.ids), 'document')} of the audit under Documents, export the corrections, and "
             "give them to 'quorate audit result' with --checked, and the plan with --plan: then it can be said how "
             "good the whole consensus is."
         )
@@ -399,13 +391,13 @@ def _steps_of_documents(report: Report) -> Iterator[str]:
     review, doubtful = report.summary.review, report.documents.doubtful
     if review:
         yield (
-            f"Check the {count(review, 'least certain document')} under Documents, correct what is wrong, export the "
+            f"Check the {counted(review, 'least certain document')} under Documents, correct what is wrong, export the "
             "review, and fit again with --known: every checked document also teaches the model about its annotators."
         )
     once = report.documents.once
     if once:
         yield (
-            f"{count(once, 'document')} {'was' if once == 1 else 'were'} seen by one annotator or none: have "
+            f"{counted(once, 'document')} {'was' if once == 1 else 'were'} seen by one annotator or none: have "
             f"{'it' if once == 1 else 'them'} annotated again."
         )
     alpha = None if report.agreement is None else report.agreement.alpha

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from quorate.corpus.spans import Span
 from quorate.errors import SettingsError
 from quorate.models.settings import check_number
+from quorate.wording import counted
 
 __all__ = ["Accepted", "accepted", "check_precision"]
 
@@ -32,7 +33,7 @@ class Accepted(NamedTuple):
     precision: float
 
     def __repr__(self) -> str:
-        counts = f"{len(self.documents)} documents, {len(self.review)} to review"
+        counts = f"{counted(len(self.documents), 'document')}, {len(self.review):,} to review"
         return f"<Accepted: {counts}, precision {self.precision:.3f}>"
 
 

@@ -23,6 +23,7 @@ from quorate.corpus.tags import TagSet
 from quorate.encode.algebra import label_counts, laid_end_to_end, only_documents
 from quorate.encode.encoded import Encoded
 from quorate.encode.lots import hashed, lots_of
+from quorate.wording import counted
 
 __all__ = ["Ambiguity", "ambiguity_of"]
 
@@ -59,7 +60,8 @@ class Ambiguity(NamedTuple):
     doc_start: Integers
 
     def __repr__(self) -> str:
-        return f"<Ambiguity: {self.share:.1%} of the tokens of {len(self.documents)} documents allow two readings>"
+        documents = counted(len(self.documents), "document")
+        return f"<Ambiguity: {self.share:.1%} of the tokens of {documents} allow two readings>"
 
     def of(self, d: int) -> Floats:
         """``[L]`` The probabilities of one document's tokens."""

@@ -18,6 +18,7 @@ from quorate.infer.parts.confusions import blocks
 from quorate.memory import check_room
 from quorate.result.calibration import AS_STATED, Calibration
 from quorate.result.habits import KINDS, SpanHabits, count_habits
+from quorate.wording import counted
 
 __all__ = ["AnnotatorSummaries", "AnnotatorSummary", "check_matrix", "summarise"]
 
@@ -178,7 +179,7 @@ class AnnotatorSummaries(Sequence[AnnotatorSummary]):
         return key in self._numbers
 
     def __repr__(self) -> str:
-        return f"<{len(self)} annotators>"
+        return f"<{counted(len(self), 'annotator')}>"
 
 
 def check_matrix(shape: tuple[int, int, int], n_annotators: int = 1) -> None:
@@ -187,7 +188,11 @@ def check_matrix(shape: tuple[int, int, int], n_annotators: int = 1) -> None:
     >>> check_matrix((9, 9, 9), 100)
     """
     needed = _TIMES * np.dtype(np.float64).itemsize * n_annotators * math.prod(shape)
-    check_room(needed, f"matrices of {shape[1]:,} labels, for {n_annotators:,} annotators", "use fewer labels")
+    check_room(
+        needed,
+        f"matrices of {counted(shape[1], 'label')}, for {counted(n_annotators, 'annotator')}",
+        "use fewer labels",
+    )
 
 
 def summarise(

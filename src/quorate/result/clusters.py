@@ -11,6 +11,7 @@ from scipy.spatial.distance import cdist
 
 from quorate.errors import SettingsError
 from quorate.result.annotators import AnnotatorSummaries, check_matrix
+from quorate.wording import counted
 
 __all__ = ["Clusters", "Groups", "choose_clusters", "group_annotators", "k_means", "silhouette"]
 
@@ -42,7 +43,9 @@ def k_means(points: Floats, n: int, *, seed: int = 0) -> Clusters:
     [0.05, 5.05]
     """
     if not 1 <= n <= len(points):
-        raise SettingsError(f"{len(points)} annotators cannot be put into {n} groups (from 1 to {len(points)})")
+        raise SettingsError(
+            f"{counted(len(points), 'annotator')} cannot be put into {n} groups (from 1 to {len(points)})"
+        )
     runs = [_lloyd(points, _spread_start(points, n, rng)) for rng in np.random.default_rng(seed).spawn(_STARTS)]
     best = min(runs, key=lambda run: run.inertia)
     order = np.lexsort(best.centres.T[::-1])  # the same names for the same groups, whatever the start

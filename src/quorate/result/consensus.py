@@ -11,6 +11,7 @@ from quorate.corpus.records import Document
 from quorate.corpus.spans import Span
 from quorate.formats.exports import ExportAnnotation
 from quorate.formats.notes import some
+from quorate.wording import counted
 
 __all__ = ["Consensus"]
 
@@ -45,7 +46,7 @@ class Consensus:
 
     def __repr__(self) -> str:
         shown = [f"{span.label} {self.text(span)!r} {span.sure:.2f}" for span in self.spans]
-        found = some(shown, _SPANS_SHOWN) or f"{len(self.tags)} tokens, no span"
+        found = some(shown, _SPANS_SHOWN) or f"{counted(len(self.tags), 'token')}, no span"
         return f"<Consensus on {self.document.id!r}: {found}; all tags right {self.confidence:.2f}>"
 
     def text(self, span: Span) -> str:

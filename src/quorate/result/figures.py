@@ -21,6 +21,7 @@ from quorate.result.annotators import AnnotatorSummaries
 from quorate.result.clusters import group_annotators
 from quorate.result.glyphs import Lettering
 from quorate.storage.files.atomic import written_whole
+from quorate.wording import counted
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -313,7 +314,7 @@ def trace_figure(trace: Trace) -> Figure:
     axes.plot(np.arange(1, trace.passes + 1), trace.bounds, marker="o", markersize=3.5, color=_HUES[0])
     axes.set_xlabel("pass")
     axes.set_ylabel("bound")
-    axes.set_title(f"{trace.passes} passes, stopped: {trace.reason.value}", fontsize=9)
+    axes.set_title(f"{counted(trace.passes, 'pass', 'passes')}, stopped: {trace.reason.value}", fontsize=9)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.spines[["top", "right"]].set_visible(False)
     return figure

@@ -23,6 +23,7 @@ from quorate.result.certificate import Certificate, Check, Expected, SpanTallies
 from quorate.result.consensus import Consensus
 from quorate.result.result import Result
 from quorate.result.tables import ResultTable, layered_columns
+from quorate.wording import counted
 
 if TYPE_CHECKING:
     import pandas
@@ -78,7 +79,7 @@ class LayeredResult:
     >>> inner = Corpus([Document("1", ("Bath", "Spa"), {"ann": ("B-LOC", "O")})])
     >>> outer = Corpus([Document("1", ("Bath", "Spa"), {"ann": ("B-ORG", "I-ORG")})])
     >>> aggregate_layers({"LOC": inner, "ORG": outer})
-    <LayeredResult: 1 documents, 2 spans, 1 annotators, auto, layers LOC, ORG>
+    <LayeredResult: 1 document, 2 spans, 1 annotator, auto, layers LOC, ORG>
     """
 
     def __init__(self, layers: Mapping[str, Result]) -> None:
@@ -196,7 +197,8 @@ class LayeredResult:
     def __repr__(self) -> str:
         names = {name for annotators in self.annotators.values() for name in annotators.names}
         n_spans = sum(result.n_spans for result in self.layers.values())
-        about = f"{len(self)} documents, {n_spans} spans, {len(names)} annotators, {self.settings_['method']}"
+        counts = (len(self), "document"), (n_spans, "span"), (len(names), "annotator")
+        about = f"{', '.join(counted(*each) for each in counts)}, {self.settings_['method']}"
         return f"<LayeredResult: {about}, layers {', '.join(self.layers)}>"
 
     def write(

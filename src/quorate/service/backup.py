@@ -21,6 +21,7 @@ from quorate.errors import InputError, OutputError
 from quorate.service.database.engine import Database
 from quorate.service.database.tables import metadata
 from quorate.service.settings import ServiceSettings
+from quorate.wording import counted
 
 __all__ = ["read_backup", "write_backup"]
 
@@ -54,7 +55,12 @@ def write_backup(settings: ServiceSettings, path: Path) -> str:
     finally:
         unfinished.unlink(missing_ok=True)
         database.close()
-    return f"{path}: {rows['events']:,} events, {rows['documents']:,} documents, {rows['people']:,} people"
+    return f"{path}: {_counted(rows)}"
+
+
+def _counted(rows: dict[str, int]) -> str:
+    people = counted(rows["people"], "person", "people")
+    return f"{counted(rows['events'], 'event')}, {counted(rows['documents'], 'document')}, {people}"
 
 
 def read_backup(settings: ServiceSettings, path: Path) -> str:
@@ -76,7 +82,7 @@ def read_backup(settings: ServiceSettings, path: Path) -> str:
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror or error}", where=str(path)) from None
     rows = about["rows"]
-    return f"{rows['events']:,} events, {rows['documents']:,} documents, {rows['people']:,} people are back"
+    return f"{_counted(rows)} are back"
 
 
 def _tables() -> list[Table]:

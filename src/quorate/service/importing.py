@@ -16,10 +16,15 @@ from quorate.service.database.engine import Database
 from quorate.service.documents import add_document, document_record, purposes_of, spans_of_layers, tags_of_layers
 from quorate.service.events import Kind, append
 from quorate.service.people import named
+from quorate.wording import in_number
 
 __all__ = ["Imported", "import_corpus"]
 
 _TOGETHER = 200  # documents in one transaction: nobody who saves meanwhile waits for long
+_HERE_FOR = (
+    "{} {document is|documents are} here for {} already: {it stays|they stay} so, and {its|their} gold is left out"
+)
+_WITHOUT_GOLD = "{} {document|documents} for {} {has|have} no gold: nobody can be told right from wrong by {it|them}"
 
 
 class Imported(NamedTuple):
@@ -72,13 +77,10 @@ def import_corpus(
 def _left_out(corpus: Corpus, there: Mapping[str, str], purpose: str) -> tuple[str, ...]:
     """What is to be said of documents that are not what the file is imported for, or not of use for it."""
     other = Counter(there[document.id] for document in corpus if there.get(document.id, purpose) != purpose)
-    notes = [
-        f"{count:,} documents are here for {before} already: they stay so, and their gold is left out"
-        for before, count in sorted(other.items())
-    ]
+    notes = [in_number(_HERE_FOR, count, before) for before, count in sorted(other.items())]
     bare = sum(document.gold is None and document.id not in there for document in corpus)
     if purpose != "work" and bare:
-        notes.append(f"{bare:,} documents for {purpose} have no gold: nobody can be told right from wrong by them")
+        notes.append(in_number(_WITHOUT_GOLD, bare, purpose))
     return tuple(notes)
 
 

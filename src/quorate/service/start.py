@@ -24,6 +24,7 @@ from quorate.service.importing import import_corpus
 from quorate.service.people import Role, knows_secret
 from quorate.service.sessions import invite
 from quorate.service.settings import LabelStudioSettings, ServiceSettings
+from quorate.wording import counted
 
 __all__ = ["begin", "invitation"]
 
@@ -131,7 +132,10 @@ def _take_in(
             raise InputError(f"the project's files cannot be served: {error}") from None
         names = ", ".join(os.path.relpath(path, file.root) for path in paths)
     found = import_corpus(database, settings.secret(), layers, source=names)
-    return f"{found.documents:,} documents with {found.labels:,} labels of {found.annotators:,} annotators from {names}"
+    return (
+        f"{counted(found.documents, 'document')} with {counted(found.labels, 'label')} of "
+        f"{counted(found.annotators, 'annotator')} from {names}"
+    )
 
 
 def _with_room(corpus: Corpus) -> Corpus:

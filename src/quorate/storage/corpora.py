@@ -202,7 +202,7 @@ def read(
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     store(quorate.sample(), f"{folder}/sample.qr")
     ...     read(f"{folder}/sample.qr")
-    <Corpus: 320 documents, 5227 tokens, 12 annotators>
+    <Corpus: 320 documents, 5,227 tokens, 12 annotators>
     """
     given = [path for each in paths for path in (each if isinstance(each, list | tuple) else [each])]
     given = [file for path in given for file in (_encoded_files_in(path) or [path])]

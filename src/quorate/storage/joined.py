@@ -33,7 +33,7 @@ class JoinedCorpus(Corpus):
     ...     store(documents[:100], f"{folder}/1.qr")
     ...     store(documents[100:], f"{folder}/2.qr")
     ...     quorate.read(f"{folder}/1.qr", f"{folder}/2.qr")
-    <Corpus: 320 documents, 5227 tokens, 12 annotators>
+    <Corpus: 320 documents, 5,227 tokens, 12 annotators>
     """
 
     def __init__(self, parts: Iterable[StoredCorpus]) -> None:

@@ -14,6 +14,7 @@ from quorate.corpus.spans import Span
 from quorate.corpus.tags import Scheme, find_spans
 from quorate.errors import InputError, SettingsError
 from quorate.evaluate.metrics.reading import opens_at_orphans, tag_pairs
+from quorate.wording import counted
 
 __all__ = [
     "Brier",
@@ -95,7 +96,7 @@ def _at_gold(
     rows_of, truths = list(probabilities), list(gold)
     if len(rows_of) != len(truths):
         raise InputError(
-            f"probabilities of {len(rows_of)} documents for {len(truths)} of gold (give the same documents)"
+            f"probabilities of {counted(len(rows_of), 'document')} for {len(truths)} of gold (give the same documents)"
         )
     given, squares, unknown = [], [], 0
     for number, (rows, truth) in enumerate(zip(rows_of, truths, strict=True), 1):
@@ -103,7 +104,8 @@ def _at_gold(
             continue
         if rows.shape != (len(truth), len(labels)):
             raise InputError(
-                f"probabilities of shape {rows.shape} for {len(truth)} gold tags and {len(labels)} labels "
+                f"probabilities of shape {rows.shape} for {counted(len(truth), 'gold tag')} "
+                f"and {counted(len(labels), 'label')} "
                 "(give one row a token, one column a label)",
                 where=f"document {number}",
             )
@@ -225,7 +227,8 @@ def token_reliability(
         numbers = np.asarray(values, np.float64)
         if numbers.shape != (len(tags),):
             raise InputError(
-                f"{numbers.size} confidences for {len(tags)} tags (give one a token)", where=f"document {number}"
+                f"{counted(numbers.size, 'confidence')} for {counted(len(tags), 'tag')} (give one a token)",
+                where=f"document {number}",
             )
         if truth is not None:
             sure.append(numbers)
@@ -254,7 +257,9 @@ def span_reliability(
     given, truths = list(spans), list(gold)
     tag_pairs([truth or () for truth in truths], truths)
     if len(given) != len(truths):
-        raise InputError(f"spans of {len(given)} documents for {len(truths)} of gold (give the same documents)")
+        raise InputError(
+            f"spans of {counted(len(given), 'document')} for {len(truths)} of gold (give the same documents)"
+        )
     opens = opens_at_orphans({tag for truth in truths for tag in truth or ()}, orphans=orphans, scheme=scheme)
     sure, right = [], []
     for found, truth in zip(given, truths, strict=True):

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from quorate.corpus.records import Tag
 from quorate.errors import InputError
+from quorate.wording import counted
 
 __all__ = ["cohen_kappa", "fleiss_kappa", "kappa_of", "krippendorff_alpha", "observed_agreement"]
 
@@ -27,7 +28,9 @@ def cohen_kappa(first: Sequence[Tag], second: Sequence[Tag]) -> float | None:
     True
     """
     if len(first) != len(second):
-        raise InputError(f"{len(first)} labels against {len(second)} (give two labels a token, None where not seen)")
+        raise InputError(
+            f"{counted(len(first), 'label')} against {len(second)} (give two labels a token, None where not seen)"
+        )
     both = [(one, other) for one, other in zip(first, second, strict=True) if one is not None and other is not None]
     code_of = {label: code for code, label in enumerate({label for pair in both for label in pair})}
     codes = np.array([(code_of[one], code_of[other]) for one, other in both], np.int64).reshape(-1, 2)

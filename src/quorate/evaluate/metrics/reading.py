@@ -12,6 +12,7 @@ from quorate.corpus.records import Tag
 from quorate.corpus.spans import Span
 from quorate.corpus.tags import OUTSIDE, Scheme, find_spans, marks_span, scheme_of
 from quorate.errors import InputError
+from quorate.wording import counted
 
 __all__ = ["SpanPair", "TagPair", "opens_at_orphans", "span_pairs", "tag_pairs"]
 
@@ -49,7 +50,9 @@ def tag_pairs(predicted: Iterable[Sequence[Tag]], gold: Iterable[Sequence[Tag] |
     """
     given, wanted = list(predicted), list(gold)
     if len(given) != len(wanted):
-        raise InputError(f"{len(given)} predicted documents for {len(wanted)} of gold (give the same documents)")
+        raise InputError(
+            f"{counted(len(given), 'predicted document')} for {len(wanted)} of gold (give the same documents)"
+        )
     pairs = []
     scored = False
     for number, (tags, truth) in enumerate(zip(given, wanted, strict=True), 1):
@@ -57,7 +60,7 @@ def tag_pairs(predicted: Iterable[Sequence[Tag]], gold: Iterable[Sequence[Tag] |
             continue
         if len(tags) != len(truth):
             raise InputError(
-                f"{len(tags)} predicted tags for {len(truth)} gold tags (give one tag a token)",
+                f"{counted(len(tags), 'predicted tag')} for {counted(len(truth), 'gold tag')} (give one tag a token)",
                 where=f"document {number}",
             )
         if None in truth:

@@ -18,6 +18,7 @@ from quorate.service.routes.api_people import Invite, PersonChange
 from quorate.service.routes.common import Service, ServiceOf, WhoAsks, show
 from quorate.service.routes.moments import day_of
 from quorate.service.sessions import Who
+from quorate.wording import counted
 
 router = APIRouter(include_in_schema=False)
 
@@ -134,7 +135,7 @@ def _one(
     found = service.read(lambda connection: people.find_person(connection, person))
     own = service.read(lambda connection: figures_of(connection, person))[person]
     shares = [
-        (f"{day_of(lot.first)}: {100 * lot.share.value:.0f} % in {lot.documents} documents", *lot.share)
+        (f"{day_of(lot.first)}: {100 * lot.share.value:.0f} % in {counted(lot.documents, 'document')}", *lot.share)
         for lot in own.lots
     ]
     erased = found.role is None and not found.active
