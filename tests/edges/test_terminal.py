@@ -278,6 +278,58 @@ def project(run: Run, small: Path) -> Path:
     return small.parent
 
 
+@pytest.fixture
+def wide_project(run: Run, many: Path) -> Path:
+    """The same of a crowd whose annotators have long names, in a project with two versions that differ in much."""
+    many.rename("crowd.jsonl")
+    fit = ("--method", "bsc-cm", "--save", "m.quorate", "-q")
+    assert run("aggregate", "crowd.jsonl", "-o", "c.jsonl", *fit)[0] == 0
+    assert run("audit", "plan", "c.jsonl", "-n", 20, "-o", "audit.jsonl", "-q")[0] == 0
+    lines = [json.loads(line) | {"checked": True} for line in Path("audit.jsonl").read_text().splitlines()]
+    Path("audit.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    for who in ("a reviewer of a long name", "another reviewer of a name that is even longer"):
+        known = [{"id": line["id"], "tokens": line["tokens"], "tags": ["O"] * len(line["tokens"])} for line in lines]
+        known[0]["tags"] = [f"B-{'PER' if who.startswith('another') else 'LOC'}", *known[0]["tags"][1:]]
+        name = f"{'review' if who.startswith('another') else 'known'}.jsonl"
+        Path(name).write_text("".join(json.dumps(line | {"reviewer": who}) + "\n" for line in known))
+    options = (
+        'method = "bsc-cm"',
+        'method = "bsc-cm"\nprobabilities = true\nshares = true\nmap-labels = { PER = "WHO" }',
+    )
+    for version in options:
+        Path("quorate.toml").write_text(f'inputs = ["crowd.jsonl"]\n\n[aggregate]\n{version}\n')
+        assert run("run", "-q")[0] == 0
+    return Path.cwd()
+
+
+OTHERS = {
+    "init": ("crowd.jsonl", "--force"),
+    "convert": ("crowd.jsonl", "-o", "out.conll"),
+    "encode": ("crowd.jsonl", "-o", "out.qr"),
+    "report": ("crowd.jsonl", "-o", "out.html"),
+    "demo": (),
+}
+REVIEWED = ("known.jsonl", "review.jsonl", "--input", "crowd.jsonl", "--consensus", "c.jsonl")
+
+
+@pytest.mark.parametrize("name", [*(CALLS | IN_A_PROJECT | OTHERS)])
+def test_what_every_command_says_fits_on_a_terminal(
+    run: Run, wide_project: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setattr("quorate.cli.common.width_of", lambda _: 80)
+    arguments = REVIEWED if name == "reviews" else (CALLS | IN_A_PROJECT | OTHERS)[name]
+    if name == "status":  # which has most to tell before a run
+        Path("quorate.toml").write_text('inputs = ["crowd.jsonl"]\n\n[aggregate]\nlayers = "auto"\n')
+    verbose = ("--verbose",) if name in ("aggregate", "predict") else ()
+    code, out, err = run(
+        "--no-project" if name not in IN_A_PROJECT else "--project", *name.split(), *arguments, *verbose
+    )
+    assert code in (0, 1), err
+    shown = (out + err).splitlines()
+    assert shown
+    assert [line for line in shown if cell_len(line) > 80] == []
+
+
 def no_constant(name: str) -> NoReturn:
     raise AssertionError(f"{name} is not JSON")
 

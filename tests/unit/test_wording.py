@@ -13,9 +13,7 @@ from quorate.evaluate.check import check
 from quorate.wording import counted, in_number
 
 SOURCE = Path(quorate.__file__).parent
-NOUNS = (
-    "documents|spans|tokens|annotators|labels|layers|pairs|trials|versions|passes|tags|changes|rounds|answers"
-)
+NOUNS = "documents|spans|tokens|annotators|labels|layers|pairs|trials|versions|passes|tags|changes|rounds|answers"
 PLURAL_OF_ONE = re.compile(rf"\b1 (\w+ )?({NOUNS})\b(?! more)")
 
 
