@@ -400,11 +400,45 @@ def test_a_project_is_run_reviewed_compared_and_brought_back(case: Case) -> None
     assert read_consensus(Path("consensus.jsonl")) == truth(case.kind)
 
 
-def test_an_update_goes_on_or_says_that_it_does_not(case: Case) -> None:
+def test_an_update_goes_on_with_documents_and_known_labels(case: Case) -> None:
     case.reads("aggregate", "--method", "bsc-cm", "-o", "c.jsonl", "--save", "m.quorate", "-q")
-    if is_layered(case):
-        _, err = case("update m.quorate", *case.inputs, "-o", "u.jsonl", code=2)
-        assert "a model in layers is not updated here" in err
-        return
-    case("update m.quorate", *case.inputs, "-o", "u.jsonl", "-q")
+    out, _ = case("update m.quorate", *case.inputs, "-o", "u.jsonl", "--json")
+    found = json.loads(out)
+    for one in found["layers"].values() if is_layered(case) else [found]:
+        assert (one["new"], one["changed"], one["unchanged"]) == (0, 0, len(TOWNS))
     assert read_consensus(Path("u.jsonl")) == truth(case.kind)
+    right = marks_of(4, case.kind)[1:]
+    Path("known.jsonl").write_text(json.dumps({"id": "5", "text": text_of(4), "gold": right}))
+    _, err = case("update m.quorate --known known.jsonl --only-new -o u.jsonl")
+    assert "0 new documents, 1 changed, 0 unchanged" in err
+    assert read_consensus(Path("u.jsonl")) == {"5": {(mark["label"], mark["text"]) for mark in right}}
+    case("predict m.quorate", *case.inputs, "-o", "p.jsonl", "-q")
+    strange = [*right, {"start": 0, "end": len(text_of(4)), "label": "SENTENCE", "text": text_of(4)}]
+    Path("strange.jsonl").write_text(json.dumps({"id": "5", "text": text_of(4), "gold": strange}))
+    before = Path("m.quorate").read_bytes()
+    case("update m.quorate --known strange.jsonl -o u.jsonl", code=2)
+    assert Path("m.quorate").read_bytes() == before
+
+
+@pytest.mark.parametrize("command", ["tune", "encode", "simulate-active"])
+def test_a_command_that_knows_no_layers_says_so_in_a_line(run: Run, tmp_path: Path, command: str) -> None:
+    write_jsonl(tmp_path, KINDS["layered"])
+    output = ("-o", "out.qr") if command == "encode" else ()
+    code, out, err = run(command, "crowd.jsonl", "--layers", "auto", *output)
+    assert (code, out) == (2, "")
+    known = "knows no layers (leave out --layers: of spans that overlap the longer is kept)"
+    assert err == f"quorate: 'quorate {command}' {known}\n"
+    assert "--layers" not in run(command, "--help")[1]
+
+
+def test_a_report_of_an_audit_in_layers_is_refused_before_the_fit(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_jsonl(tmp_path, KINDS["layered"])
+    fit = ("crowd.jsonl", "--layers", "auto", "--method", "bsc-cm")
+    assert run("aggregate", *fit, "-o", "c.jsonl", "--save", "m.quorate", "-q")[0] == 0
+    assert run("audit", "plan", "c.jsonl", "-n", 10, "-o", "plan.jsonl", "-q")[0] == 0
+    monkeypatch.setattr("quorate.estimators.layered.LayeredModel.fit", lambda *_, **__: pytest.fail("it was fitted"))
+    said = "quorate: --audit is for a report without layers (quorate audit result has the scores of one in layers)\n"
+    for more in (fit, ("crowd.jsonl", "--model", "m.quorate")):
+        assert run("report", *more, "--audit", "plan.jsonl", "-o", "r.html") == (2, "", said)

@@ -157,6 +157,8 @@ LayersOption = Annotated[
     ),
 ]
 
+_NoLayers = Annotated[str, typer.Option("--layers", hidden=True)]  # to be refused in a line
+
 READING: dict[str, Any] = {
     "format": _option("--from", "FORMAT", "See 'quorate formats'; by default, recognised from the content."),
     "annotator_from": _option(
@@ -234,7 +236,7 @@ def reads(command: Callable[..., Any]) -> Callable[..., Any]:
     """
     own = inspect.signature(command, eval_str=True)
     kind: type[Reading] = own.parameters["reading"].annotation
-    options = READING | ({"layers": LayersOption} if issubclass(kind, LayeredReading) else {})
+    options = READING | {"layers": LayersOption if issubclass(kind, LayeredReading) else _NoLayers}
     parameters = [each for each in own.parameters.values() if each.name != "reading"]
     shared = [name for name in options if name not in own.parameters]
     for name in shared:
@@ -244,7 +246,13 @@ def reads(command: Callable[..., Any]) -> Callable[..., Any]:
         )
 
     def run(**values: Any) -> Any:
-        return command(reading=kind({name: values.pop(name) for name in shared}), **values)
+        taken = {name: values.pop(name) for name in shared}
+        if not issubclass(kind, LayeredReading) and wants_layers(taken.pop("layers")):
+            raise SettingsError(
+                f"'quorate {command.__name__.replace('_', '-')}' knows no layers (leave out --layers: of spans that "
+                "overlap the longer is kept)"
+            )
+        return command(reading=kind(taken), **values)
 
     return with_options(run, command, parameters)
 

@@ -337,10 +337,6 @@ def make_report(
     given = {name: _known_ids(one, known_in(known, name)) for name, one in shown.layers.items()}
     with bar("reporting", quiet) as progress:
         if fitted.single is None:
-            if audit:
-                raise SettingsError(
-                    "--audit is for a report without layers (quorate audit result has the scores of one in layers)"
-                )
             write_layered_report(fitted, path, result=shown, title=title, known=given, progress=progress, **options)
             return
         ((name, one),) = shown.layers.items()

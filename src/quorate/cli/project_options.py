@@ -26,7 +26,12 @@ _AGGREGATE = "aggregate"
 _OWN = {"output", "to", "probabilities", "shares", "save", "meta", "report", "review", "accept", "checked"}
 _OWN |= {"quiet", "verbose", "as_json"}
 # What some commands would take for a wish of the user's, or mean otherwise.
-_OTHERWISE = {"tune": {"method"}, "convert": {"map_labels", "map_annotators", "annotators"}}
+_OTHERWISE = {
+    "tune": {"method", "layers"},
+    "encode": {"layers"},
+    "simulate-active": {"layers"},
+    "convert": {"map_labels", "map_annotators", "annotators"},
+}
 _SYNC = "label-studio sync"
 _SERVE, _SERVICE = "serve", "service"
 _OF_FILES = ("FILE", "MODEL")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -27,6 +27,9 @@ from quorate.cli.project_run import refuse_output_of_a_run
 from quorate.cli.settings import settings_from_file
 from quorate.errors import SettingsError
 from quorate.limits import size_in_words
+
+if TYPE_CHECKING:
+    from quorate.formats.layers import Layers
 
 LayerOption = Annotated[
     str | None, typer.Option("--layer", metavar="NAME", help="Of a model in layers, the one to draw.")
@@ -98,8 +101,7 @@ def report(
     if groups is not None and groups < 1:
         raise SettingsError(f"--groups must be 1 or more, not {groups}")
     refuse_output_of_a_run(context, output)
-    if model is not None and not typed(context, "known"):
-        known = None
+    known = known if model is None or typed(context, "known") else None
     certain = KnownLabels(context, known, inputs, reading.options["max_size"])
     told = typed(context, "method", "settings", "scheme") or certain.inline or certain.files
     if model is not None and told:
@@ -111,6 +113,7 @@ def report(
     if model is not None:
         fitted = loaded(model).set_params(n_jobs=threads)
         layers = documents_for(fitted, reading, inputs)
+        _check_audit(audit, layers)
         make_report(fitted, fitted.combine(layers), output, inputs=inputs, quiet=quiet, **options)
     else:
         method, tuned = settings_from_file(settings, method)
@@ -118,6 +121,7 @@ def report(
         given = {name: value for name, value in chosen.items() if value is not None}
         made = LayeredModel(estimator(method or DEFAULT_METHOD, **{**tuned, **given}))
         layers, labels = certain.of_layers(reading.layers(inputs), quiet=quiet)
+        _check_audit(audit, layers)
         with fit_progress(quiet) as after_pass:
             made.fit(layers, known=labels, progress=after_pass)
         make_report(made, None, output, inputs=inputs, known=labels, quiet=quiet, **options)
@@ -125,6 +129,14 @@ def report(
         say_notes(layers.corpus)
     if not quiet and output != "-":
         say([f"{output} ({size_in_words(Path(output).stat().st_size)}): open it in a browser"])
+
+
+def _check_audit(audit: list[str] | None, layers: Layers) -> None:
+    """One clear error, before the fit, if there is no report of an audit."""
+    if audit and layers.marked.single is None:
+        raise SettingsError(
+            "--audit is for a report without layers (quorate audit result has the scores of one in layers)"
+        )
 
 
 def _how_many(documents: str) -> int | None:

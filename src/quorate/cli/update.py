@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Container, Mapping
 from contextlib import nullcontext
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-import quorate
-from quorate.cli.common import Json, Quiet, Reading, Threads, app, check_json, check_outputs, reads, say
+from quorate.cli.common import Json, LayeredReading, Quiet, Threads, app, check_json, check_outputs, reads, say
 from quorate.cli.known import KnownLabels, KnownOption
+from quorate.cli.layers import by_layer, documents_for, loaded
 from quorate.cli.options import WithoutDocuments, Writing, takes_groups
 from quorate.cli.settings import Given, takes_output_settings
 from quorate.cli.tables import print_json
-from quorate.errors import SettingsError
+from quorate.errors import InputError, SettingsError
+from quorate.formats.notes import some
 from quorate.models.settings import WRITTEN
 from quorate.storage.files.locks import only_here
 from quorate.wording import counted
@@ -22,7 +24,9 @@ from quorate.wording import counted
 if TYPE_CHECKING:
     from quorate.corpus.records import Corpus
     from quorate.estimators.bsc import BSC
-    from quorate.models.prepared import Known
+    from quorate.estimators.layered import KnownInLayers, LayeredModel
+    from quorate.formats.layers import Layers
+    from quorate.result.layers import LayeredResult
 
 _NO_INPUT = "nothing to update with (give files with new labels, or known ones with --known FILE)"
 
@@ -69,7 +73,7 @@ def update(
     threads: Threads = None,
     quiet: Quiet = False,
     given: Given,
-    reading: Reading,
+    reading: LayeredReading,
 ) -> None:
     """Continue from a saved model with new labels, documents and annotators, without a fit from scratch.
 
@@ -85,72 +89,112 @@ def update(
     check_outputs([*files, *certain.files], [model])
     with nullcontext() if save is not None else only_here(model, wait=wait):
         fitted = _loaded(model).set_params(n_jobs=threads, **given.anew())
-        corpus, labels = _read(fitted, files, certain, reading)
-        fitted.update(corpus, known=labels, passes=passes)
-        fitted.meta_["inputs"] |= certain.digests
-        result = fitted.result_
-        writing.write(result.only([result.corpus.position(one.id) for one in corpus]) if only_new else result)
-        done = fitted.updated_
-        if save is not None or done.new or done.changed or passes or without_documents:
-            fitted.save(save or model, documents=not without_documents)
+        layers, labels = _read(fitted, files, certain, reading)
+        fitted.update(layers, known=labels, passes=passes)
+        result = _part_of(fitted.result_, layers.corpus) if only_new else fitted.result_
+        writing.write(result.single or result)
+        done = [one.updated_ for one in _parts(fitted).values()]
+        if save is not None or any(one.new or one.changed for one in done) or passes or without_documents:
+            for one in fitted.models_.values():
+                one.meta_["inputs"] |= certain.digests
+            _whole(fitted).save(save or model, documents=not without_documents)
     if as_json:
         print_json(_record(fitted, model if save is None else save))
     elif not quiet:
-        say(_summary(fitted, corpus))
+        say(_summary(fitted, layers.corpus))
         if writing.output != "-":
             say([f"written to {writing.output} (model: {model if save is None else save})"])
 
 
-def _loaded(path: str) -> BSC:
+def _loaded(path: str) -> LayeredModel:
     from quorate.estimators.capabilities import Updates
 
-    fitted = quorate.load(path)
-    if hasattr(fitted, "layers_"):
-        raise SettingsError(
-            f"{path}: a model in layers is not updated here (fit it again: quorate aggregate --layers auto)"
-        )
-    if not isinstance(fitted, Updates):
+    fitted = loaded(path)
+    if not all(isinstance(one, Updates) for one in fitted.models_.values()):
         raise SettingsError(f"{path}: a model of this kind cannot go on with new labels (fit it again)")
     return fitted
 
 
-def _read(fitted: BSC, inputs: list[str], known: KnownLabels, reading: Reading) -> tuple[Corpus, Known]:
+def _parts(fitted: LayeredModel) -> dict[str, BSC]:
+    """The model of each layer, which can be updated."""
+    return cast("dict[str, BSC]", fitted.models_)
+
+
+def _whole(fitted: LayeredModel) -> BSC | LayeredModel:
+    """The model, without layers where there is one alone."""
+    return cast("BSC | None", fitted.single) or fitted
+
+
+def _part_of(result: LayeredResult, corpus: Corpus) -> LayeredResult:
+    """The consensus on these documents alone."""
+    return result.only([result.corpus.position(one.id) for one in corpus])
+
+
+def _read(
+    fitted: LayeredModel, inputs: list[str], known: KnownLabels, reading: LayeredReading
+) -> tuple[Layers, KnownInLayers]:
     """The documents of an update and their known labels; files of those may be of documents that the model has."""
     from quorate.corpus.records import Corpus
+    from quorate.formats.layers import Layers
 
-    corpus = reading.corpus(inputs) if inputs else Corpus([])
+    none = Layers({name: Corpus([]) for name in fitted.models_}, fitted.layers_)
+    layers = documents_for(fitted, reading, inputs) if inputs else none
     if not known.files:
-        return corpus, known.of(corpus)
-    ids = {one.id for one in corpus}
+        return known.of_layers(layers)
+    ids = {one.id for one in layers.corpus}
     # Their gold was in an earlier input, and is not that of this one.
-    others = [replace(one, gold=None) for one in fitted.kept_documents() if one.id not in ids]
-    labels = known.of(Corpus([*corpus, *others]))
-    named = [one for one in others if labels is not None and one.id in labels]
-    whole = Corpus([*corpus, *named], notes=corpus.notes, digests=corpus.digests, profiles=corpus.profiles)
-    return whole, labels
+    others = {
+        name: [replace(one, gold=None) for one in model.kept_documents() if one.id not in ids]
+        for name, model in _parts(fitted).items()
+    }
+
+    def with_others(wanted: Container[str]) -> Layers:
+        found = {
+            name: Corpus(
+                [*layers[name], *(one for one in its if one.id in wanted)],
+                notes=layers[name].notes,
+                digests=layers[name].digests,
+                profiles=layers[name].profiles,
+            )
+            for name, its in others.items()
+        }
+        return Layers(found, fitted.layers_)
+
+    everything = with_others({one.id for its in others.values() for one in its})
+    dealt, labels = known.of_layers(everything)
+    if set(dealt) != set(everything):
+        strange = some([name for name in dealt if name not in everything])
+        raise InputError(
+            f"spans of {strange} are known, which no layer of the model takes (fit it again: quorate aggregate)",
+            where=known.files[0],
+        )
+    assert isinstance(labels, Mapping)  # what files say is told by layer
+    return with_others({name for its in labels.values() if isinstance(its, Mapping) for name in its}), labels
 
 
-def _summary(fitted: BSC, corpus: Corpus) -> list[str]:
+def _summary(fitted: LayeredModel, corpus: Corpus) -> list[str]:
     """What was new, how good the whole is as far as that can be told, and what the user should know."""
-    result = fitted.result_
-    lines = [fitted.updated_.sentence()]
-    if result.certificate.given:
-        lines.append(f"estimate from agreement, of {counted(len(result), 'document')}: F1 {result.certificate}")
-    if fitted.tagger_note_:
-        lines.append(f"note: {fitted.tagger_note_}")
-    if not fitted.has_documents:
+    parts, certificate = _parts(fitted), fitted.result_.certificate
+    lines = by_layer({name: [one.updated_.sentence()] for name, one in parts.items()})
+    if certificate.given:
+        lines.append(f"estimate from agreement, of {counted(len(fitted.result_), 'document')}: F1 {certificate}")
+    notes = {name: [f"note: {one.tagger_note_}"] if one.tagger_note_ else [] for name, one in parts.items()}
+    lines += by_layer(notes)
+    if not all(one.has_documents for one in parts.values()):
         lines.append("note: the model was saved without its documents: labels that it has met before counted again")
     return lines + [f"note: {note}" for note in corpus.notes]
 
 
-def _record(fitted: BSC, saved: str) -> dict[str, Any]:
+def _record(fitted: LayeredModel, saved: str) -> dict[str, Any]:
     """The same for a program."""
-    result, certificate = fitted.result_, fitted.result_.certificate
+    result, certificate, parts = fitted.result_, fitted.result_.certificate, _parts(fitted)
     estimate = {"f1": certificate.f1, "low": certificate.low, "high": certificate.high} if certificate.given else None
-    counts = {"documents": len(result), "annotators": len(result.annotators)}
+    annotators = {name for one in parts.values() for name in one.annotators_.names}
+    told = {name: one.updated_._asdict() for name, one in parts.items()}
     return {
-        **fitted.updated_._asdict(),
-        **counts,
+        **(next(iter(told.values())) if len(told) == 1 else {"layers": told}),
+        "documents": len(result),
+        "annotators": len(annotators),
         "estimate": estimate,
         "no_estimate": certificate.reason or None,
         "model": saved,
