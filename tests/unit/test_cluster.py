@@ -7,7 +7,9 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,6 +25,7 @@ from quorate.choose.hidden import draws
 from quorate.corpus.tags import Invalid, Scheme
 from quorate.encode.from_corpus import encode, encode_known
 from quorate.infer.engines.cluster import ClusterEngine, shard_of
+from quorate.infer.engines.factory import EngineName, Engines
 from quorate.infer.engines.protocol import Tables
 from quorate.infer.engines.threads import ThreadsEngine
 from quorate.infer.parts.truth import Markov
@@ -246,6 +249,76 @@ def test_shards_add_up_to_the_whole() -> None:
     np.testing.assert_allclose(cells, whole.cells)
     np.testing.assert_allclose(words, whole.words)
     np.testing.assert_allclose(log_z, whole.log_z)
+
+
+class Here:
+    """A client whose only worker is this process."""
+
+    def __init__(self, workers: tuple[str, ...] = ("here",)) -> None:
+        self.workers, self.status = workers, "running"
+
+    def nthreads(self) -> dict[str, int]:
+        return dict.fromkeys(self.workers, 1)
+
+    def scatter(self, held: Any, **_: Any) -> Any:
+        return held
+
+    def submit(self, function: Callable[..., Any], *arguments: Any, **_: Any) -> Any:
+        return SimpleNamespace(result=lambda: function(*arguments))
+
+    def run(self, function: Callable[..., Any], *arguments: Any, **_: Any) -> None:
+        function(*arguments)
+
+    def close(self, **_: Any) -> None:
+        self.status = "closed"
+
+
+def test_a_worker_that_lacks_the_files_is_sent_its_shards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store(quorate.sample().documents, tmp_path / "corpus.qr")
+    corpus, options = quorate.read(tmp_path / "corpus.qr"), {"max_iter": 4, "tol": 0.0, "start": "votes"}
+    alone = bsc("bsc-seq", **options).fit(corpus)
+    monkeypatch.setattr("quorate.infer.engines.cluster._client_of", lambda _: Here())
+
+    def replaced() -> None:
+        """From now on, the worker is another, with no engine and no file."""
+        monkeypatch.setattr("quorate.infer.engines.cluster._engines", {})
+        monkeypatch.setattr("quorate.infer.engines.cluster._OnDisk.shard", None)
+
+    after_results(monkeypatch, 8 * 3 + 2, replaced)  # the first 8 are the rows of the files
+    together = bsc("bsc-seq", **options, cluster=Here()).fit(corpus)
+    close(together.result_, alone.result_)
+    np.testing.assert_allclose(together.trace_.bounds, alone.trace_.bounds, rtol=1e-9)
+
+
+def test_an_engine_that_cannot_start_leaves_the_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
+    client = Here(workers=())
+    monkeypatch.setattr("quorate.infer.engines.cluster._client_of", lambda _: client)
+    with pytest.raises(quorate.FitError, match="the cluster has no worker"):
+        bsc("bsc-cm", cluster="tcp://somewhere:1").fit(quorate.sample())
+    assert client.status == "closed"
+
+
+@pytest.mark.parametrize("engine", ["threads", "jax"])
+def test_an_error_of_a_shard_names_the_document_as_the_corpus_does(
+    engine: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if engine == "jax":
+        pytest.importorskip("jax", reason="the extra 'jax' is not installed")
+    monkeypatch.setattr("quorate.infer.engines.cluster._client_of", lambda _: Here())
+    corpus = quorate.Corpus(quorate.sample().documents[:160])
+    tags = corpus.tagset(None)
+    encoded = encode(corpus, tags)
+    stuck = 150
+    known = np.full(encoded.n_tokens, -1, np.int32)
+    first = int(encoded.doc_start[stuck])
+    known[first : first + 2] = [tags.labels.index("O"), tags.labels.index("I-PER")]  # which cannot follow
+    name, J = EngineName(engine), len(tags.labels)
+    tables = Tables(np.zeros((len(encoded.cells.label), J)), np.zeros((len(encoded.words), J)), 1.0)
+    with (
+        closing(Engines(name, None, Here()).over(encoded, known=known, corpus=corpus)) as on_a_cluster,
+        pytest.raises(quorate.FitError, match=f"document '{corpus[stuck].id}': no tag sequence is possible"),
+    ):
+        on_a_cluster.run(tables, Markov.of(tags, 1.0).chain())
 
 
 def test_an_address_where_nobody_answers_is_one_line() -> None:

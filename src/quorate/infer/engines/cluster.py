@@ -38,6 +38,10 @@ _TRIES = 10
 _PATIENCE = 30  # seconds for a scheduler, or a worker, to answer
 
 
+class _NoFileError(FitError):
+    """A worker does not have the file that a shard is in."""
+
+
 class _Sent(NamedTuple):
     """A shard as it travels, with the known labels of its tokens."""
 
@@ -139,12 +143,21 @@ class ClusterEngine:
         self._options = {"kind": kind, "text": text, "threads": threads}
         self._name = names or (lambda d: f"document {d}")
         self._fit = uuid.uuid4().hex
+        self._bounds, self._slices = _cut(encoded)
+        self._whole: set[int] = set()  # shards that are sent though there are files: a worker did not find them
+        self._rows: list[tuple[Integers, Integers]] = []
+        self._shards: list[Any] = []
+        try:
+            self._hand_out()
+        except BaseException:
+            self.close()
+            raise
+
+    def _hand_out(self) -> None:
+        """Give every worker its shards."""
         workers = sorted(self._client.nthreads())
         if not workers:
             raise FitError("the cluster has no worker (start some with: dask worker ADDRESS)")
-        self._bounds, self._slices = _cut(encoded)
-        self._rows: list[tuple[Integers, Integers]] = []
-        self._shards: list[Any] = []
         for number in range(len(self._bounds) - 1):
             shard = self._travelling(number)
             if isinstance(shard, _Sent):
@@ -203,7 +216,7 @@ class ClusterEngine:
         if self._known is not None:
             known = self._known[self._encoded.doc_start[first] : self._encoded.doc_start[last]]
         stored = self._encoded.slices
-        if stored is not None and self._slices is not None:
+        if stored is not None and self._slices is not None and number not in self._whole:
             return _OnDisk(stored.part(self._slices[number], self._slices[number + 1]), known)
         return _Sent(shard_of(self._encoded, first, last), known)
 
@@ -254,7 +267,10 @@ class ClusterEngine:
         """What a method of every shard's engine gives, in the order of the shards."""
 
         def submitted(s: int) -> Any:
-            call = (self._shards[s], f"{self._fit}-{s}", self._options, method, arguments(s), options)
+            key = (
+                f"{self._fit}-{s}{'-whole' if s in self._whole else ''}"  # its rows have other numbers than the file's
+            )
+            call = (self._shards[s], key, self._options, method, arguments(s), options)
             return self._client.submit(_work, *call, pure=False)
 
         return self._all(submitted)
@@ -270,6 +286,9 @@ class ClusterEngine:
         for _ in range(_TRIES):
             try:
                 return future.result()
+            except _NoFileError:  # on a worker that took the place of another
+                self._send_whole(s)
+                future = again(s)
             except FitError as error:
                 d = getattr(error, "document", None)
                 if d is None:
@@ -281,6 +300,14 @@ class ClusterEngine:
                 self._shards[s] = self._sent(self._travelling(s))
                 future = again(s)
         raise FitError(f"workers of the cluster were lost {_TRIES} times in one pass (look at their logs)")
+
+    def _send_whole(self, s: int) -> None:
+        """Send a shard itself, as its file is not where it is needed."""
+        self._whole.add(s)
+        sent = self._travelling(s)
+        assert isinstance(sent, _Sent)
+        self._rows[s] = (sent.shard.cells, sent.shard.words)
+        self._shards[s] = self._sent(sent)
 
     def _counted(self, parts: list[Counts], J: int) -> Counts:
         cells = np.zeros((len(self._encoded.cells.label), J))
@@ -327,7 +354,7 @@ def _work(
     """On a worker: one method of a shard's engine, which is made when it is first asked for."""
     if key not in _engines:
         if held.shard is None:
-            raise FitError("a worker does not find the encoded corpus that others have (is its folder shared by all?)")
+            raise _NoFileError("a worker does not find the encoded corpus that others have")
         kind, rest = options["kind"], {name: value for name, value in options.items() if name != "kind"}
         _engines[key] = kind(held.shard.encoded, known=held.known, **rest)
     return getattr(_engines[key], method)(*arguments, **named)

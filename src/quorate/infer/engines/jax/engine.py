@@ -217,10 +217,12 @@ class JaxEngine:
                 evidence = plain.evidence_of(self._encoded, tables, chain, self._known, document)
                 result = plain.passed(evidence, chain)
                 if result.log_z == -np.inf:
-                    raise FitError(
+                    error = FitError(
                         f"{self._name(d)}: no tag sequence is possible (the known labels, or the evidence, rule out "
                         "every one)"
                     )
+                    error.document = d  # which a cluster has under another number
+                    raise error
                 out.append((d, document, result))
         return out
 
