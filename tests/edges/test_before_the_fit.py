@@ -170,3 +170,24 @@ def test_a_model_file_of_before_is_opened_without_a_warning() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert present_names({"max_passes": 2}) == {"max_iter": 2}
+
+
+def test_an_option_by_its_former_name_works_and_is_told(run: Run, crowd: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("quorate.errors._TOLD", set())
+    assert run("aggregate", crowd, "-o", "c.jsonl", "--method", "bsc-cm", "-q")[0] == 0
+    assert run("audit", "plan", "c.jsonl", "-n", 20, "-o", "plan.jsonl", "-q")[0] == 0
+    lines = [json.loads(line) | {"checked": True} for line in Path("plan.jsonl").read_text().splitlines()]
+    Path("plan.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    code, out, err = run("audit", "result", "c.jsonl", "--known", "plan.jsonl", "--json")
+    note = "quorate: note: option '--known' is now called '--checked' (the old name will go: use the new one)\n"
+    assert (code, err.startswith(note)) == (0, True)
+    assert out == run("audit", "result", "c.jsonl", "--checked", "plan.jsonl", "--json")[1]
+
+
+def test_help_says_where_to_begin_and_is_wrapped_by_the_terminal(run: Run) -> None:
+    out = run("--help")[1]
+    assert "New here? quorate demo --write crowd.jsonl, then: quorate aggregate" in out
+    said = " ".join(run("report", "--help")[1].split())
+    assert "Corrections made in it can be exported and given back with --known. With --audit it has" in said
+    lines = [line.strip() for line in run("report", "--help")[1].splitlines()]
+    assert "and given" not in lines  # a line as the source breaks it

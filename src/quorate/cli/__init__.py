@@ -118,6 +118,6 @@ def _common(
         ),
     ] = True,
 ) -> None:
-    """One trustworthy sequence from the noisy span annotations of many people, models and rules."""
+    """Combine the span annotations of many people, models and rules, who disagree, into one consensus per document."""
     if in_project:
         take_project_defaults(context)

@@ -20,7 +20,7 @@ from quorate.cli.common import (
     tell,
 )
 from quorate.cli.tables import print_json, table_of
-from quorate.errors import SettingsError
+from quorate.errors import SettingsError, tell_renamed
 from quorate.wording import counted
 
 if TYPE_CHECKING:
@@ -40,7 +40,6 @@ Checked = Annotated[
     list[str] | None,
     typer.Option(
         "--checked",
-        "--known",
         metavar="FILE",
         help="The plan with the documents checked, corrections from a report, or a tool's export by one person; may be "
         "repeated.",
@@ -115,6 +114,7 @@ def plan(
 def result(
     consensus: Consensus,
     checked: Checked = None,
+    formerly: Annotated[list[str] | None, typer.Option("--known", hidden=True)] = None,
     plan: Annotated[
         list[str] | None,
         typer.Option("--plan", metavar="PLAN", help="The plan, if the files with what was checked do not hold it."),
@@ -131,6 +131,9 @@ def result(
     """Precision, recall and F1 of the whole consensus, with intervals that hold, from the documents checked."""
     import quorate
 
+    if formerly:
+        tell_renamed("option", "--known", "--checked")
+        checked = [*(checked or ()), *formerly]
     if not checked:
         raise SettingsError("nothing was checked (give --checked FILE; quorate audit plan draws what to check)")
     check_outputs([consensus, *checked, *(plan or ())], [recalibrated])

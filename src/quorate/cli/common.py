@@ -85,16 +85,21 @@ class InOrderOfAJob(typer.core.TyperGroup):
         self.commands = dict(sorted(self.commands.items(), key=lambda item: place.get(item[0], len(place))))
         for name, command in self.commands.items():
             command.rich_help_panel = panels.get(name, _OTHERS)  # type: ignore[attr-defined]
-        _show_flags_without_a_type(self)
+        _show_plainly(self)
 
 
-def _show_flags_without_a_type(command: Any) -> None:
+def _show_plainly(command: Any) -> None:
+    """Flags without a type, and paragraphs that are wrapped where the terminal ends, not where the source does."""
+    if command.help:
+        command.help = re.sub(r"(?<!\n)\n(?!\n)", " ", inspect.cleandoc(command.help))
     for each in command.params:
         if getattr(each, "is_flag", False) and each.metavar is None:
             each.metavar = ""
     for part in getattr(command, "commands", {}).values():
-        _show_flags_without_a_type(part)
+        _show_plainly(part)
 
+
+_ABOUT = "Combine the span annotations of many people, models and rules, who disagree, into one consensus per document."
 
 app = typer.Typer(
     name="quorate",
@@ -103,7 +108,8 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
-    help="One trustworthy sequence from the noisy span annotations of many people, models and rules.",
+    help=_ABOUT,
+    epilog="New here? quorate demo --write crowd.jsonl, then: quorate aggregate crowd.jsonl -o consensus.jsonl",
 )
 
 Inputs = Annotated[
@@ -160,7 +166,9 @@ LayersOption = Annotated[
 _NoLayers = Annotated[str, typer.Option("--layers", hidden=True)]  # to be refused in a line
 
 READING: dict[str, Any] = {
-    "format": _option("--from", "FORMAT", "See 'quorate formats'; by default, recognised from the content."),
+    "format": _option(
+        "--from", "FORMAT", "The format of the input: see 'quorate formats'; by default, recognised from the content."
+    ),
     "annotator_from": _option(
         "--annotator-from", "WHAT", "Each file belongs to one annotator, named by its filename or its folder."
     ),
@@ -170,7 +178,9 @@ READING: dict[str, Any] = {
     "map_annotators": _option(
         "--map-annotators", "OLD=NEW,…|FILE", "Rename annotators, or merge two accounts; OLD= drops one."
     ),
-    "annotators": _option("--annotators", "FILE", "JSON: kind, trust, abstention, group of some annotators."),
+    "annotators": _option(
+        "--annotators", "FILE", "JSON that says of some annotators what is known: kind, trust, abstains, group."
+    ),
     "pseudonymise": _option(
         "--pseudonymise", "FILE", "Use pseudonyms for annotators; FILE records who is who: keep it to yourself."
     ),

@@ -34,7 +34,8 @@ def encode(
     inputs: Inputs,
     output: Annotated[str, typer.Option("--output", "-o", metavar="FILE", help="The encoded corpus, usually .qr.")],
     scheme: Annotated[
-        str | None, typer.Option(metavar="SCHEME", help="bio, bioes, io or plain; inferred if not given.")
+        str | None,
+        typer.Option(metavar="SCHEME", help="How tags mark spans: bio, bioes, io or plain; inferred if not given."),
     ] = None,
     invalid: Annotated[
         str, typer.Option(metavar="RULE", help="Tags that cannot follow the one before: repair, keep or error.")

@@ -44,7 +44,10 @@ def _group() -> None:
 def sync(
     url: Annotated[str, typer.Option("--url", metavar="URL", help="The address of the server.")],
     project: Annotated[int, typer.Option("--project", metavar="NUMBER", help="The number of the project.")],
-    method: Annotated[str | None, typer.Option(metavar="NAME", help="See 'quorate methods' (default auto).")] = None,
+    method: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="What combines the annotations: see 'quorate methods' (default auto)."),
+    ] = None,
     model_version: Annotated[
         str | None, typer.Option(metavar="NAME", help="Name of the predictions; 'quorate METHOD' if not given.")
     ] = None,

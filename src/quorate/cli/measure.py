@@ -47,7 +47,10 @@ if TYPE_CHECKING:
 
 Split = Annotated[str | None, typer.Option(metavar="NAME", help="Score only documents of this split.")]
 _MOST_WORDS = 5  # of a document, in the list of ambiguous ones
-Scheme = Annotated[str | None, typer.Option(metavar="SCHEME", help="bio, bioes, io or plain; inferred if not given.")]
+Scheme = Annotated[
+    str | None,
+    typer.Option(metavar="SCHEME", help="How tags mark spans: bio, bioes, io or plain; inferred if not given."),
+]
 
 
 @app.command(epilog="Example: quorate check crowd.jsonl && quorate aggregate crowd.jsonl -o consensus.jsonl")
@@ -208,12 +211,17 @@ def evaluate(
     split: Split = None,
     scheme: Scheme = None,
     errors: Annotated[bool, typer.Option("--errors", help="Also count the kinds of error.")] = False,
-    cee: Annotated[bool, typer.Option("--cee", help="Insist on the cross entropy.")] = False,
+    cee: Annotated[
+        bool, typer.Option("--cee", help="Fail if there are no probabilities to compute the cross entropy from.")
+    ] = False,
     as_json: Json = False,
     *,
     reading: LayeredReading,
 ) -> None:
-    """Score a consensus against gold; one in layers, or with --layers auto, by layer and over all spans."""
+    """Score a consensus against gold: precision, recall and F1 of spans, tokens and probabilities.
+
+    A consensus in layers, or one with --layers auto, is scored by layer and over all spans.
+    """
     from quorate.cli.project_run import Project
 
     if not gold:
@@ -287,7 +295,7 @@ def _show_scores(scores: Scores, layers: dict[str, Scores], *, errors: bool, as_
 def compare(
     inputs: Inputs,
     methods: Annotated[
-        str, typer.Option(metavar="NAMES", help="Separated by commas; see 'quorate methods'.")
+        str, typer.Option(metavar="NAMES", help="Methods to compare, separated by commas: see 'quorate methods'.")
     ] = "mv,bsc-seq,auto",
     split: Split = None,
     against: Annotated[
@@ -337,9 +345,16 @@ def tune(
         str | None,
         typer.Option("--output", "-o", metavar="FILE", help="Write the best settings here."),
     ] = None,
-    method: Annotated[str, typer.Option(metavar="NAME", help="See 'quorate methods'.")] = "bsc-seq",
+    method: Annotated[
+        str, typer.Option(metavar="NAME", help="The method whose settings to choose: see 'quorate methods'.")
+    ] = "bsc-seq",
     split: Annotated[str, typer.Option(metavar="NAME", help="Whose gold is used; all for all of it.")] = "dev",
-    by: Annotated[str, typer.Option(metavar="GOAL", help="f1, relaxed-f1 or cee.")] = "f1",
+    by: Annotated[
+        str,
+        typer.Option(
+            metavar="GOAL", help="What the best settings have the best of: f1, relaxed-f1 or cee (the cross entropy)."
+        ),
+    ] = "f1",
     grid: Annotated[
         list[str] | None,
         typer.Option(

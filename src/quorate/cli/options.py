@@ -46,7 +46,11 @@ class Method:
 
     method: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="See 'quorate methods' (default auto).", rich_help_panel=MODEL),
+        typer.Option(
+            metavar="NAME",
+            help="What combines the annotations: see 'quorate methods' (default auto).",
+            rich_help_panel=MODEL,
+        ),
     ] = None
     settings: Annotated[
         str | None,
@@ -173,8 +177,8 @@ class Keeping:
         float | None,
         typer.Option(
             metavar="PRECISION",
-            help="Write only documents whose spans together meet this precision, as expected or, with --checked, "
-            "guaranteed; the others go to --review.",
+            help="Write only documents whose spans together meet this precision (such as 0.95), as expected or, with "
+            "--checked, guaranteed; the others go to --review.",
             rich_help_panel=WRITTEN,
         ),
     ] = None

@@ -54,7 +54,10 @@ def report(
     output: Annotated[
         str, typer.Option("--output", "-o", metavar="FILE", help="The HTML file to write; - for standard output.")
     ] = "report.html",
-    method: Annotated[str | None, typer.Option(metavar="NAME", help="See 'quorate methods' (default auto).")] = None,
+    method: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="What combines the annotations: see 'quorate methods' (default auto)."),
+    ] = None,
     settings: Annotated[str | None, typer.Option(metavar="FILE", help="Settings that 'tune' wrote.")] = None,
     model: Annotated[
         str | None,
@@ -71,7 +74,7 @@ def report(
         ),
     ] = None,
     documents: Annotated[
-        str, typer.Option(metavar="N|all", help="How many documents to show, the least certain first (default 300).")
+        str, typer.Option(metavar="N|all", help="How many documents to show, the least certain first.")
     ] = "300",
     groups: Annotated[
         int | None, typer.Option(help="Into how many groups to put annotators; chosen if not given.")
@@ -81,7 +84,8 @@ def report(
         str | None, typer.Option(metavar="TEXT", help="The heading; the names of the inputs if not given.")
     ] = None,
     scheme: Annotated[
-        str | None, typer.Option(metavar="SCHEME", help="bio, bioes, io or plain; inferred if not given.")
+        str | None,
+        typer.Option(metavar="SCHEME", help="How tags mark spans: bio, bioes, io or plain; inferred if not given."),
     ] = None,
     threads: Threads = None,
     quiet: Quiet = False,

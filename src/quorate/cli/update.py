@@ -16,7 +16,6 @@ from quorate.cli.options import WithoutDocuments, Writing, takes_groups
 from quorate.cli.settings import Given, takes_output_settings
 from quorate.cli.tables import print_json
 from quorate.errors import InputError, SettingsError
-from quorate.formats.notes import some
 from quorate.models.settings import WRITTEN
 from quorate.storage.files.locks import only_here
 from quorate.wording import counted
@@ -45,7 +44,7 @@ def update(
     model: Annotated[str, typer.Argument(metavar="MODEL", help="A file that 'aggregate --save' wrote.")],
     inputs: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[INPUT]...", help="New labels, or a whole export: what the model has is skipped."),
+        typer.Argument(metavar="INPUT", help="New labels, or a whole export: what the model has is skipped."),
     ] = None,
     known: KnownOption = None,
     passes: Annotated[int, typer.Option(help="Passes over everything, after those over what is new.")] = 0,
@@ -136,6 +135,7 @@ def _read(
     """The documents of an update and their known labels; files of those may be of documents that the model has."""
     from quorate.corpus.records import Corpus
     from quorate.formats.layers import Layers
+    from quorate.formats.notes import some
 
     none = Layers({name: Corpus([]) for name in fitted.models_}, fitted.layers_)
     layers = documents_for(fitted, reading, inputs) if inputs else none

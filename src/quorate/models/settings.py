@@ -207,7 +207,10 @@ class Settings:
         ),
     )
     truth: TruthModel = field(
-        default=TruthModel.MARKOV, metadata=_told("TRUTH", "markov (default), independent or uniform.", kind=TruthModel)
+        default=TruthModel.MARKOV,
+        metadata=_told(
+            "TRUTH", "How true labels follow one another: markov (default), independent or uniform.", kind=TruthModel
+        ),
     )
     text: bool = field(default=True, metadata=_told(None, "Whether words are evidence (default: yes)."))
     alpha0: float = field(
@@ -232,12 +235,15 @@ class Settings:
         metadata=_told("RULE", "Prior mass of forbidden labels: moved (default) or dropped.", kind=Zeros),
     )
     inference: Inference = field(
-        default=Inference.VB, metadata=_told("WAY", "vb (default), em or em-annotators.", kind=Inference)
+        default=Inference.VB,
+        metadata=_told("WAY", "How the model is fitted: vb (default), em or em-annotators.", kind=Inference),
     )
     evidence: Evidence = field(
         default=Evidence.TOKENS,
         metadata=_told(
-            "KIND", "tokens, spans (with tokens beside), or votes for spans (default: auto chooses).", kind=Evidence
+            "KIND",
+            "What the consensus rests on: tokens, spans (with tokens beside), votes for spans (default: auto chooses).",
+            kind=Evidence,
         ),
     )
     temper: float = field(
@@ -252,7 +258,7 @@ class Settings:
         default=Start.VOTES,
         metadata=_told(
             "START",
-            "votes (default), prior, or coverage: silence counts little (what auto takes).",
+            "What a fit begins with: votes (default), prior, or coverage: silence counts little (what auto takes).",
             kind=Start,
         ),
     )
@@ -276,7 +282,12 @@ class Settings:
     )
     random_state: int | None = field(
         default=None,
-        metadata=_told(None, "Perturbs the start.", option="--seed", within=Range("0 or more", 0, whole=True)),
+        metadata=_told(
+            None,
+            "A number: another one perturbs the start otherwise.",
+            option="--seed",
+            within=Range("0 or more", 0, whole=True),
+        ),
     )
     n_init: int = field(
         default=1,
@@ -291,7 +302,8 @@ class Settings:
         default=Decode.BEST,
         metadata=_told(
             "WAY",
-            "f1: spans of the highest expected F1; sequence: the likeliest; token. Default best: f1 for spans.",
+            "How the consensus is read off. f1: spans of the highest expected F1; sequence: the likeliest tags; token: "
+            "the likeliest tag of each token. Default best: f1 for spans.",
             panel=WRITTEN,
             kind=Decode,
         ),
@@ -300,7 +312,7 @@ class Settings:
         default=None,
         metadata=_told(
             "SHARE",
-            "As many spans as possible with an expected precision of at least this.",
+            "As many spans as possible with an expected precision of at least this, such as 0.9.",
             within=_SHARE,
             panel=WRITTEN,
         ),
@@ -308,7 +320,10 @@ class Settings:
     recall: float | None = field(
         default=None,
         metadata=_told(
-            "SHARE", "As few spans as possible with an expected recall of at least this.", within=_SHARE, panel=WRITTEN
+            "SHARE",
+            "As few spans as possible with an expected recall of at least this, such as 0.9.",
+            within=_SHARE,
+            panel=WRITTEN,
         ),
     )
     invalid: Invalid = field(
@@ -319,7 +334,9 @@ class Settings:
     )
     scheme: Scheme | None = field(
         default=None,
-        metadata=_told("SCHEME", "bio, bioes, io or plain; inferred if not given.", panel=READ, kind=Scheme),
+        metadata=_told(
+            "SCHEME", "How tags mark spans: bio, bioes, io or plain; inferred if not given.", panel=READ, kind=Scheme
+        ),
     )
 
     def __post_init__(self) -> None:
