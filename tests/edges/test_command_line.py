@@ -103,7 +103,7 @@ def test_known_labels_from_a_file_and_inline(run: Run, crowd: Path, sample: Corp
     ("line", "message"),
     [
         ({"id": "zz", "gold": ["O"]}, "document 'zz': this document is not in the input"),
-        ({"id": "s002", "gold": ["O"]}, "document 's002': 1 known tags for "),
+        ({"id": "s002", "gold": ["O"]}, "document 's002': 1 known tag for "),
         ({"id": "s002", "tokens": ["x"], "gold": ["O"]}, "document 's002': other tokens than in the input"),
         ({"id": "s002", "gold": [["O"]]}, "['O'] is not a tag"),
     ],
