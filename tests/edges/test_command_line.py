@@ -71,10 +71,12 @@ def test_every_option_reaches_the_model(run: Run, crowd: Path, tmp_path: Path) -
         "annotator": "seq", "evidence": "spans", "recall": 0.9,
     }  # fmt: skip
     flags = [part for name, value in options.items() for part in (f"--{name.replace('_', '-')}", value)]
-    code, _, _ = run("aggregate", crowd, *flags, "--no-text", "--threads", 1, "--meta", "meta.json", "-q")
+    code, _, _ = run(
+        "aggregate", crowd, *flags, "--no-text", "--no-shapes", "--threads", 1, "--meta", "meta.json", "-q"
+    )
     assert code == 0
     settings = json.loads((tmp_path / "meta.json").read_text())["settings"]
-    assert settings == present_names({**options, "text": False, "precision": None})
+    assert settings == present_names({**options, "text": False, "shapes": False, "precision": None})
 
 
 def test_standard_input_and_output(run: Run, crowd: Path, monkeypatch: pytest.MonkeyPatch) -> None:

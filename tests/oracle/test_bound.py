@@ -19,7 +19,7 @@ from quorate.infer.engines.protocol import Counts
 from quorate.infer.engines.threads import ThreadsEngine
 from quorate.infer.parts.annotators import Accuracy, AnnotatorPrior, Annotators, ClassVector, Spammer
 from quorate.infer.parts.confusions import ConfusionMatrix, Sequential
-from quorate.infer.parts.text import Words
+from quorate.infer.parts.text import Shapes, Words
 from quorate.infer.parts.truth import Independent, LabelCounts, Markov, Truth, Uniform
 
 Floats = NDArray[np.float64]
@@ -96,14 +96,31 @@ def annotator_evidence(kind: type[Annotators], tags: TagSet, encoded: Encoded, t
     return float(logsumexp(totals))
 
 
-def word_evidence(J: int, encoded: Encoded, truth: NDArray[np.int64]) -> float:
+def shapes_of(encoded: Encoded) -> Shapes:
+    """All words but the last are written alike; one shape is that of no word."""
+    shape = np.zeros(len(encoded.words), np.int8)
+    shape[-1] = 1
+    return Shapes(shape, 3)
+
+
+def word_evidence(J: int, encoded: Encoded, truth: NDArray[np.int64], shapes: Shapes | None) -> float:
     counts = np.zeros((J, len(encoded.words)))
     np.add.at(counts, (truth, encoded.word), 1)
-    return polya(np.full(counts.shape, KAPPA0), counts)
+    if shapes is None:
+        return polya(np.full(counts.shape, KAPPA0), counts)
+    groups = [counts[:, shapes.of_word == shape] for shape in range(shapes.number)]
+    by_shape = np.stack([group.sum(axis=1) for group in groups], axis=1)
+    of_words = sum(polya(np.full(group.shape, KAPPA0), group) for group in groups if group.shape[1])
+    return polya(np.ones(by_shape.shape), by_shape) + of_words
 
 
 def log_evidence(
-    kind: type[Annotators], truth_model: Truth, tags: TagSet, encoded: Encoded, known: NDArray[np.int32]
+    kind: type[Annotators],
+    truth_model: Truth,
+    tags: TagSet,
+    encoded: Encoded,
+    known: NDArray[np.int32],
+    shapes: Shapes | None = None,
 ) -> float:
     """Σ over every truth that fits what is known."""
     lengths = np.diff(encoded.doc_start)
@@ -121,7 +138,7 @@ def log_evidence(
             totals.append(
                 truth_evidence(truth_model, tags, encoded, truth)
                 + annotator_evidence(kind, tags, encoded, truth)
-                + word_evidence(J, encoded, truth)
+                + word_evidence(J, encoded, truth, shapes)
             )
     return float(logsumexp(totals))
 
@@ -133,11 +150,16 @@ def problem(seed: int, tags: TagSet) -> tuple[Corpus, Encoded]:
 
 
 def fitted(
-    kind: type[Annotators], truth_kind: type[Truth], tags: TagSet, encoded: Encoded, known: NDArray[np.int32]
+    kind: type[Annotators],
+    truth_kind: type[Truth],
+    tags: TagSet,
+    encoded: Encoded,
+    known: NDArray[np.int32],
+    shapes: Shapes | None = None,
 ) -> tuple[loop.Fit, Truth]:
     truth = truth_kind.of(tags, GAMMA0)
     prior = AnnotatorPrior(tags, ALPHA0, EPSILON0)
-    words = Words.of(len(encoded.words), len(tags.labels), KAPPA0)
+    words = Words.of(len(encoded.words), len(tags.labels), KAPPA0, shapes=shapes)
     model = loop.Model(truth, kind.of(prior, len(encoded.annotators)), words)
     engine = ThreadsEngine(encoded, known=known, threads=1)
     return loop.fit(engine, model, encoded.cells, max_passes=200, tolerance=1e-13), truth
@@ -171,6 +193,22 @@ def test_bound_equals_the_evidence_when_every_label_is_known(
     np.testing.assert_allclose(fit.trace.bound, evidence, rtol=1e-9)
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_shapes_of_words_are_in_the_bound(seed: int) -> None:
+    tags = tagset(Scheme.BIO)
+    rng = np.random.default_rng(seed)
+    corpus = random_corpus(rng, tags, n_documents=2, longest=3, n_annotators=2, n_words=4, missing=0.15)
+    encoded = encode(corpus, tags)
+    known = encode_known(corpus, tags, {d.id: d.gold or () for d in corpus}, Invalid.REPAIR)
+    for given in (known, np.full(encoded.n_tokens, -1, np.int32)):
+        fit, truth = fitted(ConfusionMatrix, Markov, tags, encoded, given, shapes_of(encoded))
+        evidence = log_evidence(ConfusionMatrix, truth, tags, encoded, given, shapes_of(encoded))
+        assert fit.trace.bound <= evidence + 1e-9
+        assert (np.diff(fit.trace.bounds) > -1e-9).all()
+        if given is known:
+            np.testing.assert_allclose(fit.trace.bound, evidence, rtol=1e-9)
+
+
 def test_spam_bound_stays_below_when_every_label_is_known() -> None:
     tags = tagset(Scheme.BIO)
     corpus, encoded = problem(5, tags)
@@ -180,10 +218,11 @@ def test_spam_bound_stays_below_when_every_label_is_known() -> None:
     assert fit.trace.bound < log_evidence(Spammer, truth, tags, encoded, known)
 
 
+@pytest.mark.parametrize("with_shapes", [False, True])
 @pytest.mark.parametrize("truth_kind", [Markov, Independent])
 @pytest.mark.parametrize("kind", [Accuracy, ClassVector, ConfusionMatrix, Spammer])
 def test_point_estimates_are_stationary_points_of_the_penalised_likelihood(
-    kind: type[Annotators], truth_kind: type[Truth]
+    kind: type[Annotators], truth_kind: type[Truth], with_shapes: bool
 ) -> None:
     """EM: the objective, summed over every path, equals the bound, and no small step from the estimate is better."""
     tags = tagset(Scheme.BIO)
@@ -192,7 +231,8 @@ def test_point_estimates_are_stationary_points_of_the_penalised_likelihood(
     encoded = encode(corpus, tags)
     truth = truth_kind.of(tags, GAMMA0, point=True)
     prior = AnnotatorPrior(tags, ALPHA0, EPSILON0, point=True)
-    words = Words.of(len(encoded.words), len(tags.labels), KAPPA0, point=True)
+    shapes = shapes_of(encoded) if with_shapes else None
+    words = Words.of(len(encoded.words), len(tags.labels), KAPPA0, shapes=shapes, point=True)
     start = loop.Model(truth, kind.of(prior, len(encoded.annotators)), words)
     engine = ThreadsEngine(encoded, threads=1)
     fit = loop.fit(engine, start, encoded.cells, max_passes=3000, tolerance=1e-14)

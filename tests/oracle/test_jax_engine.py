@@ -26,7 +26,7 @@ from quorate.infer.engines.threads import ThreadsEngine
 from quorate.infer.kernels import special
 from quorate.infer.parts.annotators import Accuracy, AnnotatorPrior
 from quorate.infer.parts.confusions import ConfusionMatrix, Sequential
-from quorate.infer.parts.text import Words
+from quorate.infer.parts.text import Shapes, Words
 from quorate.infer.parts.truth import Chain, Markov
 
 pytest.importorskip("jax", reason="the extra 'jax' is not installed")
@@ -194,15 +194,17 @@ def test_tables_are_made_of_the_same_functions_as_on_cores() -> None:
     np.testing.assert_allclose(bend, special.gammaln_bend(x, step), rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.parametrize("n_shapes", [1, 3])
 @pytest.mark.parametrize("annotators", [Sequential, ConfusionMatrix])
-def test_a_model_that_lives_on_the_device_is_the_same(annotators: Any) -> None:
+def test_a_model_that_lives_on_the_device_is_the_same(annotators: Any, n_shapes: int) -> None:
     problem = Problem(4, Scheme.BIO)
     encoded, J = problem.encoded, len(problem.tags.labels)
+    written = np.arange(len(encoded.words)) % max(n_shapes - 1, 1)  # one of several shapes is that of no word
     prior = AnnotatorPrior(problem.tags, 1.0, 5.0, trust=(0.5,) * len(encoded.annotators))
     blank = loop.Model(
         Markov.of(problem.tags, 1.0),
         annotators.of(prior, len(encoded.annotators)),
-        Words.of(len(encoded.words), J, 0.3),
+        Words.of(len(encoded.words), J, 0.3, shapes=Shapes(written.astype(np.int8), n_shapes)),
         0.6,
     )
     assert problem.jax.resident(loop.initial_model(problem.jax, blank, encoded.cells), encoded.cells) is not None

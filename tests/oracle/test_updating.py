@@ -70,7 +70,7 @@ def test_room_for_more_annotators_leaves_the_others_as_they_were(annotator: str)
     for part in parts:
         trust = (1.0,) * K + (1.0, 50.0)
         larger = part.grown(K + 2, trust)
-        blank = parts_of(model._settings, model.tagset_, K + 2, 0, trust).annotators
+        blank = parts_of(model._settings, model.tagset_, K + 2, (), trust).annotators
         for k in range(K + 2):
             expected = part.matrix(k) if k < K else blank.matrix(k)
             np.testing.assert_allclose(larger.matrix(k), expected, rtol=1e-12)

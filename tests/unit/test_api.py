@@ -38,7 +38,8 @@ def test_fit_returns_self_and_fitted_names(model: BSC, sample: Corpus) -> None:
     assert model.fit_predict(sample) == model.result_.tags
     assert model.get_params()["max_iter"] == 5
     assert (
-        repr(model) == "BSC(annotator='seq', epsilon0=30.0, temper=0.6, evidence='tokens', start='votes', max_iter=5, "
+        repr(model)
+        == "BSC(annotator='seq', shapes=False, epsilon0=30.0, temper=0.6, evidence='tokens', start='votes', max_iter=5, "
         "method='bsc-seq')"
     )
 
@@ -191,8 +192,8 @@ def test_bad_settings_say_what(sample: Corpus, call: object, message: str) -> No
 @pytest.mark.parametrize(
     "change",
     [
-        {"annotator": "cm"}, {"truth": "independent"}, {"text": False}, {"alpha0": 2.0}, {"epsilon0": 5.0},
-        {"gamma0": 3.0}, {"kappa0": 1.0}, {"zeros": "dropped"}, {"temper": 0.9}, {"start": "prior"},
+        {"annotator": "cm"}, {"truth": "independent"}, {"text": False}, {"shapes": True}, {"alpha0": 2.0},
+        {"epsilon0": 5.0}, {"gamma0": 3.0}, {"kappa0": 1.0}, {"zeros": "dropped"}, {"temper": 0.9}, {"start": "prior"},
         {"random_state": 1}, {"start": "prior", "random_state": 1}, {"annotator": "cv", "inference": "em"},
         {"annotator": "spam", "guess_prior": 3.0},
     ],

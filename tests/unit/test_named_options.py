@@ -93,7 +93,7 @@ def test_methods_are_a_literal_of_every_name() -> None:
 def test_what_is_not_chosen_is_by_default_what_is_declared() -> None:
     plain = Settings().plain()
     for name, parameter in inspect.signature(BSC).parameters.items():
-        if name in plain and name not in (*CHOSEN, "start"):
+        if name in plain and name not in (*CHOSEN, "start", "shapes"):
             assert parameter.default == plain[name], name
 
 

@@ -92,7 +92,7 @@ def no_tagger(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_it_joins_where_hidden_annotators_agree_better_with_it(joined: BSC) -> None:
     assert re.fullmatch(
-        r"a tagger has joined, as it seems to help \(\+\d+\.\d ± \d\.\d\)",
+        r"a tagger has joined \(agreement with hidden annotators: \+\d+\.\d ± \d\.\d points\)",
         joined.tagger_note_,
     )
     assert 1 <= len(joined.tagger_rounds_) <= ROUNDS
@@ -119,7 +119,7 @@ def test_a_fit_with_the_choice_of_another_takes_the_tagger_too_and_judges_nothin
 def test_where_words_tell_nothing_it_is_left_out_without_a_trace() -> None:
     corpus = where_text_tells_nothing()
     tried, without = (bsc(tagger=tagger, **QUICK).fit(corpus) for tagger in ("auto", None))
-    assert tried.tagger_note_.startswith("a tagger was tried and left out, as it does not seem to help (")
+    assert tried.tagger_note_.startswith("a tagger was tried and left out (agreement with hidden annotators: -")
     assert without.tagger_note_ == ""
     assert tried.tagger_rounds_ == ()
     assert tried.meta_ == without.meta_
@@ -298,7 +298,7 @@ def test_the_command_line_takes_it_and_says_what_became_of_it(tagger: str, tmp_p
     files = [str(tmp_path / "crowd.jsonl"), "-o", str(tmp_path / "out.jsonl"), "--meta", str(meta)]
     done = CliRunner().invoke(app, ["aggregate", *files, "--tagger", tagger, *options, "--verbose"])
     assert done.exit_code == 0, done.output
-    assert ("note: a tagger has joined, as it seems to help" in done.stderr) is (tagger == "auto")
+    assert ("note: a tagger has joined (" in done.stderr) is (tagger == "auto")
     assert (f"{TAGGER}, a model: expected accuracy" in done.stderr) is (tagger != "none")
     assert json.loads(meta.read_text()).get("tagger") == (None if tagger == "none" else tagger)
 

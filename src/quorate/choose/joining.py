@@ -1,8 +1,9 @@
 """What a tagger changes that joins the crowd: whether it helps, and how confidence is to be read then.
 
-A tagger learns what the crowd has in common, mistakes too. It may join where a consensus with it agrees better, span by
-span, with annotators who were hidden. Among rules that tells nothing, as a hidden rule knows little: on four sets of
-rules, hidden ones prefer the tagger by two to three standard errors, where it gains half a point or costs four.
+A tagger reads what the crowd overlooked. It joins unless a consensus with it agrees less, span by span, with annotators
+who were hidden: they make the mistakes that it mends, so that where it gains they are at best indifferent. Among rules
+that tells nothing, as a hidden rule knows little: on four sets of rules, hidden ones prefer the tagger by two to three
+standard errors, where it gains half a point or costs four.
 """
 
 from __future__ import annotations
@@ -29,13 +30,17 @@ from quorate.result.certificate import Check
 __all__ = ["Verdict", "calibrated_with", "judged"]
 
 _DRAWS = 2  # of hidden annotators; more tell little more
-_ERRORS = 1.0  # standard errors by which hidden annotators must prefer a consensus with the tagger
+# Standard errors by which a consensus with the tagger may agree less with hidden annotators. On 20 crowds of people,
+# parts of two real ones and simulated ones, a tagger gains 0.1 to 26 points on all where it is above this, but for two
+# (−0.2 and −0.9), among them 2.2 on a crowd where hidden annotators are indifferent (0.1 ± 0.4). Below, it gains 0 to
+# 1.5, and costs 7 where it was learned from 600 documents with two annotators.
+_MOST_AGAINST = 0.5
 
 
 class Verdict(NamedTuple):
     """How much better a consensus with a tagger agrees with hidden annotators, and the standard error of that.
 
-    >>> Verdict(0.02, 0.005).joins, Verdict(0.002, 0.005).joins
+    >>> Verdict(0.02, 0.005).joins, Verdict(-0.02, 0.005).joins
     (True, False)
     """
 
@@ -44,19 +49,18 @@ class Verdict(NamedTuple):
 
     @property
     def joins(self) -> bool:
-        """Whether it is held to help."""
-        return self.gain > _ERRORS * self.error
+        """Whether hidden annotators do not speak against it."""
+        return self.gain > -_MOST_AGAINST * self.error
 
     def __str__(self) -> str:
         """In plain words, with the gain in points and its standard error.
 
         >>> str(Verdict(-0.01, 0.004))
-        'a tagger was tried and left out, as it does not seem to help (-1.0 ± 0.4)'
+        'a tagger was tried and left out (agreement with hidden annotators: -1.0 ± 0.4 points)'
         """
-        by = f"({100 * self.gain:+.1f} ± {100 * self.error:.1f})"
-        if self.joins:
-            return f"a tagger has joined, as it seems to help {by}"
-        return f"a tagger was tried and left out, as it does not seem to help {by}"
+        what = "has joined" if self.joins else "was tried and left out"
+        by = f"{100 * self.gain:+.1f} ± {100 * self.error:.1f} points"
+        return f"a tagger {what} (agreement with hidden annotators: {by})"
 
 
 def judged(prepared: Prepared, choice: Choice, name: str, path: NDArray[np.int32], *, engines: Engines) -> Verdict:

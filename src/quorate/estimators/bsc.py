@@ -61,10 +61,11 @@ class BSC(Estimator):
     Simpson and Gurevych, *A Bayesian Approach for Sequence Tagging with Crowds*, EMNLP-IJCNLP 2019.
 
     ``annotator`` is ``acc``, ``spam``, ``cv``, ``cm`` or ``seq``; ``truth`` is ``markov``, ``independent`` or
-    ``uniform``; ``text`` says whether words count. ``alpha0``, ``epsilon0``, ``gamma0`` and ``kappa0`` are the priors,
-    ``temper`` how far annotators' evidence is trusted. The others are explained in ``docs/settings.md``. ``tagger`` is
-    ``"crf"``, ``"context"`` or one of your own: it learns from the consensus, and joins it (``docs/tagger.md``); with
-    ``"auto"``, beside settings that are chosen, where that is found to help and does not take long.
+    ``uniform``; ``text`` says whether words count, and ``shapes`` whether it counts how they are written. ``alpha0``,
+    ``epsilon0``, ``gamma0`` and ``kappa0`` are the priors, ``temper`` how far annotators' evidence is trusted. The
+    others are explained in ``docs/settings.md``. ``tagger`` is ``"crf"``, ``"context"`` or one of your own: it learns
+    from the consensus, and joins it (``docs/tagger.md``); with ``"auto"``, beside settings that are chosen, where that
+    is found to help and does not take long.
     ``evidence`` is ``tokens``, ``spans`` (and tokens beside them) or ``votes`` for spans (``docs/spans.md``);
     ``precision`` or ``recall`` ask for as many, or as few, spans as keep to it. Those of ``annotator``, ``epsilon0``,
     ``temper``, ``max_iter`` and ``evidence`` that are ``"auto"``, as all are unless given, are chosen by what they
@@ -88,6 +89,7 @@ class BSC(Estimator):
         *,
         truth: options.TruthName = "markov",
         text: bool = True,
+        shapes: bool = True,
         alpha0: float = Settings.alpha0,
         epsilon0: float | Literal["auto"] = "auto",
         gamma0: float = Settings.gamma0,
@@ -115,14 +117,14 @@ class BSC(Estimator):
         probabilities: bool = True,
         method: str | None = None,
     ) -> None:
-        self.annotator, self.truth, self.text, self.tagger = annotator, truth, text, tagger
+        self.annotator, self.truth, self.text, self.shapes, self.tagger = annotator, truth, text, shapes, tagger
         self.alpha0, self.epsilon0, self.gamma0, self.kappa0 = alpha0, epsilon0, gamma0, kappa0
         self.guess_prior, self.zeros, self.inference = guess_prior, zeros, inference
-        self.temper, self.start = temper, start
-        self.max_iter, self.tol, self.random_state, self.n_init = max_iter, tol, random_state, n_init
+        self.temper, self.start, self.max_iter, self.tol = temper, start, max_iter, tol
+        self.random_state, self.n_init = random_state, n_init
         self.evidence, self.decode, self.precision, self.recall = evidence, decode, precision, recall
-        self.invalid, self.scheme = invalid, scheme
-        self.n_jobs, self.engine, self.cluster, self.checkpoint = n_jobs, engine, cluster, checkpoint
+        self.invalid, self.scheme, self.checkpoint = invalid, scheme, checkpoint
+        self.n_jobs, self.engine, self.cluster = n_jobs, engine, cluster
         self.probabilities, self.method = probabilities, method
 
     def fit(
@@ -220,9 +222,8 @@ class BSC(Estimator):
     ) -> Self:
         """Fits with a tagger that joins the crowd; in the end confidence is calibrated with it."""
         tagger, shown = make_tagger(self.tagger, prepared.tagset), in_rounds(progress)
-        by_itself = self.tagger == TaggerName.AUTO
+        by_itself, said, weighed = self.tagger == TaggerName.AUTO, prepared.encoded, encoded
         latest: NDArray[np.int32] | None = None
-        said, weighed = prepared.encoded, encoded
 
         def consensus(path: NDArray[np.int32] | None) -> NDArray[np.float64]:
             nonlocal latest, said, weighed

@@ -6,7 +6,7 @@ words' counts are kept where they differ from those of the model itself: an upda
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -40,6 +40,7 @@ __all__ = ["loaded", "stored"]
 Arrays = dict[str, NDArray[Any]]
 
 _WORDS, _ROWS = "words", "rows"
+_FORMERLY = {"shapes": False}  # settings that files of before do not tell, as they were
 
 
 def stored(model: BSC, *, documents: bool) -> model_files.Stored:
@@ -78,7 +79,7 @@ def loaded(kind: type[BSC], file: model_files.Stored) -> BSC:
     """A model of this kind, as a file keeps it; ``ValueError`` and its like if it keeps none."""
     head, arrays = model_files.combination_head(file.meta), file.arrays
     fit = head["fit"]
-    model = kind(**present_names(fit["settings"]), method=fit.get("method"), tagger=None)
+    model = kind(**{**_FORMERLY, **present_names(fit["settings"])}, method=fit.get("method"), tagger=None)
     model._settings = model.checked_settings()
     model.settings_ = model._told(fit.get("why", []))
     model.calibration_, model.tagger_rounds_ = Calibration(**head["calibration"]), ()
@@ -126,7 +127,7 @@ def _restored_state(
     names, words = tuple(head["annotators"]), tuple(head["words"])
     profiles = {name: Profile.of(**fields) for name, fields in head["profiles"].items()}
     state = ModelState(
-        model=_restored(settings, tagset, names, len(words), profiles, arrays),
+        model=_restored(settings, tagset, names, words, profiles, arrays),
         names=names,
         words=words,
         settings=settings,
@@ -176,7 +177,7 @@ def _restored_fit_state(
     models = []
     for n in range(n_sources + told["before"]):
         own = _whole(model_files.under(f"source{n}", arrays), state.model)
-        models.append(_restored(state.settings, state.tagset, state.names, len(state.words), state.profiles, own))
+        models.append(_restored(state.settings, state.tagset, state.names, state.words, state.profiles, own))
     return FitState(
         fitted_to=(corpus, corpus.starts, known),
         source={corpus.id_of(int(d)): models[came_from[d]] for d in np.flatnonzero(came_from >= 0)},
@@ -188,14 +189,14 @@ def _restored(
     settings: Settings,
     tagset: TagSet,
     names: tuple[str, ...],
-    n_words: int,
+    words: Sequence[str],
     profiles: Mapping[str, Profile],
     arrays: Arrays,
 ) -> loop.Model:
     """The model that :func:`arrays_of` took apart."""
     trust = trust_of(names, profiles)
-    model = restored(settings, tagset, names, n_words, trust, arrays)
-    blank = parts_of(settings, tagset, len(names), 0, trust).annotators
+    model = restored(settings, tagset, names, words, trust, arrays)
+    blank = parts_of(settings, tagset, len(names), (), trust).annotators
     past = restored_history(model.annotators, blank, len(names), n_previous(tagset), arrays)
     return replace(model, annotators=past)
 

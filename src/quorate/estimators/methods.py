@@ -26,7 +26,7 @@ class Method(NamedTuple):
 
 
 # Only auto, which is BSC as it is, leaves settings to be chosen: the others have these values of them.
-_FIXED = {name: value for name, value in Settings().plain().items() if name in (*CHOSEN, "start")}
+_FIXED = {name: value for name, value in Settings().plain().items() if name in (*CHOSEN, "start", "shapes")}
 
 # These look at no neighbour, so that a tag that cannot follow the one before is as good as any other.
 _ALONE = {"truth": "independent", "text": False, "temper": 1.0, "invalid": "keep"}
@@ -109,8 +109,8 @@ def estimator(
 ) -> BSC | CRFMA | MajorityVote:
     """The estimator that a method's name stands for, with some settings changed.
 
-    >>> estimator("bsc-cm", max_iter=5)
-    BSC(annotator='cm', epsilon0=30.0, temper=0.6, evidence='tokens', start='votes', max_iter=5, method='bsc-cm')
+    >>> estimator("auto", annotator="cm", max_iter=5)
+    BSC(annotator='cm', max_iter=5, method='auto')
     >>> estimator("bsc-cm", max_itre=5)
     Traceback (most recent call last):
     quorate.errors.UnknownOptionError: estimator has no setting 'max_itre' (did you mean 'max_iter'?)

@@ -69,6 +69,7 @@ class MethodSettings(TypedDict, total=False):
     annotator: AnnotatorName
     truth: TruthName
     text: bool
+    shapes: bool
     alpha0: float
     epsilon0: float | Literal["auto"]
     gamma0: float

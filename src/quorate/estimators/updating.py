@@ -25,7 +25,6 @@ from quorate.errors import InputError, SettingsError
 from quorate.infer import loop
 from quorate.infer.engines.factory import Engines
 from quorate.infer.engines.protocol import Counts, Engine, Tables
-from quorate.infer.parts.dirichlet import view_of
 from quorate.infer.spans import SpanModel
 from quorate.models.build import with_more_words
 from quorate.models.settings import Settings, check_number
@@ -52,9 +51,9 @@ _FEW_TOKENS = 5_000  # that are not worth a second thread
 _MOST_SOURCES = 16  # models that are kept for what they put into documents
 
 
-def grown(model: loop.Model, n_annotators: int, n_words: int, trust: Trust) -> loop.Model:
+def grown(model: loop.Model, n_annotators: int, words: Sequence[str], trust: Trust) -> loop.Model:
     """The same model with room for annotators and words that come after those it has met."""
-    return replace(with_more_words(model, n_words), annotators=model.annotators.grown(n_annotators, trust))
+    return replace(with_more_words(model, words), annotators=model.annotators.grown(n_annotators, trust))
 
 
 def changed_by(model: loop.Model, cells: Cells, counts: Counts, words: Integers, sign: float) -> loop.Model:
@@ -193,7 +192,7 @@ class ModelState(NamedTuple):
     def of(self, model: loop.Model) -> ModelState:
         """With another model, in which there is room for everybody."""
         trust = trust_of(self.names, self.profiles)
-        return self._replace(model=grown(model, len(self.names), len(self.words), trust))
+        return self._replace(model=grown(model, len(self.names), self.words, trust))
 
     def passes_over(self, fit_state: FitState, documents: Corpus) -> Passes:
         """For passes over documents, laid out with the numbers that names have here and with their own words."""
@@ -228,8 +227,7 @@ class Passes(NamedTuple):
         text, cells = model.text, self.encoded.cells
         rows = np.zeros((0, cells.n_labels))
         if text is not None:
-            total = text.counts.sum(axis=0) + text.kappa0 * len(text.counts)
-            rows = view_of(text.point)(text.kappa0 + text.counts[self.words], total)
+            rows = text.log_lik_of(self.words)
         return self.engine.run(Tables(model.annotators.log_lik(cells), rows, model.temper), model.truth.chain())
 
     def changed(self, model: loop.Model, counts: Counts, sign: float) -> loop.Model:

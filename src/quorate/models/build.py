@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from quorate.corpus.profiles import Trust
 from quorate.corpus.tags import Invalid, TagSet
 from quorate.encode.encoded import Cells, Encoded
+from quorate.encode.shapes import Shape, shapes_of
 from quorate.infer import loop
 from quorate.infer.condense import condense
 from quorate.infer.engines.factory import Engines
@@ -19,7 +20,7 @@ from quorate.infer.engines.protocol import Engine
 from quorate.infer.parts.annotators import Accuracy, AnnotatorPrior, Annotators, ClassVector, Spammer
 from quorate.infer.parts.arrays import check_arrays
 from quorate.infer.parts.confusions import ConfusionMatrix, Sequential
-from quorate.infer.parts.text import Words
+from quorate.infer.parts.text import Shapes, Words
 from quorate.infer.parts.truth import Independent, Markov, Truth, Uniform
 from quorate.limits import size_in_words
 from quorate.memory import check_room, free_memory, too_large
@@ -69,7 +70,7 @@ class Parts(NamedTuple):
     text: Words | None
 
 
-def parts_of(settings: Settings, tagset: TagSet, n_annotators: int, n_words: int, trust: Trust) -> Parts:
+def parts_of(settings: Settings, tagset: TagSet, n_annotators: int, words: Sequence[str], trust: Trust) -> Parts:
     """The model's parts before any data."""
     prior = AnnotatorPrior(
         tagset,
@@ -81,24 +82,30 @@ def parts_of(settings: Settings, tagset: TagSet, n_annotators: int, n_words: int
         point=settings.inference is not Inference.VB,
         trust=trust,
     )
-    point = settings.inference is Inference.EM
+    point, J = settings.inference is Inference.EM, len(tagset.labels)
+    shapes = _shapes(settings.shapes, words)
     return Parts(
         _TRUTHS[settings.truth].of(tagset, settings.gamma0, point=point),
         _ANNOTATORS[settings.annotator].of(prior, n_annotators),
-        Words.of(n_words, len(tagset.labels), settings.kappa0, point=point) if settings.text else None,
+        Words.of(len(words), J, settings.kappa0, shapes=shapes, point=point) if settings.text else None,
     )
+
+
+def _shapes(are_told: bool, words: Sequence[str]) -> Shapes:
+    """How words are written, where that counts."""
+    return Shapes(shapes_of(words), len(Shape)) if are_told else Shapes.none(len(words))
 
 
 def model_of(settings: Settings, tagset: TagSet, encoded: Encoded, trust: Trust) -> loop.Model:
     """The model before any data, for a corpus."""
-    return loop.Model(*parts_of(settings, tagset, len(encoded.annotators), len(encoded.words), trust), settings.temper)
+    return loop.Model(*parts_of(settings, tagset, len(encoded.annotators), encoded.words, trust), settings.temper)
 
 
 def restored(
-    settings: Settings, tagset: TagSet, names: tuple[str, ...], n_words: int, trust: Trust, arrays: Arrays
+    settings: Settings, tagset: TagSet, names: tuple[str, ...], words: Sequence[str], trust: Trust, arrays: Arrays
 ) -> loop.Model:
     """The model in a file; ``ValueError`` if an array is not of the size that names, labels and words call for."""
-    return with_arrays(loop.Model(*parts_of(settings, tagset, len(names), n_words, trust), settings.temper), arrays)
+    return with_arrays(loop.Model(*parts_of(settings, tagset, len(names), words, trust), settings.temper), arrays)
 
 
 def arrays_of(model: loop.Model) -> Arrays:
@@ -183,11 +190,11 @@ def why_no_spans(encoded: Encoded) -> str | None:
     )
 
 
-def with_more_words(model: loop.Model, n_words: int) -> loop.Model:
-    """The same model, in which words that it has not met come after those that it has."""
+def with_more_words(model: loop.Model, words: Sequence[str]) -> loop.Model:
+    """The same model with these ``words``, of which those that it has not met come after those that it has."""
     if model.text is None:
         return model
-    return replace(model, text=model.text.grown(n_words))
+    return replace(model, text=model.text.grown(_shapes(model.text.shapes.number > 1, words)))
 
 
 def condensed_engine(

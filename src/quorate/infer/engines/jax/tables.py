@@ -16,6 +16,7 @@ from quorate.encode.encoded import Cells
 from quorate.infer.engines.jax.device import filled_up, roomy, with_doubles
 from quorate.infer.engines.protocol import Counts
 from quorate.infer.parts.confusions import ConfusionMatrix, Sequential
+from quorate.infer.parts.text import SHAPE_PRIOR, Words
 
 if TYPE_CHECKING:
     from quorate.infer.engines.jax.engine import JaxEngine
@@ -82,8 +83,11 @@ class _CellsPrior(NamedTuple):
 
 
 class _WordsPrior(NamedTuple):
+    """Prior counts, and which words are written how; a shape after the last is that of no word."""
+
     each: Any
-    all: Any
+    of_shape: Any  # [S, 1] of all words of a shape
+    shape: Any  # [V]
 
 
 class _Tables(NamedTuple):
@@ -125,7 +129,7 @@ class ResidentModel:
         words, of_words = None, None
         if text is not None:
             words = filled_up(text.counts, n_words, 0.0, np.float64)
-            of_words = _WordsPrior(text.kappa0, text.kappa0 * len(text.counts))
+            of_words = _words_prior(text, n_words)
         tables = _tables_of(counts, words, (prior, of_words))
         return cls(engine, model, counts, words, (prior, of_words), tables)
 
@@ -160,6 +164,12 @@ class ResidentModel:
             return replace(model, annotators=annotators)
         words = np.array(self.words)[: len(model.text.counts)]
         return replace(model, annotators=annotators, text=replace(model.text, counts=words))
+
+
+def _words_prior(text: Words, n_words: int) -> _WordsPrior:
+    of_shape = text.kappa0 * text.shapes.sizes()[:, None]
+    shape = filled_up(text.shapes.of_word.astype(np.int32), n_words, text.shapes.number)
+    return _WordsPrior(text.kappa0, jax.device_put(of_shape), shape)
 
 
 def _prior_of(annotators: ConfusionMatrix | Sequential, cells: Cells, n_cells: int) -> _CellsPrior:
@@ -209,7 +219,11 @@ def _tables_of(counts: Any, words: Any | None, priors: tuple[_CellsPrior, _Words
         cells = _with_nothing(cells[of_cells.own_of])
     if words is None or of_words is None:
         return _Tables(cells.astype(jnp.float32), None, kl)
-    totals = words.sum(axis=0)
-    said = psi(of_words.each + words) - psi(of_words.all + totals)
-    kl = kl + bend(of_words.each, words).sum() - bend(of_words.all, totals).sum()
+    by_shape = jnp.stack([(words * (of_words.shape == s)[:, None]).sum(axis=0) for s in range(len(of_words.of_shape))])
+    everything = by_shape.sum(axis=0)
+    of_shape = psi(SHAPE_PRIOR + by_shape) - psi(of_words.of_shape + by_shape)
+    all_shapes = SHAPE_PRIOR * len(by_shape)
+    said = psi(of_words.each + words) - psi(all_shapes + everything) + _with_nothing(of_shape)[of_words.shape]
+    kl = kl + bend(SHAPE_PRIOR, by_shape).sum() - bend(all_shapes, everything).sum()
+    kl = kl + bend(of_words.each, words).sum() - bend(of_words.of_shape, by_shape).sum()
     return _Tables(cells.astype(jnp.float32), _with_nothing(said).astype(jnp.float32), kl)
