@@ -23,6 +23,7 @@ from quorate.encode.encoded import Encoded
 from quorate.errors import SettingsError
 from quorate.formats.exports import Export, ExportAnnotation, ExportDocument
 from quorate.formats.frames import arrow_table, pandas_frame
+from quorate.formats.json_lines import consensus_lines, encoded_lines
 from quorate.infer.engines.protocol import Decoded
 from quorate.infer.loop import Trace
 from quorate.result.acceptance import Accepted, accepted
@@ -34,6 +35,7 @@ from quorate.result.coherent import Probabilities, coherent
 from quorate.result.consensus import Consensus
 from quorate.result.expectations import Expectations
 from quorate.result.habits import count_habits
+from quorate.result.lines import can_be_compiled, json_lines
 from quorate.result.sources import Sources
 from quorate.result.tables import ResultTable, result_columns
 
@@ -400,13 +402,23 @@ class Result:
     def export(self, *, probabilities: bool = False, shares: bool = False) -> Export:
         """The consensus as writers take it."""
         model = f"quorate {self.settings_.get('method', '')}".strip()
+        is_plain = not (probabilities or shares) and can_be_compiled(self.tagset)
         return Export(
             lambda: map(_exported, self.corpus, self.annotations(shares=shares)),
             self.labels,
             self.tagset.scheme,
             model,
             probabilities,
+            lines=self._json_lines if is_plain else None,
         )
+
+    def _json_lines(self) -> Iterator[memoryview]:
+        def otherwise(first: int, last: int) -> bytes:
+            pages = (ExportDocument(self.corpus[d], consensus=self[d].annotation()) for d in range(first, last))
+            return b"".join(encoded_lines(consensus_lines(Export(lambda: pages, self.labels, self.tagset.scheme))))
+
+        told = (self._decoded, self._told, self._known)
+        return json_lines(self.corpus, self.tagset, self._doc_start, *told, otherwise)
 
     def annotations(self, *, shares: bool = False) -> Iterator[ExportAnnotation]:
         """The consensus on every document as writers take it, with what annotators would say if asked for."""
