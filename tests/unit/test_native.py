@@ -18,6 +18,7 @@ import quorate.infer.kernels.chain
 import quorate.infer.kernels.distinct
 import quorate.infer.kernels.gain
 import quorate.infer.kernels.gamma
+import quorate.infer.kernels.habits
 import quorate.infer.kernels.layout
 import quorate.infer.kernels.likely
 import quorate.infer.kernels.lines
