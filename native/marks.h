@@ -14,6 +14,25 @@ typedef struct {
     const int64_t *from, *to, *kind;
 } Marks;
 
+/* The first of some marks, which are sorted and do not overlap, that ends behind a place. */
+static inline int64_t first_behind(int64_t place, const Marks *marks) {
+    int64_t low = marks->low, high = marks->high;
+    while (low < high) {
+        int64_t middle = (low + high) / 2;
+        if (marks->to[middle] <= place)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* Whether one of the marks overlaps a span. */
+static inline bool is_touched(int64_t start, int64_t end, const Marks *marks) {
+    int64_t first = first_behind(start, marks);
+    return first < marks->high && marks->from[first] < end;
+}
+
 static inline bool was_shown(int64_t start, int64_t end, const Marks *runs) {
     for (int64_t run = runs->low; run < runs->high; run++)
         if (runs->from[run] <= start && end <= runs->to[run]) return true;
@@ -28,18 +47,9 @@ typedef struct {
 
 /* What somebody who was shown all of a span did with it. */
 static inline Response response_to(int64_t start, int64_t end, int64_t kind, const Marks *marks) {
-    int64_t best = -1, shared = 0, pieces = 0, low = marks->low, high = marks->high;
+    int64_t best = -1, shared = 0, pieces = 0;
     bool same = false;
-    /* Marks of one annotator are sorted and do not overlap: those before the first that ends behind the span's
-     * start cannot touch it. */
-    while (low < high) {
-        int64_t middle = (low + high) / 2;
-        if (marks->to[middle] <= start)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    for (int64_t m = low; m < marks->high && marks->from[m] < end; m++) {
+    for (int64_t m = first_behind(start, marks); m < marks->high && marks->from[m] < end; m++) {
         int64_t common = least_of(marks->to[m], end) - most_of(marks->from[m], start);
         if (common <= 0) continue;
         bool alike = marks->kind[m] == kind;

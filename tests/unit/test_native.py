@@ -18,10 +18,10 @@ import quorate.infer.kernels.chain
 import quorate.infer.kernels.distinct
 import quorate.infer.kernels.gain
 import quorate.infer.kernels.gamma
-import quorate.infer.kernels.habits
 import quorate.infer.kernels.layout
 import quorate.infer.kernels.likely
 import quorate.infer.kernels.lines
+import quorate.infer.kernels.marked
 import quorate.infer.kernels.output
 import quorate.infer.kernels.single
 import quorate.infer.kernels.spans

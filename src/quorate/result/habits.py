@@ -7,18 +7,15 @@ probable, and only for those who saw all of its tokens. A mark that is not in th
 from __future__ import annotations
 
 import math
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.encode.algebra import with_likeliest_labels
 from quorate.encode.encoded import Encoded
 from quorate.infer.engines.protocol import Decoded
-from quorate.infer.engines.threads import balanced
-from quorate.infer.kernels.cores import available_threads, in_order
-from quorate.infer.kernels.habits import Said, SureSpans, add_habits
+from quorate.infer.kernels.marked import SureSpans, add_habits
+from quorate.infer.marked import counted, said_in
 from quorate.result.calibration import Calibration
 from quorate.result.spans import consensus_spans
 
@@ -34,8 +31,6 @@ BOUNDS = ("early_start", "late_start", "early_end", "late_end")
 
 _SIDES = (0.025, 0.975)
 _MOST = 0.5  # of the tokens of their documents; whoever labels fewer leaves out what they have nothing to say about
-_LEAST_EVENTS = 1 << 16  # that a piece has, of which there are so many at most
-_MOST_PIECES = 64
 
 
 class SpanHabits(NamedTuple):
@@ -115,45 +110,18 @@ def count_habits(encoded: Encoded, decoded: Decoded, calibration: Calibration) -
     In the plain scheme, which has no spans, there are no types.
     """
     T, K = len(encoded.tagset.span_types), len(encoded.annotators)
-    habits = np.zeros((len(SpanHabits._fields), T, K))
-    if not habits.size:
-        return habits
+    shape = len(SpanHabits._fields), T, K
+    if not T * K:
+        return np.zeros(shape)
     spans = consensus_spans(decoded, encoded.tagset)
     sure = np.minimum(calibration.spans(decoded.span_probability[spans.start]), 1.0)
     first = np.searchsorted(spans.start, encoded.doc_start)
-    truth = SureSpans(spans.start, spans.end, spans.kind, first, sure)
-    one_label, tagset = with_likeliest_labels(encoded), encoded.tagset
-    said = Said(
-        one_label.doc_start,
-        one_label.event_start,
-        one_label.event_cell,
-        one_label.cells.annotator,
-        one_label.cells.label,
-        tagset.in_span,
-        tagset.continues,
-        tagset.type_of,
+    said, truth = said_in(encoded), SureSpans(spans.start, spans.end, spans.kind, first, sure)
+    found, tokens = counted(
+        said, [(shape[0] * T, K), (K,)], lambda low, high, sums: add_habits(said, truth, low, high, *sums)
     )
-
-    def counted(documents: tuple[int, int]) -> tuple[Floats, Floats]:
-        found = np.zeros((habits.shape[0] * T, K)), np.zeros(K)
-        add_habits(said, truth, *documents, *found)
-        return found
-
-    cuts = balanced(encoded.doc_start, _n_pieces(len(said.event_cell), habits.size)).tolist()
-    tokens = np.zeros(K)  # in documents of which they labelled something
-    for counts, seen in in_order(counted, pairwise(cuts), available_threads()):
-        habits += counts.reshape(habits.shape)
-        tokens += seen
-    labels = encoded.annotator_weights()
+    habits, labels = found.reshape(shape), encoded.annotator_weights()
     # Of those who leave tokens out, a document without any label is one that they had nothing to say about.
     anywhere = np.bincount(spans.kind, sure, minlength=T)
     habits[-1, :, (labels > 0) & (labels < _MOST * tokens)] = anywhere
     return habits
-
-
-def _n_pieces(n_events: int, n_counts: int) -> int:
-    """Into how many a corpus is cut, so that all counts of all pieces take less room than its events.
-
-    Cores do not matter: sums are the same with any number of them.
-    """
-    return max(min(n_events // max(n_counts, _LEAST_EVENTS), _MOST_PIECES), 1)

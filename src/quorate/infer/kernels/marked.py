@@ -1,4 +1,4 @@
-"""A compiled kernel that counts what each annotator does with the spans of a consensus."""
+"""Compiled kernels that count what annotators marked, beside a consensus and beside what others marked."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from quorate.infer.kernels.native import native
 
-__all__ = ["Said", "SureSpans", "add_habits"]
+__all__ = ["Said", "SureSpans", "add_coverage", "add_habits"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -48,4 +48,14 @@ def add_habits(said: Said, truth: SureSpans, low: int, high: int, habits: Floats
 
     The rows are :class:`quorate.result.habits.SpanHabits`, each by type. To ``tokens [K]`` it adds how long the
     documents are of which each annotator labelled something.
+    """
+
+
+@native
+def add_coverage(said: Said, low: int, high: int, met: Floats, total: Floats, own: Floats) -> None:
+    """Adds how much of what others marked in documents ``low`` to ``high`` each annotator marked too.
+
+    To ``total [T, K]`` the marks of others, by type, in documents of which they labelled something, and to ``met``
+    those that a mark of theirs overlaps. To ``own [3, K]`` how many marks are theirs, how long those are together, and
+    how long the documents.
     """
