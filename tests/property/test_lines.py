@@ -54,7 +54,7 @@ def document(draw: st.DrawFn, name: str) -> Document:
         offsets = tuple(pairwise(bounds))
         tokens = tuple(whole[start:end] for start, end in offsets)
     tags = st.tuples(*[st.sampled_from(TAGS)] * len(tokens))
-    annotations = {who: draw(tags) for who in draw(st.sets(st.sampled_from("abc"), min_size=1))}
+    annotations = {who: draw(tags) for who in draw(st.sets(st.sampled_from("abc")))}
     gold = draw(st.one_of(st.none(), tags, st.tuples(*[st.sampled_from((None, *TAGS))] * len(tokens))))
     return Document(name, tokens, annotations, gold, split, whole, offsets, unit=unit)
 
@@ -94,6 +94,7 @@ def test_lines_of_files_are_the_same(made: list[Document], known: str | None, cu
         for corpus in (*files, JoinedCorpus(files)):
             result = consensus(corpus, known)
             assert compiled(result) == by_document(result)
+            assert corpus.unannotated() == [each.id for each in corpus if not each.annotations]
 
 
 def test_every_confidence_of_a_token_is_written_with_the_same_digits() -> None:

@@ -87,11 +87,17 @@ class Job:
 
     def estimator(self) -> BSC | CRFMA | MajorityVote:
         """A new estimator, which keeps the probabilities that are asked for."""
+        from quorate.choose.choice import settings_left_open
+
         model = self.chosen.estimator()
-        if "probabilities" in model.get_params():
+        params = model.get_params()
+        if "probabilities" in params:
             soft = self.writing.soft() or self.writing.soft(self.keeping.review)
             asked = soft or self.estimates or self.guaranteed_precision is not None
-            model.set_params(probabilities=asked or self.telling.tells or self.keeping.report is not None)
+            # Only an estimate and an expectation are told from them, which take a lot of memory in a large corpus.
+            estimated = settings_left_open(params) or params["precision"] is not None or params["recall"] is not None
+            told = self.telling.tells and bool(estimated)
+            model.set_params(probabilities=asked or told or self.keeping.report is not None)
         return model
 
     @property

@@ -104,10 +104,10 @@ class SpanHabits(NamedTuple):
         return (low if x > 0 else 0.0), (high if x < n else 1.0)
 
 
-def count_habits(encoded: Encoded, decoded: Decoded, calibration: Calibration) -> Floats:
+def count_habits(encoded: Encoded, decoded: Decoded, calibration: Calibration, labels: Floats | None = None) -> Floats:
     """``[12, T, K]`` The :class:`SpanHabits` of everybody, by type: that of the consensus's span, or of their own.
 
-    In the plain scheme, which has no spans, there are no types.
+    In the plain scheme, which has no spans, there are no types. ``labels [K]`` are how many each gave, if known.
     """
     T, K = len(encoded.tagset.span_types), len(encoded.annotators)
     shape = len(SpanHabits._fields), T, K
@@ -120,7 +120,7 @@ def count_habits(encoded: Encoded, decoded: Decoded, calibration: Calibration) -
     found, tokens = counted(
         said, [(shape[0] * T, K), (K,)], lambda low, high, sums: add_habits(said, truth, low, high, *sums)
     )
-    habits, labels = found.reshape(shape), encoded.annotator_weights()
+    habits, labels = found.reshape(shape), encoded.annotator_weights() if labels is None else labels
     # Of those who leave tokens out, a document without any label is one that they had nothing to say about.
     anywhere = np.bincount(spans.kind, sure, minlength=T)
     habits[-1, :, (labels > 0) & (labels < _MOST * tokens)] = anywhere

@@ -275,6 +275,10 @@ class ArrayCorpus(Corpus):
         """Whether any document has gold tags."""
         return bool(self._arrays["has_gold"].any())
 
+    def unannotated(self) -> list[str]:
+        """The ids of documents that no annotator saw."""
+        return [self.id_of(d) for d in np.flatnonzero(self._arrays["sequences"] == 0).tolist()]
+
     @property
     def starts(self) -> NDArray[np.int64]:
         """Where each document's tokens begin, and the last one's end."""

@@ -99,6 +99,10 @@ class JoinedCorpus(Corpus):
         """Whether any document has gold tags."""
         return any(part.has_gold for part in self._parts)
 
+    def unannotated(self) -> list[str]:
+        """The ids of documents that no annotator saw."""
+        return [name for part in self._parts for name in part.unannotated()]
+
     def used_tags(self) -> set[Tag]:
         """Every tag that an annotator gave."""
         return {tag for part in self._parts for tag in part.used_tags()}
