@@ -115,11 +115,12 @@ class Steps:
     @contextmanager
     def step(self, name: str) -> Iterator[None]:
         """Print how long what is inside takes."""
-        began, compiled = time.perf_counter(), self.compiling
+        began, busy, compiled = time.perf_counter(), time.process_time(), self.compiling
         yield
-        took, compiling = time.perf_counter() - began, self.compiling - compiled
+        took, cpu = time.perf_counter() - began, time.process_time() - busy
+        compiling = self.compiling - compiled
         beside = f", of which compiling {compiling:.2f} s" if compiling > 0.005 else ""
-        print(f"accelerator:   {name:<28} {took:7.2f} s{beside}", flush=True)
+        print(f"accelerator:   {name:<28} {took:7.2f} s, CPU {cpu:7.2f} s{beside}", flush=True)
 
     def around(self, owner: Any, function: str, name: str) -> None:
         """Print how long each call of a function of the library takes."""

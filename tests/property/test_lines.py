@@ -163,6 +163,19 @@ def test_only_what_compiled_code_can_write_is_given_to_it() -> None:
     assert quorate.aggregate(apart, "mv").export().lines is None
 
 
+@pytest.mark.parametrize("method", list(quorate.METHODS))
+def test_lines_of_every_method_are_the_same(method: str) -> None:
+    few = Corpus(quorate.sample().documents[:40])
+    result = quorate.aggregate(few, method, known="inline" if method in ("best", "worst") else None)
+    assert compiled(result) == by_document(result)
+
+
+def test_lines_of_some_documents_and_of_some_spans_are_the_same() -> None:
+    result = quorate.aggregate(quorate.sample(), "bsc-cm", max_iter=3)
+    for part in (result.only([7, 3, 5]), result.only([]), result.surest(0.9), result.surest(0.9).only([1, 2])):
+        assert compiled(part) == by_document(part)
+
+
 def test_a_file_is_the_same_from_one_core_or_many(monkeypatch: pytest.MonkeyPatch) -> None:
     result = quorate.aggregate(quorate.sample(), "mv")
     written = []
