@@ -66,7 +66,9 @@ def by_document(result: Result) -> bytes:
 def compiled(result: Result) -> bytes:
     lines = result.export().lines
     assert lines is not None
-    return b"".join(lines())
+    pieces = list(lines())
+    assert sum(number for number, _ in pieces) == len(result)
+    return b"".join(piece for _, piece in pieces)
 
 
 def consensus(corpus: Corpus, known: str | None) -> Result:
@@ -185,12 +187,22 @@ def test_a_file_is_the_same_from_one_core_or_many(monkeypatch: pytest.MonkeyPatc
     assert written[0] == written[1] == by_document(result)
 
 
+@pytest.mark.parametrize("name", ["out.jsonl", "out.conll"])
+def test_how_far_a_write_has_come_is_told(name: str, tmp_path: Path) -> None:
+    result, told = quorate.aggregate(quorate.sample(), "mv"), list[tuple[int, int]]()
+    result.write(tmp_path / name, progress=lambda done, total: told.append((done, total)))
+    assert told[-1] == (len(result), len(result))
+    assert told == sorted(told)
+    result.write(tmp_path / f"again-{name}")
+    assert (tmp_path / name).read_bytes() == (tmp_path / f"again-{name}").read_bytes()
+
+
 def test_an_interrupted_write_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     result, path = quorate.aggregate(quorate.sample(), "mv"), tmp_path / "out.jsonl"
     path.write_bytes(b"before")
     whole = Result._json_lines
 
-    def interrupted(self: Result) -> Iterator[memoryview]:
+    def interrupted(self: Result) -> Iterator[tuple[int, memoryview]]:
         lines = whole(self)
         yield next(lines)
         raise KeyboardInterrupt

@@ -188,7 +188,7 @@ class Job:
             done.model.save(keeping.save, documents=not keeping.without_documents)
         done.accepted = self._accepted(done.result)
         if keeping.review is not None:
-            writing.write(done.left_for_review, keeping.review)
+            writing.write(done.left_for_review, keeping.review, quiet=self.quiet)
         self.write_consensus(done, writing.output)
         if keeping.meta is not None:
             write_json(done.meta | {"decided": self.decided()}, keeping.meta)
@@ -198,7 +198,7 @@ class Job:
 
     def write_consensus(self, done: Done, path: str) -> None:
         """The consensus on all documents or, where a precision was asked for, on what meets it."""
-        self.writing.write(done.given_out, path)
+        self.writing.write(done.given_out, path, quiet=self.quiet)
 
     def _accepted(self, result: Result | LayeredResult) -> Accepted | Guaranteed | GuaranteedSpans | None:
         """What meets a precision that was asked for: by an audit if there is one, else as expected."""

@@ -83,7 +83,8 @@ def update(
     fitted.update(corpus, known=labels, passes=passes)
     fitted.meta_["inputs"] |= certain.digests
     result = fitted.result_
-    writing.write(result.only([result.corpus.position(one.id) for one in corpus]) if only_new else result)
+    written = result.only([result.corpus.position(one.id) for one in corpus]) if only_new else result
+    writing.write(written, quiet=quiet)
     done = fitted.updated_
     if save is not None or done.new or done.changed or passes or without_documents:
         fitted.save(save or model, documents=not without_documents)

@@ -33,7 +33,10 @@ DIGITS = 6
 
 def write(export: Export, path: str) -> None:
     """The consensus, a line a document, in the order of the input; or, of a corpus, what everybody said."""
-    _write(encoded_lines(consensus_lines(export)) if export.lines is None else export.lines(), path)
+    if export.lines is None:
+        _write(encoded_lines(consensus_lines(export)), path)
+    else:
+        _write((piece for _, piece in export.lines()), path)
 
 
 def write_lines(lines: Iterable[dict[str, Any]], path: str | Path) -> None:

@@ -40,8 +40,8 @@ def json_lines(
     told: Probabilities,
     known: NDArray[np.bool_],
     otherwise: Callable[[int, int], bytes],
-) -> Iterator[memoryview]:
-    """The lines of all documents, many at a time, in their order.
+) -> Iterator[tuple[int, memoryview]]:
+    """The lines of all documents, many at a time and with how many they are, in their order.
 
     ``otherwise`` writes documents, from one to before another, in which there is something that compiled code cannot
     write. Memory is that of a few slices a core.
@@ -49,14 +49,14 @@ def json_lines(
     labels, types = quoted(tagset.labels), quoted([kind for _, kind in tagset.parts])
     begin, some_known = np.flatnonzero(decoded.span_end), bool(known.any())
 
-    def lines(documents_of: tuple[int, int]) -> memoryview:
+    def lines(documents_of: tuple[int, int]) -> tuple[int, memoryview]:
         first, last = documents_of
         tokens = slice(int(doc_start[first]), int(doc_start[last]))
         spans = slice(*np.searchsorted(begin, [tokens.start, tokens.stop]))
         sure = told.tokens[tokens]
         documents = columns_of(corpus, first, last) if ((sure >= 0) & (sure <= 1)).all() else None
         if documents is None:
-            return memoryview(otherwise(first, last))
+            return last - first, memoryview(otherwise(first, last))
         consensus = ConsensusColumns(
             decoded.path[tokens],
             sure,
@@ -68,7 +68,7 @@ def json_lines(
             *labels,
             *types,
         )
-        return lines_of(documents, consensus).data
+        return last - first, lines_of(documents, consensus).data
 
     slices = [(first, last) for first, last in pairwise(slice_bounds(doc_start)) if first < last]
     return in_order(lines, slices, available_threads())

@@ -359,12 +359,19 @@ class Result:
         return result
 
     def write(
-        self, path: str | Path, format: str | None = None, *, probabilities: bool = False, shares: bool = False
+        self,
+        path: str | Path,
+        format: str | None = None,
+        *,
+        probabilities: bool = False,
+        shares: bool = False,
+        progress: Callable[[int, int], None] | None = None,
     ) -> None:
         """Write the consensus, whole or not at all; ``-`` is standard output.
 
         ``format`` is one that is written (see ``quorate formats``); unless given, the path's ending says which.
         ``probabilities`` of labels, and ``shares`` of annotators with each document's ambiguity, go into JSONL.
+        ``progress`` is called with how many documents are done, and of how many.
 
         >>> import quorate, tempfile
         >>> with tempfile.TemporaryDirectory() as folder:
@@ -374,7 +381,10 @@ class Result:
         """
         if probabilities and len(self):
             self._posterior(0)  # says so now if they were not kept
-        formats.write(self.export(probabilities=probabilities, shares=shares), path, format)
+        export = self.export(probabilities=probabilities, shares=shares)
+        if progress is not None:
+            export = export.watched(lambda done: progress(done, len(self)))
+        formats.write(export, path, format)
 
     def to_pandas(self, kind: ResultTable = "spans") -> pandas.DataFrame:
         """The consensus as a table of pandas: a row a span, or one of ``"tokens"``, ``"documents"``, ``"annotators"``.
@@ -412,7 +422,7 @@ class Result:
             lines=self._json_lines if is_plain else None,
         )
 
-    def _json_lines(self) -> Iterator[memoryview]:
+    def _json_lines(self) -> Iterator[tuple[int, memoryview]]:
         def otherwise(first: int, last: int) -> bytes:
             pages = (ExportDocument(self.corpus[d], consensus=self[d].annotation()) for d in range(first, last))
             return b"".join(encoded_lines(consensus_lines(Export(lambda: pages, self.labels, self.tagset.scheme))))
