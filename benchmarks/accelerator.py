@@ -2,23 +2,28 @@
 
 Needs NumPy, JAX and msgspec. The crowd is simulated as arrays (documents of 10 to 40 tokens, 9 labels, 500 annotators)
 and written as an encoded corpus. Then two processes, one after the other, go from that file to the consensus on disk
-and say how long each step takes: in the first nothing is compiled yet, the second finds the code on disk. The consensus
-is written as arrays: labels, their probabilities, spans.
-Tags are compared with those that NumPy finds in log space, in float64, with the parameters of the same fit; on a
-smaller corpus, with those of a whole fit in float64.
+and say how long each step takes: in the first nothing is compiled yet, the second finds the code on disk. They go the
+library's own way, ``BSC.fit`` and ``Result.write``, and the consensus is in JSONL. ``--engine threads`` does so without
+an accelerator.
+
+With ``--parts`` two more processes run the parts of the engine one by one, and write the consensus as arrays. Tags are
+compared there with those that NumPy finds in log space, in float64, with the parameters of the same fit; with
+``--small``, on a smaller corpus, with those of a whole fit in float64.
 """
 
 from __future__ import annotations
 
 import os
+import resource
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import wraps
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -99,10 +104,9 @@ class Steps:
     """Seconds of each step, and how many of them JAX compiled, or fetched compiled code from disk."""
 
     def __init__(self) -> None:
-        import jax
-
         self.compiling = 0.0
-        jax.monitoring.register_event_duration_secs_listener(self._heard)
+        if "jax" in sys.modules:
+            sys.modules["jax"].monitoring.register_event_duration_secs_listener(self._heard)
 
     def _heard(self, event: str, duration_secs: float, **_: str | int) -> None:
         if event.startswith(("/jax/core/compile/", "/jax/compilation_cache/cache_retrieval")):
@@ -111,15 +115,27 @@ class Steps:
     @contextmanager
     def step(self, name: str) -> Iterator[None]:
         """Print how long what is inside takes."""
-        began, compiled = time.perf_counter(), self.compiling
+        began, busy, compiled = time.perf_counter(), time.process_time(), self.compiling
         yield
-        took, compiling = time.perf_counter() - began, self.compiling - compiled
+        took, cpu = time.perf_counter() - began, time.process_time() - busy
+        compiling = self.compiling - compiled
         beside = f", of which compiling {compiling:.2f} s" if compiling > 0.005 else ""
-        print(f"accelerator:   {name:<22} {took:7.2f} s{beside}", flush=True)
+        print(f"accelerator:   {name:<28} {took:7.2f} s, CPU {cpu:7.2f} s{beside}", flush=True)
+
+    def around(self, owner: Any, function: str, name: str) -> None:
+        """Print how long each call of a function of the library takes."""
+        called = getattr(owner, function)
+
+        @wraps(called)
+        def timed(*args: Any, **kwargs: Any) -> Any:
+            with self.step(name):
+                return called(*args, **kwargs)
+
+        setattr(owner, function, timed)
 
 
-def from_file_to_file(path: str, output: str, started: str) -> None:
-    """All steps, in a process of its own that was ``started`` then."""
+def part_by_part(path: str, output: str, started: str) -> None:
+    """What the engine does, in a process of its own that was ``started`` then."""
     import jax
 
     from quorate.corpus.tags import Invalid
@@ -128,7 +144,7 @@ def from_file_to_file(path: str, output: str, started: str) -> None:
 
     device = jax.devices()[0]
     steps = Steps()
-    print(f"accelerator:   {'start of the device':<22} {time.time() - float(started):7.2f} s", flush=True)
+    print(f"accelerator:   {'start of the device':<28} {time.time() - float(started):7.2f} s", flush=True)
     with steps.step("load"):
         corpus = StoredCorpus(path)
         encoded = corpus.encoded_as(TAGS, Invalid.REPAIR)
@@ -158,7 +174,7 @@ def from_file_to_file(path: str, output: str, started: str) -> None:
             "log_probability": decoded.log_probability,
         }
         files.write(output, written, {"labels": TAGS.labels})
-    print(f"accelerator:   {'whole':<22} {time.time() - float(started):7.2f} s", flush=True)
+    print(f"accelerator:   {'whole':<28} {time.time() - float(started):7.2f} s", flush=True)
     rate = fit.trace.passes * encoded.n_tokens / fit.trace.seconds / 1e6
     print(
         f"accelerator: {fit.trace.passes} passes in {fit.trace.seconds:.3f} s, {rate:.0f} M tokens a second; "
@@ -172,18 +188,38 @@ def from_file_to_file(path: str, output: str, started: str) -> None:
     print(f"accelerator: tags alike on {100 * np.mean(decoded.path[tokens] == tags):.4f} % of {len(tokens):,} tokens")
 
 
-def as_jsonl(path: str, output: str) -> None:
-    """The library's own way, with its summaries of annotators, and the consensus in JSONL."""
-    import quorate
+def from_file_to_file(path: str, output: str, started: str, engine: Literal["jax", "threads"]) -> None:
+    """The library's own way, in a process of its own that was ``started`` then."""
+    if engine == "jax":
+        import jax
 
-    settings: dict[str, Any] = {"epsilon0": 30.0, "temper": 0.6, "max_iter": 20, "evidence": "tokens"}
+        jax.devices()
+    import quorate
+    from quorate.choose import silence
+    from quorate.estimators import bsc
+
     steps = Steps()
-    with steps.step("BSC.fit, engine jax"):
-        model = quorate.BSC("seq", **settings, probabilities=False, engine="jax").fit(quorate.read(path))
+    print(f"accelerator:   {'start, imports, the device':<28} {time.time() - float(started):7.2f} s", flush=True)
+    steps.around(silence, "coverage", "  who is silent")
+    steps.around(bsc.BSC, "_engine", "  engine, with the transfer")
+    steps.around(loop, "fit", "  passes")
+    steps.around(loop, "decode", "  decode")
+    steps.around(bsc, "summarise", "  summaries of annotators")
+    steps.around(bsc, "Result", "  result")
+    settings: dict[str, Any] = {"epsilon0": 30.0, "temper": 0.6, "max_iter": 20, "evidence": "tokens"}
+    with steps.step("load"):
+        corpus = quorate.read(path)
+    with steps.step("BSC.fit, which is"):
+        model = quorate.BSC("seq", **settings, probabilities=False, engine=engine).fit(corpus)
     with steps.step("Result.write, in JSONL"):
         model.result_.write(output)
-    size, trace = Path(output).stat().st_size / 1e6, model.trace_
-    print(f"accelerator: {trace.passes} passes, {trace.seconds:.2f} s; JSONL of {size:.0f} MB", flush=True)
+    print(f"accelerator:   {'file to file':<28} {time.time() - float(started):7.2f} s", flush=True)
+    size, trace, most = Path(output).stat().st_size / 1e6, model.trace_, resource.getrusage(resource.RUSAGE_SELF)
+    print(
+        f"accelerator: {trace.passes} passes, {trace.seconds:.2f} s, bound {trace.bound:.1f}; JSONL of {size:.0f} MB; "
+        f"{sum(most[:2]):.1f} s of CPU, at most {most.ru_maxrss / 1e6:.1f} GB of memory",
+        flush=True,
+    )
 
 
 def small_fits(per_document: int) -> None:
@@ -202,14 +238,23 @@ def small_fits(per_document: int) -> None:
     )
 
 
+def own_process(function: str, cache: str, *arguments: str) -> None:
+    """Call a function of this module in a process of its own, which keeps compiled code in ``cache``."""
+    code = f"import sys, accelerator; accelerator.{function}(*sys.argv[1:])"
+    own_paths = os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
+    own = {"PYTHONPATH": own_paths, "XDG_CACHE_HOME": cache}
+    subprocess.run([sys.executable, "-c", code, *arguments], check=True, env=os.environ | own)
+
+
 def main() -> None:
     parser = options.parser_of(__doc__)
     parser.add_argument("tokens", type=int, nargs="?", default=20_000_000, help="about so many tokens")
     parser.add_argument("per_document", type=int, nargs="?", default=5, help="annotators of each document")
+    parser.add_argument("--engine", choices=["jax", "threads"], default="jax", help="where passes run")
+    parser.add_argument("--parts", action="store_true", help="run the parts of the engine one by one too")
     parser.add_argument(
         "--small", action="store_true", help="compare whole fits on 20,000 tokens too, which takes long"
     )
-    parser.add_argument("--jsonl", action="store_true", help="fit and write as the library does too, in JSONL")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=".", prefix=".accelerator-") as folder:
         began = time.perf_counter()
@@ -221,15 +266,15 @@ def main() -> None:
             f"{time.perf_counter() - began:.1f} s, {Path(folder, 'crowd.qr').stat().st_size / 1e6:.0f} MB",
             flush=True,
         )
-        code = "import sys, accelerator; accelerator.from_file_to_file(*sys.argv[1:])"
-        for title in ("nothing compiled yet", "compiled code on disk"):
+        crowd, cache = f"{folder}/crowd.qr", f"{folder}/cache"
+        runs = ("nothing compiled yet", "compiled code on disk")
+        for title in runs if given.engine == "jax" else ("on the cores of this machine",):
             print(f"accelerator: {title}", flush=True)
-            command = [sys.executable, "-c", code, f"{folder}/crowd.qr", f"{folder}/consensus.qr", str(time.time())]
-            own_paths = os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
-            own = {"PYTHONPATH": own_paths, "XDG_CACHE_HOME": f"{folder}/cache"}
-            subprocess.run(command, check=True, env=os.environ | own)
-        if given.jsonl:
-            as_jsonl(f"{folder}/crowd.qr", f"{folder}/consensus.jsonl")
+            own_process("from_file_to_file", cache, crowd, f"{folder}/consensus.jsonl", str(time.time()), given.engine)
+        if given.parts:
+            for title in runs:
+                print(f"accelerator: part by part, {title}", flush=True)
+                own_process("part_by_part", f"{cache} of parts", crowd, f"{folder}/consensus.qr", str(time.time()))
     if given.small:
         small_fits(given.per_document)
 

@@ -39,7 +39,11 @@ def simulated(
         truth[tokens] = np.minimum((draws[tokens, None] > cumulated[before]).sum(axis=1), J - 1)
     word = ((rng.zipf(1.3, N) * 7 + truth * rng.integers(0, 40, N)) % N_WORDS).astype(np.int32)
     skill = rng.uniform(0.6, 0.95, n_annotators)
-    who = rng.integers(0, n_annotators, (len(lengths), per_document))
+    first, apart = (
+        rng.integers(0, n_annotators, len(lengths)),
+        rng.integers(1, n_annotators // per_document + 1, len(lengths)),
+    )
+    who = (first[:, None] + apart[:, None] * np.arange(per_document)) % n_annotators  # nobody twice in a document
     keys = np.empty((N, per_document), np.int64)
     starts = np.zeros(N, np.bool_)
     starts[doc_start[:-1]] = True

@@ -4,6 +4,7 @@
  * each pair and candidate of a document, pair by pair), K annotators. Candidates of a document are sorted by end, then
  * start; those that overlap, directly or through others, are a *cluster*, and clusters stand side by side.
  */
+#include "marks.h"
 #include "room.h"
 #include "scheme.h"
 #include "single.h"
@@ -11,10 +12,6 @@
 /* Before, and behind, every token. */
 #define LEFT (-((int64_t)1 << 62))
 #define RIGHT ((int64_t)1 << 62)
-
-/* What an annotator did with a true span; UNSEEN: was not shown all of its tokens, which says nothing. */
-enum { EXACT, SHIFTED, SPLIT, OTHER_TYPE, OTHER_TYPE_SHIFTED, MISSED, UNSEEN };
-#define N_RESPONSES UNSEEN
 
 /* As the Python type of the same name, which says what is in it. */
 typedef struct {
@@ -74,48 +71,6 @@ KERNEL void count_overlapping(Ints start, Ints end, Ints kind, Ints cluster, Int
     }
 }
 
-/* Some marks, or runs of tokens, of one annotator in one document, from `low` to `high`. */
-typedef struct {
-    int64_t low, high;
-    const int64_t *from, *to, *kind;
-} Marks;
-
-static bool was_shown(int64_t start, int64_t end, const Marks *runs) {
-    for (int64_t run = runs->low; run < runs->high; run++)
-        if (runs->from[run] <= start && end <= runs->to[run]) return true;
-    return false;
-}
-
-/* What somebody who was shown all of a candidate did with it. */
-static int8_t response_to(int64_t start, int64_t end, int64_t kind, const Marks *marks) {
-    int64_t best = -1, shared = 0, pieces = 0, low = marks->low, high = marks->high;
-    bool same = false;
-    /* Marks of one annotator are sorted and do not overlap: those before the first that ends behind the candidate's
-     * start cannot touch it. */
-    while (low < high) {
-        int64_t middle = (low + high) / 2;
-        if (marks->to[middle] <= start)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    for (int64_t m = low; m < marks->high && marks->from[m] < end; m++) {
-        int64_t common = least_of(marks->to[m], end) - most_of(marks->from[m], start);
-        if (common <= 0) continue;
-        bool alike = marks->kind[m] == kind;
-        pieces += alike;
-        if (best < 0 || (alike && !same) || (alike == same && common > shared)) {
-            best = m;
-            shared = common;
-            same = alike;
-        }
-    }
-    if (best < 0) return MISSED;
-    bool bounds = marks->from[best] == start && marks->to[best] == end;
-    if (same) return bounds ? EXACT : pieces > 1 ? SPLIT : SHIFTED;
-    return bounds ? OTHER_TYPE : OTHER_TYPE_SHIFTED;
-}
-
 /* What each annotator did with each candidate of the documents they saw.
  *
  * Pair p marked mark_start[p] to mark_start[p + 1], and saw the runs of tokens run_start[p] to run_start[p + 1]. Of
@@ -130,7 +85,7 @@ KERNEL void responses(Ints start, Ints end, Ints kind, Ints first, Ints pair_sta
             Marks runs = {run_start.at[p], run_start.at[p + 1], run_from.at, run_to.at, NULL};
             for (int64_t c = first.at[d]; c < first.at[d + 1]; c++)
                 *said++ = was_shown(start.at[c], end.at[c], &runs)
-                              ? response_to(start.at[c], end.at[c], kind.at[c], &marks)
+                              ? response_to(start.at[c], end.at[c], kind.at[c], &marks).kind
                               : UNSEEN;
         }
     }

@@ -160,8 +160,8 @@ def test_every_span_of_the_consensus_comes_out_in_one_way(seed: int) -> None:
 
 def test_habits_are_the_same_however_many_labels_are_looked_at_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     at_once = quorate.aggregate(crowd(1), "bsc-cm").annotators.table
-    for events in (0, 7, 40):
-        monkeypatch.setattr("quorate.result.habits._AT_ONCE", events)
+    for pieces in (2, 7, 1000):
+        monkeypatch.setattr("quorate.infer.marked._n_pieces", lambda *_, pieces=pieces: pieces)
         np.testing.assert_allclose(quorate.aggregate(crowd(1), "bsc-cm").annotators.table, at_once, rtol=1e-12)
 
 

@@ -50,6 +50,7 @@ def test_documents_come_back_as_they_were(tmp_path: Path) -> None:
     assert (len(stored), stored.n_tokens, stored.annotators) == (len(corpus), corpus.n_tokens, corpus.annotators)
     assert stored.tagset() == corpus.tagset()
     assert stored.has_gold
+    assert stored.unannotated() == corpus.unannotated() == ["3"]
     assert list(tmp_path.iterdir()) == [tmp_path / "odd.qr"]
 
 

@@ -11,7 +11,9 @@ import pytest
 import quorate
 from by_name import bsc
 from quorate import Corpus, Document, InputError
+from quorate.corpus.records import SoftTag, Tag
 from quorate.corpus.tags import Invalid, Scheme, TagSet
+from quorate.encode.algebra import marked_spans, seen_pairs, with_likeliest_labels
 from quorate.encode.from_corpus import encode, encode_known
 
 BIO = TagSet.of_types(Scheme.BIO, ["X"])
@@ -76,6 +78,27 @@ def test_soft_labels_become_weighted_pairs() -> None:
     first = {(0, "O", "O"): 0.25, (0, "O", "B-X"): 0.75}
     second = {(1, "O", "O"): 1 / 8, (1, "O", "B-X"): 1 / 8, (1, "B-X", "O"): 3 / 8, (1, "B-X", "I-X"): 3 / 8}
     assert weights == pytest.approx(first | second)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_likeliest_labels_mark_what_probabilities_mark(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+
+    def said(length: int) -> tuple[Tag | SoftTag, ...]:
+        soft = [dict(zip(BIO.labels, rng.dirichlet(np.ones(len(BIO.labels))), strict=True)) for _ in range(length)]
+        return tuple(each if rng.random() < 0.5 else str(rng.choice(BIO.labels)) for each in soft)
+
+    documents = [
+        Document(str(d), tuple("abcde"[:length]), {name: said(length) for name in "xyz" if rng.random() < 0.8})
+        for d, length in enumerate([3, 0, 5, 1])
+    ]
+    encoded = encode(Corpus(documents), BIO, invalid=Invalid.REPAIR)
+    hard = with_likeliest_labels(encoded)
+    assert hard.event_weight is None
+    for columns in (marked_spans, seen_pairs):
+        for ours, theirs in zip(columns(hard), columns(encoded), strict=True):
+            np.testing.assert_array_equal(ours, theirs)
+    assert with_likeliest_labels(hard) is hard
 
 
 def test_soft_labels_that_are_all_but_certain_are_all_but_tags() -> None:

@@ -20,6 +20,8 @@ import quorate.infer.kernels.gain
 import quorate.infer.kernels.gamma
 import quorate.infer.kernels.layout
 import quorate.infer.kernels.likely
+import quorate.infer.kernels.lines
+import quorate.infer.kernels.marked
 import quorate.infer.kernels.output
 import quorate.infer.kernels.single
 import quorate.infer.kernels.spans
@@ -36,6 +38,7 @@ ARRAYS = {
     "Ints": np.int64,
     "Ints32": np.int32,
     "Codes": np.int8,
+    "Bytes": np.uint8,
     "Bools": np.bool_,
 }
 NUMBERS = {"int64_t": int, "double": float, "bool": bool, "void": type(None)}

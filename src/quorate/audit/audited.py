@@ -41,7 +41,7 @@ from quorate.corpus.records import Tag
 from quorate.corpus.spans import Span
 from quorate.corpus.tags import OUTSIDE, Scheme
 from quorate.errors import InputError, SettingsError
-from quorate.formats.jsonl import DIGITS, write_lines
+from quorate.formats.json_lines import DIGITS, write_lines
 from quorate.formats.notes import some
 from quorate.result.acceptance import check_precision
 from quorate.result.layers import LayeredResult

@@ -21,7 +21,7 @@ from quorate.corpus.tags import OUTSIDE, Scheme, TagSet, find_spans
 from quorate.errors import InputError, SettingsError
 from quorate.evaluate.layers import gold_by_layer
 from quorate.formats.consensus_records import ConsensusRecord, LayeredRecord, by_layer, read_consensus
-from quorate.formats.jsonl import DIGITS, consensus_lines
+from quorate.formats.json_lines import DIGITS, consensus_lines
 from quorate.formats.opened import files_of, opened
 from quorate.formats.registry import sniff
 from quorate.limits import size_named

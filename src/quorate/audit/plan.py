@@ -21,7 +21,7 @@ from quorate.audit.design import drawing_order, drawn_at_once, inclusion, sizes,
 from quorate.audit.estimate import once
 from quorate.corpus.tags import Scheme
 from quorate.errors import InputError, SettingsError
-from quorate.formats.jsonl import write_lines
+from quorate.formats.json_lines import write_lines
 from quorate.result.layers import LayeredResult
 from quorate.result.result import Result
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate.corpus.spans import Span
-from quorate.formats.jsonl import DIGITS
+from quorate.formats.json_lines import DIGITS
 from quorate.result.calibration import EDGE, log_odds, probability_of
 
 __all__ = [

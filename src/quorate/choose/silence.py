@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate.corpus.profiles import Profile
-from quorate.encode.algebra import Spans, document_of, joined, marked_spans, only_documents, seen_pairs
 from quorate.encode.encoded import Cells, Encoded
-from quorate.encode.lots import lots_of
+from quorate.infer.kernels.marked import add_coverage
+from quorate.infer.marked import counted, said_in
 from quorate.infer.start import FirstVotes, Start
 
 __all__ = ["Coverage", "coverage", "first_votes", "hardly_overlap", "mostly_silent", "silent_votes"]
@@ -32,8 +32,6 @@ _ENOUGH = 40  # marks of others, below which nothing is told
 _PRIOR = 5.0  # spans of the average annotator in everybody's coverage
 _SMOOTHING = 0.1  # votes that every label has beforehand
 _SMOOTHING_AMONG_SILENT = 0.02  # a lone mark must not drown in more
-_MOST_DOCUMENTS = 20_000  # beyond this, more documents say nothing new
-_MOST_PAIRS = 10_000_000  # of marks and annotators, at some fifty bytes each
 
 
 class Coverage(NamedTuple):
@@ -70,53 +68,26 @@ def coverage(encoded: Encoded) -> Coverage:
     K = len(encoded.annotators)
     if encoded.tagset.outside is None or not K:
         return Coverage(np.ones(K), np.zeros(K), np.zeros(K))
-    encoded = _enough_documents(encoded)
-    spans, N = marked_spans(encoded), encoded.n_tokens
-    seen_doc, seen_by = seen_pairs(encoded)
-    mark, pair = joined(document_of(encoded, spans.start), seen_doc, encoded.n_docs)
-    who = seen_by[pair]
-    others = spans.who[mark] != who
-    mark, who = mark[others], who[others]
-    ordered = np.sort(spans.who * (N + 1) + spans.end)  # someone's spans do not overlap: in order of end and start
-    starts = np.sort(spans.who * (N + 1) + spans.start)
-    # Those that end behind the mark's start, less those that begin at its end or behind it.
-    touching = np.searchsorted(starts, who * (N + 1) + spans.end[mark]) - np.searchsorted(
-        ordered, who * (N + 1) + spans.start[mark], side="right"
+    said, T = said_in(encoded), len(encoded.tagset.types)
+    met, total, own = counted(
+        said, [(T, K), (T, K), (3, K)], lambda low, high, sums: add_coverage(said, low, high, *sums)
     )
-    T = len(encoded.tagset.types)
-    met, total = (
-        np.bincount(who * T + spans.kind[mark], those, minlength=K * T).reshape(K, T).astype(np.float64)
-        for those in (touching > 0, None)
-    )
+    met, total = (np.ascontiguousarray(each.T) for each in (met, total))
     # Where hardly anybody saw what others marked, everybody is taken to speak up.
     usual = met.sum() / total.sum() if total.sum() >= _ENOUGH else 1.0
     share = ((met + _PRIOR * usual) / (total + _PRIOR))[:, total.sum(axis=0) > 0]
-    tokens = np.bincount(seen_by, np.diff(encoded.doc_start)[seen_doc], minlength=K).astype(np.float64)
     everywhere = share.mean(axis=1) if share.shape[1] else np.full(K, usual)
-    return Coverage(everywhere, _by_chance(spans, tokens), total.sum(axis=1))
+    return Coverage(everywhere, _by_chance(*own), total.sum(axis=1))
 
 
-def _enough_documents(encoded: Encoded) -> Encoded:
-    """The corpus or, of a large one, documents by lot until every mark beside everybody who saw it fits into memory."""
-    document = document_of(encoded, marked_spans(encoded).start)
-    people = np.bincount(seen_pairs(encoded)[0], minlength=encoded.n_docs)
-    size = np.bincount(document, minlength=encoded.n_docs) * people
-    if encoded.n_docs <= _MOST_DOCUMENTS and size.sum() <= _MOST_PAIRS:
-        return encoded
-    by_lot = np.argsort(lots_of(encoded).document)[:_MOST_DOCUMENTS]
-    how_many = max(int(np.searchsorted(np.cumsum(size[by_lot]), _MOST_PAIRS)), 1)
-    return only_documents(encoded, np.sort(by_lot[:how_many]))
-
-
-def _by_chance(spans: Spans, tokens: Floats) -> Floats:
+def _by_chance(marks: Floats, length: Floats, tokens: Floats) -> Floats:
     """``[K]`` How likely a span is to be touched by one of someone's, wherever those lie among the ``tokens`` they saw.
 
-    One of l tokens is touched by one of m that begins at any of l + m − 1 places.
+    One of l tokens is touched by one of m that begins at any of l + m − 1 places; ``length`` is that of all of their
+    ``marks`` together.
     """
-    K, length = len(tokens), spans.end - spans.start
-    marks = np.bincount(spans.who, minlength=K)
-    places = np.bincount(spans.who, length, minlength=K) + marks * (length.mean() - 1 if len(length) else 0.0)
-    return np.asarray(np.minimum(places / np.maximum(tokens, 1), 1.0))
+    usual = length.sum() / marks.sum() if marks.sum() else 1.0
+    return np.asarray(np.minimum((length + marks * (usual - 1)) / np.maximum(tokens, 1), 1.0))
 
 
 def silent_votes(encoded: Encoded, profiles: Mapping[str, Profile], covered: Coverage | None = None) -> Floats:

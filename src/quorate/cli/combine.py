@@ -84,7 +84,7 @@ def predict(
     check_outputs([model, *inputs], [writing.output], writing.to)
     fitted = loaded(model).set_params(n_jobs=threads).set_params(**given.anew())
     result = fitted.combine(documents_for(fitted, reading, inputs))
-    writing.write(result if result.single is None else result.single)
+    writing.write(result if result.single is None else result.single, quiet=telling.quiet)
     if telling.tells:
         telling.tell(predict_summary(result, model, {"consensus": writing.output}))
 

@@ -88,11 +88,17 @@ class Job:
 
     def estimator(self) -> BSC | CRFMA | MajorityVote:
         """A new estimator, which keeps the probabilities that are asked for."""
+        from quorate.choose.choice import settings_left_open
+
         model = self.chosen.estimator()
-        if "probabilities" in model.get_params():
+        params = model.get_params()
+        if "probabilities" in params:
             soft = self.writing.soft() or self.writing.soft(self.keeping.review)
             asked = soft or self.estimates or self.guaranteed_precision is not None
-            model.set_params(probabilities=asked or self.telling.tells or self.keeping.report is not None)
+            # Only an estimate and an expectation are told from them, which take a lot of memory in a large corpus.
+            estimated = settings_left_open(params) or params["precision"] is not None or params["recall"] is not None
+            told = self.telling.tells and bool(estimated)
+            model.set_params(probabilities=asked or told or self.keeping.report is not None)
         return model
 
     @property
@@ -192,7 +198,7 @@ class Job:
         if keeping.save is not None and isinstance(done.model, Saves):
             done.model.save(keeping.save, documents=not keeping.without_documents)
         if keeping.review is not None:
-            writing.write(done.left_for_review, keeping.review)
+            writing.write(done.left_for_review, keeping.review, quiet=self.quiet)
         self.write_consensus(done, writing.output)
         if keeping.meta is not None:
             write_json(done.meta | {"decided": self.decided()}, keeping.meta)
@@ -202,7 +208,7 @@ class Job:
 
     def write_consensus(self, done: Done, path: str) -> None:
         """The consensus on all documents or, where a precision was asked for, on what meets it."""
-        self.writing.write(done.given_out, path)
+        self.writing.write(done.given_out, path, quiet=self.quiet)
 
     def _accepted(self, result: Result | LayeredResult) -> Accepted | Guaranteed | GuaranteedSpans | None:
         """What meets a precision that was asked for: by an audit if there is one, else as expected."""

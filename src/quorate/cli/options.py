@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, get_type_hints
 
 import typer
 
-from quorate.cli.common import Json, Output, Probabilities, Quiet, Shares, Threads, To, Verbose, say, with_options
+from quorate.cli.common import Json, Output, Probabilities, Quiet, Shares, Threads, To, Verbose, bar, say, with_options
 from quorate.cli.tables import print_json
 from quorate.errors import SettingsError
 from quorate.models.settings import MODEL, WRITTEN, choice
@@ -164,9 +164,11 @@ class Writing:
                     f"--shares goes into jsonl, and {written} holds none (use --to jsonl, or leave it out)"
                 )
 
-    def write(self, result: Result | LayeredResult, path: str | None = None) -> None:
+    def write(self, result: Result | LayeredResult, path: str | None = None, *, quiet: bool = False) -> None:
         """Write a consensus to the output, or to another file."""
-        result.write(path or self.output, self.to, probabilities=self.probabilities, shares=self.shares)
+        place = path or self.output
+        with bar("writing", quiet or place == "-") as report:
+            result.write(place, self.to, probabilities=self.probabilities, shares=self.shares, progress=report)
 
 
 @dataclass(frozen=True)

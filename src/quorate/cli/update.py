@@ -91,7 +91,7 @@ def update(
         layers, labels = _read(fitted, files, certain, reading)
         fitted.update(layers, known=labels, passes=passes)
         result = _part_of(fitted.result_, layers.corpus) if only_new else fitted.result_
-        writing.write(result.single or result)
+        writing.write(result.single or result, quiet=quiet)
         done = [one.updated_ for one in _parts(fitted).values()]
         if save is not None or any(one.new or one.changed for one in done) or passes or without_documents:
             for one in fitted.models_.values():

@@ -198,6 +198,14 @@ class Corpus:
         """Whether any document has gold tags."""
         return any(document.gold is not None for document in self.documents)
 
+    def unannotated(self) -> list[str]:
+        """The ids of documents that no annotator saw.
+
+        >>> Corpus([Document("1", ("a",), {"ann": ("O",)}), Document("2", ("b",))]).unannotated()
+        ['2']
+        """
+        return [document.id for document in self.documents if not document.annotations]
+
     def select(self, keep: Callable[[Document], bool]) -> Corpus:
         """The documents for which ``keep`` is true, as a corpus.
 

@@ -28,6 +28,8 @@ __all__ = [
     "unit_for",
 ]
 
+_OFTEN = 1000  # pages after which it is told how far a writer has come
+
 
 class ExportAnnotation(NamedTuple):
     """What one annotator, the gold or the consensus says of a document.
@@ -100,7 +102,11 @@ class ExportDocument:
 
 @dataclass(frozen=True)
 class Export:
-    """All pages (made anew each time), the labels and scheme of their tags, and what made the consensus."""
+    """All pages (made anew each time), the labels and scheme of their tags, and what made the consensus.
+
+    ``lines`` are the same pages as lines of JSONL, many at a time and with how many they are, where there is a faster
+    way to them.
+    """
 
     documents: Callable[[], Iterable[ExportDocument]]
     labels: tuple[str, ...]
@@ -108,6 +114,7 @@ class Export:
     model: str = "quorate"
     probabilities: bool = False
     layers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    lines: Callable[[], Iterable[tuple[int, memoryview]]] | None = None
 
     @property
     def types(self) -> tuple[str, ...]:
@@ -121,6 +128,33 @@ class Export:
         """Whether spans may have pieces."""
         every = [self.labels, *self.layers.values()]
         return any(is_continued(split_tag(label)[1]) for labels in every for label in labels)
+
+    def watched(self, progress: Callable[[int], None]) -> Export:
+        """The same, which tells now and then how many pages a writer has taken.
+
+        >>> done: list[int] = []
+        >>> export = export_of(Corpus([Document("1", ("Ada",)), Document("2", ("sang",))])).watched(done.append)
+        >>> len(list(export.documents())), done
+        (2, [2])
+        """
+        pages, lines = self.documents, self.lines
+
+        def taken() -> Iterator[ExportDocument]:
+            number = 0
+            for number, page in enumerate(pages(), 1):
+                yield page
+                if number % _OFTEN == 0:
+                    progress(number)
+            progress(number)
+
+        def taken_lines() -> Iterator[tuple[int, memoryview]]:
+            number = 0
+            for here, piece in () if lines is None else lines():
+                number += here
+                progress(number)
+                yield here, piece
+
+        return replace(self, documents=taken, lines=None if lines is None else taken_lines)
 
     def check_spans(self, format: str) -> None:
         """Raise :class:`OutputError` if these are plain labels, which mark no spans."""

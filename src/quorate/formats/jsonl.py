@@ -8,7 +8,7 @@ has ``"pieces": [[start, end], …]`` too.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -16,17 +16,14 @@ from sys import intern
 from typing import IO, Any, Literal
 
 import msgspec
-import numpy as np
-from numpy.typing import NDArray
 
 from quorate.corpus.decisions import Review
 from quorate.corpus.offsets import Unit
 from quorate.corpus.records import Corpus, Document, SoftTag, Source, Tag
 from quorate.corpus.spans import CharSpan, Span
-from quorate.corpus.tags import OUTSIDE, split_tag
 from quorate.errors import InputError
 from quorate.formats.corrected import refuse_contradiction, tags_of_spans
-from quorate.formats.exports import Export, ExportAnnotation, ExportDocument, outward_spans
+from quorate.formats.json_lines import corpus_line, encoded_lines, write
 from quorate.formats.json_records import decoded, lines, reason
 from quorate.formats.marked import Marked, UnitVotes, Words, find_units_of, placed
 from quorate.formats.notes import Notes
@@ -34,23 +31,15 @@ from quorate.formats.opened import Input
 from quorate.storage.files.atomic import written_whole
 
 __all__ = [
-    "DIGITS",
     "ConsensusSpan",
     "KnownRecord",
-    "consensus_lines",
     "in_layers",
-    "place_fields",
     "read",
     "read_known",
     "save_corpus",
     "write",
     "write_corpus",
-    "write_lines",
 ]
-
-
-DIGITS = 6
-"""Decimals of the confidence of tokens."""
 
 
 class _Record(msgspec.Struct):
@@ -420,145 +409,6 @@ def _has_spans(sequences: Sequence[Sequence[Any]], record: _Record) -> bool:
     return record.tokens is None or (bool(record.tokens) and any(not sequence for sequence in sequences))
 
 
-def write(export: Export, path: str) -> None:
-    """The consensus, a line a document, in the order of the input; or, of a corpus, what everybody said."""
-    write_lines(consensus_lines(export), path)
-
-
-def write_lines(lines: Iterable[dict[str, Any]], path: str | Path) -> None:
-    """Values, a line each, whole or not at all; ``-`` is standard output."""
-    encoder = msgspec.json.Encoder()
-    with written_whole(path) as stream:
-        for line in lines:
-            stream.write(encoder.encode(line) + b"\n")
-
-
-def consensus_lines(export: Export) -> Iterator[dict[str, Any]]:
-    """The lines that :func:`write` writes, as values."""
-    for exported in export.documents():
-        said = [*exported.annotators, *([] if exported.gold is None else [exported.gold])]
-        if exported.consensus is None and any(one.tags is None for one in said):
-            yield _spans_line(exported)
-        elif exported.consensus is None:
-            yield _corpus_line(exported.document)
-        else:
-            yield _consensus_line(exported, exported.consensus, export)
-
-
-def _consensus_line(exported: ExportDocument, annotation: ExportAnnotation, export: Export) -> dict[str, Any]:
-    document = exported.document
-    line: dict[str, Any] = {"id": document.id, "tokens": document.tokens}
-    if annotation.tags is not None:
-        line["tags"] = annotation.tags
-    line["confidence"] = annotation.confidence
-    if annotation.token_confidence is not None:
-        line["token_confidence"] = _rounded(annotation.token_confidence)
-    if annotation.layers:
-        line["layers"] = {name: _layer_record(layer, export, name) for name, layer in annotation.layers.items()}
-    line["spans"] = _span_records(exported, annotation)
-    if annotation.is_known:
-        line["known"] = True
-    line |= place_fields(document)
-    if export.probabilities and annotation.probabilities is not None:
-        line["labels"] = export.labels
-        line["probabilities"] = annotation.probabilities.tolist()
-    return line | _share_fields(annotation, export.labels)
-
-
-def _share_fields(annotation: ExportAnnotation, labels: Sequence[str]) -> dict[str, Any]:
-    """What annotators would say, if asked for."""
-    if annotation.shares is None or annotation.ambiguity is None:
-        return {}
-    shares = [_rounded(row) for row in annotation.shares]
-    return {"labels": labels, "shares": shares, "ambiguity": round(annotation.ambiguity, 6)}
-
-
-def _layer_record(layer: ExportAnnotation, export: Export, name: str) -> dict[str, Any]:
-    types = sorted({split_tag(label)[1] for label in export.layers[name] if label != OUTSIDE})
-    record: dict[str, Any] = {"types": types, "tags": layer.tags, "confidence": layer.confidence}
-    record["token_confidence"] = _rounded(() if layer.token_confidence is None else layer.token_confidence)
-    if export.probabilities and layer.probabilities is not None:
-        record |= {"labels": export.layers[name], "probabilities": layer.probabilities.tolist()}
-    return record | _share_fields(layer, export.layers[name])
-
-
-def _rounded(values: Sequence[float] | NDArray[np.float64]) -> list[float]:
-    rounded: list[float] = np.round(values, DIGITS).tolist()
-    return rounded
-
-
-def _span_records(exported: ExportDocument, annotation: ExportAnnotation) -> list[dict[str, Any]]:
-    """Offsets are characters where there is text, and tokens elsewhere."""
-    document = exported.document
-    if document.text is None:
-        words = [" ".join(document.tokens[position] for position in span.tokens) for span in annotation.spans]
-        found = [_span_record(span, held, None) for span, held in zip(annotation.spans, words, strict=True)]
-    else:
-        pairs = zip(outward_spans(exported, annotation), annotation.spans, strict=True)
-        found = [_span_record(span, span.text, in_tokens) for span, in_tokens in pairs]
-    if not annotation.is_known:  # where all is known, the document says so
-        for record, span in zip(found, annotation.spans, strict=True):
-            record |= {"known": True} if annotation.knows(span) else {}
-    return found
-
-
-def _span_record(span: Span | CharSpan, words: str | None, in_tokens: Span | None) -> dict[str, Any]:
-    record: dict[str, Any] = {
-        "start": span.start,
-        "end": span.end,
-        "label": span.label,
-        "confidence": span.confidence,
-        "text": words,
-    }
-    if span.pieces:
-        record["pieces"] = span.pieces
-    if in_tokens is not None:
-        record |= {"token_start": in_tokens.start, "token_end": in_tokens.end}
-        if in_tokens.pieces:
-            record["token_pieces"] = in_tokens.pieces
-    return {**record, "layer": span.layer} if span.layer else record
-
-
-def place_fields(document: Document) -> dict[str, Any]:
-    """Where the document's tokens stand: offsets of tokens are code points, those of spans in the document's unit."""
-    fields: dict[str, Any] = {}
-    if document.text is not None:
-        fields["text"] = document.text
-        if document.offsets is not None:
-            fields["offsets"] = list(document.offsets)
-    if document.unit is not Unit.CODE_POINTS:
-        fields["offset_unit"] = document.unit.value
-    if document.split is not None:
-        fields["split"] = document.split
-    return fields
-
-
-def _corpus_line(document: Document) -> dict[str, Any]:
-    line: dict[str, Any] = {"id": document.id, "tokens": document.tokens, "annotations": document.annotations}
-    if document.gold is not None:
-        line["gold"] = document.gold
-    return line | place_fields(document)
-
-
-def _spans_line(exported: ExportDocument) -> dict[str, Any]:
-    """A document whose spans overlap, so that no tags can hold them."""
-    document = exported.document
-
-    def spans(said: ExportAnnotation) -> list[dict[str, Any]]:
-        records = _span_records(exported, said)
-        return [
-            {key: record[key] for key in ("start", "end", "label", "text", "pieces") if key in record}
-            | ({} if record["confidence"] is None else {"score": record["confidence"]})
-            for record in records
-        ]
-
-    line: dict[str, Any] = {"id": document.id, "tokens": document.tokens}
-    line["annotations"] = {said.name: spans(said) for said in exported.annotators}
-    if exported.gold is not None:
-        line["gold"] = spans(exported.gold)
-    return line | place_fields(document)
-
-
 class ConsensusSpan(_JsonSpan, kw_only=True, omit_defaults=True):
     """A span in a line of a consensus, in characters and in tokens."""
 
@@ -578,9 +428,8 @@ class ConsensusSpan(_JsonSpan, kw_only=True, omit_defaults=True):
 
 def write_corpus(corpus: Corpus, stream: IO[bytes]) -> None:
     """A corpus, a line a document, as :func:`read` takes it."""
-    encoder = msgspec.json.Encoder()
-    for document in corpus:
-        stream.write(encoder.encode(_corpus_line(document)) + b"\n")
+    for line in encoded_lines(map(corpus_line, corpus)):
+        stream.write(line)
 
 
 def save_corpus(corpus: Corpus, path: str | Path) -> None:

@@ -213,7 +213,7 @@ def summarise(
     accuracy = np.divide(right, labels, out=np.full(K, np.nan), where=labels > 0)
     table = [np.stack([labels, accuracy, _informativeness(cells, counts, labels)])]
     if decoded is not None:
-        habits = count_habits(encoded, decoded, calibration)
+        habits = count_habits(encoded, decoded, calibration, labels)
         table += [habits.sum(axis=1), habits.reshape(-1, K)]
     return AnnotatorSummaries(names, np.concatenate(table), model, encoded.tagset.span_types)
 

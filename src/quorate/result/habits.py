@@ -12,18 +12,16 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.encode.algebra import Spans, marked_spans, only_documents, seen_pairs
 from quorate.encode.encoded import Encoded
-from quorate.infer.candidates import Answers, answers_to
 from quorate.infer.engines.protocol import Decoded
-from quorate.infer.kernels import spans as kernels
+from quorate.infer.kernels.marked import SureSpans, add_habits
+from quorate.infer.marked import counted, said_in
 from quorate.result.calibration import Calibration
 from quorate.result.spans import consensus_spans
 
 __all__ = ["BOUNDS", "KINDS", "SpanHabits", "count_habits"]
 
 Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 KINDS = ("exact", "shifted", "split", "wrong_type", "missed")
 """What becomes of a span of the consensus: one of these."""
@@ -33,7 +31,6 @@ BOUNDS = ("early_start", "late_start", "early_end", "late_end")
 
 _SIDES = (0.025, 0.975)
 _MOST = 0.5  # of the tokens of their documents; whoever labels fewer leaves out what they have nothing to say about
-_AT_ONCE = 1 << 25  # events
 
 
 class SpanHabits(NamedTuple):
@@ -107,82 +104,24 @@ class SpanHabits(NamedTuple):
         return (low if x > 0 else 0.0), (high if x < n else 1.0)
 
 
-def count_habits(encoded: Encoded, decoded: Decoded, calibration: Calibration) -> Floats:
+def count_habits(encoded: Encoded, decoded: Decoded, calibration: Calibration, labels: Floats | None = None) -> Floats:
     """``[12, T, K]`` The :class:`SpanHabits` of everybody, by type: that of the consensus's span, or of their own.
 
-    In the plain scheme, which has no spans, there are no types.
+    In the plain scheme, which has no spans, there are no types. ``labels [K]`` are how many each gave, if known.
     """
     T, K = len(encoded.tagset.span_types), len(encoded.annotators)
-    habits = np.zeros((len(SpanHabits._fields), T, K))
-    if not habits.size:
-        return habits
-    truth = consensus_spans(decoded, encoded.tagset)
-    sure = np.minimum(calibration.spans(decoded.span_probability[truth.start]), 1.0)
-    anywhere = np.bincount(truth.kind, sure, minlength=T)
-    tokens = np.zeros(K)  # in documents of which they labelled something
-    events = encoded.event_start[encoded.doc_start]
-    low = 0
-    while low < encoded.n_docs:  # in pieces: the events may lie on disk
-        high = max(int(np.searchsorted(events, events[low] + _AT_ONCE, side="right")) - 1, low + 1)
-        whole = high - low == encoded.n_docs
-        part = encoded if whole else only_documents(encoded, np.arange(low, high))
-        token = encoded.doc_start[low]
-        here = np.arange(*np.searchsorted(truth.start, [token, encoded.doc_start[high]]))
-        spans = truth.where(here)
-        spans = spans._replace(start=spans.start - token, end=spans.end - token)
-        habits += _counted(part, spans, sure[here])
-        document, who = seen_pairs(part)
-        tokens += np.bincount(who, np.diff(part.doc_start)[document], minlength=K)
-        low = high
-    labels = encoded.annotator_weights()
+    shape = len(SpanHabits._fields), T, K
+    if not T * K:
+        return np.zeros(shape)
+    spans = consensus_spans(decoded, encoded.tagset)
+    sure = np.minimum(calibration.spans(decoded.span_probability[spans.start]), 1.0)
+    first = np.searchsorted(spans.start, encoded.doc_start)
+    said, truth = said_in(encoded), SureSpans(spans.start, spans.end, spans.kind, first, sure)
+    found, tokens = counted(
+        said, [(shape[0] * T, K), (K,)], lambda low, high, sums: add_habits(said, truth, low, high, *sums)
+    )
+    habits, labels = found.reshape(shape), encoded.annotator_weights() if labels is None else labels
     # Of those who leave tokens out, a document without any label is one that they had nothing to say about.
+    anywhere = np.bincount(spans.kind, sure, minlength=T)
     habits[-1, :, (labels > 0) & (labels < _MOST * tokens)] = anywhere
     return habits
-
-
-def _counted(encoded: Encoded, truth: Spans, sure: Floats) -> Floats:
-    """``[12, T, K]`` The habits, with the spans of the consensus and how probable each is."""
-    K, T = len(encoded.annotators), len(encoded.tagset.types)
-    first = np.searchsorted(truth.start, encoded.doc_start)
-    answers = answers_to(encoded, marked_spans(encoded), truth, first)
-    kind_of = np.zeros(kernels.N_RESPONSES + 1, np.int64)
-    for response, kind in (
-        (kernels.EXACT, "exact"),
-        (kernels.SHIFTED, "shifted"),
-        (kernels.SPLIT, "split"),
-        (kernels.OTHER_TYPE, "wrong_type"),
-        (kernels.OTHER_TYPE_SHIFTED, "wrong_type"),
-        (kernels.MISSED, "missed"),
-    ):
-        kind_of[response] = KINDS.index(kind)
-
-    def by_type(kind: Integers, who: Integers, weight: Floats | NDArray[np.bool_] | None = None) -> Floats:
-        return np.bincount(kind * K + who, weight, minlength=T * K).reshape(T, K).astype(np.float64)
-
-    pair, span, seen = answers.pair(first), answers.span(first), answers.response != kernels.UNSEEN
-    who, weight, true_type = answers.who[pair], sure[span], truth.kind[span]
-    place = kind_of[answers.response]
-    kinds = [by_type(true_type[one], who[one], weight[one]) for n in range(len(KINDS)) for one in [seen & (place == n)]]
-    shifted = np.flatnonzero(answers.response == kernels.SHIFTED)
-    off = truth.where(span[shifted])
-    mark = _mark_of(answers, pair[shifted], off, encoded.n_tokens)
-    bounds = [
-        by_type(off.kind, who[shifted], weight[shifted] * is_off)
-        for is_off in (mark.start < off.start, mark.start > off.start, mark.end < off.end, mark.end > off.end)
-    ]
-    marks = answers.marks
-    inside = np.concatenate([[0], np.cumsum(truth.painted(encoded.n_tokens) >= 0)])
-    invented = inside[marks.end] == inside[marks.start]
-    own = [by_type(marks.kind, marks.who), by_type(marks.kind, marks.who, invented)]
-    return np.stack([*kinds, *bounds, *own, by_type(true_type, who, weight)])
-
-
-def _mark_of(answers: Answers, pair: Integers, span: Spans, n_tokens: int) -> Spans:
-    """Of each span the mark of its type that overlaps it, where the pair has just one such."""
-    marks = answers.marks
-    owner = np.repeat(np.arange(len(answers.mark_start) - 1), np.diff(answers.mark_start))
-    # A pair's marks do not overlap, so the first that may be meant is the first that ends behind the span's start.
-    place = np.searchsorted(owner * (n_tokens + 1) + marks.end, pair * (n_tokens + 1) + span.start, side="right")
-    while (other := marks.kind[place] != span.kind).any():
-        place = place + other
-    return marks.where(place)

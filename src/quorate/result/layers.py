@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -202,13 +202,22 @@ class LayeredResult:
         return f"<LayeredResult: {about}, layers {', '.join(self.layers)}>"
 
     def write(
-        self, path: str | Path, format: str | None = None, *, probabilities: bool = False, shares: bool = False
+        self,
+        path: str | Path,
+        format: str | None = None,
+        *,
+        probabilities: bool = False,
+        shares: bool = False,
+        progress: Callable[[int, int], None] | None = None,
     ) -> None:
         """Write the consensus, whole or not at all, as :meth:`quorate.Result.write` does."""
         if probabilities and len(self):
             for result in self.layers.values():
                 _ = result.probabilities  # says so now if they were not kept
-        formats.write(self.export(probabilities=probabilities, shares=shares), path, format)
+        export = self.export(probabilities=probabilities, shares=shares)
+        if progress is not None:
+            export = export.watched(lambda done: progress(done, len(self)))
+        formats.write(export, path, format)
 
     def to_pandas(self, kind: ResultTable = "spans") -> pandas.DataFrame:
         """The consensus in all layers as a table, as :meth:`quorate.Result.to_pandas` gives it, with a ``layer``."""

@@ -23,6 +23,7 @@ from quorate.encode.encoded import Encoded
 from quorate.errors import SettingsError
 from quorate.formats.exports import Export, ExportAnnotation, ExportDocument
 from quorate.formats.frames import arrow_table, pandas_frame
+from quorate.formats.json_lines import consensus_lines, encoded_lines
 from quorate.infer.engines.protocol import Decoded
 from quorate.infer.loop import Trace
 from quorate.result.acceptance import Accepted, accepted
@@ -34,6 +35,7 @@ from quorate.result.coherent import Probabilities, coherent
 from quorate.result.consensus import Consensus
 from quorate.result.expectations import Expectations
 from quorate.result.habits import count_habits
+from quorate.result.lines import can_be_compiled, json_lines
 from quorate.result.sources import Sources
 from quorate.result.tables import ResultTable, result_columns
 
@@ -357,12 +359,19 @@ class Result:
         return result
 
     def write(
-        self, path: str | Path, format: str | None = None, *, probabilities: bool = False, shares: bool = False
+        self,
+        path: str | Path,
+        format: str | None = None,
+        *,
+        probabilities: bool = False,
+        shares: bool = False,
+        progress: Callable[[int, int], None] | None = None,
     ) -> None:
         """Write the consensus, whole or not at all; ``-`` is standard output.
 
         ``format`` is one that is written (see ``quorate formats``); unless given, the path's ending says which.
         ``probabilities`` of labels, and ``shares`` of annotators with each document's ambiguity, go into JSONL.
+        ``progress`` is called with how many documents are done, and of how many.
 
         >>> import quorate, tempfile
         >>> with tempfile.TemporaryDirectory() as folder:
@@ -372,7 +381,10 @@ class Result:
         """
         if probabilities and len(self):
             self._posterior(0)  # says so now if they were not kept
-        formats.write(self.export(probabilities=probabilities, shares=shares), path, format)
+        export = self.export(probabilities=probabilities, shares=shares)
+        if progress is not None:
+            export = export.watched(lambda done: progress(done, len(self)))
+        formats.write(export, path, format)
 
     def to_pandas(self, kind: ResultTable = "spans") -> pandas.DataFrame:
         """The consensus as a table of pandas: a row a span, or one of ``"tokens"``, ``"documents"``, ``"annotators"``.
@@ -400,13 +412,23 @@ class Result:
     def export(self, *, probabilities: bool = False, shares: bool = False) -> Export:
         """The consensus as writers take it."""
         model = f"quorate {self.settings_.get('method', '')}".strip()
+        is_plain = not (probabilities or shares) and can_be_compiled(self.tagset)
         return Export(
             lambda: map(_exported, self.corpus, self.annotations(shares=shares)),
             self.labels,
             self.tagset.scheme,
             model,
             probabilities,
+            lines=self._json_lines if is_plain else None,
         )
+
+    def _json_lines(self) -> Iterator[tuple[int, memoryview]]:
+        def otherwise(first: int, last: int) -> bytes:
+            pages = (ExportDocument(self.corpus[d], consensus=self[d].annotation()) for d in range(first, last))
+            return b"".join(encoded_lines(consensus_lines(Export(lambda: pages, self.labels, self.tagset.scheme))))
+
+        told = (self._decoded, self._told, self._known)
+        return json_lines(self.corpus, self.tagset, self._doc_start, *told, otherwise)
 
     def annotations(self, *, shares: bool = False) -> Iterator[ExportAnnotation]:
         """The consensus on every document as writers take it, with what annotators would say if asked for."""

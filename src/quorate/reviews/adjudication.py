@@ -8,7 +8,7 @@ from typing import Any
 
 from quorate.corpus.decisions import last_words
 from quorate.corpus.records import Document
-from quorate.formats.jsonl import place_fields, write_lines
+from quorate.formats.json_lines import place_fields, write_lines
 from quorate.reviews.reviews import Reviews
 
 __all__ = ["adjudication_lines", "write_adjudication"]

@@ -25,7 +25,7 @@ from quorate.audit.checked import read_plan
 from quorate.audit.claims import Claims
 from quorate.audit.plan import LEAST
 from quorate.errors import QuorateError
-from quorate.formats.jsonl import write_lines
+from quorate.formats.json_lines import write_lines
 from quorate.service.annotating import annotated
 from quorate.service.consensus_file import consensus_records, consensus_version
 from quorate.service.database import tables

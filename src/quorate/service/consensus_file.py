@@ -12,7 +12,7 @@ from quorate.corpus.tokens import Places
 from quorate.formats.consensus_export import consensus_export
 from quorate.formats.consensus_records import ConsensusRecord, LayeredRecord
 from quorate.formats.exports import Export
-from quorate.formats.jsonl import place_fields
+from quorate.formats.json_lines import place_fields
 from quorate.service.database import tables
 from quorate.service.problems import BusyError, NotFoundError
 

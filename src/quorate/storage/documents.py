@@ -18,6 +18,7 @@ from quorate.corpus.offsets import Unit
 from quorate.corpus.records import Corpus, Document, SoftTag, Source, Tag
 from quorate.corpus.tags import MISSING
 from quorate.errors import InputError
+from quorate.infer.kernels.lines import quoted
 from quorate.storage.arrays import Arrays
 from quorate.storage.corpora_checks import RAW_KINDS
 
@@ -274,10 +275,30 @@ class ArrayCorpus(Corpus):
         """Whether any document has gold tags."""
         return bool(self._arrays["has_gold"].any())
 
+    def unannotated(self) -> list[str]:
+        """The ids of documents that no annotator saw."""
+        return [self.id_of(d) for d in np.flatnonzero(self._arrays["sequences"] == 0).tolist()]
+
     @property
     def starts(self) -> NDArray[np.int64]:
         """Where each document's tokens begin, and the last one's end."""
         return self._doc_start
+
+    @property
+    def arrays(self) -> Arrays:
+        """The documents as they lie there: see :class:`DocumentArrays`."""
+        return self._arrays
+
+    @cached_property
+    def quoted_words(self) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+        """The words as JSON strings, end to end, and where each ends."""
+        return quoted(self._words)
+
+    @property
+    def splits(self) -> Sequence[str]:
+        """The parts that the corpus was divided into, by their numbers."""
+        splits: Sequence[str] = self._text["splits"]
+        return splits
 
     def id_of(self, d: int) -> str:
         """The id of document d."""

@@ -72,8 +72,13 @@ class JoinedCorpus(Corpus):
 
     def __getitem__(self, key: int | str) -> Document:
         d = self.position(key) if isinstance(key, str) else range(len(self))[key]
+        part, first = self.part_of(d)
+        return part[d - first]
+
+    def part_of(self, d: int) -> tuple[StoredCorpus, int]:
+        """The file that document d is in, and the file's first document."""
         number = int(np.searchsorted(self._starts, d, side="right")) - 1
-        return self._parts[number][d - self._starts[number]]
+        return self._parts[number], self._starts[number]
 
     def __reduce__(self) -> tuple[type[JoinedCorpus], tuple[tuple[StoredCorpus, ...]]]:
         """Another process opens the files itself."""
@@ -93,6 +98,10 @@ class JoinedCorpus(Corpus):
     def has_gold(self) -> bool:
         """Whether any document has gold tags."""
         return any(part.has_gold for part in self._parts)
+
+    def unannotated(self) -> list[str]:
+        """The ids of documents that no annotator saw."""
+        return [name for part in self._parts for name in part.unannotated()]
 
     def used_tags(self) -> set[Tag]:
         """Every tag that an annotator gave."""

@@ -6,10 +6,7 @@ the result is the same, bit for bit, with one thread or many.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from functools import lru_cache
 from typing import Any, TypeVar
 
 import numpy as np
@@ -21,7 +18,7 @@ from quorate.errors import FitError
 from quorate.infer.engines.protocol import Counts, Decoded, Likely, Tables
 from quorate.infer.kernels import chain as kernels
 from quorate.infer.kernels import layout, likely, output, single
-from quorate.infer.kernels.cores import available_threads
+from quorate.infer.kernels.cores import available_threads, in_order
 from quorate.infer.kernels.tallies import cell_counts
 from quorate.infer.parts.truth import Chain, LabelCounts, log_mask
 
@@ -32,13 +29,6 @@ Floats = NDArray[np.float64]
 Result = TypeVar("Result")
 _SLICES = 8
 _SLICE_TOKENS = 20_000
-_AHEAD = 4  # slices a thread that may be done before their sums are taken
-
-
-@lru_cache(maxsize=4)
-def _helpers(threads: int) -> ThreadPoolExecutor:
-    """Threads that stand ready from one fit to the next."""
-    return ThreadPoolExecutor(threads)
 
 
 class ThreadsEngine:
@@ -63,7 +53,6 @@ class ThreadsEngine:
     ) -> None:
         self._encoded, self._known, self._times, self._text = encoded, known, times, text
         self._threads = threads or available_threads()
-        self._pool = _helpers(self._threads)
         self._name = names or (lambda d: f"document {d}")
         self._stored = encoded.slices if encoded.slices is not None and encoded.slices.fits(encoded) else None
         self._bounds = slice_bounds(encoded.doc_start) if self._stored is None else self._stored.bounds
@@ -241,13 +230,7 @@ class ThreadsEngine:
 
     def _over(self, numbers: Sequence[int], work: Callable[[int], Result]) -> Iterator[Result]:
         """``work`` of each number on the threads; results in order, and never many that wait to be taken."""
-        waiting: deque[Future[Result]] = deque()
-        for number in numbers:
-            waiting.append(self._pool.submit(work, number))
-            if len(waiting) > _AHEAD * self._threads:
-                yield waiting.popleft().result()
-        while waiting:
-            yield waiting.popleft().result()
+        return in_order(work, numbers, self._threads)
 
     def _raise_if_stuck(self, s: int, stuck: int) -> None:
         """Name the document of a slice that has no path, if there is one."""

@@ -23,7 +23,7 @@ from quorate.estimators.bsc import BSC
 from quorate.estimators.capabilities import Advises, Chooses
 from quorate.estimators.layered import LayeredModel
 from quorate.formats.exports import ExportAnnotation
-from quorate.formats.jsonl import DIGITS
+from quorate.formats.json_lines import DIGITS
 from quorate.formats.layers import Layers
 from quorate.result.layers import LayeredResult
 from quorate.service.live.collected import Entry
