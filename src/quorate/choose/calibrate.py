@@ -65,10 +65,10 @@ _SUREST_HABIT = 0.98
 _SHARED_MISTAKES = 0.03
 
 
-def fit_sharpness(hidden: Sequence[HiddenLabels], decode: Callable[[float], Sequence[Decoded]]) -> float:
-    """The power at which a consensus on the rest predicts the hidden labels best; ``decode`` gives it for a power.
+def fit_sharpness(hidden: Sequence[HiddenLabels], posteriors: Callable[[float], Sequence[Floats]]) -> float:
+    """The power at which a consensus on the rest predicts the hidden labels best.
 
-    There may be several draws of hidden annotators, and then a consensus for each.
+    ``posteriors`` gives ``[N, J]`` those of the consensus on each draw of hidden annotators, for a power.
 
     >>> import quorate
     >>> from quorate.choose.hidden import hide
@@ -77,15 +77,15 @@ def fit_sharpness(hidden: Sequence[HiddenLabels], decode: Callable[[float], Sequ
     >>> corpus = quorate.sample()
     >>> hidden = hide(encode(corpus, corpus.tagset()))
     >>> voted = majority(hidden.sample).decoded
-    >>> 0.2 <= fit_sharpness([hidden], lambda power: [voted._replace(posterior=voted.posterior**power)]) <= 1
+    >>> 0.2 <= fit_sharpness([hidden], lambda power: [voted.posterior**power]) <= 1
     True
     """
     labels = range(len(hidden[0].sample.tagset.labels))
     tokens = [[one.token[one.label == label] for one in hidden] for label in labels]
 
     def loss(log_power: float) -> float:
-        posteriors = [decoded.posterior for decoded in decode(float(np.exp(log_power)))]
-        given = [[posterior[at] for posterior, at in zip(posteriors, here, strict=True)] for here in tokens]
+        found = posteriors(float(np.exp(log_power)))
+        given = [[posterior[at] for posterior, at in zip(found, here, strict=True)] for here in tokens]
         return -log_likelihood([np.ascontiguousarray(np.concatenate(here).T) for here in given])
 
     return _best_power(loss, _LEAST_SHARP, tries=7)

@@ -28,9 +28,10 @@ from quorate.choose.trials import (
     Run,
     Trial,
     benches_over,
-    calibrated_on,
+    calibrated_tokens,
     checked_on,
     hidden_in,
+    sharpness_on,
     span_benches_of,
 )
 from quorate.choose.witness import why_no_estimate
@@ -276,13 +277,13 @@ def choose(
                     tried.append(milder)
                     milder.forget_models()
         winner = _usual_within_chance(runs, usual, much_hidden=much_hidden)
-        calibration, agreement, chosen = calibrated_on(benches, winner.best_models), winner.agreement, winner.settings
+        sharpness, agreement, chosen = sharpness_on(benches, winner.best_models), winner.agreement, winner.settings
         vote = agreement_over(hidden, [majority(one.sample, threads=engines.threads).decoded for one in hidden])
         with _further(winner, hidden, prepared, engines, sharing, trust, of_silence) as (more, further):
             every, fitted = [*benches, *more], [*winner.best_models, *further]
             spans: list[SpanBench] = []
             if usual.evidence is not Evidence.TOKENS:
-                spans = span_benches_of(every, fitted, calibration.sharpness, engines, sharing)
+                spans = span_benches_of(every, fitted, sharpness, engines, sharing)
                 first, undialled = spans[: len(hidden)], replace(chosen, precision=None, recall=None)
                 evidence: Evidence = usual.evidence
                 if open_evidence:
@@ -291,10 +292,11 @@ def choose(
                 agreement = agreement_on(first, replace(undialled, evidence=evidence))
                 by_spans = agreement_on(first, replace(undialled, evidence=Evidence.VOTES))
                 vote = max(vote, by_spans, key=lambda one: one.f1)
-                if evidence is Evidence.SPANS:
-                    calibration = calibrated_spans(spans, chosen, calibration.sharpness)
-                elif evidence is Evidence.VOTES:
-                    calibration = Calibration(calibration.sharpness)
+            calibration = Calibration(sharpness)
+            if chosen.evidence is Evidence.SPANS:
+                calibration = calibrated_spans(spans, chosen, sharpness)
+            elif chosen.evidence is Evidence.TOKENS:
+                calibration = calibrated_tokens(benches, winner.best_models, sharpness)
             check = Check(reason=no_estimate)
             if not no_estimate:
                 check = checked_on(every, fitted, spans, chosen, calibration)
@@ -341,7 +343,7 @@ def _further(
     of_silence: NDArray[np.float64],
 ) -> Iterator[tuple[list[Bench], list[loop.Model]]]:
     """More draws than settings are chosen by, for what is chosen: benches, and its fit on each of them."""
-    more = hidden_in(prepared, sharing, winner.settings, least=LEAST_DRAWS)[len(hidden) :]
+    more = hidden_in(prepared, sharing, winner.settings, least=LEAST_DRAWS, before=hidden)[len(hidden) :]
     if not more:
         yield [], []
         return
