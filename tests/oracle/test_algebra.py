@@ -99,7 +99,7 @@ def test_what_is_large_is_worked_out_again(monkeypatch: pytest.MonkeyPatch) -> N
     assert marked_spans(encoded) is not marked_spans(encoded)
 
 
-@pytest.mark.parametrize("every", [1, 7])
+@pytest.mark.parametrize("every", [1, 11])
 def test_tokens_of_few_events_and_of_many_are_those_of_all(every: int) -> None:
     tags = {f"a{k}": ("B-PER", *"OOOO") for k in range(8)}
     corpus = Corpus([Document(str(n), tuple("abcde"), tags) for n in range(3)])

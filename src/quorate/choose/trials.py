@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate.choose.calibrate import fit_sharpness, fit_span_map, span_sharpness_noise
-from quorate.choose.evidence import SpanBench, span_benches
+from quorate.choose.evidence import SpanBench, confirmed_on, span_benches
 from quorate.choose.hidden import Agreement, HiddenLabels, agreement_over, draws
 from quorate.choose.silence import first_votes
 from quorate.choose.witness import confirmation_noise, explained
@@ -102,7 +102,7 @@ class Run:
     """A candidate being fitted on what was not hidden, once for each draw.
 
     ``agreement`` is the best judgement so far, ``best_passes`` after how many passes that was, and ``best_models`` what
-    was judged, draw by draw.
+    was judged, draw by draw; ``got_worse`` says whether the last judgement is below it by more than chance.
     """
 
     agreement: Agreement
@@ -118,7 +118,7 @@ class Run:
             rest = bench.hidden.rest
             blank = model_of(settings, rest.tagset, rest, trust)
             self.models.append(bench.initial_model(blank, settings.start, of_silence))
-        self.passes = 0
+        self.passes, self.got_worse = 0, False
         self.trials: list[Trial] = []
 
     def go_on(self, until: int) -> None:
@@ -134,6 +134,9 @@ class Run:
             for bench, model in zip(self._benches, self.models, strict=True)
         ]
         agreement = agreement_over([bench.hidden for bench in self._benches], paths)
+        if self.trials:
+            loss, error = self.agreement.gain_over(agreement)
+            self.got_worse = loss > error
         if not self.trials or agreement.f1 > self.agreement.f1:
             self.agreement, self.best_passes, self.best_models = agreement, until, self.models
         self.trials.append(Trial(self.settings, until, agreement.f1))
@@ -220,13 +223,12 @@ def checked_on(
 ) -> Check:
     """What hidden annotators say of an estimate by a consensus with these settings; ``spans`` as the evidence needs."""
     hidden, settings = [bench.hidden for bench in benches], replace(settings, precision=None, recall=None)
-
-    def decode(power: float) -> list[Decoded]:
-        return [one.decoded(settings, power) for one in spans]
-
     if settings.evidence is Evidence.SPANS:
-        noise = span_sharpness_noise([one.hidden for one in spans], decode, calibration.span_sharpness)
+        confirmed = confirmed_on(spans, settings)
+        noise = span_sharpness_noise([one.hidden for one in spans], confirmed, calibration.span_sharpness)
     else:
-        decoded = decode(1.0) or decoded_on(benches, models, calibration.sharpness, posteriors=False)
+        decoded = [one.decoded(settings) for one in spans] or decoded_on(
+            benches, models, calibration.sharpness, posteriors=False
+        )
         noise = confirmation_noise(hidden, decoded, calibration)
     return Check(noise, explained(hidden, _posteriors_on(benches, models, calibration.sharpness)))
