@@ -374,10 +374,15 @@ def _best_first(runs: Sequence[Run]) -> list[Trial]:
 
 
 def _finalists(runs: Sequence[Run], usual: Settings, *, much_hidden: bool) -> list[Run]:
-    """The best runs, and the one that would be chosen if it ended here."""
-    best = sorted(runs, key=lambda run: -run.agreement.f1)[:_FINALISTS]
+    """The run that would be chosen if it ended here, and the best one of another model, if that is within chance."""
     safest = _usual_within_chance(runs, usual, much_hidden=much_hidden)
-    return best if safest in best else [*best, safest]
+    others = [run for run in runs if run.settings.annotator is not safest.settings.annotator]
+    if others:
+        other = max(others, key=lambda run: run.agreement.f1)
+        gain, error = safest.agreement.gain_over(other.agreement)
+        if gain <= error:
+            return [safest, other]
+    return [safest]
 
 
 def _usual_within_chance(runs: Sequence[Run], usual_settings: Settings, *, much_hidden: bool) -> Run:
