@@ -7,13 +7,12 @@ share one. Sums of hashes stand for sets, as a sum knows no order.
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.encode.algebra import document_of, number_pairs, worked_out_once
+from quorate.encode.algebra import document_of, number_pairs, tokens_in_pieces, worked_out_once
 from quorate.encode.encoded import Encoded
 
 __all__ = ["Lots", "hashed", "lots_of"]
@@ -66,8 +65,7 @@ def _said(encoded: Encoded, token: Hashes, pair_of_event: NDArray[np.integer], n
     """What each pair's annotator said in its document."""
     label = hashed(encoded.cells.label)
     sums = np.zeros(n_pairs, np.uint64)
-    cuts = np.searchsorted(encoded.event_start, np.arange(0, len(encoded.event_cell), _PIECE))
-    for first, last in pairwise(np.unique([*cuts, encoded.n_tokens]).tolist()):
+    for first, last in tokens_in_pieces(encoded, _PIECE):
         events = slice(int(encoded.event_start[first]), int(encoded.event_start[last]))
         said = np.repeat(token[first:last], np.diff(encoded.event_start[first : last + 1]))
         said += label[encoded.event_cell[events]]

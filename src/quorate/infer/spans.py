@@ -15,6 +15,7 @@ nothing true, k marks it with probability φ_k. All of that is tempered by β. S
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import NamedTuple, Self
 
@@ -22,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate.infer.candidates import Candidates
-from quorate.infer.engines.threads import balanced, standing_ready
+from quorate.infer.engines.threads import balanced
 from quorate.infer.kernels import spans as kernels
 from quorate.infer.kernels.cores import available_threads
 from quorate.infer.parts.arrays import check_arrays
@@ -191,4 +192,5 @@ class SpanEngine:
         pieces = range(len(self._bounds) - 1)
         if self._threads == 1:
             return [work(s) for s in pieces]
-        return list(standing_ready(self._threads).map(work, pieces))
+        with ThreadPoolExecutor(self._threads) as pool:
+            return list(pool.map(work, pieces))

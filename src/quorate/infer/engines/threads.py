@@ -25,7 +25,7 @@ from quorate.infer.kernels.cores import available_threads
 from quorate.infer.kernels.tallies import cell_counts
 from quorate.infer.parts.truth import Chain, LabelCounts, log_mask
 
-__all__ = ["ThreadsEngine", "balanced", "cell_counts_of", "slice_bounds", "span_shape", "standing_ready"]
+__all__ = ["ThreadsEngine", "balanced", "cell_counts_of", "slice_bounds", "span_shape"]
 
 
 Floats = NDArray[np.float64]
@@ -36,7 +36,7 @@ _AHEAD = 4  # slices a thread that may be done before their sums are taken
 
 
 @lru_cache(maxsize=4)
-def standing_ready(threads: int) -> ThreadPoolExecutor:
+def _helpers(threads: int) -> ThreadPoolExecutor:
     """Threads that stand ready from one fit to the next."""
     return ThreadPoolExecutor(threads)
 
@@ -63,7 +63,7 @@ class ThreadsEngine:
     ) -> None:
         self._encoded, self._known, self._times, self._text = encoded, known, times, text
         self._threads = threads or available_threads()
-        self._pool = standing_ready(self._threads)
+        self._pool = _helpers(self._threads)
         self._name = names or (lambda d: f"document {d}")
         self._stored = encoded.slices if encoded.slices is not None and encoded.slices.fits(encoded) else None
         self._bounds = slice_bounds(encoded.doc_start) if self._stored is None else self._stored.bounds
