@@ -22,13 +22,13 @@ from quorate.cli.project_options import arguments_of, check_tables, outputs_of
 from quorate.cli.summaries import acceptance
 from quorate.errors import QuorateError, SettingsError
 from quorate.project.changes import outputs_changed, what_changed
-from quorate.project.inputs import KeptInputs
 from quorate.project.settings_file import NAME, SettingsFile, find
 from quorate.project.store import Store, Version, digest_of_path
 
 if TYPE_CHECKING:
     from quorate.choose.choice import Choice
     from quorate.corpus.records import Corpus
+    from quorate.project.inputs import KeptInputs
 
 __all__ = ["CurrentState", "Outcome", "Project"]
 
@@ -212,6 +212,8 @@ class Project(NamedTuple):
 
     def _kept_inputs(self, job: Job, current: CurrentState) -> KeptInputs:
         """What runs before have kept of the inputs."""
+        from quorate.project.inputs import KeptInputs
+
         digests = {path: current.inputs[self.name(path)] for path in job.inputs}
         return KeptInputs(self.store.read, digests, quorate.__version__)
 
