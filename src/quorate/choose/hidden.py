@@ -49,6 +49,7 @@ _SHARE = 0.5  # of the documents that can spare an annotator
 _ONE_OF = 5  # one in five of a document's annotators is hidden, and at least one
 _MOST_DOCUMENTS = 20_000  # beyond this, more hidden documents say nothing new
 _SPANS_WANTED = 2_000  # hidden spans by which a share is known to within a point; draws go on until there are as many
+_MANY_SPANS = 5_000  # hidden spans from which on one draw tells all that there is to tell
 _MOST_DRAWS = 4
 LEAST_DRAWS = 2
 """Draws by which confidence is calibrated: the two halves of the documents, so that all that can speak have spoken."""
@@ -232,7 +233,7 @@ def draws(
 
     Whoever has much in common with a hidden annotator (``sharing``) does not see the document either. Each draw hides
     others than those before, and none of them hangs on annotators' names or the order of documents. There are at
-    ``least`` so many, unless all were hidden before or the corpus is large: each takes as much room as the corpus.
+    ``least`` so many, unless all were hidden before or the first hid many spans: each takes as much room as the corpus.
     Those that were made ``before`` are not made again.
 
     >>> import quorate
@@ -247,7 +248,8 @@ def draws(
     before = before or [first]
     documents, annotators = np.bincount(seen_pairs(encoded)[0])[first.documents], np.bincount(first.document)
     different = 2 * int((documents // annotators).max())  # draws until every annotator was hidden once in either half
-    wanted = max(-(-_SPANS_WANTED // max(len(first.spans.start), 1)), least if encoded.n_docs <= _MOST_DOCUMENTS else 1)
+    n_spans = len(first.spans.start)
+    wanted = max(-(-_SPANS_WANTED // max(n_spans, 1)), least if n_spans < _MANY_SPANS else 1)
     more = range(before[-1].draw + 1, min(wanted, different, _MOST_DRAWS))
     further = (hide(encoded, known=known, seed=seed, draw=n, sharing=sharing) for n in more)
     return [*before, *(one for one in further if one is not None)]
