@@ -184,7 +184,7 @@ def test_numbers_that_name_nothing_are_found(project: Project, tmp_path: Path) -
 
 def test_a_document_in_two_files_is_read_as_one(project: Project) -> None:
     first = project.put("a.jsonl", TOKENS[:1])
-    second = project.put("b.jsonl", [TOKENS[0] | {"annotations": {"eve": ["O", "O", "O"]}}])  # type: ignore[operator]
+    second = project.put("b.jsonl", [TOKENS[0] | {"annotations": {"eve": ["O", "O", "O"]}}])
     for _ in range(2):
         found = project.corpus(first, second)
         assert list(found[0].annotations) == ["bob", "ann", "eve"]
@@ -201,7 +201,7 @@ def test_two_files_with_notes_are_read_together(project: Project) -> None:
 
 @pytest.mark.parametrize("options", [{"map_labels": {"PER": "PERSON"}}, {"annotator_from": "folder"}])
 def test_options_that_change_names_keep_nothing(project: Project, options: dict[str, object]) -> None:
-    one = TOKENS[0] | {"annotations": {"bob": ["B-PER", "I-PER", "O"]}}  # type: ignore[operator]
+    one = TOKENS[0] | {"annotations": {"bob": ["B-PER", "I-PER", "O"]}}
     path = project.put("a.jsonl", [one])
     assert tuple(project.corpus(path, **options)) == quorate.read(path, **options).documents  # type: ignore[arg-type]
     assert not project.kept
