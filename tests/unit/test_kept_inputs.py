@@ -76,7 +76,6 @@ def assert_same(found: Corpus, expected: Corpus) -> None:
         expected.profiles,
     )
     assert found.used_tags() == expected.used_tags()
-    assert found.without_annotators() == expected.without_annotators()
     assert (found.annotators, found.n_tokens, found.n_labels) == (
         expected.annotators,
         expected.n_tokens,

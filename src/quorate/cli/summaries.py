@@ -271,7 +271,7 @@ def _read(result: Result) -> list[str]:
     idle = [row.name for row in result.annotators if not row.n_labels > 0]
     if idle and result.trace is not None:
         notes.append(f"warning: no label by {some(idle)}")
-    bare = result.corpus.without_annotators()
+    bare = [document.id for document in result.corpus if not document.annotations]
     if bare:
         notes.append(f"warning: no annotator for {some(bare)}: tagged from the words and the chain alone")
     if result.repaired:

@@ -185,14 +185,6 @@ class Corpus:
         """How many tokens there are in all."""
         return sum(len(document.tokens) for document in self.documents)
 
-    def without_annotators(self) -> list[str]:
-        """The ids of documents that nobody annotated.
-
-        >>> Corpus([Document("1", ("Ada",), {"ann": ("O",)}), Document("2", ("sang",))]).without_annotators()
-        ['2']
-        """
-        return [document.id for document in self if not document.annotations]
-
     @property
     def n_labels(self) -> int:
         """How many labels annotators gave in all, those of tokens that they did not see included.

@@ -274,10 +274,6 @@ class ArrayCorpus(Corpus):
         """How many tokens there are in all."""
         return int(self._doc_start[-1])
 
-    def without_annotators(self) -> list[str]:
-        """The ids of documents that nobody annotated."""
-        return [self.id_of(d) for d in np.flatnonzero(self._arrays["sequences"] == 0).tolist()]
-
     @property
     def n_labels(self) -> int:
         """How many labels annotators gave in all."""
