@@ -16,6 +16,7 @@ from quorate.choose.hidden import Agreement, HiddenLabels, agreement_over, draws
 from quorate.choose.silence import first_votes
 from quorate.choose.witness import confirmation_noise, explained
 from quorate.corpus.profiles import Trust
+from quorate.encode.algebra import only_documents
 from quorate.encode.encoded import Encoded
 from quorate.encode.sharing import Sharing
 from quorate.infer import loop
@@ -82,10 +83,14 @@ def benches_over(
     with ExitStack() as opened:
 
         def engine(encoded: Encoded, known: NDArray[np.int32] | None) -> Engine:
-            weighed = sharing.weighed(encoded)
-            return opened.enter_context(closing(engines.over(weighed, known=known, text=settings.text)))
+            return opened.enter_context(closing(engines.over(encoded, known=known, text=settings.text)))
 
-        yield [Bench(one, engine(one.rest, prepared.known), engine(one.sample, None), {}) for one in hidden]
+        def bench(one: HiddenLabels) -> Bench:
+            rest = sharing.weighed(one.rest)
+            sample = only_documents(rest, one.documents) if sharing else one.sample
+            return Bench(one, engine(rest, prepared.known), engine(sample, None), {})
+
+        yield [bench(one) for one in hidden]
 
 
 def decoded_on(
