@@ -240,6 +240,32 @@ KERNEL int64_t decode_slice(const Slice *piece, const Rows *rows, const Steps *s
     return stuck;
 }
 
+/* The best path of each document and where its spans end, as decode_slice has them, and nothing besides. */
+KERNEL void best_paths_slice(const Slice *piece, const Rows *rows, const Steps *allowed, Floats allowed_end,
+                             const SpanShape *shape, Ints32 path, Ints32 span_end) {
+    int64_t J = rows->cells.m, longest = longest_document(piece->doc_start);
+    Room room = {0};
+    double *sets = set_evidence_in(&room, piece, rows), *evidence = doubles(&room, longest * J);
+    double *best = doubles(&room, 2 * J);
+    int32_t *back = unfilled(&room, longest * J, sizeof(int32_t));
+    if (room.short_of_memory) {
+        leave(&room);
+        return;
+    }
+    for (int64_t d = 0; d + 1 < piece->doc_start.n; d++) {
+        int64_t begin = piece->doc_start.at[d], L = piece->doc_start.at[d + 1] - begin;
+        if (L == 0) continue;
+        int32_t *here = path.at + begin;
+        document_evidence(piece, rows, sets, d, evidence);
+        best_path(evidence, L, allowed, allowed_end.at, back, best, here);
+        for (int64_t t = 0, stop; t < L; t = stop) {
+            stop = end_of_span(here, L, t, shape);
+            if (shape->kind.at[here[t]] >= 0) span_end.at[begin + t] = (int32_t)(begin + stop);
+        }
+    }
+    leave(&room);
+}
+
 /* As best_labels, for shares of votes: of labels with equal shares the one of lower rank. Rows of rank lie `apart`
  * numbers apart (0: one for all tokens). */
 static void most_voted(const double *shares, const double *rank, int64_t apart, int64_t L, int64_t J, int32_t *path) {

@@ -80,6 +80,45 @@ def test_where_nobody_said_anything_there_are_no_pairs(documents: list[Document]
     assert [len(column) for column in (*number_pairs(encoded), *count_pairs(encoded))] == [0] * 6
 
 
+def test_what_is_worked_out_once_is_kept_read_only_and_left_behind_by_another_corpus() -> None:
+    corpus = Corpus([Document("1", ("Ada", "sang"), {"ann": ("B-PER", "O"), "bob": ("O", "O")})])
+    encoded = encode(corpus, corpus.tagset())
+    spans = marked_spans(encoded)
+    assert marked_spans(encoded) is spans
+    with pytest.raises(ValueError, match="read-only"):
+        spans.start[0] = 1
+    without_ann = algebra.without_annotator(encoded, "ann")
+    assert len(marked_spans(without_ann).start) == 0
+    assert seen_pairs(without_ann)[1].tolist() == [1]
+
+
+@pytest.mark.parametrize("events", [1, 5, 1000])
+def test_pieces_of_tokens_are_all_tokens_once(events: int) -> None:
+    tags = {"ann": ("B-PER", "O", None), "bob": ("O", None, None)}
+    corpus = Corpus([Document(str(n), ("Ada", "sang", "."), tags) for n in range(4)])
+    encoded = encode(corpus, corpus.tagset())
+    pieces = list(algebra.tokens_in_pieces(encoded, events))
+    assert [token for first, last in pieces for token in range(first, last)] == list(range(encoded.n_tokens))
+    assert len(pieces) == {1: 8, 5: 3, 1000: 1}[events]
+
+
+def test_what_is_large_is_worked_out_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    corpus = Corpus([Document("1", ("Ada", "sang"), {"ann": ("B-PER", "O")})])
+    encoded = encode(corpus, corpus.tagset())
+    monkeypatch.setattr(algebra, "_MOST_KEPT", 0)
+    assert marked_spans(encoded) is not marked_spans(encoded)
+
+
+@pytest.mark.parametrize("every", [1, 11])
+def test_tokens_of_few_events_and_of_many_are_those_of_all(every: int) -> None:
+    tags = {f"a{k}": ("B-PER", *"OOOO") for k in range(8)}
+    corpus = Corpus([Document(str(n), tuple("abcde"), tags) for n in range(3)])
+    encoded = encode(corpus, corpus.tagset())
+    event = np.arange(0, len(encoded.event_cell), every)
+    assert (len(event) > encoded.n_tokens) == (every == 1)
+    np.testing.assert_array_equal(token_of(encoded, event), token_of_events(encoded)[event])
+
+
 @pytest.mark.parametrize("at_once", [1, 3, 1000])
 def test_what_is_spread_in_pieces_is_what_is_looked_up_at_once(at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(algebra, "_PIECE", at_once)

@@ -4,12 +4,22 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.optimize import minimize_scalar
 from scipy.special import expit, logit
 from scipy.stats import norm
 
-from quorate.choose.calibrate import Confirmations, _best_power, fit_span_map
+import crowds
+from quorate.choose.calibrate import Confirmations, _best_power, _profile, fit_span_map
+from quorate.choose.evidence import confirmed_on
 from quorate.choose.hidden import Agreement
+from quorate.choose.trials import Run, benches_over, hidden_in, span_benches_of
+from quorate.corpus.profiles import trust_of
+from quorate.corpus.tags import Invalid
 from quorate.encode.algebra import Spans
+from quorate.encode.sharing import Sharing
+from quorate.infer.engines.factory import Engines
+from quorate.models.prepared import prepare
+from quorate.models.settings import Settings
 from quorate.result.calibration import AS_STATED, Calibration
 from quorate.result.certificate import Check, SpanTallies, certify, expected_scores
 
@@ -61,6 +71,41 @@ def test_a_true_span_that_was_missed_is_never_quite_impossible() -> None:
     missed = Confirmations(nobody, nobody, np.array([False]), np.array([0.95]), np.array([1.0]))
     assert missed.loss(0.2) == pytest.approx(-np.log(0.02))
     assert missed.loss(-0.2) == pytest.approx(-np.log(1 - 0.95 * np.exp(-0.2)))
+
+
+@pytest.mark.parametrize("gain", [0.0, 0.1, 0.2, 0.3, 0.5])
+def test_the_gain_of_habits_is_the_likeliest(gain: float) -> None:
+    rng = np.random.default_rng(2)
+    stated, habit = rng.beta(4, 1, 400), rng.uniform(0.3, 0.7, 400)
+    confirmed = rng.random(400) < stated * habit * np.exp(gain)
+    nobody = np.zeros(400, np.int64)
+    found = Confirmations(nobody, nobody, confirmed, habit, stated)
+    usual = 0.21
+
+    def loss(log_gain: float) -> float:
+        return float(((log_gain - usual) / 0.05) ** 2 / 2 + found.loss(log_gain).sum())
+
+    best = minimize_scalar(loss, bounds=(usual - 0.15, usual + 0.15), method="bounded", options={"xatol": 1e-6})
+    at, value = _profile(found, usual)
+    assert at == pytest.approx(best.x, abs=2e-4)
+    assert value == pytest.approx(best.fun, abs=0.01)
+
+
+@pytest.mark.parametrize("power", [0.3, 1.0])
+def test_what_is_confirmed_at_a_power_is_what_a_consensus_at_it_states(power: float) -> None:
+    corpus = crowds.sparse(120, 40)
+    prepared = prepare(corpus, None, Invalid.REPAIR)
+    settings = Settings.of(annotator="cm", evidence="spans")
+    hidden, engines, nobody = hidden_in(prepared, Sharing.of(), settings), Engines(), Sharing.of()
+    with benches_over(hidden, prepared, settings, engines, nobody) as benches:
+        run = Run(settings, benches, trust_of(corpus.annotators, {}), np.ones(len(corpus.annotators)))
+        run.go_on(3)
+        spans = span_benches_of(benches, run.models, 0.8, engines, nobody)
+    whole = Confirmations.of(hidden, [one.decoded(settings, power) for one in spans])
+    found = confirmed_on(spans, settings)(power)
+    for name in Confirmations._fields:
+        np.testing.assert_allclose(getattr(found, name), getattr(whole, name), rtol=1e-12)
+    assert len(whole.stated) > 50
 
 
 def test_as_stated_changes_nothing() -> None:

@@ -9,6 +9,8 @@ from math import sqrt
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import connected_components
 
 import crowds
 from problems import certain, random_corpus, tagset
@@ -180,6 +182,32 @@ def test_copies_are_found_where_they_are_the_majority(name: str) -> None:
     assert set(named(corpus)) == pairs_of(name, 5)
     assert 1 <= worth(corpus, name) < 1.5
     assert worth(corpus, next(other for other in ("ann", "bob", "cem") if other != name)) == 1.0
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_groups_are_the_components_of_a_graph(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    K = 40
+    pairs = {tuple(sorted(rng.choice(K, 2, replace=False).tolist())) for _ in range(25)}
+    sharing = Sharing.of([(k, n, 0.5) for k, n in sorted(pairs)])
+    one, other = np.array(sorted(pairs)).T
+    linked = csr_array((np.ones(len(one)), (one, other)), shape=(K, K))
+    number = connected_components(linked, directed=False)[1]
+    components = [np.flatnonzero(number == n).tolist() for n in dict.fromkeys(number.tolist())]
+    assert sharing.groups(K) == [members for members in components if len(members) > 1]
+    chain = Sharing.of([(k, k + 1, 0.5) for k in range(K - 1)])
+    assert chain.groups(K) == [list(range(K))]
+    assert Sharing.of().groups(K) == []
+
+
+def test_weights_in_pieces_are_those_of_all_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(3)
+    document, who = (column.ravel() for column in np.meshgrid(np.arange(50), np.arange(6), indexing="ij"))
+    seen = rng.random(len(who)) < 0.6
+    sharing = Sharing.of([(0, 1, 0.7), (1, 2, 0.4), (4, 5, 1.0)])
+    at_once = sharing.weights(document[seen], who[seen])
+    monkeypatch.setattr("quorate.encode.sharing._PARTNERS_AT_ONCE", 7)
+    np.testing.assert_array_equal(sharing.weights(document[seen], who[seen]), at_once)
 
 
 def test_copies_of_two_annotators_are_two_groups() -> None:

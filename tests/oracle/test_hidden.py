@@ -140,6 +140,19 @@ def test_a_document_that_was_drawn_twice_is_one_document(corpus: Corpus) -> None
     assert together.matched.sum() == pytest.approx(table[0].sum())
 
 
+def test_draws_that_go_on_are_those_that_were_made_at_once(corpus: Corpus) -> None:
+    encoded = encode(corpus, corpus.tagset())
+    at_once = heldout.draws(encoded)
+    resumed = heldout.draws(encoded, before=at_once[:1])
+    assert len(at_once) == len(resumed) > 1
+    assert resumed[0] is at_once[0]
+    assert [one.draw for one in resumed] == list(range(len(resumed)))
+    for one, other in zip(at_once, resumed, strict=True):
+        np.testing.assert_array_equal(one.documents, other.documents)
+        np.testing.assert_array_equal(one.who, other.who)
+        np.testing.assert_array_equal(one.rest.event_cell, other.rest.event_cell)
+
+
 def by_gold(hidden: heldout.HiddenLabels, corpus: Corpus) -> Decoded:
     """The gold of the documents in the sample, as a consensus: they are found by their words."""
     sample = hidden.sample

@@ -190,6 +190,24 @@ def test_one_thread_and_many_agree_to_the_bit(case: dict[str, Any]) -> None:
 
 
 @FEW
+@given(st.integers(0, 10_000), st.sampled_from(list(Scheme)), st.sampled_from([Markov, Independent]))
+def test_what_is_decoded_in_part_is_what_is_decoded_whole(
+    seed: int, scheme: Scheme, truth: type[Markov] | type[Independent]
+) -> None:
+    tags = tagset(scheme, 2)
+    encoded = encode(corpus_of(seed, scheme), tags)
+    rng = np.random.default_rng(seed)
+    J = len(tags.labels)
+    tables = Tables(rng.normal(size=(len(encoded.cells.label), J)), rng.normal(size=(len(encoded.words), J)), 0.7)
+    chain, engine = truth.of(tags, 1.0).chain(), ThreadsEngine(encoded)
+    whole = engine.decode(tables, chain, by_token=False)
+    paths, posterior = engine.best_paths(tables, chain), engine.posteriors(tables, chain)
+    np.testing.assert_array_equal(paths.path, whole.path)
+    np.testing.assert_array_equal(paths.span_end, whole.span_end)
+    np.testing.assert_allclose(posterior, whole.posterior, rtol=1e-9, atol=1e-12)
+
+
+@FEW
 @given(st.integers(0, 10_000), st.sampled_from(list(Scheme)))
 def test_counts_of_shards_add_up_to_counts_of_the_whole(seed: int, scheme: Scheme) -> None:
     corpus, tags = corpus_of(seed, scheme), tagset(scheme, 2)

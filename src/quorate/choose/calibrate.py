@@ -37,6 +37,8 @@ _LEAST_SHARP_SPANS = 0.15
 _EM_PASSES = 8
 _PARABOLAS = 2
 _SAME = 1e-6  # of ln power
+_GOLDEN = (5**0.5 - 1) / 2
+_GAIN_STEP = 2e-4  # within which the gain of habits is found, so that its loss is one smooth function of the power
 _STEP = 0.25  # of ln power, over which the loss is seen to bend
 _POWER_SPREAD = 0.55  # of ln power, if nothing were known but the bounds of what is tried
 _DIGITS = 9  # decimals; later ones are rounding error
@@ -65,10 +67,10 @@ _SUREST_HABIT = 0.98
 _SHARED_MISTAKES = 0.03
 
 
-def fit_sharpness(hidden: Sequence[HiddenLabels], decode: Callable[[float], Sequence[Decoded]]) -> float:
-    """The power at which a consensus on the rest predicts the hidden labels best; ``decode`` gives it for a power.
+def fit_sharpness(hidden: Sequence[HiddenLabels], posteriors: Callable[[float], Sequence[Floats]]) -> float:
+    """The power at which a consensus on the rest predicts the hidden labels best.
 
-    There may be several draws of hidden annotators, and then a consensus for each.
+    ``posteriors`` gives ``[N, J]`` those of the consensus on each draw of hidden annotators, for a power.
 
     >>> import quorate
     >>> from quorate.choose.hidden import hide
@@ -77,15 +79,15 @@ def fit_sharpness(hidden: Sequence[HiddenLabels], decode: Callable[[float], Sequ
     >>> corpus = quorate.sample()
     >>> hidden = hide(encode(corpus, corpus.tagset()))
     >>> voted = majority(hidden.sample).decoded
-    >>> 0.2 <= fit_sharpness([hidden], lambda power: [voted._replace(posterior=voted.posterior**power)]) <= 1
+    >>> 0.2 <= fit_sharpness([hidden], lambda power: [voted.posterior**power]) <= 1
     True
     """
     labels = range(len(hidden[0].sample.tagset.labels))
     tokens = [[one.token[one.label == label] for one in hidden] for label in labels]
 
     def loss(log_power: float) -> float:
-        posteriors = [decoded.posterior for decoded in decode(float(np.exp(log_power)))]
-        given = [[posterior[at] for posterior, at in zip(posteriors, here, strict=True)] for here in tokens]
+        found = posteriors(float(np.exp(log_power)))
+        given = [[posterior[at] for posterior, at in zip(found, here, strict=True)] for here in tokens]
         return -log_likelihood([np.ascontiguousarray(np.concatenate(here).T) for here in given])
 
     return _best_power(loss, _LEAST_SHARP, tries=7)
@@ -140,7 +142,8 @@ class Confirmations(NamedTuple):
     """Spans of a consensus, each beside the annotators who were hidden there.
 
     In which ``document`` of the corpus a span is, ``who`` was hidden, whether they ``matched`` it, how often they would
-    be ``expected`` to if it is true, and how likely that is ``stated`` to be.
+    be ``expected`` to if it is true, and how likely that is ``stated`` to be. ``token`` is the first one of the span,
+    in the samples of all draws end to end.
 
     >>> one = Confirmations(*np.zeros((2, 1), np.int64), np.array([True]), np.array([0.8]), np.array([0.5]))
     >>> one.loss(0.0).round(3)  # -ln 0.4
@@ -152,6 +155,7 @@ class Confirmations(NamedTuple):
     matched: NDArray[np.bool_]
     expected: Floats
     stated: Floats
+    token: Integers = np.zeros(0, np.int64)
 
     def loss(self, log_gain: float) -> Floats:
         """Of each, −ln p of what the hidden annotator did, if habits are so much higher."""
@@ -162,14 +166,13 @@ class Confirmations(NamedTuple):
     @classmethod
     def of(cls, hidden: Sequence[HiddenLabels], decoded: Sequence[Decoded]) -> Confirmations:
         """Over all draws."""
-        columns = []
+        columns, before = [], 0
         for one, consensus in zip(hidden, decoded, strict=True):
             found = one.agreement(consensus)
             start = found.found.start
-            document = one.documents[document_of(one.sample, start)]
-            columns.append(
-                (document, found.found.who, found.matched, found.expected, consensus.span_probability[start])
-            )
+            document, stated = one.documents[document_of(one.sample, start)], consensus.span_probability[start]
+            columns.append((document, found.found.who, found.matched, found.expected, stated, before + start))
+            before += one.sample.n_tokens
         return cls(*(np.concatenate(column) for column in zip(*columns, strict=True)))
 
     def variance(self, values: Floats) -> Floats:
@@ -188,11 +191,11 @@ class Confirmations(NamedTuple):
         return np.asarray(sums @ sums.T * sums.shape[1] / max(sums.shape[1] - 1, 1))
 
 
-def fit_span_sharpness(hidden: Sequence[HiddenLabels], decode: Callable[[float], Sequence[Decoded]]) -> float:
+def fit_span_sharpness(hidden: Sequence[HiddenLabels], confirmed: Callable[[float], Confirmations]) -> float:
     """The power at which the spans of a consensus are right as often as hidden annotators bear out.
 
     As :func:`fit_span_map`, for evidence of spans: the probability itself, at some power, is what a span is confirmed
-    by; ``decode`` gives the consensus for a power.
+    by; ``confirmed`` are the spans of the consensus, as they are stated at a power.
 
     >>> import quorate
     >>> from quorate.choose.hidden import hide
@@ -201,14 +204,14 @@ def fit_span_sharpness(hidden: Sequence[HiddenLabels], decode: Callable[[float],
     >>> corpus = quorate.sample()
     >>> hidden = hide(encode(corpus, corpus.tagset()))
     >>> voted = majority(hidden.sample).decoded
-    >>> states = voted.span_probability
-    >>> 0.15 < fit_span_sharpness([hidden], lambda power: [voted._replace(span_probability=states**power)]) < 1
+    >>> found = Confirmations.of([hidden], [voted])
+    >>> 0.15 < fit_span_sharpness([hidden], lambda power: found._replace(stated=found.stated**power)) < 1
     True
     """
     usual = _usual_gain(hidden)
 
     def loss(log_power: float) -> float:
-        found = Confirmations.of(hidden, decode(float(np.exp(log_power))))
+        found = confirmed(float(np.exp(log_power)))
         return _profile(found, usual)[1] / max(len(found.stated), 1)
 
     return _best_power(loss, _LEAST_SHARP_SPANS, tries=8)
@@ -220,18 +223,26 @@ def _usual_gain(hidden: Sequence[HiddenLabels]) -> float:
 
 def _profile(found: Confirmations, usual: float) -> tuple[float, float]:
     """The gain of habits at which what was confirmed is likeliest, and −ln p of it."""
-    from scipy.optimize import minimize_scalar
 
     def of_gain(log_gain: float) -> float:
         return float(((log_gain - usual) / _HABIT_SPREAD) ** 2 / 2 + found.loss(log_gain).sum())
 
-    around = (usual - 3 * _HABIT_SPREAD, usual + 3 * _HABIT_SPREAD)
-    best = minimize_scalar(of_gain, bounds=around, method="bounded", options={"xatol": 0.01})
-    return float(best.x), float(best.fun)
+    low, high = usual - 3 * _HABIT_SPREAD, usual + 3 * _HABIT_SPREAD
+    inner = [(x, of_gain(x)) for x in (high - _GOLDEN * (high - low), low + _GOLDEN * (high - low))]
+    while high - low > _GAIN_STEP:  # golden section: of two points within, that with the higher loss becomes an end
+        if inner[0][1] < inner[1][1]:
+            high = inner[1][0]
+            x = high - _GOLDEN * (high - low)
+            inner = [(x, of_gain(x)), inner[0]]
+        else:
+            low = inner[0][0]
+            x = low + _GOLDEN * (high - low)
+            inner = [inner[1], (x, of_gain(x))]
+    return min(inner, key=lambda one: one[1])
 
 
 def span_sharpness_noise(
-    hidden: Sequence[HiddenLabels], decode: Callable[[float], Sequence[Decoded]], power: float
+    hidden: Sequence[HiddenLabels], confirmed: Callable[[float], Confirmations], power: float
 ) -> float:
     """The relative standard error of the mean probability of spans, as their power was fitted to hidden annotators.
 
@@ -246,11 +257,11 @@ def span_sharpness_noise(
     >>> corpus = quorate.sample()
     >>> hidden = hide(encode(corpus, corpus.tagset()))
     >>> voted = majority(hidden.sample).decoded
-    >>> states = voted.span_probability
-    >>> 0 < span_sharpness_noise([hidden], lambda power: [voted._replace(span_probability=states**power)], 0.5) < 0.1
+    >>> found = Confirmations.of([hidden], [voted])
+    >>> 0 < span_sharpness_noise([hidden], lambda power: found._replace(stated=found.stated**power), 0.5) < 0.1
     True
     """
-    low, here, high = (Confirmations.of(hidden, decode(power * np.exp(step))) for step in (-_STEP, 0.0, _STEP))
+    low, here, high = (confirmed(power * float(np.exp(step))) for step in (-_STEP, 0.0, _STEP))
     gain = _profile(here, _usual_gain(hidden))[0]
     below, at, above = (one.loss(gain) for one in (low, here, high))
     bends = max(float((above + below - 2 * at).sum()) / _STEP**2, 0.0) + 1 / _POWER_SPREAD**2

@@ -1,8 +1,9 @@
 """Settings without gold: candidates are fitted with some annotators hidden, and judged by those (:mod:`hidden`).
 
-First every annotator model at several strengths of its prior runs a few passes; the best go on, also with less trust in
-the annotators' evidence, and are judged again as they go, which finds when to stop. More trust than usual is never
-tried: annotators share mistakes, so the hidden ones applaud a consensus that repeats them. Where differences are within
+First every annotator model runs a few passes, and those that are within chance of the best one do so at other
+strengths of their prior; the best go on, also with less trust in the annotators' evidence, and are judged again as they
+go, until they are found clearly worse. More trust than usual is never tried: annotators share mistakes, so
+the hidden ones applaud a consensus that repeats them. Where differences are within
 chance the usual settings stay. Where hiding one leaves two or fewer, what is best for those need not be best for all,
 and where most are silent, whoever is hidden knows little: another model than the usual one must be clearly better. What
 the hidden annotators say then calibrates the confidence (:mod:`calibration`).
@@ -10,10 +11,9 @@ the hidden annotators say then calibrates the confidence (:mod:`calibration`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,9 +28,10 @@ from quorate.choose.trials import (
     Run,
     Trial,
     benches_over,
-    calibrated_on,
+    calibrated_tokens,
     checked_on,
     hidden_in,
+    sharpness_on,
     span_benches_of,
 )
 from quorate.choose.witness import why_no_estimate
@@ -245,28 +246,44 @@ def choose(
         )
     engines = engines or Engines()
     checks = _CHECKS if "max_iter" in free else (usual.max_iter,)
-    candidates = list(_candidates(usual, models, free))
+    models = tuple(one for one in models if one is not AnnotatorModel.SEQ or usual.inference is Inference.VB) or models
     much_hidden = hidden[0].share >= _MUCH_HIDDEN or mostly_silent(of_silence)
-    n_done = 0
+    n_done, expected = 0, len(models) + len(_STRENGTHS) - 1 + (1 + len(checks)) * _FINALISTS
 
     def judged(run: Run, *passes: int) -> Run:
+        """The run after these passes, or those after which it was found clearly worse than before."""
         nonlocal n_done
         for until in passes:
+            if run.got_worse:
+                break
             run.go_on(until)
             n_done += 1
             if progress is not None:
                 note = f"choosing: {run.settings.annotator.value}, {until} passes, {100 * run.agreement.f1:.1f}"
-                progress(n_done, max(n_done, len(candidates) + (1 + len(checks)) * _FINALISTS), note)
+                progress(n_done, max(n_done, expected), note)
         return run
 
     with benches_over(hidden, prepared, settings, engines, sharing) as benches:
-        tried = []
-        for candidate in candidates:
-            tried.append(judged(Run(candidate, benches[:_FEW_DRAWS], trust, of_silence), checks[0]))
-            tried[-1].forget_models()
-        runs = []
-        for finalist in _finalists(tried, usual, much_hidden=much_hidden):
-            runs.append(judged(Run(finalist.settings, benches, trust, of_silence), *checks))
+        tried: list[Run] = []
+
+        def screen(candidates: Iterable[Settings]) -> list[Run]:
+            """The best of those that were tried so far, after a few passes of these too."""
+            for candidate in candidates:
+                tried.append(judged(Run(candidate, benches[:_FEW_DRAWS], trust, of_silence), checks[0]))
+                best = _finalists(tried, usual, much_hidden=much_hidden)
+                for run in tried:
+                    if run not in best:
+                        run.forget_models()
+            return _finalists(tried, usual, much_hidden=much_hidden)
+
+        finalists = screen(replace(usual, annotator=model) for model in models)
+        if "epsilon0" in free:
+            finalists = screen(list(_other_strengths(tried, usual)))
+        runs: list[Run] = []
+        for finalist in finalists:
+            goes_on = bool(finalist.models) and len(benches) <= _FEW_DRAWS
+            run = finalist if goes_on else Run(finalist.settings, benches, trust, of_silence)
+            runs.append(judged(run, *checks[len(run.trials) :]))
             if "temper" in free and finalist.settings.temper > _LESS_TRUST:
                 less = replace(finalist.settings, temper=_LESS_TRUST)
                 milder = judged(Run(less, benches, trust, of_silence), checks[0])
@@ -276,13 +293,13 @@ def choose(
                     tried.append(milder)
                     milder.forget_models()
         winner = _usual_within_chance(runs, usual, much_hidden=much_hidden)
-        calibration, agreement, chosen = calibrated_on(benches, winner.best_models), winner.agreement, winner.settings
+        sharpness, agreement, chosen = sharpness_on(benches, winner.best_models), winner.agreement, winner.settings
         vote = agreement_over(hidden, [majority(one.sample, threads=engines.threads).decoded for one in hidden])
         with _further(winner, hidden, prepared, engines, sharing, trust, of_silence) as (more, further):
             every, fitted = [*benches, *more], [*winner.best_models, *further]
             spans: list[SpanBench] = []
             if usual.evidence is not Evidence.TOKENS:
-                spans = span_benches_of(every, fitted, calibration.sharpness, engines, sharing)
+                spans = span_benches_of(every, fitted, sharpness, engines, sharing)
                 first, undialled = spans[: len(hidden)], replace(chosen, precision=None, recall=None)
                 evidence: Evidence = usual.evidence
                 if open_evidence:
@@ -291,10 +308,11 @@ def choose(
                 agreement = agreement_on(first, replace(undialled, evidence=evidence))
                 by_spans = agreement_on(first, replace(undialled, evidence=Evidence.VOTES))
                 vote = max(vote, by_spans, key=lambda one: one.f1)
-                if evidence is Evidence.SPANS:
-                    calibration = calibrated_spans(spans, chosen, calibration.sharpness)
-                elif evidence is Evidence.VOTES:
-                    calibration = Calibration(calibration.sharpness)
+            calibration = Calibration(sharpness)
+            if chosen.evidence is Evidence.SPANS:
+                calibration = calibrated_spans(spans, chosen, sharpness)
+            elif chosen.evidence is Evidence.TOKENS:
+                calibration = calibrated_tokens(benches, winner.best_models, sharpness)
             check = Check(reason=no_estimate)
             if not no_estimate:
                 check = checked_on(every, fitted, spans, chosen, calibration)
@@ -341,7 +359,7 @@ def _further(
     of_silence: NDArray[np.float64],
 ) -> Iterator[tuple[list[Bench], list[loop.Model]]]:
     """More draws than settings are chosen by, for what is chosen: benches, and its fit on each of them."""
-    more = hidden_in(prepared, sharing, winner.settings, least=LEAST_DRAWS)[len(hidden) :]
+    more = hidden_in(prepared, sharing, winner.settings, least=LEAST_DRAWS, before=hidden)[len(hidden) :]
     if not more:
         yield [], []
         return
@@ -356,10 +374,15 @@ def _best_first(runs: Sequence[Run]) -> list[Trial]:
 
 
 def _finalists(runs: Sequence[Run], usual: Settings, *, much_hidden: bool) -> list[Run]:
-    """The best runs, and the one that would be chosen if it ended here."""
-    best = sorted(runs, key=lambda run: -run.agreement.f1)[:_FINALISTS]
+    """The run that would be chosen if it ended here, and the best one of another model, if that is within chance."""
     safest = _usual_within_chance(runs, usual, much_hidden=much_hidden)
-    return best if safest in best else [*best, safest]
+    others = [run for run in runs if run.settings.annotator is not safest.settings.annotator]
+    if others:
+        other = max(others, key=lambda run: run.agreement.f1)
+        gain, error = safest.agreement.gain_over(other.agreement)
+        if gain <= error:
+            return [safest, other]
+    return [safest]
 
 
 def _usual_within_chance(runs: Sequence[Run], usual_settings: Settings, *, much_hidden: bool) -> Run:
@@ -387,15 +410,15 @@ def _usual_within_chance(runs: Sequence[Run], usual_settings: Settings, *, much_
     return min((run for run in runs if run is best or within_chance(run)), key=strangeness)
 
 
-def _candidates(usual: Settings, models: Sequence[AnnotatorModel], free: tuple[str, ...]) -> Iterator[Settings]:
-    """Every annotator model at every strength that is left open."""
-    strengths = _STRENGTHS if "epsilon0" in free else (usual.epsilon0,)
-    for model, strength in product(models, strengths):
-        if model is AnnotatorModel.SPAM and len(models) > 1 and strength != _USUAL["epsilon0"] and len(strengths) > 1:
+def _other_strengths(tried: Sequence[Run], usual: Settings) -> Iterator[Settings]:
+    """The models that are within chance of the best one, at strengths of the prior other than the usual."""
+    best = max(tried, key=lambda run: run.agreement.f1)
+    for run in tried:
+        gain, error = best.agreement.gain_over(run.agreement)
+        model = run.settings.annotator
+        if gain > error or (model is AnnotatorModel.SPAM and len(tried) > 1):
             continue
-        if model is AnnotatorModel.SEQ and usual.inference is not Inference.VB:
-            continue
-        yield replace(usual, annotator=model, epsilon0=strength)
+        yield from (replace(run.settings, epsilon0=strength) for strength in _STRENGTHS if strength != usual.epsilon0)
 
 
 def _votes(encoded: Encoded, sharing: Sharing) -> tuple[float, float]:

@@ -7,13 +7,13 @@ overlaps would favour whoever splices a little of everybody's.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
-from quorate.choose.calibrate import fit_span_sharpness
+from quorate.choose.calibrate import Confirmations, fit_span_sharpness
 from quorate.choose.hidden import Agreement, HiddenLabels, agreement_over
 from quorate.encode.encoded import Encoded
 from quorate.encode.sharing import Sharing
@@ -21,10 +21,18 @@ from quorate.infer import loop
 from quorate.infer.engines.protocol import Decoded, Engine
 from quorate.infer.spans import SpanModel
 from quorate.models.settings import Evidence, Settings
-from quorate.models.spans import SpanEvidence, fit_spans, given_spans, span_evidence, with_spans
+from quorate.models.spans import SpanEvidence, fit_spans, given_spans, span_evidence, stated_spans, with_spans
 from quorate.result.calibration import Calibration
 
-__all__ = ["SpanBench", "agreement_on", "better_evidence", "calibrated_spans", "span_benches", "usual_evidence"]
+__all__ = [
+    "SpanBench",
+    "agreement_on",
+    "better_evidence",
+    "calibrated_spans",
+    "confirmed_on",
+    "span_benches",
+    "usual_evidence",
+]
 
 # The share of marks on a true span that have another type, from which on types are disputed. Of real crowds of people
 # and of rules, and of simulated ones, it is 0.07 to 0.15 (0.25 where most are spammers); of a jury of language models
@@ -105,9 +113,26 @@ def better_evidence(benches: Sequence[SpanBench], settings: Settings) -> Evidenc
 
 def calibrated_spans(benches: Sequence[SpanBench], settings: Settings, sharpness: float) -> Calibration:
     """How confidence is to be read where the evidence is spans; ``sharpness`` is that of the token model."""
+    hidden, confirmed = [one.hidden for one in benches], confirmed_on(benches, settings)
+    return Calibration(sharpness, span_sharpness=fit_span_sharpness(hidden, confirmed))
+
+
+def confirmed_on(benches: Sequence[SpanBench], settings: Settings) -> Callable[[float], Confirmations]:
+    """What hidden annotators confirm of a consensus on spans, by the power at which its probabilities are stated.
+
+    Which spans are given out does not hang on that power.
+    """
     settings = replace(settings, precision=None, recall=None)
+    given = [given_spans(one.evidence, one.model, settings) for one in benches]
+    decoded = [with_spans(one.evidence, spans, one.tokens) for one, spans in zip(benches, given, strict=True)]
+    found = Confirmations.of([one.hidden for one in benches], decoded)
 
-    def decode(power: float) -> list[Decoded]:
-        return [one.decoded(settings, power) for one in benches]
+    def at_power(power: float) -> Confirmations:
+        stated = []
+        for one, spans in zip(benches, given, strict=True):
+            stated.append(np.zeros(one.evidence.encoded.n_tokens))
+            start = one.evidence.candidates.start[spans.chosen]
+            stated[-1][start] = stated_spans(one.evidence, one.model, power)[spans.chosen]
+        return found._replace(stated=np.concatenate(stated)[found.token])
 
-    return Calibration(sharpness, span_sharpness=fit_span_sharpness([one.hidden for one in benches], decode))
+    return at_power

@@ -31,11 +31,12 @@ from quorate.encode.algebra import (
     sure_events,
     token_of,
     without,
+    worked_out_once,
 )
 from quorate.encode.encoded import Encoded
 from quorate.encode.lots import lots_of
 from quorate.encode.sharing import Sharing
-from quorate.infer.engines.protocol import Decoded
+from quorate.infer.engines.protocol import Decoded, Paths
 from quorate.result.sources import MUCH_IN_COMMON
 from quorate.result.spans import consensus_spans
 
@@ -48,6 +49,7 @@ _SHARE = 0.5  # of the documents that can spare an annotator
 _ONE_OF = 5  # one in five of a document's annotators is hidden, and at least one
 _MOST_DOCUMENTS = 20_000  # beyond this, more hidden documents say nothing new
 _SPANS_WANTED = 2_000  # hidden spans by which a share is known to within a point; draws go on until there are as many
+_MANY_SPANS = 5_000  # hidden spans from which on one draw tells all that there is to tell
 _MOST_DRAWS = 4
 LEAST_DRAWS = 2
 """Draws by which confidence is calibrated: the two halves of the documents, so that all that can speak have spoken."""
@@ -63,7 +65,8 @@ class HiddenLabels(NamedTuple):
     numbered as there in all that follows. In ``document[u]`` annotator ``who[u]`` was hidden, once for each such pair
     u; ``spans`` is what they had marked, ``unit`` the pair of each; ``token`` and ``label`` are the same label by
     label, where a label is sure. ``habits`` are the annotators' of marking what two others marked alike, ``n_hidden``
-    is how much was hidden, in labels (or probabilities), ``documents`` the numbers of the sample's in the corpus.
+    is how much was hidden, in labels (or probabilities), ``documents`` the numbers of the sample's in the corpus, and
+    ``draw`` the number of this draw.
     """
 
     rest: Encoded
@@ -77,6 +80,7 @@ class HiddenLabels(NamedTuple):
     habits: Habits
     n_hidden: int
     documents: Integers
+    draw: int = 0
 
     @property
     def share(self) -> float:
@@ -89,7 +93,7 @@ class HiddenLabels(NamedTuple):
         left = np.bincount(seen_pairs(self.sample)[0], minlength=self.sample.n_docs)
         return float(left[self.document].mean())
 
-    def agreement(self, decoded: Decoded) -> Agreement:
+    def agreement(self, decoded: Decoded | Paths) -> Agreement:
         """How a consensus on the sample agrees with what was hidden, pair by pair."""
         found = consensus_spans(decoded, self.sample.tagset)
         doc = document_of(self.sample, found.start)
@@ -173,7 +177,7 @@ class Agreement(NamedTuple):
         return _gain(self.table, other.table, _strict)
 
 
-def agreement_over(hidden: Sequence[HiddenLabels], decoded: Sequence[Decoded]) -> Agreement:
+def agreement_over(hidden: Sequence[HiddenLabels], decoded: Sequence[Decoded | Paths]) -> Agreement:
     """The agreement of all draws together; a document that was drawn several times is one document."""
     n_docs = hidden[0].rest.n_docs
     table = np.zeros((6, n_docs))
@@ -223,12 +227,14 @@ def draws(
     seed: int = 0,
     sharing: Sharing | None = None,
     least: int = 1,
+    before: Sequence[HiddenLabels] = (),
 ) -> list[HiddenLabels]:
     """As many draws of hidden annotators as a small corpus needs, one for a large one; empty if none can be spared.
 
     Whoever has much in common with a hidden annotator (``sharing``) does not see the document either. Each draw hides
     others than those before, and none of them hangs on annotators' names or the order of documents. There are at
-    ``least`` so many, unless all were hidden before or the corpus is large: each takes as much room as the corpus.
+    ``least`` so many, unless all were hidden before or the first hid many spans: each takes as much room as the corpus.
+    Those that were made ``before`` are not made again.
 
     >>> import quorate
     >>> from quorate.encode.from_corpus import encode
@@ -236,15 +242,17 @@ def draws(
     >>> len(draws(encode(corpus, corpus.tagset())))
     4
     """
-    first = hide(encoded, known=known, seed=seed, sharing=sharing)
+    first = before[0] if before else hide(encoded, known=known, seed=seed, sharing=sharing)
     if first is None:
         return []
+    before = before or [first]
     documents, annotators = np.bincount(seen_pairs(encoded)[0])[first.documents], np.bincount(first.document)
     different = 2 * int((documents // annotators).max())  # draws until every annotator was hidden once in either half
-    wanted = max(-(-_SPANS_WANTED // max(len(first.spans.start), 1)), least if encoded.n_docs <= _MOST_DOCUMENTS else 1)
-    more = range(1, min(wanted, different, _MOST_DRAWS))
+    n_spans = len(first.spans.start)
+    wanted = max(-(-_SPANS_WANTED // max(n_spans, 1)), least if n_spans < _MANY_SPANS else 1)
+    more = range(before[-1].draw + 1, min(wanted, different, _MOST_DRAWS))
     further = (hide(encoded, known=known, seed=seed, draw=n, sharing=sharing) for n in more)
-    return [first, *(one for one in further if one is not None)]
+    return [*before, *(one for one in further if one is not None)]
 
 
 def hide(
@@ -323,9 +331,10 @@ def hide(
         np.searchsorted(pair, span_pair[was_hidden]),
         token + shift[document_of(encoded, token)],
         encoded.cells.label[encoded.event_cell[sure]],
-        Habits(_span_habits(encoded, spans, seen_doc, seen_by), _token_habits(encoded)),
+        _habits(encoded),
         int(gone.sum()),
         chosen,
+        draw,
     )
 
 
@@ -340,8 +349,14 @@ def _partners(
     return np.intersect1d(np.concatenate([pair, there * K + partner]), seen_doc * K + seen_by)
 
 
-def _span_habits(encoded: Encoded, spans: Spans, seen_doc: Integers, seen_by: Integers) -> Floats:
+@worked_out_once
+def _habits(encoded: Encoded) -> Habits:
+    return Habits(_span_habits(encoded), _token_habits(encoded))
+
+
+def _span_habits(encoded: Encoded) -> Floats:
     """``[K, types]`` How often each annotator marks a span that two others (or, of two, the other) marked alike."""
+    spans, (seen_doc, seen_by) = marked_spans(encoded), seen_pairs(encoded)
     K, T = len(encoded.annotators), len(encoded.tagset.types)
     key, place, times = np.unique(spans.key(encoded.n_tokens, T), return_inverse=True, return_counts=True)
     if not len(key):

@@ -18,7 +18,15 @@ from numpy.typing import NDArray
 from quorate.choose.choice import Choice
 from quorate.choose.evidence import SpanBench, agreement_on, calibrated_spans
 from quorate.choose.hidden import LEAST_DRAWS, Agreement, HiddenLabels
-from quorate.choose.trials import Run, benches_over, calibrated_on, checked_on, hidden_in, span_benches_of
+from quorate.choose.trials import (
+    Run,
+    benches_over,
+    calibrated_tokens,
+    checked_on,
+    hidden_in,
+    sharpness_on,
+    span_benches_of,
+)
 from quorate.corpus.profiles import trust_of
 from quorate.encode.algebra import only_documents, with_annotator
 from quorate.infer.engines.factory import Engines
@@ -87,12 +95,13 @@ def calibrated_with(
     with benches_over(with_tagger, prepared, choice.settings, engines, choice.sharing) as benches:
         run = Run(choice.settings, benches, trust_of(names, prepared.corpus.profiles), choice.of_silence)
         run.go_on(choice.settings.max_iter)
-        calibration, spans = calibrated_on(benches, run.models), list[SpanBench]()
-        if choice.settings.evidence is not Evidence.TOKENS:
-            sharpness = calibration.sharpness
+        sharpness, spans = sharpness_on(benches, run.models), list[SpanBench]()
+        calibration, evidence = Calibration(sharpness), choice.settings.evidence
+        if evidence is Evidence.TOKENS:
+            calibration = calibrated_tokens(benches, run.models, sharpness)
+        else:
             spans = span_benches_of(benches, run.models, sharpness, engines, choice.sharing, said=hidden)
-            calibration = Calibration(sharpness)
-            if choice.settings.evidence is Evidence.SPANS:
+            if evidence is Evidence.SPANS:
                 calibration = calibrated_spans(spans, choice.settings, sharpness)
         check = choice.check
         if not check.reason:

@@ -11,16 +11,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate.choose.calibrate import fit_sharpness, fit_span_map, span_sharpness_noise
-from quorate.choose.evidence import SpanBench, span_benches
+from quorate.choose.evidence import SpanBench, confirmed_on, span_benches
 from quorate.choose.hidden import Agreement, HiddenLabels, agreement_over, draws
 from quorate.choose.silence import first_votes
 from quorate.choose.witness import confirmation_noise, explained
 from quorate.corpus.profiles import Trust
+from quorate.encode.algebra import only_documents
 from quorate.encode.encoded import Encoded
 from quorate.encode.sharing import Sharing
 from quorate.infer import loop
 from quorate.infer.engines.factory import Engines
-from quorate.infer.engines.protocol import Decoded, Engine
+from quorate.infer.engines.protocol import Counts, Decoded, Engine
+from quorate.infer.start import Start
 from quorate.models.build import model_of
 from quorate.models.prepared import Prepared
 from quorate.models.settings import Evidence, Settings
@@ -32,10 +34,11 @@ __all__ = [
     "Run",
     "Trial",
     "benches_over",
-    "calibrated_on",
+    "calibrated_tokens",
     "checked_on",
     "decoded_on",
     "hidden_in",
+    "sharpness_on",
     "span_benches_of",
 ]
 
@@ -51,12 +54,25 @@ class Trial(NamedTuple):
 class Bench(NamedTuple):
     """Where candidates are judged by one draw of hidden annotators.
 
-    ``fits`` is for fits on what was not hidden, ``judges`` for the consensus where someone was.
+    ``fits`` is for fits on what was not hidden, ``judges`` for the consensus where someone was. ``begun`` are the
+    counts that fits begin with, by their temper: candidates have them in common.
     """
 
     hidden: HiddenLabels
     fits: Engine
     judges: Engine
+    begun: dict[float, Counts]
+
+    def initial_model(self, blank: loop.Model, start: Start, of_silence: NDArray[np.float64]) -> loop.Model:
+        """The model that a candidate's first pass begins with."""
+        if start is Start.PRIOR:
+            return blank
+        rest = self.hidden.rest
+        if blank.temper not in self.begun:
+            votes = first_votes(rest, {}, start, of_silence=of_silence)
+            found = loop.first_counts(self.fits, rest.cells, start, blank.temper, first_votes=votes)
+            self.begun[blank.temper] = found
+        return blank.updated(rest.cells, self.begun[blank.temper])
 
 
 @contextmanager
@@ -67,10 +83,14 @@ def benches_over(
     with ExitStack() as opened:
 
         def engine(encoded: Encoded, known: NDArray[np.int32] | None) -> Engine:
-            weighed = sharing.weighed(encoded)
-            return opened.enter_context(closing(engines.over(weighed, known=known, text=settings.text)))
+            return opened.enter_context(closing(engines.over(encoded, known=known, text=settings.text)))
 
-        yield [Bench(one, engine(one.rest, prepared.known), engine(one.sample, None)) for one in hidden]
+        def bench(one: HiddenLabels) -> Bench:
+            rest = sharing.weighed(one.rest)
+            sample = only_documents(rest, one.documents) if sharing else one.sample
+            return Bench(one, engine(rest, prepared.known), engine(sample, None), {})
+
+        yield [bench(one) for one in hidden]
 
 
 def decoded_on(
@@ -87,7 +107,7 @@ class Run:
     """A candidate being fitted on what was not hidden, once for each draw.
 
     ``agreement`` is the best judgement so far, ``best_passes`` after how many passes that was, and ``best_models`` what
-    was judged, draw by draw.
+    was judged, draw by draw; ``got_worse`` says whether the last judgement is below it by more than chance.
     """
 
     agreement: Agreement
@@ -99,12 +119,11 @@ class Run:
     ) -> None:
         self.settings, self._benches = settings, benches
         self.models = []
-        for hidden, engine, _ in benches:
-            blank = model_of(settings, hidden.rest.tagset, hidden.rest, trust)
-            votes = first_votes(hidden.rest, {}, settings.start, of_silence=of_silence)
-            cells = hidden.rest.cells
-            self.models.append(loop.initial_model(engine, blank, cells, settings.start, first_votes=votes))
-        self.passes = 0
+        for bench in benches:
+            rest = bench.hidden.rest
+            blank = model_of(settings, rest.tagset, rest, trust)
+            self.models.append(bench.initial_model(blank, settings.start, of_silence))
+        self.passes, self.got_worse = 0, False
         self.trials: list[Trial] = []
 
     def go_on(self, until: int) -> None:
@@ -115,8 +134,14 @@ class Run:
             for bench, model in zip(self._benches, self.models, strict=True)
         ]
         self.passes = until
-        decoded = decoded_on(self._benches, self.models, posteriors=False)
-        agreement = agreement_over([bench.hidden for bench in self._benches], decoded)
+        paths = [
+            loop.best_paths(bench.judges, model, bench.hidden.sample.cells)
+            for bench, model in zip(self._benches, self.models, strict=True)
+        ]
+        agreement = agreement_over([bench.hidden for bench in self._benches], paths)
+        if self.trials:
+            loss, error = self.agreement.gain_over(agreement)
+            self.got_worse = loss > error
         if not self.trials or agreement.f1 > self.agreement.f1:
             self.agreement, self.best_passes, self.best_models = agreement, until, self.models
         self.trials.append(Trial(self.settings, until, agreement.f1))
@@ -126,10 +151,20 @@ class Run:
         self.models = self.best_models = []
 
 
-def hidden_in(prepared: Prepared, sharing: Sharing, settings: Settings, *, least: int = 1) -> list[HiddenLabels]:
-    """The corpus with some annotators hidden, draw by draw, together with those who err as they do."""
+def hidden_in(
+    prepared: Prepared,
+    sharing: Sharing,
+    settings: Settings,
+    *,
+    least: int = 1,
+    before: Sequence[HiddenLabels] = (),
+) -> list[HiddenLabels]:
+    """The corpus with some annotators hidden, draw by draw, together with those who err as they do.
+
+    There are at ``least`` so many, of which some may have been made ``before``.
+    """
     seed = settings.random_state or 0
-    return draws(prepared.encoded, known=prepared.known, seed=seed, sharing=sharing, least=least)
+    return draws(prepared.encoded, known=prepared.known, seed=seed, sharing=sharing, least=least, before=before)
 
 
 def span_benches_of(
@@ -158,10 +193,23 @@ def span_benches_of(
     )
 
 
-def calibrated_on(benches: Sequence[Bench], models: Sequence[loop.Model]) -> Calibration:
-    """What hidden annotators say of the confidence of these models, one for each draw."""
+def sharpness_on(benches: Sequence[Bench], models: Sequence[loop.Model]) -> float:
+    """What hidden annotators say of the confidence of these models, one for each draw, token by token."""
+    return fit_sharpness([bench.hidden for bench in benches], lambda power: _posteriors_on(benches, models, power))
+
+
+def _posteriors_on(
+    benches: Sequence[Bench], models: Sequence[loop.Model], sharpness: float
+) -> list[NDArray[np.float64]]:
+    return [
+        loop.posteriors(bench.judges, model, bench.hidden.sample.cells, sharpness)
+        for bench, model in zip(benches, models, strict=True)
+    ]
+
+
+def calibrated_tokens(benches: Sequence[Bench], models: Sequence[loop.Model], sharpness: float) -> Calibration:
+    """How confidence is to be read where the evidence is tokens; ``sharpness`` is that of these models."""
     hidden = [bench.hidden for bench in benches]
-    sharpness = fit_sharpness(hidden, lambda power: decoded_on(benches, models, power))
     if hidden[0].rest.tagset.outside is None:
         return Calibration(sharpness)
     decoded = decoded_on(benches, models, sharpness)
@@ -180,13 +228,12 @@ def checked_on(
 ) -> Check:
     """What hidden annotators say of an estimate by a consensus with these settings; ``spans`` as the evidence needs."""
     hidden, settings = [bench.hidden for bench in benches], replace(settings, precision=None, recall=None)
-    tokens = decoded_on(benches, models, calibration.sharpness)
-
-    def decode(power: float) -> list[Decoded]:
-        return [one.decoded(settings, power) for one in spans]
-
     if settings.evidence is Evidence.SPANS:
-        noise = span_sharpness_noise([one.hidden for one in spans], decode, calibration.span_sharpness)
+        confirmed = confirmed_on(spans, settings)
+        noise = span_sharpness_noise([one.hidden for one in spans], confirmed, calibration.span_sharpness)
     else:
-        noise = confirmation_noise(hidden, decode(1.0) or tokens, calibration)
-    return Check(noise, explained(hidden, [one.posterior for one in tokens]))
+        decoded = [one.decoded(settings) for one in spans] or decoded_on(
+            benches, models, calibration.sharpness, posteriors=False
+        )
+        noise = confirmation_noise(hidden, decoded, calibration)
+    return Check(noise, explained(hidden, _posteriors_on(benches, models, calibration.sharpness)))

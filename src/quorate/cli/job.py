@@ -259,10 +259,10 @@ class Done:
     @property
     def given_out(self) -> Result | LayeredResult:
         """What is written of the consensus."""
-        from quorate.audit.acceptance import GuaranteedSpans
-
         if self.accepted is None:
             return self.result
+        from quorate.audit.acceptance import GuaranteedSpans
+
         if isinstance(self.accepted, GuaranteedSpans):
             return self.result.surest(self.accepted.least)
         return self.result.only(self.accepted.documents)

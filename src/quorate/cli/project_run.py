@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import typer
 
 import quorate
-from quorate.cli.common import app, option_errors_at
+from quorate.cli.common import LayeredReading, app, option_errors_at
 from quorate.cli.job import Done, Job, job_of
 from quorate.cli.project_options import arguments_of, check_tables, outputs_of
 from quorate.cli.summaries import acceptance
@@ -29,6 +29,7 @@ from quorate.project.store import Store, Version, digest_of_path
 if TYPE_CHECKING:
     from quorate.choose.choice import Choice
     from quorate.corpus.records import Corpus
+    from quorate.project.inputs import KeptInputs
 
 __all__ = ["CurrentState", "Outcome", "Project", "refuse_output_of_a_run"]
 
@@ -210,7 +211,8 @@ class Project(NamedTuple):
         kept = None if latest is None or fresh else _KeptChoice(store, latest, current)
         places = {name: staging.place(path) for name, path in self.outputs(job).items()}
         number = 1 if latest is None else latest.number + 1
-        done = job.fit(None if kept is None else kept.choice)
+        reading = job.reading if fresh else _KeptReading(job.reading, self._kept_inputs(job, current))
+        done = replace(job, reading=reading).fit(None if kept is None else kept.choice)
         staging.redirected(job).write(done, version=number)
         for path in self._consensus_copies():
             replace(job, writing=replace(job.writing, to=None)).write_consensus(done, str(staging.place(path)))
@@ -243,6 +245,13 @@ class Project(NamedTuple):
         if done.accepted is not None:
             told = [*acceptance(done.accepted, self.name(str(job.keeping.review)), done.result.certificate), *told]
         return Outcome(version, True, written, [*done.summary(job).notes, *told])
+
+    def _kept_inputs(self, job: Job, current: CurrentState) -> KeptInputs:
+        """What runs before have kept of the inputs."""
+        from quorate.project.inputs import KeptInputs
+
+        digests = {path: current.inputs[self.name(path)] for path in job.inputs}
+        return KeptInputs(self.store.read, digests, quorate.__version__)
 
     def _put_in_place(self, version: Version, staged: Mapping[str, Path] | None = None) -> tuple[list[str], list[str]]:
         """Write the outputs where they belong, and keep beside them what no version wrote: what was done, and told."""
@@ -291,6 +300,17 @@ class _Staging(NamedTuple):
         return replace(job, writing=writing, keeping=replace(keeping, **kept))
 
 
+class _KeptReading(LayeredReading):
+    """Reads as another does, and what did not change since the last run from what is kept of it."""
+
+    def __init__(self, reading: LayeredReading, kept: KeptInputs) -> None:
+        self.options, self.in_layers, self._reading, self._kept = reading.options, reading.in_layers, reading, kept
+
+    def corpus(self, inputs: list[str]) -> Corpus:
+        """The annotations in the inputs."""
+        return self._kept.corpus(inputs, self.options, lambda paths: self._reading.corpus(list(paths)))
+
+
 class _KeptChoice:
     """The choice of the last version's fit, where it still holds: the same settings, and about as many labels."""
 
@@ -311,7 +331,7 @@ class _KeptChoice:
         """The choice to take over for a layer."""
         model = self._models.get(layer, self._models.get(""))  # a single layer is saved without its name
         found: Choice | None = getattr(model, "choice_", None)
-        if found is None or abs(_labels(corpus) - self._labels) > _MUCH * self._labels:
+        if found is None or abs(corpus.n_labels - self._labels) > _MUCH * self._labels:
             return None
         self.used = True
         return found
@@ -334,10 +354,6 @@ def _changed(version: Version, **changes: Any) -> Version:
     import msgspec
 
     return msgspec.structs.replace(version, **changes)
-
-
-def _labels(corpus: Corpus) -> int:
-    return sum(len(document.tokens) * len(document.annotations) for document in corpus)
 
 
 def _kept_model(store: Store, done: Done) -> str | None:
@@ -369,6 +385,6 @@ def _counts(done: Done) -> dict[str, int]:
         "documents": len(result),
         "spans": sum(model.result_.n_spans for model in done.models.values()),
         "annotators": len(result.corpus.annotators),
-        "labels": _labels(result.corpus),
+        "labels": result.corpus.n_labels,
         "known": max(model.meta_["known"] for model in done.models.values()),  # a token has a label in each layer
     }

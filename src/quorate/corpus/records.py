@@ -189,6 +189,15 @@ class Corpus:
         return sum(len(document.tokens) for document in self.documents)
 
     @property
+    def n_labels(self) -> int:
+        """How many labels annotators gave in all, those of tokens that they did not see included.
+
+        >>> Corpus([Document("1", ("Ada", "sang"), {"ann": ("B-PER", "O"), "bob": ("O", None)})]).n_labels
+        4
+        """
+        return sum(len(document.tokens) * len(document.annotations) for document in self)
+
+    @property
     def annotators(self) -> tuple[str, ...]:
         """Everyone who appears in a document, sorted."""
         return tuple(sorted({name for document in self.documents for name in document.annotations}))

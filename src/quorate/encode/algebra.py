@@ -7,10 +7,11 @@ kept in short numbers, and pairs of document and annotator are looked up, not so
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import wraps
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,16 +37,49 @@ __all__ = [
     "sure_events",
     "token_of",
     "token_of_events",
+    "tokens_in_pieces",
     "with_annotator",
     "with_likeliest_labels",
     "without",
     "without_annotator",
+    "worked_out_once",
 ]
 
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
+Columns = TypeVar("Columns", bound=tuple[NDArray[Any], ...])
 _PIECE = 1 << 16  # events that are gone through at once
+_MOST_KEPT = 1 << 26  # bytes of what is worked out once: beyond this, room is dearer than time
+
+
+def worked_out_once(work: Callable[[Encoded], Columns]) -> Callable[[Encoded], Columns]:
+    """What ``work`` makes of a corpus is kept with it, read-only, and gone with it: many ask for the same.
+
+    >>> @worked_out_once
+    ... def lengths(encoded):
+    ...     return (np.diff(encoded.doc_start),)
+    >>> from quorate.corpus.records import Corpus, Document
+    >>> from quorate.encode.from_corpus import encode
+    >>> corpus = Corpus([Document("1", ("Ada", "sang"), {"ann": ("B-PER", "O")})])
+    >>> encoded = encode(corpus, corpus.tagset())
+    >>> lengths(encoded)[0] is lengths(encoded)[0]
+    True
+    """
+    name = f"_{work.__module__}.{work.__qualname__}"
+
+    @wraps(work)
+    def kept(encoded: Encoded) -> Columns:
+        found: Columns | None = vars(encoded).get(name)
+        if found is None:
+            found = work(encoded)
+            if sum(column.nbytes for column in found) <= _MOST_KEPT:
+                for column in found:
+                    column.flags.writeable = False
+                vars(encoded)[name] = found  # the arrays of a corpus never change
+        return found
+
+    return kept
 
 
 class Spans(NamedTuple):
@@ -83,7 +117,16 @@ def token_of_events(encoded: Encoded) -> Integers:
 
 def token_of(encoded: Encoded, event: NDArray[np.integer]) -> Integers:
     """The token of each of some events."""
+    if len(event) > encoded.n_tokens:
+        of_event = np.repeat(np.arange(encoded.n_tokens, dtype=np.int32), np.diff(encoded.event_start))
+        return np.asarray(of_event[event].astype(np.int64))
     return np.asarray(np.searchsorted(encoded.event_start, event, side="right") - 1)
+
+
+def tokens_in_pieces(encoded: Encoded, events: int) -> Iterator[tuple[int, int]]:
+    """All tokens, in pieces with about so many events: the first of each, and the one after its last."""
+    cuts = np.searchsorted(encoded.event_start, np.arange(0, len(encoded.event_cell), events))
+    yield from pairwise(np.unique([*cuts, encoded.n_tokens]).tolist())
 
 
 def label_counts(encoded: Encoded) -> Floats:
@@ -148,6 +191,7 @@ def seen_pairs(encoded: Encoded) -> tuple[Integers, Integers]:
     return count_pairs(encoded)[:2]
 
 
+@worked_out_once
 def count_pairs(encoded: Encoded) -> tuple[Integers, Integers, Integers]:
     """The same pairs, and how many events each has."""
     found, times = [], [np.zeros(0, np.int64)]
@@ -283,6 +327,7 @@ def with_annotator(encoded: Encoded, name: str, path: NDArray[np.int32]) -> Enco
     )
 
 
+@worked_out_once
 def marked_spans(encoded: Encoded) -> Spans:
     """Every span that an annotator marked, by annotator and place; in the plain scheme every token is one."""
     tagset = encoded.tagset

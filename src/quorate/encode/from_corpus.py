@@ -8,7 +8,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from itertools import chain, repeat
+from itertools import chain, pairwise, repeat
 from sys import intern
 
 import numpy as np
@@ -19,7 +19,7 @@ from quorate.corpus.tags import MISSING, OUTSIDE, Invalid, TagSet
 from quorate.encode.encoded import Cells, Encoded, Events
 from quorate.errors import InputError
 
-__all__ = ["encode", "encode_known", "events_of_codes", "n_previous"]
+__all__ = ["encode", "encode_codes", "encode_known", "events_of_codes", "n_previous"]
 
 
 Ints = NDArray[np.int32]
@@ -164,6 +164,45 @@ def _hard_events(
             changed += mended
             first, owners = d + 1, array("q")
     return keys[:n], soft, changed
+
+
+def encode_codes(
+    codes: NDArray[np.int16],
+    sequences: tuple[NDArray[np.integer], NDArray[np.integer], NDArray[np.int64]],
+    doc_start: NDArray[np.int64],
+    word: Ints,
+    names: tuple[tuple[str, ...], tuple[str, ...]],
+    tagset: TagSet,
+    invalid: Invalid,
+    corpus: Corpus,
+) -> Encoded:
+    """What :func:`encode` makes of documents, from tags that are numbers already, sequence after sequence.
+
+    ``sequences`` are how many a document has, whose each is, and where the codes of each document begin (and all end);
+    ``names`` are the annotators and the words, sorted. ``corpus`` is asked for documents that a message is about.
+    """
+    annotators, words = names
+    per_doc, annotator, start = sequences
+    first_sequence = np.concatenate([[0], np.cumsum(per_doc)])
+    short = np.int32 if _n_keys(tagset, len(annotators)) < 1 << 31 else np.int64
+    keys: NDArray[np.integer] = np.empty(len(codes), short)
+    event_start = np.zeros(len(word) + 1, np.int64)
+    changed = n = 0
+    cuts = np.searchsorted(start, np.arange(0, len(codes), _PIECE))
+    for first, last in pairwise(np.unique([0, *cuts, len(per_doc)]).tolist()):
+        doc = np.repeat(np.arange(last - first), per_doc[first:last])
+        who = annotator[first_sequence[first] : first_sequence[last]].astype(np.int64)
+        here = doc_start[first : last + 1] - doc_start[first]
+        said = codes[start[first] : start[last]]
+        named = partial(_document_from, corpus, first)
+        events, mended = events_of_codes(said, doc, who, here, tagset, invalid, named)
+        event_start[1 + doc_start[first] : 1 + doc_start[last]] = np.bincount(events.token, minlength=here[-1])
+        keys[n : n + len(events.key)] = events.key
+        n += len(events.key)
+        changed += mended
+    np.cumsum(event_start, out=event_start)
+    cells, event_cell = _cells(keys[:n], tagset, len(annotators))
+    return Encoded(tagset, annotators, words, doc_start, word, event_start, event_cell, None, cells, changed)
 
 
 def _n_keys(tagset: TagSet, n_annotators: int) -> int:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.encode.algebra import document_of, number_pairs, token_of
+from quorate.encode.algebra import document_of, number_pairs, tokens_in_pieces, worked_out_once
 from quorate.encode.encoded import Encoded
 
 __all__ = ["Lots", "hashed", "lots_of"]
@@ -42,6 +42,13 @@ def lots_of(encoded: Encoded, seed: int = 0) -> Lots:
     >>> bool((lots.document == again.document[::-1]).all())
     True
     """
+    start = hashed(np.array([seed]))
+    return Lots(*(hashed(lot + start) for lot in _without_seed(encoded)))
+
+
+@worked_out_once
+def _without_seed(encoded: Encoded) -> Lots:
+    """The lots before a seed shuffles them."""
     doc, who, pair_of_event = number_pairs(encoded)
     position = np.arange(encoded.n_tokens) - np.repeat(encoded.doc_start[:-1], np.diff(encoded.doc_start))
     token = hashed(hashed(encoded.word) + position.astype(np.uint64))
@@ -51,18 +58,17 @@ def lots_of(encoded: Encoded, seed: int = 0) -> Lots:
     pair = hashed(pair + annotator[who])
     document = hashed(words + _sums(doc, pair, encoded.n_docs))
     pair = hashed(pair + document[doc])
-    start = hashed(np.array([seed]))
-    return Lots(*(hashed(lot + start) for lot in (annotator, document, pair)))
+    return Lots(annotator, document, pair)
 
 
 def _said(encoded: Encoded, token: Hashes, pair_of_event: NDArray[np.integer], n_pairs: int) -> Hashes:
     """What each pair's annotator said in its document."""
     label = hashed(encoded.cells.label)
     sums = np.zeros(n_pairs, np.uint64)
-    for first in range(0, len(encoded.event_cell), _PIECE):
-        events = slice(first, min(first + _PIECE, len(encoded.event_cell)))
-        at = token_of(encoded, np.arange(events.start, events.stop))
-        said = token[at] + label[encoded.event_cell[events]]
+    for first, last in tokens_in_pieces(encoded, _PIECE):
+        events = slice(int(encoded.event_start[first]), int(encoded.event_start[last]))
+        said = np.repeat(token[first:last], np.diff(encoded.event_start[first : last + 1]))
+        said += label[encoded.event_cell[events]]
         if encoded.event_weight is not None:
             said += hashed(np.rint(1e6 * encoded.event_weight[events]))
         np.add.at(sums, pair_of_event[events], hashed(said))

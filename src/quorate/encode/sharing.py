@@ -16,9 +16,7 @@ __all__ = ["Sharing"]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
-
-
-_DOCUMENTS_AT_ONCE = 20_000
+_PARTNERS_AT_ONCE = 1 << 22
 
 
 class Sharing(NamedTuple):
@@ -62,19 +60,17 @@ class Sharing(NamedTuple):
         """How much each annotator's word counts in a document; the two say who saw which, each pair once."""
         if not self or not len(who):
             return np.ones(len(who))
-        from scipy.sparse import csr_array  # slow to load, and needed only where annotators err together
-
-        K, D = int(max(who.max(), self.one.max(), self.other.max())) + 1, int(document.max()) + 1
-        both = np.concatenate([self.one, self.other]), np.concatenate([self.other, self.one])
-        common = csr_array((np.concatenate([self.share, self.share]), both), shape=(K, K))
-        seen = csr_array((np.ones(len(who)), (document, who)), shape=(D, K))
-        in_common = np.zeros(len(who))
-        for first in range(
-            0, D, _DOCUMENTS_AT_ONCE
-        ):  # everybody's partners take much more room than those who are there
-            here = np.flatnonzero((document >= first) & (document < first + _DOCUMENTS_AT_ONCE))
-            rows = seen[first : first + _DOCUMENTS_AT_ONCE] @ common
-            in_common[here] = np.asarray(rows[document[here] - first, who[here]]).ravel()
+        K = int(max(who.max(), self.one.max(), self.other.max())) + 1
+        pair = document.astype(np.int64) * K + who
+        seen, in_common = np.sort(pair), np.zeros(len(who))
+        most = int(np.bincount(np.concatenate([self.one, self.other])).max())
+        at_once = max(_PARTNERS_AT_ONCE // most, 1)  # everybody's partners take much more room than those who are there
+        for first in range(0, len(who), at_once):
+            here = slice(first, first + at_once)
+            number, partner, share = self._partners(who[here])
+            wanted = pair[here][number] - who[here][number] + partner
+            place = np.minimum(np.searchsorted(seen, wanted), len(seen) - 1)
+            in_common[here] = np.bincount(number, share * (seen[place] == wanted), minlength=len(who[here]))
         return 1.0 / (1.0 + in_common)
 
     def weighed(self, encoded: Encoded) -> Encoded:
@@ -92,13 +88,18 @@ class Sharing(NamedTuple):
 
     def partners(self, document: Integers, who: Integers) -> tuple[Integers, Integers]:
         """Everybody who has something in common with one of these, beside the document: (document, annotator)."""
+        number, partner, _ = self._partners(who)
+        return document[number], partner
+
+    def _partners(self, who: NDArray[np.integer]) -> tuple[Integers, Integers, Floats]:
+        """Everybody who has something in common with one of these: the number of that one, who it is, how much."""
         ends, partner = np.concatenate([self.one, self.other]), np.concatenate([self.other, self.one])
         order = np.argsort(ends, kind="stable")
-        ends, partner = ends[order], partner[order]
+        ends, partner, share = ends[order], partner[order], np.concatenate([self.share, self.share])[order]
         first = np.searchsorted(ends, who)
         times = np.searchsorted(ends, who, side="right") - first
         _, position = laid_end_to_end(first, times)
-        return np.repeat(document, times), partner[position]
+        return np.repeat(np.arange(len(who)), times), partner[position], share[position]
 
     def groups(self, n_annotators: int) -> list[list[int]]:
         """Annotators linked by these pairs, group by group, two or more in each.
@@ -106,13 +107,16 @@ class Sharing(NamedTuple):
         >>> Sharing.of([(0, 3, 1.0), (3, 1, 0.2)]).groups(5)
         [[0, 1, 3]]
         """
-        if not self:
-            return []
-        from scipy.sparse import csr_array  # slow to load, and needed only where annotators err together
-        from scipy.sparse.csgraph import connected_components
-
-        linked = csr_array((self.share, (self.one, self.other)), shape=(n_annotators, n_annotators))
+        group = np.arange(n_annotators)  # by its lowest member
+        while True:
+            lower = group.copy()
+            np.minimum.at(lower, self.one, group[self.other])
+            np.minimum.at(lower, self.other, group[self.one])
+            lower = lower[lower]  # a member's member is a member
+            if (lower == group).all():
+                break
+            group = lower
         members: dict[int, list[int]] = {}
-        for annotator, n in enumerate(connected_components(linked, directed=False)[1].tolist()):
+        for annotator, n in enumerate(group.tolist()):
             members.setdefault(n, []).append(annotator)
         return [group for group in members.values() if len(group) > 1]

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from quorate.encode.encoded import Cells
 from quorate.errors import FitError
-from quorate.infer.engines.protocol import Counts, Decoded, Engine, Tables
+from quorate.infer.engines.protocol import Counts, Decoded, Engine, Paths, Tables
 from quorate.infer.parts.annotators import Annotators
 from quorate.infer.parts.dirichlet import View, log_mean
 from quorate.infer.parts.text import Words
@@ -28,6 +28,7 @@ from quorate.infer.start import FirstVotes, Start
 
 __all__ = [
     "Checkpoint",
+    "DecodesInPart",
     "Fit",
     "KeepsModels",
     "Model",
@@ -37,12 +38,15 @@ __all__ = [
     "Start",
     "StopReason",
     "Trace",
+    "best_paths",
     "decode",
+    "first_counts",
     "fit",
     "initial_model",
     "more_passes",
     "output_tables",
     "passes",
+    "posteriors",
 ]
 
 _VOTE_SMOOTHING = 0.1
@@ -254,17 +258,29 @@ def initial_model(
     ``first_votes`` says how votes count in a start by coverage.
     """
     if start is not Start.PRIOR:
-        votes = np.zeros((len(cells.label), cells.n_labels))
-        votes[np.arange(len(votes)), cells.label] = 1.0 if rng is None else rng.gamma(2.0, 0.5, len(votes))
-        smoothing = _VOTE_SMOOTHING
-        if start is Start.COVERAGE and first_votes is not None:
-            votes, smoothing = votes * first_votes.weight[:, None], first_votes.smoothing
-        return model.updated(cells, engine.vote(votes, smoothing, model.temper))
+        return model.updated(cells, first_counts(engine, cells, start, model.temper, rng, first_votes))
     if rng is None:
         return model
     tables = model.tables(cells)
     noise: NDArray[np.float64] = rng.normal(0.0, 0.5, tables.cells.shape)
     return model.updated(cells, engine.run(tables._replace(cells=tables.cells + noise), model.truth.chain()))
+
+
+def first_counts(
+    engine: Engine,
+    cells: Cells,
+    start: Start,
+    temper: float,
+    rng: np.random.Generator | None = None,
+    first_votes: FirstVotes | None = None,
+) -> Counts:
+    """What the first pass is told where it begins with votes: the same for every model with this ``temper``."""
+    votes = np.zeros((len(cells.label), cells.n_labels))
+    votes[np.arange(len(votes)), cells.label] = 1.0 if rng is None else rng.gamma(2.0, 0.5, len(votes))
+    smoothing = _VOTE_SMOOTHING
+    if start is Start.COVERAGE and first_votes is not None:
+        votes, smoothing = votes * first_votes.weight[:, None], first_votes.smoothing
+    return engine.vote(votes, smoothing, temper)
 
 
 class HasRounding(Protocol):
@@ -404,3 +420,31 @@ def decode(
     With a ``sharpness`` below 1 the same sequence wins, less surely.
     """
     return engine.decode(*output_tables(model, cells, sharpness), by_token=by_token, posteriors=posteriors)
+
+
+@runtime_checkable
+class DecodesInPart(Protocol):
+    """An engine that leaves out of the output pass what is not asked for, which is most of its work."""
+
+    def best_paths(self, tables: Tables, chain: Chain) -> Paths:
+        """The best sequences."""
+
+    def posteriors(self, tables: Tables, chain: Chain) -> NDArray[np.float64]:
+        """``[N, J]`` The posteriors."""
+
+
+def best_paths(engine: Engine, model: Model, cells: Cells) -> Paths:
+    """The sequences that :func:`decode` finds, without any probability."""
+    tables = output_tables(model, cells, 1.0)
+    if isinstance(engine, DecodesInPart):
+        return engine.best_paths(*tables)
+    decoded = engine.decode(*tables, by_token=False, posteriors=False)
+    return Paths(decoded.path, decoded.span_end)
+
+
+def posteriors(engine: Engine, model: Model, cells: Cells, sharpness: float) -> NDArray[np.float64]:
+    """``[N, J]`` The posteriors that :func:`decode` finds, without sequences."""
+    tables = output_tables(model, cells, sharpness)
+    if isinstance(engine, DecodesInPart):
+        return engine.posteriors(*tables)
+    return engine.decode(*tables, by_token=False).posterior

@@ -38,6 +38,7 @@ __all__ = [
     "mixed",
     "needs_spans",
     "span_evidence",
+    "stated_spans",
     "with_known",
     "with_spans",
 ]
@@ -137,6 +138,14 @@ def fit_spans(evidence: SpanEvidence, sharpness: float = 1.0) -> SpanModel:
     model = loop.passes(engine, start, candidates, _PASSES, _TOLERANCE)[0]
     true = mixed(engine.posterior(model, sharpness).true, candidates.likely)
     return replace(model, unseen=_unseen_rate(candidates, true, encoded.doc_start))
+
+
+def stated_spans(evidence: SpanEvidence, model: SpanModel, sharpness: float) -> Floats:
+    """``[C]`` The probability of every candidate, as :func:`given_spans` states it at some power."""
+    _, candidates, engine, _ = evidence
+    true = mixed(engine.posterior(model, sharpness).true, candidates.likely)
+    read = np.diff(candidates.pair_start)[candidates.document] > 0  # of the others only the token model knows
+    return np.where(read, true, candidates.likely)
 
 
 class GivenSpans(NamedTuple):

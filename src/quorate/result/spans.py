@@ -6,12 +6,12 @@ import numpy as np
 
 from quorate.corpus.tags import TagSet
 from quorate.encode.algebra import Spans
-from quorate.infer.engines.protocol import Decoded
+from quorate.infer.engines.protocol import Decoded, Paths
 
 __all__ = ["consensus_spans"]
 
 
-def consensus_spans(decoded: Decoded, tagset: TagSet) -> Spans:
+def consensus_spans(decoded: Decoded | Paths, tagset: TagSet) -> Spans:
     """The spans of a consensus; in the plain scheme, every token's label."""
     if tagset.outside is None:
         start = np.arange(len(decoded.path))

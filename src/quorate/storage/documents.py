@@ -22,7 +22,7 @@ from quorate.infer.kernels.lines import quoted
 from quorate.storage.arrays import Arrays
 from quorate.storage.corpora_checks import RAW_KINDS
 
-__all__ = ["SOFT", "ArrayCorpus", "DocumentArrays", "Grows", "document_of", "piece_of", "starts_of"]
+__all__ = ["SOFT", "ArrayCorpus", "DocumentArrays", "Grows", "annotations_of", "document_of", "piece_of", "starts_of"]
 
 SOFT = -2
 """In ``codes``: probabilities, which stand elsewhere."""
@@ -193,11 +193,35 @@ def document_of(
     names: Sequence[str],
     tag_of: Sequence[Tag],
     text: Mapping[str, Any],
+    annotations: Mapping[str, tuple[Tag | SoftTag, ...]] | None = None,
 ) -> Document:
-    """Document d, as it was given; the last of ``tag_of`` is ``None``, for what was not seen."""
+    """Document d, as it was given; the last of ``tag_of`` is ``None``, for what was not seen.
+
+    Its ``annotations`` are :func:`annotations_of` it, unless they are given.
+    """
     tokens = slice(int(arrays["doc_start"][d]), int(arrays["doc_start"][d + 1]))
-    length = tokens.stop - tokens.start
-    starts = starts_of(arrays)
+    source, line, per_token = arrays["source"].reshape(-1, 3)[d].tolist()
+    split = int(arrays["split"][d])
+    has_text = bool(arrays["has_text"][d])
+    places = arrays["offsets"].reshape(-1, 2)[tokens].tolist() if has_text else ()
+    return Document(
+        piece_of(arrays, "id", d),
+        tuple([words[word] for word in arrays["word"][tokens].tolist()]),
+        annotations_of(arrays, d, names, tag_of) if annotations is None else annotations,
+        tuple([tag_of[code] for code in arrays["gold"][tokens].tolist()]) if arrays["has_gold"][d] else None,
+        None if split < 0 else text["splits"][split],
+        piece_of(arrays, "text", d) if has_text else None,
+        tuple([(start, end) for start, end in places]) if has_text else None,
+        None if source < 0 else Source(text["sources"][source], line, bool(per_token)),
+        _UNITS[int(arrays["unit"][d])] if "unit" in arrays else Unit.CODE_POINTS,
+    )
+
+
+def annotations_of(
+    arrays: Arrays, d: int, names: Sequence[str], tag_of: Sequence[Tag]
+) -> dict[str, tuple[Tag | SoftTag, ...]]:
+    """What everybody said of document d."""
+    length, starts = int(arrays["doc_start"][d + 1]) - int(arrays["doc_start"][d]), starts_of(arrays)
     annotations: dict[str, tuple[Tag | SoftTag, ...]] = {}
     place = int(starts.code[d])
     for k in arrays["annotator"][starts.sequence[d] : starts.sequence[d + 1]].tolist():
@@ -209,21 +233,7 @@ def document_of(
         else:
             annotations[names[k]] = tuple([tag_of[code] for code in codes])
         place += length
-    source, line, per_token = arrays["source"].reshape(-1, 3)[d].tolist()
-    split = int(arrays["split"][d])
-    has_text = bool(arrays["has_text"][d])
-    places = arrays["offsets"].reshape(-1, 2)[tokens].tolist()
-    return Document(
-        piece_of(arrays, "id", d),
-        tuple([words[word] for word in arrays["word"][tokens].tolist()]),
-        annotations,
-        tuple([tag_of[code] for code in arrays["gold"][tokens].tolist()]) if arrays["has_gold"][d] else None,
-        None if split < 0 else text["splits"][split],
-        piece_of(arrays, "text", d) if has_text else None,
-        tuple([(start, end) for start, end in places]) if has_text else None,
-        None if source < 0 else Source(text["sources"][source], line, bool(per_token)),
-        _UNITS[int(arrays["unit"][d])] if "unit" in arrays else Unit.CODE_POINTS,
-    )
+    return annotations
 
 
 def _soft(arrays: Arrays, place: int, tag_of: Sequence[Tag]) -> SoftTag:
@@ -264,6 +274,11 @@ class ArrayCorpus(Corpus):
     def n_tokens(self) -> int:
         """How many tokens there are in all."""
         return int(self._doc_start[-1])
+
+    @property
+    def n_labels(self) -> int:
+        """How many labels annotators gave in all."""
+        return int(self._arrays["sequences"].astype(np.int64) @ np.diff(self._doc_start))
 
     @property
     def annotators(self) -> tuple[str, ...]:

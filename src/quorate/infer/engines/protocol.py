@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from quorate.infer.parts.truth import Chain, LabelCounts
 
-__all__ = ["Counts", "Decoded", "Engine", "Likely", "Tables"]
+__all__ = ["Counts", "Decoded", "Engine", "Likely", "Paths", "Tables"]
 
 
 Floats = NDArray[np.float64]
@@ -61,6 +61,13 @@ class Decoded(NamedTuple):
         """The same without the probabilities of labels that were not decoded."""
         of_path = self.posterior[np.arange(len(self.path)), self.path]
         return self._replace(posterior=np.empty((0, self.posterior.shape[1])), token_probability=of_path)
+
+
+class Paths(NamedTuple):
+    """Decoded labels ``path [N]`` and the ends of spans ``span_end [N]``, as :class:`Decoded` has them."""
+
+    path: NDArray[np.int32]
+    span_end: NDArray[np.int32]
 
 
 class Likely(NamedTuple):

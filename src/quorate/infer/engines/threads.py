@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from quorate.corpus.tags import TagSet
 from quorate.encode.encoded import Encoded
 from quorate.errors import FitError
-from quorate.infer.engines.protocol import Counts, Decoded, Likely, Tables
+from quorate.infer.engines.protocol import Counts, Decoded, Likely, Paths, Tables
 from quorate.infer.kernels import chain as kernels
 from quorate.infer.kernels import layout, likely, output, single
 from quorate.infer.kernels.cores import available_threads, in_order
@@ -116,6 +116,36 @@ class ThreadsEngine:
             self._raise_if_stuck(s, stuck)
             kernels.merge(self._slice(s).cells, sums, cells)
         return Decoded(kept, path, log_probability, log_z, span_end, span_probability, cells, of_path)
+
+    def best_paths(self, tables: Tables, chain: Chain) -> Paths:
+        """The sequences of the output pass alone: see :class:`quorate.infer.loop.DecodesInPart`."""
+        tagset, N = self._encoded.tagset, self._encoded.n_tokens
+        path, span_end = np.zeros(N, np.int32), np.zeros(N, np.int32)
+        rows, ends = self._rows(tables, chain.end), log_mask(tagset.allowed_last)
+        allowed = self._steps(chain.start + log_mask(tagset.allowed_first), chain.trans + log_mask(tagset.allowed))
+        shape = output.SpanShape(*span_shape(tagset))
+
+        def find(s: int) -> None:
+            tokens = self._tokens(s)
+            output.best_paths_slice(self._slice(s), rows, allowed, ends, shape, path[tokens], span_end[tokens])
+            span_end[tokens][span_end[tokens] > 0] += tokens.start
+
+        for _ in self._over(self._every, find):
+            pass
+        return Paths(path, span_end)
+
+    def posteriors(self, tables: Tables, chain: Chain) -> Floats:
+        """The posteriors of the output pass alone: see :class:`quorate.infer.loop.DecodesInPart`."""
+        posterior = np.empty((self._encoded.n_tokens, len(chain.start)))
+        rows, steps = self._rows(tables, chain.end), self._steps(chain.start, chain.trans)
+        kernel = kernels.chain_pass if chain.coupled else kernels.independent_pass
+
+        def count(s: int) -> int:
+            return kernel(self._slice(s), rows, steps, posterior[self._tokens(s)]).stuck
+
+        for s, stuck in enumerate(self._over(self._every, count)):
+            self._raise_if_stuck(s, stuck)
+        return posterior
 
     def likely_spans(self, tables: Tables, chain: Chain, least: float) -> Likely:
         """Every span with a probability of at least ``least``, by place."""

@@ -15,7 +15,7 @@ from quorate.infer.kernels.layout import Slice
 from quorate.infer.kernels.native import native
 from quorate.infer.kernels.single import Steps
 
-__all__ = ["SpanShape", "decode_slice", "decode_votes_slice", "span_log_weight"]
+__all__ = ["SpanShape", "best_paths_slice", "decode_slice", "decode_votes_slice", "span_log_weight"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -74,6 +74,19 @@ def decode_slice(
     labels, without what the scheme forbids. A span that begins at token t is written to ``span_end[t]`` and
     ``span_probability[t]``.
     """
+
+
+@native
+def best_paths_slice(
+    piece: Slice,
+    rows: Rows,
+    allowed: Steps,
+    allowed_end: Floats,
+    shape: SpanShape,
+    path: Ints32,
+    span_end: Ints32,
+) -> None:
+    """The best path of each document and where its spans end, as :func:`decode_slice` has them, and nothing besides."""
 
 
 @native

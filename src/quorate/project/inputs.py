@@ -1,0 +1,72 @@
+"""What a project has read before: an input that did not change is not read again."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from quorate.corpus.records import Corpus
+from quorate.errors import InputError, OutputError
+from quorate.storage.kept_files import KeptCorpus
+
+__all__ = ["KeptInputs"]
+
+_OF_EACH_FILE = ("format", "max_size")  # options that change nothing in other files
+
+
+class KeptInputs(NamedTuple):
+    """The folder in which what was read is kept, a file for each input.
+
+    ``digests`` are those of the inputs as they are now, by their paths, and ``version`` is that of the program: another
+    one may read a file in another way.
+    """
+
+    folder: Path
+    digests: Mapping[str, str]
+    version: str
+
+    def corpus(
+        self, inputs: Sequence[str], options: Mapping[str, Any], read: Callable[[Sequence[str]], Corpus]
+    ) -> Corpus:
+        """What ``read`` gives for these inputs, of which it is asked only for those that have changed.
+
+        All are read together where they cannot be put together afterwards: with options that look at all of them, and
+        where a document is in several. What is kept of other inputs than these is deleted.
+        """
+        alone = not any(value for name, value in options.items() if name not in _OF_EACH_FILE)
+        if not alone or not all(Path(path).is_file() for path in inputs):
+            self._forget_all_but(())
+            return read(inputs)
+        parts = [self._part(path, options, read) for path in inputs]
+        self._forget_all_but([self._place(path, options) for path in inputs])
+        whole = [part for part in parts if part is not None]
+        joined = KeptCorpus.joined(whole) if len(whole) == len(parts) else None
+        return read(inputs) if joined is None else joined
+
+    def _part(
+        self, path: str, options: Mapping[str, Any], read: Callable[[Sequence[str]], Corpus]
+    ) -> KeptCorpus | None:
+        """One input, from what is kept of it or else from itself; ``None`` if it cannot be kept."""
+        place = self._place(path, options)
+        with suppress(InputError):
+            return KeptCorpus.opened(place)
+        corpus = read([path])
+        kept = KeptCorpus.of(corpus)
+        if kept is not None and corpus.digests.get(path) == self.digests[path]:
+            with suppress(OutputError, OSError):  # the next run will read it once more
+                self.folder.mkdir(parents=True, exist_ok=True)
+                kept.keep(place)
+        return kept
+
+    def _place(self, path: str, options: Mapping[str, Any]) -> Path:
+        given = [path, self.digests[path], self.version, {name: options.get(name) for name in _OF_EACH_FILE}]
+        return self.folder / hashlib.sha256(json.dumps(given, sort_keys=True, default=str).encode()).hexdigest()
+
+    def _forget_all_but(self, kept: Sequence[Path]) -> None:
+        with suppress(OSError):
+            for path in set(self.folder.iterdir()) - set(kept):
+                path.unlink()
