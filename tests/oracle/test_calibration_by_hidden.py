@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
 from scipy.special import expit, logit
-from scipy.stats import norm
+from scipy.stats import norm, truncnorm
 
 import crowds
-from quorate.choose.calibrate import Confirmations, _best_power, _profile, fit_span_map
+from quorate.choose.calibrate import Confirmations, _best_power, _mean_power, _profile, fit_span_map
 from quorate.choose.evidence import confirmed_on
 from quorate.choose.hidden import Agreement
 from quorate.choose.trials import Run, benches_over, hidden_in, span_benches_of
@@ -63,6 +63,22 @@ def test_a_bump_does_not_hide_the_best_power() -> None:
         return float((log_power - np.log(0.3)) ** 2 + 0.5 * np.exp(-(((log_power - np.log(0.6)) / 0.15) ** 2)))
 
     assert _best_power(loss, 0.15, 8) == pytest.approx(0.3, rel=0.1)
+
+
+@pytest.mark.parametrize(("best", "spread"), [(0.4, 0.1), (0.4, 0.4), (0.9, 0.5), (0.2, 2.0)])
+def test_the_mean_power_is_that_of_all_by_their_likelihood(best: float, spread: float) -> None:
+    """The mean of a normal distribution of ln power, as far as powers are tried."""
+    low, high = (np.log(end / best) / spread for end in (0.15, 1.0))
+    expected = truncnorm.mean(low, high, loc=np.log(best), scale=spread)
+    found = _mean_power(lambda log_power: ((log_power - np.log(best)) / spread) ** 2 / 2, 0.15, 8)
+    assert np.log(found) == pytest.approx(expected, abs=0.03)
+
+
+def test_where_two_powers_are_as_good_the_mean_lies_between() -> None:
+    def loss(log_power: float) -> float:
+        return 8 * float(min(abs(log_power - np.log(0.25)), abs(log_power - np.log(0.9))))
+
+    assert 0.4 < _mean_power(loss, 0.15, 8) < 0.6
 
 
 def test_a_true_span_that_was_missed_is_never_quite_impossible() -> None:

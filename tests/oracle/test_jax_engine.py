@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 from by_name import bsc
 from problems import random_corpus, tagset
 from quorate.active.strategies import sequence_entropy
-from quorate.choose import hidden
+from quorate.choose import hidden, trials
 from quorate.corpus.records import Corpus
 from quorate.corpus.tags import Invalid, Scheme, TagSet
 from quorate.encode.from_corpus import encode, encode_known
@@ -264,7 +265,8 @@ def test_needs_no_file_format() -> None:
 def test_the_default_method_chooses_and_updates_on_the_engine_that_was_asked_for(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(hidden, "_SPANS_WANTED", 1)  # one draw: each is compiled for
+    one = partial(hidden.draws, enough=hidden.Enough(1, 1))  # each is compiled for
+    monkeypatch.setattr(trials, "draws", lambda encoded, *, enough, **given: one(encoded, **given))
     monkeypatch.setattr(factory, "ThreadsEngine", None)  # whoever makes one fails
     runs: list[Any] = []
     passed = JaxEngine.passed

@@ -34,7 +34,7 @@ from quorate.infer.parts.dirichlet import expected_log
 from quorate.infer.parts.responses import _POOLED, _USUAL, _USUAL_MARKS, _WORTH, RESPONSES, Responses
 from quorate.infer.parts.truth import Chain
 from quorate.infer.spans import SpanEngine, SpanModel
-from quorate.models.spans import by_label
+from quorate.models.spans import _best_f1, by_label
 
 Floats = NDArray[np.float64]
 CLOSE: dict[str, Any] = {"rtol": 1e-9, "atol": 1e-12}
@@ -777,3 +777,18 @@ def test_without_candidates_every_token_is_outside() -> None:
     tags = tagset(Scheme.BIO)
     found = by_label(candidates_of(encode(corpus, tags)), np.zeros(0), tags, 2)
     assert found.tolist() == [[1.0, 0.0, 0.0]] * 2
+
+
+def test_the_set_of_the_highest_expected_f1_is_the_best_of_all() -> None:
+    rng = np.random.default_rng(3)
+    for _ in range(20):
+        true = rng.random(6)
+        chosen = _best_f1(lambda gain: gain > 0, true, float(true.sum()))  # as where none overlaps another
+        sets = [np.array(one) for one in itertools.product([False, True], repeat=6)]
+        expected = [2 * true[one].sum() / (one.sum() + true.sum()) for one in sets]
+        np.testing.assert_array_equal(chosen, sets[int(np.argmax(expected))])
+
+
+def test_what_is_hardly_likely_is_not_given_out_even_where_nothing_else_is() -> None:
+    true = np.array([0.04, 0.05, 0.09, 0.02])
+    assert not _best_f1(lambda gain: gain > 0, true, float(true.sum())).any()

@@ -37,11 +37,8 @@ def test_fit_returns_self_and_fitted_names(model: BSC, sample: Corpus) -> None:
     assert model.annotators_.names == sample.annotators
     assert model.fit_predict(sample) == model.result_.tags
     assert model.get_params()["max_iter"] == 5
-    assert (
-        repr(model)
-        == "BSC(annotator='seq', shapes=False, epsilon0=30.0, temper=0.6, evidence='tokens', start='votes', max_iter=5, "
-        "method='bsc-seq')"
-    )
+    told = "annotator='seq', shapes=False, epsilon0=30.0, temper=0.6, evidence='tokens', start='votes', max_iter=5"
+    assert repr(model) == f"BSC({told}, method='bsc-seq')"
 
 
 def test_result_by_column_and_by_document(model: BSC, sample: Corpus) -> None:

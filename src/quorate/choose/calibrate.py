@@ -37,6 +37,7 @@ _LEAST_SHARP_SPANS = 0.15
 _EM_PASSES = 8
 _PARABOLAS = 2
 _SAME = 1e-6  # of ln power
+_FINE = 1001  # powers that a mean is taken over
 _GOLDEN = (5**0.5 - 1) / 2
 _GAIN_STEP = 2e-4  # within which the gain of habits is found, so that its loss is one smooth function of the power
 _STEP = 0.25  # of ln power, over which the loss is seen to bend
@@ -94,10 +95,28 @@ def fit_sharpness(hidden: Sequence[HiddenLabels], posteriors: Callable[[float], 
 
 
 def _best_power(loss: Callable[[float], float], least: float, tries: int) -> float:
-    """The power, from the least on, with the least loss of its logarithm.
+    """The power, from the least on, with the least loss of its logarithm."""
+    x, y = _tried_powers(loss, least, tries)
+    return float(np.exp(x[y.argmin()]))
 
-    The loss of a few powers is looked at, all over the range as it need not fall evenly towards the best one, and then
-    twice that of the lowest point of the parabola through the best of them and its neighbours.
+
+def _mean_power(loss: Callable[[float], float], least: float, tries: int) -> float:
+    """The mean over powers from the least on, of their logarithm, each weighed by e^−loss.
+
+    Where few can tell, the loss hardly differs from one half of the range to the other, and a few documents more or
+    less would move the best power from end to end; the mean stays about where it is.
+    """
+    x, y = _tried_powers(loss, least, tries)
+    fine = np.linspace(x[0], x[-1], _FINE)
+    weight = np.exp(y.min() - np.interp(fine, x, y))
+    return float(np.exp((weight * fine).sum() / weight.sum()))
+
+
+def _tried_powers(loss: Callable[[float], float], least: float, tries: int) -> tuple[Floats, Floats]:
+    """Logarithms of powers, ascending, and the loss of each.
+
+    A few powers all over the range, as the loss need not fall evenly towards the best one; and then twice the lowest
+    point of the parabola through the best of them and its neighbours.
     """
     x = np.linspace(np.log(least), np.log(_MOST_SHARP), tries - _PARABOLAS)
     y = np.array([loss(float(one)) for one in x])
@@ -110,7 +129,7 @@ def _best_power(loss: Callable[[float], float], least: float, tries: int) -> flo
             break
         place = int(np.searchsorted(x, lowest))
         x, y = np.insert(x, place, lowest), np.insert(y, place, loss(float(lowest)))
-    return float(np.exp(x[y.argmin()]))
+    return x, y
 
 
 def log_likelihood(posteriors: Sequence[Floats]) -> float:
@@ -195,7 +214,8 @@ def fit_span_sharpness(hidden: Sequence[HiddenLabels], confirmed: Callable[[floa
     """The power at which the spans of a consensus are right as often as hidden annotators bear out.
 
     As :func:`fit_span_map`, for evidence of spans: the probability itself, at some power, is what a span is confirmed
-    by; ``confirmed`` are the spans of the consensus, as they are stated at a power.
+    by; ``confirmed`` are the spans of the consensus, as they are stated at a power. It is the mean of all powers, by
+    how likely they make what was confirmed.
 
     >>> import quorate
     >>> from quorate.choose.hidden import hide
@@ -211,10 +231,9 @@ def fit_span_sharpness(hidden: Sequence[HiddenLabels], confirmed: Callable[[floa
     usual = _usual_gain(hidden)
 
     def loss(log_power: float) -> float:
-        found = confirmed(float(np.exp(log_power)))
-        return _profile(found, usual)[1] / max(len(found.stated), 1)
+        return _profile(confirmed(float(np.exp(log_power))), usual)[1]
 
-    return _best_power(loss, _LEAST_SHARP_SPANS, tries=8)
+    return _mean_power(loss, _LEAST_SHARP_SPANS, tries=8)
 
 
 def _usual_gain(hidden: Sequence[HiddenLabels]) -> float:

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from quorate.choose.correlation import shared_mistakes
 from quorate.choose.evidence import SpanBench, agreement_on, better_evidence, calibrated_spans, usual_evidence
-from quorate.choose.hidden import LEAST_DRAWS, HiddenLabels, agreement_over
+from quorate.choose.hidden import TO_CALIBRATE, HiddenLabels, agreement_over
 from quorate.choose.silence import coverage, hardly_overlap, mostly_silent, silent_votes
 from quorate.choose.trials import (
     Bench,
@@ -359,7 +359,7 @@ def _further(
     of_silence: NDArray[np.float64],
 ) -> Iterator[tuple[list[Bench], list[loop.Model]]]:
     """More draws than settings are chosen by, for what is chosen: benches, and its fit on each of them."""
-    more = hidden_in(prepared, sharing, winner.settings, least=LEAST_DRAWS, before=hidden)[len(hidden) :]
+    more = hidden_in(prepared, sharing, winner.settings, enough=TO_CALIBRATE, before=hidden)[len(hidden) :]
     if not more:
         yield [], []
         return
@@ -388,15 +388,14 @@ def _finalists(runs: Sequence[Run], usual: Settings, *, much_hidden: bool) -> li
 def _usual_within_chance(runs: Sequence[Run], usual_settings: Settings, *, much_hidden: bool) -> Run:
     """The best run, or among those of its model that are within a standard error of it, the most usual.
 
-    Where much was hidden, a run of the usual model counts as the best unless another is clearly better.
+    Where much was hidden, a run of the usual model counts as the best unless others are clearly better.
     """
     best = max(runs, key=lambda run: run.agreement.f1)
     usual = [run for run in runs if run.settings.annotator is _USUAL["annotator"]]
     if much_hidden and usual and best not in usual:
         best_usual = max(usual, key=lambda run: run.agreement.f1)
-        gain, error = best.agreement.gain_over(best_usual.agreement)
-        if gain <= _CLEARLY * error:
-            best = best_usual
+        better = [run for run in runs if _is_clearly_better(run, best_usual)]  # of which one may be tied with the best
+        best = max(better, key=lambda run: run.agreement.f1, default=best_usual)
 
     def strangeness(run: Run) -> tuple[int, float]:
         chosen = run.settings
@@ -408,6 +407,11 @@ def _usual_within_chance(runs: Sequence[Run], usual_settings: Settings, *, much_
         return run.settings.annotator is best.settings.annotator and gain <= error
 
     return min((run for run in runs if run is best or within_chance(run)), key=strangeness)
+
+
+def _is_clearly_better(run: Run, other: Run) -> bool:
+    gain, error = run.agreement.gain_over(other.agreement)
+    return gain > _CLEARLY * error
 
 
 def _other_strengths(tried: Sequence[Run], usual: Settings) -> Iterator[Settings]:

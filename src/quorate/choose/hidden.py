@@ -40,7 +40,17 @@ from quorate.infer.engines.protocol import Decoded, Paths
 from quorate.result.sources import MUCH_IN_COMMON
 from quorate.result.spans import consensus_spans
 
-__all__ = ["LEAST_DRAWS", "Agreement", "Habits", "HiddenLabels", "agreement_over", "draws", "hide"]
+__all__ = [
+    "TO_CALIBRATE",
+    "TO_CHOOSE",
+    "Agreement",
+    "Enough",
+    "Habits",
+    "HiddenLabels",
+    "agreement_over",
+    "draws",
+    "hide",
+]
 
 
 Floats = NDArray[np.float64]
@@ -48,14 +58,22 @@ Integers = NDArray[np.int64]
 _SHARE = 0.5  # of the documents that can spare an annotator
 _ONE_OF = 5  # one in five of a document's annotators is hidden, and at least one
 _MOST_DOCUMENTS = 20_000  # beyond this, more hidden documents say nothing new
-_SPANS_WANTED = 2_000  # hidden spans by which a share is known to within a point; draws go on until there are as many
-_MANY_SPANS = 5_000  # hidden spans from which on one draw tells all that there is to tell
-_MOST_DRAWS = 4
-LEAST_DRAWS = 2
-"""Draws by which confidence is calibrated: the two halves of the documents, so that all that can speak have spoken."""
 _HABIT_PRIOR = 3.0  # pseudo-count, in spans, of the crowd's mean habit in each annotator's
 _TINY = 1e-9
 _DIGITS = 9  # decimals of a score; later ones are rounding error
+
+
+class Enough(NamedTuple):
+    """How many hidden spans are wanted, and how many draws are made for them at the most."""
+
+    spans: int
+    draws: int
+
+
+TO_CHOOSE = Enough(2_000, 4)
+"""A share of so many spans is known to within a point, and all candidates are fitted to every draw."""
+TO_CALIBRATE = Enough(5_000, 10)
+"""Confidence hangs on the few sure spans that hidden annotators did not mark, and only what is chosen is fitted."""
 
 
 class HiddenLabels(NamedTuple):
@@ -226,15 +244,14 @@ def draws(
     known: NDArray[np.int32] | None = None,
     seed: int = 0,
     sharing: Sharing | None = None,
-    least: int = 1,
+    enough: Enough = TO_CHOOSE,
     before: Sequence[HiddenLabels] = (),
 ) -> list[HiddenLabels]:
     """As many draws of hidden annotators as a small corpus needs, one for a large one; empty if none can be spared.
 
     Whoever has much in common with a hidden annotator (``sharing``) does not see the document either. Each draw hides
-    others than those before, and none of them hangs on annotators' names or the order of documents. There are at
-    ``least`` so many, unless all were hidden before or the first hid many spans: each takes as much room as the corpus.
-    Those that were made ``before`` are not made again.
+    others than those before, and none of them hangs on annotators' names or the order of documents. They end where
+    there is ``enough``, or when all were hidden. Those that were made ``before`` are not made again.
 
     >>> import quorate
     >>> from quorate.encode.from_corpus import encode
@@ -248,9 +265,8 @@ def draws(
     before = before or [first]
     documents, annotators = np.bincount(seen_pairs(encoded)[0])[first.documents], np.bincount(first.document)
     different = 2 * int((documents // annotators).max())  # draws until every annotator was hidden once in either half
-    n_spans = len(first.spans.start)
-    wanted = max(-(-_SPANS_WANTED // max(n_spans, 1)), least if n_spans < _MANY_SPANS else 1)
-    more = range(before[-1].draw + 1, min(wanted, different, _MOST_DRAWS))
+    wanted = -(-enough.spans // max(len(first.spans.start), 1))
+    more = range(before[-1].draw + 1, min(wanted, different, enough.draws))
     further = (hide(encoded, known=known, seed=seed, draw=n, sharing=sharing) for n in more)
     return [*before, *(one for one in further if one is not None)]
 

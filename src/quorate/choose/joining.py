@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from quorate.choose.choice import Choice
 from quorate.choose.evidence import SpanBench, agreement_on, calibrated_spans
-from quorate.choose.hidden import LEAST_DRAWS, Agreement, HiddenLabels
+from quorate.choose.hidden import TO_CALIBRATE, Agreement, HiddenLabels
 from quorate.choose.trials import (
     Run,
     benches_over,
@@ -89,7 +89,7 @@ def calibrated_with(
     """
     if choice.vote is None:
         return choice.calibration, choice.check
-    hidden = hidden_in(prepared, choice.sharing, choice.settings, least=LEAST_DRAWS)
+    hidden = hidden_in(prepared, choice.sharing, choice.settings, enough=TO_CALIBRATE)
     with_tagger = _joined(hidden, name, path)
     names = (*prepared.encoded.annotators, name)
     with benches_over(with_tagger, prepared, choice.settings, engines, choice.sharing) as benches:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from quorate.choose.calibrate import fit_sharpness, fit_span_map, span_sharpness_noise
 from quorate.choose.evidence import SpanBench, confirmed_on, span_benches
-from quorate.choose.hidden import Agreement, HiddenLabels, agreement_over, draws
+from quorate.choose.hidden import TO_CHOOSE, Agreement, Enough, HiddenLabels, agreement_over, draws
 from quorate.choose.silence import first_votes
 from quorate.choose.witness import confirmation_noise, explained
 from quorate.corpus.profiles import Trust
@@ -156,15 +156,15 @@ def hidden_in(
     sharing: Sharing,
     settings: Settings,
     *,
-    least: int = 1,
+    enough: Enough = TO_CHOOSE,
     before: Sequence[HiddenLabels] = (),
 ) -> list[HiddenLabels]:
     """The corpus with some annotators hidden, draw by draw, together with those who err as they do.
 
-    There are at ``least`` so many, of which some may have been made ``before``.
+    They end where there is ``enough``; some may have been made ``before``.
     """
     seed = settings.random_state or 0
-    return draws(prepared.encoded, known=prepared.known, seed=seed, sharing=sharing, least=least, before=before)
+    return draws(prepared.encoded, known=prepared.known, seed=seed, sharing=sharing, enough=enough, before=before)
 
 
 def span_benches_of(

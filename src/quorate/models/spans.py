@@ -338,12 +338,13 @@ def _unseen_rate(candidates: Candidates, true: Floats, doc_start: NDArray[np.int
 def _best_f1(best_set: Callable[[Floats], Chosen], true: Floats, expected: float) -> Chosen:
     """The spans of the highest expected F1, of ``expected`` true ones.
 
-    That set has the highest sum of p − θ, θ being half of the F1 itself.
+    That set has the highest sum of p − θ, θ being half of the F1 itself. Where nothing is likely, any span would raise
+    it; what is as unlikely as a span that is no candidate unless somebody marked it is not given out all the same.
     """
     threshold = 0.5
     chosen = best_set(true - threshold)
     for _ in range(_THRESHOLD_ROUNDS):
-        half = float(true[chosen].sum()) / max(float(chosen.sum()) + expected, 1e-9)
+        half = max(float(true[chosen].sum()) / max(float(chosen.sum()) + expected, 1e-9), _LIKELY)
         if abs(half - threshold) < 1e-6:
             break
         threshold = half
