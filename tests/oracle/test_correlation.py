@@ -246,6 +246,53 @@ def test_variants_of_a_rule_are_found_among_rules() -> None:
     assert set(named(corpus, among_rules=True)) == pairs_of("rule3", 2)
 
 
+def test_copies_of_a_rule_are_found_where_others_know_the_same_or_something_else() -> None:
+    """Six who agree, and whom the others bear out where they speak, look as if they knew everything."""
+    texts = crowds.sentences(600, seed=3)
+    odd, even = (only_words(texts, rest) for rest in (1, 0))
+    same = {f"same{n}": Behaviour(miss=0.9) for n in range(12)}
+    made = crowd(odd, {"best": Behaviour(miss=0.02), **same}, seed=3)
+    more = crowd(even, {f"else{n}": Behaviour(miss=0.9) for n in range(3)}, seed=4)
+    both = [
+        replace(one, annotations={**one.annotations, **other.annotations})
+        for one, other in zip(made, more, strict=True)
+    ]
+    with_five = with_copies(Corpus(both), "best", 5, jitter=0.1)
+    assert set(named(with_five, among_rules=True)) == pairs_of("best", 5)
+
+
+def only_words(texts: Corpus, rest: int) -> Corpus:
+    """The same texts, in which only those names count whose first word has a number with this rest by 2."""
+    documents = []
+    for document in texts:
+        tags = ["O"] * len(document.tokens)
+        for span in find_spans(certain(document.gold or ())):
+            if int(document.tokens[span.start][3:]) % 2 == rest:
+                tags[span.start : span.end] = certain(document.gold or ())[span.start : span.end]
+        documents.append(replace(document, gold=tuple(tags)))
+    return Corpus(documents)
+
+
+def test_nobody_knows_more_than_the_share_of_different_spans_that_they_mark() -> None:
+    made = crowds.rules(80)
+    crowd = encoded(made)
+    said = {
+        (name, type_): {
+            (document.id, span.start, span.end)
+            for document in made
+            for span in find_spans(certain(document.annotations[name]))
+            if span.label == type_
+        }
+        for name in crowd.annotators
+        for type_ in crowd.tagset.types
+    }
+    for k, name in enumerate(crowd.annotators):
+        for t, type_ in enumerate(crowd.tagset.types):
+            union = set().union(*(said[other, type_] for other in crowd.annotators))
+            share = len(said[name, type_]) / max(len(union), 1)
+            assert correlation._most_known(crowd)[k, t] == pytest.approx(min(max(share**0.5, 0.01), 0.999))
+
+
 def test_declared_groups_share_what_they_agree_on() -> None:
     """Of those whom the user declared, ρ is the cosine with one span in common beforehand; others stay as they are."""
     corpus = people(3, how_many=5, documents=60)

@@ -63,7 +63,8 @@ class _Pairs(NamedTuple):
 def shared_mistakes(encoded: Encoded, groups: Sequence[str | None] = (), *, among_rules: bool = False) -> Sharing:
     """How much annotators have in common beyond what their reliability explains; ``groups`` are those declared.
 
-    ``among_rules``, of which each knows something else, those who agree are variants of each other.
+    ``among_rules``, of which each knows something else, those who agree are variants of each other, and nobody knows
+    more than it marks.
 
     >>> from quorate.corpus.records import Corpus, Document
     >>> from quorate.encode.from_corpus import encode
@@ -81,7 +82,8 @@ def shared_mistakes(encoded: Encoded, groups: Sequence[str | None] = (), *, amon
     independent = independent.where(~np.isin(independent.one * K + independent.other, [k * K + n for k, n in declared]))
     shares: dict[tuple[int, int], float] = {}
     if len(np.unique(independent.one * K + independent.other)) >= _LEAST_PAIRS:
-        pair, rho = _beyond_reliability(independent, K)
+        most = _most_known(encoded) if among_rules else np.full((K, len(encoded.tagset.types)), _MOST_G)
+        pair, rho = _beyond_reliability(independent, most)
         if not among_rules:
             rho = np.where(_contradicted(independent, pair, rho, K), rho, 0.0)
         one, other = pair // K, pair % K
@@ -125,10 +127,27 @@ def _in_common(encoded: Encoded, kinds: Iterable[int | None], least: float) -> _
     return _Pairs(*(np.concatenate(column) for column in zip(*found, strict=True)))
 
 
-def _beyond_reliability(pairs: _Pairs, K: int) -> tuple[Integers, Floats]:
-    """Every pair of annotators (k·K + l), once, and how much more they agree than their reliability explains (ρ)."""
+def _most_known(encoded: Encoded) -> Floats:
+    """``[K, T]`` How reliable each can be at most, type by type, where everybody knows something else.
+
+    g² is precision times recall, and of all the different spans that were marked, what one marks is as much as it can
+    know. Without this, copies of a source that hardly overlaps with others would look as if they knew everything.
+    """
+    K, T = len(encoded.annotators), len(encoded.tagset.types)
+    spans = marked_spans(encoded)
+    _, first = np.unique(spans.key(encoded.n_tokens, T), return_index=True)
+    different = np.bincount(spans.kind[first], minlength=T)
+    marked = np.bincount(spans.who * T + spans.kind, minlength=K * T).reshape(K, T)
+    return np.clip(np.sqrt(marked / np.maximum(different, 1)), _LEAST_G, _MOST_G)
+
+
+def _beyond_reliability(pairs: _Pairs, most: Floats) -> tuple[Integers, Floats]:
+    """Every pair of annotators (k·K + l), once, and how much more they agree than their reliability explains (ρ).
+
+    ``most [K, T]`` is how reliable each can be at most.
+    """
     one, other, kind, cosine, n = pairs
-    T = int(kind.max()) + 1
+    K, T = most.shape
     mine, theirs = one * T + kind, other * T + kind  # everybody has a g for each type
     pair, place = np.unique(one * K + other, return_inverse=True)
     usual = np.clip([_low(cosine[kind == t], n[kind == t]) for t in range(T)], _LEAST_G**2, _MOST_G**2)
@@ -153,7 +172,7 @@ def _beyond_reliability(pairs: _Pairs, K: int) -> tuple[Integers, Floats]:
             of_all = agreed.reshape(K, T).sum(axis=0) / np.maximum(whole.reshape(K, T).sum(axis=0), 1e-9)
             prior = np.sqrt(_AS_OTHERS)
             best = (agreed + prior * np.tile(of_all, K)) / (whole + prior)
-            g = (g + np.clip(best, _LEAST_G, _MOST_G)) / 2  # both sides of a pair move at once: half a step each
+            g = (g + np.clip(best, _LEAST_G, most.ravel())) / 2  # both sides of a pair move at once: half a step each
         rho = in_common(g[mine] * g[theirs])
     return pair, rho
 
