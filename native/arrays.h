@@ -13,6 +13,7 @@ typedef struct { double *at; int64_t n, m; } Floats;
 typedef struct { float *at; int64_t n, m; } Floats32;
 typedef struct { int64_t *at; int64_t n, m; } Ints;
 typedef struct { int32_t *at; int64_t n, m; } Ints32;
+typedef struct { int16_t *at; int64_t n, m; } Ints16;
 typedef struct { int8_t *at; int64_t n, m; } Codes;
 typedef struct { uint8_t *at; int64_t n, m; } Bytes;
 typedef struct { bool *at; int64_t n, m; } Bools;

@@ -1,12 +1,13 @@
 /* The spans that a token model thinks likely. T is the number of types; the other letters are as in output.h. */
 #include "output.h"
 
-/* One document: its evidence [L, J], the recursion, ln of beta [L + 1, J] at every token, and ln of alpha [J] before
- * the token where spans begin. */
+/* One document: its evidence [L, J], the recursion, ln of beta [L, J] at every token before `reached`, as far as spans
+ * were looked for there, and ln of alpha [J] before the token where spans begin. */
 typedef struct {
-    int64_t begin, L;
-    const double *evidence, *behind, *before;
-    double log_z, *terms;
+    int64_t begin, L, reached;
+    const BothWays *ways;
+    const double *evidence, *before;
+    double log_z, *behind;
 } Document;
 
 /* Where spans are written to, as far as there is room, and how many there are. */
@@ -26,23 +27,31 @@ static void note(Found *found, int64_t start, int64_t end, int64_t kind, double 
     found->n++;
 }
 
+/* ln of beta [J] at a token: no earlier than where spans begin. Most tokens are in no likely span, and are not asked for. */
+static const double *behind(Document *here, int64_t t) {
+    int64_t J = here->ways->J;
+    for (; here->reached <= t; here->reached++)
+        log_beta_at(here->ways, here->reached, here->log_z, here->behind + here->reached * J);
+    return here->behind + t * J;
+}
+
 /* The spans of type k that begin at a token: one of a single token, then longer ones, for as long as one may go on with
  * the probability that is asked for. */
-static void spans_from(const Document *here, int64_t first, int64_t k, const Steps *steps, const SpanShape *shape,
+static void spans_from(Document *here, int64_t first, int64_t k, const Steps *steps, const SpanShape *shape,
                        const SpanLabels *labels, double log_least, Found *found) {
     int64_t J = steps->log_start.n, L = here->L;
     const double *evidence = here->evidence, *trans = steps->log_trans.at;
     int64_t label = labels->single.at[k], at = labels->first.at[k], last = first + 1;
-    double weight = log_weight_before(first, label, steps, shape, here->before, here->terms);
+    double weight = log_weight_before(first, label, steps, shape, here->before, here->ways->terms);
     weight += evidence[first * J + label];
     /* The weight so far of a span that goes on. */
-    double going_on = log_weight_before(first, at, steps, shape, here->before, here->terms);
+    double going_on = log_weight_before(first, at, steps, shape, here->before, here->ways->terms);
     going_on += evidence[first * J + at];
     while (true) {
-        const double *log_beta = here->behind + last * J;
-        weight += log_weight_behind(evidence, L, last, label, steps, shape, log_beta, here->terms) - here->log_z;
+        const double *log_beta = last < L ? behind(here, last) : NULL;
+        weight += log_weight_behind(evidence, L, last, label, steps, shape, log_beta, here->ways->terms) - here->log_z;
         if (weight >= log_least) note(found, here->begin + first, here->begin + last, k, weight);
-        if (last == L || going_on + here->behind[(last - 1) * J + at] - here->log_z < log_least) return;
+        if (last == L || going_on + behind(here, last - 1)[at] - here->log_z < log_least) return;
         int64_t inside = labels->inside.at[k];
         label = labels->last.at[k];
         weight = going_on + trans[at * J + label] + evidence[last * J + label];
@@ -71,7 +80,7 @@ KERNEL int64_t fill_likely_spans(const Slice *piece, const Rows *rows, const Ste
     BothWays ways = both_ways_in(&room, longest, J);
     double *sets = set_evidence_in(&room, piece, rows), *evidence = doubles(&room, longest * J);
     double *posterior = doubles(&room, longest * J), *before = doubles(&room, J);
-    double *behind = doubles(&room, (longest + 1) * J);
+    double *log_beta = doubles(&room, longest * J);
     if (room.short_of_memory) return leave(&room);
     Found found = {start, end, kind, probability, 0};
     for (int64_t d = 0; d + 1 < piece->doc_start.n; d++) {
@@ -80,14 +89,14 @@ KERNEL int64_t fill_likely_spans(const Slice *piece, const Rows *rows, const Ste
         document_evidence(piece, rows, sets, d, evidence);
         double log_z = both_ways(evidence, L, steps, &ways, posterior);
         if (!(log_z > -INFINITY)) continue;
-        for (int64_t t = 0; t < L; t++) log_beta_at(&ways, t, log_z, behind + t * J);
-        Document here = {begin, L, evidence, behind, before, log_z, ways.terms};
+        Document here = {begin, L, 0, &ways, evidence, before, log_z, log_beta};
         for (int64_t first = 0; first < L; first++) {
             bool any_before = false;
             for (int64_t k = 0; k < labels->first.n; k++) {
                 if (opening(posterior + first * J, labels, k) < least) continue;
                 if (first > 0 && !any_before) log_alpha_at(&ways, first - 1, before);
                 any_before = true;
+                here.reached = most_of(here.reached, first);
                 spans_from(&here, first, k, steps, shape, labels, log_least, &found);
             }
         }

@@ -15,6 +15,7 @@ import pytest
 import quorate
 import quorate.audit.balanced
 import quorate.infer.kernels.chain
+import quorate.infer.kernels.codes
 import quorate.infer.kernels.distinct
 import quorate.infer.kernels.gain
 import quorate.infer.kernels.gamma
@@ -37,6 +38,7 @@ ARRAYS = {
     "Floats32": np.float32,
     "Ints": np.int64,
     "Ints32": np.int32,
+    "Ints16": np.int16,
     "Codes": np.int8,
     "Bytes": np.uint8,
     "Bools": np.bool_,

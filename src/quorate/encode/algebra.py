@@ -34,6 +34,7 @@ __all__ = [
     "pair_of_events",
     "seen_pairs",
     "spread",
+    "spread_pairs",
     "sure_events",
     "token_of",
     "token_of_events",
@@ -222,6 +223,23 @@ def number_pairs(encoded: Encoded) -> tuple[Integers, Integers, NDArray[np.integ
         found.append((first, present))
         n_pairs, done = n_pairs + len(present), done + len(pair)
     return *_documents_and_annotators(encoded, found), number
+
+
+def spread_pairs(encoded: Encoded, values: Floats) -> Floats:
+    """``[E]`` For every event the value of its pair, of those that :func:`seen_pairs` finds."""
+    spread_out, n_pairs, done = np.empty(len(encoded.event_cell)), 0, 0
+    for _, end, pair in _pairs_in_pieces(encoded):
+        here = spread_out[done : done + len(pair)]
+        if _is_sparse(pair, end):
+            present, rank = np.unique(pair, return_inverse=True)
+            here[:] = values[n_pairs + rank]
+        else:
+            present = np.flatnonzero(_occurring(pair, end))
+            table = np.empty(end)
+            table[present] = values[n_pairs : n_pairs + len(present)]
+            np.take(table, pair, out=here, mode="clip")  # which does not look for wrong places first
+        n_pairs, done = n_pairs + len(present), done + len(pair)
+    return spread_out
 
 
 def _pairs_in_pieces(encoded: Encoded) -> Iterator[tuple[int, int, Integers]]:

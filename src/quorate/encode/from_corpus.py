@@ -8,7 +8,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from itertools import chain, pairwise, repeat
+from itertools import chain, repeat
 from sys import intern
 
 import numpy as np
@@ -19,7 +19,7 @@ from quorate.corpus.tags import MISSING, OUTSIDE, Invalid, TagSet
 from quorate.encode.encoded import Cells, Encoded, Events
 from quorate.errors import InputError
 
-__all__ = ["encode", "encode_codes", "encode_known", "events_of_codes", "n_previous"]
+__all__ = ["by_rule", "encode", "encode_known", "events_of_codes", "label_before", "n_previous"]
 
 
 Ints = NDArray[np.int32]
@@ -80,7 +80,7 @@ def n_previous(tagset: TagSet) -> int:
     return len(tagset.labels) + (tagset.outside is None)
 
 
-def _start_label(tagset: TagSet) -> int:
+def label_before(tagset: TagSet) -> int:
     """What stands before the first token and after a missing one: ``O``, or a row of its own in the plain scheme."""
     return len(tagset.labels) if tagset.outside is None else tagset.outside
 
@@ -166,45 +166,6 @@ def _hard_events(
     return keys[:n], soft, changed
 
 
-def encode_codes(
-    codes: NDArray[np.int16],
-    sequences: tuple[NDArray[np.integer], NDArray[np.integer], NDArray[np.int64]],
-    doc_start: NDArray[np.int64],
-    word: Ints,
-    names: tuple[tuple[str, ...], tuple[str, ...]],
-    tagset: TagSet,
-    invalid: Invalid,
-    corpus: Corpus,
-) -> Encoded:
-    """What :func:`encode` makes of documents, from tags that are numbers already, sequence after sequence.
-
-    ``sequences`` are how many a document has, whose each is, and where the codes of each document begin (and all end);
-    ``names`` are the annotators and the words, sorted. ``corpus`` is asked for documents that a message is about.
-    """
-    annotators, words = names
-    per_doc, annotator, start = sequences
-    first_sequence = np.concatenate([[0], np.cumsum(per_doc)])
-    short = np.int32 if _n_keys(tagset, len(annotators)) < 1 << 31 else np.int64
-    keys: NDArray[np.integer] = np.empty(len(codes), short)
-    event_start = np.zeros(len(word) + 1, np.int64)
-    changed = n = 0
-    cuts = np.searchsorted(start, np.arange(0, len(codes), _PIECE))
-    for first, last in pairwise(np.unique([0, *cuts, len(per_doc)]).tolist()):
-        doc = np.repeat(np.arange(last - first), per_doc[first:last])
-        who = annotator[first_sequence[first] : first_sequence[last]].astype(np.int64)
-        here = doc_start[first : last + 1] - doc_start[first]
-        said = codes[start[first] : start[last]]
-        named = partial(_document_from, corpus, first)
-        events, mended = events_of_codes(said, doc, who, here, tagset, invalid, named)
-        event_start[1 + doc_start[first] : 1 + doc_start[last]] = np.bincount(events.token, minlength=here[-1])
-        keys[n : n + len(events.key)] = events.key
-        n += len(events.key)
-        changed += mended
-    np.cumsum(event_start, out=event_start)
-    cells, event_cell = _cells(keys[:n], tagset, len(annotators))
-    return Encoded(tagset, annotators, words, doc_start, word, event_start, event_cell, None, cells, changed)
-
-
 def _n_keys(tagset: TagSet, n_annotators: int) -> int:
     return n_annotators * n_previous(tagset) * len(tagset.labels)
 
@@ -228,12 +189,12 @@ def events_of_codes(
     """
     lengths = np.diff(doc_start)[doc]
     starts = np.concatenate([[0], np.cumsum(lengths)])
-    codes, changed = _by_rule(codes, starts, tagset, invalid, lambda s: document_of(int(doc[s])))
+    codes, changed = by_rule(codes, starts, tagset, invalid, lambda s: document_of(int(doc[s])))
 
     previous = np.empty(len(codes), np.int16)
     previous[1:] = codes[:-1]
     previous[starts[:-1][lengths > 0]] = MISSING
-    previous[previous == MISSING] = _start_label(tagset)
+    previous[previous == MISSING] = label_before(tagset)
 
     # Sequence s of a document with S sequences puts its token p at place base + p·S + (its rank): by token, no sort.
     per_doc = np.bincount(doc, minlength=len(doc_start) - 1)
@@ -253,7 +214,7 @@ def events_of_codes(
     return Events(token, key, None), changed
 
 
-def _by_rule(
+def by_rule(
     codes: NDArray[np.int16],
     starts: NDArray[np.int64],
     tagset: TagSet,
@@ -308,7 +269,7 @@ def _with_soft_events(
         return hard
     number = {name: k for k, name in enumerate(names)}
     J, P = len(tagset.labels), n_previous(tagset)
-    at_start = np.eye(P)[_start_label(tagset)]
+    at_start = np.eye(P)[label_before(tagset)]
     may_follow = np.ones((P, J), dtype=np.bool_)
     if invalid is not Invalid.KEEP:
         may_follow[:J] = tagset.allowed
@@ -418,5 +379,5 @@ def encode_known(corpus: Corpus, tagset: TagSet, known: Mapping[str, Sequence[Ta
         raise InputError(f"known labels are given for document {min(stray)!r}, which is not in the input")
     if invalid is Invalid.KEEP:
         invalid = Invalid.REPAIR  # the truth must follow the scheme, whatever annotators did
-    codes, _ = _by_rule(flat.taken(), np.array(starts), tagset, invalid, lambda d: corpus[d], unknown=True)
+    codes, _ = by_rule(flat.taken(), np.array(starts), tagset, invalid, lambda d: corpus[d], unknown=True)
     return codes.astype(np.int32)

@@ -9,7 +9,7 @@ from typing import NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.encode.algebra import laid_end_to_end, number_pairs, spread
+from quorate.encode.algebra import laid_end_to_end, seen_pairs, spread_pairs
 from quorate.encode.encoded import Encoded
 
 __all__ = ["Sharing"]
@@ -77,8 +77,8 @@ class Sharing(NamedTuple):
         """The same labels, each with the weight of its annotator in its document."""
         if not self:
             return encoded
-        document, who, pair_of_event = number_pairs(encoded)
-        weight = spread(self.weights(document, who), pair_of_event)
+        document, who = seen_pairs(encoded)
+        weight = spread_pairs(encoded, self.weights(document, who))
         return replace(encoded, event_weight=weight if encoded.event_weight is None else encoded.event_weight * weight)
 
     def at_least(self, share: float) -> Self:

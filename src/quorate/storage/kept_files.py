@@ -20,21 +20,24 @@ from quorate.corpus.offsets import Unit
 from quorate.corpus.profiles import Profile
 from quorate.corpus.records import Corpus, Document, SoftTag, Tag
 from quorate.corpus.tags import MISSING, Invalid, TagSet
-from quorate.encode.encoded import Encoded
-from quorate.encode.from_corpus import encode_codes
+from quorate.encode.encoded import Cells, Encoded
+from quorate.encode.from_corpus import by_rule, label_before, n_previous
 from quorate.errors import QuorateError
+from quorate.infer.kernels.codes import Sequences, events_by_token, labels_of
 from quorate.storage.arrays import Arrays, damaged, mapped, write
 from quorate.storage.corpora_checks import RAW_KINDS, document_rules, document_shapes, within
 from quorate.storage.documents import ArrayCorpus, annotations_of, document_of, starts_of
 
 __all__ = ["KeptCorpus"]
 
-_KIND, _VERSION = "quorate read", 1
+_KIND, _VERSION = "quorate read", 2
 _MOST_TAGS = 250  # a byte each, with some to spare
 _NOT_SEEN = 255
+_CELLS_PER_LABEL, _FEW_CELLS = 4, 1 << 20  # a table of all cells may be so large
 _UNITS = tuple(Unit)
 _KINDS: dict[str, Any] = {**RAW_KINDS, "doc_start": np.int64, "unit": np.uint8}
 _NOT_KEPT = ("length", "soft_place", "soft_tag", "soft_probability")
+_NUMBERED = {"word": "words", "annotator": "annotators", "codes": "tags", "gold": "tags", "split": "splits"}
 _OF_TEXT = ("offsets", "text_bytes", "text_end")
 
 
@@ -46,6 +49,7 @@ class _Text(TypedDict):
     words: list[str]
     annotators: list[str]
     tags: list[str]
+    used: list[str | None]
     splits: list[str]
     sources: list[str]
     notes: list[str]
@@ -86,10 +90,11 @@ class KeptCorpus(ArrayCorpus):
                 annotator.append(number[name])
                 if not said.add(document.annotations[name]):
                     return None
-        codes = said.taken()
+        n_codes, used = len(said), said.used()
         for document in documents:
             if not said.add(document.gold or (None,) * len(document.tokens)):
                 return None
+        tags, codes = said.taken()
         words = sorted(set(_tokens(documents)))
         place = {word: n for n, word in enumerate(words)}
         splits, sources = (list(dict.fromkeys(one for one in each if one is not None)) for each in _named(documents))
@@ -100,8 +105,8 @@ class KeptCorpus(ArrayCorpus):
             **_end_to_end("id", (document.id for document in documents)),
             "sequences": np.array([len(document.annotations) for document in documents], np.int32),
             "annotator": np.array(annotator, np.int32),
-            "codes": codes,
-            "gold": said.taken(),
+            "codes": codes[:n_codes],
+            "gold": codes[n_codes:],
             "has_gold": np.array([document.gold is not None for document in documents], np.uint8),
             "split": np.array([_number(splits, document.split) for document in documents], np.int16),
             "has_text": np.array([document.text is not None for document in documents], np.uint8),
@@ -114,7 +119,8 @@ class KeptCorpus(ArrayCorpus):
             "version": _VERSION,
             "words": words,
             "annotators": list(corpus.annotators),
-            "tags": said.tags,
+            "tags": tags,
+            "used": used,
             "splits": splits,
             "sources": sources,
             "notes": list(corpus.notes),
@@ -175,7 +181,8 @@ class KeptCorpus(ArrayCorpus):
         for name in ("doc_start", "id_end", "text_end"):  # each part's count from its own beginning
             arrays[name] = _shifted(columns[name])
         arrays["doc_start"] = np.concatenate([[0], arrays["doc_start"]])
-        text = {**parts[0]._text, **names} | {"notes": list(told[0].notes) if told else []}
+        used = set().union(*(part.used_tags() for part in parts))
+        text = {**parts[0]._text, **names, "used": list(used), "notes": list(told[0].notes) if told else []}
         text |= {"digests": {name: digest for part in parts for name, digest in part.digests.items()}}
         text |= {"profiles": {name: profile.plain() for name, profile in profiles.items()}}
         given = [part._given for part in parts if part._given is not None]
@@ -185,38 +192,52 @@ class KeptCorpus(ArrayCorpus):
     def _renumbered(self, names: Mapping[str, Sequence[str]]) -> Arrays:
         """The arrays with numbers that several have in common."""
         number: dict[str, NDArray[np.int64]] = {}
-        for name, common in names.items():
+        others = {name: common for name, common in names.items() if common != self._text[name]}
+        for name, common in others.items():
             place = {one: n for n, one in enumerate(common)}
             own: list[str] = self._text[name]
             number[name] = np.array([*map(place.__getitem__, own), MISSING])
         arrays = {name: array for name, array in self._arrays.items() if name in _KINDS and name != "length"}
         arrays["doc_start"] = arrays["doc_start"][1:]
-        for name, of in (("word", "words"), ("annotator", "annotators"), ("codes", "tags"), ("gold", "tags")):
-            arrays[name] = number[of].astype(arrays[name].dtype)[arrays[name]]  # −1, nothing, is the last
-        arrays["split"] = number["splits"].astype(np.int16)[arrays["split"]]
+        for name, of in _NUMBERED.items():
+            if of in others:
+                arrays[name] = number[of].astype(arrays[name].dtype)[arrays[name]]  # −1, nothing, is the last
         source = arrays["source"].reshape(-1, 3).copy()
-        source[:, 0] = number["sources"][source[:, 0]]
+        if "sources" in others:
+            source[:, 0] = number["sources"][source[:, 0]]
         return arrays | {"source": source.reshape(-1)}
 
     def used_tags(self) -> set[Tag]:
         """Every tag that an annotator gave, and ``None`` if one did not see a token."""
-        return {self._tag_of[code] for code in np.flatnonzero(np.bincount(self._arrays["codes"] + 1)) - 1}
+        used: list[Tag] = self._text["used"]
+        return set(used)
 
     def encoded_as(self, tagset: TagSet, invalid: Invalid) -> Encoded | None:
-        """The corpus as arrays for a fit; ``None`` if it has a tag that the labels do not have."""
-        code = np.array([*(tagset.reads.get(tag, MISSING) for tag in self._text["tags"]), MISSING], np.int16)
-        arrays = self._arrays
-        if any(tag is not None and tag not in tagset.reads for tag in self.used_tags()):
+        """The corpus as arrays for a fit.
+
+        ``None`` if it has a tag that the labels do not have, or if a table of all cells would be much larger than what
+        was said: then it has to be made of its documents.
+        """
+        arrays, K, J, before = self._arrays, len(self._names), len(tagset.labels), n_previous(tagset)
+        small = K * before * J <= max(_CELLS_PER_LABEL * len(arrays["codes"]), _FEW_CELLS)
+        if not small or any(tag is not None and tag not in tagset.reads for tag in self.used_tags()):
             return None
-        return encode_codes(
-            code[arrays["codes"]],
-            (arrays["sequences"], arrays["annotator"], starts_of(arrays).code),
-            self._doc_start,
-            arrays["word"],
-            (self._names, self._words),
-            tagset,
-            invalid,
-            self,
+        label_of = np.array([tagset.reads.get(tag, MISSING) for tag in self._text["tags"]], np.int16)
+        document = np.repeat(np.arange(len(self)), arrays["sequences"])
+        start = np.concatenate([[0], np.cumsum(np.diff(self._doc_start)[document])])
+        labels, broken = labels_of(arrays["codes"], label_of, start, tagset)
+        changed = 0
+        if broken:
+            labels, changed = by_rule(labels, start, tagset, invalid, lambda s: self[int(document[s])])
+        sequences = Sequences(start, arrays["annotator"], starts_of(arrays).sequence)
+        keys, event_start, event_cell = events_by_token(
+            labels, sequences, self._doc_start, K, label_before(tagset), before, J
+        )
+        row, label = np.divmod(keys, J)
+        cells = Cells(*np.divmod(row, before), label, K, J, before)
+        word = arrays["word"]
+        return Encoded(
+            tagset, self._names, self._words, self._doc_start, word, event_start, event_cell, None, cells, changed
         )
 
     def _document(self, d: int) -> Document:
@@ -260,7 +281,7 @@ class _Said:
     """Tags as numbers, end to end, a byte each."""
 
     def __init__(self) -> None:
-        self.tags: list[str] = []
+        self._tags: list[str] = []
         self._code_of: dict[Any, int] = {None: _NOT_SEEN}
         self._raw = bytearray()
 
@@ -271,19 +292,32 @@ class _Said:
         except KeyError:
             for tag in dict.fromkeys(tags):
                 if tag not in self._code_of:
-                    self._code_of[tag] = len(self.tags)
-                    self.tags.append(tag)
-            return len(self.tags) <= _MOST_TAGS and self.add(tags)
+                    self._code_of[tag] = len(self._tags)
+                    self._tags.append(tag)
+            return len(self._tags) <= _MOST_TAGS and self.add(tags)
         except TypeError:  # probabilities
             return False
         return True
 
-    def taken(self) -> NDArray[np.int16]:
-        """All of them, which are gone after that."""
-        raw, self._raw = self._raw, bytearray()
-        codes = np.frombuffer(raw, np.uint8).astype(np.int16)
+    def __len__(self) -> int:
+        return len(self._raw)
+
+    def used(self) -> list[Tag]:
+        """Every tag so far, and ``None`` if a token was not seen."""
+        return [*self._tags, *([None] if _NOT_SEEN in self._raw else [])]
+
+    def taken(self) -> tuple[list[str], NDArray[np.int16]]:
+        """The tags in order, and all that was added as their numbers; it is gone after that.
+
+        In order, as then the numbers of several files mostly are the same.
+        """
+        tags = sorted(self._tags)
+        place = {tag: n for n, tag in enumerate(tags)}
+        numbers = bytes([*map(place.__getitem__, self._tags), *range(len(tags), _NOT_SEEN + 1)])
+        codes = np.frombuffer(self._raw.translate(numbers), np.uint8).astype(np.int16)
+        self._raw = bytearray()
         codes[codes == _NOT_SEEN] = MISSING
-        return codes
+        return tags, codes
 
 
 def _can_be_kept(document: Document) -> bool:

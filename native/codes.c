@@ -1,0 +1,61 @@
+/* From labels that lie sequence after sequence to events that lie token after token. A label below 0 is missing. */
+#include "arrays.h"
+
+/* Fills the label that each code stands for; returns how many break the scheme.
+ *
+ * Sequence s is codes start[s] to start[s + 1]. Before its first label, and after a missing one, stands `outside`; below
+ * 0 there is no scheme to break. */
+KERNEL int64_t read_labels(Ints16 codes, Ints16 label_of, Ints start, Bools allowed, Bools allowed_last,
+                           int64_t outside, Ints16 labels) {
+    int64_t J = allowed.m, broken = 0;
+    for (int64_t s = 0; s + 1 < start.n; s++) {
+        int64_t before = outside, end = start.at[s + 1];
+        for (int64_t p = start.at[s]; p < end; p++) {
+            int16_t label = codes.at[p] < 0 ? -1 : label_of.at[codes.at[p]];
+            labels.at[p] = label;
+            if (outside < 0) continue;
+            if (label >= 0) {
+                bool fits = allowed.at[before * J + label] && (p + 1 < end || allowed_last.at[label]);
+                broken += !fits;
+            }
+            before = label < 0 ? outside : label;
+        }
+    }
+    return broken;
+}
+
+/* Says which (annotator, label before, label) occur, of `before` · `J` for each annotator. `first` is the label that
+ * stands before a sequence, and after a missing label. */
+KERNEL void mark_cells(Ints16 labels, Ints start, Ints32 annotator, int64_t first, int64_t before, int64_t J,
+                       Bools occurs) {
+    for (int64_t s = 0; s + 1 < start.n; s++) {
+        bool *mine = occurs.at + annotator.at[s] * before * J;
+        int64_t previous = first;
+        for (int64_t p = start.at[s]; p < start.at[s + 1]; p++) {
+            int64_t label = labels.at[p];
+            if (label >= 0) mine[previous * J + label] = true;
+            previous = label < 0 ? first : label;
+        }
+    }
+}
+
+/* Fills the cell of every event, by token and sequence, and where the events of each token begin and all end; returns how
+ * many there are. `rank` is the number of each cell that occurs; document d has the sequences first_sequence[d] to
+ * first_sequence[d + 1]. */
+KERNEL int64_t fill_events(Ints16 labels, Ints start, Ints32 annotator, Ints first_sequence, Ints doc_start,
+                           int64_t first, int64_t before, int64_t J, Ints32 rank, Ints event_start, Ints32 event_cell) {
+    int64_t n = 0;
+    for (int64_t d = 0; d + 1 < doc_start.n; d++)
+        for (int64_t t = doc_start.at[d]; t < doc_start.at[d + 1]; t++) {
+            int64_t place = t - doc_start.at[d];
+            event_start.at[t] = n;
+            for (int64_t s = first_sequence.at[d]; s < first_sequence.at[d + 1]; s++) {
+                const int16_t *here = labels.at + start.at[s] + place;
+                if (here[0] < 0) continue;
+                int64_t previous = place == 0 || here[-1] < 0 ? first : here[-1];
+                event_cell.at[n++] = rank.at[(annotator.at[s] * before + previous) * J + here[0]];
+            }
+        }
+    event_start.at[event_start.n - 1] = n;
+    return n;
+}

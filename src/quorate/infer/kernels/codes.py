@@ -1,0 +1,81 @@
+"""Compiled kernels: from labels that lie sequence after sequence to events that lie token after token."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quorate.corpus.tags import TagSet
+from quorate.infer.kernels.native import native
+
+__all__ = ["Sequences", "events_by_token", "labels_of"]
+
+Ints = NDArray[np.int64]
+Ints32 = NDArray[np.int32]
+Ints16 = NDArray[np.int16]
+Bools = NDArray[np.bool_]
+
+
+class Sequences(NamedTuple):
+    """Where each sequence of labels begins (and all end), whose each is, and where documents begin among them."""
+
+    start: Ints
+    annotator: Ints32
+    of_document: Ints
+
+
+def labels_of(codes: Ints16, label_of: Ints16, start: Ints, tagset: TagSet) -> tuple[Ints16, int]:
+    """The label that each code stands for (below 0: missing), and how many of them break the scheme."""
+    labels, outside = np.empty_like(codes), -1 if tagset.outside is None else tagset.outside
+    allowed = np.ascontiguousarray(tagset.allowed)
+    return labels, read_labels(codes, label_of, start, allowed, tagset.allowed_last, outside, labels)
+
+
+def events_by_token(
+    labels: Ints16, sequences: Sequences, doc_start: Ints, n_annotators: int, first: int, before: int, J: int
+) -> tuple[Ints, Ints, Ints32]:
+    """The keys of the cells that occur, where each token's events begin (and all end), and the cell of every event.
+
+    A key is (annotator · ``before`` + label before) · ``J`` + label; before a sequence, and after a missing label,
+    stands ``first``.
+    """
+    start, annotator, of_document = sequences
+    occurs = np.zeros(n_annotators * before * J, np.bool_)
+    mark_cells(labels, start, annotator, first, before, J, occurs)
+    rank = np.cumsum(occurs, dtype=np.int32) - np.int32(1)
+    event_start, event_cell = np.empty(doc_start[-1] + 1, np.int64), np.empty(len(labels), np.int32)
+    n = fill_events(
+        labels, start, annotator, of_document, doc_start, first, before, J, rank, event_start, event_cell
+    )  # fmt: skip
+    return np.flatnonzero(occurs), event_start, event_cell[:n]
+
+
+@native
+def read_labels(
+    codes: Ints16, label_of: Ints16, start: Ints, allowed: Bools, allowed_last: Bools, outside: int, labels: Ints16
+) -> int:
+    """:func:`labels_of`, into room that is given."""
+
+
+@native
+def mark_cells(labels: Ints16, start: Ints, annotator: Ints32, first: int, before: int, J: int, occurs: Bools) -> None:
+    """Says which cells occur."""
+
+
+@native
+def fill_events(
+    labels: Ints16,
+    start: Ints,
+    annotator: Ints32,
+    first_sequence: Ints,
+    doc_start: Ints,
+    first: int,
+    before: int,
+    J: int,
+    rank: Ints32,
+    event_start: Ints,
+    event_cell: Ints32,
+) -> int:
+    """The events, by token and sequence; returns how many there are."""
