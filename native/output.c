@@ -45,20 +45,9 @@ void document_evidence(const Slice *piece, const Rows *rows, const double *sets,
 }
 
 double both_ways(const double *evidence, int64_t L, const Steps *steps, BothWays *out, double *posterior) {
-    int64_t J = out->J;
-    for (int64_t i = 0; i < L * J; i++) out->scaled[i] = evidence[i];
-    double log_z = posteriors(evidence, out->scaled, L, steps, false, posterior, out->alpha, out->beta, out->scale,
-                              out->terms, &out->in_logs);
-    if (out->in_logs) return log_z;
-    /* From the scaled recursion to logarithms: ln Z up to a token is the running sum of its scales. */
-    double so_far = 0.0;
-    for (int64_t t = 0; t < L; t++) {
-        double top = -INFINITY;
-        for (int64_t j = 0; j < J; j++) top = evidence[t * J + j] > top ? evidence[t * J + j] : top;
-        so_far += log(out->scale[t]) + top;
-        out->so_far[t] = so_far;
-    }
-    return log_z;
+    for (int64_t i = 0; i < L * out->J; i++) out->scaled[i] = evidence[i];
+    return posteriors(evidence, out->scaled, L, steps, false, posterior, out->alpha, out->beta, out->scale,
+                      out->so_far, out->terms, &out->in_logs);
 }
 
 /* Logarithms of what the scaled recursion left, and what its scales add to them. */

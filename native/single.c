@@ -49,8 +49,10 @@ double log_sum(const double *values, int64_t n) {
     return top + log(total);
 }
 
-double forward_backward(double *evidence, int64_t L, const Steps *steps, double *alpha, double *beta, double *scale) {
-    int64_t J = steps->log_start.n;
+/* The scaled recursion for J labels: where their number is known beforehand, loops over them are not loops. */
+static inline __attribute__((always_inline)) double recursion(double *evidence, int64_t L, int64_t J, const Steps *steps,
+                                                              double *alpha, double *beta, double *scale,
+                                                              double *so_far) {
     if (steps->in_logs) return NAN;
     double lost_below = LOST / steps->least;
     double fall = log(lost_below) + MARGIN;
@@ -89,6 +91,7 @@ double forward_backward(double *evidence, int64_t L, const Steps *steps, double 
         for (int64_t j = 0; j < J; j++) a[j] *= inverse;
         scale[t] = total;
         log_z += log_total + top;
+        if (so_far != NULL) so_far[t] = log_z;
     }
     for (int64_t j = 0; j < J; j++) beta[(L - 1) * J + j] = 1.0;
     for (int64_t t = L - 1; t > 0; t--) {
@@ -104,6 +107,14 @@ double forward_backward(double *evidence, int64_t L, const Steps *steps, double 
             if (alpha[(t - 1) * J + j] == 0.0) b[j] = 0.0;
     }
     return log_z;
+}
+
+double forward_backward(double *evidence, int64_t L, const Steps *steps, double *alpha, double *beta, double *scale,
+                        double *so_far) {
+    int64_t J = steps->log_start.n;
+    if (J == 3) return recursion(evidence, L, 3, steps, alpha, beta, scale, so_far); /* one type, in BIO */
+    if (J == 9) return recursion(evidence, L, 9, steps, alpha, beta, scale, so_far); /* four types */
+    return recursion(evidence, L, J, steps, alpha, beta, scale, so_far);
 }
 
 double log_recursion(const double *evidence, int64_t L, const Steps *steps, double *log_alpha, double *log_beta,
@@ -129,9 +140,10 @@ double log_recursion(const double *evidence, int64_t L, const Steps *steps, doub
 }
 
 double posteriors(const double *evidence, double *spoilt, int64_t L, const Steps *steps, bool in_logs,
-                  double *posterior, double *alpha, double *beta, double *scale, double *terms, bool *lost) {
+                  double *posterior, double *alpha, double *beta, double *scale, double *so_far, double *terms,
+                  bool *lost) {
     int64_t J = steps->log_start.n;
-    double log_z = in_logs ? NAN : forward_backward(spoilt, L, steps, alpha, beta, scale);
+    double log_z = in_logs ? NAN : forward_backward(spoilt, L, steps, alpha, beta, scale, so_far);
     *lost = isnan(log_z);
     if (!*lost) {
         for (int64_t i = 0; i < L * J; i++) posterior[i] = alpha[i] * beta[i];
@@ -148,7 +160,7 @@ double chain_expectations(const double *evidence, int64_t L, const Steps *steps,
     int64_t J = steps->log_start.n;
     for (int64_t i = 0; i < L * J; i++) weight[i] = evidence[i];
     bool lost;
-    double log_z = posteriors(evidence, weight, L, steps, in_logs, posterior, alpha, beta, totals, terms, &lost);
+    double log_z = posteriors(evidence, weight, L, steps, in_logs, posterior, alpha, beta, totals, NULL, terms, &lost);
     if (!(log_z > -INFINITY)) return log_z;
     for (int64_t t = 1; t < L; t++)
         for (int64_t i = 0; i < J; i++) {

@@ -34,18 +34,20 @@ double log_sum(const double *values, int64_t n);
 
 /* The scaled recursion; returns ln Z, or nan if too much was lost to underflow. `evidence` becomes exp(evidence − its
  * maximum), in place; alpha[t] is p(label | evidence up to t), beta is scaled so that alpha·beta is the posterior,
- * scale[t] is the sum before normalising. */
-double forward_backward(double *evidence, int64_t L, const Steps *steps, double *alpha, double *beta, double *scale);
+ * scale[t] is the sum before normalising, so_far[t] ln Z up to t, unless it is NULL. */
+double forward_backward(double *evidence, int64_t L, const Steps *steps, double *alpha, double *beta, double *scale,
+                        double *so_far);
 
 /* The recursion in log space; returns ln Z, −inf if no path is possible. `terms` is room for J numbers. */
 double log_recursion(const double *evidence, int64_t L, const Steps *steps, double *log_alpha, double *log_beta,
                             double *terms);
 
 /* Fills the posterior; returns ln Z, −inf if no path is possible. `*lost` says whether alpha and beta are logarithms:
- * they are if that is asked for, or if scaling would lose too much; else they, `scale` and `spoilt`, which comes as a
- * copy of `evidence`, are as forward_backward leaves them. `terms` is room for J numbers. */
+ * they are if that is asked for, or if scaling would lose too much; else they, `scale`, `so_far` and `spoilt`, which
+ * comes as a copy of `evidence`, are as forward_backward leaves them. `terms` is room for J numbers. */
 double posteriors(const double *evidence, double *spoilt, int64_t L, const Steps *steps, bool in_logs,
-                  double *posterior, double *alpha, double *beta, double *scale, double *terms, bool *lost);
+                  double *posterior, double *alpha, double *beta, double *scale, double *so_far, double *terms,
+                  bool *lost);
 
 /* Fills the posterior, and *adds* expected neighbours to pairs [J, J]; returns ln Z, −inf (and nothing is added) if no
  * path is possible. The others are room to work in: alpha, beta and weight [L, J], totals [L], terms [J]. */

@@ -493,7 +493,7 @@ KERNEL void probabilities_of(Floats scores, Ints doc_start, Floats start, Floats
         copy_evidence(scores.at + first * J, L, end, work.evidence);
         memcpy(work.weight, work.evidence, (size_t)(L * J) * sizeof(double));
         posteriors(work.evidence, work.weight, L, &steps, false, out.at + first * J, work.alpha, work.beta, work.totals,
-                   work.terms, &lost);
+                   NULL, work.terms, &lost);
     }
     leave(&room);
 }

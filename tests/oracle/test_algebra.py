@@ -11,6 +11,7 @@ from quorate.encode.algebra import (
     count_pairs,
     document_of,
     document_of_events,
+    events_of_pairs,
     events_of_document,
     marked_spans,
     number_pairs,
@@ -72,6 +73,9 @@ def test_pairs_are_everybody_who_said_something_in_a_document(
     assert [pairs[n] for n in number.tolist()] == said
     assert count_pairs(encoded)[2].tolist() == [said.count(pair) for pair in pairs]
     assert pair_of_events(encoded).tolist() == [d * len(encoded.annotators) + k for d, k in said]
+    some = np.arange(0, len(pairs), 2)
+    found = [(e, n) for piece in events_of_pairs(encoded, doc[some], annotator[some]) for e, n in np.transpose(piece)]
+    assert found == [(e, pairs[::2].index(pair)) for e, pair in enumerate(said) if pair in pairs[::2]]
 
 
 @pytest.mark.parametrize("documents", [[], [Document("1", (), {}), Document("2", ("no", "word"), {})]])

@@ -25,6 +25,7 @@ __all__ = [
     "document_of",
     "document_of_events",
     "events_of_document",
+    "events_of_pairs",
     "joined",
     "label_counts",
     "laid_end_to_end",
@@ -34,7 +35,6 @@ __all__ = [
     "pair_of_events",
     "seen_pairs",
     "spread",
-    "spread_pairs",
     "sure_events",
     "token_of",
     "token_of_events",
@@ -225,21 +225,27 @@ def number_pairs(encoded: Encoded) -> tuple[Integers, Integers, NDArray[np.integ
     return *_documents_and_annotators(encoded, found), number
 
 
-def spread_pairs(encoded: Encoded, values: Floats) -> Floats:
-    """``[E]`` For every event the value of its pair, of those that :func:`seen_pairs` finds."""
-    spread_out, n_pairs, done = np.empty(len(encoded.event_cell)), 0, 0
-    for _, end, pair in _pairs_in_pieces(encoded):
-        here = spread_out[done : done + len(pair)]
-        if _is_sparse(pair, end):
-            present, rank = np.unique(pair, return_inverse=True)
-            here[:] = values[n_pairs + rank]
+def events_of_pairs(encoded: Encoded, document: Integers, who: Integers) -> Iterator[tuple[Integers, Integers]]:
+    """The events of some pairs, which come as :func:`seen_pairs` has them, and which pair each is of; in pieces."""
+    K, start = max(len(encoded.annotators), 1), encoded.event_start[encoded.doc_start]
+    documents, first = np.unique(document, return_index=True)
+    first, lengths = np.append(first, len(document)), start[documents + 1] - start[documents]
+    cuts = np.searchsorted(np.cumsum(lengths), np.arange(0, lengths.sum(), _PIECE))
+    for begin, end in pairwise(np.unique([*cuts, len(documents)]).tolist()):
+        here, within = slice(begin, end), slice(first[begin], first[end])
+        _, event = laid_end_to_end(start[documents[here]], lengths[here])
+        pair = encoded.cells.annotator[encoded.event_cell[event]]
+        pair += np.repeat(np.arange(end - begin) * K, lengths[here])
+        wanted = np.searchsorted(documents[here], document[within]) * K + who[within]
+        if _is_sparse(pair, (end - begin) * K):
+            place = np.minimum(np.searchsorted(wanted, pair), len(wanted) - 1)
+            place[wanted[place] != pair] = -1
         else:
-            present = np.flatnonzero(_occurring(pair, end))
-            table = np.empty(end)
-            table[present] = values[n_pairs : n_pairs + len(present)]
-            np.take(table, pair, out=here, mode="clip")  # which does not look for wrong places first
-        n_pairs, done = n_pairs + len(present), done + len(pair)
-    return spread_out
+            table = np.full((end - begin) * K, -1)
+            table[wanted] = np.arange(len(wanted))
+            place = table[pair]
+        found = np.flatnonzero(place >= 0)
+        yield event[found], first[begin] + place[found]
 
 
 def _pairs_in_pieces(encoded: Encoded) -> Iterator[tuple[int, int, Integers]]:

@@ -9,7 +9,7 @@ from typing import NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.encode.algebra import laid_end_to_end, seen_pairs, spread_pairs
+from quorate.encode.algebra import events_of_pairs, laid_end_to_end, seen_pairs
 from quorate.encode.encoded import Encoded
 
 __all__ = ["Sharing"]
@@ -78,7 +78,11 @@ class Sharing(NamedTuple):
         if not self:
             return encoded
         document, who = seen_pairs(encoded)
-        weight = spread_pairs(encoded, self.weights(document, who))
+        weight = np.ones(len(encoded.event_cell))
+        of_pair = self.weights(document, who)
+        less = np.flatnonzero(of_pair < 1.0)  # mostly few
+        for event, number in events_of_pairs(encoded, document[less], who[less]):
+            weight[event] = of_pair[less[number]]
         return replace(encoded, event_weight=weight if encoded.event_weight is None else encoded.event_weight * weight)
 
     def at_least(self, share: float) -> Self:
