@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -173,6 +174,22 @@ def test_a_run_with_kept_settings_is_the_aggregate_with_them(run: Run, tmp_path:
     corpus = quorate.read(*sorted((tmp_path / "exports").iterdir()))
     again = quorate.BSC().fit(corpus, choice=model.choice_)
     assert [line["tags"] for line in kept] == again.result_.tags
+
+
+def test_many_small_runs_end_where_one_would(run: Run, tmp_path: Path) -> None:
+    """The choice is kept, and nothing else of the runs before."""
+    project(tmp_path, options="")
+    run("run")
+    shutil.copytree(tmp_path / ".quorate", tmp_path / "kept")
+    documents = quorate.sample().documents[60:65]
+    for n in range(len(documents)):
+        write(quorate.Corpus(documents[n : n + 1]), tmp_path / "exports" / f"week-2-{n}.jsonl")
+        assert "settings as chosen in version 1" in run("run")[2]
+    after_many = (tmp_path / "consensus.jsonl").read_bytes()
+    shutil.rmtree(tmp_path / ".quorate")
+    os.replace(tmp_path / "kept", tmp_path / ".quorate")
+    assert "version 2: 65 documents" in run("run")[2]
+    assert (tmp_path / "consensus.jsonl").read_bytes() == after_many
 
 
 def test_several_outputs_and_folders(run: Run, tmp_path: Path) -> None:

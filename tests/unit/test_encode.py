@@ -7,8 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 import quorate
 from by_name import bsc
@@ -17,7 +15,6 @@ from quorate.corpus.records import SoftTag, Tag
 from quorate.corpus.tags import Invalid, Scheme, TagSet
 from quorate.encode.algebra import marked_spans, seen_pairs, with_likeliest_labels
 from quorate.encode.from_corpus import encode, encode_known
-from quorate.encode.shapes import shape_of, shapes_of
 
 BIO = TagSet.of_types(Scheme.BIO, ["X"])
 
@@ -243,8 +240,3 @@ def test_tags_may_be_any_kind_of_string() -> None:
     encoded = encode(corpus, corpus.tagset())
     labels = encoded.cells.label[encoded.event_cell]
     assert [encoded.tagset.labels[label] for label in labels] == ["NOUN", "VERB"]
-
-
-@given(st.lists(st.text(st.sampled_from("abYZ19.- éÉ中²٣ǅ"), max_size=5), max_size=30))
-def test_shapes_of_a_vocabulary_are_those_of_its_words(words: list[str]) -> None:
-    assert shapes_of(words).tolist() == [shape_of(word) for word in words]

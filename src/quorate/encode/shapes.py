@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from enum import IntEnum
 from functools import lru_cache
-from itertools import compress
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,57 +63,9 @@ def shape_of(word: str) -> Shape:
 @lru_cache(maxsize=4)
 def _of_vocabulary(words: tuple[str, ...]) -> NDArray[np.int8]:
     """A fit makes many models over one vocabulary."""
-    shapes = np.empty(len(words), np.int8)
-    plain = np.fromiter(map(str.isascii, words), np.bool_, len(words))
-    shapes[plain] = _of_ascii(list(compress(words, plain)))
-    shapes[~plain] = [shape_of(word) for word in compress(words, ~plain)]
+    shapes = np.fromiter(map(shape_of, words), np.int8, len(words))
     shapes.flags.writeable = False
     return shapes
-
-
-def _of_ascii(words: Sequence[str]) -> NDArray[np.int8]:
-    """:func:`shape_of` each word, all at once."""
-    end = np.cumsum(np.fromiter(map(len, words), np.int64, len(words)))
-    begin = np.concatenate([[0], end[:-1]])[: len(words)]
-    character = np.frombuffer("".join(words).encode("ascii"), np.uint8)
-    before = [np.concatenate([[0], np.cumsum(of_kind[character])]) for of_kind in _KINDS_OF_ASCII]
-    capitals, small, digits = (count[end] - count[begin] for count in before)
-    # Where there is one capital, it is the first letter if no small one stands before it.
-    place_of_capital = np.append(np.flatnonzero(_KINDS_OF_ASCII[0][character]), 0)
-    leads = before[1][place_of_capital[before[0][begin]]] == before[1][begin]
-    letters, has_symbols = capitals + small, capitals + small < end - begin
-    return np.select(
-        [
-            (letters == 0) & (digits > 0),
-            letters == 0,
-            digits > 0,
-            (letters == 1) & (capitals == 1),
-            letters == 1,
-            small == 0,
-            (capitals == 0) & has_symbols,
-            capitals == 0,
-            (capitals == 1) & leads & has_symbols,
-            (capitals == 1) & leads,
-        ],
-        [
-            Shape.NUMBER,
-            Shape.SYMBOLS,
-            Shape.WITH_DIGITS,
-            Shape.CAPITAL_LETTER,
-            Shape.SMALL_LETTER,
-            Shape.CAPITALS,
-            Shape.SMALL_WITH_SYMBOLS,
-            Shape.SMALL,
-            Shape.CAPITALISED_WITH_SYMBOLS,
-            Shape.CAPITALISED,
-        ],
-        Shape.MIXED,
-    ).astype(np.int8)
-
-
-_KINDS_OF_ASCII = tuple(
-    np.array([is_one(chr(code)) for code in range(128)]) for is_one in (str.isupper, str.islower, str.isdigit)
-)
 
 
 def shapes_of(words: Sequence[str]) -> NDArray[np.int8]:
