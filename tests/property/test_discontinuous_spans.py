@@ -83,7 +83,7 @@ def test_what_tags_cannot_hold_is_left_out_and_counted(spans: list[Span]) -> Non
     assert set(kept) <= set(spans)
     left_out = len(spans) - len(kept)
     assert notes.sentences() == ([] if not left_out else [notes.sentences()[0]])
-    assert not left_out or notes.sentences()[0].startswith(f"{left_out} spans overlapped")
+    assert not left_out or notes.sentences()[0].startswith(f"{left_out} span{'s' * (left_out > 1)} overlapped")
     for span in spans:
         assert span in kept or not fits(span, kept)
 

@@ -21,7 +21,7 @@ from problems import random_corpus, tagset
 from processes import Start
 from quorate.active.suggest import next_labels
 from quorate.api import BSC
-from quorate.choose.hidden import draws
+from quorate.choose.hidden import TO_CALIBRATE, draws
 from quorate.corpus.tags import Invalid, Scheme
 from quorate.encode.from_corpus import encode, encode_known
 from quorate.infer.engines.cluster import ClusterEngine, shard_of
@@ -158,7 +158,7 @@ def test_the_default_method_chooses_on_the_cluster_and_leaves_it(
     together = quorate.aggregate(corpus, cluster=cluster.address)
     assert together.settings_ == alone.settings_
     assert together.tags == alone.tags
-    n_draws = len(draws(encode(corpus, corpus.tagset())))
+    n_draws = len(draws(encode(corpus, corpus.tagset()), enough=TO_CALIBRATE))
     assert used["close"] == 2 * n_draws + 1  # two of each draw, and that of the fit
     assert used["run"] > 10 * n_draws
     assert used["decode"] > 10 * n_draws

@@ -110,11 +110,12 @@ def test_documents_that_nobody_saw_are_tagged() -> None:
     corpus = Corpus([replace(d, annotations={}) if d.id in hidden else d for d in sample])
     gold = [d.gold or () for d in corpus if d.id in hidden]
 
-    def f1(tagger: str | None) -> float:
-        result = quorate.aggregate(corpus, tagger=tagger)
+    def f1(tagger: str | None, *, shapes: bool) -> float:
+        result = quorate.aggregate(corpus, tagger=tagger, shapes=shapes)
         return quorate.score.strict([c.tags for c in result if c.document.id in hidden], gold).f1
 
-    assert f1("crf") > f1(None) + 0.1
+    assert f1("crf", shapes=False) > f1(None, shapes=False) + 0.1
+    assert f1("crf", shapes=True) > f1(None, shapes=True)  # who sees capitals finds many of them without a tagger
 
 
 def test_the_same_seed_gives_the_same_consensus() -> None:
