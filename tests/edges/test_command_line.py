@@ -139,6 +139,12 @@ def _help_of(option: Any) -> str:
     return (getattr(option, "help", None) or "").replace("(default: auto", "(default auto")
 
 
+def _in_words(value: object) -> object:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:g}" if isinstance(value, int | float) else value
+
+
 def test_defaults_in_the_help_are_the_defaults(run: Run) -> None:
     import re
 
@@ -150,13 +156,12 @@ def test_defaults_in_the_help_are_the_defaults(run: Run) -> None:
     options = typer.main.get_command(app).commands["aggregate"].params  # type: ignore[attr-defined]
     checked = 0
     for option in options:
-        told = re.search(r"\(default (?!:)(?:auto chooses, others )?([^)]*)\)|(\w+) \(default\)", _help_of(option))
+        told = re.search(r"\(default (?!:)(?:auto \w+, others )?([^)]*)\)|(\w+) \(default\)", _help_of(option))
         (name,) = present_names({option.name: None})
         if told and told[1] != "auto chooses" and hasattr(Settings(), name):
-            value = Settings().plain()[name]
-            assert (told[1] or told[2]) == (f"{value:g}" if isinstance(value, int | float) else value)
+            assert (told[1] or told[2]) == _in_words(Settings().plain()[name])
             checked += 1
-    assert checked >= 12
+    assert checked >= 13
 
 
 def test_predict_and_annotators_from_a_saved_model(run: Run, crowd: Path) -> None:
