@@ -1,4 +1,4 @@
-"""Writes a file of every stored format, as the version of quorate that runs it does: python write.py 0.8
+"""Writes a file of every stored format, as the version of quorate that runs it does: python write.py 0.9
 
 Run it in an environment with that version, before it is released; `tests/edges/test_files_of_before.py` opens them all.
 """
