@@ -16,7 +16,7 @@ import crowds
 from problems import certain, random_corpus, tagset
 from quorate.choose import correlation
 from quorate.choose.correlation import shared_mistakes
-from quorate.corpus.records import Corpus, Document
+from quorate.corpus.records import Corpus, Document, Tag
 from quorate.corpus.simulate import Behaviour, crowd, with_copies
 from quorate.corpus.tags import Scheme, find_spans
 from quorate.encode.algebra import seen_pairs
@@ -265,7 +265,7 @@ def only_words(texts: Corpus, rest: int) -> Corpus:
     """The same texts, in which only those names count whose first word has a number with this rest by 2."""
     documents = []
     for document in texts:
-        tags = ["O"] * len(document.tokens)
+        tags: list[Tag] = ["O"] * len(document.tokens)
         for span in find_spans(certain(document.gold or ())):
             if int(document.tokens[span.start][3:]) % 2 == rest:
                 tags[span.start : span.end] = certain(document.gold or ())[span.start : span.end]
