@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 import numpy as np
+import pytest
 
 import quorate
 from crowds import sentences
 from quorate import Corpus, Document
 from quorate.corpus.simulate import Behaviour, crowd
+from quorate.models.spans import _unseen_rate
 
 
 def expected(corpus: Corpus) -> tuple[float, float]:
@@ -21,6 +26,15 @@ def test_spans_that_nobody_touched_are_expected() -> None:
     people = {f"a{n}": Behaviour(miss=0.5, invent=0.002) for n in range(3)}
     found, true = expected(crowd(sentences(400, seed=3), people, seed=3))
     assert abs(found - true) < 0.12 * true  # an eighth was missed by all three
+
+
+def test_what_the_candidates_have_of_them_is_not_expected_once_more() -> None:
+    """By hand: 60 spans that one of three found, 40 that two did, and 10 that nobody marked but the text tells."""
+    touched = np.repeat([1.0, 2.0, 0.0], [60, 40, 10])
+    candidates: Any = SimpleNamespace(pair_start=np.array([0, 3]), document=np.zeros(110, np.int64), touched=touched)
+    rate = _unseen_rate(candidates, np.ones(110), np.array([0, 1000]))
+    assert rate == pytest.approx((2 / 3 * 60 * 59 / (2 * 41) - 10) / 1000)
+    assert _unseen_rate(candidates, np.where(touched == 1, 0.5, 1.0), np.array([0, 1000])) == 0.0
 
 
 def test_one_annotator_a_document_says_nothing_of_what_others_would_have_found() -> None:

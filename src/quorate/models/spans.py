@@ -320,19 +320,19 @@ def _least_token(posterior: Floats, path: NDArray[np.int32], doc_start: NDArray[
 def _unseen_rate(candidates: Candidates, true: Floats, doc_start: NDArray[np.int64], otherwise: float = 0.0) -> float:
     """How many true spans a token nobody touched, by Chao's estimate from those that one annotator found, and two.
 
-    Where n annotators see a document that is (n − 1)/n · f₁(f₁ − 1) / 2(f₂ + 1), at most as many as were found.
-    Documents with one annotator do not show what others would have found, and are left out; with few spans in the
-    others, it is as ``otherwise`` says.
+    Where n annotators see a document that is (n − 1)/n · f₁(f₁ − 1) / 2(f₂ + 1), at most as many as were found; less
+    those that the candidates have all the same, as the token model or a tagger sees them in the text. Documents with
+    one annotator do not show what others would have found, and are left out; with few spans in the others, it is as ``otherwise`` says.
     """
     people, length = np.diff(candidates.pair_start), np.diff(doc_start)
     several = people >= 2
     counts, touched = several[candidates.document], np.rint(candidates.touched)
     if float(true[counts].sum()) < _ENOUGH_SPANS:
         return otherwise
-    once, twice = (float(true[counts & (touched == times)].sum()) for times in (1, 2))
+    never, once, twice = (float(true[counts & (touched == times)].sum()) for times in (0, 1, 2))
     n = float(people[several].mean())
-    unseen = (n - 1) / n * once * max(once - 1.0, 0.0) / (2 * (twice + 1.0))
-    return min(unseen, float(true[counts].sum())) / max(float(length[several].sum()), 1.0)
+    untouched = min((n - 1) / n * once * max(once - 1.0, 0.0) / (2 * (twice + 1.0)), float(true[counts].sum()))
+    return max(untouched - never, 0.0) / max(float(length[several].sum()), 1.0)
 
 
 def _best_f1(best_set: Callable[[Floats], Chosen], true: Floats, expected: float) -> Chosen:
