@@ -281,6 +281,8 @@ def span_sharpness_noise(
     True
     """
     low, here, high = (confirmed(power * float(np.exp(step))) for step in (-_STEP, 0.0, _STEP))
+    if not len(here.stated):  # nothing was given out where someone was hidden
+        return 1.0
     gain = _profile(here, _usual_gain(hidden))[0]
     below, at, above = (one.loss(gain) for one in (low, here, high))
     bends = max(float((above + below - 2 * at).sum()) / _STEP**2, 0.0) + 1 / _POWER_SPREAD**2

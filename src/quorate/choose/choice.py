@@ -312,7 +312,7 @@ def choose(
             if chosen.evidence is Evidence.SPANS:
                 calibration = calibrated_spans(spans, chosen, sharpness)
             elif chosen.evidence is Evidence.TOKENS:
-                calibration = calibrated_tokens(benches, winner.best_models, sharpness)
+                calibration = calibrated_tokens(every, fitted, sharpness)
             check = Check(reason=no_estimate)
             if not no_estimate:
                 check = checked_on(every, fitted, spans, chosen, calibration)

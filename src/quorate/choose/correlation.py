@@ -130,13 +130,17 @@ def _in_common(encoded: Encoded, kinds: Iterable[int | None], least: float) -> _
 def _most_known(encoded: Encoded) -> Floats:
     """``[K, T]`` How reliable each can be at most, type by type, where everybody knows something else.
 
-    g² is precision times recall, and of all the different spans that were marked, what one marks is as much as it can
-    know. Without this, copies of a source that hardly overlaps with others would look as if they knew everything.
+    g² is precision times recall, and of all the different spans that were marked where one looked, what one marks is as
+    much as it can know. Without this, copies of a source that hardly overlaps with others would look as if they knew
+    everything.
     """
-    K, T = len(encoded.annotators), len(encoded.tagset.types)
+    K, D, T = len(encoded.annotators), encoded.n_docs, len(encoded.tagset.types)
     spans = marked_spans(encoded)
     _, first = np.unique(spans.key(encoded.n_tokens, T), return_index=True)
-    different = np.bincount(spans.kind[first], minlength=T)
+    there = np.bincount(document_of(encoded, spans.start[first]) * T + spans.kind[first], minlength=D * T).reshape(D, T)
+    document, who = seen_pairs(encoded)
+    different = np.zeros((K, T))
+    np.add.at(different, who, there[document])
     marked = np.bincount(spans.who * T + spans.kind, minlength=K * T).reshape(K, T)
     return np.clip(np.sqrt(marked / np.maximum(different, 1)), _LEAST_G, _MOST_G)
 

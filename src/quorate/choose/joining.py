@@ -48,8 +48,8 @@ _MOST_AGAINST = 0.5
 class Verdict(NamedTuple):
     """How much better a consensus with a tagger agrees with hidden annotators, and the standard error of that.
 
-    >>> Verdict(0.02, 0.005).joins, Verdict(-0.02, 0.005).joins
-    (True, False)
+    >>> Verdict(0.02, 0.005).joins, Verdict(0.0, 0.0).joins, Verdict(-0.02, 0.005).joins
+    (True, True, False)
     """
 
     gain: float
@@ -58,7 +58,7 @@ class Verdict(NamedTuple):
     @property
     def joins(self) -> bool:
         """Whether hidden annotators do not speak against it."""
-        return self.gain > -_MOST_AGAINST * self.error
+        return self.gain >= -_MOST_AGAINST * self.error
 
     def __str__(self) -> str:
         """In plain words, with the gain in points and its standard error.

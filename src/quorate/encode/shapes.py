@@ -60,7 +60,7 @@ def shape_of(word: str) -> Shape:
     return Shape.MIXED
 
 
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=1)
 def _of_vocabulary(words: tuple[str, ...]) -> NDArray[np.int8]:
     """A fit makes many models over one vocabulary."""
     shapes = np.fromiter(map(shape_of, words), np.int8, len(words))

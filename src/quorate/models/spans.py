@@ -322,7 +322,8 @@ def _unseen_rate(candidates: Candidates, true: Floats, doc_start: NDArray[np.int
 
     Where n annotators see a document that is (n − 1)/n · f₁(f₁ − 1) / 2(f₂ + 1), at most as many as were found; less
     those that the candidates have all the same, as the token model or a tagger sees them in the text. Documents with
-    one annotator do not show what others would have found, and are left out; with few spans in the others, it is as ``otherwise`` says.
+    one annotator do not show what others would have found, and are left out; with few spans in the others, it is as
+    ``otherwise`` says.
     """
     people, length = np.diff(candidates.pair_start), np.diff(doc_start)
     several = people >= 2
