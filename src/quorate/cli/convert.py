@@ -81,7 +81,9 @@ def _where_to(only: str | None, *, in_project: bool) -> str:
     if only is None:
         return "nothing to convert (quorate convert IN OUT)"
     if in_project:
-        return f"{only}: read or written? (quorate convert {only} OUT, or -o {only} to write the project's inputs there)"
+        return (
+            f"{only}: read or written? (quorate convert {only} OUT, or -o {only} to write the project's inputs there)"
+        )
     return f"{only}: where to? (quorate convert {only} OUT, or --to FORMAT for standard output)"
 
 
