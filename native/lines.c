@@ -1,4 +1,4 @@
-/* A consensus as lines of JSON, as `formats/jsonl.py` writes them: what this makes must be the same, byte for byte. */
+/* A consensus as lines of JSON, as `formats/json_lines.py` writes them: this must make the same, byte for byte. */
 #include <math.h>
 #include <string.h>
 

@@ -100,7 +100,6 @@ def test_convert_in_a_project_takes_its_inputs_unless_others_are_given(run: Run,
     Path("quorate.toml").write_text('inputs = ["crowd.jsonl"]\n')
     write(Corpus(sample.documents[60:65]), "other.jsonl")
     for arguments, documents in (
-        (("mine.conll",), 60),
         (("-o", "mine.conll"), 60),
         (("other.jsonl", "-o", "mine.conll"), 5),
         (("other.jsonl", "mine.conll"), 5),
@@ -108,6 +107,19 @@ def test_convert_in_a_project_takes_its_inputs_unless_others_are_given(run: Run,
     ):
         assert run("convert", *arguments, "-q")[0] == 0
         assert len(quorate.read("mine.conll")) == documents
+
+
+def test_convert_in_a_project_writes_over_no_file_that_is_named_alone(run: Run, crowd: Path, sample: Corpus) -> None:
+    Path("quorate.toml").write_text('inputs = ["crowd.jsonl"]\n')
+    write(Corpus(sample.documents[60:65]), "other.jsonl")
+    before = Path("other.jsonl").read_bytes()
+    assert run("convert", "other.jsonl", "expected.conll", "-q")[0] == 0
+    assert run("convert", "other.jsonl", "--to", "conll", "-q")[:2] == (0, Path("expected.conll").read_text())
+    code, _, said = run("convert", "other.jsonl")
+    assert (code, "other.jsonl: read or written?" in said) == (2, True)
+    assert Path("other.jsonl").read_bytes() == before
+    assert run("convert", crowd, "whole.conll", "-q")[0] == 0
+    assert run("convert", "--to", "conll", "-q")[:2] == (0, Path("whole.conll").read_text())
 
 
 def table_of(path: Path | str, delimiter: str) -> list[dict[str, str]]:

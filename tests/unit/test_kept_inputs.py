@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 import pickle
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import quorate
-from quorate.corpus.records import Corpus
+from quorate.corpus.records import Corpus, Document
 from quorate.corpus.tags import Invalid
 from quorate.encode.encoded import Encoded
 from quorate.encode.from_corpus import encode
@@ -240,3 +241,91 @@ def test_where_nothing_can_be_kept_the_run_goes_on(project: Project) -> None:
     path = project.put("a.jsonl", TOKENS)
     (project.folder / "kept").write_text("a file where the folder should be")
     assert_same(project.corpus(path), quorate.read(path))
+
+
+def without_ids(records: Sequence[Mapping[str, object]]) -> list[dict[str, object]]:
+    return [{name: value for name, value in record.items() if name != "id"} for record in records]
+
+
+@pytest.mark.parametrize("name", ["b.jsonl", "b.conll"])
+def test_documents_without_ids_are_numbered_as_if_read_together(project: Project, name: str) -> None:
+    named = [record | {"id": f"named {n}"} for n, record in enumerate(TOKENS)]
+    inputs = [project.put("a.jsonl", named), project.put(name, without_ids(TEXTS))]
+    if name == "b.conll":
+        Path(inputs[1]).write_text("Ada B-PER\n\nsang O\n")
+    for _ in range(2):
+        found = project.corpus(*inputs)
+        assert_same(found, quorate.read(*inputs))
+        assert [document.id for document in found] == ["named 0", "named 1", "named 2", "4", "5"]
+
+
+def test_numbers_of_a_single_file_are_kept(project: Project) -> None:
+    path = project.put("a.jsonl", without_ids(TOKENS))
+    project.corpus(path)
+    assert_same(project.corpus(path), quorate.read(path))
+    assert project.read_files == []
+
+
+def test_a_file_without_documents_is_read_with_the_others(project: Project) -> None:
+    inputs = [project.put("a.jsonl", TOKENS), str(project.folder / "b.conll")]
+    Path(inputs[1]).write_text("# nothing yet\n")
+    for _ in range(2):
+        assert_same(project.corpus(*inputs), quorate.read(*inputs))
+    with pytest.raises(InputError, match="no document in it"):
+        project.corpus(inputs[1])
+
+
+def test_a_text_beside_the_file_is_not_forgotten(project: Project) -> None:
+    path = project.folder / "a.ann"
+    path.write_text("T1\tPER 0 3\tAda\n")
+    for text in ("Ada sang", "Ada slept"):
+        path.with_suffix(".txt").write_text(text)
+        assert project.corpus(str(path), format="brat")[0].text == text
+        assert project.read_files == [str(path)]
+    assert not project.kept
+
+
+def test_what_a_file_says_of_the_annotators_of_another_is_not_lost(project: Project) -> None:
+    answer = {"id": "9", "text": "Ada sang", "model": "eve", "answer": "nothing that could be read"}
+    inputs = [project.put("a.jsonl", TEXTS), project.put("b.jsonl", [answer])]
+    expected = quorate.read(*inputs)
+    assert "eve" in expected.profiles
+    assert quorate.read(inputs[1]).profiles == {}
+    for _ in range(2):
+        assert_same(project.corpus(*inputs), expected)
+
+
+def test_what_cannot_be_kept_is_read_once_or_stops_what_is_read_alone(project: Project) -> None:
+    soft, plain = project.put("a.jsonl", SOFT), project.put("b.jsonl", TOKENS)
+    project.corpus(soft)
+    assert project.read_files == [soft]
+    project.corpus(soft, plain)
+    assert project.read_files == [soft, soft, plain]
+
+
+def test_more_splits_than_numbers_are_not_kept() -> None:
+    documents = [Document(str(n), ("a",), {"ann": ("O",)}, split=f"s{n}") for n in range(32_768)]
+    assert KeptCorpus.of(Corpus(documents)) is None
+    halves = [KeptCorpus.of(Corpus(part)) for part in (documents[:20_000], documents[20_000:])]
+    assert KeptCorpus.joined([half for half in halves if half is not None]) is None
+    assert KeptCorpus.joined([]) is None
+
+
+def test_names_that_no_file_holds_are_read_each_time(project: Project) -> None:
+    try:
+        path = project.put(os.fsdecode(b"\xff.jsonl"), TOKENS)
+    except OSError:
+        pytest.skip("the disk takes no such name")
+    for _ in range(2):
+        assert tuple(project.corpus(path)) == quorate.read(path).documents
+        assert project.read_files == [path]
+
+
+def test_what_cannot_be_deleted_does_not_keep_the_rest(project: Project) -> None:
+    path = project.put("a.jsonl", TOKENS)
+    project.corpus(path)
+    for name in "abc":
+        (project.folder / "kept" / name).mkdir()
+        (project.folder / "kept" / f"{name}.old").touch()
+    project.corpus(path)
+    assert [place.suffix for place in project.kept if place.is_file()] == [""]

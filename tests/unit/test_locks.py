@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 import sys
@@ -13,7 +14,7 @@ import pytest
 
 from quorate.errors import SettingsError
 from quorate.project.store import Store
-from quorate.storage.files.locks import locked_by_us
+from quorate.storage.files.locks import locked_by_us, only_here
 
 Locking = Callable[[int, int, int], None]
 
@@ -63,3 +64,29 @@ def test_without_fcntl_a_run_is_refused_or_waits(tmp_path: Path, monkeypatch: py
     with Store(tmp_path).locked(wait=True):
         pass
     assert next(refused, "asked until free") == "asked until free"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="nothing is locked there")
+@pytest.mark.parametrize("code", [errno.ENOLCK, errno.ENOTSUP])
+def test_a_disk_without_locks_keeps_nobody_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int) -> None:
+    def no_locks(descriptor: int, how: int) -> None:
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr("fcntl.flock", no_locks)
+    file = tmp_path / "model"
+    file.touch()
+    with only_here(file), Store(tmp_path).locked():
+        pass
+    with file.open() as stream:
+        assert not locked_by_us(stream.fileno(), wait=False)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="nothing is locked there")
+def test_a_file_that_is_removed_in_the_meantime_is_held_by_nobody(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "model"
+    file.touch()
+    monkeypatch.setattr("fcntl.flock", lambda descriptor, how: file.unlink())
+    with only_here(file, wait=True):
+        assert not file.exists()

@@ -99,8 +99,6 @@ def _show_plainly(command: Any) -> None:
         _show_plainly(part)
 
 
-_ABOUT = "Combine the span annotations of many people, models and rules, who disagree, into one consensus per document."
-
 app = typer.Typer(
     name="quorate",
     cls=InOrderOfAJob,
@@ -108,7 +106,6 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
-    help=_ABOUT,
     epilog="New here? quorate demo --write crowd.jsonl, then: quorate aggregate crowd.jsonl -o consensus.jsonl",
 )
 

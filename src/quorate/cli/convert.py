@@ -52,12 +52,12 @@ def convert(
     given = inputs if inputs and typed(context, "inputs") else []
     if output is not None:
         inputs = [*given, last] if last is not None else inputs
-    elif inputs and last is not None:
+    elif given and last is not None:
         output = last
-    elif last is not None and to is not None:
-        inputs, output = [last], "-"
+    elif to is not None:  # a project's inputs leave the one name that was typed an input
+        inputs, output = [last] if last is not None else inputs, "-"
     if not inputs or output is None:
-        raise SettingsError(_where_to(last))
+        raise SettingsError(_where_to(last, in_project=bool(inputs)))
     format = to or formats.output_format(output)
     formats.named(format, to_write=True).check_installed()
     check_outputs(inputs, [output], format)
@@ -76,10 +76,14 @@ def convert(
         say_notes(corpus)
 
 
-def _where_to(only: str | None) -> str:
+def _where_to(only: str | None, *, in_project: bool) -> str:
     """What to give, where one name or none was."""
     if only is None:
         return "nothing to convert (quorate convert IN OUT)"
+    if in_project:
+        return (
+            f"{only}: read or written? (quorate convert {only} OUT, or -o {only} to write the project's inputs there)"
+        )
     return f"{only}: where to? (quorate convert {only} OUT, or --to FORMAT for standard output)"
 
 

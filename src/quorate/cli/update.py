@@ -86,7 +86,7 @@ def update(
         raise SettingsError(_NO_INPUT)
     check_outputs([model, *files, *certain.files], [writing.output, save], writing.to)
     check_outputs([*files, *certain.files], [model])
-    with nullcontext() if save is not None else only_here(model, wait=wait):
+    with nullcontext() if save is not None else only_here(model, wait=wait, hint="wait for it: --wait"):
         fitted = _loaded(model).set_params(n_jobs=threads, **given.anew())
         layers, labels = _read(fitted, files, certain, reading)
         fitted.update(layers, known=labels, passes=passes)

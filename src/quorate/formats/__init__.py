@@ -39,6 +39,7 @@ __all__ = [
     "Format",
     "digest_of",
     "documents",
+    "format_of",
     "named",
     "output_format",
     "read",
@@ -237,9 +238,15 @@ def documents(
 
 def _streams(name: str, format: str | None) -> bool:
     """Whether the records of a file are whole documents."""
+    return format_of(name, format) in ("jsonl", "conll")
+
+
+def format_of(name: str, format: str | None = None) -> str:
+    """The format of a file: the one that is named, or else what its content gives away."""
+    if format is not None:
+        return format
     with opened(name) as (stream, _):
-        kind = format or sniff(stream, name)
-    return kind in ("jsonl", "conll")
+        return sniff(stream, name)
 
 
 def _add(assembly: Assembly, path: str, format: str | None, taken: _Taken) -> None:
@@ -257,6 +264,7 @@ def _add(assembly: Assembly, path: str, format: str | None, taken: _Taken) -> No
             given = Input(stream, name, first_number, taken.predictions, taken.samples)
             assembly.add(kind.load().read(given, assembly.notes), name, merge=kind.merges)
             assembly.introduce(given.profiles, name)
+            assembly.numbered |= given.numbered
             assembly.digests[name] = digest()
 
 

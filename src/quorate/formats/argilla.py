@@ -55,6 +55,7 @@ def read(given: Input, notes: Notes) -> Iterator[Marked]:
     decoder = msgspec.json.Decoder(_Record)
     for number, (source, raw) in enumerate(records(given.stream, given.name, "record"), given.first_number):
         record = decoded(decoder, raw, source, "a record of Argilla")
+        given.numbered |= record.id is None
         yield _document(record, source, number, given.predictions, notes)
 
 

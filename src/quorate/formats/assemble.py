@@ -84,6 +84,7 @@ class Assembly:
         self._profiles: dict[str, Profile] = {}
         self._met: dict[str, _Met] = {}
         self._names: set[str] = set()
+        self.numbered = False  # whether a document's id is only its number among all
 
     def __len__(self) -> int:
         return len(self._items)
@@ -98,6 +99,7 @@ class Assembly:
             changed = self._changed(item, file)
             if not changed.id:  # where each annotator has a file, the same place in it is the same document
                 changed = replace(changed, id=str(position if alone else len(self._items) + len(laid) + 1))
+                self.numbered = True
             if isinstance(changed, Marked):
                 self._models |= changed.models
                 units = [self.options.unit] if self.options.unit else find_units_of(changed)
@@ -225,7 +227,8 @@ class Assembly:
 
     def _finished(self, documents: list[Document]) -> Corpus:
         models = {name: Profile(kind=Kind.MODEL) for name in self._models}
-        profiles = {**models, **self._profiles, **self.options.profiles}
+        own = {**models, **self._profiles}
+        profiles = {**own, **self.options.profiles}
         names = {name for document in documents for name in document.annotations}
         strange = sorted(set(self.options.profiles) - names)
         notes = [*self.notes.sentences(), *([f"no document is annotated by {some(strange)}"] if strange else [])]
@@ -240,7 +243,9 @@ class Assembly:
                 for name, profile in profiles.items()
             }
             digests = {f"input {number}": digest for number, digest in enumerate(digests.values(), 1)}
-        return Corpus(documents, notes=notes, digests=digests, profiles=profiles)
+        corpus = Corpus(documents, notes=notes, digests=digests, profiles=profiles)
+        corpus.stands_alone = not self.numbered and own.keys() <= names
+        return corpus
 
 
 def folder_of(file: str) -> str:

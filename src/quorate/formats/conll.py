@@ -62,6 +62,7 @@ def read(given: Input, notes: Notes) -> Iterator[Document]:
         elif not line.strip() or fields[0] == "-DOCSTART-":
             if rows:
                 source = Source(name, line_number - len(rows), True)
+                given.numbered |= not name_of_next
                 yield _document(rows, columns or [], source, name_of_next or str(number))
                 number += 1
                 rows, name_of_next = [], ""
@@ -77,6 +78,7 @@ def read(given: Input, notes: Notes) -> Iterator[Document]:
             rows.append([interned.setdefault(text, text) for text in fields])
     if rows:
         source = Source(name, line_number + 1 - len(rows), True)
+        given.numbered |= not name_of_next
         yield _document(rows, columns or [], source, name_of_next or str(number))
 
 

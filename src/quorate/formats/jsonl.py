@@ -151,6 +151,7 @@ def read(given: Input, notes: Notes, *, proposed: bool = False) -> Iterator[Docu
     instead = "evaluate, audit and convert take it; spans to combine go into 'annotations', known ones into 'gold'"
     for number, (source, line) in enumerate(_documents(given.stream, given.name, instead), given.first_number):
         record = decoded(decoder, line, source, "a document")
+        given.numbered |= record.id is None
         try:
             yield reader.document(record, source, number)
         except (msgspec.ValidationError, ValueError) as error:

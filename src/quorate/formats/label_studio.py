@@ -81,6 +81,7 @@ def read(given: Input, notes: Notes) -> Iterator[Marked]:
     controls: Controls = {}
     for number, (source, raw) in enumerate(records(given.stream, given.name, "task"), given.first_number):
         task = decoded(decoder, raw, source, "a task of Label Studio")
+        given.numbered |= task.id is None
         yield _document(task, number, _Regions(notes, source, controls), given.predictions)
 
 

@@ -212,6 +212,7 @@ def _collected(given: Input, notes: Notes) -> dict[str, _Asked]:
             each = None if record.mentions is None else record.mentions == "each"
             parts[record.label] = _Answer(value, each, record.logprobs)
             _introduce(given, who, sample, record, source)
+    given.numbered = bool(unnamed)
     return asked
 
 

@@ -126,12 +126,12 @@ class Samples(StrEnum):
     GROUP = "group"
 
 
-@dataclass(frozen=True)
+@dataclass
 class Input:
     """What a reader is given: the content, the file's name for messages, the number of its first document.
 
     A document without an id is numbered by its reader, or has an empty one: then its place in the file counts, if the
-    file is one annotator's.
+    file is one annotator's. A reader that numbers one says so in ``numbered``: after another file it has another.
 
     ``predictions``: what models said counts as an annotator's word too. ``samples``: several answers of one model to
     one prompt are one annotator with their shares, or a group. A reader adds to ``profiles`` what the file itself says
@@ -144,6 +144,7 @@ class Input:
     predictions: bool = False
     samples: Samples = Samples.SOFT
     profiles: dict[str, Profile] = field(default_factory=dict)
+    numbered: bool = False
 
 
 def stem(name: str) -> str:

@@ -74,6 +74,7 @@ def read(given: Input, notes: Notes) -> Iterator[Marked]:
             notes.count(_IGNORED if line.answer == "ignore" else _REJECTED, 1)
             continue
         yield _document(line, source, number, hashed, notes)
+    given.numbered = bool(hashed)
 
 
 def _document(line: _Line, source: Source, number: int, hashed: dict[str, str], notes: Notes) -> Marked:

@@ -25,7 +25,7 @@ class Format(NamedTuple):
 
     ``merges``: records with the same id are one document, of several annotators. ``endings`` are those of files that
     are written in this format unless another is named. ``soft``: the probabilities of all labels are always written.
-    ``folder``: what is written is a folder.
+    ``folder``: what is written is a folder. ``reads_beside``: what a file holds is told by others beside it too.
     """
 
     title: str
@@ -37,6 +37,7 @@ class Format(NamedTuple):
     extra: str = ""
     soft: bool = False
     folder: bool = False
+    reads_beside: bool = False
 
     @property
     def is_installed(self) -> bool:
@@ -69,8 +70,15 @@ FORMATS: dict[str, Format] = {
     "prodigy": Format("Prodigy: JSONL of answers", "prodigy", merges=True),
     "argilla": Format("Argilla 2: JSON records", "argilla", writes=False),
     "llm": Format("language models: JSONL of answers", "language_models", writes=False, merges=True),
-    "brat": Format("brat: folders of .txt and .ann", "brat", merges=True, folder=True),
-    "cas": Format("INCEpTION, UIMA: XMI, CAS JSON, project export", "cas", merges=True, extra="cas", folder=True),
+    "brat": Format("brat: folders of .txt and .ann", "brat", merges=True, folder=True, reads_beside=True),
+    "cas": Format(
+        "INCEpTION, UIMA: XMI, CAS JSON, project export",
+        "cas",
+        merges=True,
+        extra="cas",
+        folder=True,
+        reads_beside=True,
+    ),
     "spacy": Format("spaCy: DocBin", "spacy_docs", endings=(".spacy",), extra="spacy"),
     "huggingface": Format("Hugging Face: saved dataset, Arrow", "huggingface", writes=False, extra="table"),
     "parquet": Format(

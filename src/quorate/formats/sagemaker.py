@@ -43,7 +43,9 @@ def read(given: Input, notes: Notes) -> Iterator[Marked]:
     """The lines of a manifest."""
     decoder: msgspec.json.Decoder[Mapping[str, Any]] = msgspec.json.Decoder(dict[str, Any])
     for number, (source, raw) in enumerate(records(given.stream, given.name, "object"), given.first_number):
-        yield _document(decoded(decoder, raw, source, "an object of a manifest"), source, number)
+        line = decoded(decoder, raw, source, "an object of a manifest")
+        given.numbered |= _id_of(line) is None
+        yield _document(line, source, number)
 
 
 def _document(line: Mapping[str, Any], source: Source, number: int) -> Marked:
@@ -58,8 +60,12 @@ def _document(line: Mapping[str, Any], source: Source, number: int) -> Marked:
     except msgspec.ValidationError as error:
         raise InputError(reason(error, "an answer of a worker"), where=source.at()) from None
     annotations = {answer.workerId: _marks(answer.annotationData.content, source) for answer in answers}
-    name = line.get("datasetObjectId", line.get("id"))
+    name = _id_of(line)
     return Marked(str(number if name is None else name), text, annotations, source)
+
+
+def _id_of(line: Mapping[str, Any]) -> Any:
+    return line.get("datasetObjectId", line.get("id"))
 
 
 def _answers(line: Mapping[str, Any], source: Source) -> Any:

@@ -91,7 +91,7 @@ class Store:
         if not ignore.exists():
             ignore.write_text("*\n", encoding="utf-8")
         with open(self.folder / "lock", "a+", encoding="utf-8") as lock:
-            if not locked_by_us(lock.fileno(), wait=wait):
+            if locked_by_us(lock.fileno(), wait=wait) is False:
                 lock.seek(0)
                 who = lock.read().strip() or "another process"
                 raise SettingsError(

@@ -1,4 +1,4 @@
-"""A consensus as lines of JSON, slice by slice on all cores: the bytes that ``formats/jsonl.py`` makes of documents."""
+"""A consensus as lines of JSON, slice by slice on all cores: the bytes that ``formats/json_lines.py`` makes of it."""
 
 from __future__ import annotations
 

@@ -30,9 +30,10 @@ from quorate.storage.documents import ArrayCorpus, annotations_of, document_of, 
 
 __all__ = ["KeptCorpus"]
 
-_KIND, _VERSION = "quorate read", 2
+_KIND, _VERSION = "quorate read", 3
 _MOST_TAGS = 250  # a byte each, with some to spare
 _NOT_SEEN = 255
+_MOST_NUMBERS = 32_767  # two bytes each
 _CELLS_PER_LABEL, _FEW_CELLS = 4, 1 << 20  # a table of all cells may be so large
 _UNITS = tuple(Unit)
 _KINDS: dict[str, Any] = {**RAW_KINDS, "doc_start": np.int64, "unit": np.uint8}
@@ -55,6 +56,7 @@ class _Text(TypedDict):
     notes: list[str]
     digests: dict[str, str]
     profiles: dict[str, dict[str, Any]]
+    stands_alone: bool
 
 
 class KeptCorpus(ArrayCorpus):
@@ -73,6 +75,7 @@ class KeptCorpus(ArrayCorpus):
         self._given = documents
         self.notes, self.digests = tuple(text["notes"]), dict(text["digests"])
         self.profiles = {name: Profile.of(**fields) for name, fields in text["profiles"].items()}
+        self.stands_alone = text["stands_alone"]
 
     @classmethod
     def of(cls, corpus: Corpus) -> Self | None:
@@ -97,7 +100,9 @@ class KeptCorpus(ArrayCorpus):
         tags, codes = said.taken()
         words = sorted(set(_tokens(documents)))
         place = {word: n for n, word in enumerate(words)}
-        splits, sources = (list(dict.fromkeys(one for one in each if one is not None)) for each in _named(documents))
+        splits, sources = map(_numbered, _named(documents))
+        if len(splits) > _MOST_NUMBERS:
+            return None
         doc_start = np.cumsum([0, *(len(document.tokens) for document in documents)], dtype=np.int64)
         arrays: Arrays = {
             "doc_start": doc_start,
@@ -108,7 +113,9 @@ class KeptCorpus(ArrayCorpus):
             "codes": codes[:n_codes],
             "gold": codes[n_codes:],
             "has_gold": np.array([document.gold is not None for document in documents], np.uint8),
-            "split": np.array([_number(splits, document.split) for document in documents], np.int16),
+            "split": np.array(
+                [-1 if document.split is None else splits[document.split] for document in documents], np.int16
+            ),
             "has_text": np.array([document.text is not None for document in documents], np.uint8),
             "source": np.array([_place(sources, document) for document in documents], np.int64).reshape(-1),
             "unit": np.array([_UNITS.index(document.unit) for document in documents], np.uint8),
@@ -121,11 +128,12 @@ class KeptCorpus(ArrayCorpus):
             "annotators": list(corpus.annotators),
             "tags": tags,
             "used": used,
-            "splits": splits,
-            "sources": sources,
+            "splits": list(splits),
+            "sources": list(sources),
             "notes": list(corpus.notes),
             "digests": dict(corpus.digests),
             "profiles": {name: profile.plain() for name, profile in corpus.profiles.items()},
+            "stands_alone": corpus.stands_alone,
         }
         return cls(_without_soft(arrays), text, documents)
 
@@ -157,10 +165,13 @@ class KeptCorpus(ArrayCorpus):
     def joined(cls, parts: Sequence[Self]) -> Self | None:
         """Several as one, as if their files had been read together; ``None`` where that is more than one after another.
 
-        It is if a document is in two of them, or if notes or profiles of two would have to be put together.
+        It is if a document is in two of them, if one of them does not stand alone, or if notes or profiles of two would
+        have to be put together.
         """
         if len(parts) == 1:
             return parts[0]
+        if not parts or not all(part.stands_alone for part in parts):
+            return None
         ids = [part.id_of(d) for part in parts for d in range(len(part))]
         told = [part for part in parts if part.notes]
         profiles: dict[str, Profile] = {}
@@ -173,6 +184,8 @@ class KeptCorpus(ArrayCorpus):
             name: sorted({one for part in parts for one in part._text[name]})
             for name in ("words", "annotators", "tags", "splits", "sources")
         }
+        if max(len(names["tags"]), len(names["splits"])) > _MOST_NUMBERS:
+            return None
         columns: dict[str, list[NDArray[Any]]] = {}
         for part in parts:
             for name, array in part._renumbered(names).items():
@@ -335,13 +348,14 @@ def _named(documents: Sequence[Document]) -> tuple[list[str | None], list[str | 
     return [one.split for one in documents], [None if one.source is None else one.source.path for one in documents]
 
 
-def _number(names: list[str], name: str | None) -> int:
-    return -1 if name is None else names.index(name)
+def _numbered(names: Iterable[str | None]) -> dict[str, int]:
+    """A number for each name, in the order in which they are met."""
+    return {name: n for n, name in enumerate(dict.fromkeys(name for name in names if name is not None))}
 
 
-def _place(sources: list[str], document: Document) -> tuple[int, int, bool]:
+def _place(sources: Mapping[str, int], document: Document) -> tuple[int, int, bool]:
     source = document.source
-    return (-1, 0, False) if source is None else (sources.index(source.path), source.line, source.line_per_token)
+    return (-1, 0, False) if source is None else (sources[source.path], source.line, source.line_per_token)
 
 
 def _end_to_end(name: str, texts: Iterable[str]) -> Arrays:

@@ -47,3 +47,7 @@ def in_order(work: Callable[[Piece], Result], pieces: Iterable[Piece], threads: 
 def _helpers(threads: int) -> ThreadPoolExecutor:
     """Threads that stand ready from one call to the next."""
     return ThreadPoolExecutor(threads)
+
+
+if hasattr(os, "register_at_fork"):  # a forked process has none of the threads
+    os.register_at_fork(after_in_child=_helpers.cache_clear)

@@ -1,4 +1,4 @@
-"""A compiled kernel that writes a consensus as lines of JSON, the same bytes as ``formats/jsonl.py`` writes."""
+"""A compiled kernel that writes a consensus as lines of JSON, the same bytes as ``formats/json_lines.py`` writes."""
 
 from __future__ import annotations
 
