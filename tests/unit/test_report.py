@@ -450,6 +450,11 @@ def test_advice_reads_every_finding(found: dict[str, Any], step: str) -> None:
     assert step in steps[0]
 
 
+def test_more_passes_are_not_advised_where_their_number_was_chosen() -> None:
+    found = Report(documents=say.Documents(total=100), fit=say.Fit([-200.0, -100.0], "passes", chosen=True))
+    assert not any("passes" in step for step in next_steps(found))
+
+
 def test_chosen_settings_are_not_called_given(sample: Corpus, tmp_path: Path) -> None:
     model = bsc("auto", epsilon0=7.0, gamma0=2.0).fit(sample)
     model.save(tmp_path / "m")

@@ -66,14 +66,18 @@ def convert(
         what, export = whole
         formats.write(export, output, to)
         if not quiet:
-            say([f"{counted(sum(1 for _ in export.documents()), 'document')} of {what}"])
+            say([f"{counted(sum(1 for _ in export.documents()), 'document')} of {what}", *_written(output)])
         return
     layers = reading.layers(inputs)
     corpus = layers.corpus
     formats.write(layers if layers.single is None else layers.single, output, to)
     if not quiet:
-        say([corpus_size(len(corpus), corpus.n_tokens, len(corpus.annotators))])
+        say([corpus_size(len(corpus), corpus.n_tokens, len(corpus.annotators)), *_written(output)])
         say_notes(corpus)
+
+
+def _written(output: str) -> list[str]:
+    return [] if output == "-" else [f"written to {output}"]
 
 
 def _where_to(only: str | None, *, in_project: bool) -> str:

@@ -279,11 +279,15 @@ class Agreement:
 
 @dataclass(frozen=True)
 class Fit:
-    """The bound of every pass, why passes ended, and the bounds of other starts."""
+    """The bound of every pass, why passes ended, and the bounds of other starts.
+
+    ``chosen``: hidden annotators were better predicted after so many passes than after more.
+    """
 
     bounds: Sequence[float]
     reason: str
     starts: Sequence[float] = ()
+    chosen: bool = False
 
 
 @dataclass(frozen=True)

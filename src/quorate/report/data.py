@@ -147,7 +147,7 @@ def collect(
         documents=counted,
         labels=_labels(result, crowd, gold, agreement),
         agreement=agreement,
-        fit=_fit(result),
+        fit=_fit(result, about.get("chosen", ())),
         settings=_settings(result, about.get("chosen", ())),
         chosen=list(result.settings_.get("why") or about.get("why", ())),
         worse_than_vote=result.choice is not None and result.choice.worse_than_vote,
@@ -408,9 +408,9 @@ def _agreement(result: Result) -> Agreement | None:
     )
 
 
-def _fit(result: Result) -> Fit | None:
+def _fit(result: Result, chosen: Sequence[str]) -> Fit | None:
     trace = result.trace
-    return None if trace is None else Fit(trace.bounds, trace.reason.value, trace.starts)
+    return None if trace is None else Fit(trace.bounds, trace.reason.value, trace.starts, "max_iter" in chosen)
 
 
 def _settings(result: Result, chosen: Collection[str]) -> list[SettingRow]:

@@ -316,7 +316,7 @@ def _agreement(report: Report) -> Iterator[Finding]:
 
 
 def _fit(fit: Fit | None) -> Iterator[Finding]:
-    if fit is not None and len(fit.bounds) > 1 and fit.reason != "converged":
+    if fit is not None and len(fit.bounds) > 1 and fit.reason != "converged" and not fit.chosen:
         gain = (fit.bounds[-1] - fit.bounds[-2]) / abs(fit.bounds[-1])
         if gain > 1e-4:
             yield Finding(
@@ -390,9 +390,10 @@ def _steps_of_gold(report: Report) -> Iterator[str]:
 def _steps_of_documents(report: Report) -> Iterator[str]:
     review, doubtful = report.summary.review, report.documents.doubtful
     if review:
+        those = "least certain document" if review == 1 else f"{review:,} least certain documents"
         yield (
-            f"Check the {counted(review, 'least certain document')} under Documents, correct what is wrong, export the "
-            "review, and fit again with --known: every checked document also teaches the model about its annotators."
+            f"Check the {those} under Documents, correct what is wrong, export the review, and fit again with --known: "
+            "every checked document also teaches the model about its annotators."
         )
     once = report.documents.once
     if once:

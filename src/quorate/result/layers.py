@@ -151,7 +151,7 @@ class LayeredResult:
         """
         for name, own in self.certificates.items():
             if not own.given:
-                return Certificate(reason=f"layer {name}: {own.reason}")
+                return Certificate(reason=f"layer {name}: {own.reason}" if name else own.reason)
         tallies = {name: result.span_tallies() for name, result in self.layers.items()}
         counts = np.array([float((one.given + one.true).sum()) for one in tallies.values()])
         share = counts / max(float(counts.sum()), 1e-9)
