@@ -49,7 +49,7 @@ class Verdict(NamedTuple):
     """How much better a consensus with a tagger agrees with hidden annotators, and the standard error of that.
 
     >>> Verdict(0.02, 0.005).joins, Verdict(0.0, 0.0).joins, Verdict(-0.02, 0.005).joins
-    (True, True, False)
+    (True, False, False)
     """
 
     gain: float
@@ -57,8 +57,8 @@ class Verdict(NamedTuple):
 
     @property
     def joins(self) -> bool:
-        """Whether hidden annotators do not speak against it."""
-        return self.gain >= -_MOST_AGAINST * self.error
+        """Whether it makes a difference, and hidden annotators do not speak against it."""
+        return self.gain > -_MOST_AGAINST * self.error
 
     def __str__(self) -> str:
         """In plain words, with the gain in points and its standard error.
