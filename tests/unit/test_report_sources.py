@@ -76,7 +76,7 @@ def test_what_votes_are_worth_is_found(report: Report, model: BSC) -> None:
     assert [row.errs_with for row in report.annotators.rows if row.source == "models"] == [0, 0, 0, None]
 
 
-@pytest.mark.parametrize(("how_many", "apart"), [(150, 0.05), (600, 0.2)])
+@pytest.mark.parametrize(("how_many", "apart"), [(150, 0.1), (600, 0.2)])
 def test_rules_that_are_right_are_never_noise(how_many: int, apart: float) -> None:
     found = people(quorate.aggregate(rules(how_many)))
     kinds = {person.name: person.kind for person in found}

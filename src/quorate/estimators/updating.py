@@ -51,9 +51,9 @@ _FEW_TOKENS = 5_000  # that are not worth a second thread
 _MOST_SOURCES = 16  # models that are kept for what they put into documents
 
 
-def grown(model: loop.Model, n_annotators: int, words: Sequence[str], trust: Trust) -> loop.Model:
+def grown(model: loop.Model, n_annotators: int, words: Sequence[str], trust: Trust, settings: Settings) -> loop.Model:
     """The same model with room for annotators and words that come after those it has met."""
-    return replace(with_more_words(model, words), annotators=model.annotators.grown(n_annotators, trust))
+    return replace(with_more_words(model, words, settings), annotators=model.annotators.grown(n_annotators, trust))
 
 
 def changed_by(model: loop.Model, cells: Cells, counts: Counts, words: Integers, sign: float) -> loop.Model:
@@ -192,7 +192,7 @@ class ModelState(NamedTuple):
     def of(self, model: loop.Model) -> ModelState:
         """With another model, in which there is room for everybody."""
         trust = trust_of(self.names, self.profiles)
-        return self._replace(model=grown(model, len(self.names), self.words, trust))
+        return self._replace(model=grown(model, len(self.names), self.words, trust, self.settings))
 
     def passes_over(self, fit_state: FitState, documents: Corpus) -> Passes:
         """For passes over documents, laid out with the numbers that names have here and with their own words."""

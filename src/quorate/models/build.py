@@ -92,8 +92,9 @@ def parts_of(settings: Settings, tagset: TagSet, n_annotators: int, words: Seque
 
 
 def _shapes(are_told: bool, words: Sequence[str]) -> Shapes:
-    """How words are written, where that counts."""
-    return Shapes(shapes_of(words), len(Shape)) if are_told else Shapes.none(len(words))
+    """How words are written, where that counts and not all are written alike."""
+    of_word = shapes_of(words) if are_told else np.zeros(0, np.int8)
+    return Shapes(of_word, len(Shape)) if len(np.unique(of_word)) > 1 else Shapes.none(len(words))
 
 
 def model_of(settings: Settings, tagset: TagSet, encoded: Encoded, trust: Trust) -> loop.Model:
@@ -190,11 +191,11 @@ def why_no_spans(encoded: Encoded) -> str | None:
     )
 
 
-def with_more_words(model: loop.Model, words: Sequence[str]) -> loop.Model:
+def with_more_words(model: loop.Model, words: Sequence[str], settings: Settings) -> loop.Model:
     """The same model with these ``words``, of which those that it has not met come after those that it has."""
     if model.text is None:
         return model
-    return replace(model, text=model.text.grown(_shapes(model.text.shapes.number > 1, words)))
+    return replace(model, text=model.text.grown(_shapes(settings.shapes, words)))
 
 
 def condensed_engine(
