@@ -15,6 +15,7 @@ from quorate.corpus.records import SoftTag, Tag
 from quorate.corpus.tags import Invalid, Scheme, TagSet
 from quorate.encode.algebra import marked_spans, seen_pairs, with_likeliest_labels
 from quorate.encode.from_corpus import encode, encode_known
+from quorate.encode.shapes import Shape, shape_of
 
 BIO = TagSet.of_types(Scheme.BIO, ["X"])
 
@@ -240,3 +241,17 @@ def test_tags_may_be_any_kind_of_string() -> None:
     encoded = encode(corpus, corpus.tagset())
     labels = encoded.cells.label[encoded.event_cell]
     assert [encoded.tagset.labels[label] for label in labels] == ["NOUN", "VERB"]
+
+
+@pytest.mark.parametrize(
+    ("word", "accented", "shape"),
+    [
+        ("berlin", "bérlin", Shape.SMALL),
+        ("Berlin", "Bérlin", Shape.CAPITALISED),
+        ("BERLIN", "BÉRLIN", Shape.CAPITALS),
+        ("McCall", "McCáll", Shape.MIXED),
+        ("iPhone", "iPhoné", Shape.MIXED),
+    ],
+)
+def test_words_of_plain_letters_have_the_shapes_of_others(word: str, accented: str, shape: Shape) -> None:
+    assert shape_of(word) is shape_of(accented) is shape

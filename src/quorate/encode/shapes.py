@@ -39,6 +39,12 @@ def shape_of(word: str) -> Shape:
     >>> [shape_of(word).name for word in ("Berlin", "U.S.", "1,000", "of", "McCall")]
     ['CAPITALISED', 'CAPITALS', 'NUMBER', 'SMALL', 'MIXED']
     """
+    if word.isascii() and word.isalpha() and len(word) > 1:  # as most words are: no need to look at each letter
+        if word.islower():
+            return Shape.SMALL
+        if word.isupper():
+            return Shape.CAPITALS
+        return Shape.CAPITALISED if word[0].isupper() and word[1:].islower() else Shape.MIXED
     letters = [c for c in word if c.isalpha()]
     has_digits = any(c.isdigit() for c in word)
     if not letters:
