@@ -13,7 +13,7 @@ PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadfil
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 PINNED := $(if $(LOCKED),--constraint requirements-dev.lock)
 
-.PHONY: demo check test test-wheel fuzz lint bench docs figures paper dist lock sbom clean
+.PHONY: demo check test test-long coverage test-wheel fuzz lint bench docs figures paper dist lock sbom clean
 
 demo: $(VENV)/.ready
 	$(BIN)/quorate demo
@@ -23,6 +23,14 @@ check: $(VENV)/.ready-dev lint
 	$(PYTEST) -m 'not slow' tests/unit tests/property
 
 test: $(VENV)/.ready-dev lint
+	$(PYTEST) -m 'not long'
+
+# Whole crowds, whole pages of the docs, browsers and servers: what CI runs besides.
+test-long: $(VENV)/.ready-dev
+	$(PYTEST) -m long
+
+# All tests, the share of lines that they run, and the modules below 90 %.
+coverage: $(VENV)/.ready-dev
 	$(PYTEST) --cov --cov-report=
 	@$(BIN)/coverage report | awk '/TOTAL/ || $$NF + 0 < 90'
 

@@ -50,6 +50,26 @@ LARGE = {
 }
 """Files that run much Python on much data, which others run too: counting lines would take longer than the tests."""
 
+LONG = {
+    "edges/test_active_commands.py",
+    "edges/test_label_studio.py",
+    "edges/test_pages.py",
+    "edges/test_report_in_browser.py",
+    "golden/test_crowd_shapes.py",
+    "golden/test_datasets_real.py",
+    "golden/test_real_crowds.py",
+    "golden/test_report_real.py",
+    "oracle/test_jax_engine.py",
+    "service/test_killed_service.py",
+    "service/test_label_studio_in_step.py",
+    "service/test_live_consensus.py",
+    "service/test_managing_in_browser.py",
+    "service/test_outbox.py",
+    "service/test_service_page.py",
+    "service/test_span_component.py",
+}
+"""Files that fit whole crowds, run whole pages of the docs, or drive browsers and servers: for ``make test-long``."""
+
 collect_ignore_glob = ["typing/*"]  # for the type checker alone
 LONGEST = (
     "edges/test_pages.py",
@@ -81,12 +101,11 @@ REAL_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what is slow, and what is left out of coverage; put first what takes longest."""
+    """Mark what is slow, what takes long, and what is left out of coverage; put first what takes longest."""
     for item in items:
-        if file_of(item) in SLOW:
-            item.add_marker(pytest.mark.slow)
-        if file_of(item) in LARGE:
-            item.add_marker(pytest.mark.no_cover)
+        for files, mark in ((SLOW, pytest.mark.slow), (LONG, pytest.mark.long), (LARGE, pytest.mark.no_cover)):
+            if file_of(item) in files:
+                item.add_marker(mark)
     place = {file: number for number, file in enumerate(LONGEST)}
     items.sort(key=lambda item: place.get(file_of(item), len(LONGEST)))
 

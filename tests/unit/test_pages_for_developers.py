@@ -106,7 +106,7 @@ def test_the_readme_links_the_pages_for_developers() -> None:
     assert all(f"({page.relative_to(ROOT)})" in readme for page in PAGES)
 
 
-@pytest.mark.parametrize("name", ["SLOW", "LARGE", "LONGEST"])
+@pytest.mark.parametrize("name", ["SLOW", "LONG", "LARGE", "LONGEST"])
 def test_every_file_of_tests_that_is_marked_by_name_is_there(name: str) -> None:
     text = (ROOT / "tests" / "conftest.py").read_text(encoding="utf-8")
     listed = re.search(rf"^{name} = [{{(](.*?)^[}})]", text, re.M | re.S)
