@@ -18,7 +18,7 @@ from quorate.service.settings import QueueSettings, ServiceSettings
 from serving import Team, free_port
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Page
+    from playwright.sync_api import Page, Route
 
 TEXTS = {"first": "Ada Lovelace met Charles in London.", "emoji": "👋🏽 Bob flew to Rome", "hebrew": "דוד נסע לחיפה"}
 Open = Callable[..., "Page"]
@@ -101,6 +101,31 @@ def test_what_is_saved_offline_is_sent_when_the_connection_is_back(site: Team, a
     page.context.set_offline(False)
     page.wait_for_selector("quorate-outbox[state=saved]")
     assert saved(site)[name][0]["label"] == "LOC"
+    to_next(page, name)
+
+
+def first_held(page: Page, url: str) -> list[Route]:
+    """The first request to an address, once there is one: it waits to be let through; later ones do not."""
+    held: list[Route] = []
+    page.route(url, lambda route: route.continue_() if held else held.append(route))
+    return held
+
+
+def test_a_document_that_was_asked_for_before_its_save_arrived_is_not_shown_again(site: Team, annotator: Open) -> None:
+    page = annotator()
+    name = page.locator("#name").inner_text()
+    page.context.set_offline(True)
+    page.locator("#save").click()
+    page.wait_for_selector("quorate-outbox[state=offline]")
+    saves, asked = first_held(page, "**/api/v1/annotations"), first_held(page, "**/api/v1/queue/next")
+    page.context.set_offline(False)
+    while not (saves and asked):
+        page.wait_for_timeout(20)
+    answer = asked[0].fetch()
+    assert answer.json()["document"]["id"] == name
+    saves[0].continue_()
+    page.wait_for_selector("quorate-outbox[state=saved]")
+    asked[0].fulfill(response=answer)
     to_next(page, name)
 
 

@@ -23,7 +23,13 @@ export function acknowledged(outbox, id) {
   });
 }
 
-/** Whether a save of this document is still on its way. */
-export function isOnItsWay(outbox, document) {
-  return outbox.state.waiting.some((save) => save.body?.document === document);
+/**
+ * Whether a save of a document is on its way, now or when this was called: an answer that was asked for before the save had arrived
+ * may come after it.
+ * @returns {(document: number) => boolean}
+ */
+export function savesOnTheirWay(outbox) {
+  const documents = () => new Set(outbox.state.waiting.map((save) => save.body?.document));
+  const before = documents();
+  return (document) => before.has(document) || documents().has(document);
 }

@@ -1,7 +1,7 @@
 // The page to annotate on: one document after another, saved by the outbox; or one that was saved before.
 
 import { outbox } from "../outbox.js";
-import { acknowledged, isOnItsWay } from "./acknowledged.js";
+import { acknowledged, savesOnTheirWay } from "./acknowledged.js";
 import { ask } from "./asking.js";
 import { draftOf, forgetDraft, keepDraft } from "./draft.js";
 import { Stopwatch } from "./stopwatch.js";
@@ -43,9 +43,10 @@ function show(task) {
 async function next() {
   say("");
   show(null);
+  const isOnItsWay = savesOnTheirWay(outbox);
   try {
     const { document: task, message } = await ask("POST", "/api/v1/queue/next");
-    if (task && isOnItsWay(outbox, task.number)) setTimeout(() => { if (!current) next(); }, 1000);
+    if (task && isOnItsWay(task.number)) setTimeout(() => { if (!current) next(); }, 1000);
     else if (task) show(task);
     else say(message);
   } catch (problem) {

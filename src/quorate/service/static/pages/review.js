@@ -2,7 +2,7 @@
 // is or corrected. One key does each step.
 
 import { outbox } from "../outbox.js";
-import { acknowledged, isOnItsWay } from "./acknowledged.js";
+import { acknowledged, savesOnTheirWay } from "./acknowledged.js";
 import { ask } from "./asking.js";
 import { draftOf, forgetDraft, keepDraft } from "./draft.js";
 import { put, say } from "./shown.js";
@@ -58,9 +58,10 @@ function fillIn() {
 async function next() {
   say("");
   show(null);
+  const isOnItsWay = savesOnTheirWay(outbox);
   try {
     const { document: found } = await ask("GET", "/api/v1/reviews/next");
-    if (found && isOnItsWay(outbox, found.number)) setTimeout(() => { if (!task) next(); }, 1000);
+    if (found && isOnItsWay(found.number)) setTimeout(() => { if (!task) next(); }, 1000);
     else if (found) show(found);
     else say("Nothing is left to review for now. Documents come here as annotators label them.");
   } catch (problem) {
