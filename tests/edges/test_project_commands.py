@@ -466,6 +466,31 @@ def test_a_report_leaves_that_of_the_run_alone(run: Run, tmp_path: Path) -> None
     assert run("status")[0] == 0
 
 
+def test_no_command_writes_over_what_the_run_has_written(run: Run, tmp_path: Path) -> None:
+    project(tmp_path, QUICK + 'output = ["consensus.jsonl", "train.conll"]\nsave = "crowd.quorate"\n')
+    assert run("run", "-q")[0] == 0
+    (tmp_path / "below").mkdir()
+    crowd = "exports/week-1.jsonl"
+    commands: list[tuple[str, tuple[str, ...]]] = [
+        ("consensus.jsonl", ("aggregate", "-o", "consensus.jsonl")),
+        ("train.conll", ("aggregate", "-o", "train.conll")),
+        ("below/../consensus.jsonl", ("aggregate", "-o", "below/../consensus.jsonl")),
+        ("crowd.quorate", ("aggregate", "-o", "mine.jsonl", "--save", "crowd.quorate")),
+        ("consensus.jsonl", ("predict", "crowd.quorate", crowd, "-o", "consensus.jsonl")),
+        ("consensus.jsonl", ("update", "crowd.quorate", crowd, "-o", "consensus.jsonl", "--save", "m.quorate")),
+        ("consensus.jsonl", ("convert", crowd, "consensus.jsonl")),
+    ]
+    before = {name: (tmp_path / name).read_bytes() for name in ("consensus.jsonl", "train.conll", "crowd.quorate")}
+    for name, command in commands:
+        code, out, said = run(*command)
+        assert (code, out) == (2, ""), command
+        assert said.startswith(f"quorate: {name}: 'quorate run' writes this file (give another name with -"), command
+        assert len(said.splitlines()) == 1
+    assert before == {name: (tmp_path / name).read_bytes() for name in before}
+    assert run("aggregate", "-o", "mine.jsonl", "-q")[0] == 0
+    assert run("--no-project", "aggregate", crowd, "--method", "mv", "-o", "consensus.jsonl", "-q")[0] == 0
+
+
 def test_an_export_that_has_grown_is_the_same_documents_with_more_labels(run: Run, tmp_path: Path) -> None:
     project(tmp_path)
     run("run")

@@ -24,6 +24,7 @@ from quorate.cli.common import (
 from quorate.cli.job import Job, takes_a_job
 from quorate.cli.layers import documents_for, loaded, of_layer
 from quorate.cli.options import Telling, Writing, takes_groups
+from quorate.cli.project_run import Project, refuse_outputs_of_a_run
 from quorate.cli.settings import Given, takes_output_settings
 from quorate.cli.summaries import predict_summary
 from quorate.cli.tables import print_json
@@ -48,8 +49,9 @@ _WIDE = 120  # columns of a terminal that has room for every interval
     "zcat crowd.jsonl.gz | quorate aggregate - --method mv > votes.jsonl"
 )
 @takes_a_job
-def aggregate(job: Job) -> None:
+def aggregate(context: typer.Context, job: Job) -> None:
     """Combine annotations into one sequence per document, with confidence."""
+    refuse_outputs_of_a_run(context, job.outputs)
     job.check()
     done = job.fit()
     job.write(done)
@@ -66,6 +68,7 @@ def aggregate(job: Job) -> None:
 @takes_output_settings
 @takes_groups
 def predict(
+    context: typer.Context,
     model: Annotated[str, typer.Argument(metavar="MODEL", help="A file that 'aggregate --save' wrote.")],
     inputs: Inputs,
     writing: Writing,
@@ -79,6 +82,7 @@ def predict(
 
     A model in layers divides their spans into the same layers.
     """
+    refuse_outputs_of_a_run(context, {"-o": writing.output})
     writing.check()
     check_json(telling.as_json, writing.output)
     check_outputs([model, *inputs], [writing.output], writing.to)
@@ -127,8 +131,6 @@ def annotators(
 @contextmanager
 def _model(context: typer.Context, given: str | None) -> Iterator[str]:
     """The file of the model that is meant."""
-    from quorate.cli.project_run import Project
-
     project = None if given is not None else Project.around(context)
     if project is not None:
         with project.last_model() as path:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from quorate.cli.common import Json, LayeredReading, Quiet, To, app, check_outputs, reads, say, say_notes, tell, typed
+from quorate.cli.project_run import refuse_outputs_of_a_run
 from quorate.cli.tables import print_json
 from quorate.errors import SettingsError
 from quorate.wording import corpus_size, counted
@@ -58,6 +59,7 @@ def convert(
         inputs, output = [last] if last is not None else inputs, "-"
     if not inputs or output is None:
         raise SettingsError(_where_to(last, in_project=bool(inputs)))
+    refuse_outputs_of_a_run(context, {"-o": output})
     format = to or formats.output_format(output)
     formats.named(format, to_write=True).check_installed()
     check_outputs(inputs, [output], format)

@@ -111,6 +111,12 @@ class Job:
         whole = self.keeping.accept is None and self.guaranteed_precision is None
         return plain and whole and (writing.to or output_format(writing.output)) == "jsonl"
 
+    @property
+    def outputs(self) -> dict[str, str | None]:
+        """What is written, by option: the consensus first."""
+        kept = {f"--{name}": getattr(self.keeping, name) for name in ("review", "save", "meta", "report")}
+        return {"-o": self.writing.output, **kept}
+
     def check(self) -> None:
         """One clear error, before any work, if something cannot be."""
         from quorate.estimators.capabilities import FitsInPasses
@@ -125,8 +131,8 @@ class Job:
         keeping.check(self.chosen.method, model)
         if keeping.checked:
             self._check_audit(keeping.checked)
-        outputs = [writing.output, keeping.review, keeping.save, keeping.meta, keeping.report]
-        check_outputs([*self.inputs, *self.known.files, *(keeping.checked or ())], outputs, writing.to)
+        inputs = [*self.inputs, *self.known.files, *(keeping.checked or ())]
+        check_outputs(inputs, list(self.outputs.values()), writing.to)
 
     def _check_audit(self, checked: list[str]) -> None:
         """One clear error if an audit cannot guarantee anything here, before the fit."""
@@ -386,11 +392,11 @@ def _job(
     return Job(inputs, how, certain, history, writing, keeping, machine, telling, given, reading)
 
 
-def takes_a_job(command: Callable[[Job], None]) -> Callable[..., None]:
-    """Give a command the options of a job, which it takes as one parameter."""
+def takes_a_job(command: Callable[[typer.Context, Job], None]) -> Callable[..., None]:
+    """Give a command the options of a job, which it takes as one parameter after the context."""
 
     def run(**values: Any) -> None:
-        command(_job(**values))
+        command(values["context"], _job(**values))
 
     return with_options(run, command, inspect.signature(_job).parameters.values())
 

@@ -13,6 +13,7 @@ from quorate.cli.common import Json, LayeredReading, Quiet, Threads, app, check_
 from quorate.cli.known import KnownLabels, KnownOption
 from quorate.cli.layers import by_layer, documents_for, loaded
 from quorate.cli.options import WithoutDocuments, Writing, takes_groups
+from quorate.cli.project_run import refuse_outputs_of_a_run
 from quorate.cli.settings import Given, takes_output_settings
 from quorate.cli.tables import print_json
 from quorate.errors import InputError, SettingsError
@@ -79,6 +80,7 @@ def update(
     MODEL is replaced when everything is done; an interrupted update leaves it as it was, and two at once do not meet.
     """
     files = inputs or []
+    refuse_outputs_of_a_run(context, {"-o": writing.output, "--save": save})
     certain = KnownLabels(context, known, files, reading.options["max_size"])
     writing.check()
     check_json(as_json, writing.output)
