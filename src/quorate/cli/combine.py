@@ -88,9 +88,10 @@ def predict(
     check_outputs([model, *inputs], [writing.output], writing.to)
     fitted = loaded(model).set_params(n_jobs=threads).set_params(**given.anew())
     result = fitted.combine(documents_for(fitted, reading, inputs))
-    writing.write(result if result.single is None else result.single, quiet=telling.quiet)
+    not_written = writing.write(result if result.single is None else result.single, quiet=telling.quiet)
     if telling.tells:
-        telling.tell(predict_summary(result, model, {"consensus": writing.output}))
+        summary = predict_summary(result, model, {"consensus": writing.output})
+        telling.tell(summary._replace(notes=[*summary.notes, *not_written]))
 
 
 @app.command(epilog="Example: quorate annotators crowd.quorate --sort accuracy")

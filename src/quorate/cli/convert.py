@@ -66,20 +66,22 @@ def convert(
     whole = _taken_as_it_is(inputs, format, reading)
     if whole is not None:
         what, export = whole
-        formats.write(export, output, to)
+        lost = formats.write(export, output, to)
         if not quiet:
-            say([f"{counted(sum(1 for _ in export.documents()), 'document')} of {what}", *_written(output)])
+            say([f"{counted(sum(1 for _ in export.documents()), 'document')} of {what}", *_written(output, lost)])
         return
     layers = reading.layers(inputs)
     corpus = layers.corpus
-    formats.write(layers if layers.single is None else layers.single, output, to)
+    lost = formats.write(layers if layers.single is None else layers.single, output, to)
     if not quiet:
-        say([corpus_size(len(corpus), corpus.n_tokens, len(corpus.annotators)), *_written(output)])
+        say([corpus_size(len(corpus), corpus.n_tokens, len(corpus.annotators)), *_written(output, lost)])
         say_notes(corpus)
 
 
-def _written(output: str) -> list[str]:
-    return [] if output == "-" else [f"written to {output}"]
+def _written(output: str, lost: list[str]) -> list[str]:
+    """Where it is, and what the format could not hold."""
+    place = [] if output == "-" else [f"written to {output}"]
+    return [*place, *(f"note: {sentence}" for sentence in lost)]
 
 
 def _where_to(only: str | None, *, in_project: bool) -> str:

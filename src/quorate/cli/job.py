@@ -7,7 +7,7 @@ import inspect
 import json
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -204,7 +204,7 @@ class Job:
         if keeping.save is not None and isinstance(done.model, Saves):
             done.model.save(keeping.save, documents=not keeping.without_documents)
         if keeping.review is not None:
-            writing.write(done.left_for_review, keeping.review, quiet=self.quiet)
+            done.not_written += writing.write(done.left_for_review, keeping.review, quiet=self.quiet)
         self.write_consensus(done, writing.output)
         if keeping.meta is not None:
             write_json(done.meta | {"decided": self.decided()}, keeping.meta)
@@ -214,7 +214,7 @@ class Job:
 
     def write_consensus(self, done: Done, path: str) -> None:
         """The consensus on all documents or, where a precision was asked for, on what meets it."""
-        self.writing.write(done.given_out, path, quiet=self.quiet)
+        done.not_written += self.writing.write(done.given_out, path, quiet=self.quiet)
 
     def _accepted(self, result: Result | LayeredResult) -> Accepted | Guaranteed | GuaranteedSpans | None:
         """What meets a precision that was asked for: by an audit if there is one, else as expected."""
@@ -240,12 +240,14 @@ class Job:
 class Done:
     """What came of a job: a model for each layer, known labels, and which documents or spans were accepted, if asked.
 
-    Without layers there is one, and ``model``, ``result`` and ``meta`` are its own.
+    Without layers there is one, and ``model``, ``result`` and ``meta`` are its own. ``not_written`` are notes of what
+    the formats of the outputs cannot hold.
     """
 
     fitted: LayeredModel
     known: KnownInLayers
     accepted: Accepted | Guaranteed | GuaranteedSpans | None = None
+    not_written: list[str] = field(default_factory=list)
 
     @property
     def models(self) -> dict[str, BSC | CRFMA | MajorityVote]:
@@ -293,8 +295,10 @@ class Done:
         written = {"consensus": job.writing.output, "review": keeping.review, "model": keeping.save}
         written |= {"settings": keeping.meta, "report": keeping.report}
         if self.fitted.single is None:
-            return layers_summary(self.fitted, method, written, self.accepted, shares=shares)
-        return fit_summary(self.fitted.single, method, written, self.accepted, shares=shares)
+            told = layers_summary(self.fitted, method, written, self.accepted, shares=shares)
+        else:
+            told = fit_summary(self.fitted.single, method, written, self.accepted, shares=shares)
+        return told._replace(notes=[*told.notes, *self.not_written])
 
 
 def _not_shown(what: str, option: str, asked: Guaranteed | GuaranteedSpans) -> str:

@@ -93,7 +93,7 @@ def update(
         layers, labels = _read(fitted, files, certain, reading)
         fitted.update(layers, known=labels, passes=passes)
         result = _part_of(fitted.result_, layers.corpus) if only_new else fitted.result_
-        writing.write(result.single or result, quiet=quiet)
+        not_written = writing.write(result.single or result, quiet=quiet)
         done = [one.updated_ for one in _parts(fitted).values()]
         if save is not None or any(one.new or one.changed for one in done) or passes or without_documents:
             for one in fitted.models_.values():
@@ -102,7 +102,7 @@ def update(
     if as_json:
         print_json(_record(fitted, model if save is None else save))
     elif not quiet:
-        say(_summary(fitted, layers.corpus))
+        say([*_summary(fitted, layers.corpus), *not_written])
         if writing.output != "-":
             say([f"written to {writing.output} (model: {model if save is None else save})"])
 

@@ -25,6 +25,7 @@ __all__ = ["NO_WORD", "delimiter_in", "delimiter_of", "is_header", "read", "rows
 _DOCUMENT = ("task", "doc")
 _NEEDED = ("worker", "label")
 _LONGEST = 1_000_000  # tokens of a document: a slip of the pen must not fill the memory
+_NO_LABELS = "{} {document has|documents have} no labels and {is|are} not written: a table has a row for each label"
 NO_WORD = "item"  # the same for all: a word of its own for each task would only explain itself
 
 
@@ -147,6 +148,7 @@ def write(export: Export, path: str) -> None:
         for exported in export.documents():
             document = exported.document
             gold = document.gold or (None,) * len(document.tokens)
+            rows = 0
             for annotation in exported.annotations():
                 for name, layer in (annotation.layers or {"": annotation}).items():
                     worker = f"{annotation.name} {name}".strip()
@@ -158,4 +160,6 @@ def write(export: Export, path: str) -> None:
                         if label is not None:
                             row = (document.id, token, worker, label, document.tokens[token], gold[token] or "")
                             table.writerow(row)
+                            rows += 1
+            export.notes.count(_NO_LABELS, not rows)
         text.detach()
