@@ -83,6 +83,9 @@ _IN_WORDS = {
     Evidence.SPANS: "whole spans, with tokens beside them",
     Evidence.VOTES: "votes for exact spans",
 }
+_NOT_CALIBRATED = (
+    "confidence is not calibrated and may be too high: too little was labelled by several annotators to check it"
+)
 _GROUPS_TOLD = 3
 _FEWER = 0.95  # of the annotators' number; not worth a word above that
 _ENOUGH_SPANS = 50  # hidden spans below which nothing can be told
@@ -126,6 +129,11 @@ class Choice(NamedTuple):
         return self.gain is not None and self.error is not None and self.gain < -self.error
 
     @property
+    def is_calibrated(self) -> bool:
+        """Whether confidence was checked by hidden annotators; too few labels cannot."""
+        return self.vote is not None
+
+    @property
     def together(self) -> list[Together]:
         """Annotators who err together, group by group, the largest first."""
         return err_together(self.annotators, self.sharing)
@@ -139,7 +147,8 @@ class Choice(NamedTuple):
     def notes(self) -> list[str]:
         """What everybody who uses the consensus should know, in plain words, each with ``warning:`` or ``note:``."""
         together = self.together
-        notes = [*self.left_out, *map(str, together[:_GROUPS_TOLD])]
+        notes = [] if self.is_calibrated else [_NOT_CALIBRATED]
+        notes += [*self.left_out, *map(str, together[:_GROUPS_TOLD])]
         if len(together) > _GROUPS_TOLD:
             notes.append(f"{len(together) - _GROUPS_TOLD} more groups err together")
         if self.silent:
