@@ -37,7 +37,11 @@ NO_SHARE = "must be a precision above 0 and below 1, not 95 (95 % is 0.95)"
 NO_FOLDER = "cannot be written: no such folder"
 REFUSED = [
     (("--accept", "95", "--review", "r.jsonl"), f"--accept {NO_SHARE}"),
-    (("--precision", "95"), "precision must be above 0 and at most 1, not 95"),
+    (("--precision", "95"), "precision must be above 0 and at most 1, not 95 (95 % is 0.95)"),
+    (("--recall", "87.5"), "recall must be above 0 and at most 1, not 87.5 (87.5 % is 0.875)"),
+    (("--recall", "100"), "recall must be above 0 and at most 1, not 100 (100 % is 1)"),
+    (("--recall", "-1"), "recall must be above 0 and at most 1, not -1\n"),
+    (("--recall", "950"), "recall must be above 0 and at most 1, not 950\n"),
     (("--precision", "95", "--checked", "audit.jsonl"), f"precision {NO_SHARE}"),
     (("-o", "no/such.jsonl"), NO_FOLDER),
     (("-o", "."), "it is a folder"),
@@ -61,6 +65,19 @@ def test_what_cannot_be_is_refused_before_the_fit(run: Run, crowd: Path, options
     assert (code, out, len(err.splitlines())) == (2, "", 1)
     assert said in err
     assert [path.name for path in crowd.parent.iterdir()] == ["crowd.jsonl"]
+
+
+def test_a_percentage_where_a_share_is_meant_gets_a_hint_everywhere(run: Run, crowd: Path) -> None:
+    assert run("aggregate", crowd, "-o", "c.jsonl", "--method", "bsc-cm", "--save", "m.quorate", "-q")[0] == 0
+    for command in (
+        ("predict", "m.quorate", crowd, "-o", "out.jsonl", "--precision", "95"),
+        ("update", "m.quorate", crowd, "-o", "out.jsonl", "--recall", "95"),
+        ("audit", "result", "c.jsonl", "--checked", crowd, "--confidence", "95"),
+    ):
+        code, out, err = run(*command)
+        assert (code, out, len(err.splitlines())) == (2, "", 1)
+        assert err.endswith("not 95 (95 % is 0.95)\n")
+    assert not Path("out.jsonl").exists()
 
 
 @pytest.mark.parametrize("command", ["aggregate", "predict", "update", "convert"])
