@@ -19,6 +19,7 @@ from quorate.cli.common import (
     spare_what_was_checked,
     tell,
 )
+from quorate.cli.project_run import consensus_meant, refuse_outputs_of_a_run
 from quorate.cli.tables import print_json, table_of
 from quorate.errors import SettingsError, tell_renamed
 from quorate.wording import counted
@@ -35,7 +36,13 @@ app.add_typer(audit, name="audit")
 
 _LITTLE = 0.5  # half the width of an interval that tells next to nothing
 
-Consensus = Annotated[str, typer.Argument(metavar="CONSENSUS", help="A file that 'quorate aggregate' wrote as JSONL.")]
+Consensus = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="CONSENSUS",
+        help="A file that 'quorate aggregate' wrote as JSONL; in a project, the consensus of the last version.",
+    ),
+]
 Checked = Annotated[
     list[str] | None,
     typer.Option(
@@ -62,7 +69,8 @@ def _group() -> None:
     "quorate audit plan consensus.jsonl --extend audit.jsonl -n 10 -o more.jsonl"
 )
 def plan(
-    consensus: Consensus,
+    context: typer.Context,
+    consensus: Consensus = None,
     n: Annotated[int, typer.Option("-n", "--documents", help="How many documents to check.")] = 50,
     output: Annotated[
         str, typer.Option("--output", "-o", metavar="FILE", help="Where the plan goes; - for standard output.")
@@ -87,17 +95,19 @@ def plan(
     import quorate
 
     check_json(as_json, output)
-    check_outputs([consensus, *(extend or ())], [output])
+    refuse_outputs_of_a_run(context, {"-o": output})
     spare_what_was_checked(output)
-    if extend:
-        if sequential or seed:
-            raise SettingsError("--extend goes on with the plan's own seed (leave out --seed and --sequential)")
-        before = _plan_in(consensus, extend, max_size)
-        drawn, first = quorate.audit.extended(before, n), len(before)
-        if len(drawn) == first:
-            raise SettingsError(f"all documents are in the plan: {first:,} (there are no more)")
-    else:
-        drawn, first = quorate.audit.plan(consensus, n, seed=seed, sequential=sequential, max_size=max_size), 0
+    if extend and (sequential or seed):
+        raise SettingsError("--extend goes on with the plan's own seed (leave out --seed and --sequential)")
+    with consensus_meant(context, consensus) as path:
+        check_outputs([path, *(extend or ())], [output])
+        if extend:
+            before = _plan_in(path, extend, max_size)
+            drawn, first = quorate.audit.extended(before, n), len(before)
+        else:
+            drawn, first = quorate.audit.plan(path, n, seed=seed, sequential=sequential, max_size=max_size), 0
+    if first and len(drawn) == first:
+        raise SettingsError(f"all documents are in the plan: {first:,} (there are no more)")
     drawn.write(output, first=first)
     if as_json:
         print_json(_plan_record(drawn, first, output))
@@ -112,7 +122,8 @@ def plan(
     "quorate audit result consensus.jsonl --checked audit.jsonl --recalibrated better.jsonl"
 )
 def result(
-    consensus: Consensus,
+    context: typer.Context,
+    consensus: Consensus = None,
     checked: Checked = None,
     formerly: Annotated[list[str] | None, typer.Option("--known", hidden=True)] = None,
     plan: Annotated[
@@ -136,10 +147,12 @@ def result(
         checked = [*(checked or ()), *formerly]
     if not checked:
         raise SettingsError("nothing was checked (give --checked FILE; quorate audit plan draws what to check)")
-    check_outputs([consensus, *checked, *(plan or ())], [recalibrated])
-    drawn = None if not plan else _plan_in(consensus, plan, max_size)
-    claims = consensus if drawn is None else drawn.claims
-    found = quorate.audit.result(claims, checked, plan=drawn, confidence=confidence, max_size=max_size)
+    refuse_outputs_of_a_run(context, {"--recalibrated": recalibrated})
+    with consensus_meant(context, consensus) as path:
+        check_outputs([path, *checked, *(plan or ())], [recalibrated])
+        drawn = None if not plan else _plan_in(path, plan, max_size)
+        claims = path if drawn is None else drawn.claims
+        found = quorate.audit.result(claims, checked, plan=drawn, confidence=confidence, max_size=max_size)
     if recalibrated is not None:
         found.write_recalibrated(recalibrated)
     if as_json:

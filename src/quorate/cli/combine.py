@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -24,7 +22,7 @@ from quorate.cli.common import (
 from quorate.cli.job import Job, takes_a_job
 from quorate.cli.layers import documents_for, loaded, of_layer
 from quorate.cli.options import Telling, Writing, takes_groups
-from quorate.cli.project_run import Project, refuse_outputs_of_a_run
+from quorate.cli.project_run import model_meant, refuse_outputs_of_a_run
 from quorate.cli.settings import Given, takes_output_settings
 from quorate.cli.summaries import predict_summary
 from quorate.cli.tables import print_json
@@ -114,7 +112,7 @@ def annotators(
     """Show whom to trust among the annotators of a saved model, and who makes the same mistakes."""
     from quorate.cli.annotator_tables import annotator_record
 
-    with _model(context, model) as path:
+    with model_meant(context, model) as path:
         layers = loaded(path)
     for name in layers.models_:
         fitted = of_layer(layers, name)
@@ -127,19 +125,6 @@ def annotators(
         for row in rows:
             tags = {"tags": fitted.tagset_.labels, "matrix": row.matrix}
             print_json(({"layer": name} if name else {}) | annotator_record(row, fitted.sources_) | tags)
-
-
-@contextmanager
-def _model(context: typer.Context, given: str | None) -> Iterator[str]:
-    """The file of the model that is meant."""
-    project = None if given is not None else Project.around(context)
-    if project is not None:
-        with project.last_model() as path:
-            yield path
-    elif given is not None:
-        yield given
-    else:
-        raise SettingsError("no model (give one that 'aggregate --save' wrote, or a project: quorate init)")
 
 
 @app.command()

@@ -24,6 +24,7 @@ from quorate.cli.common import (
     write_json,
 )
 from quorate.cli.layers import by_layer
+from quorate.cli.project_run import consensus_meant
 from quorate.cli.tables import (
     comparison_table,
     error_table,
@@ -222,18 +223,10 @@ def evaluate(
 
     A consensus in layers, or one with --layers auto, is scored by layer and over all spans.
     """
-    from quorate.cli.project_run import Project
-
     if not gold:
         raise SettingsError("no gold to compare with (give it: --gold FILE)")
-    project = None if consensus is not None else Project.around(context)
-    if project is not None:
-        with project.last_consensus() as path:
-            scored = _scored(path, gold, split, scheme, reading, cee=cee)
-    elif consensus is not None:
-        scored = _scored(consensus, gold, split, scheme, reading, cee=cee)
-    else:
-        raise SettingsError("no consensus to score (quorate evaluate CONSENSUS --gold FILE)")
+    with consensus_meant(context, consensus) as path:
+        scored = _scored(path, gold, split, scheme, reading, cee=cee)
     _show_scores(*scored, errors=errors, as_json=as_json)
 
 
