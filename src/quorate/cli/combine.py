@@ -104,7 +104,7 @@ def annotators(
     sort: Annotated[
         str | None,
         typer.Option(
-            metavar="COLUMN", help=f"{', '.join(_COLUMNS)}; informativeness, of rules precision, if not given."
+            metavar="COLUMN", help=f"{', '.join(_COLUMNS)}; by default informativeness, and for rules precision."
         ),
     ] = None,
     as_json: Json = False,

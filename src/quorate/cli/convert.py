@@ -46,7 +46,7 @@ def convert(
 ) -> None:
     """Convert annotations, a consensus, or the plan of an audit from one format to another.
 
-    Of a plan a tool gets the documents to check, with the consensus as what is to be corrected.
+    From a plan, a tool gets the documents to check, with the consensus to correct.
     """
     from quorate import formats
 

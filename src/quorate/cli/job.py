@@ -147,7 +147,7 @@ class Job:
             )
         if self.keeping.accept is None and self.guaranteed_precision is None:
             raise SettingsError(
-                "--checked goes with --accept or --precision (quorate audit result tells the scores of a consensus)"
+                "--checked goes with --accept or --precision (quorate audit result gives the scores of a consensus)"
             )
         if "-" not in checked:  # which can be read only once
             refuse_without_guarantee(checked, max_size=self.reading.options["max_size"])
@@ -326,7 +326,7 @@ def _history(path: str, model: Any, method: str) -> LayeredModel:
     past = quorate.load(path)
     if not isinstance(model, Updates) or not isinstance(past, Updates):
         whose = f"method {method!r}" if not isinstance(model, Updates) else f"the model in {path}"
-        raise SettingsError(f"{whose} has no annotators that a history could be of (leave out --history)")
+        raise SettingsError(f"{whose} learns nothing about annotators, which a history is about (leave out --history)")
     return LayeredModel.of(past)
 
 

@@ -179,7 +179,7 @@ def _print_ambiguous(layer: str, found: list[AmbiguousDocument]) -> None:
     if layer:
         tell(f"layer {layer}")
     if not found:
-        tell("no document probably allows two readings")
+        tell("no document seems to allow two readings")
         return
     table = table_of(["document", "words that allow two readings"], ["tokens"])
     for one in found:
@@ -206,7 +206,7 @@ def evaluate(
         list[str] | None,
         typer.Option(
             metavar="FILE",
-            help="Documents with 'gold': the crowd's file, say; in a project, its inputs; may be repeated.",
+            help="Documents with 'gold', such as the crowd's file; in a project, its inputs; may be repeated.",
         ),
     ] = None,
     split: Split = None,
@@ -341,12 +341,10 @@ def tune(
     method: Annotated[
         str, typer.Option(metavar="NAME", help="The method whose settings to choose: see 'quorate methods'.")
     ] = "bsc-seq",
-    split: Annotated[str, typer.Option(metavar="NAME", help="Whose gold is used; all for all of it.")] = "dev",
+    split: Annotated[str, typer.Option(metavar="NAME", help="The split whose gold is used, or all.")] = "dev",
     by: Annotated[
         str,
-        typer.Option(
-            metavar="GOAL", help="What the best settings have the best of: f1, relaxed-f1 or cee (the cross entropy)."
-        ),
+        typer.Option(metavar="GOAL", help="The score to choose by: f1, relaxed-f1 or cee (the cross entropy)."),
     ] = "f1",
     grid: Annotated[
         list[str] | None,

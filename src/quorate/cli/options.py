@@ -34,7 +34,7 @@ WithoutDocuments = Annotated[
     bool,
     typer.Option(
         "--without-documents",
-        help="Keep no documents in the model: it holds no text but the words, and cannot tell what it has met.",
+        help="Keep no documents in the model: it has no text except words, and does not know which labels it has seen.",
         rich_help_panel=WRITTEN,
     ),
 ]

@@ -87,7 +87,8 @@ def update(
 ) -> None:
     """Continue from a saved model with new labels, documents and annotators, without a fit from scratch.
 
-    MODEL is replaced when everything is done; an interrupted update leaves it as it was, and two at once do not meet.
+    MODEL is replaced when everything is done; an interrupted update leaves it as it was. While another update of the
+    same model runs, this one is refused, or waits (--wait).
     """
     refuse_outputs_of_a_run(context, {"-o": writing.output, "--save": save})
     writing.check()
@@ -221,7 +222,7 @@ def _summary(fitted: LayeredModel, corpus: Corpus) -> list[str]:
     notes = {name: [f"note: {one.tagger_note_}"] if one.tagger_note_ else [] for name, one in parts.items()}
     lines += by_layer(notes)
     if not all(one.has_documents for one in parts.values()):
-        lines.append("note: the model was saved without its documents: labels that it has met before counted again")
+        lines.append("note: the model was saved without its documents: labels that it had seen counted again")
     return lines + [f"note: {note}" for note in corpus.notes]
 
 

@@ -305,7 +305,7 @@ class Settings:
         default=None,
         metadata=_told(
             None,
-            "A number: another one perturbs the start otherwise.",
+            "A seed: with another number, the fit starts slightly differently.",
             option="--seed",
             within=Range("0 or more", 0, whole=True),
         ),
@@ -429,7 +429,7 @@ def decode_of_tokens(value: str) -> Decode:
     """
     decode = choice(Decode, "decode", value)
     if decode is Decode.F1:
-        raise SettingsError("decode 'f1' needs probabilities of spans, which this method has not (sequence or token)")
+        raise SettingsError("decode 'f1' needs probabilities of spans, which this method lacks (use sequence or token)")
     return decode
 
 
