@@ -228,7 +228,7 @@ def test_nothing_left_is_a_stop(run: Run, tmp_path: Path) -> None:
         (("--exclude", "no.txt"), "no.txt: cannot be read"),
         (("--cost", "zero.csv"), "the cost of 'ana' must be a positive number, not 0"),
         (("--cost", "strange.csv"), "a cost is given for 'zoe'"),
-        (("--cost", "words.csv"), "words.csv:2: the cost of 'ana' is no number: 'much'"),
+        (("--cost", "words.csv"), "words.csv:2: the cost of 'ana' is not a number: 'much'"),
         (("--cost", "ids.txt"), "has no columns 'annotator' and 'cost'"),
         (("--strategy", "best"), "strategy 'best' is not known"),
         (("--as", "xml"), "--as 'xml' is not known"),
@@ -268,7 +268,7 @@ def test_history_on_the_command_line(run: Run, crowd: str, model: str) -> None:
     assert run("aggregate", crowd, "--history", model, "-o", "auto.jsonl", "-q")[0] == 0
     code, _, err = run("aggregate", crowd, "--method", "mv", "--history", model, "-o", "mv.jsonl")
     assert code == 2
-    assert "method 'mv' has no annotators that a history could be of" in err
+    assert "method 'mv' learns nothing about annotators, which a history is about" in err
 
 
 def test_simulation_on_the_command_line(run: Run, crowd: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import json
 import warnings
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 
 import quorate
 from quorate import Corpus
-from quorate.formats import write
+from quorate.formats import format_of, write
 from quorate.formats.registry import Format
 from running import Run
 
@@ -37,7 +38,11 @@ NO_SHARE = "must be a precision above 0 and below 1, not 95 (95 % is 0.95)"
 NO_FOLDER = "cannot be written: no such folder"
 REFUSED = [
     (("--accept", "95", "--review", "r.jsonl"), f"--accept {NO_SHARE}"),
-    (("--precision", "95"), "precision must be above 0 and at most 1, not 95"),
+    (("--precision", "95"), "precision must be above 0 and at most 1, not 95 (95 % is 0.95)"),
+    (("--recall", "87.5"), "recall must be above 0 and at most 1, not 87.5 (87.5 % is 0.875)"),
+    (("--recall", "100"), "recall must be above 0 and at most 1, not 100 (100 % is 1)"),
+    (("--recall", "-1"), "recall must be above 0 and at most 1, not -1\n"),
+    (("--recall", "950"), "recall must be above 0 and at most 1, not 950\n"),
     (("--precision", "95", "--checked", "audit.jsonl"), f"precision {NO_SHARE}"),
     (("-o", "no/such.jsonl"), NO_FOLDER),
     (("-o", "."), "it is a folder"),
@@ -61,6 +66,19 @@ def test_what_cannot_be_is_refused_before_the_fit(run: Run, crowd: Path, options
     assert (code, out, len(err.splitlines())) == (2, "", 1)
     assert said in err
     assert [path.name for path in crowd.parent.iterdir()] == ["crowd.jsonl"]
+
+
+def test_a_percentage_where_a_share_is_meant_gets_a_hint_everywhere(run: Run, crowd: Path) -> None:
+    assert run("aggregate", crowd, "-o", "c.jsonl", "--method", "bsc-cm", "--save", "m.quorate", "-q")[0] == 0
+    for command in (
+        ("predict", "m.quorate", crowd, "-o", "out.jsonl", "--precision", "95"),
+        ("update", "m.quorate", crowd, "-o", "out.jsonl", "--recall", "95"),
+        ("audit", "result", "c.jsonl", "--checked", crowd, "--confidence", "95"),
+    ):
+        code, out, err = run(*command)
+        assert (code, out, len(err.splitlines())) == (2, "", 1)
+        assert err.endswith("not 95 (95 % is 0.95)\n")
+    assert not Path("out.jsonl").exists()
 
 
 @pytest.mark.parametrize("command", ["aggregate", "predict", "update", "convert"])
@@ -148,6 +166,46 @@ def test_annotators_in_columns_may_be_parted_by_tabs(tmp_path: Path) -> None:
         "A1": ("O", None),
         "A2": ("B-PER", "O"),
     }
+
+
+MACE = "O\tO\nB-PER\tB-PER\nI-PER\t\n"
+COLUMNS = "Ada\tB-PER\tB-PER\nO\tO\tO\n"  # of CoNLL: the second word is one that looks like a tag
+TABLE = "doc\ttoken\tworker\tlabel\n1\t0\tann\tB-PER\n1\t1\tann\tO\n1\t0\tbob\tO\n"
+
+
+@pytest.mark.parametrize(
+    ("content", "annotations"),
+    [
+        (MACE, {"A1": ("O", "B-PER", "I-PER"), "A2": ("O", "B-PER", None)}),
+        ("\tO\n" + MACE, {"A1": (None, "O", "B-PER", "I-PER"), "A2": ("O", "O", "B-PER", None)}),
+        (COLUMNS, {"A1": ("B-PER", "O"), "A2": ("B-PER", "O")}),
+        ("# token\tann\nO\tO\nB-12\tB-PER\n", {"ann": ("O", "B-PER")}),
+        (TABLE, {"ann": ("B-PER", "O"), "bob": ("O", None)}),
+        (TABLE.replace("\ttoken\t", " \t token \t"), {"ann": ("B-PER", "O"), "bob": ("O", None)}),
+        (TABLE.replace("doc\t", "Document\t"), None),
+    ],
+    ids=["mace", "mace, a first cell empty", "conll", "conll, named", "table", "table with blanks", "no table"],
+)
+def test_a_file_named_tsv_is_told_by_its_content(tmp_path: Path, content: str, annotations: dict[str, Any]) -> None:
+    (tmp_path / "crowd.tsv").write_text(content)
+    (tmp_path / "packed.tsv.gz").write_bytes(gzip.compress(content.encode()))
+    for name in ("crowd.tsv", "packed.tsv.gz"):
+        if annotations is None:
+            assert format_of(str(tmp_path / name)) == "conll"
+        else:
+            assert quorate.read(tmp_path / name)[0].annotations == annotations
+
+
+@pytest.mark.parametrize("delimiter", [", ", ";", "; ", "\t "])
+def test_a_table_may_be_parted_as_spreadsheets_do(tmp_path: Path, delimiter: str) -> None:
+    (tmp_path / "crowd.csv").write_text(TABLE.replace("\t", delimiter))
+    assert quorate.read(tmp_path / "crowd.csv")[0].annotations == {"ann": ("B-PER", "O"), "bob": ("O", None)}
+
+
+def test_a_table_of_spans_named_tsv_is_refused_as_one(run: Run, crowd: Path) -> None:
+    assert run("convert", crowd, "spans.tsv", "--to", "csv", "-q")[0] == 0
+    code, _, err = run("aggregate", "spans.tsv", "-o", "c.jsonl")
+    assert (code, err.startswith("quorate: spans.tsv:1: a table of spans, which has no texts (")) == (2, True)
 
 
 def test_what_to_label_next_and_what_it_costs_may_be_tsv(run: Run, crowd: Path) -> None:

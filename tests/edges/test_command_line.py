@@ -342,7 +342,7 @@ def test_warnings_for_idle_annotators_and_bare_documents(run: Run, crowd: Path) 
     assert code == 0
     assert len(records(out)) == 62
     assert "warning: no label by idle" in err
-    assert "warning: no annotator for z: tagged from the words and the chain alone" in err
+    assert "warning: no annotator for z: tagged from the text alone" in err
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full on this system")

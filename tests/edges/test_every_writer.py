@@ -193,3 +193,47 @@ def test_a_format_that_is_a_folder_goes_into_an_empty_one_and_takes_the_place_of
     assert list((tmp_path / "out").rglob("*.ann"))
     message = "quorate: out: there already, and not an empty folder (give another name)\n"
     assert run(first, "one.jsonl", *options, "out", "--to", "brat") == (2, "", message)
+
+
+LOST = {
+    "conll": "2 documents have no tokens and are not written: CoNLL has a line for each token",
+    "table": "2 documents have no labels and are not written: a table has a row for each label",
+}
+
+
+@pytest.mark.parametrize("name", ["jsonl", *LOST])
+def test_documents_that_a_format_cannot_hold_are_counted_in_a_note(run: Run, tmp_path: Path, name: str) -> None:
+    path, out = crowd(tmp_path, FLAT), place(name, "other")
+    with path.open("a") as stream:
+        for number in (1, 2):
+            stream.write("\n" + json.dumps({"id": f"empty-{number}", "text": "", "annotations": {"ann": []}}))
+    expected = [f"note: {LOST[name]}"] if name in LOST else []
+    assert run("aggregate", path, "--method", "bsc-cm", "-o", "c.jsonl", "--save", "m.quorate", "-q") == (0, "", "")
+    for command in (
+        ("aggregate", path, "--method", "mv"),
+        ("convert", path),
+        ("convert", "c.jsonl"),
+        ("predict", "m.quorate", path),
+        ("update", "m.quorate", path),
+    ):
+        code, _, err = run(*command, "-o", out, "--to", name)
+        told = [line.removeprefix("quorate: ") for line in err.splitlines() if "not written" in line]
+        assert (code, told) == (0, expected), command
+        assert run(*command, "-o", out, "--to", name, "-q") == (0, "", ""), command
+    printed = run("aggregate", path, "--method", "mv", "-o", out, "--to", name, "--json")[1]
+    assert [f"note: {note}" for note in json.loads(printed)["notes"] if "not written" in note] == expected
+    (tmp_path / "quorate.toml").write_text(
+        f'inputs = ["{path.name}"]\n[aggregate]\nmethod = "mv"\noutput = ["all.jsonl", "{out.name}"]\n'
+    )
+    if out.suffix:  # copies are written as their endings say
+        told = [line.removeprefix("quorate: ") for line in run("run")[2].splitlines() if "not written" in line]
+        assert told == expected
+
+
+def test_python_is_told_what_a_format_cannot_hold(tmp_path: Path) -> None:
+    documents = [quorate.Document("1", ("Ada",), {"ann": ("B-PER",)}), quorate.Document("2", (), {"ann": ()})]
+    result = quorate.aggregate(quorate.Corpus(documents), "mv")
+    assert result.write(tmp_path / "all.jsonl") == []
+    assert result.write(tmp_path / "some.conll") == [
+        "1 document has no tokens and is not written: CoNLL has a line for each token"
+    ]

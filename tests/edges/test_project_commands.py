@@ -424,11 +424,58 @@ def test_without_a_project_a_line_says_what_to_give(run: Run, tmp_path: Path) ->
     assert run("run", "-q")[0] == 0
     for arguments, said in (
         (("annotators",), "no model (give one"),
+        (("update",), "no model (give one"),
+        (("audit", "plan"), "no consensus (give a file that 'quorate aggregate' wrote as JSONL, or a project"),
+        (("audit", "result", "--checked", "exports/week-1.jsonl"), "no consensus (give a file"),
         (("evaluate",), "no gold to compare with (give it: --gold FILE)"),
-        (("evaluate", "--gold", "exports/week-1.jsonl"), "no consensus to score (quorate evaluate CONSENSUS --gold"),
+        (("evaluate", "--gold", "exports/week-1.jsonl"), "no consensus (give a file"),
     ):
         code, out, err = run("--no-project", *arguments)
         assert (code, out, err.startswith(f"quorate: {said}"), len(err.splitlines())) == (2, "", True, 1)
+
+
+def test_audits_are_of_the_consensus_of_the_last_version(run: Run, tmp_path: Path) -> None:
+    project(tmp_path, QUICK + '["audit plan"]\ndocuments = 20\n')
+    assert run("audit", "plan", "-o", "audit.jsonl")[::2] == (
+        2,
+        "quorate: no version yet (quorate run makes the first)\n",
+    )
+    assert run("run", "-q")[0] == 0
+    assert run("audit", "plan", "-o", "audit.jsonl", "-q")[0] == 0
+    assert len(lines(tmp_path / "audit.jsonl")) == 20
+    assert run("audit", "plan", "consensus.jsonl", "-o", "same.jsonl", "-q")[0] == 0
+    assert lines(tmp_path / "same.jsonl") == lines(tmp_path / "audit.jsonl")
+    checked = (tmp_path / "audit.jsonl").read_text().replace('"checked":false', '"checked":true')
+    (tmp_path / "audit.jsonl").write_text(checked)
+    code, out, err = run("audit", "result", "--checked", "audit.jsonl", "--json")
+    assert (code, err, json.loads(out)["checked"]) == (0, "", 20)
+    code, _, err = run("audit", "plan", "-o", "consensus.jsonl")
+    assert (code, err) == (2, "quorate: consensus.jsonl: 'quorate run' writes this file (give another name with -o)\n")
+
+
+def test_an_update_goes_on_from_the_model_of_the_last_version(run: Run, tmp_path: Path) -> None:
+    project(tmp_path)
+    assert run("run", "-q")[0] == 0
+    code, out, err = run("update", "-o", "new.jsonl")
+    assert (code, out, len(err.splitlines())) == (2, "", 1)
+    assert err.startswith("quorate: no input is new since version 1 (")
+    export(tmp_path, 2)
+    code, _, err = run("update", "-o", "new.jsonl")
+    assert (code, "4 new documents, 0 changed" in err) == (0, True), err
+    assert "the model of the last version stays as it is (--save keeps the new one)" in err
+    assert len(lines(tmp_path / "new.jsonl")) == 4
+    shutil.move(tmp_path / "exports/week-2.jsonl", tmp_path / "today.jsonl")
+    for arguments in (("today.jsonl",), ("today.jsonl", "--save", "today.quorate")):
+        assert run("update", *arguments, "-o", "same.jsonl", "-q")[0] == 0
+        assert lines(tmp_path / "same.jsonl") == lines(tmp_path / "new.jsonl")
+    assert run("annotators", "today.quorate", "--json")[0] == 0
+    assert run("status")[0] == 0, "the version is as it was"
+    with (tmp_path / "exports/week-1.jsonl").open("a") as stream:
+        stream.write((tmp_path / "today.jsonl").read_text())
+    code, _, err = run("update", "-o", "new.jsonl")
+    assert (code, len(err.splitlines())) == (2, 1)
+    assert err.startswith("quorate: exports/week-1.jsonl: changed since version 1, ")
+    assert run("--no-project", "update", "today.jsonl", "-o", "new.jsonl")[0] == 2
 
 
 def test_reviews_of_a_project_are_not_of_other_files(run: Run, tmp_path: Path) -> None:
@@ -464,6 +511,31 @@ def test_a_report_leaves_that_of_the_run_alone(run: Run, tmp_path: Path) -> None
     assert run("report") == (2, "", said)
     assert run("report", "-o", "mine.html", "-q")[0] == 0
     assert run("status")[0] == 0
+
+
+def test_no_command_writes_over_what_the_run_has_written(run: Run, tmp_path: Path) -> None:
+    project(tmp_path, QUICK + 'output = ["consensus.jsonl", "train.conll"]\nsave = "crowd.quorate"\n')
+    assert run("run", "-q")[0] == 0
+    (tmp_path / "below").mkdir()
+    crowd = "exports/week-1.jsonl"
+    commands: list[tuple[str, tuple[str, ...]]] = [
+        ("consensus.jsonl", ("aggregate", "-o", "consensus.jsonl")),
+        ("train.conll", ("aggregate", "-o", "train.conll")),
+        ("below/../consensus.jsonl", ("aggregate", "-o", "below/../consensus.jsonl")),
+        ("crowd.quorate", ("aggregate", "-o", "mine.jsonl", "--save", "crowd.quorate")),
+        ("consensus.jsonl", ("predict", "crowd.quorate", crowd, "-o", "consensus.jsonl")),
+        ("consensus.jsonl", ("update", "crowd.quorate", crowd, "-o", "consensus.jsonl", "--save", "m.quorate")),
+        ("consensus.jsonl", ("convert", crowd, "consensus.jsonl")),
+    ]
+    before = {name: (tmp_path / name).read_bytes() for name in ("consensus.jsonl", "train.conll", "crowd.quorate")}
+    for name, command in commands:
+        code, out, said = run(*command)
+        assert (code, out) == (2, ""), command
+        assert said.startswith(f"quorate: {name}: 'quorate run' writes this file (give another name with -"), command
+        assert len(said.splitlines()) == 1
+    assert before == {name: (tmp_path / name).read_bytes() for name in before}
+    assert run("aggregate", "-o", "mine.jsonl", "-q")[0] == 0
+    assert run("--no-project", "aggregate", crowd, "--method", "mv", "-o", "consensus.jsonl", "-q")[0] == 0
 
 
 def test_an_export_that_has_grown_is_the_same_documents_with_more_labels(run: Run, tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ from quorate.cli import app
 from quorate.cli.tables import parts_that_fit, print_json
 from quorate.cli.terminal import width_of, wrapped
 from quorate.corpus.simulate import Behaviour, crowd
-from quorate.formats.jsonl import write_corpus
+from quorate.formats.jsonl import save_corpus, write_corpus
 from quorate.storage.files.atomic import written_whole
 from running import Run
 
@@ -397,6 +397,17 @@ def test_json_has_why_there_is_no_estimate(run: Run, tmp_path: Path) -> None:
     assert err.startswith(f"quorate: {len(alone)} documents combined; F1 unknown without a check (quorate audit)\n")
     assert f"quorate: no estimate: {found['no_estimate']}\n" in err
     assert "estimated" not in err
+
+
+def test_a_summary_says_when_confidence_is_not_calibrated(run: Run, tmp_path: Path) -> None:
+    few, many, told = tmp_path / "few.jsonl", tmp_path / "many.jsonl", "note: confidence is not calibrated"
+    save_corpus(Corpus(quorate.sample().documents[:10]), few)
+    save_corpus(quorate.sample(), many)
+    code, _, err = run("aggregate", few, "-o", "c.jsonl", "--tagger", "none")
+    assert (code, [line.startswith(f"quorate: {told}") for line in err.splitlines()].count(True)) == (0, 1)
+    notes = json.loads(run("aggregate", few, "-o", "c.jsonl", "--tagger", "none", "--json")[1])["notes"]
+    assert any(f"note: {note}".startswith(told) for note in notes)
+    assert told not in run("aggregate", many, "-o", "c.jsonl", "--tagger", "none")[2]
 
 
 def test_layers_are_told_one_by_one(run: Run, tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pytest
 
@@ -94,6 +96,20 @@ def test_what_is_worked_out_once_is_kept_read_only_and_left_behind_by_another_co
     without_ann = algebra.without_annotator(encoded, "ann")
     assert len(marked_spans(without_ann).start) == 0
     assert seen_pairs(without_ann)[1].tolist() == [1]
+
+
+def test_what_is_worked_out_once_is_not_pickled() -> None:
+    tags = {"ann": ("B-PER", "O"), "bob": ("O", "O")}
+    corpus = Corpus([Document(str(n), ("Ada", "sang"), tags) for n in range(100)])
+    encoded = encode(corpus, corpus.tagset())
+    before = len(pickle.dumps(encoded))
+    spans, pairs = marked_spans(encoded), seen_pairs(encoded)
+    pickled = pickle.dumps(encoded)
+    assert len(pickled) == pytest.approx(before, abs=sum(column.nbytes for column in spans) / 10)
+    again = pickle.loads(pickled)
+    for mine, theirs in ((spans, marked_spans(again)), (pairs, seen_pairs(again))):
+        assert all((one == other).all() for one, other in zip(mine, theirs, strict=True))
+    assert marked_spans(encoded) is spans
 
 
 @pytest.mark.parametrize("events", [1, 5, 1000])

@@ -10,7 +10,7 @@ import pytest
 from by_name import bsc
 from crowds import sentences
 from problems import enumerate_paths
-from quorate import Corpus, Document, aggregate, score
+from quorate import Corpus, Document, aggregate, sample, score
 from quorate.active.stopping import Change, draw_path, evidence_of
 from quorate.active.suggest import next_labels
 from quorate.active.view import uncertainty_of
@@ -112,6 +112,18 @@ def test_a_crowd_that_knows_it_all_is_told_to_stop() -> None:
     advice = next_labels(corpus, bsc("bsc-cm").fit(corpus), n=10)
     assert advice.stop
     assert advice.suggestions
+
+
+def test_the_verdict_does_not_rest_on_a_few_documents() -> None:
+    model = bsc("bsc-cm").fit(sample())
+    few, one, usual, many = (next_labels(sample(), model, n=n) for n in (5, 1, 20, 60))
+    assert few.reason == one.reason == usual.reason
+    assert usual.reason.endswith("points of F1 or less, judging by 20 documents")
+    assert many.reason.endswith("judging by 60 documents")
+    assert few.suggestions == usual.suggestions[:5]
+    assert (few.change.labels, one.change.labels, usual.change.labels) == (5, 1, 20)
+    assert few.change == next_labels(sample(), model, n=5).change
+    assert few.change.mean != usual.change.mean
 
 
 def test_the_gain_is_for_all_that_is_unknown() -> None:

@@ -295,12 +295,37 @@ def test_what_a_file_says_of_the_annotators_of_another_is_not_lost(project: Proj
         assert_same(project.corpus(*inputs), expected)
 
 
-def test_what_cannot_be_kept_is_read_once_or_stops_what_is_read_alone(project: Project) -> None:
+def test_what_cannot_be_kept_is_read_once(project: Project) -> None:
     soft, plain = project.put("a.jsonl", SOFT), project.put("b.jsonl", TOKENS)
     project.corpus(soft)
     assert project.read_files == [soft]
-    project.corpus(soft, plain)
-    assert project.read_files == [soft, soft, plain]
+    for inputs in ([soft, plain], [plain, soft]):
+        expected = quorate.read(*inputs)
+        found = project.corpus(*inputs)
+        assert sorted(project.read_files) == ([soft, plain] if inputs[0] == soft else [soft])
+        for corpus in (found, project.corpus(*inputs)):
+            assert tuple(corpus) == expected.documents
+            assert (corpus.notes, corpus.digests, corpus.profiles) == (
+                expected.notes,
+                expected.digests,
+                expected.profiles,
+            )
+        assert project.read_files == [soft]
+
+
+def test_what_has_to_be_read_with_the_others_is_read_once(project: Project) -> None:
+    inputs = [project.put("a.jsonl", TOKENS), project.put("b.jsonl", without_ids(TEXTS))]
+    project.corpus(*inputs)
+    project.put("a.jsonl", TOKENS[:2])
+    found = project.corpus(*inputs)
+    assert project.read_files == inputs, "b is known to be numbered, so that a is not read alone"
+    assert_same(found, quorate.read(*inputs))
+
+
+def test_soft_labels_of_a_document_in_another_file_are_read_together(project: Project) -> None:
+    inputs = [project.put("a.jsonl", SOFT), project.put("b.jsonl", [*TOKENS, SOFT[0] | {"annotations": {}}])]
+    for _ in range(2):
+        assert tuple(project.corpus(*inputs)) == quorate.read(*inputs).documents
 
 
 def test_more_splits_than_numbers_are_not_kept() -> None:

@@ -158,7 +158,7 @@ def expected_change(
 
 
 class Draws(NamedTuple):
-    """Tallies ``[3, D]`` as they are, and ``[3, draws]`` of all documents asked for together, with new labels."""
+    """Tallies ``[3, D]`` as they are, and ``[3, asked, draws]`` of the documents asked for, with new labels."""
 
     now: Floats
     after: Floats
@@ -177,7 +177,7 @@ def draw(
     """What becomes of tallies with labels of some pairs, drawn again and again; see :func:`expected_change`."""
     tallies = _tallies(result)
     if not asked:
-        return Draws(tallies, np.zeros((3, 0)))
+        return Draws(tallies, np.zeros((3, 0, draws)))
     rng = np.random.default_rng(seed)
     tagset, sharpness = result.tagset, result.calibration.sharpness
     chain = model.truth.chain(log_mean)
@@ -196,18 +196,19 @@ def draw(
             drawn.append(replace(document, id=f"{number} {document.id}", annotations=annotations, source=None))
             if any(tag is not None for tag in certain):
                 known[drawn[-1].id] = certain
-    return Draws(tallies, _tallies(combine(Corpus(drawn), known=known)).reshape(3, len(asked), draws).sum(axis=1))
+    return Draws(tallies, _tallies(combine(Corpus(drawn), known=known)).reshape(3, len(asked), draws))
 
 
 def change_of(drawn: Sequence[Draws], documents: Sequence[int], unknown: Floats) -> Change:
-    """The change by labels of some documents, over all that was drawn: of each layer, if there are several."""
+    """The change by labels of the first ``documents`` that were asked for: of all layers, if there are several."""
     tallies = np.sum([one.now for one in drawn], axis=0)
     total = tallies.sum(axis=1)
     now = float(_f1(total))
     if not documents:
         return Change(now, 0.0, 0.0, 0.0, 0, 0.0)
     rest = total - tallies[:, documents].sum(axis=1)
-    changes = _f1(rest[:, None] + np.sum([one.after for one in drawn], axis=0)) - now
+    after = np.sum([one.after[:, : len(documents)].sum(axis=1) for one in drawn], axis=0)
+    changes = _f1(rest[:, None] + after) - now
     low, high = np.quantile(changes, [_LOW, _HIGH])
     share = float(unknown[list(documents)].sum() / max(float(unknown.sum()), 1e-12))
     return Change(now, float(changes.mean()), float(low), float(high), len(documents), share)

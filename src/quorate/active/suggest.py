@@ -24,6 +24,7 @@ from quorate.estimators.layered import KnownInLayers, LayeredModel
 from quorate.formats.notes import some
 from quorate.models.prepared import Known
 from quorate.models.settings import check_number, choice
+from quorate.wording import counted
 
 __all__ = ["Advice", "Suggestion", "next_labels"]
 
@@ -31,6 +32,7 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 _LIST_PER_CHOICE, _SHORTEST_LIST = 50, 1_000  # documents whose annotators are looked at, for each to be chosen
+_LEAST_DRAWN = 20  # documents by which it is judged whether to go on, however few are asked for
 _MOST_ANNOTATORS = 200  # of a large crowd, those who tell most for their cost are looked at
 
 
@@ -84,8 +86,9 @@ def next_labels(
     One of which a part is known is asked for by what is still open.
     Where annotators differ because the text allows two readings (``Result.ambiguity``), more labels bring nothing, and
     such documents come last. ``enough`` is the gain of F1 by one more label of every document, with as much gain for
-    what is unknown as in this batch, below which to stop. Annotations may be in layers (:func:`quorate.read_layers`):
-    then what labels tell is the sum over all of them, and ``model`` and ``known`` are in layers too.
+    what is unknown as in this batch (in the best 20 documents, if it is smaller), below which to stop. Annotations may
+    be in layers (:func:`quorate.read_layers`): then what labels tell is the sum over all of them, and ``model`` and
+    ``known`` are in layers too.
 
     >>> import quorate
     >>> advice = next_labels(quorate.sample(), quorate.BSC("cm").fit(quorate.sample()), n=3)
@@ -112,7 +115,8 @@ def next_labels(
     unsure = together([view.unsure for view in views])
     tellable = together([view.unsure.that_labels_can_tell(view.told) for view in views])
     unknown = np.where(decided, 0.0, tellable.sequence)
-    doc, who, gains = _gains(views, names, unsure, pool, costs, open_documents, n)
+    looked_at = max(n, _LEAST_DRAWN)
+    doc, who, gains = _gains(views, names, unsure, pool, costs, open_documents, looked_at)
     if not len(doc):
         change = change_of([view.drawn([], names, seed) for view in views], [], unknown)
         return Advice((), change, True, "every document that may be asked for is decided, or labelled by everyone")
@@ -125,7 +129,7 @@ def next_labels(
     ranked = best[np.argsort(-score[doc[best]], kind="stable")]
     if chosen_by is Strategy.RANDOM:
         diversity = 0.0
-    positions = diverse(doc[ranked], score[doc[ranked]], documents.documents, n, diversity)
+    positions = diverse(doc[ranked], score[doc[ranked]], documents.documents, looked_at, diversity)
     pair_of = {int(doc[pair]): int(pair) for pair in best}
     pairs = [pair_of[position] for position in positions]
     said = np.bincount(seen_pairs(encoded)[0], minlength=len(documents))
@@ -139,12 +143,12 @@ def next_labels(
             float(np.exp(unsure.log_probability[doc[pair]])),
             int(said[doc[pair]]),
         )
-        for pair in pairs
+        for pair in pairs[:n]
     )
     asked = [(int(doc[pair]), int(who[pair])) for pair in pairs]
     drawn = [view.drawn(asked, names, seed + number) for number, view in enumerate(views)]
-    change = change_of(drawn, [d for d, _ in asked], unknown)
-    return Advice(suggestions, change, *_verdict(change, enough))
+    of_batch, of_all = (change_of(drawn, [d for d, _ in some_of], unknown) for some_of in (asked[:n], asked))
+    return Advice(suggestions, of_batch, *_verdict(of_all, enough))
 
 
 def _names(views: Sequence[View]) -> tuple[str, ...]:
@@ -154,8 +158,8 @@ def _names(views: Sequence[View]) -> tuple[str, ...]:
 
 
 def _verdict(change: Change, enough: float) -> tuple[bool, str]:
-    most = f"the same for every document would add {100 * change.all_round:.2f} points of F1 at most"
-    return change.all_round < enough, most
+    gain = f"one more label of every document should add {100 * change.all_round:.2f} points of F1 or less"
+    return change.all_round < enough, f"{gain}, judging by {counted(change.labels, 'document')}"
 
 
 def _pool(names: Sequence[str], wanted: Sequence[str] | None) -> Integers:

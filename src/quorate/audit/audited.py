@@ -43,6 +43,7 @@ from quorate.corpus.tags import OUTSIDE, Scheme
 from quorate.errors import InputError, SettingsError
 from quorate.formats.json_lines import DIGITS, write_lines
 from quorate.formats.notes import some
+from quorate.models.settings import as_share
 from quorate.result.acceptance import check_precision
 from quorate.result.layers import LayeredResult
 from quorate.result.result import Result
@@ -316,7 +317,8 @@ def result(
     True
     """
     if not 0 < confidence < 1:
-        raise SettingsError(f"confidence must be above 0 and below 1, not {confidence}")
+        hint = as_share(confidence) if confidence < 100 else ""
+        raise SettingsError(f"confidence must be above 0 and below 1, not {confidence:g}{hint}")
     claims = consensus if isinstance(consensus, Claims) else Claims.of(consensus, max_size=max_size)
     if isinstance(plan, Plan) and plan.claims.digest != claims.digest:
         raise InputError(OTHER_CONSENSUS)

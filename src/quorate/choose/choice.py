@@ -83,6 +83,9 @@ _IN_WORDS = {
     Evidence.SPANS: "whole spans, with tokens beside them",
     Evidence.VOTES: "votes for exact spans",
 }
+_NOT_CALIBRATED = (
+    "confidence is not calibrated and may be too high: too little was labelled by several annotators to check it"
+)
 _GROUPS_TOLD = 3
 _FEWER = 0.95  # of the annotators' number; not worth a word above that
 _ENOUGH_SPANS = 50  # hidden spans below which nothing can be told
@@ -126,6 +129,11 @@ class Choice(NamedTuple):
         return self.gain is not None and self.error is not None and self.gain < -self.error
 
     @property
+    def is_calibrated(self) -> bool:
+        """Whether confidence was checked by hidden annotators; too few labels cannot."""
+        return self.vote is not None
+
+    @property
     def together(self) -> list[Together]:
         """Annotators who err together, group by group, the largest first."""
         return err_together(self.annotators, self.sharing)
@@ -139,9 +147,10 @@ class Choice(NamedTuple):
     def notes(self) -> list[str]:
         """What everybody who uses the consensus should know, in plain words, each with ``warning:`` or ``note:``."""
         together = self.together
-        notes = [*self.left_out, *map(str, together[:_GROUPS_TOLD])]
+        notes = [] if self.is_calibrated else [_NOT_CALIBRATED]
+        notes += [*self.left_out, *map(str, together[:_GROUPS_TOLD])]
         if len(together) > _GROUPS_TOLD:
-            notes.append(f"{len(together) - _GROUPS_TOLD} more groups err together")
+            notes.append(f"{len(together) - _GROUPS_TOLD} more groups make the same mistakes")
         if self.silent:
             notes.append(f"what {some(self.silent)} leave unmarked counts little, as they mark little")
         given, worth = self.votes
@@ -158,12 +167,14 @@ class Choice(NamedTuple):
         chosen = self.settings
         what = f"{chosen.annotator.value}, epsilon0 {chosen.epsilon0:g}, temper {chosen.temper:g}"
         usual = (
-            "those for rules, since sources hardly overlap" if hardly_overlap(self.of_silence) else "the usual settings"
+            "the settings for rules, since annotators hardly overlap"
+            if hardly_overlap(self.of_silence)
+            else "the usual settings"
         )
         if self.vote is None or self.gain is None or self.error is None:
             return [
-                f"{what}: {usual}, with confidence as the model states it (to check both takes documents "
-                f"with several annotators, and {_ENOUGH_SPANS} spans to hide)",
+                f"{what}: {usual}, and confidence as the model states it (to check these, quorate needs "
+                f"documents with several annotators, and {_ENOUGH_SPANS} spans to hide)",
                 f"evidence: {_IN_WORDS[chosen.evidence]}",
             ]
         score = 100 * (self.vote + self.gain)
@@ -171,16 +182,16 @@ class Choice(NamedTuple):
         sharpness = _sharpness_in_words(self._sharpness)
         if hardly_overlap(self.of_silence):
             return [
-                f"{what}, {chosen.max_iter} passes: as for rules, since sources hardly overlap",
+                f"{what}, {chosen.max_iter} passes: the settings for rules, since annotators hardly overlap",
                 evidence,
                 sharpness,
             ]
         first = self.trials[0].settings
         is_first = (first.annotator, first.epsilon0, first.temper) == (chosen.annotator, chosen.epsilon0, chosen.temper)
-        how = "best of" if is_first else "within chance of the best of"
+        how = "best of" if is_first else "about as good as the best of"
         return [
-            f"{what}: {how} {len({t.settings for t in self.trials})} against hidden "
-            f"annotators ({score:.1f}; a plain vote {100 * self.vote:.1f})",
+            f"{what}: {how} {len({t.settings for t in self.trials})} candidates, judged by "
+            f"hidden annotators ({score:.1f}; a plain vote {100 * self.vote:.1f})",
             evidence,
             sharpness,
         ]
@@ -343,7 +354,7 @@ def _sharpness_in_words(exponent: float) -> str:
     'confidence was lowered, as hidden annotators show it too high (exponent 0.57)'
     """
     if f"{exponent:.2f}" == "1.00":
-        return "confidence is as the model states it, as hidden annotators bear out"
+        return "confidence is as the model states it: hidden annotators confirm it"
     done, wrong = ("lowered", "high") if exponent < 1 else ("raised", "low")
     return f"confidence was {done}, as hidden annotators show it too {wrong} (exponent {exponent:.2f})"
 

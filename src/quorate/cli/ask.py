@@ -127,9 +127,9 @@ def next_(
         float, typer.Option(help="How strongly to avoid documents like those already chosen, 0 to 1.")
     ] = 0.5,
     enough: Annotated[
-        float, typer.Option(help="Points of F1, for a label of every document, below which to stop.")
+        float, typer.Option(help="Stop if one more label of every document would add fewer points of F1 than this.")
     ] = 0.5,
-    seed: Annotated[int, typer.Option(help="For the random strategy, and for draws.")] = 0,
+    seed: Annotated[int, typer.Option(help="The seed of the random strategy, and of random draws.")] = 0,
     threads: Threads = None,
     cluster: Annotated[
         str | None, typer.Option(metavar="ADDRESS", help="A Dask scheduler whose workers run the passes.")
@@ -200,7 +200,7 @@ def simulate_active(
     max_labels: Annotated[int, typer.Option(help="Labels to end with.")] = 10_000,
     passes: Annotated[int, typer.Option(help="Passes of each fit.")] = 5,
     split: Annotated[str | None, typer.Option(metavar="NAME", help="Score only documents of this split.")] = None,
-    seed: Annotated[int, typer.Option(help="Of the initial labels.")] = 0,
+    seed: Annotated[int, typer.Option(help="The seed of the choice of initial labels.")] = 0,
     results: Annotated[
         str | None, typer.Option(metavar="FILE", help="Save runs here as they end, and continue from there.")
     ] = None,
@@ -291,7 +291,7 @@ def _read_costs(path: str) -> dict[str, float]:
             costs[name] = float(row["cost"] or "")
         except ValueError:
             raise InputError(
-                f"the cost of {name!r} is no number: {row['cost']!r}", where=f"{path}:{reader.line_num}"
+                f"the cost of {name!r} is not a number: {row['cost']!r}", where=f"{path}:{reader.line_num}"
             ) from None
     return costs
 

@@ -19,9 +19,10 @@ from quorate.cli.common import (
     spare_what_was_checked,
     tell,
 )
+from quorate.cli.project_run import consensus_meant, refuse_outputs_of_a_run
 from quorate.cli.tables import print_json, table_of
 from quorate.errors import SettingsError, tell_renamed
-from quorate.wording import counted
+from quorate.wording import counted, in_number
 
 if TYPE_CHECKING:
     from quorate.audit import Audit, Estimate, Plan, Scores
@@ -35,7 +36,13 @@ app.add_typer(audit, name="audit")
 
 _LITTLE = 0.5  # half the width of an interval that tells next to nothing
 
-Consensus = Annotated[str, typer.Argument(metavar="CONSENSUS", help="A file that 'quorate aggregate' wrote as JSONL.")]
+Consensus = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="CONSENSUS",
+        help="A file that 'quorate aggregate' wrote as JSONL; in a project, the consensus of the last version.",
+    ),
+]
 Checked = Annotated[
     list[str] | None,
     typer.Option(
@@ -62,17 +69,18 @@ def _group() -> None:
     "quorate audit plan consensus.jsonl --extend audit.jsonl -n 10 -o more.jsonl"
 )
 def plan(
-    consensus: Consensus,
+    context: typer.Context,
+    consensus: Consensus = None,
     n: Annotated[int, typer.Option("-n", "--documents", help="How many documents to check.")] = 50,
     output: Annotated[
         str, typer.Option("--output", "-o", metavar="FILE", help="Where the plan goes; - for standard output.")
     ] = "-",
-    seed: Annotated[int, typer.Option(help="Of the draw; it is kept in the file.")] = 0,
+    seed: Annotated[int, typer.Option(help="The seed of the random draw; it is kept in the file.")] = 0,
     sequential: Annotated[
         bool,
         typer.Option(
             "--sequential",
-            help="Look at any time and add documents; intervals are wider, and hold at all looks.",
+            help="Look at any time and add documents; intervals are wider, and hold however often you look.",
         ),
     ] = False,
     extend: Annotated[
@@ -83,21 +91,23 @@ def plan(
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Draw documents for a person to check: some of all kinds, more where there is more to be wrong about."""
+    """Draw documents for a person to check: some of all kinds, and more of those in which more may be wrong."""
     import quorate
 
     check_json(as_json, output)
-    check_outputs([consensus, *(extend or ())], [output])
+    refuse_outputs_of_a_run(context, {"-o": output})
     spare_what_was_checked(output)
-    if extend:
-        if sequential or seed:
-            raise SettingsError("--extend goes on with the plan's own seed (leave out --seed and --sequential)")
-        before = _plan_in(consensus, extend, max_size)
-        drawn, first = quorate.audit.extended(before, n), len(before)
-        if len(drawn) == first:
-            raise SettingsError(f"all documents are in the plan: {first:,} (there are no more)")
-    else:
-        drawn, first = quorate.audit.plan(consensus, n, seed=seed, sequential=sequential, max_size=max_size), 0
+    if extend and (sequential or seed):
+        raise SettingsError("--extend goes on with the plan's own seed (leave out --seed and --sequential)")
+    with consensus_meant(context, consensus) as path:
+        check_outputs([path, *(extend or ())], [output])
+        if extend:
+            before = _plan_in(path, extend, max_size)
+            drawn, first = quorate.audit.extended(before, n), len(before)
+        else:
+            drawn, first = quorate.audit.plan(path, n, seed=seed, sequential=sequential, max_size=max_size), 0
+    if first and len(drawn) == first:
+        raise SettingsError(f"all documents are in the plan: {first:,} (there are no more)")
     drawn.write(output, first=first)
     if as_json:
         print_json(_plan_record(drawn, first, output))
@@ -112,14 +122,15 @@ def plan(
     "quorate audit result consensus.jsonl --checked audit.jsonl --recalibrated better.jsonl"
 )
 def result(
-    consensus: Consensus,
+    context: typer.Context,
+    consensus: Consensus = None,
     checked: Checked = None,
     formerly: Annotated[list[str] | None, typer.Option("--known", hidden=True)] = None,
     plan: Annotated[
         list[str] | None,
-        typer.Option("--plan", metavar="PLAN", help="The plan, if the files with what was checked do not hold it."),
+        typer.Option("--plan", metavar="PLAN", help="The plan, if the files with what was checked do not contain it."),
     ] = None,
-    confidence: Annotated[float, typer.Option(help="Of the intervals.")] = 0.9,
+    confidence: Annotated[float, typer.Option(help="The confidence of the intervals.")] = 0.9,
     recalibrated: Annotated[
         str | None,
         typer.Option(metavar="FILE", help="Write the consensus with probabilities corrected by the audit, as JSONL."),
@@ -128,7 +139,7 @@ def result(
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Precision, recall and F1 of the whole consensus, with intervals that hold, from the documents checked."""
+    """Precision, recall and F1 of the whole consensus, with guaranteed intervals, from the documents checked."""
     import quorate
 
     if formerly:
@@ -136,10 +147,12 @@ def result(
         checked = [*(checked or ()), *formerly]
     if not checked:
         raise SettingsError("nothing was checked (give --checked FILE; quorate audit plan draws what to check)")
-    check_outputs([consensus, *checked, *(plan or ())], [recalibrated])
-    drawn = None if not plan else _plan_in(consensus, plan, max_size)
-    claims = consensus if drawn is None else drawn.claims
-    found = quorate.audit.result(claims, checked, plan=drawn, confidence=confidence, max_size=max_size)
+    refuse_outputs_of_a_run(context, {"--recalibrated": recalibrated})
+    with consensus_meant(context, consensus) as path:
+        check_outputs([path, *checked, *(plan or ())], [recalibrated])
+        drawn = None if not plan else _plan_in(path, plan, max_size)
+        claims = path if drawn is None else drawn.claims
+        found = quorate.audit.result(claims, checked, plan=drawn, confidence=confidence, max_size=max_size)
     if recalibrated is not None:
         found.write_recalibrated(recalibrated)
     if as_json:
@@ -175,13 +188,13 @@ def _plan_summary(drawn: Plan, first: int, output: str, before: list[str]) -> li
         files = " ".join(f"--checked {name}" for name in [*before, output])
         return [*lines, f"all files count: quorate audit result … {files}"]
     if drawn.sequential:
-        return [*lines, f"look at any time from {LEAST} on: intervals are wider, and hold at all looks"]
+        return [*lines, f"look at any time from {LEAST} on: intervals are wider, and hold however often you look"]
     width = drawn.expected_half_width
     known = f"F1 should be known to about ± {100 * width:.0f} points, if confidence is right"
     return [
         *lines,
-        known if width < _LITTLE else "so few will tell next to nothing of F1 (draw more: -n)",
-        "check all before you look, and draw one plan, not the best of several",
+        known if width < _LITTLE else "so few documents say almost nothing about F1 (draw more: -n)",
+        "check all of them before you look at the result, and draw one plan, not the best of several",
     ]
 
 
@@ -231,15 +244,18 @@ def _notes(found: Audit) -> list[str]:
     share = f"{100 * found.confidence:g} %"
     lines = [""]
     if found.plan.sequential:
-        lines.append(f"Guaranteed: each holds at all looks together with {share} confidence.")
+        lines.append(f"Guaranteed however often you look: each interval holds, with {share} confidence.")
         if found.n < len(found.plan):
-            lines.append(f"{len(found.plan) - found.n:,} of the plan wait: the first of them is not checked.")
+            waiting = "{} {document|documents} of the plan {does|do} not count yet: the first is not checked."
+            lines.append(in_number(waiting, len(found.plan) - found.n))
     elif found.n == len(found.plan.claims):
         lines.append("Every document was checked: the scores are exact.")
     else:
-        lines.append(f"Guaranteed: each holds the score of all documents with {share} confidence.")
+        lines.append(f"Guaranteed: each interval has the score of all documents, with {share} confidence.")
     if found.new_types:
-        lines.append(f"warning: the consensus never gives {some(found.new_types)}: is that a slip in what was checked?")
+        lines.append(
+            f"warning: the consensus never gives {some(found.new_types)}: is it a mistake in what was checked?"
+        )
     if found.nothing_corrected:
         lines.append(f"warning: nothing was corrected in any of the {found.n:,} documents: did somebody look at them?")
     few = [kind for kind, scores in found.by_type.items() if scores.seen < FEW_SPANS]

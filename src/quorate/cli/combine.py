@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -24,6 +22,7 @@ from quorate.cli.common import (
 from quorate.cli.job import Job, takes_a_job
 from quorate.cli.layers import documents_for, loaded, of_layer
 from quorate.cli.options import Telling, Writing, takes_groups
+from quorate.cli.project_run import model_meant, refuse_outputs_of_a_run
 from quorate.cli.settings import Given, takes_output_settings
 from quorate.cli.summaries import predict_summary
 from quorate.cli.tables import print_json
@@ -48,8 +47,9 @@ _WIDE = 120  # columns of a terminal that has room for every interval
     "zcat crowd.jsonl.gz | quorate aggregate - --method mv > votes.jsonl"
 )
 @takes_a_job
-def aggregate(job: Job) -> None:
+def aggregate(context: typer.Context, job: Job) -> None:
     """Combine annotations into one sequence per document, with confidence."""
+    refuse_outputs_of_a_run(context, job.outputs)
     job.check()
     done = job.fit()
     job.write(done)
@@ -66,6 +66,7 @@ def aggregate(job: Job) -> None:
 @takes_output_settings
 @takes_groups
 def predict(
+    context: typer.Context,
     model: Annotated[str, typer.Argument(metavar="MODEL", help="A file that 'aggregate --save' wrote.")],
     inputs: Inputs,
     writing: Writing,
@@ -79,14 +80,16 @@ def predict(
 
     A model in layers divides their spans into the same layers.
     """
+    refuse_outputs_of_a_run(context, {"-o": writing.output})
     writing.check()
     check_json(telling.as_json, writing.output)
     check_outputs([model, *inputs], [writing.output], writing.to)
     fitted = loaded(model).set_params(n_jobs=threads).set_params(**given.anew())
     result = fitted.combine(documents_for(fitted, reading, inputs))
-    writing.write(result if result.single is None else result.single, quiet=telling.quiet)
+    not_written = writing.write(result if result.single is None else result.single, quiet=telling.quiet)
     if telling.tells:
-        telling.tell(predict_summary(result, model, {"consensus": writing.output}))
+        summary = predict_summary(result, model, {"consensus": writing.output})
+        telling.tell(summary._replace(notes=[*summary.notes, *not_written]))
 
 
 @app.command(epilog="Example: quorate annotators crowd.quorate --sort accuracy")
@@ -101,7 +104,7 @@ def annotators(
     sort: Annotated[
         str | None,
         typer.Option(
-            metavar="COLUMN", help=f"{', '.join(_COLUMNS)}; informativeness, of rules precision, if not given."
+            metavar="COLUMN", help=f"{', '.join(_COLUMNS)}; by default informativeness, and for rules precision."
         ),
     ] = None,
     as_json: Json = False,
@@ -109,7 +112,7 @@ def annotators(
     """Show whom to trust among the annotators of a saved model, and who makes the same mistakes."""
     from quorate.cli.annotator_tables import annotator_record
 
-    with _model(context, model) as path:
+    with model_meant(context, model) as path:
         layers = loaded(path)
     for name in layers.models_:
         fitted = of_layer(layers, name)
@@ -122,21 +125,6 @@ def annotators(
         for row in rows:
             tags = {"tags": fitted.tagset_.labels, "matrix": row.matrix}
             print_json(({"layer": name} if name else {}) | annotator_record(row, fitted.sources_) | tags)
-
-
-@contextmanager
-def _model(context: typer.Context, given: str | None) -> Iterator[str]:
-    """The file of the model that is meant."""
-    from quorate.cli.project_run import Project
-
-    project = None if given is not None else Project.around(context)
-    if project is not None:
-        with project.last_model() as path:
-            yield path
-    elif given is not None:
-        yield given
-    else:
-        raise SettingsError("no model (give one that 'aggregate --save' wrote, or a project: quorate init)")
 
 
 @app.command()

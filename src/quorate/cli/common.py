@@ -176,7 +176,7 @@ READING: dict[str, Any] = {
         "--map-annotators", "OLD=NEW,…|FILE", "Rename annotators, or merge two accounts; OLD= drops one."
     ),
     "annotators": _option(
-        "--annotators", "FILE", "JSON that says of some annotators what is known: kind, trust, abstains, group."
+        "--annotators", "FILE", "JSON with what is known about some annotators: kind, trust, abstains, group."
     ),
     "pseudonymise": _option(
         "--pseudonymise", "FILE", "Use pseudonyms for annotators; FILE records who is who: keep it to yourself."
@@ -184,9 +184,7 @@ READING: dict[str, Any] = {
     "samples": _option(
         "--samples", "HOW", "Samples of a language model: soft (default), one annotator with their shares, or group."
     ),
-    "offsets": _option(
-        "--offsets", "UNIT", "What offsets count, if the file's own words cannot tell: code-points or utf-16."
-    ),
+    "offsets": _option("--offsets", "UNIT", "What offsets count, if the file does not show it: code-points or utf-16."),
     "max_size": MaxSize,
     "predictions": Annotated[
         bool,

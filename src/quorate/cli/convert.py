@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from quorate.cli.common import Json, LayeredReading, Quiet, To, app, check_outputs, reads, say, say_notes, tell, typed
+from quorate.cli.project_run import refuse_outputs_of_a_run
 from quorate.cli.tables import print_json
 from quorate.errors import SettingsError
 from quorate.wording import corpus_size, counted
@@ -45,7 +46,7 @@ def convert(
 ) -> None:
     """Convert annotations, a consensus, or the plan of an audit from one format to another.
 
-    Of a plan a tool gets the documents to check, with the consensus as what is to be corrected.
+    From a plan, a tool gets the documents to check, with the consensus to correct.
     """
     from quorate import formats
 
@@ -58,26 +59,29 @@ def convert(
         inputs, output = [last] if last is not None else inputs, "-"
     if not inputs or output is None:
         raise SettingsError(_where_to(last, in_project=bool(inputs)))
+    refuse_outputs_of_a_run(context, {"-o": output})
     format = to or formats.output_format(output)
     formats.named(format, to_write=True).check_installed()
     check_outputs(inputs, [output], format)
     whole = _taken_as_it_is(inputs, format, reading)
     if whole is not None:
         what, export = whole
-        formats.write(export, output, to)
+        lost = formats.write(export, output, to)
         if not quiet:
-            say([f"{counted(sum(1 for _ in export.documents()), 'document')} of {what}", *_written(output)])
+            say([f"{counted(sum(1 for _ in export.documents()), 'document')} of {what}", *_written(output, lost)])
         return
     layers = reading.layers(inputs)
     corpus = layers.corpus
-    formats.write(layers if layers.single is None else layers.single, output, to)
+    lost = formats.write(layers if layers.single is None else layers.single, output, to)
     if not quiet:
-        say([corpus_size(len(corpus), corpus.n_tokens, len(corpus.annotators)), *_written(output)])
+        say([corpus_size(len(corpus), corpus.n_tokens, len(corpus.annotators)), *_written(output, lost)])
         say_notes(corpus)
 
 
-def _written(output: str) -> list[str]:
-    return [] if output == "-" else [f"written to {output}"]
+def _written(output: str, lost: list[str]) -> list[str]:
+    """Where it is, and what the format could not hold."""
+    place = [] if output == "-" else [f"written to {output}"]
+    return [*place, *(f"note: {sentence}" for sentence in lost)]
 
 
 def _where_to(only: str | None, *, in_project: bool) -> str:

@@ -7,7 +7,7 @@ import inspect
 import json
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -111,6 +111,12 @@ class Job:
         whole = self.keeping.accept is None and self.guaranteed_precision is None
         return plain and whole and (writing.to or output_format(writing.output)) == "jsonl"
 
+    @property
+    def outputs(self) -> dict[str, str | None]:
+        """What is written, by option: the consensus first."""
+        kept = {f"--{name}": getattr(self.keeping, name) for name in ("review", "save", "meta", "report")}
+        return {"-o": self.writing.output, **kept}
+
     def check(self) -> None:
         """One clear error, before any work, if something cannot be."""
         from quorate.estimators.capabilities import FitsInPasses
@@ -125,8 +131,8 @@ class Job:
         keeping.check(self.chosen.method, model)
         if keeping.checked:
             self._check_audit(keeping.checked)
-        outputs = [writing.output, keeping.review, keeping.save, keeping.meta, keeping.report]
-        check_outputs([*self.inputs, *self.known.files, *(keeping.checked or ())], outputs, writing.to)
+        inputs = [*self.inputs, *self.known.files, *(keeping.checked or ())]
+        check_outputs(inputs, list(self.outputs.values()), writing.to)
 
     def _check_audit(self, checked: list[str]) -> None:
         """One clear error if an audit cannot guarantee anything here, before the fit."""
@@ -141,7 +147,7 @@ class Job:
             )
         if self.keeping.accept is None and self.guaranteed_precision is None:
             raise SettingsError(
-                "--checked goes with --accept or --precision (quorate audit result tells the scores of a consensus)"
+                "--checked goes with --accept or --precision (quorate audit result gives the scores of a consensus)"
             )
         if "-" not in checked:  # which can be read only once
             refuse_without_guarantee(checked, max_size=self.reading.options["max_size"])
@@ -198,7 +204,7 @@ class Job:
         if keeping.save is not None and isinstance(done.model, Saves):
             done.model.save(keeping.save, documents=not keeping.without_documents)
         if keeping.review is not None:
-            writing.write(done.left_for_review, keeping.review, quiet=self.quiet)
+            done.not_written += writing.write(done.left_for_review, keeping.review, quiet=self.quiet)
         self.write_consensus(done, writing.output)
         if keeping.meta is not None:
             write_json(done.meta | {"decided": self.decided()}, keeping.meta)
@@ -208,7 +214,7 @@ class Job:
 
     def write_consensus(self, done: Done, path: str) -> None:
         """The consensus on all documents or, where a precision was asked for, on what meets it."""
-        self.writing.write(done.given_out, path, quiet=self.quiet)
+        done.not_written += self.writing.write(done.given_out, path, quiet=self.quiet)
 
     def _accepted(self, result: Result | LayeredResult) -> Accepted | Guaranteed | GuaranteedSpans | None:
         """What meets a precision that was asked for: by an audit if there is one, else as expected."""
@@ -234,12 +240,14 @@ class Job:
 class Done:
     """What came of a job: a model for each layer, known labels, and which documents or spans were accepted, if asked.
 
-    Without layers there is one, and ``model``, ``result`` and ``meta`` are its own.
+    Without layers there is one, and ``model``, ``result`` and ``meta`` are its own. ``not_written`` are notes of what
+    the formats of the outputs cannot hold.
     """
 
     fitted: LayeredModel
     known: KnownInLayers
     accepted: Accepted | Guaranteed | GuaranteedSpans | None = None
+    not_written: list[str] = field(default_factory=list)
 
     @property
     def models(self) -> dict[str, BSC | CRFMA | MajorityVote]:
@@ -287,8 +295,10 @@ class Done:
         written = {"consensus": job.writing.output, "review": keeping.review, "model": keeping.save}
         written |= {"settings": keeping.meta, "report": keeping.report}
         if self.fitted.single is None:
-            return layers_summary(self.fitted, method, written, self.accepted, shares=shares)
-        return fit_summary(self.fitted.single, method, written, self.accepted, shares=shares)
+            told = layers_summary(self.fitted, method, written, self.accepted, shares=shares)
+        else:
+            told = fit_summary(self.fitted.single, method, written, self.accepted, shares=shares)
+        return told._replace(notes=[*told.notes, *self.not_written])
 
 
 def _not_shown(what: str, option: str, asked: Guaranteed | GuaranteedSpans) -> str:
@@ -316,7 +326,7 @@ def _history(path: str, model: Any, method: str) -> LayeredModel:
     past = quorate.load(path)
     if not isinstance(model, Updates) or not isinstance(past, Updates):
         whose = f"method {method!r}" if not isinstance(model, Updates) else f"the model in {path}"
-        raise SettingsError(f"{whose} has no annotators that a history could be of (leave out --history)")
+        raise SettingsError(f"{whose} learns nothing about annotators, which a history is about (leave out --history)")
     return LayeredModel.of(past)
 
 
@@ -386,11 +396,11 @@ def _job(
     return Job(inputs, how, certain, history, writing, keeping, machine, telling, given, reading)
 
 
-def takes_a_job(command: Callable[[Job], None]) -> Callable[..., None]:
-    """Give a command the options of a job, which it takes as one parameter."""
+def takes_a_job(command: Callable[[typer.Context, Job], None]) -> Callable[..., None]:
+    """Give a command the options of a job, which it takes as one parameter after the context."""
 
     def run(**values: Any) -> None:
-        command(_job(**values))
+        command(values["context"], _job(**values))
 
     return with_options(run, command, inspect.signature(_job).parameters.values())
 

@@ -25,7 +25,7 @@ KnownOption = Annotated[
     typer.Option(
         "--known",
         metavar="none|inline|FILE",
-        help="Labels taken as certain: the gold in the input, or that of a file (a review, say); may be repeated.",
+        help="Labels taken as certain: the gold in the input, or that of a file, such as a review; may be repeated.",
         rich_help_panel="What is read",
     ),
 ]

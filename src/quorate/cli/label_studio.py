@@ -69,7 +69,8 @@ def sync(
     offsets: Annotated[
         str | None,
         typer.Option(
-            metavar="UNIT", help="What offsets count, if the project's own words cannot tell: code-points or utf-16."
+            metavar="UNIT",
+            help="What offsets count, if the project does not show it: code-points or utf-16.",
         ),
     ] = None,
     layers: LayersOption = "none",
@@ -168,7 +169,7 @@ class Pushing:
             return
         lines = [f"tab '{tab.title}', {tab.tasks:,} task{'s' * (tab.tasks != 1)}: {tab.url}" for tab in done.tabs]
         if not done.tabs:
-            lines = [f"project {self.project}: no task to show; tabs of an earlier time are gone"]
+            lines = [f"project {self.project}: no task to show; earlier tabs were removed"]
         elif done.assigned is not None:
             lines.append(f"{done.assigned:,} tasks were assigned")
         else:

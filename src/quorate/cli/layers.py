@@ -34,7 +34,7 @@ def documents_for(model: LayeredModel, reading: LayeredReading, inputs: list[str
     found = reading.layers(inputs)
     if found.single is None:
         raise SettingsError(
-            f"the model has no layers, and --layers auto finds {len(found)} (fit it so, or leave that out)"
+            f"the model has no layers, and --layers auto finds {len(found)} (fit it with them, or leave that out)"
         )
     return Layers.alone(found.single)
 

@@ -24,6 +24,7 @@ from quorate.cli.common import (
     write_json,
 )
 from quorate.cli.layers import by_layer
+from quorate.cli.project_run import consensus_meant
 from quorate.cli.tables import (
     comparison_table,
     error_table,
@@ -178,7 +179,7 @@ def _print_ambiguous(layer: str, found: list[AmbiguousDocument]) -> None:
     if layer:
         tell(f"layer {layer}")
     if not found:
-        tell("no document probably allows two readings")
+        tell("no document seems to allow two readings")
         return
     table = table_of(["document", "words that allow two readings"], ["tokens"])
     for one in found:
@@ -205,7 +206,7 @@ def evaluate(
         list[str] | None,
         typer.Option(
             metavar="FILE",
-            help="Documents with 'gold': the crowd's file, say; in a project, its inputs; may be repeated.",
+            help="Documents with 'gold', such as the crowd's file; in a project, its inputs; may be repeated.",
         ),
     ] = None,
     split: Split = None,
@@ -222,18 +223,10 @@ def evaluate(
 
     A consensus in layers, or one with --layers auto, is scored by layer and over all spans.
     """
-    from quorate.cli.project_run import Project
-
     if not gold:
         raise SettingsError("no gold to compare with (give it: --gold FILE)")
-    project = None if consensus is not None else Project.around(context)
-    if project is not None:
-        with project.last_consensus() as path:
-            scored = _scored(path, gold, split, scheme, reading, cee=cee)
-    elif consensus is not None:
-        scored = _scored(consensus, gold, split, scheme, reading, cee=cee)
-    else:
-        raise SettingsError("no consensus to score (quorate evaluate CONSENSUS --gold FILE)")
+    with consensus_meant(context, consensus) as path:
+        scored = _scored(path, gold, split, scheme, reading, cee=cee)
     _show_scores(*scored, errors=errors, as_json=as_json)
 
 
@@ -348,12 +341,10 @@ def tune(
     method: Annotated[
         str, typer.Option(metavar="NAME", help="The method whose settings to choose: see 'quorate methods'.")
     ] = "bsc-seq",
-    split: Annotated[str, typer.Option(metavar="NAME", help="Whose gold is used; all for all of it.")] = "dev",
+    split: Annotated[str, typer.Option(metavar="NAME", help="The split whose gold is used, or all.")] = "dev",
     by: Annotated[
         str,
-        typer.Option(
-            metavar="GOAL", help="What the best settings have the best of: f1, relaxed-f1 or cee (the cross entropy)."
-        ),
+        typer.Option(metavar="GOAL", help="The score to choose by: f1, relaxed-f1 or cee (the cross entropy)."),
     ] = "f1",
     grid: Annotated[
         list[str] | None,

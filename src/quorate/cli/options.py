@@ -34,7 +34,7 @@ WithoutDocuments = Annotated[
     bool,
     typer.Option(
         "--without-documents",
-        help="Keep no documents in the model: it holds no text but the words, and cannot tell what it has met.",
+        help="Keep no documents in the model: it has no text except words, and does not know which labels it has seen.",
         rich_help_panel=WRITTEN,
     ),
 ]
@@ -164,11 +164,12 @@ class Writing:
                     f"--shares goes into jsonl, and {written} holds none (use --to jsonl, or leave it out)"
                 )
 
-    def write(self, result: Result | LayeredResult, path: str | None = None, *, quiet: bool = False) -> None:
-        """Write a consensus to the output, or to another file."""
+    def write(self, result: Result | LayeredResult, path: str | None = None, *, quiet: bool = False) -> list[str]:
+        """Write a consensus to the output, or to another file; notes say what could not be written."""
         place = path or self.output
         with bar("writing", quiet or place == "-") as report:
-            result.write(place, self.to, probabilities=self.probabilities, shares=self.shares, progress=report)
+            told = result.write(place, self.to, probabilities=self.probabilities, shares=self.shares, progress=report)
+        return [f"note: {sentence}" for sentence in told]
 
 
 @dataclass(frozen=True)

@@ -228,9 +228,9 @@ def _plain(found: Difference) -> dict[str, Any]:
 def _print_difference(found: Difference, most: int) -> None:
     spans = found.spans()
     tell(
-        f"version {found.before} → {found.after}: {counted(found.count('changed'), 'document')} tagged otherwise, "
+        f"version {found.before} → {found.after}: {counted(found.count('changed'), 'document')} with other tags, "
         f"{found.count('added'):,} added, {found.count('removed'):,} removed, "
-        f"{found.count('confidence'):,} only surer or less sure"
+        f"{found.count('confidence'):,} only with another confidence"
     )
     tell(
         f"spans: {spans['added']:,} added, {spans['removed']:,} removed, {spans['label']:,} with another label, "
@@ -243,7 +243,7 @@ def _print_difference(found: Difference, most: int) -> None:
         tell(f"decided by {line}")
     more = [who for who in found.annotators if not who.is_otherwise]
     if more:
-        tell(in_number("{} {annotator has|annotators have} other labels, and {is|are} thought of as before", len(more)))
+        tell(in_number("{} {annotator has|annotators have} other labels, and {is|are} judged as before", len(more)))
     for who in found.annotators:
         if who.is_otherwise:
             tell(f"annotator {who.name}: {_annotator(who.before)} → {_annotator(who.after)}")

@@ -35,7 +35,7 @@ _OTHERWISE = {
 _SYNC = "label-studio sync"
 _SERVE, _SERVICE = "serve", "service"
 _OF_FILES = ("FILE", "MODEL")
-_OF_A_PROJECT = ("inputs", "gold", "project", "database")  # what only commands about a project take
+_OF_A_PROJECT = ("inputs", "gold", "consensus", "project", "database")  # what only commands about a project take
 
 
 def take_project_defaults(context: typer.Context) -> None:

@@ -31,12 +31,21 @@ if TYPE_CHECKING:
     from quorate.corpus.records import Corpus
     from quorate.project.inputs import KeptInputs
 
-__all__ = ["CurrentState", "Outcome", "Project", "refuse_output_of_a_run"]
+__all__ = [
+    "NO_MODEL",
+    "CurrentState",
+    "Outcome",
+    "Project",
+    "consensus_meant",
+    "model_meant",
+    "refuse_outputs_of_a_run",
+]
 
 # On dev splits, a choice kept from 90 % of the documents gave −1.3 to +0.4 points of F1 beside one made on all of them,
 # and one from 50 % of them −1.4 to +0.2: python benchmarks/project.py kept.
 _MUCH = 0.1  # of the labels by which settings were chosen: when so many have come or gone, they are chosen again
 _EDITED = ".edited"
+NO_MODEL = "no model (give one that 'aggregate --save' wrote, or a project: quorate init)"
 _AS_FITTED = ("method", "settings", "layers", "reading")
 
 
@@ -107,6 +116,27 @@ class Project(NamedTuple):
             raise SettingsError(f"version {latest.number} has no model, as its method learns nothing about annotators")
         with self._kept(latest.model, "model.quorate") as path:
             yield path
+
+    def new_inputs(self) -> list[str]:
+        """The inputs that the last version did not have; :class:`SettingsError` if one of its own has changed.
+
+        A version's model keeps no documents, and would count labels that it has met before again.
+        """
+        latest, job = self._last(), self.job()
+        for path in job.inputs:
+            name = self.name(path)
+            if name in latest.inputs and latest.inputs[name] != digest_of_path(Path(path)):
+                raise SettingsError(
+                    f"{path}: changed since version {latest.number}, whose labels would count twice (quorate run fits "
+                    "everything again; or give a file with the new labels alone)"
+                )
+        found = [path for path in job.inputs if self.name(path) not in latest.inputs]
+        if not found:
+            raise SettingsError(
+                f"no input is new since version {latest.number} (give a file with new labels; quorate run does all "
+                "that has changed)"
+            )
+        return found
 
     def _last(self) -> Version:
         latest = self.store.latest
@@ -268,14 +298,44 @@ class Project(NamedTuple):
         return written, told
 
 
-def refuse_output_of_a_run(context: typer.Context, output: str) -> None:
-    """:class:`SettingsError` if a command would write over what 'quorate run' has written here."""
-    project = Project.around(context)
-    if project is None or output == "-":
+@contextmanager
+def model_meant(context: typer.Context, given: str | None) -> Iterator[str]:
+    """The file of a model that a command was given; without one, that of the last version of the project."""
+    project = None if given is not None else Project.around(context)
+    if project is not None:
+        with project.last_model() as path:
+            yield path
+    elif given is not None:
+        yield given
+    else:
+        raise SettingsError(NO_MODEL)
+
+
+@contextmanager
+def consensus_meant(context: typer.Context, given: str | None) -> Iterator[str]:
+    """The same of a consensus."""
+    project = None if given is not None else Project.around(context)
+    if project is not None:
+        with project.last_consensus() as path:
+            yield path
+    elif given is not None:
+        yield given
+    else:
+        raise SettingsError(
+            "no consensus (give a file that 'quorate aggregate' wrote as JSONL, or a project: quorate init)"
+        )
+
+
+def refuse_outputs_of_a_run(context: typer.Context, outputs: Mapping[str, str | None]) -> None:
+    """:class:`SettingsError` if a command would write over what 'quorate run' writes here; outputs are by option."""
+    written = {option: path for option, path in outputs.items() if path is not None and path != "-"}
+    project = Project.around(context) if written else None
+    if project is None:
         return
-    places = project.outputs(project.job()).values()
-    if os.path.realpath(output) in map(os.path.realpath, places):
-        raise SettingsError(f"{output}: 'quorate run' writes this file (give another name with -o)")
+    places = {os.path.realpath(place) for place in project.outputs(project.job()).values()}
+    for option, path in written.items():
+        if os.path.realpath(path) in places:
+            raise SettingsError(f"{path}: 'quorate run' writes this file (give another name with {option})")
 
 
 class _Staging(NamedTuple):

@@ -36,7 +36,7 @@ Host = Annotated[str, typer.Option("--host", help="Where to listen; 0.0.0.0 is e
 Port = Annotated[int, typer.Option("--port", min=1, max=65535, help="The port to listen on.")]
 Origin = Annotated[
     str | None,
-    typer.Option("--origin", metavar="URL", help="The address that browsers use, where a proxy stands before it."),
+    typer.Option("--origin", metavar="URL", help="The address that browsers use, if a proxy is in front of it."),
 ]
 _LOGIN = "Login by OpenID Connect"
 BackupFile = Annotated[Path, typer.Argument(metavar="FILE", help="The backup, one file.")]
@@ -62,7 +62,8 @@ def _queue(
         int, typer.Option("--training", min=0, help="Training documents that everybody does first, with the answers.")
     ] = 0,
     hold_back: Annotated[
-        bool, typer.Option("--hold-back", help="Let those wait whose labels would tell much less than others'.")
+        bool,
+        typer.Option("--hold-back", help="Let people wait whose labels would tell much less than others."),
     ] = False,
 ) -> QueueSettings:
     """How documents are given out."""
@@ -93,20 +94,26 @@ def _oidc(
         typer.Option(
             "--oidc-domain",
             metavar="DOMAIN",
-            help="Who has a verified e-mail there joins by logging in.",
+            help="Anyone with a verified e-mail address of this domain joins by logging in.",
             rich_help_panel=_LOGIN,
         ),
     ] = None,
     oidc_role: Annotated[
         list[str] | None,
         typer.Option(
-            "--oidc-role", metavar="VALUE=ROLE", help="The role of those who join so.", rich_help_panel=_LOGIN
+            "--oidc-role",
+            metavar="VALUE=ROLE",
+            help="Who has VALUE at the provider joins in this role.",
+            rich_help_panel=_LOGIN,
         ),
     ] = None,
     oidc_role_claim: Annotated[
         str,
         typer.Option(
-            "--oidc-role-claim", metavar="CLAIM", help="Where the provider has VALUE.", rich_help_panel=_LOGIN
+            "--oidc-role-claim",
+            metavar="CLAIM",
+            help="The claim in which the provider gives VALUE.",
+            rich_help_panel=_LOGIN,
         ),
     ] = "groups",
 ) -> dict[str, str]:
@@ -156,10 +163,11 @@ def serve(
     origin: Origin = None,
     demo: Annotated[bool, typer.Option("--demo", help="Serve a sample project, which is gone afterwards.")] = False,
     labels: Annotated[
-        str | None, typer.Option("--labels", help="What people choose from (PER,LOC); else what has been used so far.")
+        str | None, typer.Option("--labels", help="The labels to choose from (PER,LOC); by default, those used so far.")
     ] = None,
     suggestions: Annotated[
-        bool, typer.Option("--suggestions", help="Show annotators the consensus as they begin, which sways them.")
+        bool,
+        typer.Option("--suggestions", help="Show annotators the consensus first, which influences them."),
     ] = False,
     blind: Annotated[
         bool, typer.Option("--blind/--not-blind", help="Reviewers see the consensus only after a first look.")
@@ -226,7 +234,7 @@ def invite(
     origin: Origin = None,
     database: DatabaseUrl = None,
 ) -> None:
-    """Make a link for somebody to join with, good once within a week: also when no admin can log in any more."""
+    """Make a link with which somebody can join, once and within a week; also when no admin can log in any more."""
     with _extra():
         from quorate.service.start import invitation
     with _root(demo=False) as (root, _):
@@ -235,7 +243,7 @@ def invite(
 
 @service.command(epilog="Example: quorate service rebuild")
 def rebuild(database: DatabaseUrl = None) -> None:
-    """Make what stands now (labels, reviews, leases) again from all that happened, and say whether it was other."""
+    """Build the present state (labels, reviews, leases) again from all events, and say whether it was different."""
     with _extra():
         from quorate.service.mending import mend
     with _root(demo=False) as (root, _):

@@ -23,7 +23,7 @@ from quorate.cli.common import (
 from quorate.cli.job import make_report
 from quorate.cli.known import KnownLabels, KnownOption
 from quorate.cli.layers import documents_for, loaded, of_layer
-from quorate.cli.project_run import refuse_output_of_a_run
+from quorate.cli.project_run import refuse_outputs_of_a_run
 from quorate.cli.settings import settings_from_file
 from quorate.errors import SettingsError
 from quorate.limits import size_in_words
@@ -104,7 +104,7 @@ def report(
     shown = _how_many(documents)
     if groups is not None and groups < 1:
         raise SettingsError(f"--groups must be 1 or more, not {groups}")
-    refuse_output_of_a_run(context, output)
+    refuse_outputs_of_a_run(context, {"-o": output})
     known = known if model is None or typed(context, "known") else None
     certain = KnownLabels(context, known, inputs, reading.options["max_size"])
     told = typed(context, "method", "settings", "scheme") or certain.inline or certain.files

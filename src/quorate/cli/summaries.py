@@ -131,7 +131,7 @@ def _predicted(result: Result, model: str, written: Mapping[str, str | None]) ->
     strangers = [name for name in result.corpus.annotators if name not in result.annotators.names]
     notes = []
     if strangers:
-        notes.append(f"note: the model has not met {some(strangers)}, and takes them for average")
+        notes.append(f"note: the model does not know {some(strangers)}, and treats them as average")
     notes += _read(result)
     record: dict[str, Any] = {"model": model} | _counts(result) | {"strangers": strangers}
     record |= {"expected": result.expected if _is_dialled(result) else None}
@@ -275,7 +275,7 @@ def _read(result: Result) -> list[str]:
         notes.append(f"warning: no label by {some(idle)}")
     bare = result.corpus.unannotated()
     if bare:
-        notes.append(f"warning: no annotator for {some(bare)}: tagged from the words and the chain alone")
+        notes.append(f"warning: no annotator for {some(bare)}: tagged from the text alone")
     if result.repaired:
         notes.append(f"note: {repaired(result.repaired)}")
     return notes + [f"note: {note}" for note in result.corpus.notes]

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from quorate.cli.common import Json, LayeredReading, Quiet, Threads, app, check_json, check_outputs, reads, say
+from quorate.cli.common import Json, LayeredReading, Quiet, Threads, app, check_json, check_outputs, reads, say, typed
 from quorate.cli.known import KnownLabels, KnownOption
 from quorate.cli.layers import by_layer, documents_for, loaded
 from quorate.cli.options import WithoutDocuments, Writing, takes_groups
+from quorate.cli.project_run import NO_MODEL, Project, model_meant, refuse_outputs_of_a_run
 from quorate.cli.settings import Given, takes_output_settings
 from quorate.cli.tables import print_json
 from quorate.errors import InputError, SettingsError
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from quorate.formats.layers import Layers
     from quorate.result.layers import LayeredResult
 
+_ENDING = ".quorate"
 _NO_INPUT = "nothing to update with (give files with new labels, or known ones with --known FILE)"
 
 
@@ -41,10 +43,19 @@ _NO_INPUT = "nothing to update with (give files with new labels, or known ones w
 @takes_groups
 def update(
     context: typer.Context,
-    model: Annotated[str, typer.Argument(metavar="MODEL", help="A file that 'aggregate --save' wrote.")],
+    model: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="MODEL", help="A file that 'aggregate --save' wrote; in a project, that of the last version."
+        ),
+    ] = None,
     inputs: Annotated[
         list[str] | None,
-        typer.Argument(metavar="INPUT", help="New labels, or a whole export: what the model has is skipped."),
+        typer.Argument(
+            metavar="INPUT",
+            help="New labels, or a whole export: what the model has is skipped. With the model of a project's version, "
+            "new labels alone; inputs that are new since then, if not given.",
+        ),
     ] = None,
     known: KnownOption = None,
     passes: Annotated[int, typer.Option(help="Passes over everything, after those over what is new.")] = 0,
@@ -76,33 +87,63 @@ def update(
 ) -> None:
     """Continue from a saved model with new labels, documents and annotators, without a fit from scratch.
 
-    MODEL is replaced when everything is done; an interrupted update leaves it as it was, and two at once do not meet.
+    MODEL is replaced when everything is done; an interrupted update leaves it as it was. While another update of the
+    same model runs, this one is refused, or waits (--wait).
     """
-    files = inputs or []
-    certain = KnownLabels(context, known, files, reading.options["max_size"])
+    refuse_outputs_of_a_run(context, {"-o": writing.output, "--save": save})
     writing.check()
     check_json(as_json, writing.output)
+    model, files, known = _told_apart(context, model, inputs, known)
+    certain = KnownLabels(context, known, files, reading.options["max_size"])
     if not files and not certain.files:
         raise SettingsError(_NO_INPUT)
-    check_outputs([model, *files, *certain.files], [writing.output, save], writing.to)
+    place = model if save is None else save  # None: the model of a version stays as it is
+    check_outputs([*files, *certain.files, *([] if model is None else [model])], [writing.output, save], writing.to)
     check_outputs([*files, *certain.files], [model])
-    with nullcontext() if save is not None else only_here(model, wait=wait, hint="wait for it: --wait"):
-        fitted = _loaded(model).set_params(n_jobs=threads, **given.anew())
+    alone = save is None and model is not None
+    with (
+        model_meant(context, model) as path,
+        only_here(path, wait=wait, hint="wait for it: --wait") if alone else nullcontext(),
+    ):
+        fitted = _loaded(path).set_params(n_jobs=threads, **given.anew())
         layers, labels = _read(fitted, files, certain, reading)
         fitted.update(layers, known=labels, passes=passes)
         result = _part_of(fitted.result_, layers.corpus) if only_new else fitted.result_
-        writing.write(result.single or result, quiet=quiet)
+        not_written = writing.write(result.single or result, quiet=quiet)
         done = [one.updated_ for one in _parts(fitted).values()]
-        if save is not None or any(one.new or one.changed for one in done) or passes or without_documents:
+        changed = any(one.new or one.changed for one in done) or bool(passes) or without_documents
+        if place is not None and (save is not None or changed):
             for one in fitted.models_.values():
                 one.meta_["inputs"] |= certain.digests
-            _whole(fitted).save(save or model, documents=not without_documents)
+            _whole(fitted).save(place, documents=not without_documents)
     if as_json:
-        print_json(_record(fitted, model if save is None else save))
+        print_json(_record(fitted, place))
     elif not quiet:
-        say(_summary(fitted, layers.corpus))
+        say([*_summary(fitted, layers.corpus), *not_written])
+        if place is None:
+            say(["note: the model of the last version stays as it is (--save keeps the new one)"])
         if writing.output != "-":
-            say([f"written to {writing.output} (model: {model if save is None else save})"])
+            say([f"written to {writing.output}" + ("" if place is None else f" (model: {place})")])
+
+
+def _told_apart(
+    context: typer.Context, first: str | None, inputs: list[str] | None, known: list[str] | None
+) -> tuple[str | None, list[str], list[str] | None]:
+    """The model, the inputs and what is known: in a project the model may be left out, and what is none is an input.
+
+    Without inputs, those are meant that are new since the last version; what the project knows is in its model.
+    """
+    from quorate.storage.model_files import is_model
+
+    project = Project.around(context)
+    if first is not None and (project is None or first.endswith(_ENDING) or is_model(first)):
+        return first, inputs or [], known
+    if project is None:
+        raise SettingsError(NO_MODEL)
+    typed_here = inputs or [] if typed(context, "inputs") else []
+    files = [] if first is None else [first, *typed_here]
+    known = known if typed(context, "known") else None
+    return None, files or ([] if known else project.new_inputs()), known
 
 
 def _loaded(path: str) -> LayeredModel:
@@ -181,11 +222,11 @@ def _summary(fitted: LayeredModel, corpus: Corpus) -> list[str]:
     notes = {name: [f"note: {one.tagger_note_}"] if one.tagger_note_ else [] for name, one in parts.items()}
     lines += by_layer(notes)
     if not all(one.has_documents for one in parts.values()):
-        lines.append("note: the model was saved without its documents: labels that it has met before counted again")
+        lines.append("note: the model was saved without its documents: labels that it had seen counted again")
     return lines + [f"note: {note}" for note in corpus.notes]
 
 
-def _record(fitted: LayeredModel, saved: str) -> dict[str, Any]:
+def _record(fitted: LayeredModel, saved: str | None) -> dict[str, Any]:
     """The same for a program."""
     result, certificate, parts = fitted.result_, fitted.result_.certificate, _parts(fitted)
     estimate = {"f1": certificate.f1, "low": certificate.low, "high": certificate.high} if certificate.given else None

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.encode.encoded import Cells, Encoded
+from quorate.encode.encoded import WORKED_OUT, Cells, Encoded
 
 __all__ = [
     "Spans",
@@ -57,6 +57,8 @@ _MOST_KEPT = 1 << 26  # bytes of what is worked out once: beyond this, room is d
 def worked_out_once(work: Callable[[Encoded], Columns]) -> Callable[[Encoded], Columns]:
     """What ``work`` makes of a corpus is kept with it, read-only, and gone with it: many ask for the same.
 
+    It is not pickled: elsewhere it is worked out again.
+
     >>> @worked_out_once
     ... def lengths(encoded):
     ...     return (np.diff(encoded.doc_start),)
@@ -67,17 +69,18 @@ def worked_out_once(work: Callable[[Encoded], Columns]) -> Callable[[Encoded], C
     >>> lengths(encoded)[0] is lengths(encoded)[0]
     True
     """
-    name = f"_{work.__module__}.{work.__qualname__}"
+    name = f"{work.__module__}.{work.__qualname__}"
 
     @wraps(work)
     def kept(encoded: Encoded) -> Columns:
-        found: Columns | None = vars(encoded).get(name)
+        worked_out: dict[str, Columns] = vars(encoded).setdefault(WORKED_OUT, {})
+        found = worked_out.get(name)
         if found is None:
             found = work(encoded)
             if sum(column.nbytes for column in found) <= _MOST_KEPT:
                 for column in found:
                     column.flags.writeable = False
-                vars(encoded)[name] = found  # the arrays of a corpus never change
+                worked_out[name] = found  # the arrays of a corpus never change
         return found
 
     return kept

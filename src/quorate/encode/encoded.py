@@ -19,11 +19,14 @@ from numpy.typing import NDArray
 
 from quorate.corpus.tags import TagSet
 
-__all__ = ["Cells", "Encoded", "EncodedWhenAsked", "Events", "PartOnDisk", "Shard", "SlicesOnDisk"]
+__all__ = ["WORKED_OUT", "Cells", "Encoded", "EncodedWhenAsked", "Events", "PartOnDisk", "Shard", "SlicesOnDisk"]
 
 
 Ints = NDArray[np.int32]
 Longs = NDArray[np.int64]
+
+WORKED_OUT = "_worked_out"
+"""Where a corpus has what was worked out from it once; it is not pickled."""
 
 
 class Cells(NamedTuple):
@@ -97,6 +100,9 @@ class Encoded:
     cells: Cells
     repaired: int
     slices: SlicesOnDisk | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != WORKED_OUT}
 
     @property
     def n_docs(self) -> int:

@@ -91,7 +91,7 @@ def read_layered_answers(
     >>> gold = Corpus([Document("1", ("Bath", "Spa"), {"ann": ("B-ORG", "I-ORG")}, ("B-ORG", "I-ORG"))])
     >>> inner = Corpus([Document("1", ("Bath", "Spa"), {"ann": ("O", "O")}, ("B-LOC", "O"))])
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     quorate.aggregate(gold, "mv").write(f"{folder}/c.jsonl")
+    ...     _ = quorate.aggregate(gold, "mv").write(f"{folder}/c.jsonl")
     ...     answers, _ = read_layered_answers(f"{folder}/c.jsonl", Layers({"ORG": gold, "LOC": inner}))
     >>> {name: score.strict.recall for name, score in score_layers(answers).layers.items()}
     {'all': 1.0, 'LOC': 0.0}

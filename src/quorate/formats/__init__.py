@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import io
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -37,6 +38,7 @@ __all__ = [
     "ExportAnnotation",
     "ExportDocument",
     "Format",
+    "Notes",
     "digest_of",
     "documents",
     "format_of",
@@ -268,20 +270,23 @@ def _add(assembly: Assembly, path: str, format: str | None, taken: _Taken) -> No
             assembly.digests[name] = digest()
 
 
-def write(export: Export | Corpus | Layers, path: str | Path, format: str | None = None) -> None:
+def write(export: Export | Corpus | Layers, path: str | Path, format: str | None = None) -> list[str]:
     """Write a corpus, one in layers, or the pages of a result, whole or not at all; the path's ending says in what.
 
-    Layers go into formats in which spans may overlap.
+    Layers go into formats in which spans may overlap. What the format cannot hold is returned, in sentences.
 
     >>> import quorate, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     write(quorate.sample(), f"{folder}/crowd.conll")
     ...     len(read(f"{folder}/crowd.conll"))
+    []
     320
     """
     name = format or output_format(str(path))
     kind = named(name, to_write=True)
-    kind.load().write(_pages(export, name), str(path))
+    pages = replace(_pages(export, name), notes=Notes())  # of this file alone
+    kind.load().write(pages, str(path))
+    return pages.notes.sentences()
 
 
 def _pages(given: Export | Corpus | Layers, format: str) -> Export:

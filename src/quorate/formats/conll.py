@@ -33,6 +33,7 @@ __all__ = ["read", "write"]
 _NOT_SEEN = "?"
 _GOLD = "gold"
 _TOKEN = "token"
+_NO_TOKENS = "{} {document has|documents have} no tokens and {is|are} not written: CoNLL has a line for each token"
 _ID = re.compile(r"# (?:id|sent_id) = (.*\S)\s*")
 
 
@@ -143,6 +144,7 @@ def write(export: Export, path: str) -> None:
         )
         for exported in export.documents():
             stream.write("".join(_lines(exported, names)).encode())
+            export.notes.count(_NO_TOKENS, not exported.document.tokens)
 
 
 def _columns(export: Export) -> list[str]:

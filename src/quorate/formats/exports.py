@@ -17,6 +17,7 @@ from quorate.corpus.spans import CharSpan, Span
 from quorate.corpus.tags import OUTSIDE, Scheme, TagSet, find_spans, marks_span, split_tag
 from quorate.corpus.tokens import Offsets, Places
 from quorate.errors import OutputError
+from quorate.formats.notes import Notes
 
 __all__ = [
     "Export",
@@ -105,7 +106,7 @@ class Export:
     """All pages (made anew each time), the labels and scheme of their tags, and what made the consensus.
 
     ``lines`` are the same pages as lines of JSONL, many at a time and with how many they are, where there is a faster
-    way to them.
+    way to them. ``notes`` are what a writer could not write.
     """
 
     documents: Callable[[], Iterable[ExportDocument]]
@@ -115,6 +116,7 @@ class Export:
     probabilities: bool = False
     layers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     lines: Callable[[], Iterable[tuple[int, memoryview]]] | None = None
+    notes: Notes = field(default_factory=Notes)
 
     @property
     def types(self) -> tuple[str, ...]:

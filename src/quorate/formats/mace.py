@@ -12,7 +12,7 @@ from quorate.corpus.records import Document, Source
 from quorate.errors import InputError
 from quorate.formats.notes import Notes
 from quorate.formats.opened import Input, text_lines
-from quorate.formats.table import NO_WORD, delimiter_of
+from quorate.formats.table import NO_WORD, SPAN_COLUMNS, delimiter_of
 
 __all__ = ["read"]
 
@@ -31,7 +31,7 @@ def read(given: Input, notes: Notes) -> Iterator[Document]:
                     yield _document(rows, Source(given.name, first, True), number)
                     number, rows = number + 1, []
                 continue
-            if not width and {"start", "end", "label"} <= {cell.strip().lower() for cell in row}:
+            if not width and {cell.strip().lower() for cell in row} >= SPAN_COLUMNS:
                 raise InputError(
                     "a table of spans, which has no texts (give the file that it was made from, or one with texts)",
                     where=f"{given.name}:{line}",

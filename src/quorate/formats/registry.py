@@ -9,6 +9,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import NamedTuple
 
+from quorate.corpus.tags import OUTSIDE, marks_span
 from quorate.errors import InputError, SettingsError
 from quorate.formats import table
 from quorate.formats.json_records import first_keys
@@ -17,6 +18,7 @@ from quorate.formats.zipped import member_names
 __all__ = ["FORMATS", "Format", "folder_format", "named", "output_format", "sniff"]
 
 
+_ROWS = 100  # by which a format is told
 _LIBRARIES = {"cas": "cassis", "spacy": "spacy", "table": "pyarrow"}  # what the extras bring
 
 
@@ -155,7 +157,8 @@ _BY_KEYS: tuple[tuple[str, set[str]], ...] = (
 
 def sniff(stream: io.BufferedReader, name: str) -> str:
     """The format of a file, from its opening."""
-    head = stream.peek(1 << 16)[: 1 << 16].removeprefix(b"\xef\xbb\xbf").lstrip()
+    opening = stream.peek(1 << 16)[: 1 << 16].removeprefix(b"\xef\xbb\xbf")
+    head = opening.lstrip()
     if not head:
         raise InputError("the file is empty", where=name)
     if head.startswith((b"PAR1", b"ARROW1", b"\xff\xff\xff\xff")):
@@ -171,8 +174,23 @@ def sniff(stream: io.BufferedReader, name: str) -> str:
     first_line = head.split(b"\n", 1)[0].strip()
     if table.is_header(first_line):
         return "table"
-    # In columns a token and its tags are parted by blanks; MACE has commas alone.
-    return "mace" if b"," in first_line and len(first_line.split()) == 1 else "conll"
+    # In columns a token and its tags are parted by blanks; MACE has commas alone, or tabs in a file named so.
+    if b"," in first_line and len(first_line.split()) == 1:
+        return "mace"
+    return "mace" if table.delimiter_of(name) == "\t" and _has_no_tokens(opening) else "conll"
+
+
+def _has_no_tokens(opening: bytes) -> bool:
+    """Whether the first column has tags or empty cells alone, as MACE's has; or names that only tables of spans have.
+
+    >>> _has_no_tokens(b"O\\tB-PER\\n\\tO\\n"), _has_no_tokens(b"Ada\\tB-PER\\nO\\tO\\n")
+    (True, False)
+    """
+    lines = [line for line in opening.decode("utf-8", "replace").split("\n") if line.strip()][:_ROWS]
+    if set(table.names_in(lines[0])) >= table.SPAN_COLUMNS:  # which are refused there
+        return True
+    rows = (line.split("\t") for line in lines)
+    return all(len(row) > 1 and (row[0] in ("", OUTSIDE) or marks_span(row[0])) for row in rows)
 
 
 def _json(head: bytes, name: str) -> str:

@@ -20,11 +20,24 @@ from quorate.formats.notes import Notes
 from quorate.formats.opened import Input, text_lines
 from quorate.storage.files.atomic import written_whole
 
-__all__ = ["NO_WORD", "delimiter_in", "delimiter_of", "is_header", "read", "rows_to_documents", "write"]
+__all__ = [
+    "NO_WORD",
+    "SPAN_COLUMNS",
+    "delimiter_in",
+    "delimiter_of",
+    "is_header",
+    "names_in",
+    "read",
+    "rows_to_documents",
+    "write",
+]
 
 _DOCUMENT = ("task", "doc")
 _NEEDED = ("worker", "label")
+SPAN_COLUMNS = {"start", "end", "label"}
+"""Columns that only a table of spans has, which has no texts."""
 _LONGEST = 1_000_000  # tokens of a document: a slip of the pen must not fill the memory
+_NO_LABELS = "{} {document has|documents have} no labels and {is|are} not written: a table has a row for each label"
 NO_WORD = "item"  # the same for all: a word of its own for each task would only explain itself
 
 
@@ -34,8 +47,17 @@ def is_header(line: bytes) -> bool:
     >>> is_header(b"task,worker,label"), is_header(b"Ada B-PER O")
     (True, False)
     """
-    names = set(line.decode("utf-8", "replace").strip().lower().replace("\t", ",").replace('"', "").split(","))
+    names = set(names_in(line.decode("utf-8", "replace").strip()))
     return names.issuperset(_NEEDED) and not names.isdisjoint(_DOCUMENT)
+
+
+def names_in(head: str) -> list[str]:
+    """The names of columns in a first line, as they are looked for.
+
+    >>> names_in('"Doc"; "Label"')
+    ['doc', 'label']
+    """
+    return [name.strip().strip('"').lower() for name in head.split(delimiter_in(head))]
 
 
 def read(given: Input, notes: Notes) -> Iterator[Document]:
@@ -45,8 +67,10 @@ def read(given: Input, notes: Notes) -> Iterator[Document]:
     lines = text_lines(text, given)
     try:
         head = next(lines, "")
-        columns = [column.strip().lower() for column in next(csv.reader([head], delimiter=delimiter_in(head)))]
-        rows = csv.DictReader(lines, fieldnames=columns, delimiter=delimiter_in(head), restval="")
+        delimiter = delimiter_in(head)
+        blank = f"{delimiter} " in head  # as in "doc, token, worker, label"
+        columns = [column.strip().lower() for column in next(csv.reader([head], delimiter=delimiter))]
+        rows = csv.DictReader(lines, fieldnames=columns, delimiter=delimiter, restval="", skipinitialspace=blank)
         yield from rows_to_documents(rows, name, first_line=2)
     except UnicodeDecodeError:
         raise InputError("not UTF-8 text (save the file as UTF-8)", where=name) from None
@@ -66,12 +90,12 @@ def delimiter_of(path: str) -> str:
 
 
 def delimiter_in(head: str) -> str:
-    """What parts the cells of a table that is read, by its first line.
+    """What parts the cells of a table that is read, by its first line: tabs, commas, or semicolons.
 
-    >>> delimiter_in("task,worker,label")
-    ','
+    >>> delimiter_in("task,worker,label"), delimiter_in("task;worker;label")
+    (',', ';')
     """
-    return "\t" if "\t" in head else ","
+    return next((mark for mark in "\t," if mark in head), ";" if ";" in head else ",")
 
 
 def rows_to_documents(rows: Iterable[Mapping[str, Any]], name: str, *, first_line: int) -> Iterator[Document]:
@@ -147,6 +171,7 @@ def write(export: Export, path: str) -> None:
         for exported in export.documents():
             document = exported.document
             gold = document.gold or (None,) * len(document.tokens)
+            rows = 0
             for annotation in exported.annotations():
                 for name, layer in (annotation.layers or {"": annotation}).items():
                     worker = f"{annotation.name} {name}".strip()
@@ -158,4 +183,6 @@ def write(export: Export, path: str) -> None:
                         if label is not None:
                             row = (document.id, token, worker, label, document.tokens[token], gold[token] or "")
                             table.writerow(row)
+                            rows += 1
+            export.notes.count(_NO_LABELS, not rows)
         text.detach()

@@ -26,6 +26,7 @@ __all__ = [
     "Ties",
     "TruthModel",
     "Zeros",
+    "as_share",
     "check_number",
     "choice",
     "decode_of_tokens",
@@ -149,14 +150,27 @@ def check_number(name: str, value: object, *, whole: bool = False) -> None:
         raise SettingsError(f"{name} must be a {'whole ' if whole else ''}number, not {value!r}")
 
 
+def as_share(value: float) -> str:
+    """What a number would be as a share, in brackets, if it looks like a percentage; else nothing.
+
+    >>> as_share(95), as_share(0.95)
+    (' (95 % is 0.95)', '')
+    """
+    return f" ({value:g} % is {value / 100:g})" if 1 < value <= 100 else ""
+
+
 class Range(NamedTuple):
-    """What a number may be, in words and in figures: from ``low``, or above it, to ``high``."""
+    """What a number may be, in words and in figures: from ``low``, or above it, to ``high``.
+
+    Of a ``share`` some give percents.
+    """
 
     words: str
     low: float
     high: float = math.inf
     above: bool = False
     whole: bool = False
+    share: bool = False
 
     def check(self, name: str, value: Any) -> None:
         """Raise :class:`SettingsError` if a value is none of these.
@@ -168,12 +182,13 @@ class Range(NamedTuple):
         check_number(name, value, whole=self.whole)
         inside = value > self.low if self.above else value >= self.low
         if not (inside and value <= self.high and math.isfinite(value)):
-            raise SettingsError(f"{name} must be {self.words}, not {value:g}")
+            hint = as_share(value) if self.share else ""
+            raise SettingsError(f"{name} must be {self.words}, not {value:g}{hint}")
 
 
 _COUNT = Range(f"a positive number, at most {_MOST:g}", 0, _MOST, above=True)
 _ONE_OR_MORE = Range("1 or more", 1, whole=True)
-_SHARE = Range("above 0 and at most 1", 0, 1, above=True)
+_SHARE = Range("above 0 and at most 1", 0, 1, above=True, share=True)
 
 
 def _told(
@@ -290,7 +305,7 @@ class Settings:
         default=None,
         metadata=_told(
             None,
-            "A number: another one perturbs the start otherwise.",
+            "A seed: with another number, the fit starts slightly differently.",
             option="--seed",
             within=Range("0 or more", 0, whole=True),
         ),
@@ -414,7 +429,7 @@ def decode_of_tokens(value: str) -> Decode:
     """
     decode = choice(Decode, "decode", value)
     if decode is Decode.F1:
-        raise SettingsError("decode 'f1' needs probabilities of spans, which this method has not (sequence or token)")
+        raise SettingsError("decode 'f1' needs probabilities of spans, which this method lacks (use sequence or token)")
     return decode
 
 

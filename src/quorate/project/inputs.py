@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from quorate.corpus.records import Corpus
 from quorate.errors import InputError, OutputError
 from quorate.formats import format_of, named
-from quorate.storage.kept_files import KeptCorpus
+from quorate.storage.kept_files import KeptCorpus, are_one_after_another
 
 __all__ = ["KeptInputs"]
 
@@ -51,24 +51,32 @@ class KeptInputs(NamedTuple):
         self, inputs: Sequence[str], options: Mapping[str, Any], read: Callable[[Sequence[str]], Corpus]
     ) -> Corpus | None:
         """All inputs, each by itself; ``None`` from the first on that has to be read together with the others."""
-        parts: list[KeptCorpus] = []
-        for path in inputs:
-            part = self._part(path, options, read)
-            if len(inputs) == 1:
-                return part
-            if not isinstance(part, KeptCorpus) or not part.stands_alone:
+        kept = [self._opened(path, options) for path in inputs]
+        # What is known not to stand alone is looked for first, so that nothing is read in vain.
+        several = len(inputs) > 1
+        if several and any(part is not None and not part.stands_alone for part in kept):
+            return None
+        parts: list[Corpus] = []
+        for path, opened in zip(inputs, kept, strict=True):
+            part = self._read_alone(path, options, read) if opened is None else opened
+            if part is None or (several and not part.stands_alone):
                 return None
             parts.append(part)
-        return KeptCorpus.joined(parts)
+        return _one_after_another(parts) if several else parts[0]
 
-    def _part(self, path: str, options: Mapping[str, Any], read: Callable[[Sequence[str]], Corpus]) -> Corpus | None:
-        """One input, from what is kept of it or else from itself.
+    def _opened(self, path: str, options: Mapping[str, Any]) -> KeptCorpus | None:
+        """What is kept of an input, if anything is."""
+        with suppress(InputError):
+            return KeptCorpus.opened(self._place(path, options))
+        return None
+
+    def _read_alone(
+        self, path: str, options: Mapping[str, Any], read: Callable[[Sequence[str]], Corpus]
+    ) -> Corpus | None:
+        """One input from itself, which is kept if it can be.
 
         ``None`` if its digest does not tell all that is read, or if it is nothing by itself: it may have no documents.
         """
-        place = self._place(path, options)
-        with suppress(InputError):
-            return KeptCorpus.opened(place)
         try:
             if named(format_of(path, options.get("format"))).reads_beside:
                 return None
@@ -80,7 +88,7 @@ class KeptInputs(NamedTuple):
             # the next run will read it once more; a name may hold what no file can
             with suppress(OutputError, OSError, ValueError):
                 self.folder.mkdir(parents=True, exist_ok=True)
-                kept.keep(place)
+                kept.keep(self._place(path, options))
         return corpus if kept is None else kept
 
     def _place(self, path: str, options: Mapping[str, Any]) -> Path:
@@ -92,3 +100,18 @@ class KeptInputs(NamedTuple):
         for path in there - set(kept):
             with suppress(OSError):
                 path.unlink()
+
+
+def _one_after_another(parts: Sequence[Corpus]) -> Corpus | None:
+    """Inputs that were read each by itself as one corpus, if that is what reading them together gives."""
+    arrays = [part for part in parts if isinstance(part, KeptCorpus)]
+    if len(arrays) == len(parts):
+        return KeptCorpus.joined(arrays)
+    if not all(type(part) in (Corpus, KeptCorpus) for part in parts) or not are_one_after_another(parts):
+        return None
+    return Corpus(
+        (document for part in parts for document in part),
+        notes=[note for part in parts for note in part.notes],
+        digests={name: digest for part in parts for name, digest in part.digests.items()},
+        profiles={name: profile for part in parts for name, profile in part.profiles.items()},
+    )

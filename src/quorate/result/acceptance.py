@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from quorate.corpus.spans import Span
 from quorate.errors import SettingsError
-from quorate.models.settings import check_number
+from quorate.models.settings import as_share, check_number
 from quorate.wording import counted
 
 __all__ = ["Accepted", "accepted", "check_precision"]
@@ -46,8 +46,8 @@ def check_precision(precision: float, name: str = "accept") -> None:
     """
     check_number(name, precision)
     if not 0 < precision < 1:
-        percent = f" ({precision:g} % is {precision / 100:g})" if 1 < precision < 100 else ""
-        raise SettingsError(f"{name} must be a precision above 0 and below 1, not {precision:g}{percent}")
+        hint = as_share(precision) if precision < 100 else ""  # 1 is no precision that can be asked for either
+        raise SettingsError(f"{name} must be a precision above 0 and below 1, not {precision:g}{hint}")
 
 
 def accepted(

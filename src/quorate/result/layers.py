@@ -209,7 +209,7 @@ class LayeredResult:
         probabilities: bool = False,
         shares: bool = False,
         progress: Callable[[int, int], None] | None = None,
-    ) -> None:
+    ) -> list[str]:
         """Write the consensus, whole or not at all, as :meth:`quorate.Result.write` does."""
         if probabilities and len(self):
             for result in self.layers.values():
@@ -217,7 +217,7 @@ class LayeredResult:
         export = self.export(probabilities=probabilities, shares=shares)
         if progress is not None:
             export = export.watched(lambda done: progress(done, len(self)))
-        formats.write(export, path, format)
+        return formats.write(export, path, format)
 
     def to_pandas(self, kind: ResultTable = "spans") -> pandas.DataFrame:
         """The consensus in all layers as a table, as :meth:`quorate.Result.to_pandas` gives it, with a ``layer``."""

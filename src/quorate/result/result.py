@@ -366,17 +366,19 @@ class Result:
         probabilities: bool = False,
         shares: bool = False,
         progress: Callable[[int, int], None] | None = None,
-    ) -> None:
+    ) -> list[str]:
         """Write the consensus, whole or not at all; ``-`` is standard output.
 
         ``format`` is one that is written (see ``quorate formats``); unless given, the path's ending says which.
         ``probabilities`` of labels, and ``shares`` of annotators with each document's ambiguity, go into JSONL.
-        ``progress`` is called with how many documents are done, and of how many.
+        ``progress`` is called with how many documents are done, and of how many. What the format cannot hold is
+        returned, in sentences.
 
         >>> import quorate, tempfile
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     quorate.aggregate(quorate.sample(), "mv").write(f"{folder}/votes.jsonl")
         ...     len(Path(folder, "votes.jsonl").read_text().splitlines())
+        []
         320
         """
         if probabilities and len(self):
@@ -384,7 +386,7 @@ class Result:
         export = self.export(probabilities=probabilities, shares=shares)
         if progress is not None:
             export = export.watched(lambda done: progress(done, len(self)))
-        formats.write(export, path, format)
+        return formats.write(export, path, format)
 
     def to_pandas(self, kind: ResultTable = "spans") -> pandas.DataFrame:
         """The consensus as a table of pandas: a row a span, or one of ``"tokens"``, ``"documents"``, ``"annotators"``.

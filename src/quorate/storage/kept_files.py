@@ -28,7 +28,7 @@ from quorate.storage.arrays import Arrays, damaged, mapped, write
 from quorate.storage.corpora_checks import RAW_KINDS, document_rules, document_shapes, within
 from quorate.storage.documents import ArrayCorpus, annotations_of, document_of, starts_of
 
-__all__ = ["KeptCorpus"]
+__all__ = ["KeptCorpus", "are_one_after_another"]
 
 _KIND, _VERSION = "quorate read", 3
 _MOST_TAGS = 250  # a byte each, with some to spare
@@ -165,20 +165,11 @@ class KeptCorpus(ArrayCorpus):
     def joined(cls, parts: Sequence[Self]) -> Self | None:
         """Several as one, as if their files had been read together; ``None`` where that is more than one after another.
 
-        It is if a document is in two of them, if one of them does not stand alone, or if notes or profiles of two would
-        have to be put together.
+        :func:`are_one_after_another` says when it is.
         """
         if len(parts) == 1:
             return parts[0]
-        if not parts or not all(part.stands_alone for part in parts):
-            return None
-        ids = [part.id_of(d) for part in parts for d in range(len(part))]
-        told = [part for part in parts if part.notes]
-        profiles: dict[str, Profile] = {}
-        for part in parts:
-            if any(profiles.setdefault(name, profile) != profile for name, profile in part.profiles.items()):
-                return None
-        if len(set(ids)) < len(ids) or len(told) > 1:
+        if not parts or not are_one_after_another(parts):
             return None
         names = {
             name: sorted({one for part in parts for one in part._text[name]})
@@ -195,9 +186,10 @@ class KeptCorpus(ArrayCorpus):
             arrays[name] = _shifted(columns[name])
         arrays["doc_start"] = np.concatenate([[0], arrays["doc_start"]])
         used = set().union(*(part.used_tags() for part in parts))
-        text = {**parts[0]._text, **names, "used": list(used), "notes": list(told[0].notes) if told else []}
+        text = {**parts[0]._text, **names, "used": list(used), "notes": [note for part in parts for note in part.notes]}
         text |= {"digests": {name: digest for part in parts for name, digest in part.digests.items()}}
-        text |= {"profiles": {name: profile.plain() for name, profile in profiles.items()}}
+        profiles = {name: profile.plain() for part in parts for name, profile in part.profiles.items()}
+        text |= {"profiles": profiles}
         given = [part._given for part in parts if part._given is not None]
         documents = list(chain.from_iterable(given)) if len(given) == len(parts) else None
         return cls(arrays, msgspec.convert(text, _Text), documents)
@@ -261,6 +253,27 @@ class KeptCorpus(ArrayCorpus):
 
     def _annotations(self, d: int) -> dict[str, tuple[Tag | SoftTag, ...]]:
         return annotations_of(self._arrays, d, self._names, self._tag_of)
+
+
+def are_one_after_another(parts: Sequence[Corpus]) -> bool:
+    """Whether files, each read by itself, hold one after another what reading them together gives.
+
+    They do not if a document is in two of them, if one of them does not stand alone, or if notes or profiles of two
+    would have to be put together.
+    """
+    profiles: dict[str, Profile] = {}
+    for part in parts:
+        if any(profiles.setdefault(name, profile) != profile for name, profile in part.profiles.items()):
+            return False
+    ids = [name for part in parts for name in _ids(part)]
+    told = [part for part in parts if part.notes]
+    return all(part.stands_alone for part in parts) and len(set(ids)) == len(ids) and len(told) <= 1
+
+
+def _ids(corpus: Corpus) -> Iterator[str]:
+    if isinstance(corpus, ArrayCorpus):
+        return map(corpus.id_of, range(len(corpus)))
+    return (document.id for document in corpus)
 
 
 class _Annotations(Mapping[str, tuple[Tag | SoftTag, ...]]):

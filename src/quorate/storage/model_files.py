@@ -27,6 +27,7 @@ __all__ = [
     "Stored",
     "Tags",
     "combination_head",
+    "is_model",
     "layer_heads",
     "load",
     "prefixed",
@@ -80,6 +81,19 @@ def save(stored: Stored, path: str | Path) -> None:
 def _add(archive: zipfile.ZipFile, name: str, content: bytes) -> None:
     # A fixed date: the same model makes the same file.
     archive.writestr(zipfile.ZipInfo(name), content, zipfile.ZIP_DEFLATED, 1)
+
+
+def is_model(path: str | Path) -> bool:
+    """Whether a file looks like a model, by what it is made of.
+
+    >>> is_model("no/such.jsonl")
+    False
+    """
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return _META in archive.namelist()
+    except (OSError, zipfile.BadZipFile):
+        return False
 
 
 def load(path: str | Path, *, max_size: int | str | None = None) -> Stored:
