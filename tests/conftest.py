@@ -50,25 +50,24 @@ LARGE = {
 }
 """Files that run much Python on much data, which others run too: counting lines would take longer than the tests."""
 
-LONG = {
+LONG = (
     "edges/test_active_commands.py",
+    "edges/test_docs_site.py",
     "edges/test_label_studio.py",
     "edges/test_pages.py",
     "edges/test_report_in_browser.py",
-    "golden/test_crowd_shapes.py",
-    "golden/test_datasets_real.py",
-    "golden/test_real_crowds.py",
-    "golden/test_report_real.py",
+    "edges/test_same_bytes.py",
+    "golden/",
     "oracle/test_jax_engine.py",
-    "service/test_killed_service.py",
-    "service/test_label_studio_in_step.py",
-    "service/test_live_consensus.py",
-    "service/test_managing_in_browser.py",
-    "service/test_outbox.py",
-    "service/test_service_page.py",
-    "service/test_span_component.py",
-}
-"""Files that fit whole crowds, run whole pages of the docs, or drive browsers and servers: for ``make test-long``."""
+    "property/test_names_and_order.py",
+    "service/",
+    "unit/test_cluster.py",
+    "unit/test_tagger_auto.py",
+)
+"""Files and folders that fit whole crowds, run whole pages of the docs, or drive browsers and servers.
+
+They are for ``make test-long``, which CI runs too.
+"""
 
 collect_ignore_glob = ["typing/*"]  # for the type checker alone
 LONGEST = (
@@ -103,8 +102,10 @@ REAL_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark what is slow, what takes long, and what is left out of coverage; put first what takes longest."""
     for item in items:
-        for files, mark in ((SLOW, pytest.mark.slow), (LONG, pytest.mark.long), (LARGE, pytest.mark.no_cover)):
-            if file_of(item) in files:
+        file = file_of(item)
+        marks = {"slow": file in SLOW, "long": file.startswith(LONG), "no_cover": file in LARGE}
+        for mark, applies in marks.items():
+            if applies:
                 item.add_marker(mark)
     place = {file: number for number, file in enumerate(LONGEST)}
     items.sort(key=lambda item: place.get(file_of(item), len(LONGEST)))
