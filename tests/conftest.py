@@ -58,11 +58,15 @@ LONG = (
     "edges/test_report_in_browser.py",
     "edges/test_same_bytes.py",
     "golden/",
+    "oracle/test_estimate_from_agreement.py",
     "oracle/test_jax_engine.py",
+    "oracle/test_rivals.py",
     "property/test_names_and_order.py",
     "service/",
     "unit/test_cluster.py",
+    "unit/test_memory.py",
     "unit/test_tagger_auto.py",
+    "unit/test_tagger_loop.py",
 )
 """Files and folders that fit whole crowds, run whole pages of the docs, or drive browsers and servers.
 

@@ -42,7 +42,7 @@ def draft_settings_file(folder: Path, given: Sequence[str]) -> Draft:
     >>> from quorate.corpus.sample import sample
     >>> from quorate.formats import write
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write(sample(), f"{folder}/crowd.jsonl")
+    ...     _ = write(sample(), f"{folder}/crowd.jsonl")
     ...     draft_settings_file(Path(folder), []).seen
     ['crowd.jsonl: 320 documents, 12 annotators, labels LOC, ORG, PER, WORK']
     """
