@@ -31,14 +31,14 @@ from quorate.models import spans as consensus
 
 ROOT = Path(__file__).resolve().parents[1]
 DATA = ROOT.parent / "shared" / "data"
-SPANS: dict[str, Any] = {"evidence": "spans"}
+SPANS: dict[str, Any] = {"evidence": "spans", "tagger": None}
 Changes = list[tuple[ModuleType, str, Any]]
 """Names in modules, with what stands there while a part is taken out."""
 
 PARTS: dict[str, tuple[dict[str, Any], Changes]] = {
-    "token model alone": ({"evidence": "tokens"}, []),
-    "token model, decoded for F1": ({"evidence": "tokens", "decode": "f1"}, []),
-    "votes for exact spans": ({"evidence": "votes"}, []),
+    "token model alone": (SPANS | {"evidence": "tokens"}, []),
+    "token model, decoded for F1": (SPANS | {"evidence": "tokens", "decode": "f1"}, []),
+    "votes for exact spans": (SPANS | {"evidence": "votes"}, []),
     "**spans, all parts**": (SPANS, []),
     "without words (b = 0)": (SPANS, [(inference, "_WORD_WEIGHT", 0.0)]),
     "without the token model's opinion (a = 0)": (SPANS, [(inference, "_TOKEN_WEIGHT", 0.0)]),
@@ -53,7 +53,7 @@ PARTS: dict[str, tuple[dict[str, Any], Changes]] = {
     "all annotators alike (s = 1,000,000)": (SPANS, [(responses, "_POOLED", 1e6)]),
     "trust in full (β = 1)": (SPANS, [(consensus, "SpanModel", partial(inference.SpanModel, temper=1.0))]),
     "the likeliest set (`--decode sequence`)": (SPANS | {"decode": "sequence"}, []),
-    "default (auto chooses the evidence)": ({}, []),
+    "default (the evidence is chosen, and a tagger may join)": ({}, []),
 }
 EVIDENCE: dict[str, dict[str, Any]] = {
     "token vote": {"method": "mv"},

@@ -47,6 +47,7 @@ Floats = NDArray[np.float64]
 Chosen = NDArray[np.bool_]
 _NOTED = 0.01  # the least probability of a span that is looked up
 _LIKELY = 0.1  # from which on a span that nobody marked is a candidate
+_LEAST_GIVEN = _LIKELY  # of a span that is given out
 _PASSES = 8
 _TOLERANCE = 1e-6
 # The share of the token model in what is given out: on the dev splits of two real crowds, anything from 0.1 to 0.3 has
@@ -345,7 +346,7 @@ def _best_f1(best_set: Callable[[Floats], Chosen], true: Floats, expected: float
     threshold = 0.5
     chosen = best_set(true - threshold)
     for _ in range(_THRESHOLD_ROUNDS):
-        half = max(float(true[chosen].sum()) / max(float(chosen.sum()) + expected, 1e-9), _LIKELY)
+        half = max(float(true[chosen].sum()) / max(float(chosen.sum()) + expected, 1e-9), _LEAST_GIVEN)
         if abs(half - threshold) < 1e-6:
             break
         threshold = half
