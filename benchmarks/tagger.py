@@ -25,7 +25,7 @@ from quorate.estimators.methods import DEFAULT_METHOD, METHODS
 from quorate.models.prepared import prepare
 from quorate.result.result import Result
 from quorate.taggers import make_tagger
-from quorate.taggers.loop import FOLDS, ROUNDS, TAGGER, best_path, cross_fitted
+from quorate.taggers.loop import FOLDS, TAGGER, best_path, cross_fitted, rounds_of
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 
@@ -48,6 +48,8 @@ def rounds(crowd: str, tagger: str, splits: list[tuple[str, ...]]) -> None:
     heads = [f"{' and '.join(names)}: {what}" for names in splits for what in ("strict", "relaxed", "CEE")]
     print(f"| round | {' | '.join(heads)} | CPU s |")
     print("|---" * (len(heads) + 2) + "|")
+    corpus = quorate.read(DATA / f"{crowd}.jsonl.gz")
+    in_all = rounds_of(make_tagger(tagger, corpus.tagset()))
     began, number = time.process_time(), 0
 
     class Shown(BSC):
@@ -57,12 +59,12 @@ def rounds(crowd: str, tagger: str, splits: list[tuple[str, ...]]) -> None:
             nonlocal began, number
             super()._conclude(*given)
             spent = time.process_time() - began
-            label = str(number) if number <= ROUNDS else "calibrated"  # the last round's fit, read anew
+            label = str(number) if number <= in_all else "calibrated"  # the last round's fit, read anew
             print(f"| {label} | {' | '.join(row(self.result_, names) for names in splits)} | {spent:.0f} |", flush=True)
             number += 1
             began = time.process_time()
 
-    Shown(**METHODS[DEFAULT_METHOD].settings, tagger=tagger).fit(quorate.read(DATA / f"{crowd}.jsonl.gz"))
+    Shown(**METHODS[DEFAULT_METHOD].settings, tagger=tagger).fit(corpus)
 
 
 def judged_by_hidden(name: str) -> None:

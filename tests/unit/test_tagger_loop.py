@@ -262,6 +262,21 @@ def test_the_command_line_says_what_the_tagger_did(tmp_path: Path) -> None:
     assert json.loads(meta.read_text())["tagger"] == "crf"
 
 
+class Once(CrfTagger):
+    """Learns from the consensus of the crowd alone."""
+
+    rounds = 1
+
+
+def test_a_tagger_says_how_many_rounds_it_takes_part_in() -> None:
+    rounds = {
+        tagger: len(bsc("bsc-seq", max_iter=2, tagger=tagger).fit(small()).tagger_rounds_)
+        for tagger in (CrfTagger, Once)
+    }
+    assert rounds == {CrfTagger: 2, Once: 1}
+    assert ContextTagger.rounds == 1
+
+
 def test_progress_grows_over_the_rounds() -> None:
     steps: list[Progress] = []
     bsc("bsc-seq", max_iter=2, tagger="crf").fit(small(), progress=steps.append)

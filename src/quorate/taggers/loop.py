@@ -33,6 +33,7 @@ __all__ = [
     "best_path",
     "cross_fitted",
     "in_rounds",
+    "rounds_of",
     "teach",
 ]
 
@@ -77,6 +78,16 @@ class _Shown(NamedTuple):
     fit: Callable[[Progress], None]
 
 
+def rounds_of(tagger: object) -> int:
+    """How many rounds a tagger takes part in: as many as it says (``rounds``), or as is usual.
+
+    >>> rounds_of(object())
+    2
+    """
+    rounds: int = getattr(tagger, "rounds", ROUNDS)
+    return rounds
+
+
 def in_rounds(progress: Callable[[Progress], None] | None) -> _Shown | None:
     """Callbacks for rounds and for the fits within them that tell ``progress`` of one long fit.
 
@@ -110,12 +121,12 @@ def teach(
     consensus: Callable[[Ints32 | None], Floats],
     *,
     accepts: Callable[[Ints32], bool] | None = None,
-    rounds: int = ROUNDS,
+    rounds: int | None = None,
     folds: int = FOLDS,
     seed: int = 0,
     progress: Callable[[Step], None] | None = None,
 ) -> tuple[TaggerRound, ...]:
-    """Alternate between consensus and tagger.
+    """Alternate between consensus and tagger, for as many ``rounds`` as the tagger takes part in unless told.
 
     ``consensus`` gives the posterior ``[N, J]`` with what the tagger says joined: ``[N]`` a label for every token, or
     ``None`` at first. Its last call is the final one. ``accepts`` is asked once whether the tagger may join; if
@@ -123,12 +134,13 @@ def teach(
     """
     if TAGGER in encoded.annotators:
         raise InputError(f"an annotator is called {TAGGER!r} already (rename it, or leave the tagger out)")
+    rounds = rounds_of(tagger) if rounds is None else rounds
     posterior = consensus(None)
     finished: list[TaggerRound] = []
     for number, rng in enumerate(np.random.default_rng(seed).spawn(rounds), start=1):
         began = time.perf_counter()
 
-        def report(fold: int, number: int = number) -> None:
+        def report(fold: int, number: int = number, rounds: int = rounds) -> None:
             if progress is not None:
                 progress(Step(number, rounds, fold, folds))
 
