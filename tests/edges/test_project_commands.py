@@ -491,7 +491,7 @@ def test_reviews_of_a_project_are_not_of_other_files(run: Run, tmp_path: Path) -
         ("report", "--model", "m.quorate", "-o", "other.html"),
         ("aggregate", "other.jsonl", "-o", "other-consensus.jsonl"),
         ("next", "other.jsonl", "-n", 1),
-        ("update", "m.quorate", "other.jsonl", "-o", "all.jsonl"),
+        ("update", "m.quorate", "other.jsonl", "-o", "all.jsonl", "--save", "mine.quorate"),
     ):
         code, _, err = run(*arguments, "-q")
         assert code == 0, err
@@ -514,8 +514,10 @@ def test_a_report_leaves_that_of_the_run_alone(run: Run, tmp_path: Path) -> None
 
 
 def test_no_command_writes_over_what_the_run_has_written(run: Run, tmp_path: Path) -> None:
-    project(tmp_path, QUICK + 'output = ["consensus.jsonl", "train.conll"]\nsave = "crowd.quorate"\n')
+    outputs = 'output = ["consensus.jsonl", "train.conll"]\nsave = "crowd.quorate"\n'
+    project(tmp_path, QUICK + outputs)
     assert run("run", "-q")[0] == 0
+    project(tmp_path, QUICK + outputs + 'meta = "bound.svg"\n')  # what the next run will write
     (tmp_path / "below").mkdir()
     crowd = "exports/week-1.jsonl"
     commands: list[tuple[str, tuple[str, ...]]] = [
@@ -525,7 +527,18 @@ def test_no_command_writes_over_what_the_run_has_written(run: Run, tmp_path: Pat
         ("crowd.quorate", ("aggregate", "-o", "mine.jsonl", "--save", "crowd.quorate")),
         ("consensus.jsonl", ("predict", "crowd.quorate", crowd, "-o", "consensus.jsonl")),
         ("consensus.jsonl", ("update", "crowd.quorate", crowd, "-o", "consensus.jsonl", "--save", "m.quorate")),
+        ("crowd.quorate", ("update", "crowd.quorate", crowd, "-o", "new.jsonl")),
         ("consensus.jsonl", ("convert", crowd, "consensus.jsonl")),
+        ("consensus.jsonl", ("next", "-n", "1", "-o", "consensus.jsonl")),
+        ("consensus.jsonl", ("encode", "-o", "consensus.jsonl")),
+        ("consensus.jsonl", ("tune", "-o", "consensus.jsonl")),
+        ("consensus.jsonl", ("tune", "--results", "consensus.jsonl")),
+        ("consensus.jsonl", ("reviews", crowd, "-o", "consensus.jsonl")),
+        ("bound.svg", ("plot", "trace", "crowd.quorate", "-o", "bound.svg")),
+        ("bound.svg", ("plot", "annotators", "crowd.quorate", "-o", "bound.svg")),
+        ("bound.svg", ("simulate-active", "--figure", "bound.svg")),
+        ("consensus.jsonl", ("simulate-active", "--table", "consensus.jsonl")),
+        ("consensus.jsonl", ("simulate-active", "--results", "consensus.jsonl")),
     ]
     before = {name: (tmp_path / name).read_bytes() for name in ("consensus.jsonl", "train.conll", "crowd.quorate")}
     for name, command in commands:
@@ -536,6 +549,15 @@ def test_no_command_writes_over_what_the_run_has_written(run: Run, tmp_path: Pat
     assert before == {name: (tmp_path / name).read_bytes() for name in before}
     assert run("aggregate", "-o", "mine.jsonl", "-q")[0] == 0
     assert run("--no-project", "aggregate", crowd, "--method", "mv", "-o", "consensus.jsonl", "-q")[0] == 0
+
+
+def test_what_a_run_writes_is_told_without_its_inputs(run: Run, tmp_path: Path) -> None:
+    project(tmp_path)
+    assert run("run", "-q")[0] == 0
+    shutil.move(tmp_path / "consensus.jsonl", tmp_path / "theirs.jsonl")
+    shutil.rmtree(tmp_path / "exports")
+    assert run("audit", "plan", "theirs.jsonl", "-n", 20, "-o", "plan.jsonl", "-q")[::2] == (0, "")
+    assert run("audit", "plan", "theirs.jsonl", "-n", 20, "-o", "consensus.jsonl", "-q")[0] == 2
 
 
 def test_an_export_that_has_grown_is_the_same_documents_with_more_labels(run: Run, tmp_path: Path) -> None:

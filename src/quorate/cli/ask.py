@@ -32,6 +32,7 @@ from quorate.cli.known import KnownLabels, KnownOption
 from quorate.cli.label_studio import Pushing
 from quorate.cli.layers import documents_for, loaded
 from quorate.cli.options import takes_groups
+from quorate.cli.project_run import refuse_outputs_of_a_run
 from quorate.cli.tables import print_json, print_table, table_of
 from quorate.errors import InputError, SettingsError
 from quorate.wording import counted
@@ -147,6 +148,7 @@ def next_(
     client = pushing.client()
     certain = KnownLabels(context, known, inputs, reading.options["max_size"])
     others = [name for name in (model, annotators, cost, exclude) if name is not None]
+    refuse_outputs_of_a_run(context, {"-o": listing.output})
     check_outputs([*inputs, *certain.files, *others], [listing.output])
     fitted = None if model is None else loaded(model).set_params(n_jobs=threads)
     if fitted is not None and not all(isinstance(one, Advises) for one in fitted.models_.values()):
@@ -187,6 +189,7 @@ def next_(
 )
 @reads
 def simulate_active(
+    context: typer.Context,
     inputs: Inputs,
     methods: Annotated[str, typer.Option(metavar="NAMES", help="Separated by commas; see 'quorate methods'.")] = (
         "mv,bsc-seq,auto"
@@ -220,6 +223,7 @@ def simulate_active(
     from quorate.active.simulation import simulate_active as run_all
     from quorate.storage.files.atomic import written_whole
 
+    refuse_outputs_of_a_run(context, {"--figure": figure, "--table": table, "--results": results})
     check_outputs(inputs, [figure, table, results])
     if figure is not None:
         from quorate.result.figures import empty_figure, kind_of

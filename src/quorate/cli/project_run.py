@@ -6,8 +6,8 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,7 +19,7 @@ import typer
 import quorate
 from quorate.cli.common import LayeredReading, app, option_errors_at
 from quorate.cli.job import Done, Job, job_of
-from quorate.cli.project_options import arguments_of, check_tables, outputs_of
+from quorate.cli.project_options import arguments_of, check_tables, outputs_of, places_of_a_run
 from quorate.cli.summaries import acceptance
 from quorate.errors import InputError, QuorateError, SettingsError
 from quorate.project.changes import outputs_changed, what_changed
@@ -46,6 +46,7 @@ __all__ = [
 _MUCH = 0.1  # of the labels by which settings were chosen: when so many have come or gone, they are chosen again
 _EDITED = ".edited"
 NO_MODEL = "no model (give one that 'aggregate --save' wrote, or a project: quorate init)"
+_NO_CONSENSUS = "no consensus (give a file that 'quorate aggregate' wrote as JSONL, or a project: quorate init)"
 _AS_FITTED = ("method", "settings", "layers", "reading")
 
 
@@ -298,32 +299,31 @@ class Project(NamedTuple):
         return written, told
 
 
-@contextmanager
-def model_meant(context: typer.Context, given: str | None) -> Iterator[str]:
+def model_meant(context: typer.Context, given: str | None) -> AbstractContextManager[str]:
     """The file of a model that a command was given; without one, that of the last version of the project."""
-    project = None if given is not None else Project.around(context)
-    if project is not None:
-        with project.last_model() as path:
-            yield path
-    elif given is not None:
-        yield given
-    else:
-        raise SettingsError(NO_MODEL)
+    return _meant(context, given, Project.last_model, NO_MODEL)
+
+
+def consensus_meant(context: typer.Context, given: str | None) -> AbstractContextManager[str]:
+    """The same of a consensus."""
+    return _meant(context, given, Project.last_consensus, _NO_CONSENSUS)
 
 
 @contextmanager
-def consensus_meant(context: typer.Context, given: str | None) -> Iterator[str]:
-    """The same of a consensus."""
+def _meant(
+    context: typer.Context,
+    given: str | None,
+    last: Callable[[Project], AbstractContextManager[str]],
+    without: str,
+) -> Iterator[str]:
     project = None if given is not None else Project.around(context)
     if project is not None:
-        with project.last_consensus() as path:
+        with last(project) as path:
             yield path
     elif given is not None:
         yield given
     else:
-        raise SettingsError(
-            "no consensus (give a file that 'quorate aggregate' wrote as JSONL, or a project: quorate init)"
-        )
+        raise SettingsError(without)
 
 
 def refuse_outputs_of_a_run(context: typer.Context, outputs: Mapping[str, str | None]) -> None:
@@ -332,7 +332,7 @@ def refuse_outputs_of_a_run(context: typer.Context, outputs: Mapping[str, str | 
     project = Project.around(context) if written else None
     if project is None:
         return
-    places = {os.path.realpath(place) for place in project.outputs(project.job()).values()}
+    places = set(map(os.path.realpath, places_of_a_run(project.file)))
     for option, path in written.items():
         if os.path.realpath(path) in places:
             raise SettingsError(f"{path}: 'quorate run' writes this file (give another name with {option})")

@@ -90,7 +90,6 @@ def update(
     MODEL is replaced when everything is done; an interrupted update leaves it as it was. While another update of the
     same model runs, this one is refused, or waits (--wait).
     """
-    refuse_outputs_of_a_run(context, {"-o": writing.output, "--save": save})
     writing.check()
     check_json(as_json, writing.output)
     model, files, known = _told_apart(context, model, inputs, known)
@@ -98,6 +97,7 @@ def update(
     if not files and not certain.files:
         raise SettingsError(_NO_INPUT)
     place = model if save is None else save  # None: the model of a version stays as it is
+    refuse_outputs_of_a_run(context, {"-o": writing.output, "--save": place})
     check_outputs([*files, *certain.files, *([] if model is None else [model])], [writing.output, save], writing.to)
     check_outputs([*files, *certain.files], [model])
     alone = save is None and model is not None
