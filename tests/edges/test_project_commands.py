@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -474,8 +475,48 @@ def test_an_update_goes_on_from_the_model_of_the_last_version(run: Run, tmp_path
         stream.write((tmp_path / "today.jsonl").read_text())
     code, _, err = run("update", "-o", "new.jsonl")
     assert (code, len(err.splitlines())) == (2, 1)
-    assert err.startswith("quorate: exports/week-1.jsonl: changed since version 1, ")
+    assert err.startswith("quorate: exports/week-1.jsonl has changed since version 1, ")
+    assert run("update", "exports/week-1.jsonl", "-o", "new.jsonl")[::2] == (2, err)
     assert run("--no-project", "update", "today.jsonl", "-o", "new.jsonl")[0] == 2
+    export(tmp_path, 2)
+    os.remove(tmp_path / "exports/week-1.jsonl")
+    code, _, err = run("update", "-o", "new.jsonl")
+    assert (code, err.startswith("quorate: exports/week-1.jsonl is gone since version 1, ")) == (2, True)
+
+
+def test_an_update_takes_what_the_project_knows_of_new_inputs(run: Run, tmp_path: Path) -> None:
+    project(tmp_path, head='inputs = ["exports/*.jsonl"]\nknown = ["reviews/*.jsonl"]')
+    assert run("run", "-q")[0] == 0
+    export(tmp_path, 2)
+    old, new = quorate.sample().documents[0], quorate.sample().documents[61]
+    wrong = {one.id: ["B-WORK"] * len(one.tokens) for one in (old, new)}
+    (tmp_path / "reviews").mkdir()
+    review = "".join(json.dumps({"id": name, "tags": tags}) + "\n" for name, tags in wrong.items())
+    (tmp_path / "reviews" / "ann.jsonl").write_text(review)
+    for command in (("update",), ("update", "exports/week-2.jsonl")):
+        code, _, err = run(*command, "-o", "new.jsonl", "-q")
+        assert code == 0, err
+        written = {line["id"]: line["tags"] for line in lines(tmp_path / "new.jsonl")}
+        assert written[new.id] == wrong[new.id]
+        assert len(written) == 4
+    assert run("update", "--known", "none", "-o", "none.jsonl", "-q")[0] == 0
+    assert {line["id"]: line["tags"] for line in lines(tmp_path / "none.jsonl")}[new.id] != wrong[new.id]
+    code, _, err = run("update", "--known", "reviews/ann.jsonl", "-o", "new.jsonl")
+    assert (code, len(err.splitlines())) == (2, 1)
+    assert err.startswith("quorate: the model keeps no documents, which known labels could be about (in a project, add")
+
+
+@pytest.mark.parametrize("gold", [True, False])
+def test_an_update_takes_the_gold_in_new_inputs_where_the_project_does(run: Run, tmp_path: Path, gold: bool) -> None:
+    project(tmp_path, head='inputs = ["exports/*.jsonl"]\nknown = ["inline"]')
+    assert run("run", "-q")[0] == 0
+    odd = [
+        replace(one, gold=("B-WORK",) * len(one.tokens) if gold else None) for one in quorate.sample().documents[60:64]
+    ]
+    write(quorate.Corpus(odd), tmp_path / "exports" / "week-2.jsonl")
+    assert run("update", "-o", "new.jsonl", "-q")[::2] == (0, "")
+    told = [set(line["tags"]) == {"B-WORK"} for line in lines(tmp_path / "new.jsonl")]
+    assert told == [gold] * 4
 
 
 def test_reviews_of_a_project_are_not_of_other_files(run: Run, tmp_path: Path) -> None:

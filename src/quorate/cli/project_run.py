@@ -118,21 +118,33 @@ class Project(NamedTuple):
         with self._kept(latest.model, "model.quorate") as path:
             yield path
 
-    def new_inputs(self) -> list[str]:
-        """The inputs that the last version did not have; :class:`SettingsError` if one of its own has changed.
+    def new_inputs(self, among: Collection[str] | None = None) -> list[str]:
+        """The inputs that the last version did not have, ``among`` these files or, if not given, all inputs.
 
-        A version's model keeps no documents, and would count labels that it has met before again.
+        A version's model keeps no documents, and would count labels that it has met before again:
+        :class:`SettingsError` if one of its inputs has changed or, where all are meant, is gone, or none is new.
         """
-        latest, job = self._last(), self.job()
-        for path in job.inputs:
-            name = self.name(path)
-            if name in latest.inputs and latest.inputs[name] != digest_of_path(Path(path)):
-                raise SettingsError(
-                    f"{path}: changed since version {latest.number}, whose labels would count twice (quorate run fits "
-                    "everything again; or give a file with the new labels alone)"
-                )
-        found = [path for path in job.inputs if self.name(path) not in latest.inputs]
-        if not found:
+        from quorate.formats.notes import some
+
+        latest, now = self._last(), self.job().inputs
+        if among is not None:
+            wanted = set(map(os.path.realpath, among))
+            now = [path for path in now if os.path.realpath(path) in wanted]
+        names = {self.name(path): path for path in now}
+        other = [
+            f"{path} has changed"
+            for name, path in names.items()
+            if name in latest.inputs and latest.inputs[name] != digest_of_path(Path(path))
+        ]
+        if among is None:
+            other += [f"{name} is gone" for name in latest.inputs if name not in names]
+        if other:
+            raise SettingsError(
+                f"{some(other)} since version {latest.number}, whose model has the labels of before (quorate run fits "
+                "everything again; or give a file with the new labels alone)"
+            )
+        found = [path for name, path in names.items() if name not in latest.inputs]
+        if not found and among is None:
             raise SettingsError(
                 f"no input is new since version {latest.number} (give a file with new labels; quorate run does all "
                 "that has changed)"
