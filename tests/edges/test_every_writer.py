@@ -223,8 +223,9 @@ def test_documents_that_a_format_cannot_hold_are_counted_in_a_note(run: Run, tmp
     for command in (("aggregate", path, "--method", "mv"), ("update", "m.quorate", path)):
         printed = run(*command, "-o", out, "--to", name, "--json")[1]
         assert [f"note: {note}" for note in json.loads(printed)["notes"] if "not written" in note] == expected
+    outputs = f'["all.jsonl", "{out.name}", "copy{out.suffix}"]'
     (tmp_path / "quorate.toml").write_text(
-        f'inputs = ["{path.name}"]\n[aggregate]\nmethod = "mv"\noutput = ["all.jsonl", "{out.name}", "copy{out.suffix}"]\n'
+        f'inputs = ["{path.name}"]\n[aggregate]\nmethod = "mv"\noutput = {outputs}\n'
     )
     if out.suffix:  # copies are written as their endings say
         told = [line.removeprefix("quorate: ") for line in run("run")[2].splitlines() if "not written" in line]

@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import zipfile
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -482,6 +483,19 @@ def test_an_update_goes_on_from_the_model_of_the_last_version(run: Run, tmp_path
     os.remove(tmp_path / "exports/week-1.jsonl")
     code, _, err = run("update", "-o", "new.jsonl")
     assert (code, err.startswith("quorate: exports/week-1.jsonl is gone since version 1, ")) == (2, True)
+
+
+def test_a_damaged_archive_is_no_model_and_no_input(run: Run, tmp_path: Path) -> None:
+    project(tmp_path)
+    assert run("run", "-q")[0] == 0
+    with zipfile.ZipFile(tmp_path / "export.zip", "w") as archive:
+        archive.writestr("meta.json", "{}")
+    content = (tmp_path / "export.zip").read_bytes()
+    for odd in (content, content.replace(b"PK\x01\x02\x14\x03\x14", b"PK\x01\x02\x14\x03\xff")):
+        (tmp_path / "export.zip").write_bytes(odd)
+        code, _, err = run("update", "export.zip", "-o", "new.jsonl")
+        assert (code, len(err.splitlines()), err.startswith("quorate: export.zip")) == (2, 1, True), err
+        assert "model" not in err
 
 
 def test_an_update_takes_what_the_project_knows_of_new_inputs(run: Run, tmp_path: Path) -> None:
