@@ -259,8 +259,8 @@ class Project(NamedTuple):
         staging.redirected(job).write(done, version=number)
         for path in self._consensus_copies():
             replace(job, writing=replace(job.writing, to=None)).write_consensus(done, str(staging.place(path)))
-        for name, path in places.items():
-            done.not_written = [note.replace(str(path), name) for note in done.not_written]
+        for name, place in places.items():
+            done.not_written = [note.replace(str(place), name) for note in done.not_written]
         outputs = {name: store.put_path(path) for name, path in places.items()}
         consensus = outputs[self.name(job.writing.output)]
         if not job.writes_all_as_jsonl:
