@@ -268,7 +268,7 @@ def test_history_on_the_command_line(run: Run, crowd: str, model: str) -> None:
     assert run("aggregate", crowd, "--history", model, "-o", "auto.jsonl", "-q")[0] == 0
     code, _, err = run("aggregate", crowd, "--method", "mv", "--history", model, "-o", "mv.jsonl")
     assert code == 2
-    assert "method 'mv' learns nothing about annotators, which a history is about" in err
+    assert "method 'mv' learns nothing about annotators, so it cannot use a history" in err
 
 
 def test_simulation_on_the_command_line(run: Run, crowd: str) -> None:

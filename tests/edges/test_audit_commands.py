@@ -107,7 +107,7 @@ def test_a_table_fits_80_columns_and_says_what_is_guaranteed(
     assert code == 0, err
     assert max(map(len, out.splitlines())) <= 80
     assert re.search(r"30 documents checked +precision +recall +F1", out)
-    assert "Guaranteed: each interval has the score of all documents, with 90 % confidence." in out
+    assert "Guaranteed: each interval contains the score of all documents (90 % confidence)." in out
     assert re.search(r"About \d+ more documents would make", out)
 
 
@@ -366,7 +366,7 @@ def test_a_sequential_plan_is_looked_at_and_added_to(run: Run, consensus: Path, 
     code, out, err = run("audit", "result", consensus, "--checked", write_lines(first, records))
     assert code == 0, err
     assert "12 documents checked" in out
-    assert "8 documents of the plan do not count yet: the first is not checked." in out
+    assert "8 documents of the plan do not count yet, because the first of them is not checked." in out
     code, _, err = run("audit", "plan", consensus, "--extend", first, "-n", 15, "-o", more)
     assert code == 0, err
     assert [one["audit"]["draw"] for one in lines_of(more)] == list(range(21, 36))

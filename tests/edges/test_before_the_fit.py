@@ -202,6 +202,20 @@ def test_a_table_may_be_parted_as_spreadsheets_do(tmp_path: Path, delimiter: str
     assert quorate.read(tmp_path / "crowd.csv")[0].annotations == {"ann": ("B-PER", "O"), "bob": ("O", None)}
 
 
+@pytest.mark.parametrize("delimiter", [",", ", ", " , ", ";", "; ", "\t"])
+def test_names_in_the_header_of_a_table_may_be_quoted(tmp_path: Path, delimiter: str) -> None:
+    head, *rows = TABLE.split("\n")
+    quoted = delimiter.join(f'"{name}"' for name in head.split("\t"))
+    (tmp_path / "crowd.csv").write_text("\n".join([quoted, *(row.replace("\t", delimiter) for row in rows)]))
+    assert quorate.read(tmp_path / "crowd.csv")[0].annotations == {"ann": ("B-PER", "O"), "bob": ("O", None)}
+
+
+def test_a_line_that_is_cut_off_where_a_file_is_looked_at_tells_nothing(tmp_path: Path) -> None:
+    long = "B-PER\tB-" + "X" * 32_000
+    (tmp_path / "crowd.tsv").write_text("\n".join([long, long, f"B-{'Y' * 32_000}\tO"]))
+    assert format_of(str(tmp_path / "crowd.tsv")) == "mace"
+
+
 def test_a_table_of_spans_named_tsv_is_refused_as_one(run: Run, crowd: Path) -> None:
     assert run("convert", crowd, "spans.tsv", "--to", "csv", "-q")[0] == 0
     code, _, err = run("aggregate", "spans.tsv", "-o", "c.jsonl")

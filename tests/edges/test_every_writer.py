@@ -207,7 +207,7 @@ def test_documents_that_a_format_cannot_hold_are_counted_in_a_note(run: Run, tmp
     with path.open("a") as stream:
         for number in (1, 2):
             stream.write("\n" + json.dumps({"id": f"empty-{number}", "text": "", "annotations": {"ann": []}}))
-    expected = [f"note: {LOST[name]}"] if name in LOST else []
+    expected = [f"note: {out}: {LOST[name]}"] if name in LOST else []
     assert run("aggregate", path, "--method", "bsc-cm", "-o", "c.jsonl", "--save", "m.quorate", "-q") == (0, "", "")
     for command in (
         ("aggregate", path, "--method", "mv"),
@@ -220,14 +220,16 @@ def test_documents_that_a_format_cannot_hold_are_counted_in_a_note(run: Run, tmp
         told = [line.removeprefix("quorate: ") for line in err.splitlines() if "not written" in line]
         assert (code, told) == (0, expected), command
         assert run(*command, "-o", out, "--to", name, "-q") == (0, "", ""), command
-    printed = run("aggregate", path, "--method", "mv", "-o", out, "--to", name, "--json")[1]
-    assert [f"note: {note}" for note in json.loads(printed)["notes"] if "not written" in note] == expected
+    for command in (("aggregate", path, "--method", "mv"), ("update", "m.quorate", path)):
+        printed = run(*command, "-o", out, "--to", name, "--json")[1]
+        assert [f"note: {note}" for note in json.loads(printed)["notes"] if "not written" in note] == expected
+    outputs = f'["all.jsonl", "{out.name}", "copy{out.suffix}"]'
     (tmp_path / "quorate.toml").write_text(
-        f'inputs = ["{path.name}"]\n[aggregate]\nmethod = "mv"\noutput = ["all.jsonl", "{out.name}"]\n'
+        f'inputs = ["{path.name}"]\n[aggregate]\nmethod = "mv"\noutput = {outputs}\n'
     )
     if out.suffix:  # copies are written as their endings say
         told = [line.removeprefix("quorate: ") for line in run("run")[2].splitlines() if "not written" in line]
-        assert told == expected
+        assert told == [f"note: {each}: {LOST[name]}" for each in (out.name, f"copy{out.suffix}") if expected]
 
 
 def test_python_is_told_what_a_format_cannot_hold(tmp_path: Path) -> None:

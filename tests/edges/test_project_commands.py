@@ -8,6 +8,8 @@ import shutil
 import signal
 import subprocess
 import sys
+import zipfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -474,8 +476,61 @@ def test_an_update_goes_on_from_the_model_of_the_last_version(run: Run, tmp_path
         stream.write((tmp_path / "today.jsonl").read_text())
     code, _, err = run("update", "-o", "new.jsonl")
     assert (code, len(err.splitlines())) == (2, 1)
-    assert err.startswith("quorate: exports/week-1.jsonl: changed since version 1, ")
+    assert err.startswith("quorate: exports/week-1.jsonl has changed since version 1, ")
+    assert run("update", "exports/week-1.jsonl", "-o", "new.jsonl")[::2] == (2, err)
     assert run("--no-project", "update", "today.jsonl", "-o", "new.jsonl")[0] == 2
+    export(tmp_path, 2)
+    os.remove(tmp_path / "exports/week-1.jsonl")
+    code, _, err = run("update", "-o", "new.jsonl")
+    assert (code, err.startswith("quorate: exports/week-1.jsonl is gone since version 1, ")) == (2, True)
+
+
+def test_a_damaged_archive_is_no_model_and_no_input(run: Run, tmp_path: Path) -> None:
+    project(tmp_path)
+    assert run("run", "-q")[0] == 0
+    with zipfile.ZipFile(tmp_path / "export.zip", "w") as archive:
+        archive.writestr("meta.json", "{}")
+    content = (tmp_path / "export.zip").read_bytes()
+    for odd in (content, content.replace(b"PK\x01\x02\x14\x03\x14", b"PK\x01\x02\x14\x03\xff")):
+        (tmp_path / "export.zip").write_bytes(odd)
+        code, _, err = run("update", "export.zip", "-o", "new.jsonl")
+        assert (code, len(err.splitlines()), err.startswith("quorate: export.zip")) == (2, 1, True), err
+        assert "model" not in err
+
+
+def test_an_update_takes_what_the_project_knows_of_new_inputs(run: Run, tmp_path: Path) -> None:
+    project(tmp_path, head='inputs = ["exports/*.jsonl"]\nknown = ["reviews/*.jsonl"]')
+    assert run("run", "-q")[0] == 0
+    export(tmp_path, 2)
+    old, new = quorate.sample().documents[0], quorate.sample().documents[61]
+    wrong = {one.id: ["B-WORK"] * len(one.tokens) for one in (old, new)}
+    (tmp_path / "reviews").mkdir()
+    review = "".join(json.dumps({"id": name, "tags": tags}) + "\n" for name, tags in wrong.items())
+    (tmp_path / "reviews" / "ann.jsonl").write_text(review)
+    for command in (("update",), ("update", "exports/week-2.jsonl")):
+        code, _, err = run(*command, "-o", "new.jsonl", "-q")
+        assert code == 0, err
+        written = {line["id"]: line["tags"] for line in lines(tmp_path / "new.jsonl")}
+        assert written[new.id] == wrong[new.id]
+        assert len(written) == 4
+    assert run("update", "--known", "none", "-o", "none.jsonl", "-q")[0] == 0
+    assert {line["id"]: line["tags"] for line in lines(tmp_path / "none.jsonl")}[new.id] != wrong[new.id]
+    code, _, err = run("update", "--known", "reviews/ann.jsonl", "-o", "new.jsonl")
+    assert (code, len(err.splitlines())) == (2, 1)
+    assert err.startswith("quorate: the model keeps no documents, which known labels could be about (in a project, add")
+
+
+@pytest.mark.parametrize("gold", [True, False])
+def test_an_update_takes_the_gold_in_new_inputs_where_the_project_does(run: Run, tmp_path: Path, gold: bool) -> None:
+    project(tmp_path, head='inputs = ["exports/*.jsonl"]\nknown = ["inline"]')
+    assert run("run", "-q")[0] == 0
+    odd = [
+        replace(one, gold=("B-WORK",) * len(one.tokens) if gold else None) for one in quorate.sample().documents[60:64]
+    ]
+    write(quorate.Corpus(odd), tmp_path / "exports" / "week-2.jsonl")
+    assert run("update", "-o", "new.jsonl", "-q")[::2] == (0, "")
+    told = [set(line["tags"]) == {"B-WORK"} for line in lines(tmp_path / "new.jsonl")]
+    assert told == [gold] * 4
 
 
 def test_reviews_of_a_project_are_not_of_other_files(run: Run, tmp_path: Path) -> None:
@@ -491,7 +546,7 @@ def test_reviews_of_a_project_are_not_of_other_files(run: Run, tmp_path: Path) -
         ("report", "--model", "m.quorate", "-o", "other.html"),
         ("aggregate", "other.jsonl", "-o", "other-consensus.jsonl"),
         ("next", "other.jsonl", "-n", 1),
-        ("update", "m.quorate", "other.jsonl", "-o", "all.jsonl"),
+        ("update", "m.quorate", "other.jsonl", "-o", "all.jsonl", "--save", "mine.quorate"),
     ):
         code, _, err = run(*arguments, "-q")
         assert code == 0, err
@@ -514,8 +569,10 @@ def test_a_report_leaves_that_of_the_run_alone(run: Run, tmp_path: Path) -> None
 
 
 def test_no_command_writes_over_what_the_run_has_written(run: Run, tmp_path: Path) -> None:
-    project(tmp_path, QUICK + 'output = ["consensus.jsonl", "train.conll"]\nsave = "crowd.quorate"\n')
+    outputs = 'output = ["consensus.jsonl", "train.conll"]\nsave = "crowd.quorate"\n'
+    project(tmp_path, QUICK + outputs)
     assert run("run", "-q")[0] == 0
+    project(tmp_path, QUICK + outputs + 'meta = "bound.svg"\n')  # what the next run will write
     (tmp_path / "below").mkdir()
     crowd = "exports/week-1.jsonl"
     commands: list[tuple[str, tuple[str, ...]]] = [
@@ -525,7 +582,18 @@ def test_no_command_writes_over_what_the_run_has_written(run: Run, tmp_path: Pat
         ("crowd.quorate", ("aggregate", "-o", "mine.jsonl", "--save", "crowd.quorate")),
         ("consensus.jsonl", ("predict", "crowd.quorate", crowd, "-o", "consensus.jsonl")),
         ("consensus.jsonl", ("update", "crowd.quorate", crowd, "-o", "consensus.jsonl", "--save", "m.quorate")),
+        ("crowd.quorate", ("update", "crowd.quorate", crowd, "-o", "new.jsonl")),
         ("consensus.jsonl", ("convert", crowd, "consensus.jsonl")),
+        ("consensus.jsonl", ("next", "-n", "1", "-o", "consensus.jsonl")),
+        ("consensus.jsonl", ("encode", "-o", "consensus.jsonl")),
+        ("consensus.jsonl", ("tune", "-o", "consensus.jsonl")),
+        ("consensus.jsonl", ("tune", "--results", "consensus.jsonl")),
+        ("consensus.jsonl", ("reviews", crowd, "-o", "consensus.jsonl")),
+        ("bound.svg", ("plot", "trace", "crowd.quorate", "-o", "bound.svg")),
+        ("bound.svg", ("plot", "annotators", "crowd.quorate", "-o", "bound.svg")),
+        ("bound.svg", ("simulate-active", "--figure", "bound.svg")),
+        ("consensus.jsonl", ("simulate-active", "--table", "consensus.jsonl")),
+        ("consensus.jsonl", ("simulate-active", "--results", "consensus.jsonl")),
     ]
     before = {name: (tmp_path / name).read_bytes() for name in ("consensus.jsonl", "train.conll", "crowd.quorate")}
     for name, command in commands:
@@ -536,6 +604,15 @@ def test_no_command_writes_over_what_the_run_has_written(run: Run, tmp_path: Pat
     assert before == {name: (tmp_path / name).read_bytes() for name in before}
     assert run("aggregate", "-o", "mine.jsonl", "-q")[0] == 0
     assert run("--no-project", "aggregate", crowd, "--method", "mv", "-o", "consensus.jsonl", "-q")[0] == 0
+
+
+def test_what_a_run_writes_is_told_without_its_inputs(run: Run, tmp_path: Path) -> None:
+    project(tmp_path)
+    assert run("run", "-q")[0] == 0
+    shutil.move(tmp_path / "consensus.jsonl", tmp_path / "theirs.jsonl")
+    shutil.rmtree(tmp_path / "exports")
+    assert run("audit", "plan", "theirs.jsonl", "-n", 20, "-o", "plan.jsonl", "-q")[::2] == (0, "")
+    assert run("audit", "plan", "theirs.jsonl", "-n", 20, "-o", "consensus.jsonl", "-q")[0] == 2
 
 
 def test_an_export_that_has_grown_is_the_same_documents_with_more_labels(run: Run, tmp_path: Path) -> None:

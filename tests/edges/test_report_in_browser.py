@@ -475,7 +475,7 @@ def test_looks_are_promised_for_each_interval(open_page: Open, model: BSC, sampl
     audit = quorate.audit.result(model.result_, {name: sample[name].gold or () for name in drawn.ids}, plan=drawn)
     write_report(model, tmp_path / "r.html", audit=audit, documents=3)
     text = open_page(tmp_path / "r.html").locator("#audit").inner_text()
-    assert "Each interval holds the true score at all looks together with 90% confidence." in text
+    assert "Each interval contains the true score with 90% confidence, however often you look." in text
 
 
 def test_a_checked_audit_has_a_section(open_page: Open, sample: Corpus, tmp_path: Path) -> None:

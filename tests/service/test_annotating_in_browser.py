@@ -119,8 +119,12 @@ def test_a_document_that_was_asked_for_before_its_save_arrived_is_not_shown_agai
     page.wait_for_selector("quorate-outbox[state=offline]")
     saves, asked = first_held(page, "**/api/v1/annotations"), first_held(page, "**/api/v1/queue/next")
     page.context.set_offline(False)
-    while not (saves and asked):
+    for _ in range(500):
+        if saves and asked:
+            break
         page.wait_for_timeout(20)
+    assert saves, "nothing was sent"
+    assert asked, "no document was asked for"
     answer = asked[0].fetch()
     assert answer.json()["document"]["id"] == name
     saves[0].continue_()

@@ -53,7 +53,10 @@ class Suggestion(NamedTuple):
 
 
 class Advice(NamedTuple):
-    """What to ask for, the best first; what that batch should change; and whether to ``stop`` instead, and why."""
+    """What to ask for, the best first; what that batch should change; and whether to ``stop`` instead, and why.
+
+    ``change`` is about the documents of ``suggestions``; ``stop`` and ``reason`` may be about more (20 at least).
+    """
 
     suggestions: tuple[Suggestion, ...]
     change: Change

@@ -317,7 +317,7 @@ def result(
     True
     """
     if not 0 < confidence < 1:
-        hint = as_share(confidence) if confidence < 100 else ""
+        hint = as_share(confidence, below_one=True)
         raise SettingsError(f"confidence must be above 0 and below 1, not {confidence:g}{hint}")
     claims = consensus if isinstance(consensus, Claims) else Claims.of(consensus, max_size=max_size)
     if isinstance(plan, Plan) and plan.claims.digest != claims.digest:

@@ -169,7 +169,7 @@ def plan(
     """Draw ``n`` documents for a person to check: more of those with many spans and with doubt, some of all kinds.
 
     The interval of a plan holds when all its documents are checked. With ``sequential`` one may look at any time and
-    add documents (:func:`extended`); intervals are wider then, and hold at all looks together.
+    add documents (:func:`extended`); intervals are wider then, and hold however often you look.
 
     >>> import quorate
     >>> result = quorate.aggregate(quorate.sample())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -32,6 +32,7 @@ from quorate.cli.known import KnownLabels, KnownOption
 from quorate.cli.label_studio import Pushing
 from quorate.cli.layers import documents_for, loaded
 from quorate.cli.options import takes_groups
+from quorate.cli.project_run import refuse_outputs_of_a_run
 from quorate.cli.tables import print_json, print_table, table_of
 from quorate.errors import InputError, SettingsError
 from quorate.wording import counted
@@ -147,6 +148,7 @@ def next_(
     client = pushing.client()
     certain = KnownLabels(context, known, inputs, reading.options["max_size"])
     others = [name for name in (model, annotators, cost, exclude) if name is not None]
+    refuse_outputs_of_a_run(context, {"-o": listing.output})
     check_outputs([*inputs, *certain.files, *others], [listing.output])
     fitted = None if model is None else loaded(model).set_params(n_jobs=threads)
     if fitted is not None and not all(isinstance(one, Advises) for one in fitted.models_.values()):
@@ -180,13 +182,51 @@ def next_(
         pushing.push_tasks(client, asked, by_annotator=annotators is not None, quiet=listing.quiet)
 
 
+@dataclass(frozen=True)
+class CurveFiles:
+    """Where runs and their curves go."""
+
+    results: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Save runs here as they end, and continue from there.")
+    ] = None
+    figure: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Draw the curves: .png, .svg or .pdf (needs the extra plot).")
+    ] = None
+    table: Annotated[str | None, typer.Option(metavar="FILE", help="Write all points of the curves as CSV.")] = None
+
+    def check(self, context: typer.Context, inputs: list[str]) -> None:
+        """One clear error, before any work, if one of them cannot be written."""
+        refuse_outputs_of_a_run(context, {f"--{name}": path for name, path in asdict(self).items()})
+        check_outputs(inputs, [self.figure, self.table, self.results])
+        if self.figure is not None:
+            from quorate.result.figures import empty_figure, kind_of
+
+            kind_of(self.figure)
+            empty_figure(1, 1)  # says now, not after a long run, if matplotlib is missing
+
+    def write(self, found: Simulation) -> None:
+        """The points and the figure; runs were saved as they ended."""
+        from quorate.storage.files.atomic import written_whole
+
+        if self.table is not None:
+            with written_whole(self.table) as stream:
+                stream.write(_points(found, self.table).encode())
+        if self.figure is not None:
+            from quorate.active.curves import curves_figure
+            from quorate.result.figures import save
+
+            save(curves_figure(found), self.figure)
+
+
 @app.command(
     epilog="Examples:\n\n"
     "quorate simulate-active crowd.jsonl --methods mv,bsc-seq,auto --results runs.jsonl --figure curves.svg\n\n"
     "quorate simulate-active crowd.jsonl --methods bsc-seq --strategies random,information --batch 100"
 )
 @reads
+@takes_groups
 def simulate_active(
+    context: typer.Context,
     inputs: Inputs,
     methods: Annotated[str, typer.Option(metavar="NAMES", help="Separated by commas; see 'quorate methods'.")] = (
         "mv,bsc-seq,auto"
@@ -201,31 +241,19 @@ def simulate_active(
     passes: Annotated[int, typer.Option(help="Passes of each fit.")] = 5,
     split: Annotated[str | None, typer.Option(metavar="NAME", help="Score only documents of this split.")] = None,
     seed: Annotated[int, typer.Option(help="The seed of the choice of initial labels.")] = 0,
-    results: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Save runs here as they end, and continue from there.")
-    ] = None,
-    figure: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Draw the curves: .png, .svg or .pdf (needs the extra plot).")
-    ] = None,
-    table: Annotated[str | None, typer.Option(metavar="FILE", help="Write all points of the curves as CSV.")] = None,
+    *,
+    files: CurveFiles,
     markdown: Annotated[bool, typer.Option("--markdown", help="Print a Markdown table.")] = False,
     jobs: Annotated[int | None, typer.Option(help="Runs at the same time; all cores if not given.")] = None,
     as_json: Json = False,
     quiet: Quiet = False,
-    *,
     reading: Reading,
 ) -> None:
     """Replay a crowd with all labels known: how good is each method when labels are asked for one batch at a time?"""
     from quorate.active.simulation import Plan
     from quorate.active.simulation import simulate_active as run_all
-    from quorate.storage.files.atomic import written_whole
 
-    check_outputs(inputs, [figure, table, results])
-    if figure is not None:
-        from quorate.result.figures import empty_figure, kind_of
-
-        kind_of(figure)
-        empty_figure(1, 1)  # says now, not after a long run, if matplotlib is missing
+    files.check(context, inputs)
     plan = Plan(initial, batch, max_labels, passes, seed)
     corpus = reading.corpus(inputs)
     if not quiet:
@@ -238,18 +266,11 @@ def simulate_active(
             repeats=repeats,
             plan=plan,
             split=split,
-            results=results,
+            results=files.results,
             jobs=jobs,
             progress=report,
         )
-    if table is not None:
-        with written_whole(table) as stream:
-            stream.write(_points(found, table).encode())
-    if figure is not None:
-        from quorate.active.curves import curves_figure
-        from quorate.result.figures import save
-
-        save(curves_figure(found), figure)
+    files.write(found)
     if as_json:
         print_json({"split": split, "plan": plan, "curves": found.curves})
         return

@@ -246,12 +246,14 @@ def _notes(found: Audit) -> list[str]:
     if found.plan.sequential:
         lines.append(f"Guaranteed however often you look: each interval holds, with {share} confidence.")
         if found.n < len(found.plan):
-            waiting = "{} {document|documents} of the plan {does|do} not count yet: the first is not checked."
+            waiting = (
+                "{} {document|documents} of the plan {does|do} not count yet, because the first of them is not checked."
+            )
             lines.append(in_number(waiting, len(found.plan) - found.n))
     elif found.n == len(found.plan.claims):
         lines.append("Every document was checked: the scores are exact.")
     else:
-        lines.append(f"Guaranteed: each interval has the score of all documents, with {share} confidence.")
+        lines.append(f"Guaranteed: each interval contains the score of all documents ({share} confidence).")
     if found.new_types:
         lines.append(
             f"warning: the consensus never gives {some(found.new_types)}: is it a mistake in what was checked?"

@@ -50,6 +50,7 @@ __all__ = [
     "check_outputs",
     "console",
     "fit_progress",
+    "not_written",
     "option_errors_at",
     "reads",
     "say",
@@ -378,6 +379,15 @@ def check_outputs(inputs: list[str], outputs: list[str | None], to: str | None =
         if place in taken:
             raise SettingsError(f"{name}: this is {taken[place]}, which would be lost (give another name)")
         taken[place] = "another output"
+
+
+def not_written(path: str, told: Iterable[str]) -> list[str]:
+    """Notes of what the format of an output could not hold.
+
+    >>> not_written("train.conll", ["1 document is not written"])
+    ['note: train.conll: 1 document is not written']
+    """
+    return [f"note: {'standard output' if path == '-' else path}: {sentence}" for sentence in told]
 
 
 def spare_what_was_checked(output: str) -> None:

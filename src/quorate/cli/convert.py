@@ -7,7 +7,20 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from quorate.cli.common import Json, LayeredReading, Quiet, To, app, check_outputs, reads, say, say_notes, tell, typed
+from quorate.cli.common import (
+    Json,
+    LayeredReading,
+    Quiet,
+    To,
+    app,
+    check_outputs,
+    not_written,
+    reads,
+    say,
+    say_notes,
+    tell,
+    typed,
+)
 from quorate.cli.project_run import refuse_outputs_of_a_run
 from quorate.cli.tables import print_json
 from quorate.errors import SettingsError
@@ -81,7 +94,7 @@ def convert(
 def _written(output: str, lost: list[str]) -> list[str]:
     """Where it is, and what the format could not hold."""
     place = [] if output == "-" else [f"written to {output}"]
-    return [*place, *(f"note: {sentence}" for sentence in lost)]
+    return [*place, *not_written(output, lost)]
 
 
 def _where_to(only: str | None, *, in_project: bool) -> str:

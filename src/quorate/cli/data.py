@@ -20,6 +20,7 @@ from quorate.cli.common import (
     say_notes,
     tell,
 )
+from quorate.cli.project_run import refuse_outputs_of_a_run
 from quorate.cli.tables import print_json
 from quorate.errors import SettingsError
 from quorate.wording import corpus_size
@@ -31,6 +32,7 @@ app.add_typer(datasets, name="datasets")
 @app.command(epilog="Example: quorate encode shards/ -o corpus.qr, then quorate aggregate corpus.qr -o consensus.jsonl")
 @reads
 def encode(
+    context: typer.Context,
     inputs: Inputs,
     output: Annotated[str, typer.Option("--output", "-o", metavar="FILE", help="The encoded corpus, usually .qr.")],
     scheme: Annotated[
@@ -51,6 +53,7 @@ def encode(
 
     if output == "-":
         raise SettingsError("an encoded corpus needs a file of its own (give one with -o)")
+    refuse_outputs_of_a_run(context, {"-o": output})
     check_outputs(inputs, [output])
     rule, tags = choice(Invalid, "invalid", invalid), scheme_named(scheme)
     with bar("encoding", quiet) as report:
@@ -77,6 +80,7 @@ def list_all(as_json: Json = False) -> None:
 
 @datasets.command(epilog="Example: quorate datasets convert ner crf-ma-NER-task1.zip -o ner.jsonl")
 def convert(
+    context: typer.Context,
     name: Annotated[str, typer.Argument(metavar="ner|pico", help="Which dataset.")],
     archive: Annotated[str, typer.Argument(metavar="ARCHIVE", help="The archive as published.")],
     output: Output = "-",
@@ -85,6 +89,7 @@ def convert(
     from quorate.datasets import convert as read_archive
     from quorate.formats.jsonl import save_corpus
 
+    refuse_outputs_of_a_run(context, {"-o": output})
     check_outputs([archive], [output])
     corpus = read_archive(name, archive)
     save_corpus(corpus, output)

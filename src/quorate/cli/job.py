@@ -326,7 +326,9 @@ def _history(path: str, model: Any, method: str) -> LayeredModel:
     past = quorate.load(path)
     if not isinstance(model, Updates) or not isinstance(past, Updates):
         whose = f"method {method!r}" if not isinstance(model, Updates) else f"the model in {path}"
-        raise SettingsError(f"{whose} learns nothing about annotators, which a history is about (leave out --history)")
+        raise SettingsError(
+            f"{whose} learns nothing about annotators, so it cannot use a history (leave out --history)"
+        )
     return LayeredModel.of(past)
 
 

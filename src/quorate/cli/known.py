@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -34,11 +34,18 @@ KnownOption = Annotated[
 class KnownLabels:
     """What --known was given: the gold in the input, files, or both; ``digests`` are those of files that were read.
 
-    What a project knows is about its own inputs, and not about others that a command is given.
+    What a project knows is about its own inputs, and not about others that a command is given. It may be about
+    ``others`` beside those that are read: about inputs of before, of which a version's model keeps no documents.
     """
 
     def __init__(
-        self, context: typer.Context, given: list[str] | None, inputs: list[str], max_size: str | None = None
+        self,
+        context: typer.Context,
+        given: list[str] | None,
+        inputs: list[str],
+        max_size: str | None = None,
+        *,
+        others: bool = False,
     ) -> None:
         if not typed(context, "known") and _are_others(context, inputs):
             given = None
@@ -46,7 +53,7 @@ class KnownLabels:
         self.inline = "inline" in named
         self.files = [name for name in named if name not in ("none", "inline")]
         self.digests: dict[str, str] = {}
-        self._max_size = max_size
+        self._max_size, self._others = max_size, others
         if "none" in named and len(named) > 1:
             raise SettingsError("--known none goes with no other --known (leave it out)")
         if "-" in self.files and "-" in inputs:
@@ -56,9 +63,11 @@ class KnownLabels:
         """The known labels of a corpus; says in how many documents reviewers disagree, or changed their mind."""
         from quorate.formats.known import read_settled
 
+        inline = self._is_inline(corpus)
         if not self.files:
-            return "inline" if self.inline else None
-        found = read_settled(self.files, corpus, inline=self.inline, digests=self.digests, max_size=self._max_size)
+            return "inline" if inline else None
+        options: dict[str, Any] = {"digests": self.digests, "max_size": self._max_size, "others": self._others}
+        found = read_settled(self.files, corpus, inline=inline, **options)
         _tell([found], quiet)
         return found.tags
 
@@ -66,15 +75,19 @@ class KnownLabels:
         """The known labels of each layer; and the layers, with those that only known labels need."""
         from quorate.formats.known_layers import read_settled_layers
 
+        inline = self._is_inline(layers.corpus)
         if not self.files:
-            return layers, "inline" if self.inline else None
+            return layers, "inline" if inline else None
         if not layers.named:
             return layers, dict.fromkeys(layers, self.of(layers.corpus, quiet=quiet))
-        layers, found = read_settled_layers(
-            self.files, layers, inline=self.inline, digests=self.digests, max_size=self._max_size
-        )
+        options: dict[str, Any] = {"digests": self.digests, "max_size": self._max_size, "others": self._others}
+        layers, found = read_settled_layers(self.files, layers, inline=inline, **options)
         _tell(found.values(), quiet)
         return layers, {name: settled.tags for name, settled in found.items()}
+
+    def _is_inline(self, corpus: Corpus) -> bool:
+        """Whether gold counts; where there are others beside these documents, they may be those that have it."""
+        return self.inline and (not self._others or any(one.gold is not None for one in corpus))
 
 
 def _are_others(context: typer.Context, inputs: list[str]) -> bool:

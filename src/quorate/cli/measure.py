@@ -24,7 +24,7 @@ from quorate.cli.common import (
     write_json,
 )
 from quorate.cli.layers import by_layer
-from quorate.cli.project_run import consensus_meant
+from quorate.cli.project_run import consensus_meant, refuse_outputs_of_a_run
 from quorate.cli.tables import (
     comparison_table,
     error_table,
@@ -333,6 +333,7 @@ def compare(
 @app.command(epilog="Example: quorate tune crowd.jsonl --split dev --results trials.jsonl -o best.json")
 @reads
 def tune(
+    context: typer.Context,
     inputs: Inputs,
     output: Annotated[
         str | None,
@@ -365,6 +366,7 @@ def tune(
     """Choose settings by the gold of a split: fit without gold at every point of a grid, score, rank."""
     from quorate.evaluate.tune import tune as search
 
+    refuse_outputs_of_a_run(context, {"-o": output, "--results": results})
     check_outputs(inputs, [output, results])
     chosen_split = None if split == "all" else split
     corpus = reading.corpus(inputs)

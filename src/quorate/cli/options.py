@@ -14,7 +14,20 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, get_type_hints
 
 import typer
 
-from quorate.cli.common import Json, Output, Probabilities, Quiet, Shares, Threads, To, Verbose, bar, say, with_options
+from quorate.cli.common import (
+    Json,
+    Output,
+    Probabilities,
+    Quiet,
+    Shares,
+    Threads,
+    To,
+    Verbose,
+    bar,
+    not_written,
+    say,
+    with_options,
+)
 from quorate.cli.tables import print_json
 from quorate.errors import SettingsError
 from quorate.models.settings import MODEL, WRITTEN, choice
@@ -169,7 +182,7 @@ class Writing:
         place = path or self.output
         with bar("writing", quiet or place == "-") as report:
             told = result.write(place, self.to, probabilities=self.probabilities, shares=self.shares, progress=report)
-        return [f"note: {sentence}" for sentence in told]
+        return not_written(place, told)
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from quorate.errors import SettingsError
 from quorate.project.settings_file import SettingsFile, find
 from quorate.project.store import Store
 
-__all__ = ["arguments_of", "check_tables", "options_of", "outputs_of", "take_project_defaults"]
+__all__ = ["arguments_of", "check_tables", "options_of", "outputs_of", "places_of_a_run", "take_project_defaults"]
 
 Command = Any  # of the parser that typer brings: it has no name of its own
 Option = Any
@@ -128,6 +128,13 @@ def outputs_of(file: SettingsFile) -> list[str]:
         if not isinstance(name, str) or name == "-" or not outputs:
             raise SettingsError(f"{file.at(_AGGREGATE, 'output')}: output is the name of a file, or a list of names")
     return outputs
+
+
+def places_of_a_run(file: SettingsFile) -> list[Path]:
+    """What 'quorate run' writes, told by the file alone: inputs need not be there."""
+    own = file.options.get(_AGGREGATE, {})
+    beside = [own[name] for name in ("review", "save", "meta", "report") if isinstance(own.get(name), str)]
+    return [file.root / name for name in (*outputs_of(file), *beside)]
 
 
 def _values(file: SettingsFile, name: str, command: Command) -> dict[str, Any]:

@@ -6,8 +6,8 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,7 +19,7 @@ import typer
 import quorate
 from quorate.cli.common import LayeredReading, app, option_errors_at
 from quorate.cli.job import Done, Job, job_of
-from quorate.cli.project_options import arguments_of, check_tables, outputs_of
+from quorate.cli.project_options import arguments_of, check_tables, outputs_of, places_of_a_run
 from quorate.cli.summaries import acceptance
 from quorate.errors import InputError, QuorateError, SettingsError
 from quorate.project.changes import outputs_changed, what_changed
@@ -46,6 +46,7 @@ __all__ = [
 _MUCH = 0.1  # of the labels by which settings were chosen: when so many have come or gone, they are chosen again
 _EDITED = ".edited"
 NO_MODEL = "no model (give one that 'aggregate --save' wrote, or a project: quorate init)"
+_NO_CONSENSUS = "no consensus (give a file that 'quorate aggregate' wrote as JSONL, or a project: quorate init)"
 _AS_FITTED = ("method", "settings", "layers", "reading")
 
 
@@ -117,21 +118,33 @@ class Project(NamedTuple):
         with self._kept(latest.model, "model.quorate") as path:
             yield path
 
-    def new_inputs(self) -> list[str]:
-        """The inputs that the last version did not have; :class:`SettingsError` if one of its own has changed.
+    def new_inputs(self, among: Collection[str] | None = None) -> list[str]:
+        """The inputs that the last version did not have, ``among`` these files or, if not given, all inputs.
 
-        A version's model keeps no documents, and would count labels that it has met before again.
+        A version's model keeps no documents, and would count labels that it has met before again:
+        :class:`SettingsError` if one of its inputs has changed or, where all are meant, is gone, or none is new.
         """
-        latest, job = self._last(), self.job()
-        for path in job.inputs:
-            name = self.name(path)
-            if name in latest.inputs and latest.inputs[name] != digest_of_path(Path(path)):
-                raise SettingsError(
-                    f"{path}: changed since version {latest.number}, whose labels would count twice (quorate run fits "
-                    "everything again; or give a file with the new labels alone)"
-                )
-        found = [path for path in job.inputs if self.name(path) not in latest.inputs]
-        if not found:
+        from quorate.formats.notes import some
+
+        latest, now = self._last(), self.job().inputs
+        if among is not None:
+            wanted = set(map(os.path.realpath, among))
+            now = [path for path in now if os.path.realpath(path) in wanted]
+        names = {self.name(path): path for path in now}
+        other = [
+            f"{path} has changed"
+            for name, path in names.items()
+            if name in latest.inputs and latest.inputs[name] != digest_of_path(Path(path))
+        ]
+        if among is None:
+            other += [f"{name} is gone" for name in latest.inputs if name not in names]
+        if other:
+            raise SettingsError(
+                f"{some(other)} since version {latest.number}, whose model has the labels of before (quorate run fits "
+                "everything again; or give a file with the new labels alone)"
+            )
+        found = [path for name, path in names.items() if name not in latest.inputs]
+        if not found and among is None:
             raise SettingsError(
                 f"no input is new since version {latest.number} (give a file with new labels; quorate run does all "
                 "that has changed)"
@@ -246,6 +259,8 @@ class Project(NamedTuple):
         staging.redirected(job).write(done, version=number)
         for path in self._consensus_copies():
             replace(job, writing=replace(job.writing, to=None)).write_consensus(done, str(staging.place(path)))
+        for name, place in places.items():
+            done.not_written = [note.replace(str(place), name) for note in done.not_written]
         outputs = {name: store.put_path(path) for name, path in places.items()}
         consensus = outputs[self.name(job.writing.output)]
         if not job.writes_all_as_jsonl:
@@ -298,32 +313,31 @@ class Project(NamedTuple):
         return written, told
 
 
-@contextmanager
-def model_meant(context: typer.Context, given: str | None) -> Iterator[str]:
+def model_meant(context: typer.Context, given: str | None) -> AbstractContextManager[str]:
     """The file of a model that a command was given; without one, that of the last version of the project."""
-    project = None if given is not None else Project.around(context)
-    if project is not None:
-        with project.last_model() as path:
-            yield path
-    elif given is not None:
-        yield given
-    else:
-        raise SettingsError(NO_MODEL)
+    return _meant(context, given, Project.last_model, NO_MODEL)
+
+
+def consensus_meant(context: typer.Context, given: str | None) -> AbstractContextManager[str]:
+    """The same of a consensus."""
+    return _meant(context, given, Project.last_consensus, _NO_CONSENSUS)
 
 
 @contextmanager
-def consensus_meant(context: typer.Context, given: str | None) -> Iterator[str]:
-    """The same of a consensus."""
+def _meant(
+    context: typer.Context,
+    given: str | None,
+    last: Callable[[Project], AbstractContextManager[str]],
+    without: str,
+) -> Iterator[str]:
     project = None if given is not None else Project.around(context)
     if project is not None:
-        with project.last_consensus() as path:
+        with last(project) as path:
             yield path
     elif given is not None:
         yield given
     else:
-        raise SettingsError(
-            "no consensus (give a file that 'quorate aggregate' wrote as JSONL, or a project: quorate init)"
-        )
+        raise SettingsError(without)
 
 
 def refuse_outputs_of_a_run(context: typer.Context, outputs: Mapping[str, str | None]) -> None:
@@ -332,7 +346,7 @@ def refuse_outputs_of_a_run(context: typer.Context, outputs: Mapping[str, str | 
     project = Project.around(context) if written else None
     if project is None:
         return
-    places = {os.path.realpath(place) for place in project.outputs(project.job()).values()}
+    places = set(map(os.path.realpath, places_of_a_run(project.file)))
     for option, path in written.items():
         if os.path.realpath(path) in places:
             raise SettingsError(f"{path}: 'quorate run' writes this file (give another name with {option})")

@@ -23,6 +23,7 @@ from quorate.cli.common import (
     spare_what_was_checked,
     tell,
 )
+from quorate.cli.project_run import refuse_outputs_of_a_run
 from quorate.cli.tables import number, plain, print_json, table_of
 from quorate.errors import InputError, SettingsError
 
@@ -42,6 +43,7 @@ __all__ = ["reviews"]
 )
 @reads
 def reviews(
+    context: typer.Context,
     known: Annotated[
         list[str] | None,
         typer.Argument(metavar="KNOWN", help="Files of reviews, as a report exports and --known takes them."),
@@ -78,6 +80,7 @@ def reviews(
     if "-" in known and "-" in (inputs or ()):
         raise SettingsError("standard input can be read once: - is KNOWN and --input (give one as a file)")
     check_json(as_json, output or ("-" if as_annotators else ""))
+    refuse_outputs_of_a_run(context, {"-o": output})
     check_outputs([*known, *(inputs or ()), *([] if consensus is None else [consensus])], [output])
     if output is not None:
         spare_what_was_checked(output)

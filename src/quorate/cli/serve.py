@@ -63,7 +63,7 @@ def _queue(
     ] = 0,
     hold_back: Annotated[
         bool,
-        typer.Option("--hold-back", help="Let people wait whose labels would tell much less than others."),
+        typer.Option("--hold-back", help="Hold back people whose labels would tell much less than those of others."),
     ] = False,
 ) -> QueueSettings:
     """How documents are given out."""
@@ -103,7 +103,7 @@ def _oidc(
         typer.Option(
             "--oidc-role",
             metavar="VALUE=ROLE",
-            help="Who has VALUE at the provider joins in this role.",
+            help="Anyone who has VALUE at the provider joins in this role.",
             rich_help_panel=_LOGIN,
         ),
     ] = None,

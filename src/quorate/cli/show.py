@@ -158,6 +158,7 @@ def _how_many(documents: str) -> int | None:
     "quorate plot annotators crowd.quorate -o bars.svg --bars --previous O,B-PER"
 )
 def annotators(
+    context: typer.Context,
     model: Annotated[str, typer.Argument(metavar="MODEL", help="A file that 'aggregate --save' wrote.")],
     output: Annotated[
         str, typer.Option("--output", "-o", metavar="FILE", help="A name that ends in .pdf, .png or .svg.")
@@ -177,6 +178,7 @@ def annotators(
     from quorate.result import figures
 
     figures.kind_of(output)
+    refuse_outputs_of_a_run(context, {"-o": output})
     check_outputs([model], [output])
     fitted = of_layer(loaded(model), layer)
     labels = None if previous is None else [label.strip() for label in previous.split(",") if label.strip()]
@@ -188,6 +190,7 @@ def annotators(
 
 @plot.command(epilog="Example: quorate plot trace crowd.quorate -o bound.pdf")
 def trace(
+    context: typer.Context,
     model: Annotated[str, typer.Argument(metavar="MODEL", help="A file that 'aggregate --save' wrote.")],
     output: Annotated[
         str, typer.Option("--output", "-o", metavar="FILE", help="A name that ends in .pdf, .png or .svg.")
@@ -198,5 +201,6 @@ def trace(
     from quorate.result import figures
 
     figures.kind_of(output)
+    refuse_outputs_of_a_run(context, {"-o": output})
     check_outputs([model], [output])
     figures.save(figures.trace_figure(of_layer(loaded(model), layer).trace_), output)

@@ -15,6 +15,7 @@ from quorate.cli.layers import by_layer, documents_for, loaded
 from quorate.cli.options import WithoutDocuments, Writing, takes_groups
 from quorate.cli.project_run import NO_MODEL, Project, model_meant, refuse_outputs_of_a_run
 from quorate.cli.settings import Given, takes_output_settings
+from quorate.cli.summaries import Summary
 from quorate.cli.tables import print_json
 from quorate.errors import InputError, SettingsError
 from quorate.models.settings import WRITTEN
@@ -90,14 +91,15 @@ def update(
     MODEL is replaced when everything is done; an interrupted update leaves it as it was. While another update of the
     same model runs, this one is refused, or waits (--wait).
     """
-    refuse_outputs_of_a_run(context, {"-o": writing.output, "--save": save})
     writing.check()
     check_json(as_json, writing.output)
     model, files, known = _told_apart(context, model, inputs, known)
-    certain = KnownLabels(context, known, files, reading.options["max_size"])
+    of_project = model is None and not typed(context, "known")
+    certain = KnownLabels(context, known, files, reading.options["max_size"], others=of_project)
     if not files and not certain.files:
         raise SettingsError(_NO_INPUT)
     place = model if save is None else save  # None: the model of a version stays as it is
+    refuse_outputs_of_a_run(context, {"-o": writing.output, "--save": place})
     check_outputs([*files, *certain.files, *([] if model is None else [model])], [writing.output, save], writing.to)
     check_outputs([*files, *certain.files], [model])
     alone = save is None and model is not None
@@ -116,10 +118,11 @@ def update(
             for one in fitted.models_.values():
                 one.meta_["inputs"] |= certain.digests
             _whole(fitted).save(place, documents=not without_documents)
+    told = [*_summary(fitted, layers.corpus), *not_written] if as_json or not quiet else []
     if as_json:
-        print_json(_record(fitted, place))
+        print_json(Summary([], told, [], _record(fitted, place)).as_json())
     elif not quiet:
-        say([*_summary(fitted, layers.corpus), *not_written])
+        say(told)
         if place is None:
             say(["note: the model of the last version stays as it is (--save keeps the new one)"])
         if writing.output != "-":
@@ -131,7 +134,7 @@ def _told_apart(
 ) -> tuple[str | None, list[str], list[str] | None]:
     """The model, the inputs and what is known: in a project the model may be left out, and what is none is an input.
 
-    Without inputs, those are meant that are new since the last version; what the project knows is in its model.
+    Without inputs, those are meant that are new since the last version. What the project knows is about its inputs.
     """
     from quorate.storage.model_files import is_model
 
@@ -140,10 +143,15 @@ def _told_apart(
         return first, inputs or [], known
     if project is None:
         raise SettingsError(NO_MODEL)
-    typed_here = inputs or [] if typed(context, "inputs") else []
-    files = [] if first is None else [first, *typed_here]
-    known = known if typed(context, "known") else None
-    return None, files or ([] if known else project.new_inputs()), known
+    if first is not None:
+        files = [first, *(inputs or [] if typed(context, "inputs") else [])]
+        own = project.new_inputs(files)
+        return None, files, known if own or typed(context, "known") else None
+    return (
+        None,
+        [] if typed(context, "known") and {*(known or ())} - {"none", "inline"} else project.new_inputs(),
+        known,
+    )
 
 
 def _loaded(path: str) -> LayeredModel:
@@ -178,6 +186,11 @@ def _read(
     from quorate.formats.layers import Layers
     from quorate.formats.notes import some
 
+    if known.files and not inputs and not all(one.has_documents for one in _parts(fitted).values()):
+        raise SettingsError(
+            "the model keeps no documents, which known labels could be about (in a project, add the file to 'known' "
+            "and let quorate run fit everything; or give a model that was saved with its documents)"
+        )
     none = Layers({name: Corpus([]) for name in fitted.models_}, fitted.layers_)
     layers = documents_for(fitted, reading, inputs) if inputs else none
     if not known.files:
@@ -221,8 +234,8 @@ def _summary(fitted: LayeredModel, corpus: Corpus) -> list[str]:
         lines.append(f"estimate from agreement, of {counted(len(fitted.result_), 'document')}: F1 {certificate}")
     notes = {name: [f"note: {one.tagger_note_}"] if one.tagger_note_ else [] for name, one in parts.items()}
     lines += by_layer(notes)
-    if not all(one.has_documents for one in parts.values()):
-        lines.append("note: the model was saved without its documents: labels that it had seen counted again")
+    if corpus.n_labels and not all(one.has_documents for one in parts.values()):
+        lines.append("note: the model was saved without its documents: labels that it has seen would count again")
     return lines + [f"note: {note}" for note in corpus.notes]
 
 

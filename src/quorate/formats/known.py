@@ -80,8 +80,11 @@ def read_settled(
     inline: bool = False,
     digests: dict[str, str] | None = None,
     max_size: int | str | None = None,
+    others: bool = False,
 ) -> Settled:
     """What :func:`read_known` gives, with the documents about which reviewers disagree or changed their mind.
+
+    With ``others`` the files may be about more than the corpus: its documents alone count.
 
     >>> import tempfile
     >>> from quorate import Document
@@ -94,7 +97,7 @@ def read_settled(
     Settled(tags={'1': (None, None, 'O')}, disputed=('1',), revised=())
     """
     records = read_records(paths, digests=digests, max_size=max_size)
-    return settle_all(decisions_on(records, corpus, inline=inline))
+    return settle_all(decisions_on(records, corpus, inline=inline, others=others))
 
 
 def read_records(
@@ -148,15 +151,20 @@ def read_files(
 
 
 def decisions_on(
-    records: Iterable[jsonl.KnownRecord], corpus: Corpus, *, inline: bool = False
+    records: Iterable[jsonl.KnownRecord], corpus: Corpus, *, inline: bool = False, others: bool = False
 ) -> dict[str, list[Decision]]:
-    """What records say of documents of a corpus, by id, if they fit it; with ``inline`` its own gold counts too."""
+    """What records say of documents of a corpus, by id, if they fit it; with ``inline`` its own gold counts too.
+
+    Records of ``others`` are an error, unless it is said that there may be some.
+    """
     decisions: dict[str, list[Decision]] = {}
     if inline:
         for name, tags in known_gold(corpus).items():
             decisions[name] = [Decision(tags, corpus[name].source or Source("the input", 1))]
     ids = {document.id for document in corpus}
     for record in records:
+        if others and record.id not in ids:
+            continue
         _check(record, corpus, ids)
         decisions.setdefault(record.id, []).append(Decision(record.tags, record.source, record.review))
     return decisions

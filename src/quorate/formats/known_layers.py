@@ -86,27 +86,42 @@ def read_settled_layers(
     inline: bool = False,
     digests: dict[str, str] | None = None,
     max_size: int | str | None = None,
+    others: bool = False,
 ) -> tuple[Layers, dict[str, Settled]]:
-    """What :func:`read_known_layers` gives, with the documents about which reviewers disagree or changed their mind."""
-    layers, records = read_layer_records(paths, layers, digests=digests, max_size=max_size)
+    """What :func:`read_known_layers` gives, with the documents about which reviewers disagree or changed their mind.
+
+    With ``others`` the files may be about more than the layers: their documents alone count.
+    """
+    layers, records = read_layer_records(paths, layers, digests=digests, max_size=max_size, others=others)
     return layers, {
         name: settle_all(decisions_on(records[name], corpus, inline=inline)) for name, corpus in layers.items()
     }
 
 
 def read_layer_records(
-    paths: Paths, layers: Layers, *, digests: dict[str, str] | None = None, max_size: int | str | None = None
+    paths: Paths,
+    layers: Layers,
+    *,
+    digests: dict[str, str] | None = None,
+    max_size: int | str | None = None,
+    others: bool = False,
 ) -> tuple[Layers, dict[str, list[jsonl.KnownRecord]]]:
-    """What the checked lines of files say of each layer; and the layers, with those that were added for it."""
+    """What the checked lines of files say of each layer; and the layers, with those that were added for it.
+
+    With ``others``, lines about documents that are not in the layers are passed over.
+    """
     records: dict[str, list[jsonl.KnownRecord]] = defaultdict(list)
+    ids = {document.id for document in layers.corpus}
 
     def read(stream: IO[bytes], name: str) -> Told:
         nonlocal layers
         content = [(source, decoded(_ANY, line, source, "a document")) for source, line in lines(stream, name)]
-        layers, own = known_records(content, layers, name)
+        among = [(source, line) for source, line in content if not others or str(line.get("id")) in ids]
+        layers, own = known_records(among, layers, name)
         for layer, known in own.items():
             records[layer] += known
-        return Told(sum(map(len, own.values())), sum(line.get("checked") is False for _, line in content))
+        told = sum(map(len, own.values())) + len(content) - len(among)
+        return Told(told, sum(line.get("checked") is False for _, line in content))
 
     read_files(paths, read, digests=digests, max_size=max_size)
     return layers, {name: records[name] for name in layers}

@@ -18,7 +18,8 @@ from quorate.formats.zipped import member_names
 __all__ = ["FORMATS", "Format", "folder_format", "named", "output_format", "sniff"]
 
 
-_ROWS = 100  # by which a format is told
+_WINDOW = 1 << 16  # of a file, by which its format is told
+_ROWS = 100  # of these
 _LIBRARIES = {"cas": "cassis", "spacy": "spacy", "table": "pyarrow"}  # what the extras bring
 
 
@@ -157,7 +158,8 @@ _BY_KEYS: tuple[tuple[str, set[str]], ...] = (
 
 def sniff(stream: io.BufferedReader, name: str) -> str:
     """The format of a file, from its opening."""
-    opening = stream.peek(1 << 16)[: 1 << 16].removeprefix(b"\xef\xbb\xbf")
+    seen = stream.peek(_WINDOW)[:_WINDOW]
+    opening = seen.removeprefix(b"\xef\xbb\xbf")
     head = opening.lstrip()
     if not head:
         raise InputError("the file is empty", where=name)
@@ -177,6 +179,8 @@ def sniff(stream: io.BufferedReader, name: str) -> str:
     # In columns a token and its tags are parted by blanks; MACE has commas alone, or tabs in a file named so.
     if b"," in first_line and len(first_line.split()) == 1:
         return "mace"
+    if len(seen) == _WINDOW:  # the last line may go on
+        opening = opening[: opening.rfind(b"\n") + 1] or opening
     return "mace" if table.delimiter_of(name) == "\t" and _has_no_tokens(opening) else "conll"
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import zip_longest
 from typing import Any
 
 from quorate.corpus.records import Document, Source, Tag
@@ -35,7 +36,7 @@ __all__ = [
 _DOCUMENT = ("task", "doc")
 _NEEDED = ("worker", "label")
 SPAN_COLUMNS = {"start", "end", "label"}
-"""Columns that only a table of spans has, which has no texts."""
+"""Columns that together mark a table of spans, which has no texts."""
 _LONGEST = 1_000_000  # tokens of a document: a slip of the pen must not fill the memory
 _NO_LABELS = "{} {document has|documents have} no labels and {is|are} not written: a table has a row for each label"
 NO_WORD = "item"  # the same for all: a word of its own for each task would only explain itself
@@ -52,12 +53,16 @@ def is_header(line: bytes) -> bool:
 
 
 def names_in(head: str) -> list[str]:
-    """The names of columns in a first line, as they are looked for.
+    """The names of columns in a first line, as they are looked for; none where it cannot be one of a table.
 
     >>> names_in('"Doc"; "Label"')
     ['doc', 'label']
     """
-    return [name.strip().strip('"').lower() for name in head.split(delimiter_in(head))]
+    try:
+        cells = next(csv.reader([head], delimiter=delimiter_in(head), skipinitialspace=True), [])
+    except csv.Error:
+        return []
+    return [name.strip().lower() for name in cells]
 
 
 def read(given: Input, notes: Notes) -> Iterator[Document]:
@@ -68,9 +73,9 @@ def read(given: Input, notes: Notes) -> Iterator[Document]:
     try:
         head = next(lines, "")
         delimiter = delimiter_in(head)
-        blank = f"{delimiter} " in head  # as in "doc, token, worker, label"
-        columns = [column.strip().lower() for column in next(csv.reader([head], delimiter=delimiter))]
-        rows = csv.DictReader(lines, fieldnames=columns, delimiter=delimiter, restval="", skipinitialspace=blank)
+        blank = any(cell != cell.strip(" ") for cell in head.strip().split(delimiter))  # as in "doc, token, label"
+        cells = csv.reader(lines, delimiter=delimiter, skipinitialspace=blank)
+        rows = _rows(names_in(head), ([cell.strip(" ") for cell in row] for row in cells) if blank else cells)
         yield from rows_to_documents(rows, name, first_line=2)
     except UnicodeDecodeError:
         raise InputError("not UTF-8 text (save the file as UTF-8)", where=name) from None
@@ -78,6 +83,13 @@ def read(given: Input, notes: Notes) -> Iterator[Document]:
         raise InputError(f"not a table: {error}", where=name) from None
     finally:
         text.detach()
+
+
+def _rows(columns: list[str], cells: Iterable[list[str]]) -> Iterator[dict[str, str]]:
+    """Rows by column; a cell that is not there is empty, one of no column is left out, and so are empty lines."""
+    for row in cells:
+        if row:
+            yield dict(zip_longest(columns, row[: len(columns)], fillvalue=""))
 
 
 def delimiter_of(path: str) -> str:

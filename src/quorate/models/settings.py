@@ -150,19 +150,20 @@ def check_number(name: str, value: object, *, whole: bool = False) -> None:
         raise SettingsError(f"{name} must be a {'whole ' if whole else ''}number, not {value!r}")
 
 
-def as_share(value: float) -> str:
-    """What a number would be as a share, in brackets, if it looks like a percentage; else nothing.
+def as_share(value: float, *, below_one: bool = False) -> str:
+    """What a number would be as a share, in brackets, if it looks like a percentage of one that is allowed; else "".
 
-    >>> as_share(95), as_share(0.95)
-    (' (95 % is 0.95)', '')
+    >>> as_share(95), as_share(0.95), as_share(100), as_share(100, below_one=True)
+    (' (95 % is 0.95)', '', ' (100 % is 1)', '')
     """
-    return f" ({value:g} % is {value / 100:g})" if 1 < value <= 100 else ""
+    allowed = 1 < value < 100 or (value == 100 and not below_one)
+    return f" ({value:g} % is {value / 100:g})" if allowed else ""
 
 
 class Range(NamedTuple):
     """What a number may be, in words and in figures: from ``low``, or above it, to ``high``.
 
-    Of a ``share`` some give percents.
+    A ``share`` gets a hint if a percentage is given.
     """
 
     words: str

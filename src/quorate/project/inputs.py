@@ -52,7 +52,8 @@ class KeptInputs(NamedTuple):
     ) -> Corpus | None:
         """All inputs, each by itself; ``None`` from the first on that has to be read together with the others."""
         kept = [self._opened(path, options) for path in inputs]
-        # What is known not to stand alone is looked for first, so that nothing is read in vain.
+        # What is known not to stand alone is looked for first, so that less is read in vain. It is known of inputs that
+        # are kept: one that is not, and shares a document with others or has no ids, is found out by reading it.
         several = len(inputs) > 1
         if several and any(part is not None and not part.stands_alone for part in kept):
             return None

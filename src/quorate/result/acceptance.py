@@ -46,7 +46,7 @@ def check_precision(precision: float, name: str = "accept") -> None:
     """
     check_number(name, precision)
     if not 0 < precision < 1:
-        hint = as_share(precision) if precision < 100 else ""  # 1 is no precision that can be asked for either
+        hint = as_share(precision, below_one=True)
         raise SettingsError(f"{name} must be a precision above 0 and below 1, not {precision:g}{hint}")
 
 

@@ -39,6 +39,7 @@ __all__ = [
 
 VERSION = 1
 _KIND = "quorate model"
+_NOT_A_MODEL = (zipfile.BadZipFile, zlib.error, KeyError, ValueError, EOFError, RuntimeError, RecursionError)
 _META = "meta.json"
 
 
@@ -90,9 +91,9 @@ def is_model(path: str | Path) -> bool:
     False
     """
     try:
-        with zipfile.ZipFile(path) as archive:
-            return _META in archive.namelist()
-    except (OSError, zipfile.BadZipFile):
+        with zipfile.ZipFile(path) as archive, archive.open(_META) as stream:
+            return f'"kind": "{_KIND}"'.encode() in stream.read(1 << 10)  # it comes first
+    except (OSError, *_NOT_A_MODEL):
         return False
 
 
@@ -119,9 +120,7 @@ def load(path: str | Path, *, max_size: int | str | None = None) -> Stored:
             }
     except FileNotFoundError:
         raise ModelFileError(f"{path}: no such file") from None
-    except (
-        zipfile.BadZipFile, zlib.error, KeyError, ValueError, EOFError, RuntimeError, RecursionError,
-    ) as error:  # fmt: skip
+    except _NOT_A_MODEL as error:
         raise ModelFileError(f"{path}: not a model file, or a damaged one: {error} (make one with --save)") from None
     except OSError as error:
         raise ModelFileError(f"{path}: cannot be read: {error.strerror or error}") from None

@@ -130,8 +130,8 @@ function auditSection() {
     cell(row.precision), cell(row.recall), cell(row.f1), h("td", { class: "num" }, int(row.seen)));
   const share = confidenceOf(A);
   const holds = exact ? "Every document was checked: the scores are exact."
-    : A.sequential ? `Each interval holds the true score at all looks together with ${share} confidence.`
-      : `Each interval holds the true score of all ${int(A.documents)} documents with ${share} confidence, however wrong the consensus is about itself.`;
+    : A.sequential ? `Each interval contains the true score with ${share} confidence, however often you look.`
+      : `Each interval contains the true score of all ${int(A.documents)} documents with ${share} confidence, however wrong the consensus is about itself.`;
   const rows = [A.expected ? ["before", "estimate from agreement", A.expected] : null, all.f1 ? ["after", "by the audit", all.f1] : null].filter(Boolean);
   return [
     h("p", { class: "intro" }, `A person checked ${int(A.checked)} of ${many(A.documents, "document")} and met ${many(all.seen, PLAIN ? "token" : "true span")}. `,

@@ -167,7 +167,7 @@ function personPanel(row) {
     `${row.name} marked ${int(row.own_spans)}.`,
     row.low === null ? null : ` Accuracy is between ${pct(row.low, 1)} and ${pct(row.high, 1)} (95%).`), habitsTable(row), typesTable(row)];
   const values = D.matrices.of[PEOPLE.indexOf(row)];
-  if (!values && row.kind === "new") return [spans, h("p", { class: "soft" }, "The fit had not met them, and takes them for average.")];
+  if (!values && row.kind === "new") return [spans, h("p", { class: "soft" }, "The model has not seen them before, and takes them for average.")];
   if (!values) return [spans, h("p", { class: "soft" }, "Only the matrices of those who gave most labels are in this file.")];
   return [spans, h("h3", {}, "What they say, given the truth"), matricesPart(values)];
 }
