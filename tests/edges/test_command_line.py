@@ -204,6 +204,16 @@ def test_methods_version_and_demo(run: Run) -> None:
     assert all(len(line) <= 80 for line in out.splitlines())
 
 
+def test_the_sample_does_not_replace_another_file(run: Run) -> None:
+    assert run("demo", "--write", "crowd.jsonl")[0] == 0
+    assert run("demo", "--write", "crowd.jsonl")[0] == 0
+    Path("crowd.jsonl").write_text("mine")
+    code, out, err = run("demo", "--write", "crowd.jsonl")
+    assert (code, out) == (2, "")
+    assert err == "quorate: crowd.jsonl: another file is there, which would be lost (give another name)\n"
+    assert Path("crowd.jsonl").read_text() == "mine"
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -146,6 +146,12 @@ def test_near_duplicates_are_found(sample: Corpus) -> None:
     assert not [s for s in check(sample).warnings if "all but the same" in s]
 
 
+def test_documents_without_words_are_no_duplicates() -> None:
+    tags = ("O", "B-X", "O", "O", "O", "B-X", "O", "O")
+    documents = [Document(str(n), ("item",) * 8, {"ann": tags, "bob": tags}) for n in range(3)]
+    assert not [s for s in check(Corpus(documents)).warnings if "all but the same" in s]
+
+
 def test_random_documents_are_not_alike() -> None:
     rng = np.random.default_rng(0)
     documents = [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -147,12 +148,11 @@ def demo(
     ] = None,
 ) -> None:
     """Combine a small sample crowd (simulated) and compare the consensus with gold."""
-    from quorate.cli.demo import show
-    from quorate.formats.jsonl import save_corpus
+    from quorate.cli.demo import show, write_sample
 
     corpus = quorate.sample()
     if write is not None:
-        save_corpus(corpus, write)
+        write_sample(corpus, Path(write))
     show(corpus, console(), written=write)
 
 

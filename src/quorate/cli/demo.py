@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -13,11 +16,23 @@ from quorate.corpus.records import Corpus
 from quorate.corpus.sample import SAMPLE_CROWD
 from quorate.corpus.spans import Span
 from quorate.corpus.tags import find_spans
+from quorate.errors import SettingsError
 from quorate.evaluate import metrics
+from quorate.formats.jsonl import save_corpus
 from quorate.result.result import Result
 from quorate.wording import counted
 
-__all__ = ["show"]
+__all__ = ["show", "write_sample"]
+
+
+def write_sample(corpus: Corpus, path: Path) -> None:
+    """Write the sample crowd; :class:`SettingsError` if another file is there, which would be lost."""
+    with TemporaryDirectory() as folder:
+        fresh = Path(folder, path.name)
+        save_corpus(corpus, fresh)
+        if path.is_file() and path.read_bytes() != fresh.read_bytes():
+            raise SettingsError(f"{path}: another file is there, which would be lost (give another name)")
+    save_corpus(corpus, path)
 
 
 def show(corpus: Corpus, console: Console, *, written: str | None = None) -> None:

@@ -109,13 +109,26 @@ def named(name: str, *, to_write: bool = False) -> Format:
     return FORMATS[name]
 
 
+# What endings of the package's own files stand for, and what writes such a file.
+_NO_FORMAT = {
+    ".quorate": "a model (--save)",
+    ".qr": "an encoded corpus (quorate encode)",
+    ".html": "a report (--report)",
+}
+
+
 def output_format(path: str) -> str:
     """The format that the ending of a path stands for; JSONL if it stands for none.
+
+    :class:`SettingsError` if it stands for a file of another kind, which would be lost.
 
     >>> output_format("out/gold.spacy"), output_format("-"), output_format("consensus.jsonl.gz")
     ('spacy', 'jsonl', 'jsonl')
     """
     bare = path.removesuffix(".gz")
+    other = next((what for ending, what in _NO_FORMAT.items() if bare.endswith(ending)), None)
+    if other is not None:
+        raise SettingsError(f"{path}: by its name this is {other}, not a file of annotations (give another, or --to)")
     return next(
         (name for name, format in FORMATS.items() if format.writes and bare.endswith(format.endings or "\0")), "jsonl"
     )
