@@ -216,6 +216,8 @@ def _json(head: bytes, name: str) -> str:
     if found is not None:
         return found
     if head.startswith(b"["):
+        if head[1:].lstrip().startswith(b"]"):
+            raise InputError("an empty JSON array: there is nothing in it to read", where=name)
         raise InputError(
             "a JSON array of none of the formats known by their content (say which with --from; see 'quorate formats')",
             where=name,
