@@ -305,6 +305,10 @@ def test_long_table_of_tokens_as_csv_parquet_and_frame(tmp_path: Path) -> None:
         (["task,worker,label", ",ann,cat"], r":2: no task or doc in this row"),
         (["task,worker,label", "t1,ann,cat", "t1,ann,dog"], r":3: worker 'ann' has labelled this already"),
         (["doc,token,worker,label", "d,one,ann,O"], r":2: token 'one' is not a number"),
+        (
+            ["doc,token,worker,label", *(f"{d},{t},ann,O" for d in range(5) for t in (1, 2))],
+            r"token 1 is the first one of every document \(count tokens from 0\)",
+        ),
     ],
 )
 def test_bad_tables(tmp_path: Path, lines: list[str], message: str) -> None:

@@ -38,6 +38,7 @@ _NEEDED = ("worker", "label")
 SPAN_COLUMNS = {"start", "end", "label"}
 """Columns that together mark a table of spans, which has no texts."""
 _LONGEST = 1_000_000  # tokens of a document: a slip of the pen must not fill the memory
+_SEVERAL = 5  # documents; of fewer, the first token may happen to have no label in any
 _NO_LABELS = "{} {document has|documents have} no labels and {is|are} not written: a table has a row for each label"
 NO_WORD = "item"  # the same for all: a word of its own for each task would only explain itself
 
@@ -124,6 +125,8 @@ def rows_to_documents(rows: Iterable[Mapping[str, Any]], name: str, *, first_lin
             )
         document = gathered.setdefault(str(row[key]), _Gathered(Source(name, line)))
         document.add(row, where)
+    if len(gathered) >= _SEVERAL and all(document.first == 1 for document in gathered.values()):
+        raise InputError("token 1 is the first one of every document (count tokens from 0)", where=name)
     for key, document in gathered.items():
         yield document.document(key)
 
@@ -137,7 +140,7 @@ class _Gathered:
         self.words: dict[int, str] = {}
         self.gold: dict[int, str] = {}
         self.split: str | None = None
-        self.length = 1
+        self.first, self.length = _LONGEST, 1
 
     def add(self, row: Mapping[str, Any], where: str) -> None:
         try:
@@ -152,7 +155,7 @@ class _Gathered:
                 f"worker {row['worker']!r} has labelled this already (give one label a worker and token)", where=where
             )
         given[token] = str(row["label"])
-        self.length = max(self.length, token + 1)
+        self.first, self.length = min(self.first, token), max(self.length, token + 1)
         for column, store in (("word", self.words), ("gold", self.gold)):
             if row.get(column) not in (None, ""):
                 store[token] = str(row[column])
