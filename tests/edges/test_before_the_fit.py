@@ -185,9 +185,19 @@ TABLE = "doc\ttoken\tworker\tlabel\n1\t0\tann\tB-PER\n1\t1\tann\tO\n1\t0\tbob\tO
         ("# token\tann\nO\tO\nB-12\tB-PER\n", {"ann": ("O", "B-PER")}),
         (TABLE, {"ann": ("B-PER", "O"), "bob": ("O", None)}),
         (TABLE.replace("\ttoken\t", " \t token \t"), {"ann": ("B-PER", "O"), "bob": ("O", None)}),
-        (TABLE.replace("doc\t", "Document\t"), None),
+        (TABLE.replace("doc\t", "Document\t"), {"ann": ("B-PER", "O"), "bob": ("O", None)}),
+        (TABLE.replace("doc\t", "Letter\t"), None),
     ],
-    ids=["mace", "mace, a first cell empty", "conll", "conll, named", "table", "table with blanks", "no table"],
+    ids=[
+        "mace",
+        "mace, a first cell empty",
+        "conll",
+        "conll, named",
+        "table",
+        "table with blanks",
+        "other names",
+        "no table",
+    ],
 )
 def test_a_file_named_tsv_is_told_by_its_content(tmp_path: Path, content: str, annotations: dict[str, Any]) -> None:
     (tmp_path / "crowd.tsv").write_text(content)

@@ -342,6 +342,12 @@ def test_the_same_document_in_two_files_is_one_and_in_one_file_a_mistake(tmp_pat
             quorate.read(*(tmp_path / name for name in files))
 
 
+@pytest.mark.parametrize("head", ["doc,token,annotator,label", "Document,token,worker,label"])
+def test_columns_of_a_table_have_other_names_too(tmp_path: Path, head: str) -> None:
+    document = quorate.read(write(tmp_path / "a.csv", head, "d,0,ann,B-P", "d,1,ann,O"))["d"]
+    assert document.annotations == {"ann": ("B-P", "O")}
+
+
 def test_a_table_of_spans_is_not_taken_for_a_column_an_annotator(tmp_path: Path) -> None:
     table = tmp_path / "crowd.csv"
     formats.write(Corpus(quorate.sample().documents[:5]), table)

@@ -35,6 +35,7 @@ __all__ = [
 
 _DOCUMENT = ("task", "doc")
 _NEEDED = ("worker", "label")
+_OTHER_NAMES = {"annotator": "worker", "document": "doc"}
 SPAN_COLUMNS = {"start", "end", "label"}
 """Columns that together mark a table of spans, which has no texts."""
 _LONGEST = 1_000_000  # tokens of a document: a slip of the pen must not fill the memory
@@ -50,20 +51,21 @@ def is_header(line: bytes) -> bool:
     (True, False)
     """
     names = set(names_in(line.decode("utf-8", "replace").strip()))
-    return names.issuperset(_NEEDED) and not names.isdisjoint(_DOCUMENT)
+    return names.issuperset(_NEEDED) and not names.isdisjoint(_DOCUMENT) and not names >= SPAN_COLUMNS
 
 
 def names_in(head: str) -> list[str]:
     """The names of columns in a first line, as they are looked for; none where it cannot be one of a table.
 
-    >>> names_in('"Doc"; "Label"')
-    ['doc', 'label']
+    >>> names_in('"Doc"; "Annotator"; "Label"')
+    ['doc', 'worker', 'label']
     """
     try:
         cells = next(csv.reader([head], delimiter=delimiter_in(head), skipinitialspace=True), [])
     except csv.Error:
         return []
-    return [name.strip().lower() for name in cells]
+    names = [name.strip().lower() for name in cells]
+    return [name if _OTHER_NAMES.get(name, name) in names else _OTHER_NAMES[name] for name in names]
 
 
 def read(given: Input, notes: Notes) -> Iterator[Document]:
