@@ -48,9 +48,11 @@ class Reader:
         self.names: dict[str, Any] = {"quorate": quorate}
 
     def supply(self) -> None:
-        """Put the files in place that the page names."""
+        """Put the files in place that the page names, except for those that it makes itself."""
         text = self.page.read_text(encoding="utf-8")
+        made = re.findall(r"^\$ quorate demo --write (\S+)", text, re.M)
         named = [name for name in FILES if re.search(rf"(?<![\w/.-]){re.escape(name)}(?![\w.])", text)]
+        named = [name for name in named if name not in made]
         for name, make in ({name: FILES[name] for name in named} | OF_ONE_PAGE.get(self.page.stem, {})).items():
             path = Path(name)
             (path if name.endswith("/") else path.parent).mkdir(parents=True, exist_ok=True)
