@@ -17,6 +17,7 @@ typedef struct { int16_t *at; int64_t n, m; } Ints16;
 typedef struct { int8_t *at; int64_t n, m; } Codes;
 typedef struct { uint8_t *at; int64_t n, m; } Bytes;
 typedef struct { bool *at; int64_t n, m; } Bools;
+typedef struct { uint64_t *at; int64_t n, m; } Hashes;
 
 /* What Python calls. */
 #ifdef _WIN32

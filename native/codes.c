@@ -39,11 +39,12 @@ KERNEL void mark_cells(Ints16 labels, Ints start, Ints32 annotator, int64_t firs
     }
 }
 
-/* Fills the cell of every event, by token and sequence, and where the events of each token begin and all end; returns how
- * many there are. `rank` is the number of each cell that occurs; document d has the sequences first_sequence[d] to
- * first_sequence[d + 1]. */
-KERNEL int64_t fill_events(Ints16 labels, Ints start, Ints32 annotator, Ints first_sequence, Ints doc_start,
-                           int64_t first, int64_t before, int64_t J, Ints32 rank, Ints event_start, Ints32 event_cell) {
+/* Goes through the events by token and sequence: document d has the sequences first_sequence[d] to first_sequence[d + 1].
+ * Fills where the events of each token begin and all end, and the key of every event, or the rank of its key if `rank`
+ * is given; returns how many there are. */
+static inline int64_t fill(Ints16 labels, Ints start, Ints32 annotator, Ints first_sequence, Ints doc_start,
+                           int64_t first, int64_t before, int64_t J, const int32_t *rank, Ints event_start,
+                           int32_t *ranks, int64_t *keys) {
     int64_t n = 0;
     for (int64_t d = 0; d + 1 < doc_start.n; d++)
         for (int64_t t = doc_start.at[d]; t < doc_start.at[d + 1]; t++) {
@@ -53,9 +54,24 @@ KERNEL int64_t fill_events(Ints16 labels, Ints start, Ints32 annotator, Ints fir
                 const int16_t *here = labels.at + start.at[s] + place;
                 if (here[0] < 0) continue;
                 int64_t previous = place == 0 || here[-1] < 0 ? first : here[-1];
-                event_cell.at[n++] = rank.at[(annotator.at[s] * before + previous) * J + here[0]];
+                int64_t key = (annotator.at[s] * before + previous) * J + here[0];
+                if (rank) ranks[n++] = rank[key];
+                else keys[n++] = key;
             }
         }
     event_start.at[event_start.n - 1] = n;
     return n;
+}
+
+/* The cell of every event, where `rank` is the number of each cell that occurs. */
+KERNEL int64_t fill_events(Ints16 labels, Ints start, Ints32 annotator, Ints first_sequence, Ints doc_start,
+                           int64_t first, int64_t before, int64_t J, Ints32 rank, Ints event_start, Ints32 event_cell) {
+    return fill(labels, start, annotator, first_sequence, doc_start, first, before, J, rank.at, event_start,
+                event_cell.at, 0);
+}
+
+/* The key of every event. */
+KERNEL int64_t fill_keys(Ints16 labels, Ints start, Ints32 annotator, Ints first_sequence, Ints doc_start, int64_t first,
+                         int64_t before, int64_t J, Ints event_start, Ints key) {
+    return fill(labels, start, annotator, first_sequence, doc_start, first, before, J, 0, event_start, 0, key.at);
 }

@@ -112,16 +112,6 @@ def test_what_is_worked_out_once_is_not_pickled() -> None:
     assert marked_spans(encoded) is spans
 
 
-@pytest.mark.parametrize("events", [1, 5, 1000])
-def test_pieces_of_tokens_are_all_tokens_once(events: int) -> None:
-    tags = {"ann": ("B-PER", "O", None), "bob": ("O", None, None)}
-    corpus = Corpus([Document(str(n), ("Ada", "sang", "."), tags) for n in range(4)])
-    encoded = encode(corpus, corpus.tagset())
-    pieces = list(algebra.tokens_in_pieces(encoded, events))
-    assert [token for first, last in pieces for token in range(first, last)] == list(range(encoded.n_tokens))
-    assert len(pieces) == {1: 8, 5: 3, 1000: 1}[events]
-
-
 def test_what_is_large_is_worked_out_again(monkeypatch: pytest.MonkeyPatch) -> None:
     corpus = Corpus([Document("1", ("Ada", "sang"), {"ann": ("B-PER", "O")})])
     encoded = encode(corpus, corpus.tagset())

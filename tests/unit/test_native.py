@@ -14,8 +14,8 @@ import pytest
 
 import quorate
 import quorate.audit.balanced
+import quorate.encode.kernels
 import quorate.infer.kernels.chain
-import quorate.infer.kernels.codes
 import quorate.infer.kernels.distinct
 import quorate.infer.kernels.gain
 import quorate.infer.kernels.gamma
@@ -42,6 +42,7 @@ ARRAYS = {
     "Codes": np.int8,
     "Bytes": np.uint8,
     "Bools": np.bool_,
+    "Hashes": np.uint64,
 }
 NUMBERS = {"int64_t": int, "double": float, "bool": bool, "void": type(None)}
 pytestmark = pytest.mark.skipif(not SOURCES.exists(), reason="the sources of the kernels are not here")

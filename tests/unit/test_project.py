@@ -30,6 +30,7 @@ ROOMS = [
     "wording",
     "corpus",
     "formats",
+    "infer.kernels.native",
     "encode",
     "infer.kernels",
     "infer.parts",

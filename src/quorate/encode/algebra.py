@@ -38,7 +38,6 @@ __all__ = [
     "sure_events",
     "token_of",
     "token_of_events",
-    "tokens_in_pieces",
     "with_annotator",
     "with_likeliest_labels",
     "without",
@@ -125,12 +124,6 @@ def token_of(encoded: Encoded, event: NDArray[np.integer]) -> Integers:
         of_event = np.repeat(np.arange(encoded.n_tokens, dtype=np.int32), np.diff(encoded.event_start))
         return np.asarray(of_event[event].astype(np.int64))
     return np.asarray(np.searchsorted(encoded.event_start, event, side="right") - 1)
-
-
-def tokens_in_pieces(encoded: Encoded, events: int) -> Iterator[tuple[int, int]]:
-    """All tokens, in pieces with about so many events: the first of each, and the one after its last."""
-    cuts = np.searchsorted(encoded.event_start, np.arange(0, len(encoded.event_cell), events))
-    yield from pairwise(np.unique([*cuts, encoded.n_tokens]).tolist())
 
 
 def label_counts(encoded: Encoded) -> Floats:

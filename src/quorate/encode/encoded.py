@@ -43,6 +43,12 @@ class Cells(NamedTuple):
     n_labels: int
     n_previous: int
 
+    @classmethod
+    def of_keys(cls, keys: NDArray[np.int64], n_annotators: int, n_labels: int, n_previous: int) -> Cells:
+        """Those that have these ``keys``."""
+        row, label = np.divmod(keys, n_labels)
+        return cls(*np.divmod(row, n_previous), label, n_annotators, n_labels, n_previous)
+
     @property
     def keys(self) -> NDArray[np.int64]:
         """``[G]`` One integer for each (k, ι, i), ascending."""

@@ -6,6 +6,7 @@ Letters as in :mod:`quorate.encode.encoded`.
 from __future__ import annotations
 
 from array import array
+from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import chain, repeat
@@ -17,9 +18,10 @@ from numpy.typing import NDArray
 from quorate.corpus.records import Corpus, Document, SoftTag, Tag
 from quorate.corpus.tags import MISSING, OUTSIDE, Invalid, TagSet
 from quorate.encode.encoded import Cells, Encoded, Events
+from quorate.encode.kernels import Sequences, events_by_token, keys_by_token
 from quorate.errors import InputError
 
-__all__ = ["by_rule", "encode", "encode_known", "events_of_codes", "label_before", "n_previous"]
+__all__ = ["by_rule", "encode", "encode_known", "keys_of_codes", "label_before", "n_previous"]
 
 
 Ints = NDArray[np.int32]
@@ -59,15 +61,18 @@ def encode(
     word_number = {word: number for number, word in enumerate(vocabulary)}
     numbers = map(word_number.get, _all_tokens(corpus), repeat(len(vocabulary)))
     word = np.fromiter(numbers, np.int32, doc_start[-1])
-    event_start = np.zeros(len(word) + 1, np.int64)
-    key, soft, repaired = _hard_events(corpus, tagset, names, doc_start, invalid, event_start[1:])
+    labels, sequences, soft, repaired = _hard_labels(corpus, tagset, names, doc_start, invalid)
+    keys, event_start, event_cell = events_by_token(
+        labels, sequences, doc_start, len(names), label_before(tagset), n_previous(tagset), len(tagset.labels)
+    )
     weight = None
     if soft:
-        hard = Events(np.repeat(np.arange(len(word)), event_start[1:]), key, None)
+        hard = Events(np.repeat(np.arange(len(word)), np.diff(event_start)), keys[event_cell], None)
         token, key, weight = _with_soft_events(hard, soft, corpus, tagset, names, doc_start, invalid)
-        event_start[1:] = np.bincount(token, minlength=len(word))
-    np.cumsum(event_start, out=event_start)
-    cells, event_cell = _cells(key, tagset, len(names))
+        event_start = np.concatenate([[0], np.cumsum(np.bincount(token, minlength=len(word)))])
+        keys, place = np.unique(key, return_inverse=True)
+        event_cell = place.astype(np.int32)
+    cells = Cells.of_keys(keys, len(names), len(tagset.labels), n_previous(tagset))
     return Encoded(tagset, names, vocabulary, doc_start, word, event_start, event_cell, weight, cells, repaired)
 
 
@@ -125,24 +130,14 @@ def _unknown(document: Document, position: int, tag: str, known: Sequence[Tag]) 
     )
 
 
-def _hard_events(
-    corpus: Corpus,
-    tagset: TagSet,
-    names: Sequence[str],
-    doc_start: NDArray[np.int64],
-    invalid: Invalid,
-    said: NDArray[np.int64],
-) -> tuple[NDArray[np.integer], list[tuple[int, str]], int]:
-    """The keys of the events of all sequences made of tags alone, by token; how many a token has goes into ``said``.
-
-    Then the other sequences, and how many tags were mended.
-    """
+def _hard_labels(
+    corpus: Corpus, tagset: TagSet, names: Sequence[str], doc_start: NDArray[np.int64], invalid: Invalid
+) -> tuple[NDArray[np.int16], Sequences, list[tuple[int, str]], int]:
+    """The labels of all sequences of tags, end to end; the sequences of probabilities; how many tags were mended."""
     number = {name: k for k, name in enumerate(names)}
     most = sum(len(document.tokens) * len(document.annotations) for document in corpus)
-    # In pieces, and in short numbers where they suffice: what is computed on the way would take more than the corpus.
-    keys: NDArray[np.integer] = np.empty(most, np.int32 if _n_keys(tagset, len(names)) < 1 << 31 else np.int64)
-    codes = _Codes(tagset)
-    owners = array("q")  # document and annotator of each sequence, in turn
+    labels, codes = np.empty(most, np.int16), _Codes(tagset)
+    start, annotator, of_document = array("q", [0]), array("i"), array("q", [0])
     soft: list[tuple[int, str]] = []
     first = changed = n = 0
     for d, document in enumerate(corpus):
@@ -152,66 +147,43 @@ def _hard_events(
             except TypeError:
                 soft.append((d, name))
             else:
-                owners.extend((d - first, number[name]))
+                start.append(n + len(codes))
+                annotator.append(number[name])
+        of_document.append(len(annotator))
         if len(codes) >= _PIECE or d == len(corpus) - 1:
-            doc, annotator = np.array(owners, np.int64).reshape(-1, 2).T
-            here = doc_start[first : d + 2] - doc_start[first]
-            named = partial(_document_from, corpus, first)
-            events, mended = events_of_codes(codes.taken(), doc, annotator, here, tagset, invalid, named)
-            said[doc_start[first] : doc_start[d + 1]] = np.bincount(events.token, minlength=here[-1])
-            keys[n : n + len(events.key)] = events.key
-            n += len(events.key)
-            changed += mended
-            first, owners = d + 1, array("q")
-    return keys[:n], soft, changed
+            here = np.array(start[of_document[first] :], np.int64) - n
+            named = partial(_document_of_sequence, corpus, of_document, of_document[first])
+            piece, mended = by_rule(codes.taken(), here, tagset, invalid, named)
+            labels[n : n + len(piece)] = piece
+            first, n, changed = d + 1, n + len(piece), changed + mended
+    sequences = Sequences(np.array(start), np.array(annotator, np.int32), np.array(of_document))
+    return labels[:n], sequences, soft, changed
 
 
-def _n_keys(tagset: TagSet, n_annotators: int) -> int:
-    return n_annotators * n_previous(tagset) * len(tagset.labels)
+def _document_of_sequence(corpus: Corpus, of_document: Sequence[int], first: int, sequence: int) -> Document:
+    """The document of a sequence, counted from ``first``."""
+    return corpus[bisect_right(of_document, first + sequence) - 1]
 
 
-def _document_from(corpus: Corpus, first: int, d: int) -> Document:
-    return corpus[first + d]
-
-
-def events_of_codes(
+def keys_of_codes(
     codes: NDArray[np.int16],
     doc: NDArray[np.int64],
-    annotator: NDArray[np.int64],
+    annotator: NDArray[np.int32],
     doc_start: NDArray[np.int64],
     tagset: TagSet,
     invalid: Invalid,
     document_of: Callable[[int], Document],
-) -> tuple[Events, int]:
-    """Events, ordered by token, of sequences that lie end to end; and how many of their tags were mended.
+) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
+    """Where each token's events begin (and all end), the key of every event, and how many tags were mended.
 
-    ``doc`` (ascending) and ``annotator`` say whose each sequence is, ``doc_start`` where each document's tokens begin.
+    Sequences lie end to end: ``doc`` (ascending) and ``annotator`` say whose each is, ``doc_start`` where each
+    document's tokens begin.
     """
-    lengths = np.diff(doc_start)[doc]
-    starts = np.concatenate([[0], np.cumsum(lengths)])
-    codes, changed = by_rule(codes, starts, tagset, invalid, lambda s: document_of(int(doc[s])))
-
-    previous = np.empty(len(codes), np.int16)
-    previous[1:] = codes[:-1]
-    previous[starts[:-1][lengths > 0]] = MISSING
-    previous[previous == MISSING] = label_before(tagset)
-
-    # Sequence s of a document with S sequences puts its token p at place base + p·S + (its rank): by token, no sort.
-    per_doc = np.bincount(doc, minlength=len(doc_start) - 1)
-    rank = np.arange(len(doc)) - np.repeat(np.cumsum(per_doc) - per_doc, per_doc)
-    base = np.concatenate([[0], np.cumsum(np.diff(doc_start) * per_doc)])[:-1][doc] + rank
-    place = np.arange(len(codes)) * np.repeat(per_doc[doc], lengths)
-    place += np.repeat(base - starts[:-1] * per_doc[doc], lengths)
-    key = np.empty(len(codes), np.int64)
-    row = np.repeat(annotator * n_previous(tagset), lengths) + previous
-    key[place] = row * len(tagset.labels) + codes
-    token = np.repeat(np.arange(doc_start[-1]), np.repeat(per_doc, np.diff(doc_start)))
-    missing = codes == MISSING
-    if missing.any():
-        said = np.ones(len(codes), np.bool_)
-        said[place[missing]] = False
-        token, key = token[said], key[said]
-    return Events(token, key, None), changed
+    start = np.concatenate([[0], np.cumsum(np.diff(doc_start)[doc])])
+    labels, changed = by_rule(codes, start, tagset, invalid, lambda s: document_of(int(doc[s])))
+    sequences = Sequences(start, annotator, np.searchsorted(doc, np.arange(len(doc_start))))
+    before, J = n_previous(tagset), len(tagset.labels)
+    return *keys_by_token(labels, sequences, doc_start, label_before(tagset), before, J), changed
 
 
 def by_rule(
@@ -325,28 +297,6 @@ def _stands_for(tagset: TagSet, may_follow: NDArray[np.bool_]) -> NDArray[np.int
         same_type = [j for j in allowed if tagset.parts[j][1] == tagset.parts[label][1]]
         table[previous, label] = same_type[0] if same_type else allowed[0]
     return table
-
-
-def _cells(keys: NDArray[np.integer], tagset: TagSet, n_annotators: int) -> tuple[Cells, Ints]:
-    """The cells that occur, and the cell of every event."""
-    J, P = len(tagset.labels), n_previous(tagset)
-    space = _n_keys(tagset, n_annotators)
-    if space <= max(4 * len(keys), 1 << 20):
-        pieces = [slice(first, first + _PIECE) for first in range(0, len(keys), _PIECE)]
-        occurs = np.zeros(space, dtype=np.bool_)
-        for piece in pieces:
-            occurs[keys[piece]] = True
-        present = np.flatnonzero(occurs)
-        rank = np.cumsum(occurs, dtype=np.int32) - 1
-        event_cell = np.empty(len(keys), np.int32)
-        for piece in pieces:
-            event_cell[piece] = rank[keys[piece]]
-    else:
-        present, inverse = np.unique(keys, return_inverse=True)
-        event_cell = inverse.astype(np.int32)
-    row, label = np.divmod(present, J)
-    annotator, previous = np.divmod(row, P)
-    return Cells(annotator, previous, label, n_annotators, J, P), event_cell
 
 
 def encode_known(corpus: Corpus, tagset: TagSet, known: Mapping[str, Sequence[Tag]], invalid: Invalid) -> Ints:

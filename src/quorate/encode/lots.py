@@ -12,14 +12,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.encode.algebra import document_of, number_pairs, tokens_in_pieces, worked_out_once
+from quorate.encode.algebra import seen_pairs, worked_out_once
 from quorate.encode.encoded import Encoded
+from quorate.encode.kernels import add_hashes
 
 __all__ = ["Lots", "hashed", "lots_of"]
 
 Hashes = NDArray[np.uint64]
-
-_PIECE = 1 << 22  # events that are hashed at once
 
 
 class Lots(NamedTuple):
@@ -49,30 +48,28 @@ def lots_of(encoded: Encoded, seed: int = 0) -> Lots:
 @worked_out_once
 def _without_seed(encoded: Encoded) -> Lots:
     """The lots before a seed shuffles them."""
-    doc, who, pair_of_event = number_pairs(encoded)
-    position = np.arange(encoded.n_tokens) - np.repeat(encoded.doc_start[:-1], np.diff(encoded.doc_start))
-    token = hashed(hashed(encoded.word) + position.astype(np.uint64))
-    words = _sums(document_of(encoded, np.arange(encoded.n_tokens)), token, encoded.n_docs)
-    pair = hashed(words[doc] + _said(encoded, token, pair_of_event, len(doc)))
+    doc, who = seen_pairs(encoded)
+    words, said = np.zeros(encoded.n_docs, np.uint64), np.zeros(len(doc), np.uint64)
+    add_hashes(
+        encoded.doc_start,
+        encoded.word,
+        encoded.event_start,
+        encoded.event_cell,
+        np.zeros(0) if encoded.event_weight is None else encoded.event_weight,
+        encoded.cells.annotator,
+        hashed(encoded.cells.label),
+        np.searchsorted(doc, np.arange(encoded.n_docs + 1)),
+        who,
+        len(encoded.annotators),
+        words,
+        said,
+    )
+    pair = hashed(words[doc] + said)
     annotator = hashed(_sums(who, hashed(pair), len(encoded.annotators)))
     pair = hashed(pair + annotator[who])
     document = hashed(words + _sums(doc, pair, encoded.n_docs))
     pair = hashed(pair + document[doc])
     return Lots(annotator, document, pair)
-
-
-def _said(encoded: Encoded, token: Hashes, pair_of_event: NDArray[np.integer], n_pairs: int) -> Hashes:
-    """What each pair's annotator said in its document."""
-    label = hashed(encoded.cells.label)
-    sums = np.zeros(n_pairs, np.uint64)
-    for first, last in tokens_in_pieces(encoded, _PIECE):
-        events = slice(int(encoded.event_start[first]), int(encoded.event_start[last]))
-        said = np.repeat(token[first:last], np.diff(encoded.event_start[first : last + 1]))
-        said += label[encoded.event_cell[events]]
-        if encoded.event_weight is not None:
-            said += hashed(np.rint(1e6 * encoded.event_weight[events]))
-        np.add.at(sums, pair_of_event[events], hashed(said))
-    return sums
 
 
 def _sums(number: NDArray[np.integer], hashes: Hashes, n: int) -> Hashes:

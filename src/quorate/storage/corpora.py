@@ -21,9 +21,8 @@ from quorate import formats
 from quorate.corpus.profiles import Profile
 from quorate.corpus.records import Corpus, Document, Tag
 from quorate.corpus.tags import MISSING, Invalid, Scheme, TagSet
-from quorate.encode.algebra import token_of_events
-from quorate.encode.encoded import Cells, Encoded, Events, Shard
-from quorate.encode.from_corpus import encode, events_of_codes, n_previous
+from quorate.encode.encoded import Cells, Encoded, Shard
+from quorate.encode.from_corpus import encode, keys_of_codes, n_previous
 from quorate.errors import InputError, SettingsError, knows_its_options
 from quorate.formats import AnnotatorFrom, Given, Names, Profiles, SamplesName, UnitName
 from quorate.formats.notes import Notes
@@ -317,25 +316,25 @@ def _add_events(arrays: Arrays, text: dict[str, Any], tagset: TagSet, invalid: I
         if (codes == SOFT).any():
             piece = Corpus(map(partial(document, first), range(last - first)))
             encoded = encode(piece, tagset, invalid=invalid, annotators=names)
-            events = Events(token_of_events(encoded), encoded.cells.keys[encoded.event_cell], encoded.event_weight)
+            event_start, key, weight = encoded.event_start, encoded.cells.keys[encoded.event_cell], encoded.event_weight
             changed = encoded.repaired
         else:
             doc = np.repeat(np.arange(last - first), arrays["sequences"][first:last])
-            annotator = arrays["annotator"][starts.sequence[first] : starts.sequence[last]].astype(np.int64)
+            annotator = arrays["annotator"][starts.sequence[first] : starts.sequence[last]]
             named = partial(document, first)
-            events, changed = events_of_codes(code_of[codes], doc, annotator, local, tagset, invalid, named)
+            event_start, key, changed = keys_of_codes(code_of[codes], doc, annotator, local, tagset, invalid, named)
+            weight = None
         repaired += changed
-        counts.add(np.bincount(events.token, minlength=int(local[-1])))
-        keys.add(events.key)
+        counts.add(np.diff(event_start))
+        keys.add(key)
         if weighted:
-            weights.add(np.ones(len(events.key)) if events.weight is None else events.weight)
-        occurring = np.union1d(occurring, events.key)
-    key, cell = keys.array(), space.array_file("event_cell", np.int32)
-    for at in range(0, len(key), _AT_ONCE):
-        cell.add(np.searchsorted(occurring, key[at : at + _AT_ONCE]))
-    row, label = np.divmod(occurring, len(tagset.labels))
-    annotator, previous = np.divmod(row, n_previous(tagset))
-    arrays |= {"cell_annotator": annotator, "cell_previous": previous, "cell_label": label}
+            weights.add(np.ones(len(key)) if weight is None else weight)
+        occurring = np.union1d(occurring, key)
+    every, cell = keys.array(), space.array_file("event_cell", np.int32)
+    for at in range(0, len(every), _AT_ONCE):
+        cell.add(np.searchsorted(occurring, every[at : at + _AT_ONCE]))
+    cells = Cells.of_keys(occurring, len(names), len(tagset.labels), n_previous(tagset))
+    arrays |= {"cell_annotator": cells.annotator, "cell_previous": cells.previous, "cell_label": cells.label}
     arrays |= {"event_cell": cell.array(), "event_weight": weights.array()}
     arrays["event_start"] = np.concatenate([[0], np.cumsum(counts.array())])
     return repaired

@@ -22,8 +22,8 @@ from quorate.corpus.records import Corpus, Document, SoftTag, Tag
 from quorate.corpus.tags import MISSING, Invalid, TagSet
 from quorate.encode.encoded import Cells, Encoded
 from quorate.encode.from_corpus import by_rule, label_before, n_previous
+from quorate.encode.kernels import Sequences, events_by_token, labels_of
 from quorate.errors import QuorateError
-from quorate.infer.kernels.codes import Sequences, events_by_token, labels_of
 from quorate.storage.arrays import Arrays, damaged, mapped, write
 from quorate.storage.corpora_checks import RAW_KINDS, document_rules, document_shapes, within
 from quorate.storage.documents import ArrayCorpus, annotations_of, document_of, starts_of
@@ -34,7 +34,6 @@ _KIND, _VERSION = "quorate read", 3
 _MOST_TAGS = 250  # a byte each, with some to spare
 _NOT_SEEN = 255
 _MOST_NUMBERS = 32_767  # two bytes each
-_CELLS_PER_LABEL, _FEW_CELLS = 4, 1 << 20  # a table of all cells may be so large
 _UNITS = tuple(Unit)
 _KINDS: dict[str, Any] = {**RAW_KINDS, "doc_start": np.int64, "unit": np.uint8}
 _NOT_KEPT = ("length", "soft_place", "soft_tag", "soft_probability")
@@ -220,12 +219,10 @@ class KeptCorpus(ArrayCorpus):
     def encoded_as(self, tagset: TagSet, invalid: Invalid) -> Encoded | None:
         """The corpus as arrays for a fit.
 
-        ``None`` if it has a tag that the labels do not have, or if a table of all cells would be much larger than what
-        was said: then it has to be made of its documents.
+        ``None`` if it has a tag that the labels do not have: then it has to be made of its documents.
         """
         arrays, K, J, before = self._arrays, len(self._names), len(tagset.labels), n_previous(tagset)
-        small = K * before * J <= max(_CELLS_PER_LABEL * len(arrays["codes"]), _FEW_CELLS)
-        if not small or any(tag is not None and tag not in tagset.reads for tag in self.used_tags()):
+        if any(tag is not None and tag not in tagset.reads for tag in self.used_tags()):
             return None
         label_of = np.array([tagset.reads.get(tag, MISSING) for tag in self._text["tags"]], np.int16)
         document = np.repeat(np.arange(len(self)), arrays["sequences"])
@@ -238,8 +235,7 @@ class KeptCorpus(ArrayCorpus):
         keys, event_start, event_cell = events_by_token(
             labels, sequences, self._doc_start, K, label_before(tagset), before, J
         )
-        row, label = np.divmod(keys, J)
-        cells = Cells(*np.divmod(row, before), label, K, J, before)
+        cells = Cells.of_keys(keys, K, J, before)
         word = arrays["word"]
         return Encoded(
             tagset, self._names, self._words, self._doc_start, word, event_start, event_cell, None, cells, changed

@@ -1,4 +1,4 @@
-"""Compiled kernels: from labels that lie sequence after sequence to events that lie token after token."""
+"""Compiled kernels: from labels that lie sequence after sequence to events that lie token after token, and hashes."""
 
 from __future__ import annotations
 
@@ -10,12 +10,17 @@ from numpy.typing import NDArray
 from quorate.corpus.tags import TagSet
 from quorate.infer.kernels.native import native
 
-__all__ = ["Sequences", "events_by_token", "labels_of"]
+__all__ = ["Sequences", "add_hashes", "events_by_token", "keys_by_token", "labels_of"]
 
 Ints = NDArray[np.int64]
 Ints32 = NDArray[np.int32]
 Ints16 = NDArray[np.int16]
 Bools = NDArray[np.bool_]
+Floats = NDArray[np.float64]
+Hashes = NDArray[np.uint64]
+
+# A table of all cells is made where it is not much larger than what was said.
+_CELLS_PER_LABEL, _FEW_CELLS = 4, 1 << 20
 
 
 class Sequences(NamedTuple):
@@ -41,8 +46,13 @@ def events_by_token(
     A key is (annotator · ``before`` + label before) · ``J`` + label; before a sequence, and after a missing label,
     stands ``first``.
     """
+    n_cells = n_annotators * before * J
+    if n_cells > max(_CELLS_PER_LABEL * len(labels), _FEW_CELLS):
+        event_start, key = keys_by_token(labels, sequences, doc_start, first, before, J)
+        keys, place = np.unique(key, return_inverse=True)
+        return keys, event_start, place.astype(np.int32)
     start, annotator, of_document = sequences
-    occurs = np.zeros(n_annotators * before * J, np.bool_)
+    occurs = np.zeros(n_cells, np.bool_)
     mark_cells(labels, start, annotator, first, before, J, occurs)
     rank = np.cumsum(occurs, dtype=np.int32) - np.int32(1)
     event_start, event_cell = np.empty(doc_start[-1] + 1, np.int64), np.empty(len(labels), np.int32)
@@ -50,6 +60,15 @@ def events_by_token(
         labels, start, annotator, of_document, doc_start, first, before, J, rank, event_start, event_cell
     )  # fmt: skip
     return np.flatnonzero(occurs), event_start, event_cell[:n]
+
+
+def keys_by_token(
+    labels: Ints16, sequences: Sequences, doc_start: Ints, first: int, before: int, J: int
+) -> tuple[Ints, Ints]:
+    """The same, with the key of every event itself: where there is no room for a table of all cells."""
+    event_start, key = np.empty(doc_start[-1] + 1, np.int64), np.empty(len(labels), np.int64)
+    n = fill_keys(labels, *sequences, doc_start, first, before, J, event_start, key)
+    return event_start, key[:n]
 
 
 @native
@@ -79,3 +98,41 @@ def fill_events(
     event_cell: Ints32,
 ) -> int:
     """The events, by token and sequence; returns how many there are."""
+
+
+@native
+def fill_keys(
+    labels: Ints16,
+    start: Ints,
+    annotator: Ints32,
+    first_sequence: Ints,
+    doc_start: Ints,
+    first: int,
+    before: int,
+    J: int,
+    event_start: Ints,
+    key: Ints,
+) -> int:
+    """The key of every event, by token and sequence; returns how many there are."""
+
+
+@native
+def add_hashes(
+    doc_start: Ints,
+    word: Ints32,
+    event_start: Ints,
+    event_cell: Ints32,
+    weight: Floats,
+    annotator: Ints,
+    label: Hashes,
+    first_pair: Ints,
+    who: Ints,
+    K: int,
+    words: Hashes,
+    said: Hashes,
+) -> None:
+    """Adds hashes of each document's tokens, and of what each pair's annotator said of them.
+
+    ``annotator`` and ``label``, a hash, are of cells, and ``who`` of pairs, of which each document's begin where
+    ``first_pair`` says.
+    """
