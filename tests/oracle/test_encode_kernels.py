@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 
 import quorate.encode.kernels
+from quorate.choose import hidden
 from quorate.corpus.records import Corpus, Document, SoftTag, Tag
 from quorate.corpus.tags import Invalid
+from quorate.encode.algebra import token_of_events, without
 from quorate.encode.encoded import Encoded
 from quorate.encode.from_corpus import encode
 from quorate.encode.lots import Lots, lots_of
@@ -119,3 +121,50 @@ def test_lots_are_those_of_loops_over_what_was_said(seed: int, *, soft: bool) ->
     encoded = encode(corpus, corpus.tagset())
     for found, expected in zip(lots_of(encoded, seed), lots_by_loops(encoded, seed), strict=True):
         np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("soft", [False, True])
+def test_events_that_stay_are_those_that_are_not_gone(*, soft: bool) -> None:
+    corpus = corpus_of(3, soft=soft)
+    encoded = encode(corpus, corpus.tagset())
+    for share in (0.0, 0.5, 1.0):
+        gone = np.random.default_rng(1).random(len(encoded.event_cell)) < share
+        rest = without(encoded, gone)
+        token = token_of_events(encoded)[~gone]
+        np.testing.assert_array_equal(token_of_events(rest), token)
+        np.testing.assert_array_equal(rest.event_cell, encoded.event_cell[~gone])
+        assert (rest.event_weight is None) == (not soft)
+        if rest.event_weight is not None and encoded.event_weight is not None:
+            np.testing.assert_array_equal(rest.event_weight, encoded.event_weight[~gone])
+
+
+def test_habits_of_tokens_are_those_of_loops_over_what_others_gave() -> None:
+    rng = np.random.default_rng(2)
+    tags = ("O", "B-PER", "I-PER", "B-LOC")
+    documents = [
+        Document(
+            str(n),
+            ("Ada", "Ng", "sang", "."),
+            {f"w{k}": tuple(tags[i] for i in rng.integers(0, 4, 4)) for k in rng.permutation(7)[:5]}
+            | ({"model": tuple({"O": 0.3, "B-PER": 0.7} for _ in range(4))} if n % 2 else {}),
+        )
+        for n in range(20)
+    ]
+    corpus = Corpus(documents)
+    encoded = encode(corpus, corpus.tagset())
+    K, T, type_of = len(encoded.annotators), len(encoded.tagset.types), encoded.tagset.type_of
+    there, marked = np.zeros((2, K, T))
+    for n in range(encoded.n_tokens):
+        events = range(int(encoded.event_start[n]), int(encoded.event_start[n + 1]))
+        assert encoded.event_weight is not None
+        cells = [encoded.event_cell[e] for e in events if encoded.event_weight[e] > 0.5]
+        said = [(int(encoded.cells.annotator[c]), int(type_of[encoded.cells.label[c]])) for c in cells]
+        for who, own in said:
+            for kind in range(T):
+                if sum(one != who and other == kind for one, other in said) >= 2:
+                    there[who, kind] += 1
+                    marked[who, kind] += own == kind
+    everybody = (marked.sum(axis=0) + 1) / (there.sum(axis=0) + 2)
+    prior = hidden._HABIT_PRIOR
+    np.testing.assert_allclose(hidden._token_habits(encoded), (marked + prior * everybody) / (there + prior))
+    assert there.min() > 0

@@ -34,6 +34,7 @@ from quorate.encode.algebra import (
     worked_out_once,
 )
 from quorate.encode.encoded import Encoded
+from quorate.encode.kernels import add_alike
 from quorate.encode.lots import lots_of
 from quorate.encode.sharing import Sharing
 from quorate.infer.engines.protocol import Decoded, Paths
@@ -388,35 +389,21 @@ def _span_habits(encoded: Encoded) -> Floats:
     who = seen_by[pair]
     marked = np.isin(span * K + who, marked_by)
     counts = times[span] - marked >= enough
-    return _shares(who[counts], kind[span[counts]], marked[counts], K, T)
+    cell = who[counts] * T + kind[span[counts]]
+    there = np.bincount(cell, minlength=K * T).astype(np.float64).reshape(K, T)
+    return _shares(there, np.bincount(cell, marked[counts], minlength=K * T).astype(np.float64).reshape(K, T))
 
 
 def _token_habits(encoded: Encoded) -> Floats:
     """``[K, types]`` How often each annotator gives a token the type that two others gave it."""
-    K, T = len(encoded.annotators), len(encoded.tagset.types)
-    kind_of = encoded.tagset.type_of[encoded.cells.label]
-    event = np.flatnonzero(sure_events(encoded) & (kind_of >= 0)[encoded.event_cell])
-    token = token_of(encoded, event)
-    marks = np.bincount(token, minlength=encoded.n_tokens)
-    # Where fewer than two marked anything, nothing was marked alike by two.
-    event = np.flatnonzero(sure_events(encoded) & np.repeat(marks >= 2, np.diff(encoded.event_start)))
-    token = token_of(encoded, event)
-    cell = encoded.event_cell[event]
-    who, kind = encoded.cells.annotator[cell], kind_of[cell]
-    rows = []
-    for one in range(T):
-        marked = kind == one
-        others = np.bincount(token[marked], minlength=encoded.n_tokens)[token] - marked
-        counts = others >= 2
-        rows.append((who[counts], np.full(int(counts.sum()), one), marked[counts]))
-    columns = [np.concatenate(column) for column in zip(*rows, strict=True)]
-    return _shares(columns[0], columns[1], columns[2], K, T)
+    there, marked = np.zeros((2, len(encoded.annotators), len(encoded.tagset.types)))
+    cells, weight = encoded.cells, np.zeros(0) if encoded.event_weight is None else encoded.event_weight
+    kind = encoded.tagset.type_of[cells.label]
+    add_alike(encoded.event_start, encoded.event_cell, weight, cells.annotator, kind, there, marked)
+    return _shares(there, marked)
 
 
-def _shares(who: Integers, kind: Integers, marked: NDArray[np.bool_], K: int, T: int) -> Floats:
-    """``[K, T]`` The share marked, drawn towards everybody's."""
-    cell = who * T + kind
-    total = np.bincount(cell, minlength=K * T).reshape(K, T)
-    right = np.bincount(cell, marked, minlength=K * T).reshape(K, T)
-    everybody = (right.sum(axis=0) + 1) / (total.sum(axis=0) + 2)
-    return np.asarray((right + _HABIT_PRIOR * everybody) / (total + _HABIT_PRIOR))
+def _shares(there: Floats, marked: Floats) -> Floats:
+    """``[K, T]`` The share marked of what was there, drawn towards everybody's."""
+    everybody = (marked.sum(axis=0) + 1) / (there.sum(axis=0) + 2)
+    return np.asarray((marked + _HABIT_PRIOR * everybody) / (there + _HABIT_PRIOR))

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate.encode.encoded import WORKED_OUT, Cells, Encoded
+from quorate.encode.kernels import events_of_cells, without_events
 
 __all__ = [
     "Spans",
@@ -282,14 +283,8 @@ def sure_events(encoded: Encoded) -> NDArray[np.bool_]:
 
 def without(encoded: Encoded, gone: NDArray[np.bool_]) -> Encoded:
     """The corpus without some of its events."""
-    kept = ~gone
-    so_far = np.concatenate([[0], np.cumsum(kept)])
-    return replace(
-        encoded,
-        event_start=so_far[encoded.event_start],
-        event_cell=encoded.event_cell[kept],
-        event_weight=None if encoded.event_weight is None else encoded.event_weight[kept],
-    )
+    start, cell, weight = without_events(encoded.event_start, encoded.event_cell, encoded.event_weight, gone)
+    return replace(encoded, event_start=start, event_cell=cell, event_weight=weight)
 
 
 def without_annotator(encoded: Encoded, name: str) -> Encoded:
@@ -353,8 +348,7 @@ def marked_spans(encoded: Encoded) -> Spans:
     tagset = encoded.tagset
     in_span = np.ones(len(tagset.labels), np.bool_) if tagset.outside is None else tagset.in_span
     if encoded.event_weight is None:
-        event = np.flatnonzero(spread(in_span[encoded.cells.label], encoded.event_cell))
-        token, cell = token_of(encoded, event), encoded.event_cell[event]
+        token, cell = events_of_cells(encoded.event_start, encoded.event_cell, in_span[encoded.cells.label])
         who, label = encoded.cells.annotator[cell], encoded.cells.label[cell]
     else:
         token, who, label = _likeliest_labels(encoded, encoded.event_weight)

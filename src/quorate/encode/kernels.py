@@ -1,4 +1,4 @@
-"""Compiled kernels: from labels that lie sequence after sequence to events that lie token after token, and hashes."""
+"""Compiled kernels: events made of labels that lie sequence after sequence, some of them, and sums over them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,16 @@ from numpy.typing import NDArray
 from quorate.corpus.tags import TagSet
 from quorate.infer.kernels.native import native
 
-__all__ = ["Sequences", "add_hashes", "events_by_token", "keys_by_token", "labels_of"]
+__all__ = [
+    "Sequences",
+    "add_alike",
+    "add_hashes",
+    "events_by_token",
+    "events_of_cells",
+    "keys_by_token",
+    "labels_of",
+    "without_events",
+]
 
 Ints = NDArray[np.int64]
 Ints32 = NDArray[np.int32]
@@ -69,6 +78,25 @@ def keys_by_token(
     event_start, key = np.empty(doc_start[-1] + 1, np.int64), np.empty(len(labels), np.int64)
     n = fill_keys(labels, *sequences, doc_start, first, before, J, event_start, key)
     return event_start, key[:n]
+
+
+def without_events(
+    event_start: Ints, event_cell: Ints32, weight: Floats | None, gone: Bools
+) -> tuple[Ints, Ints32, Floats | None]:
+    """Where each token's events begin (and all end), their cells and weights, without those that are gone."""
+    left = len(event_cell) - int(np.count_nonzero(gone))
+    start, cell = np.empty_like(event_start), np.empty(left + 1, np.int32)  # what is gone is written over
+    kept = np.empty(0 if weight is None else left + 1)
+    keep_events(event_start, event_cell, np.zeros(0) if weight is None else weight, gone, start, cell, kept)
+    return start, cell[:left], None if weight is None else kept[:left]
+
+
+def events_of_cells(event_start: Ints, event_cell: Ints32, wanted: Bools) -> tuple[Ints, Ints32]:
+    """Token and cell of the events of some cells."""
+    found = find_events(event_start, event_cell, wanted, np.zeros(0, np.int64), np.zeros(0, np.int32))
+    token, cell = np.empty(found, np.int64), np.empty(found, np.int32)
+    find_events(event_start, event_cell, wanted, token, cell)
+    return token, cell
 
 
 @native
@@ -135,4 +163,32 @@ def add_hashes(
 
     ``annotator`` and ``label``, a hash, are of cells, and ``who`` of pairs, of which each document's begin where
     ``first_pair`` says.
+    """
+
+
+@native
+def keep_events(
+    event_start: Ints, event_cell: Ints32, weight: Floats, gone: Bools, start: Ints, cell: Ints32, kept_weight: Floats
+) -> int:
+    """:func:`without_events`, into room for one more than stay; returns how many do."""
+
+
+@native
+def find_events(event_start: Ints, event_cell: Ints32, wanted: Bools, token: Ints, cell: Ints32) -> int:
+    """:func:`events_of_cells`, while there is room; returns how many there are."""
+
+
+@native
+def add_alike(
+    event_start: Ints,
+    event_cell: Ints32,
+    weight: Floats,
+    annotator: Ints,
+    kind: Ints,
+    there: Floats,
+    marked: Floats,
+) -> None:
+    """Adds at how many tokens two others gave a type, and at how many of those each annotator gave it too.
+
+    To ``there`` and ``marked``, both ``[K, T]``. ``annotator`` and ``kind``, below 0 for none, are of cells.
     """
