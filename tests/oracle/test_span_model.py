@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,9 +14,12 @@ from numpy.typing import NDArray
 from scipy.special import digamma, gammaln, logsumexp
 from scipy.stats import dirichlet
 
+import quorate
 from crowds import sentences
 from every_set import Place, components, overlap, places_of, response_to, sets_of
 from problems import certain, enumerate_paths, random_corpus, tagset
+from quorate.choose.hidden import hide
+from quorate.corpus.profiles import trust_of
 from quorate.corpus.records import Corpus, Document
 from quorate.corpus.simulate import Behaviour, crowd
 from quorate.corpus.spans import Span
@@ -34,7 +38,9 @@ from quorate.infer.parts.dirichlet import expected_log
 from quorate.infer.parts.responses import _POOLED, _USUAL, _USUAL_MARKS, _WORTH, RESPONSES, Responses
 from quorate.infer.parts.truth import Chain
 from quorate.infer.spans import SpanEngine, SpanModel
-from quorate.models.spans import _best_f1, by_label
+from quorate.models.build import model_of
+from quorate.models.settings import Settings
+from quorate.models.spans import _best_f1, by_label, fit_spans, span_evidence
 
 Floats = NDArray[np.float64]
 CLOSE: dict[str, Any] = {"rtol": 1e-9, "atol": 1e-12}
@@ -792,3 +798,29 @@ def test_the_set_of_the_highest_expected_f1_is_the_best_of_all() -> None:
 def test_what_is_hardly_likely_is_not_given_out_even_where_nothing_else_is() -> None:
     true = np.array([0.04, 0.05, 0.09, 0.02])
     assert not _best_f1(lambda gain: gain > 0, true, float(true.sum())).any()
+
+
+def test_evidence_of_some_documents_is_what_is_found_of_them_alone() -> None:
+    corpus = quorate.sample()
+    encoded = encode(corpus, corpus.tagset())
+    one = hide(encoded)
+    assert one is not None
+    blank = model_of(Settings(), encoded.tagset, encoded, trust_of(encoded.annotators, {}))
+    sharing = Sharing.of([(0, 1, 0.6)])
+    with (
+        closing(ThreadsEngine(sharing.weighed(one.rest))) as engine,
+        closing(ThreadsEngine(sharing.weighed(one.sample))) as there,
+    ):
+        model = loop.more_passes(engine, blank, one.rest.cells, 3)
+        whole = span_evidence(one.rest, sharing.weighed(one.rest), engine, model, sharing=sharing)
+        alone = span_evidence(one.sample, sharing.weighed(one.sample), there, model, sharing=sharing)
+    part = whole.only(one.documents, one.sample)
+    assert len(part.candidates.start) > 100
+    for name in Candidates._fields:
+        found, expected = (np.asarray(getattr(evidence.candidates, name)) for evidence in (part, alone))
+        if name == "cluster":  # only where another begins matters
+            found, expected = np.diff(found) > 0, np.diff(expected) > 0
+        np.testing.assert_allclose(found, expected, **CLOSE, err_msg=name)
+    np.testing.assert_allclose(part.engine.prior, alone.engine.prior, **CLOSE)
+    learned = fit_spans(whole)
+    np.testing.assert_allclose(part.engine.posterior(learned).true, alone.engine.posterior(learned).true, **CLOSE)

@@ -15,7 +15,6 @@ import numpy as np
 
 from quorate.choose.calibrate import Confirmations, fit_span_sharpness
 from quorate.choose.hidden import Agreement, HiddenLabels, agreement_over
-from quorate.encode.encoded import Encoded
 from quorate.encode.sharing import Sharing
 from quorate.infer import loop
 from quorate.infer.engines.protocol import Decoded, Engine
@@ -63,7 +62,7 @@ class SpanBench(NamedTuple):
 
 def span_benches(
     hidden: Sequence[HiddenLabels],
-    engines: Sequence[tuple[Engine, Engine]],
+    engines: Sequence[Engine],
     models: Sequence[loop.Model],
     tokens: Sequence[Decoded],
     sharpness: float,
@@ -71,20 +70,19 @@ def span_benches(
     sharing: Sharing,
     with_tagger: Sequence[HiddenLabels] = (),
 ) -> list[SpanBench]:
-    """One for each draw; ``engines`` are over what was not hidden, and over the documents where someone was.
+    """One for each draw; ``engines`` are over what was not hidden.
 
     ``with_tagger`` are the same draws as the token models know them, where a tagger has joined.
     """
-
-    def look(said: Encoded, heard: Encoded, engine: Engine, model: loop.Model) -> SpanEvidence:
-        return span_evidence(said, heard, engine, model, sharpness=sharpness, sharing=sharing, threads=threads)
-
     found = []
-    for one, heard, (fits, judges), model, consensus in zip(
+    for one, heard, engine, model, consensus in zip(
         hidden, with_tagger or hidden, engines, models, tokens, strict=True
     ):
-        learned = fit_spans(look(one.rest, heard.rest, fits, model))
-        found.append(SpanBench(one, look(one.sample, heard.sample, judges, model), consensus, learned))
+        evidence = span_evidence(
+            one.rest, heard.rest, engine, model, sharpness=sharpness, sharing=sharing, threads=threads
+        )
+        here = evidence.only(one.documents, one.sample, threads)
+        found.append(SpanBench(one, here, consensus, fit_spans(evidence)))
     return found
 
 

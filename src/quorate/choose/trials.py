@@ -183,7 +183,7 @@ def span_benches_of(
     hidden = [bench.hidden for bench in benches]
     return span_benches(
         said or hidden,
-        [(bench.fits, bench.judges) for bench in benches],
+        [bench.fits for bench in benches],
         models,
         decoded_on(benches, models, sharpness, posteriors=False),
         sharpness,

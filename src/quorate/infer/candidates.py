@@ -17,6 +17,7 @@ from quorate.encode.algebra import (
     Spans,
     count_pairs,
     document_of,
+    laid_end_to_end,
     marked_spans,
     number_pairs,
     token_of,
@@ -66,6 +67,27 @@ class Candidates(NamedTuple):
     def document(self) -> Integers:
         """``[C]`` The document of each."""
         return np.repeat(np.arange(len(self.first) - 1), np.diff(self.first))
+
+    def only(self, documents: Integers, shift: Integers) -> Candidates:
+        """Those of some documents, whose tokens are counted ``shift [D]`` further there."""
+        first, chosen = laid_end_to_end(self.first[documents], np.diff(self.first)[documents])
+        pair_start, pairs = laid_end_to_end(self.pair_start[documents], np.diff(self.pair_start)[documents])
+        response_start, responses = laid_end_to_end(
+            self.response_start[documents], np.diff(self.response_start)[documents]
+        )
+        moved = np.repeat(shift, np.diff(first))
+        of_candidates = ("kind", "cluster", "by_start", "spread", "likely", "marked", "touched", "seen")
+        return self._replace(
+            start=self.start[chosen] + moved,
+            end=self.end[chosen] + moved,
+            **{name: getattr(self, name)[chosen] for name in of_candidates},
+            first=first,
+            pair_start=pair_start,
+            who=self.who[pairs],
+            weight=self.weight[pairs],
+            response_start=response_start,
+            response=self.response[responses],
+        )
 
     def votes(self) -> Floats:
         """``[C]`` Of the annotators who were shown all of a span, the share that marked just this one."""

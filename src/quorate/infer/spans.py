@@ -14,9 +14,8 @@ nothing true, k marks it with probability φ_k. All of that is tempered by β. S
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -25,7 +24,7 @@ from numpy.typing import NDArray
 from quorate.infer.candidates import Candidates
 from quorate.infer.engines.threads import balanced
 from quorate.infer.kernels import spans as kernels
-from quorate.infer.kernels.cores import available_threads
+from quorate.infer.kernels.cores import available_threads, in_order
 from quorate.infer.parts.arrays import check_arrays
 from quorate.infer.parts.dirichlet import View, log_mean
 from quorate.infer.parts.responses import Responses
@@ -129,7 +128,16 @@ class SpanEngine:
         )  # fmt: skip
         work = c.response_start + 4 * c.first  # a document takes about as long as it has responses
         self._bounds = balanced(work, max(_SLICES, int(work[-1]) // 20_000))
-        self._nobody = self._swept(np.zeros((1, 6)), np.zeros((1, 2)), 0.0, 1.0)[0].log_z
+
+    @property
+    def prior(self) -> Floats:
+        """``[C]`` The log odds of each candidate before spans are looked at."""
+        return self._problem.prior
+
+    @cached_property
+    def _nobody(self) -> float:
+        """Σ ln Z of the prior."""
+        return self._swept(np.zeros((1, 6)), np.zeros((1, 2)), 0.0, 1.0)[0].log_z
 
     def run(self, model: SpanModel) -> SpanCounts:
         """One pass."""
@@ -182,15 +190,8 @@ class SpanEngine:
             return SpanCounts(*kernel(p, *tables, self._bounds[s], self._bounds[s + 1], true, log_z))
 
         total, responses, marks = 0.0, np.zeros(of_true.shape), np.zeros(of_free.shape)
-        for sums in self._over(sweep):
+        for sums in in_order(sweep, range(len(self._bounds) - 1), self._threads):
             total += sums.log_z
             responses += sums.responses
             marks += sums.marks
         return SpanCounts(total, responses, marks), SpanPosterior(true, log_z)
-
-    def _over(self, work: Callable[[int], SpanCounts]) -> list[SpanCounts]:
-        pieces = range(len(self._bounds) - 1)
-        if self._threads == 1:
-            return [work(s) for s in pieces]
-        with ThreadPoolExecutor(self._threads) as pool:
-            return list(pool.map(work, pieces))
