@@ -9,6 +9,7 @@ from scipy.special import expit, logit
 from scipy.stats import norm, truncnorm
 
 import crowds
+from quorate.choose import calibrate
 from quorate.choose.calibrate import Confirmations, _best_power, _mean_power, _profile, fit_span_map
 from quorate.choose.evidence import confirmed_on
 from quorate.choose.hidden import Agreement
@@ -170,3 +171,24 @@ def test_an_interval_that_tells_nothing_is_not_given() -> None:
     assert certify(few, Check(reason="because")).reason == "because"
     nothing = np.zeros(3)
     assert "nothing" in certify(SpanTallies(nothing, nothing, nothing, few.sharp, few.blunt), Check()).reason
+
+
+@pytest.mark.parametrize("at_once", [1, 7, 1 << 15])
+def test_likelihood_of_what_was_said_is_that_of_loops(at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(calibrate, "_AT_ONCE", at_once)
+    rng = np.random.default_rng(0)
+    J, said = 3, []
+    for n in (20, 0, 11):
+        posterior = rng.dirichlet(np.ones(J), 15)
+        said.append(calibrate.Said(posterior, np.sort(rng.integers(0, 15, n)), rng.integers(0, J, n)))
+    rows = [(one.posterior[t], i) for one in said for t, i in zip(one.token, one.label, strict=True)]
+    share = np.zeros((J, J))
+    for p, i in rows:
+        share[:, i] += p
+    for _ in range(calibrate._EM_PASSES):
+        matrix = (share + 0.1) / (share + 0.1).sum(axis=1, keepdims=True)
+        share, totals = np.zeros((J, J)), []
+        for p, i in rows:
+            totals.append(p @ matrix[:, i])
+            share[:, i] += p * matrix[:, i] / totals[-1]
+    assert calibrate.log_likelihood(said) == pytest.approx(np.log(totals).mean(), rel=1e-12)

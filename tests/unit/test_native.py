@@ -14,6 +14,7 @@ import pytest
 
 import quorate
 import quorate.audit.balanced
+import quorate.choose.kernels
 import quorate.encode.kernels
 import quorate.infer.kernels.chain
 import quorate.infer.kernels.distinct

@@ -16,12 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate.choose.hidden import Agreement, HiddenLabels
+from quorate.choose.kernels import add_readings
 from quorate.encode.algebra import document_of
 from quorate.infer.engines.protocol import Decoded
+from quorate.infer.kernels.cores import available_threads, in_order
 from quorate.result.calibration import EDGE, log_odds, probability_of
 
 __all__ = [
     "Confirmations",
+    "Said",
     "fit_sharpness",
     "fit_span_map",
     "fit_span_sharpness",
@@ -35,6 +38,7 @@ Integers = NDArray[np.int64]
 _LEAST_SHARP, _MOST_SHARP = 0.2, 1.0
 _LEAST_SHARP_SPANS = 0.15
 _EM_PASSES = 8
+_AT_ONCE = 1 << 15  # tokens that one thread reads
 _PARABOLAS = 2
 _SAME = 1e-6  # of ln power
 _FINE = 1001  # powers that a mean is taken over
@@ -83,13 +87,11 @@ def fit_sharpness(hidden: Sequence[HiddenLabels], posteriors: Callable[[float], 
     >>> 0.2 <= fit_sharpness([hidden], lambda power: [voted.posterior**power]) <= 1
     True
     """
-    labels = range(len(hidden[0].sample.tagset.labels))
-    tokens = [[one.token[one.label == label] for one in hidden] for label in labels]
 
     def loss(log_power: float) -> float:
         found = posteriors(float(np.exp(log_power)))
-        given = [[posterior[at] for posterior, at in zip(found, here, strict=True)] for here in tokens]
-        return -log_likelihood([np.ascontiguousarray(np.concatenate(here).T) for here in given])
+        said = [Said(posterior, one.token, one.label) for posterior, one in zip(found, hidden, strict=True)]
+        return -log_likelihood(said)
 
     return _best_power(loss, _LEAST_SHARP, tries=7)
 
@@ -132,24 +134,47 @@ def _tried_powers(loss: Callable[[float], float], least: float, tries: int) -> t
     return x, y
 
 
-def log_likelihood(posteriors: Sequence[Floats]) -> float:
+class Said(NamedTuple):
+    """What hidden annotators said: which ``label`` of which ``token``, and ``posterior [N, J]``, that of the truth."""
+
+    posterior: Floats
+    token: Integers
+    label: NDArray[np.integer]
+
+
+def log_likelihood(said: Sequence[Said]) -> float:
     """Mean of ln Σ_j p_j·M[j, label], with the confusion matrix M that makes it greatest (by EM).
 
-    For each label there are ``[J, n]`` the posteriors of the n tokens that were given it.
-
-    >>> right, wrong = np.array([[0.9], [0.1]]), np.array([[0.5], [0.5]])
-    >>> log_likelihood([right, right[::-1]]) > log_likelihood([wrong, wrong])
+    >>> token, label = np.array([0, 1]), np.array([0, 1])
+    >>> right, wrong = np.array([[0.9, 0.1], [0.1, 0.9]]), np.full((2, 2), 0.5)
+    >>> log_likelihood([Said(right, token, label)]) > log_likelihood([Said(wrong, token, label)])
     True
     """
-    share = np.stack([here.sum(axis=1) for here in posteriors], axis=1)
-    totals: list[Floats] = []
-    for _ in range(_EM_PASSES):
+    J = said[0].posterior.shape[1]
+    columns = [
+        (np.ascontiguousarray(one.posterior), one.token.astype(np.int64), one.label.astype(np.int32)) for one in said
+    ]
+    pieces = [
+        (*one, low, min(low + _AT_ONCE, len(one[1]))) for one in columns for low in range(0, len(one[1]), _AT_ONCE)
+    ]
+
+    def read(matrix: Floats, *, logs: bool = False) -> tuple[Floats, float]:
+        """``[J, J]`` How much each truth is expected to have been read as each label, and Σ ln p."""
+
+        def of_piece(piece: tuple[Floats, Integers, NDArray[np.int32], int, int]) -> tuple[Floats, float]:
+            right = np.zeros((J, J))
+            return right, add_readings(*piece, matrix, logs, right)
+
+        found = list(in_order(of_piece, pieces, available_threads()))
+        return sum((right for right, _ in found), np.zeros((J, J))), sum(each for _, each in found)
+
+    share, total = read(np.zeros((0, J)))[0], 0.0
+    for step in range(_EM_PASSES):
         matrix = share + 0.1
-        matrix /= matrix.sum(axis=1, keepdims=True)
-        totals = [np.einsum("j,jn->n", column, here) for column, here in zip(matrix.T, posteriors, strict=True)]
-        right = [np.einsum("jn,n->j", here, 1.0 / total) for here, total in zip(posteriors, totals, strict=True)]
-        share = matrix * np.stack(right, axis=1)
-    return float(np.log(np.concatenate(totals)).mean())
+        matrix /= matrix.sum(axis=0)
+        right, total = read(matrix, logs=step == _EM_PASSES - 1)
+        share = matrix * right
+    return total / sum(len(one.token) for one in said)
 
 
 def _fewer(gain: float, others: float) -> float:

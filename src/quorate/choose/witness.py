@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.choose.calibrate import Confirmations, log_likelihood
+from quorate.choose.calibrate import Confirmations, Said, log_likelihood
 from quorate.choose.hidden import HiddenLabels
 from quorate.choose.silence import mostly_silent
 from quorate.corpus.profiles import Kind, Profile
@@ -111,23 +111,16 @@ def explained(hidden: Sequence[HiddenLabels], posteriors: Sequence[Floats]) -> f
     >>> explained([hidden], [voted.posterior])  # votes explain no more than votes do
     0.0
     """
-    J = len(hidden[0].sample.tagset.labels)
-    model: list[list[Floats]] = [[] for _ in range(J)]
-    votes: list[list[Floats]] = [[] for _ in range(J)]
+    by_model, by_votes = [], []
     for one, posterior in zip(hidden, posteriors, strict=True):
         shares = _shares(one.sample)
         open_here = (shares[one.token] < 1).all(axis=1) & (shares[one.token].sum(axis=1) > 0)
-        token, label = one.token[open_here], one.label[open_here]
-        for j in range(J):
-            at = token[label == j]
-            model[j].append(posterior[at].T)
-            votes[j].append(shares[at].T)
-    entropies = []
-    for rows in (model, votes):
-        joined = [np.ascontiguousarray(np.concatenate(each, axis=1)) for each in rows]
-        if not sum(each.shape[1] for each in joined):
-            return None
-        entropies.append(-log_likelihood(joined))
+        said = one.token[open_here], one.label[open_here]
+        by_model.append(Said(posterior, *said))
+        by_votes.append(Said(shares, *said))
+    if not any(len(one.token) for one in by_votes):
+        return None
+    entropies = [-log_likelihood(said) for said in (by_model, by_votes)]
     if entropies[1] <= 0:
         return None
     return round(min(max(1 - entropies[0] / entropies[1], 0.0), 1.0), 9)
@@ -135,5 +128,7 @@ def explained(hidden: Sequence[HiddenLabels], posteriors: Sequence[Floats]) -> f
 
 def _shares(encoded: Encoded) -> Floats:
     """``[N, J]`` The share of votes for every label at every token."""
-    counts = label_counts(replace(without(encoded, ~sure_events(encoded)), event_weight=None))
+    if encoded.event_weight is not None:
+        encoded = replace(without(encoded, ~sure_events(encoded)), event_weight=None)
+    counts = label_counts(encoded)
     return np.asarray(counts / np.maximum(counts.sum(axis=1, keepdims=True), 1.0))
