@@ -2,6 +2,97 @@
 #include "arrays.h"
 #include "room.h"
 
+/* As the Python type of the same name, which says what is in it. */
+typedef struct {
+    Ints doc_start, event_start;
+    Ints32 event_cell;
+    Floats weight;
+    Ints annotator, first_pair, who;
+    int64_t n_annotators;
+} PairedEvents;
+
+/* Where the number of everybody's pair is looked up, document by document. */
+static int64_t *pairs_by_annotator(const PairedEvents *said, Room *room) {
+    return unfilled(room, said->n_annotators + 1, sizeof(int64_t));
+}
+
+static inline void look_at(const PairedEvents *said, int64_t d, int64_t *pair_of) {
+    for (int64_t p = said->first_pair.at[d]; p < said->first_pair.at[d + 1]; p++) pair_of[said->who.at[p]] = p;
+}
+
+static inline bool is_sure(const PairedEvents *said, int64_t e) { return !said->weight.n || said->weight.at[e] > 0.5; }
+
+/* Fills the number of every event's pair. */
+KERNEL void fill_pairs(const PairedEvents *said, Ints32 number) {
+    Room room = {0};
+    int64_t *pair_of = pairs_by_annotator(said, &room);
+    for (int64_t d = 0; d + 1 < said->doc_start.n && pair_of; d++) {
+        int64_t end = said->event_start.at[said->doc_start.at[d + 1]];
+        look_at(said, d, pair_of);
+        for (int64_t e = said->event_start.at[said->doc_start.at[d]]; e < end; e++)
+            number.at[e] = (int32_t)pair_of[said->annotator.at[said->event_cell.at[e]]];
+    }
+    leave(&room);
+}
+
+/* Fills the weight of every event, times that of its pair. */
+KERNEL void weigh_pairs(const PairedEvents *said, Floats of_pair, Floats weight) {
+    Room room = {0};
+    int64_t *pair_of = pairs_by_annotator(said, &room);
+    for (int64_t d = 0; d + 1 < said->doc_start.n && pair_of; d++) {
+        int64_t end = said->event_start.at[said->doc_start.at[d + 1]];
+        look_at(said, d, pair_of);
+        for (int64_t e = said->event_start.at[said->doc_start.at[d]]; e < end; e++)
+            weight.at[e] = (said->weight.n ? said->weight.at[e] : 1.0) *
+                           of_pair.at[pair_of[said->annotator.at[said->event_cell.at[e]]]];
+    }
+    leave(&room);
+}
+
+/* Leaves out the events of some pairs: see `keep_events`. */
+KERNEL int64_t keep_pairs(const PairedEvents *said, Bools gone, Ints start, Ints32 cell, Floats kept_weight) {
+    Room room = {0};
+    int64_t *pair_of = pairs_by_annotator(said, &room), n = 0;
+    for (int64_t d = 0; d + 1 < said->doc_start.n && pair_of; d++) {
+        look_at(said, d, pair_of);
+        for (int64_t t = said->doc_start.at[d]; t < said->doc_start.at[d + 1]; t++) {
+            start.at[t] = n;
+            for (int64_t e = said->event_start.at[t]; e < said->event_start.at[t + 1]; e++) {
+                if (gone.at[pair_of[said->annotator.at[said->event_cell.at[e]]]]) continue;
+                cell.at[n] = said->event_cell.at[e];
+                if (said->weight.n) kept_weight.at[n] = said->weight.at[e];
+                n++;
+            }
+        }
+    }
+    start.at[start.n - 1] = n;
+    leave(&room);
+    return n;
+}
+
+/* Fills token and cell of what some pairs said for sure, while there is room; returns how many events that are. */
+KERNEL int64_t find_pairs(const PairedEvents *said, Bools wanted, Ints token, Ints32 cell) {
+    Room room = {0};
+    int64_t *pair_of = pairs_by_annotator(said, &room), n = 0;
+    for (int64_t d = 0; d + 1 < said->doc_start.n && pair_of; d++) {
+        bool any = false;
+        for (int64_t p = said->first_pair.at[d]; p < said->first_pair.at[d + 1]; p++) any |= wanted.at[p];
+        if (!any) continue;
+        look_at(said, d, pair_of);
+        for (int64_t t = said->doc_start.at[d]; t < said->doc_start.at[d + 1]; t++)
+            for (int64_t e = said->event_start.at[t]; e < said->event_start.at[t + 1]; e++) {
+                if (!wanted.at[pair_of[said->annotator.at[said->event_cell.at[e]]]] || !is_sure(said, e)) continue;
+                if (n < token.n) {
+                    token.at[n] = t;
+                    cell.at[n] = said->event_cell.at[e];
+                }
+                n++;
+            }
+    }
+    leave(&room);
+    return n;
+}
+
 /* Leaves out events: fills where those of each token begin and all end, their cells, and their weights if there are any;
  * returns how many stay. */
 KERNEL int64_t keep_events(Ints event_start, Ints32 event_cell, Floats weight, Bools gone, Ints start, Ints32 cell,

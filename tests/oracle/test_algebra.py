@@ -14,18 +14,20 @@ from quorate.encode.algebra import (
     document_of,
     document_of_events,
     events_of_document,
-    events_of_pairs,
     marked_spans,
     number_pairs,
     only_documents,
-    pair_of_events,
+    paired,
     seen_pairs,
     spread,
     token_of,
     token_of_events,
+    without,
+    without_pairs,
 )
 from quorate.encode.encoded import Encoded
 from quorate.encode.from_corpus import encode
+from quorate.encode.kernels import said_for_sure
 
 
 def corpus_with_gaps() -> Encoded:
@@ -74,10 +76,14 @@ def test_pairs_are_everybody_who_said_something_in_a_document(
     assert pairs == sorted(set(said)) == list(zip(*(column.tolist() for column in seen_pairs(encoded)), strict=True))
     assert [pairs[n] for n in number.tolist()] == said
     assert count_pairs(encoded)[2].tolist() == [said.count(pair) for pair in pairs]
-    assert pair_of_events(encoded).tolist() == [d * len(encoded.annotators) + k for d, k in said]
-    some = np.arange(0, len(pairs), 2)
-    found = [(e, n) for piece in events_of_pairs(encoded, doc[some], annotator[some]) for e, n in np.transpose(piece)]
-    assert found == [(e, pairs[::2].index(pair)) for e, pair in enumerate(said) if pair in pairs[::2]]
+    every_other = np.arange(len(pairs)) % 2 == 0
+    of_some = np.array([pair in pairs[::2] for pair in said])
+    rest, expected = without_pairs(encoded, every_other), without(encoded, of_some)
+    assert rest.event_start.tolist() == expected.event_start.tolist()
+    assert rest.event_cell.tolist() == expected.event_cell.tolist()
+    token, cell = said_for_sure(paired(encoded), every_other)
+    assert token.tolist() == token_of_events(encoded)[of_some].tolist()
+    assert cell.tolist() == encoded.event_cell[of_some].tolist()
 
 
 @pytest.mark.parametrize("documents", [[], [Document("1", (), {}), Document("2", ("no", "word"), {})]])

@@ -21,20 +21,17 @@ from numpy.typing import NDArray
 
 from quorate.encode.algebra import (
     Spans,
-    are_among,
     document_of,
     joined,
     marked_spans,
     only_documents,
-    pair_of_events,
+    paired,
     seen_pairs,
-    sure_events,
-    token_of,
-    without,
+    without_pairs,
     worked_out_once,
 )
 from quorate.encode.encoded import Encoded
-from quorate.encode.kernels import add_alike
+from quorate.encode.kernels import add_alike, said_for_sure
 from quorate.encode.lots import lots_of
 from quorate.encode.sharing import Sharing
 from quorate.infer.engines.protocol import Decoded, Paths
@@ -326,14 +323,12 @@ def hide(
     partners = _partners(document, hidden_who, seen_doc, seen_by, K, sharing)
 
     pair = document * K + hidden_who  # ascending
-    pair_of_event = pair_of_events(encoded)
-    gone, judges = (are_among(pair_of_event, those, K * encoded.n_docs) for those in (partners, pair))
+    gone, judges = (np.isin(seen_doc * K + seen_by, those) for those in (partners, pair))
     spans = marked_spans(encoded)
     span_pair = document_of(encoded, spans.start) * K + spans.who
     was_hidden = np.isin(span_pair, pair)
-    sure = np.flatnonzero(judges & sure_events(encoded))
-    token = token_of(encoded, sure)
-    rest = without(encoded, gone)
+    token, cell = said_for_sure(paired(encoded), judges)
+    rest = without_pairs(encoded, gone)
     sample = only_documents(rest, chosen)
     shift = np.zeros(encoded.n_docs, np.int64)  # from tokens of the corpus to those of the sample
     shift[chosen] = sample.doc_start[:-1] - encoded.doc_start[chosen]
@@ -347,9 +342,9 @@ def hide(
         hidden_spans._replace(start=hidden_spans.start + moved, end=hidden_spans.end + moved),
         np.searchsorted(pair, span_pair[was_hidden]),
         token + shift[document_of(encoded, token)],
-        encoded.cells.label[encoded.event_cell[sure]],
+        encoded.cells.label[cell],
         _habits(encoded),
-        int(gone.sum()),
+        len(encoded.event_cell) - len(rest.event_cell),
         chosen,
         draw,
     )

@@ -16,24 +16,24 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from quorate.encode import kernels
 from quorate.encode.encoded import WORKED_OUT, Cells, Encoded
-from quorate.encode.kernels import events_of_cells, without_events
+from quorate.encode.kernels import PairedEvents, events_of_cells, fill_pairs, without_events
 
 __all__ = [
     "Spans",
-    "are_among",
     "count_pairs",
     "document_of",
     "document_of_events",
     "events_of_document",
-    "events_of_pairs",
     "joined",
     "label_counts",
     "laid_end_to_end",
     "marked_spans",
     "number_pairs",
     "only_documents",
-    "pair_of_events",
+    "paired",
+    "ranges_of",
     "seen_pairs",
     "spread",
     "sure_events",
@@ -43,6 +43,7 @@ __all__ = [
     "with_likeliest_labels",
     "without",
     "without_annotator",
+    "without_pairs",
     "worked_out_once",
 ]
 
@@ -162,6 +163,16 @@ def laid_end_to_end(first: NDArray[np.integer], lengths: NDArray[np.integer]) ->
     return start, np.arange(start[-1]) + np.repeat(first - start[:-1], lengths)
 
 
+def ranges_of(values: NDArray[Any], first: Integers, end: Integers) -> NDArray[Any]:
+    """Pieces of an array, each from its ``first`` entry to before its ``end``, one after another.
+
+    >>> ranges_of(np.array([5, 6, 7, 8]), np.array([2, 0]), np.array([4, 1]))
+    array([7, 8, 5])
+    """
+    pieces = [values[a:b] for a, b in zip(first.tolist(), end.tolist(), strict=True)]
+    return np.concatenate(pieces) if pieces else values[:0]
+
+
 def spread(values: NDArray[Any], number: NDArray[np.integer]) -> NDArray[Any]:
     """``values[number]``, in pieces: NumPy first makes long numbers of short ones, which take much room.
 
@@ -172,16 +183,6 @@ def spread(values: NDArray[Any], number: NDArray[np.integer]) -> NDArray[Any]:
     for first in range(0, len(number), _PIECE):
         found[first : first + _PIECE] = values[number[first : first + _PIECE]]
     return found
-
-
-def pair_of_events(encoded: Encoded) -> NDArray[np.integer]:
-    """For every event one number for its document and annotator, document·K + annotator: ascending by document."""
-    K, D = len(encoded.annotators), encoded.n_docs
-    short = np.int32 if K * D < 1 << 31 else np.int64
-    first = np.arange(D) * K
-    pair: NDArray[Any] = np.repeat(first.astype(short), np.diff(encoded.event_start[encoded.doc_start]))
-    pair += spread(encoded.cells.annotator.astype(short), encoded.event_cell)
-    return pair
 
 
 def seen_pairs(encoded: Encoded) -> tuple[Integers, Integers]:
@@ -205,44 +206,27 @@ def count_pairs(encoded: Encoded) -> tuple[Integers, Integers, Integers]:
     return *_documents_and_annotators(encoded, found), np.concatenate(times)
 
 
-def number_pairs(encoded: Encoded) -> tuple[Integers, Integers, NDArray[np.integer]]:
+def number_pairs(encoded: Encoded) -> tuple[Integers, Integers, NDArray[np.int32]]:
     """The same pairs, and for every event the number of its pair among them."""
-    E = len(encoded.event_cell)
-    number: NDArray[np.integer] = np.empty(E, np.int32 if E < 1 << 31 else np.int64)
-    found, n_pairs, done = [], 0, 0
-    for first, end, pair in _pairs_in_pieces(encoded):
-        if _is_sparse(pair, end):
-            present, rank = np.unique(pair, return_inverse=True)
-        else:
-            occurs = _occurring(pair, end)
-            present, rank = np.flatnonzero(occurs), (np.cumsum(occurs) - 1)[pair]
-        number[done : done + len(pair)] = n_pairs + rank
-        found.append((first, present))
-        n_pairs, done = n_pairs + len(present), done + len(pair)
-    return *_documents_and_annotators(encoded, found), number
+    document, who = seen_pairs(encoded)
+    number = np.empty(len(encoded.event_cell), np.int32)
+    fill_pairs(paired(encoded), number)
+    return document, who, number
 
 
-def events_of_pairs(encoded: Encoded, document: Integers, who: Integers) -> Iterator[tuple[Integers, Integers]]:
-    """The events of some pairs, which come as :func:`seen_pairs` has them, and which pair each is of; in pieces."""
-    K, start = max(len(encoded.annotators), 1), encoded.event_start[encoded.doc_start]
-    documents, first = np.unique(document, return_index=True)
-    first, lengths = np.append(first, len(document)), start[documents + 1] - start[documents]
-    cuts = np.searchsorted(np.cumsum(lengths), np.arange(0, lengths.sum(), _PIECE))
-    for begin, end in pairwise(np.unique([*cuts, len(documents)]).tolist()):
-        here, within = slice(begin, end), slice(first[begin], first[end])
-        _, event = laid_end_to_end(start[documents[here]], lengths[here])
-        pair = encoded.cells.annotator[encoded.event_cell[event]]
-        pair += np.repeat(np.arange(end - begin) * K, lengths[here])
-        wanted = np.searchsorted(documents[here], document[within]) * K + who[within]
-        if _is_sparse(pair, (end - begin) * K):
-            place = np.minimum(np.searchsorted(wanted, pair), len(wanted) - 1)
-            place[wanted[place] != pair] = -1
-        else:
-            table = np.full((end - begin) * K, -1)
-            table[wanted] = np.arange(len(wanted))
-            place = table[pair]
-        found = np.flatnonzero(place >= 0)
-        yield event[found], first[begin] + place[found]
+def paired(encoded: Encoded) -> PairedEvents:
+    """The events of a corpus beside its pairs, as kernels take them."""
+    document, who = seen_pairs(encoded)
+    return PairedEvents(
+        encoded.doc_start,
+        encoded.event_start,
+        encoded.event_cell,
+        np.zeros(0) if encoded.event_weight is None else encoded.event_weight,
+        encoded.cells.annotator,
+        np.searchsorted(document, np.arange(encoded.n_docs + 1)),
+        who,
+        len(encoded.annotators),
+    )
 
 
 def _pairs_in_pieces(encoded: Encoded) -> Iterator[tuple[int, int, Integers]]:
@@ -267,13 +251,6 @@ def _documents_and_annotators(encoded: Encoded, found: list[tuple[int, Integers]
     return document, annotator
 
 
-def are_among(numbers: NDArray[np.integer], wanted: Integers, end: int) -> NDArray[np.bool_]:
-    """Whether each of the numbers below ``end`` is among those wanted."""
-    if _is_sparse(numbers, end):
-        return np.isin(numbers, wanted)
-    return np.asarray(_occurring(wanted, end)[numbers])
-
-
 def sure_events(encoded: Encoded) -> NDArray[np.bool_]:
     """Events that say one label: of someone who gave probabilities, those above a half."""
     if encoded.event_weight is None:
@@ -287,6 +264,18 @@ def without(encoded: Encoded, gone: NDArray[np.bool_]) -> Encoded:
     return replace(encoded, event_start=start, event_cell=cell, event_weight=weight)
 
 
+def without_pairs(encoded: Encoded, gone: NDArray[np.bool_]) -> Encoded:
+    """The corpus without what some of its pairs said; ``gone`` is of all of them, as :func:`seen_pairs` has them."""
+    left = len(encoded.event_cell) - int(count_pairs(encoded)[2][gone].sum())
+    start, cell, weight = kernels.without_pairs(paired(encoded), gone, left)
+    return replace(
+        encoded,
+        event_start=start,
+        event_cell=cell,
+        event_weight=None if encoded.event_weight is None else weight,
+    )
+
+
 def without_annotator(encoded: Encoded, name: str) -> Encoded:
     """The corpus without what one annotator said, who keeps a number; as it is if there is none of that name."""
     if name not in encoded.annotators:
@@ -296,15 +285,16 @@ def without_annotator(encoded: Encoded, name: str) -> Encoded:
 
 def only_documents(encoded: Encoded, documents: Integers) -> Encoded:
     """Some of the documents, with the same annotators, words and cells."""
-    doc_start, token = laid_end_to_end(encoded.doc_start[documents], np.diff(encoded.doc_start)[documents])
-    event_start, event = laid_end_to_end(encoded.event_start[token], np.diff(encoded.event_start)[token])
+    first, end = encoded.doc_start[documents], encoded.doc_start[documents + 1]
+    events = encoded.event_start[first], encoded.event_start[end]
+    times = ranges_of(np.diff(encoded.event_start), first, end)
     return replace(
         encoded,
-        doc_start=doc_start,
-        word=encoded.word[token],
-        event_start=event_start,
-        event_cell=encoded.event_cell[event],
-        event_weight=None if encoded.event_weight is None else encoded.event_weight[event],
+        doc_start=np.concatenate([[0], np.cumsum(end - first)]),
+        word=ranges_of(encoded.word, first, end),
+        event_start=np.concatenate([[0], np.cumsum(times)]),
+        event_cell=ranges_of(encoded.event_cell, *events),
+        event_weight=None if encoded.event_weight is None else ranges_of(encoded.event_weight, *events),
     )
 
 

@@ -11,14 +11,19 @@ from quorate.corpus.tags import TagSet
 from quorate.infer.kernels.native import native
 
 __all__ = [
+    "PairedEvents",
     "Sequences",
     "add_alike",
     "add_hashes",
     "events_by_token",
     "events_of_cells",
+    "fill_pairs",
     "keys_by_token",
     "labels_of",
+    "said_for_sure",
+    "weigh_pairs",
     "without_events",
+    "without_pairs",
 ]
 
 Ints = NDArray[np.int64]
@@ -78,6 +83,39 @@ def keys_by_token(
     event_start, key = np.empty(doc_start[-1] + 1, np.int64), np.empty(len(labels), np.int64)
     n = fill_keys(labels, *sequences, doc_start, first, before, J, event_start, key)
     return event_start, key[:n]
+
+
+class PairedEvents(NamedTuple):
+    """The events of a corpus, and its pairs of document and annotator.
+
+    ``weight`` may be empty, ``annotator`` is of cells. Document d has the pairs ``first_pair[d]`` to
+    ``first_pair[d + 1]``, of annotators ``who``.
+    """
+
+    doc_start: Ints
+    event_start: Ints
+    event_cell: Ints32
+    weight: Floats
+    annotator: Ints
+    first_pair: Ints
+    who: Ints
+    n_annotators: int
+
+
+def without_pairs(said: PairedEvents, gone: Bools, left: int) -> tuple[Ints, Ints32, Floats]:
+    """As :func:`without_events`, without those of some pairs; ``left`` are the events of the others."""
+    start, cell = np.empty_like(said.event_start), np.empty(left, np.int32)
+    kept = np.empty(left if len(said.weight) else 0)
+    keep_pairs(said, gone, start, cell, kept)
+    return start, cell, kept
+
+
+def said_for_sure(said: PairedEvents, wanted: Bools) -> tuple[Ints, Ints32]:
+    """Token and cell of what some pairs said; of someone's probabilities, those above a half."""
+    found = find_pairs(said, wanted, np.zeros(0, np.int64), np.zeros(0, np.int32))
+    token, cell = np.empty(found, np.int64), np.empty(found, np.int32)
+    find_pairs(said, wanted, token, cell)
+    return token, cell
 
 
 def without_events(
@@ -164,6 +202,26 @@ def add_hashes(
     ``annotator`` and ``label``, a hash, are of cells, and ``who`` of pairs, of which each document's begin where
     ``first_pair`` says.
     """
+
+
+@native
+def fill_pairs(said: PairedEvents, number: Ints32) -> None:
+    """The number of every event's pair."""
+
+
+@native
+def weigh_pairs(said: PairedEvents, of_pair: Floats, weight: Floats) -> None:
+    """The weight of every event, times that of its pair."""
+
+
+@native
+def keep_pairs(said: PairedEvents, gone: Bools, start: Ints, cell: Ints32, kept_weight: Floats) -> int:
+    """:func:`without_pairs`, into room that is given; returns how many events stay."""
+
+
+@native
+def find_pairs(said: PairedEvents, wanted: Bools, token: Ints, cell: Ints32) -> int:
+    """:func:`said_for_sure`, while there is room; returns how many events there are."""
 
 
 @native

@@ -9,8 +9,9 @@ from typing import NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.encode.algebra import events_of_pairs, laid_end_to_end, seen_pairs
+from quorate.encode.algebra import laid_end_to_end, paired, seen_pairs
 from quorate.encode.encoded import Encoded
+from quorate.encode.kernels import weigh_pairs
 
 __all__ = ["Sharing"]
 
@@ -78,12 +79,9 @@ class Sharing(NamedTuple):
         if not self:
             return encoded
         document, who = seen_pairs(encoded)
-        weight = np.ones(len(encoded.event_cell))
-        of_pair = self.weights(document, who)
-        less = np.flatnonzero(of_pair < 1.0)  # mostly few
-        for event, number in events_of_pairs(encoded, document[less], who[less]):
-            weight[event] = of_pair[less[number]]
-        return replace(encoded, event_weight=weight if encoded.event_weight is None else encoded.event_weight * weight)
+        weight = np.empty(len(encoded.event_cell))
+        weigh_pairs(paired(encoded), self.weights(document, who), weight)
+        return replace(encoded, event_weight=weight)
 
     def at_least(self, share: float) -> Self:
         """Only the pairs that have so much in common."""

@@ -7,7 +7,7 @@ token gives: where people put bounds a little apart, the middle is better than e
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,9 +17,9 @@ from quorate.encode.algebra import (
     Spans,
     count_pairs,
     document_of,
-    laid_end_to_end,
     marked_spans,
     number_pairs,
+    ranges_of,
     token_of,
     token_of_events,
 )
@@ -70,23 +70,27 @@ class Candidates(NamedTuple):
 
     def only(self, documents: Integers, shift: Integers) -> Candidates:
         """Those of some documents, whose tokens are counted ``shift [D]`` further there."""
-        first, chosen = laid_end_to_end(self.first[documents], np.diff(self.first)[documents])
-        pair_start, pairs = laid_end_to_end(self.pair_start[documents], np.diff(self.pair_start)[documents])
-        response_start, responses = laid_end_to_end(
-            self.response_start[documents], np.diff(self.response_start)[documents]
-        )
+
+        def of_documents(start: Integers) -> tuple[Integers, Callable[[NDArray[Any]], NDArray[Any]]]:
+            """Where what each document has begins, and that of any column."""
+            first, end = start[documents], start[documents + 1]
+            return np.concatenate([[0], np.cumsum(end - first)]), lambda column: ranges_of(column, first, end)
+
+        first, chosen = of_documents(self.first)
+        pair_start, of_pairs = of_documents(self.pair_start)
+        response_start, of_responses = of_documents(self.response_start)
         moved = np.repeat(shift, np.diff(first))
-        of_candidates = ("kind", "cluster", "by_start", "spread", "likely", "marked", "touched", "seen")
+        others = ("kind", "cluster", "by_start", "spread", "likely", "marked", "touched", "seen")
         return self._replace(
-            start=self.start[chosen] + moved,
-            end=self.end[chosen] + moved,
-            **{name: getattr(self, name)[chosen] for name in of_candidates},
+            start=chosen(self.start) + moved,
+            end=chosen(self.end) + moved,
+            **{name: chosen(getattr(self, name)) for name in others},
             first=first,
             pair_start=pair_start,
-            who=self.who[pairs],
-            weight=self.weight[pairs],
+            who=of_pairs(self.who),
+            weight=of_pairs(self.weight),
             response_start=response_start,
-            response=self.response[responses],
+            response=of_responses(self.response),
         )
 
     def votes(self) -> Floats:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate.corpus.tags import TagSet
-from quorate.encode.algebra import laid_end_to_end
+from quorate.encode.algebra import ranges_of
 from quorate.encode.encoded import Encoded
 from quorate.encode.sharing import Sharing
 from quorate.errors import SettingsError
@@ -72,8 +72,9 @@ class SpanEvidence(NamedTuple):
         """That of some documents, of which ``sample`` is made: a document's evidence is the same without the others."""
         shift = sample.doc_start[:-1] - self.encoded.doc_start[documents]
         found = self.candidates.only(documents, shift)
-        _, chosen = laid_end_to_end(self.candidates.first[documents], np.diff(found.first))
-        engine = SpanEngine(found, self.engine.prior[chosen], threads=threads)
+        first = self.candidates.first
+        prior = ranges_of(self.engine.prior, first[documents], first[documents + 1])
+        engine = SpanEngine(found, prior, threads=threads)
         return SpanEvidence(sample, found, engine, self.clamped[documents])
 
 
