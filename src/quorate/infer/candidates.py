@@ -80,11 +80,12 @@ class Candidates(NamedTuple):
         pair_start, of_pairs = of_documents(self.pair_start)
         response_start, of_responses = of_documents(self.response_start)
         moved = np.repeat(shift, np.diff(first))
-        others = ("kind", "cluster", "by_start", "spread", "likely", "marked", "touched", "seen")
+        names = ("kind", "cluster", "by_start", "spread", "likely", "marked", "touched", "seen")
+        others: dict[str, Any] = {name: chosen(getattr(self, name)) for name in names}
         return self._replace(
             start=chosen(self.start) + moved,
             end=chosen(self.end) + moved,
-            **{name: chosen(getattr(self, name)) for name in others},
+            **others,
             first=first,
             pair_start=pair_start,
             who=of_pairs(self.who),
