@@ -146,6 +146,33 @@ def test_a_run_does_only_what_changed(run: Run, tmp_path: Path, monkeypatch: pyt
     assert "second week" in out
 
 
+def test_an_export_that_no_pattern_matches_is_named(run: Run, tmp_path: Path) -> None:
+    project(tmp_path)
+    week_2 = quorate.Corpus(quorate.sample().documents[WEEKS[1]])
+    write(week_2, tmp_path / "exports" / "week-2.conll")
+    (tmp_path / "exports" / "people.json").write_text('{"ann": {"kind": "person"}}')  # no annotations
+    note = (
+        'quorate: note: exports/week-2.conll: not among the inputs (add "exports/*.conll" to inputs in quorate.toml)\n'
+    )
+    assert run("status")[2] == note
+    assert run("run")[2].endswith(note)
+    assert run("run")[2] == f"quorate: nothing has changed since version 1\n{note}"
+    assert run("status")[::2] == (0, note)
+    assert json.loads(run("status", "--json")[1])["overlooked"] == ["exports/week-2.conll"]
+    assert note.removeprefix("quorate: note: ").strip() in json.loads(run("run", "--json")[1])["notes"]
+    project(tmp_path, head='inputs = ["exports/*.jsonl", "exports/*.conll"]')
+    assert run("status")[1:] == (run("status")[1], "")
+    assert "version 2: 64 documents" in run("run")[2]
+
+
+def test_a_project_may_be_in_a_folder_with_brackets(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = tmp_path / "crowd [1]"
+    place.mkdir()
+    project(place)
+    monkeypatch.chdir(place)
+    assert "version 1: 60 documents" in run("run")[2]
+
+
 def test_settings_are_chosen_again_only_when_much_is_new(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
