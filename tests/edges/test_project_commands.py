@@ -482,6 +482,39 @@ def test_audits_are_of_the_consensus_of_the_last_version(run: Run, tmp_path: Pat
     assert (code, err) == (2, "quorate: consensus.jsonl: 'quorate run' writes this file (give another name with -o)\n")
 
 
+def test_a_run_in_the_middle_of_an_audit_says_of_which_version_it_is(run: Run, tmp_path: Path) -> None:
+    project(tmp_path)
+    assert run("run", "-q")[0] == 0
+    assert run("audit", "plan", "-n", "20", "-o", "audit.jsonl", "-q")[0] == 0
+    export(tmp_path, 2)
+    assert run("run")[2].splitlines()[-1] == (
+        "quorate: note: audit.jsonl is an audit of version 1 (to go on with it: quorate restore 1; for version 2, "
+        "plan again)"
+    )
+    told = "quorate: audit.jsonl: this plan was drawn from version 1, not from this consensus (quorate restore 1 brings"
+    for _ in range(2):
+        code, _, err = run("audit", "result", "--checked", "audit.jsonl")
+        assert (code, err) == (2, f"{told} that version back; or draw a new plan: quorate audit plan)\n")
+        checked = (tmp_path / "audit.jsonl").read_text().replace('"checked":false', '"checked":true')
+        (tmp_path / "audit.jsonl").write_text(checked)
+    export(tmp_path, 3)
+    assert "audit of version" not in run("run")[2]  # which was said when it was so
+    project(tmp_path, QUICK + 'precision = 0.5\nchecked = "audit.jsonl"\n')
+    code, _, err = run("run")
+    assert (code, err) == (
+        2,
+        f"{told} that version back; or take 'checked' out of quorate.toml, run, and draw a new plan: quorate audit "
+        "plan)\n",
+    )
+    assert run("restore", "1", "-q")[0] == 0
+    assert run("audit", "result", "--checked", "audit.jsonl")[::2] == (0, "")
+
+
+def test_a_file_of_what_was_checked_that_is_not_there_is_named(run: Run, tmp_path: Path) -> None:
+    project(tmp_path, QUICK + 'precision = 0.5\nchecked = "audit.jsonl"\n')
+    assert run("run")[::2] == (2, "quorate: audit.jsonl: no such file\n")
+
+
 def test_an_update_goes_on_from_the_model_of_the_last_version(run: Run, tmp_path: Path) -> None:
     project(tmp_path)
     assert run("run", "-q")[0] == 0

@@ -27,7 +27,7 @@ from quorate.audit.estimate import (
     once,
     ratio_of,
 )
-from quorate.audit.plan import LEAST, NOT_SEQUENTIAL, OTHER_CONSENSUS, Plan, planned_by
+from quorate.audit.plan import LEAST, NOT_SEQUENTIAL, OtherConsensusError, Plan, planned_by
 from quorate.audit.recalibration import (
     Line,
     OffBeyondChance,
@@ -321,7 +321,7 @@ def result(
         raise SettingsError(f"confidence must be above 0 and below 1, not {confidence:g}{hint}")
     claims = consensus if isinstance(consensus, Claims) else Claims.of(consensus, max_size=max_size)
     if isinstance(plan, Plan) and plan.claims.digest != claims.digest:
-        raise InputError(OTHER_CONSENSUS)
+        raise OtherConsensusError(plan.claims.digest)
     if isinstance(checked, Plan):
         raise SettingsError("a plan says what to check, not what was found (give files, or the right tags by document)")
     if isinstance(checked, Mapping):

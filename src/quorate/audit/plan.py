@@ -29,8 +29,8 @@ __all__ = [
     "LEAST",
     "NOT_SEQUENTIAL",
     "NO_PLAN",
-    "OTHER_CONSENSUS",
     "Drawn",
+    "OtherConsensusError",
     "Plan",
     "extended",
     "plan",
@@ -42,7 +42,7 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 _PLACE = ("tokens", "text", "offsets", "offset_unit", "split")
 _ROUNDING = 1e-6  # relative, of a probability in a file
-OTHER_CONSENSUS = (
+_OTHER_CONSENSUS = (
     "this plan was drawn from another consensus: its documents or tags differ (audit the one that it was drawn from, "
     "with the same settings, without --known or a saved model; or draw a new plan)"
 )
@@ -50,6 +50,14 @@ NO_PLAN = "no line in it is of a plan (give the file that quorate audit plan wro
 NOT_SEQUENTIAL = "a sequential audit gives no guarantee for what is accepted (draw a plan without --sequential)"
 LEAST = 10
 """Documents of a plan: of fewer, no interval is worth anything."""
+
+
+class OtherConsensusError(InputError):
+    """A plan that was drawn from another consensus: ``consensus`` is the digest of that one."""
+
+    def __init__(self, consensus: str, where: str = "") -> None:
+        super().__init__(_OTHER_CONSENSUS, where=where)
+        self.consensus, self.where = consensus, where
 
 
 class Drawn(msgspec.Struct, frozen=True):
@@ -213,8 +221,9 @@ def _drawn(claims: Claims, n: int, seed: int, planned: int, sequential: bool) ->
 
 def refuse_other_consensus(claims: Claims, drawn: Sequence[tuple[str, Drawn]], where: str) -> None:
     """Raise :class:`InputError` if lines of a plan are of another consensus than this."""
-    if any(one.consensus != claims.digest for _, one in drawn):
-        raise InputError(OTHER_CONSENSUS, where=where)
+    other = next((one.consensus for _, one in drawn if one.consensus != claims.digest), None)
+    if other is not None:
+        raise OtherConsensusError(other, where)
 
 
 def planned_by(claims: Claims, drawn: Sequence[tuple[str, Drawn]], where: str) -> Plan:

@@ -21,6 +21,7 @@ from quorate.wording import counted, in_number
 
 _MOST_TOLD = 10  # changes of inputs and settings, in a summary
 _ARROWS = {"added": "+", "removed": "-", "label": "~", "bounds": "~"}
+_AUDIT_ANEW = f"or take 'checked' out of {NAME}, run, and draw a new plan: quorate audit plan"
 Wait = Annotated[bool, typer.Option("--wait", help="Wait for another run here to end.")]
 Message = Annotated[str, typer.Option("--message", "-m", metavar="TEXT", help="A note on this version.")]
 
@@ -63,8 +64,10 @@ def run(
     as_json: Json = False,
 ) -> None:
     """Do the whole job of the project, if anything has changed, and keep the outcome as a version."""
+    from quorate.cli.project_audits import tells_version_audited
+
     project = Project.here()
-    with project.store.locked(wait=wait):
+    with project.store.locked(wait=wait), tells_version_audited(project.store, _AUDIT_ANEW):
         if not offline:
             project.pull()
         outcome = project.run(message=message, fresh=fresh, quiet=quiet or as_json)

@@ -267,6 +267,8 @@ class Project(NamedTuple):
 
     def _make_version(self, job: Job, current: CurrentState, message: str, *, fresh: bool) -> Outcome:
         """Fit, keep everything, then put the outputs in their places."""
+        from quorate.cli.project_audits import audits_left_behind
+
         store, latest = self.store, self.store.latest
         store.work.mkdir(parents=True)
         staging = _Staging(store.work)
@@ -312,6 +314,8 @@ class Project(NamedTuple):
         if done.accepted is not None:
             told = [*acceptance(done.accepted, self.name(str(job.keeping.review)), done.result.certificate), *told]
         told = [*done.summary(job).notes, *told, *self.overlooked_note(self.overlooked())]
+        if latest is not None:
+            told += audits_left_behind(store, latest, version)
         return Outcome(version, True, written, told)
 
     def _kept_inputs(self, job: Job, current: CurrentState) -> KeptInputs:

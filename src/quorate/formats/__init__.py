@@ -334,8 +334,8 @@ def read_consensus(path: str | Path, *, max_size: int | str | None = None) -> li
 
 def digest_of(path: str | Path) -> str:
     """The SHA-256 of a file."""
-    with open(path, "rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
+    with opened(str(path)) as (_, digest):
+        return digest()
 
 
 def _folder_digest(folder: Path) -> str:
