@@ -153,6 +153,7 @@ def test_gold_of_label_studio_and_of_a_curator(tmp_path: Path) -> None:
 def test_what_was_passed_over_is_counted() -> None:
     assert quorate.read(EXAMPLES / "label-studio.json").notes == (
         "1 region that is no labelled span of text was left out",
+        "1 annotation of a task that somebody skipped does not count",
         "1 document counts offsets in UTF-16 units, and is answered in them",
     )
     assert quorate.read(EXAMPLES / "prodigy.jsonl").notes == (
