@@ -420,6 +420,26 @@ def test_blanks_and_line_ends_survive_a_docbin(tmp_path: Path) -> None:
     assert (back.text, back.tokens, back.annotations) == (text, ("Ada", "sang"), {"ann": ("B-PER", "O")})
 
 
+def test_a_table_of_spans_counts_tokens_where_there_is_no_text(tmp_path: Path) -> None:
+    """As JSONL does: characters would be of a text that nobody has."""
+    marks = [{"start": 5, "end": 11, "label": "PER"}]
+    (tmp_path / "a.jsonl").write_text(
+        json.dumps({"id": "text", "text": "Then Ada Ng sang", "annotations": {"ann": marks}})
+    )
+    tags = {"ann": ("O", "B-PER", "I-PER", "O")}
+    tokens = Document("tokens", ("Then", "Ada", "Ng", "sang"), tags)
+    no_words = Document("no words", ("item",) * 4, tags)
+    formats.write(Corpus([*quorate.read(tmp_path / "a.jsonl"), tokens, no_words]), tmp_path / "out.csv")
+    with (tmp_path / "out.csv").open(newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    columns = ("id", "start", "end", "token_start", "token_end", "text")
+    assert [tuple(row[name] for name in columns) for row in rows] == [
+        ("text", "5", "11", "1", "3", "Ada Ng"),
+        ("tokens", "1", "3", "1", "3", "Ada Ng"),
+        ("no words", "1", "3", "1", "3", ""),
+    ]
+
+
 def test_what_a_format_cannot_hold_is_said(tmp_path: Path) -> None:
     plain = Corpus([Document("1", ("a",), {"ann": ("cat",), "bob": ("dog",)})])
     for name in ("brat", "spacy", "csv", "prodigy", "doccano"):
