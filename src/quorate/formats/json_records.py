@@ -47,7 +47,7 @@ def lines(stream: IO[bytes], name: str) -> Iterator[tuple[Source, bytes]]:
 
 def records(stream: IO[bytes], name: str, record: str) -> Iterator[tuple[Source, bytes]]:
     """The items of an array, if the file is one, else its lines."""
-    given = stream if isinstance(stream, BufferedReader) else BufferedReader(stream)  # type: ignore[arg-type]
+    given = stream if isinstance(stream, BufferedReader) else BufferedReader(stream)  # type: ignore[type-var]
     head = given.peek(64)[:64].removeprefix(_BYTE_ORDER_MARK).lstrip()
     return array_items(given, name, record) if head.startswith(b"[") else lines(given, name)
 
