@@ -327,7 +327,8 @@ def _numbers_told_plainly() -> Iterator[None]:
     try:
         yield
     except typer.BadParameter as error:
-        told: list[dict[str, Any]] = getattr(error.__cause__, "errors", list)()  # of the library that makes numbers of what is typed
+        # Of the library that makes numbers of what is typed.
+        told: list[dict[str, Any]] = getattr(error.__cause__, "errors", list)()
         kind = str(told[0].get("type")) if told else ""
         if kind in ("float_parsing", "int_parsing", "int_from_float"):
             error.message = _no_number(str(told[0].get("input")), whole=kind.startswith("int"))
