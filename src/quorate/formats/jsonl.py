@@ -13,7 +13,7 @@ from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from sys import intern
-from typing import IO, Any, Literal
+from typing import IO, Any, Literal, TypeVar
 
 import msgspec
 
@@ -63,6 +63,9 @@ class _JsonSpan(msgspec.Struct):
     text: str | None = None
     score: float | None = None
     pieces: tuple[tuple[int, int], ...] = ()
+
+
+_AnySpan = TypeVar("_AnySpan", bound=_JsonSpan)
 
 
 class _TagNames(dict[Any, Tag]):
@@ -286,7 +289,7 @@ def _known_record(given: _KnownLine, reader: _DocumentReader, source: Source) ->
         return KnownRecord(name, reader.gold(given.gold), tokens, source)
     tags = None if given.tags is None else reader.gold(msgspec.convert(given.tags, list[Any]))
     if given.spans is not None:
-        spans = msgspec.convert(given.spans, list[_KnownSpan])
+        spans = _converted(given.spans, _KnownSpan, "known spans")
         if tags is None and given.tokens is None and given.text is None:
             raise ValueError("spans need 'tokens' or 'text' to lie on (give one of them)")
         marked = _marked(given, spans, 0 if tags is None else len(tags), source)
@@ -340,9 +343,9 @@ class _DocumentReader:
             return Marked(
                 name,
                 record.text,
-                {who: _marks(spans, f"of annotator {who!r}") for who, spans in record.annotations.items()},
+                {who: _marks(spans, f"spans of annotator {who!r}") for who, spans in record.annotations.items()},
                 source,
-                None if record.gold is None else _marks(record.gold, "of 'gold'"),
+                None if record.gold is None else _marks(record.gold, "spans of 'gold'"),
                 record.split,
                 record.tokens,
                 record.offsets,
@@ -394,12 +397,19 @@ def _what_is_nobodys(record: _Record) -> str:
     return "spans" if isinstance(record.spans, list) and record.spans else ""
 
 
-def _marks(spans: Sequence[Any], whose: str) -> list[CharSpan]:
+def _marks(spans: Sequence[Any], what: str) -> list[CharSpan]:
+    return [
+        CharSpan(span.start, span.end, span.label, span.text, span.score, pieces=span.pieces)
+        for span in _converted(spans, _JsonSpan, what)
+    ]
+
+
+def _converted(spans: Any, kind: type[_AnySpan], what: str) -> list[_AnySpan]:
+    """Spans as records of a kind; :class:`ValueError` says what is wrong with them, and what a span is."""
     try:
-        found = msgspec.convert(spans, list[_JsonSpan])
+        return msgspec.convert(spans, list[kind])  # type: ignore[valid-type]
     except msgspec.ValidationError as error:
-        raise ValueError(reason(error, f"spans {whose}", 'a span is {"start", "end", "label"}')) from None
-    return [CharSpan(span.start, span.end, span.label, span.text, span.score, pieces=span.pieces) for span in found]
+        raise ValueError(reason(error, what, 'a span is {"start", "end", "label"}')) from None
 
 
 def _unit(name: str) -> Unit:
