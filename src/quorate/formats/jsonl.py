@@ -423,7 +423,7 @@ def _has_spans(sequences: Sequence[Sequence[Any]], record: _Record) -> bool:
     """Whether a document is annotated with spans; where nobody marked any, whether it came as text."""
     for sequence in sequences:
         for entry in sequence:
-            return isinstance(entry, dict) and ("start" in entry or any(isinstance(one, str) for one in entry.values()))
+            return isinstance(entry, dict) and ("start" in entry or isinstance(entry.get("label"), str))
     return record.tokens is None or (bool(record.tokens) and any(not sequence for sequence in sequences))
 
 
