@@ -20,7 +20,7 @@ from quorate.audit.claims import Claims
 from quorate.audit.design import drawing_order, drawn_at_once, inclusion, sizes, spread
 from quorate.audit.estimate import once
 from quorate.corpus.tags import Scheme
-from quorate.errors import InputError, SettingsError
+from quorate.errors import InputError, OtherConsensusError, SettingsError
 from quorate.formats.json_lines import write_lines
 from quorate.result.layers import LayeredResult
 from quorate.result.result import Result
@@ -29,8 +29,8 @@ __all__ = [
     "LEAST",
     "NOT_SEQUENTIAL",
     "NO_PLAN",
+    "OTHER_CONSENSUS",
     "Drawn",
-    "OtherConsensusError",
     "Plan",
     "extended",
     "plan",
@@ -42,7 +42,7 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 _PLACE = ("tokens", "text", "offsets", "offset_unit", "split")
 _ROUNDING = 1e-6  # relative, of a probability in a file
-_OTHER_CONSENSUS = (
+OTHER_CONSENSUS = (
     "this plan was drawn from another consensus: its documents or tags differ (audit the one that it was drawn from, "
     "with the same settings, without --known or a saved model; or draw a new plan)"
 )
@@ -50,14 +50,6 @@ NO_PLAN = "no line in it is of a plan (give the file that quorate audit plan wro
 NOT_SEQUENTIAL = "a sequential audit gives no guarantee for what is accepted (draw a plan without --sequential)"
 LEAST = 10
 """Documents of a plan: of fewer, no interval is worth anything."""
-
-
-class OtherConsensusError(InputError):
-    """A plan that was drawn from another consensus: ``consensus`` is the digest of that one."""
-
-    def __init__(self, consensus: str, where: str = "") -> None:
-        super().__init__(_OTHER_CONSENSUS, where=where)
-        self.consensus, self.where = consensus, where
 
 
 class Drawn(msgspec.Struct, frozen=True):
@@ -223,7 +215,7 @@ def refuse_other_consensus(claims: Claims, drawn: Sequence[tuple[str, Drawn]], w
     """Raise :class:`InputError` if lines of a plan are of another consensus than this."""
     other = next((one.consensus for _, one in drawn if one.consensus != claims.digest), None)
     if other is not None:
-        raise OtherConsensusError(other, where)
+        raise OtherConsensusError(OTHER_CONSENSUS, other, where=where)
 
 
 def planned_by(claims: Claims, drawn: Sequence[tuple[str, Drawn]], where: str) -> Plan:

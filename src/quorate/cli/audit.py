@@ -20,6 +20,7 @@ from quorate.cli.common import (
     spare_what_was_checked,
     tell,
 )
+from quorate.cli.project_audits import tells_version_audited
 from quorate.cli.project_run import Project, consensus_meant, refuse_outputs_of_a_run
 from quorate.cli.tables import print_json, table_of
 from quorate.errors import SettingsError, tell_renamed
@@ -170,8 +171,6 @@ def result(
 
 def _version_told(context: typer.Context) -> AbstractContextManager[None]:
     """In a project, a plan of another consensus is told by the version that it was drawn from."""
-    from quorate.cli.project_audits import tells_version_audited
-
     project = Project.around(context)
     if project is None:
         return nullcontext()

@@ -9,6 +9,7 @@ import msgspec
 import typer
 
 from quorate.cli.common import Json, Quiet, app, cell, console, say, tell
+from quorate.cli.project_audits import tells_version_audited
 from quorate.cli.project_run import Outcome, Project
 from quorate.cli.summaries import Summary
 from quorate.cli.tables import print_json
@@ -64,8 +65,6 @@ def run(
     as_json: Json = False,
 ) -> None:
     """Do the whole job of the project, if anything has changed, and keep the outcome as a version."""
-    from quorate.cli.project_audits import tells_version_audited
-
     project = Project.here()
     with project.store.locked(wait=wait), tells_version_audited(project.store, _AUDIT_ANEW):
         if not offline:

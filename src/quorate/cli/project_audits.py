@@ -7,10 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from quorate.audit.checked import drawn_from
-from quorate.audit.claims import Claims
-from quorate.audit.plan import OtherConsensusError
-from quorate.errors import InputError, QuorateError
+from quorate.errors import InputError, OtherConsensusError, QuorateError
 from quorate.project.store import Store, Version
 
 __all__ = ["audits_left_behind", "tells_version_audited"]
@@ -52,6 +49,8 @@ def _version_with(store: Store, digest: str) -> Version | None:
 
 def _digest(store: Store, version: Version) -> str | None:
     """The digest of a version's consensus, as plans have it; ``None`` if it cannot be read."""
+    from quorate.audit.claims import Claims
+
     with TemporaryDirectory() as folder:
         path = Path(folder, "consensus.jsonl")
         try:
@@ -62,6 +61,8 @@ def _digest(store: Store, version: Version) -> str | None:
 
 
 def _drawn_from(path: Path) -> str | None:
+    from quorate.audit.checked import drawn_from
+
     try:
         return drawn_from(path)
     except QuorateError:

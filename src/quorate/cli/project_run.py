@@ -19,6 +19,7 @@ import typer
 import quorate
 from quorate.cli.common import LayeredReading, app, option_errors_at
 from quorate.cli.job import Done, Job, job_of
+from quorate.cli.project_audits import audits_left_behind
 from quorate.cli.project_options import arguments_of, check_tables, outputs_of, places_of_a_run
 from quorate.cli.summaries import acceptance
 from quorate.errors import InputError, QuorateError, SettingsError
@@ -267,8 +268,6 @@ class Project(NamedTuple):
 
     def _make_version(self, job: Job, current: CurrentState, message: str, *, fresh: bool) -> Outcome:
         """Fit, keep everything, then put the outputs in their places."""
-        from quorate.cli.project_audits import audits_left_behind
-
         store, latest = self.store, self.store.latest
         store.work.mkdir(parents=True)
         staging = _Staging(store.work)
