@@ -4,6 +4,7 @@
 
     QuorateError            everything below; the command line prints its one line and exits with 2
     ├── InputError          a file or a corpus that cannot be used as it is
+    │   └── OtherConsensusError  an audit of another consensus than the one that it is held against
     ├── SettingsError       an unknown method, an option out of range, options that do not go together
     │   ├── NotFittedError  an estimator asked for what it has not learned yet
     │   └── UnknownOptionError  an option by a name that there is not: it says which may have been meant
@@ -29,6 +30,7 @@ __all__ = [
     "InputError",
     "ModelFileError",
     "NotFittedError",
+    "OtherConsensusError",
     "OutputError",
     "QuorateError",
     "RenamedWarning",
@@ -61,6 +63,18 @@ class InputError(QuorateError):
 
     def __init__(self, message: str, *, where: str = "") -> None:
         super().__init__(f"{where}: {message}" if where else message)
+
+
+class OtherConsensusError(InputError):
+    """An audit of another consensus than the one that it is held against: ``consensus`` is the digest of that one.
+
+    >>> OtherConsensusError("this plan was drawn from another consensus", "0d1f", where="audit.jsonl").consensus
+    '0d1f'
+    """
+
+    def __init__(self, message: str, consensus: str, *, where: str = "") -> None:
+        super().__init__(message, where=where)
+        self.consensus, self.where = consensus, where
 
 
 class SettingsError(QuorateError):

@@ -84,6 +84,24 @@ def test_a_percentage_where_a_share_is_meant_gets_a_hint_everywhere(run: Run, cr
     assert not Path("out.jsonl").exists()
 
 
+@pytest.mark.parametrize(
+    ("option", "given", "said"),
+    [
+        ("--accept", "95%", "'95%' is not a number (95 % is 0.95)"),
+        ("--precision", "0,9", "'0,9' is not a number (write it as 0.9)"),
+        ("--accept", "high", "'high' is not a number "),
+        ("--max-passes", "ten", "'ten' is not a whole number"),
+    ],
+)
+def test_what_is_no_number_is_said_in_plain_words(run: Run, crowd: Path, option: str, given: str, said: str) -> None:
+    code, _, err = run("aggregate", crowd, option, given)
+    assert code == 2
+    assert said in err.replace("│", " ")
+    (crowd.parent / "quorate.toml").write_text(f'inputs = ["crowd.jsonl"]\n[aggregate]\n{option[2:]} = "{given}"\n')
+    code, _, err = run("run")
+    assert (code, f"quorate.toml:3: Invalid value for '{option}': {said.strip()}" in err) == (2, True)
+
+
 @pytest.mark.parametrize("command", ["aggregate", "predict", "update", "convert"])
 def test_a_library_that_is_missing_is_told_before_the_fit(
     run: Run, crowd: Path, monkeypatch: pytest.MonkeyPatch, command: str

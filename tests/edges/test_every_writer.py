@@ -232,6 +232,26 @@ def test_documents_that_a_format_cannot_hold_are_counted_in_a_note(run: Run, tmp
         assert told == [f"note: {each}: {LOST[name]}" for each in (out.name, f"copy{out.suffix}") if expected]
 
 
+@pytest.mark.parametrize("name", [name for name, format in FORMATS.items() if format.writes])
+def test_documents_that_nobody_annotated_are_written_or_counted(run: Run, tmp_path: Path, name: str) -> None:
+    path = crowd(tmp_path, FLAT)
+    with path.open("a") as stream:
+        stream.write("\n" + json.dumps({"id": "bare-1", "text": "Nobody was there."}))
+        stream.write("\n" + json.dumps({"id": "bare-2", "text": "Nor here."}))
+    out = place(name)
+    code, _, err = run("convert", path, "-o", out, "--to", name)
+    told = [line for line in err.splitlines() if "not written" in line]
+    leaves_out = {"doccano", "prodigy", "brat", "cas", "table"}
+    assert (code, len(told)) == (0, name in leaves_out)
+    if name in leaves_out - {"table"}:
+        assert told == [
+            f"quorate: note: {out}: 2 documents that nobody annotated are not written: this format has what annotators "
+            "said"
+        ]
+    if name not in leaves_out | {"csv"}:  # of which a row is a span
+        assert len(quorate.read(out)) == len(quorate.read(path))
+
+
 def test_python_is_told_what_a_format_cannot_hold(tmp_path: Path) -> None:
     documents = [quorate.Document("1", ("Ada",), {"ann": ("B-PER",)}), quorate.Document("2", (), {"ann": ()})]
     result = quorate.aggregate(quorate.Corpus(documents), "mv")

@@ -163,6 +163,12 @@ def test_a_time_that_is_none_or_has_no_zone_is_refused_by_name(run: Run, crowd: 
     )
 
 
+def test_known_spans_without_a_label_are_refused_with_what_a_span_is(crowd: Path, tmp_path: Path) -> None:
+    line = {"id": "0", "text": "Ada", "spans": [{"start": 0, "end": 3}]}
+    with pytest.raises(InputError, match=r"a\.jsonl:1: not known spans: 'label' is missing in entry 1 \(a span is"):
+        read_known(written(tmp_path / "a.jsonl", line), quorate.read(crowd))
+
+
 @pytest.mark.parametrize(
     "field", [{"reviewer": 3}, {"note": ["a"]}, {"version": 1.5}, {"adjudicated": "yes"}, {"time": 17}]
 )
@@ -170,7 +176,7 @@ def test_a_field_of_a_review_that_is_no_such_thing_is_refused_by_name(
     crowd: Path, tmp_path: Path, field: dict[str, object]
 ) -> None:
     line = {"id": "0", "tags": ["O"] * 5} | field
-    with pytest.raises(InputError, match=rf"a.jsonl:1: .*\$\.{next(iter(field))}"):
+    with pytest.raises(InputError, match=rf"a.jsonl:1: .*: {next(iter(field))} must be"):
         read_known(written(tmp_path / "a.jsonl", line), quorate.read(crowd))
 
 

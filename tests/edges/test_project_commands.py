@@ -146,6 +146,33 @@ def test_a_run_does_only_what_changed(run: Run, tmp_path: Path, monkeypatch: pyt
     assert "second week" in out
 
 
+def test_an_export_that_no_pattern_matches_is_named(run: Run, tmp_path: Path) -> None:
+    project(tmp_path)
+    week_2 = quorate.Corpus(quorate.sample().documents[WEEKS[1]])
+    write(week_2, tmp_path / "exports" / "week-2.conll")
+    (tmp_path / "exports" / "people.json").write_text('{"ann": {"kind": "person"}}')  # no annotations
+    note = (
+        'quorate: note: exports/week-2.conll: not among the inputs (add "exports/*.conll" to inputs in quorate.toml)\n'
+    )
+    assert run("status")[2] == note
+    assert run("run")[2].endswith(note)
+    assert run("run")[2] == f"quorate: nothing has changed since version 1\n{note}"
+    assert run("status")[::2] == (0, note)
+    assert json.loads(run("status", "--json")[1])["overlooked"] == ["exports/week-2.conll"]
+    assert note.removeprefix("quorate: note: ").strip() in json.loads(run("run", "--json")[1])["notes"]
+    project(tmp_path, head='inputs = ["exports/*.jsonl", "exports/*.conll"]')
+    assert run("status")[1:] == (run("status")[1], "")
+    assert "version 2: 64 documents" in run("run")[2]
+
+
+def test_a_project_may_be_in_a_folder_with_brackets(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = tmp_path / "crowd [1]"
+    place.mkdir()
+    project(place)
+    monkeypatch.chdir(place)
+    assert "version 1: 60 documents" in run("run")[2]
+
+
 def test_settings_are_chosen_again_only_when_much_is_new(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -453,6 +480,39 @@ def test_audits_are_of_the_consensus_of_the_last_version(run: Run, tmp_path: Pat
     assert (code, err, json.loads(out)["checked"]) == (0, "", 20)
     code, _, err = run("audit", "plan", "-o", "consensus.jsonl")
     assert (code, err) == (2, "quorate: consensus.jsonl: 'quorate run' writes this file (give another name with -o)\n")
+
+
+def test_a_run_in_the_middle_of_an_audit_says_of_which_version_it_is(run: Run, tmp_path: Path) -> None:
+    project(tmp_path)
+    assert run("run", "-q")[0] == 0
+    assert run("audit", "plan", "-n", "20", "-o", "audit.jsonl", "-q")[0] == 0
+    export(tmp_path, 2)
+    assert run("run")[2].splitlines()[-1] == (
+        "quorate: note: audit.jsonl is an audit of version 1 (to go on with it: quorate restore 1; for version 2, "
+        "plan again)"
+    )
+    told = "quorate: audit.jsonl: this plan was drawn from version 1, not from this consensus (quorate restore 1 brings"
+    for _ in range(2):
+        code, _, err = run("audit", "result", "--checked", "audit.jsonl")
+        assert (code, err) == (2, f"{told} that version back; or draw a new plan: quorate audit plan)\n")
+        checked = (tmp_path / "audit.jsonl").read_text().replace('"checked":false', '"checked":true')
+        (tmp_path / "audit.jsonl").write_text(checked)
+    export(tmp_path, 3)
+    assert "audit of version" not in run("run")[2]  # which was said when it was so
+    project(tmp_path, QUICK + 'precision = 0.5\nchecked = "audit.jsonl"\n')
+    code, _, err = run("run")
+    assert (code, err) == (
+        2,
+        f"{told} that version back; or take 'checked' out of quorate.toml, run, and draw a new plan: quorate audit "
+        "plan)\n",
+    )
+    assert run("restore", "1", "-q")[0] == 0
+    assert run("audit", "result", "--checked", "audit.jsonl")[::2] == (0, "")
+
+
+def test_a_file_of_what_was_checked_that_is_not_there_is_named(run: Run, tmp_path: Path) -> None:
+    project(tmp_path, QUICK + 'precision = 0.5\nchecked = "audit.jsonl"\n')
+    assert run("run")[::2] == (2, "quorate: audit.jsonl: no such file\n")
 
 
 def test_an_update_goes_on_from_the_model_of_the_last_version(run: Run, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -83,6 +84,24 @@ def test_another_name_leaves_the_old_model(model: Path, tmp_path: Path) -> None:
     assert record["model"] == str(other)
     assert model.read_bytes() == before
     assert loaded(other).meta_["documents"] == 70
+
+
+def test_the_old_model_may_be_in_a_folder_that_is_read_only(
+    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    new = written(tmp_path / "new.jsonl", quorate.sample().documents[60:62])
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    may = os.access
+
+    def access(path: str | Path, mode: int) -> bool:  # rights do not bind the administrator, whom tests may run as
+        return may(path, mode) and (Path(path) not in (model, model.parent) or not mode & os.W_OK)
+
+    monkeypatch.setattr(os, "access", access)
+    ran(str(model), new, "-o", str(mine / "out.jsonl"), "--save", str(mine / "tuesday.quorate"))
+    assert loaded(mine / "tuesday.quorate").meta_["documents"] == 62
+    with pytest.raises(QuorateError, match="read-only for you"):
+        CliRunner().invoke(app, ["update", str(model), new, "-o", str(mine / "out.jsonl")], catch_exceptions=False)
 
 
 def test_known_labels_may_be_of_documents_that_the_model_has(model: Path, tmp_path: Path) -> None:

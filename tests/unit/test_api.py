@@ -270,7 +270,7 @@ def test_model_files_that_are_not(tmp_path: Path, model: BSC) -> None:
     with pytest.raises(ModelFileError, match="no such file"):
         quorate.load(tmp_path / "nothing")
     (tmp_path / "text").write_text("hello")
-    with pytest.raises(ModelFileError, match="not a model file"):
+    with pytest.raises(ModelFileError, match=r"not a model file \(make one with --save\)"):
         quorate.load(tmp_path / "text")
     model.save(tmp_path / "good")
     content = (tmp_path / "good").read_bytes()

@@ -413,8 +413,8 @@ def test_the_type_of_pieces_brings_that_of_entities() -> None:
         ([[7, 13], [24, 99]], r"span 24–99 'ADR' ends after the text, which ends at 34"),
         ([[7, 13], [28, 24]], r"span 28–24 'ADR' is not a span"),
         ([[-1, 13], [24, 28]], r"span -1–13 'ADR' is not a span"),
-        ([[7, 13], ["a", 28]], r"Expected `int`, got `str`"),
-        ([[7, 13], [24]], r"Expected `array` of length 2"),
+        ([[7, 13], ["a", 28]], r"entry 1 of entry 2 of pieces of entry 1 must be a whole number, not a text"),
+        ([[7, 13], [24]], r"entry 2 of pieces of entry 1 must be a list \[…\] of length 2, not 1"),
     ],
 )
 def test_damaged_pieces_are_refused(pieces: Any, message: str, tmp_path: Path) -> None:

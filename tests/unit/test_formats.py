@@ -228,7 +228,12 @@ def test_consensus_record(tmp_path: Path) -> None:
     ("lines", "message"),
     [
         (['{"id": "1", "tokens": ["a"]', '{"id"'], r":1: not JSON: "),
-        ([{"id": "1", "tokens": ["a", 5]}], r":1: not a document: Expected `str`, got `int`"),
+        (['{"id": "1",', '"tokens": ["a"]}'], r":1: not JSON: it ends in the middle \(a line must be one whole JSON"),
+        (
+            [{"id": "1", "tokens": ["a", 5]}],
+            r":1: not a document: entry 2 of tokens must be a text in quotes, not a num",
+        ),
+        ([TAGGED | {"annotations": []}], r":1: not a document: annotations must be an object \{…\}, not a list \[…\] "),
         ([TAGGED | {"gold": ["O"]}], r":1: document '1': 1 tag by gold for 2 tokens"),
         ([TAGGED | {"annotations": {"ann": ["O"]}}], r":1: document '1': 1 tag by annotator 'ann' for 2 tokens"),
         ([TAGGED, TAGGED], r":2: document '1': this id was given to an earlier document too, .*:1"),
@@ -237,7 +242,33 @@ def test_consensus_record(tmp_path: Path) -> None:
         ([{"id": "1"}], r":1: neither 'tokens' nor 'text'"),
         ([with_span(start=2, end=1, label="P")], r":1: document '1': span 2–1 'P' is not a span"),
         ([with_span(start=7, end=9, label="P")], r":1: document '1': span 7–9 'P' ends after the text"),
-        ([with_span(start=0, label="P")], r":1: .*missing required field `end`"),
+        ([with_span(start=0, label="P")], r":1: not spans of annotator 'a': 'end' is missing in entry 1 \(a span is"),
+        (
+            [with_span(begin=0, end=1, label="P")],
+            r":1: not spans of annotator 'a': 'start' is missing in entry 1 \(a",
+        ),
+        ([with_span(start="0", end=1, label="P")], r"start of entry 1 must be a whole number, not a text in quotes"),
+        (
+            [{"id": "1", "text": "Ada", "gold": [{"start": 0, "end": 1}]}],
+            r":1: not spans of 'gold': 'label' is missing",
+        ),
+        (
+            [{"id": "1", "text": "Ada", "spans": [{"start": 0, "end": 3, "label": "PER"}]}],
+            r":1: 'spans' that are nobody's, as in a consensus .*go into 'annotations'",
+        ),
+        (
+            ['[{"id": "1", "words": ["Ada"]}]'],
+            r"none of the formats known by their content: its first entry has id, wor",
+        ),
+        (['[{"id": 1, "text": "Ada", "label": [], "annotation_id": 3, "lead_time": 2}]'], r"JSON-MIN export, which is"),
+        (
+            ["text,id,label,annotator,annotation_id,lead_time", "Ada,1,x,1,3,2"],
+            r"Label Studio's CSV export, which is no",
+        ),
+        (
+            ["sentence,word,tag", "1,Ada,B-PER"],
+            r":1: its first line names columns, as in no file of MACE \(a table has",
+        ),
         ([{"id": "1", "tokens": ["Ada"], "annotations": {"m": [{"O": -1}]}}], r":1: -1 is not a probability"),
         ([{"id": "1", "text": "Ada", "annotations": {"a": [[0, 3, "PER"]]}}], r":1: \[0, 3, 'PER'\] is not a tag"),
         (
@@ -258,6 +289,18 @@ def test_consensus_record(tmp_path: Path) -> None:
 def test_bad_input_says_where_and_what(tmp_path: Path, lines: list[object], message: str) -> None:
     with pytest.raises(InputError, match=message):
         quorate.read(write(tmp_path / "crowd.jsonl", *lines))
+
+
+def test_documents_may_be_the_items_of_an_array(tmp_path: Path) -> None:
+    (tmp_path / "lines.jsonl").write_text("\n".join(json.dumps(TAGGED | {"id": name}) for name in "ab"))
+    (tmp_path / "array.json").write_text(json.dumps([TAGGED | {"id": name} for name in "ab"], indent=1))
+    lines, array = (quorate.read(tmp_path / name) for name in ("lines.jsonl", "array.json"))
+    assert [(one.id, one.tokens, one.annotations) for one in array] == [
+        (one.id, one.tokens, one.annotations) for one in lines
+    ]
+    (tmp_path / "array.json").write_text(json.dumps([TAGGED, TAGGED | {"tokens": 5}], indent=1))
+    with pytest.raises(InputError, match=r"array\.json, document 2: not a document: tokens must be a list"):
+        quorate.read(tmp_path / "array.json")
 
 
 def test_missing_damaged_and_empty(tmp_path: Path) -> None:

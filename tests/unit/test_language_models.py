@@ -564,7 +564,7 @@ def test_answers_are_told_from_other_records(tmp_path: Path, record: object, nam
             r"answers.jsonl:2: another text than that of the same document elsewhere, .*answers.jsonl:1: document '1'",
         ),
         ([{"id": "1", "text": "a", "answer": [], "mentions": "some"}], r":1: mentions 'some' is not known \(one of"),
-        ([{"id": "1", "text": 5, "answer": []}], r":1: not an answer of a language model: Expected `str \| null`"),
+        ([{"id": "1", "text": 5, "answer": []}], r":1: not an answer of a language model: text must be a text in"),
         ([{"id": "1", "text": "a", "tokens": ["b"], "answer": []}], r":1: document '1': token 1, 'b', does not occur"),
         (
             [{"id": i, "text": "a", "annotator": "m", "group": i, "answer": []} for i in "12"],

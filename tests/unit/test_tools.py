@@ -153,6 +153,7 @@ def test_gold_of_label_studio_and_of_a_curator(tmp_path: Path) -> None:
 def test_what_was_passed_over_is_counted() -> None:
     assert quorate.read(EXAMPLES / "label-studio.json").notes == (
         "1 region that is no labelled span of text was left out",
+        "1 annotation of a task that somebody skipped does not count",
         "1 document counts offsets in UTF-16 units, and is answered in them",
     )
     assert quorate.read(EXAMPLES / "prodigy.jsonl").notes == (
@@ -419,6 +420,26 @@ def test_blanks_and_line_ends_survive_a_docbin(tmp_path: Path) -> None:
     assert (back.text, back.tokens, back.annotations) == (text, ("Ada", "sang"), {"ann": ("B-PER", "O")})
 
 
+def test_a_table_of_spans_counts_tokens_where_there_is_no_text(tmp_path: Path) -> None:
+    """As JSONL does: characters would be of a text that nobody has."""
+    marks = [{"start": 5, "end": 11, "label": "PER"}]
+    (tmp_path / "a.jsonl").write_text(
+        json.dumps({"id": "text", "text": "Then Ada Ng sang", "annotations": {"ann": marks}})
+    )
+    tags = {"ann": ("O", "B-PER", "I-PER", "O")}
+    tokens = Document("tokens", ("Then", "Ada", "Ng", "sang"), tags)
+    no_words = Document("no words", ("item",) * 4, tags)
+    formats.write(Corpus([*quorate.read(tmp_path / "a.jsonl"), tokens, no_words]), tmp_path / "out.csv")
+    with (tmp_path / "out.csv").open(newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    columns = ("id", "start", "end", "token_start", "token_end", "text")
+    assert [tuple(row[name] for name in columns) for row in rows] == [
+        ("text", "5", "11", "1", "3", "Ada Ng"),
+        ("tokens", "1", "3", "1", "3", "Ada Ng"),
+        ("no words", "1", "3", "1", "3", ""),
+    ]
+
+
 def test_what_a_format_cannot_hold_is_said(tmp_path: Path) -> None:
     plain = Corpus([Document("1", ("a",), {"ann": ("cat",), "bob": ("dog",)})])
     for name in ("brat", "spacy", "csv", "prodigy", "doccano"):
@@ -449,13 +470,13 @@ TASK = {"id": 1, "data": {"text": "Ada"}, "annotations": []}
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("label-studio", json.dumps([TASK, {"id": 2, "annotations": []}]), r"in, task 2: not a task of .*`data`"),
+        ("label-studio", json.dumps([TASK, {"id": 2, "annotations": []}]), r"in, task 2: not a .*'data' is missing"),
         ("label-studio", json.dumps([TASK, TASK])[:-5], r"in, task 2: the file ends in the middle"),
         ("label-studio", json.dumps([{**TASK, "data": {}}]), r"in, task 1: no telling which field of 'data'"),
         ("doccano", '{"id": 1, "text": "Ada"}', r"in:1: neither 'label' nor 'entities'"),
         ("doccano", '{"id": 1, "text": "Ada", "label": [[0, 9, "PER"]]}', r"in:1: document '1': span 0–9 'PER' ends"),
         ("prodigy", '{"text": "Ada", "answer": "maybe"}', r"in:1: answer 'maybe' is not known"),
-        ("prodigy", '{"text": "Ada"}\n{"spans": []}', r"in:2: not an answer of Prodigy: .*`text`"),
+        ("prodigy", '{"text": "Ada"}\n{"spans": []}', r"in:2: not an answer of Prodigy: 'text' is missing"),
         ("argilla", '[{"id": "1", "fields": {"a": "x", "b": "y"}}]', r"in, record 1: no telling which field is"),
         ("sagemaker", '{"source": "Ada"}', r"in:1: no 'annotationsFromAllWorkers' in this line"),
         ("sagemaker", '{"source-ref": "s3://x"}', r"in:1: no text in 'source'"),
@@ -501,8 +522,12 @@ def test_damaged_zips(tmp_path: Path) -> None:
         quorate.read(tmp_path / "a.zip")
     with zipfile.ZipFile(tmp_path / "b.zip", "w") as archive:
         archive.writestr("readme.txt", "hello")
-    with pytest.raises(InputError, match=r"b\.zip: a zip file of none of the formats"):
+    with pytest.raises(InputError, match=r"b\.zip: a zip file of none of the formats .*\(unpack it"):
         quorate.read(tmp_path / "b.zip")
+    with zipfile.ZipFile(tmp_path / "c.xlsx", "w") as archive:
+        archive.writestr("[Content_Types].xml", "<Types/>")
+    with pytest.raises(InputError, match=r"c\.xlsx: a document of an office program \(save a table as CSV\)"):
+        quorate.read(tmp_path / "c.xlsx")
 
 
 # Names --------------------------------------------------------------------------------------------------------------
@@ -519,8 +544,9 @@ def test_labels_are_renamed_merged_and_dropped(tmp_path: Path) -> None:
     assert only["11"].annotations["ann@example.com"] == ("O", "B-PER", "I-PER", "O", "O", "O", "O")
     with pytest.raises(SettingsError, match="'PER' is not of the form OLD=NEW"):
         quorate.read(EXAMPLES / "crowd.jsonl", map_labels="LOC=X,PER")
-    with pytest.raises(InputError, match="cannot be read"):
-        quorate.read(EXAMPLES / "crowd.jsonl", map_labels="no-such-file.json")
+    for given in ("no-such-file.json", "PER"):
+        with pytest.raises(InputError, match=f"^{given}: no such file, and not of the form OLD=NEW"):
+            quorate.read(EXAMPLES / "crowd.jsonl", map_labels=given)
 
 
 def test_soft_labels_are_merged(tmp_path: Path) -> None:

@@ -40,7 +40,7 @@ from quorate.audit.recalibration import (
 from quorate.corpus.records import Tag
 from quorate.corpus.spans import Span
 from quorate.corpus.tags import OUTSIDE, Scheme
-from quorate.errors import InputError, SettingsError
+from quorate.errors import InputError, OtherConsensusError, SettingsError
 from quorate.formats.json_lines import DIGITS, write_lines
 from quorate.formats.notes import some
 from quorate.models.settings import as_share
@@ -321,7 +321,7 @@ def result(
         raise SettingsError(f"confidence must be above 0 and below 1, not {confidence:g}{hint}")
     claims = consensus if isinstance(consensus, Claims) else Claims.of(consensus, max_size=max_size)
     if isinstance(plan, Plan) and plan.claims.digest != claims.digest:
-        raise InputError(OTHER_CONSENSUS)
+        raise OtherConsensusError(OTHER_CONSENSUS, plan.claims.digest)
     if isinstance(checked, Plan):
         raise SettingsError("a plan says what to check, not what was found (give files, or the right tags by document)")
     if isinstance(checked, Mapping):

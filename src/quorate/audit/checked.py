@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from io import BytesIO
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -34,7 +35,7 @@ from quorate.formats.registry import sniff
 from quorate.limits import size_named
 from quorate.storage.corpora import read
 
-__all__ = ["Checked", "read_checked", "read_plan", "refuse_without_guarantee"]
+__all__ = ["Checked", "drawn_from", "read_checked", "read_plan", "refuse_without_guarantee"]
 
 
 class Checked(NamedTuple):
@@ -137,6 +138,14 @@ def read_plan(paths: Sequence[str | Path], claims: Claims, *, max_size: int | st
     """The plan in a file, or in those of its parts, whatever of it is checked."""
     drawn = [one for _, content in _contents(paths, max_size) for one in _drawn_in(content)]
     return planned_by(claims, drawn, some([str(path) for path in paths]))
+
+
+def drawn_from(path: str | Path) -> str | None:
+    """The digest of the consensus that a plan was drawn from; ``None`` if the first line of a file is of no plan."""
+    name = str(path)
+    with opened(name) as (stream, _):
+        drawn = _drawn_in(list(islice(lines(stream, name), 1)))
+    return drawn[0][1].consensus if drawn else None
 
 
 def refuse_without_guarantee(paths: Sequence[str | Path], *, max_size: int | str | None = None) -> None:

@@ -20,7 +20,7 @@ from quorate.audit.claims import Claims
 from quorate.audit.design import drawing_order, drawn_at_once, inclusion, sizes, spread
 from quorate.audit.estimate import once
 from quorate.corpus.tags import Scheme
-from quorate.errors import InputError, SettingsError
+from quorate.errors import InputError, OtherConsensusError, SettingsError
 from quorate.formats.json_lines import write_lines
 from quorate.result.layers import LayeredResult
 from quorate.result.result import Result
@@ -213,8 +213,9 @@ def _drawn(claims: Claims, n: int, seed: int, planned: int, sequential: bool) ->
 
 def refuse_other_consensus(claims: Claims, drawn: Sequence[tuple[str, Drawn]], where: str) -> None:
     """Raise :class:`InputError` if lines of a plan are of another consensus than this."""
-    if any(one.consensus != claims.digest for _, one in drawn):
-        raise InputError(OTHER_CONSENSUS, where=where)
+    other = next((one.consensus for _, one in drawn if one.consensus != claims.digest), None)
+    if other is not None:
+        raise OtherConsensusError(OTHER_CONSENSUS, other, where=where)
 
 
 def planned_by(claims: Claims, drawn: Sequence[tuple[str, Drawn]], where: str) -> Plan:

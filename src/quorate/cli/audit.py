@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -19,7 +20,8 @@ from quorate.cli.common import (
     spare_what_was_checked,
     tell,
 )
-from quorate.cli.project_run import consensus_meant, refuse_outputs_of_a_run
+from quorate.cli.project_audits import tells_version_audited
+from quorate.cli.project_run import Project, consensus_meant, refuse_outputs_of_a_run
 from quorate.cli.tables import print_json, table_of
 from quorate.errors import SettingsError, tell_renamed
 from quorate.wording import counted, in_number
@@ -99,7 +101,7 @@ def plan(
     spare_what_was_checked(output)
     if extend and (sequential or seed):
         raise SettingsError("--extend goes on with the plan's own seed (leave out --seed and --sequential)")
-    with consensus_meant(context, consensus) as path:
+    with consensus_meant(context, consensus) as path, _version_told(context):
         check_outputs([path, *(extend or ())], [output])
         if extend:
             before = _plan_in(path, extend, max_size)
@@ -148,7 +150,7 @@ def result(
     if not checked:
         raise SettingsError("nothing was checked (give --checked FILE; quorate audit plan draws what to check)")
     refuse_outputs_of_a_run(context, {"--recalibrated": recalibrated})
-    with consensus_meant(context, consensus) as path:
+    with consensus_meant(context, consensus) as path, _version_told(context):
         check_outputs([path, *checked, *(plan or ())], [recalibrated])
         drawn = None if not plan else _plan_in(path, plan, max_size)
         claims = path if drawn is None else drawn.claims
@@ -165,6 +167,14 @@ def result(
         if recalibrated is not None:
             tell(f"Probabilities corrected by these documents are in {recalibrated}.")
             tell(_how_far_off(found))
+
+
+def _version_told(context: typer.Context) -> AbstractContextManager[None]:
+    """In a project, a plan of another consensus is told by the version that it was drawn from."""
+    project = Project.around(context)
+    if project is None:
+        return nullcontext()
+    return tells_version_audited(project.store, "or draw a new plan: quorate audit plan")
 
 
 def _plan_in(consensus: str, paths: list[str], max_size: Any) -> Plan:

@@ -8,7 +8,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
@@ -87,6 +87,11 @@ class InOrderOfAJob(typer.core.TyperGroup):
         for name, command in self.commands.items():
             command.rich_help_panel = panels.get(name, _OTHERS)  # type: ignore[attr-defined]
         _show_plainly(self)
+
+    def invoke(self, context: Any) -> Any:
+        """Do as always, and say in plain words what is no number."""
+        with _numbers_told_plainly():
+            return super().invoke(context)
 
 
 def _show_plainly(command: Any) -> None:
@@ -317,10 +322,42 @@ def console(*, stderr: bool = False) -> Console:
 
 
 @contextmanager
+def _numbers_told_plainly() -> Iterator[None]:
+    """Where a number was wanted, the error says what was given instead, and how to write a share."""
+    try:
+        yield
+    except typer.BadParameter as error:
+        # Of the library that makes numbers of what is typed.
+        told: list[dict[str, Any]] = getattr(error.__cause__, "errors", list)()
+        kind = str(told[0].get("type")) if told else ""
+        if kind in ("float_parsing", "int_parsing", "int_from_float"):
+            error.message = _no_number(str(told[0].get("input")), whole=kind.startswith("int"))
+        raise
+
+
+def _no_number(given: str, *, whole: bool = False) -> str:
+    """What is wrong with what should be a number.
+
+    >>> _no_number("95%"), _no_number("0,95"), _no_number("ten", whole=True)
+    ("'95%' is not a number (95 % is 0.95)", "'0,95' is not a number (write it as 0.95)", "'ten' is not a whole number")
+    """
+    from quorate.models.settings import as_share
+
+    if whole:
+        return f"{given!r} is not a whole number"
+    bare, meant = given.strip().removesuffix("%"), ""
+    with suppress(ValueError):
+        number = float(bare.replace(",", "."))
+        meant = as_share(number) if bare != given.strip() else f" (write it as {number:g})"
+    return f"{given!r} is not a number{meant}"
+
+
+@contextmanager
 def option_errors_at(where: Callable[[str], str]) -> Iterator[None]:
     """What the parser of options does not take becomes one line; ``where`` says where an option stands."""
     try:
-        yield
+        with _numbers_told_plainly():
+            yield
     except Exception as error:
         if not hasattr(error, "format_message"):  # the parser's errors have no base of a name that lasts
             raise

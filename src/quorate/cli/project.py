@@ -9,7 +9,9 @@ import msgspec
 import typer
 
 from quorate.cli.common import Json, Quiet, app, cell, console, say, tell
+from quorate.cli.project_audits import tells_version_audited
 from quorate.cli.project_run import Outcome, Project
+from quorate.cli.summaries import Summary
 from quorate.cli.tables import print_json
 from quorate.errors import InputError, SettingsError
 from quorate.limits import size_in_words
@@ -20,6 +22,7 @@ from quorate.wording import counted, in_number
 
 _MOST_TOLD = 10  # changes of inputs and settings, in a summary
 _ARROWS = {"added": "+", "removed": "-", "label": "~", "bounds": "~"}
+_AUDIT_ANEW = f"or take 'checked' out of {NAME}, run, and draw a new plan: quorate audit plan"
 Wait = Annotated[bool, typer.Option("--wait", help="Wait for another run here to end.")]
 Message = Annotated[str, typer.Option("--message", "-m", metavar="TEXT", help="A note on this version.")]
 
@@ -63,7 +66,7 @@ def run(
 ) -> None:
     """Do the whole job of the project, if anything has changed, and keep the outcome as a version."""
     project = Project.here()
-    with project.store.locked(wait=wait):
+    with project.store.locked(wait=wait), tells_version_audited(project.store, _AUDIT_ANEW):
         if not offline:
             project.pull()
         outcome = project.run(message=message, fresh=fresh, quiet=quiet or as_json)
@@ -73,7 +76,8 @@ def run(
 def _tell(outcome: Outcome, *, as_json: bool, quiet: bool) -> None:
     version, written = outcome.version, outcome.written
     if as_json:
-        print_json(_record(version) | {"new": outcome.is_new, "written": written})
+        record = _record(version) | {"new": outcome.is_new, "written": written}
+        print_json(Summary([], outcome.told, [], record).as_json())
         return
     if quiet:
         return
@@ -121,9 +125,10 @@ def status(as_json: Json = False) -> None:
     places = project.outputs(job)
     changes = project.current_state(job).changes(latest, places)
     stale = [] if latest is None else [name for name in places if not _is_current(project, latest, name)]
+    overlooked = project.overlooked()
     if as_json:
         number = None if latest is None else latest.number
-        print_json({"version": number, "changes": changes, "stale": stale})
+        print_json({"version": number, "changes": changes, "stale": stale, "overlooked": overlooked})
     elif latest is None:
         tell("no version yet: quorate run makes the first")
     elif not changes and not stale:
@@ -134,6 +139,8 @@ def status(as_json: Json = False) -> None:
             tell(f"  {change}")
         for name in (name for name in stale if name in latest.outputs):  # others are new, and among the changes
             tell(f"  output {name}: {'not as the run left it' if (project.store.root / name).exists() else 'missing'}")
+    if not as_json:
+        say(project.overlooked_note(overlooked))
     if latest is None or changes or stale:
         raise typer.Exit(1)
 

@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -19,6 +19,7 @@ import typer
 import quorate
 from quorate.cli.common import LayeredReading, app, option_errors_at
 from quorate.cli.job import Done, Job, job_of
+from quorate.cli.project_audits import audits_left_behind
 from quorate.cli.project_options import arguments_of, check_tables, outputs_of, places_of_a_run
 from quorate.cli.summaries import acceptance
 from quorate.errors import InputError, QuorateError, SettingsError
@@ -190,6 +191,27 @@ class Project(NamedTuple):
         inside = os.path.relpath(path, self.store.root)
         return path if inside.startswith("..") else Path(inside).as_posix()
 
+    def overlooked(self) -> list[str]:
+        """Files with annotations where inputs are looked for that no pattern matches, as they are called here."""
+        from quorate.formats import is_annotated
+        from quorate.project.draft import is_named_like_an_input
+
+        written = set(map(os.path.realpath, places_of_a_run(self.file)))
+        others = [path for path in self.file.unmatched_files() if os.path.realpath(path) not in written]
+        names = {self.name(str(path)): path for path in others}
+        return [name for name, path in names.items() if is_named_like_an_input(Path(name)) and is_annotated(path)]
+
+    @staticmethod
+    def overlooked_note(names: Sequence[str]) -> list[str]:
+        """What to do about such files, in a line."""
+        from quorate.formats.notes import some
+        from quorate.project.draft import patterns_of
+
+        if not names:
+            return []
+        wanted = ", ".join(json.dumps(name, ensure_ascii=False) for name in patterns_of(names))
+        return [f"note: {some(names)}: not among the inputs (add {wanted} to inputs in {NAME})"]
+
     def current_state(self, job: Job) -> CurrentState:
         """The digests of everything that decides the outcome."""
         inputs, known = (
@@ -219,7 +241,8 @@ class Project(NamedTuple):
         current = self.current_state(job)
         unchanged = latest is not None and latest.fingerprint == current.fingerprint
         if latest is not None and unchanged and not fresh and set(latest.outputs) == set(self.outputs(job)):
-            return Outcome(latest, False, *self._put_in_place(latest))
+            written, told = self._put_in_place(latest)
+            return Outcome(latest, False, written, [*told, *self.overlooked_note(self.overlooked())])
         for name, place in self.outputs(job).items():
             for path in (*job.inputs, *job.known.files, str(self.file.path)):
                 if Path(os.path.realpath(path)).is_relative_to(os.path.realpath(place)):
@@ -289,7 +312,10 @@ class Project(NamedTuple):
         shutil.rmtree(store.work, ignore_errors=True)
         if done.accepted is not None:
             told = [*acceptance(done.accepted, self.name(str(job.keeping.review)), done.result.certificate), *told]
-        return Outcome(version, True, written, [*done.summary(job).notes, *told])
+        told = [*done.summary(job).notes, *told, *self.overlooked_note(self.overlooked())]
+        if latest is not None:
+            told += audits_left_behind(store, latest, version)
+        return Outcome(version, True, written, told)
 
     def _kept_inputs(self, job: Job, current: CurrentState) -> KeptInputs:
         """What runs before have kept of the inputs."""

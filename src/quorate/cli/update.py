@@ -101,7 +101,7 @@ def update(
     place = model if save is None else save  # None: the model of a version stays as it is
     refuse_outputs_of_a_run(context, {"-o": writing.output, "--save": place})
     check_outputs([*files, *certain.files, *([] if model is None else [model])], [writing.output, save], writing.to)
-    check_outputs([*files, *certain.files], [model])
+    check_outputs([*files, *certain.files], [model if save is None else None])
     alone = save is None and model is not None
     with (
         model_meant(context, model) as path,

@@ -186,6 +186,8 @@ def read_map(given: str | Path | Mapping[str, str | None]) -> dict[str, str | No
             if not equals or not old.strip():
                 raise SettingsError(f"{piece!r} is not of the form OLD=NEW (OLD= drops it; or give a JSON file)")
             pairs[old.strip()] = new.strip() or None
+    elif not str(given).startswith("{") and not Path(given).exists():
+        raise InputError("no such file, and not of the form OLD=NEW (OLD= drops a name)", where=str(given))
     else:
         pairs = _json_object(str(given))
     for old, new in pairs.items():

@@ -12,13 +12,14 @@ import io
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from quorate.corpus.offsets import Unit
 from quorate.corpus.profiles import Profile, read_map, read_profiles
 from quorate.corpus.records import Corpus, Document
-from quorate.errors import InputError, SettingsError, knows_its_options
+from quorate.errors import InputError, QuorateError, SettingsError, knows_its_options
 from quorate.formats import consensus_records, frames
 from quorate.formats.assemble import Assembly, Options
 from quorate.formats.consensus_records import ConsensusRecord
@@ -44,6 +45,7 @@ __all__ = [
     "digest_of",
     "documents",
     "format_of",
+    "is_annotated",
     "named",
     "output_format",
     "read",
@@ -67,6 +69,7 @@ SamplesName = Literal["soft", "group"]
 UnitName = Literal["code-points", "utf-16", "code-points-lf", "utf-16-lf"]
 
 
+_A_FEW = 100  # documents, by which it is told whether anybody annotated a file
 _ONE_TAG_A_TOKEN = ("conll", "table", "parquet")  # formats in which spans cannot overlap
 
 
@@ -266,6 +269,24 @@ def format_of(name: str, format: str | None = None) -> str:
         return sniff(stream, name)
 
 
+def is_annotated(path: str | Path) -> bool:
+    """Whether a file has somebody's annotations, judging by its first documents.
+
+    >>> import quorate, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = write(quorate.sample(), f"{folder}/crowd.jsonl")
+    ...     is_annotated(f"{folder}/crowd.jsonl")
+    True
+    """
+    name = str(path)
+    try:
+        with opened(name) as (stream, _):
+            found = named(sniff(stream, name)).load().read(Input(stream, name), Notes())
+            return any(one.annotations for one in islice(found, _A_FEW))
+    except QuorateError:
+        return False
+
+
 def _add(assembly: Assembly, path: str, format: str | None, taken: _Taken) -> None:
     folder = Path(path)
     whole = folder_format(folder) if path != "-" and folder.is_dir() else None
@@ -328,8 +349,8 @@ def read_consensus(path: str | Path, *, max_size: int | str | None = None) -> li
 
 def digest_of(path: str | Path) -> str:
     """The SHA-256 of a file."""
-    with open(path, "rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
+    with opened(str(path)) as (_, digest):
+        return digest()
 
 
 def _folder_digest(folder: Path) -> str:

@@ -74,7 +74,7 @@ def write(export: Export, path: str) -> None:
     encoder = msgspec.json.Encoder()
     if not path.endswith(".zip"):
         with written_whole(path) as stream:
-            for exported in export.documents():
+            for exported in export.annotated():
                 annotations = list(exported.annotations())
                 if len(annotations) > 1:
                     raise InputError(
@@ -85,7 +85,7 @@ def write(export: Export, path: str) -> None:
                     stream.write(encoder.encode(_line(exported, annotation)) + b"\n")
         return
     files: dict[str, list[bytes]] = {}
-    for exported in export.documents():
+    for exported in export.annotated():
         for annotation in exported.annotations():
             files.setdefault(annotation.name, []).append(encoder.encode(_line(exported, annotation)) + b"\n")
     with written_whole(path) as stream, zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:

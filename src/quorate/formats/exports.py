@@ -29,6 +29,10 @@ __all__ = [
     "unit_for",
 ]
 
+_NOBODYS = (
+    "{} {document that nobody annotated is|documents that nobody annotated are} not written: this format has what "
+    "annotators said"
+)
 _OFTEN = 1000  # pages after which it is told how far a writer has come
 
 
@@ -130,6 +134,22 @@ class Export:
         """Whether spans may have pieces."""
         every = [self.labels, *self.layers.values()]
         return any(is_continued(split_tag(label)[1]) for labels in every for label in labels)
+
+    def annotated(self) -> Iterator[ExportDocument]:
+        """The pages for a format that has a record for each annotator of a document; a note counts those with none.
+
+        Written without a name, such a document would come back as one that somebody saw, and in which nothing is
+        marked.
+
+        >>> export = export_of(Corpus([Document("1", ("Ada",), {"ann": ("O",)}), Document("2", ("sang",))]))
+        >>> [page.document.id for page in export.annotated()], len(export.notes.sentences())
+        (['1'], 1)
+        """
+        for page in self.documents():
+            if page.consensus is None and not page.annotators:
+                self.notes.count(_NOBODYS, 1)
+            else:
+                yield page
 
     def watched(self, progress: Callable[[int], None]) -> Export:
         """The same, which tells now and then how many pages a writer has taken.

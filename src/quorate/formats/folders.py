@@ -17,7 +17,7 @@ _NOT_IN_NAMES = re.compile(r"[^\w.-]+")
 def targets(export: Export, folder: Path, ending: str) -> Iterator[tuple[Path, ExportDocument, ExportAnnotation]]:
     """A file for every document of the consensus; of annotators, for each of theirs, in a folder of their own."""
     names: set[Path] = set()
-    for exported in export.documents():
+    for exported in export.annotated():
         for annotation in exported.annotations():
             place = folder if exported.consensus is not None else folder / _file_name(annotation.name)
             place.mkdir(exist_ok=True)

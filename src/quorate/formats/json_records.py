@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from io import BufferedReader
 from typing import IO, Any, NoReturn, Protocol, TypeVar
 
 import msgspec
@@ -46,8 +47,9 @@ def lines(stream: IO[bytes], name: str) -> Iterator[tuple[Source, bytes]]:
 
 def records(stream: IO[bytes], name: str, record: str) -> Iterator[tuple[Source, bytes]]:
     """The items of an array, if the file is one, else its lines."""
-    head = stream.peek(64)[:64].removeprefix(_BYTE_ORDER_MARK).lstrip()  # type: ignore[attr-defined]
-    return array_items(stream, name, record) if head.startswith(b"[") else lines(stream, name)
+    given = stream if isinstance(stream, BufferedReader) else BufferedReader(stream)  # type: ignore[type-var]
+    head = given.peek(64)[:64].removeprefix(_BYTE_ORDER_MARK).lstrip()
+    return array_items(given, name, record) if head.startswith(b"[") else lines(given, name)
 
 
 def array_items(stream: IO[bytes], name: str, record: str) -> Iterator[tuple[Source, bytes]]:
@@ -102,17 +104,69 @@ def decoded(decoder: Decoder[Value], raw: bytes, source: Source, what: str) -> V
         raise InputError(reason(error, what), where=source.at()) from None
 
 
-def reason(error: Exception, what: str) -> str:
-    """What is wrong with a record."""
+def reason(error: Exception, what: str, shape: str = "see docs/formats.md") -> str:
+    """What is wrong with a record, and what it should be like.
+
+    >>> class Span(msgspec.Struct):
+    ...     label: str
+    >>> try:
+    ...     msgspec.json.decode(b'[{"label": 3}]', type=list[Span])
+    ... except msgspec.ValidationError as error:
+    ...     print(reason(error, "a list of spans"))
+    not a list of spans: label of entry 1 must be a text in quotes, not a number (see docs/formats.md)
+    """
     if isinstance(error, UnicodeDecodeError):
         return "not UTF-8 text (save the file as UTF-8)"
     if isinstance(error, msgspec.ValidationError):
-        return f"not {what}: {error} (see docs/formats.md)"
+        return f"not {what}: {_in_plain_words(str(error))} ({shape})"
     if isinstance(error, msgspec.DecodeError):
-        return f"not JSON: {error} (give one whole JSON object)"
+        found = str(error).removeprefix("JSON is malformed: ")
+        if found == _CUT_OFF:
+            return "not JSON: it ends in the middle (a line must be one whole JSON object)"
+        return f"not JSON: {found} (give one whole JSON object)"
     if isinstance(error, RecursionError):
         return f"not {what}: nested too deeply"
     return str(error)
+
+
+_CUT_OFF = "Input data was truncated"
+_MISSING = re.compile(r"Object missing required field `(.+?)`")
+_EXPECTED = re.compile(r"Expected `(.+?)`( of .*?length \d+)?, got `?(.+?)`?")
+_PLACE = re.compile(r" - at `\$(.*?)`$")
+_KINDS = {
+    "object": "an object {…}",
+    "array": "a list […]",
+    "str": "a text in quotes",
+    "int": "a whole number",
+    "float": "a number",
+    "bool": "true or false",
+}
+
+
+def _in_plain_words(told: str) -> str:
+    """What a decoder says of a value, without its own words for kinds of values and for places.
+
+    >>> _in_plain_words("Object missing required field `label` - at `$.spans[0]`")
+    "'label' is missing in entry 1 of spans"
+    >>> _in_plain_words("Expected `object`, got `array` - at `$.annotations`")
+    'annotations must be an object {…}, not a list […]'
+    """
+    found = _PLACE.search(told)
+    place, told = ("", told) if found is None else (_in_order_of_reading(found[1]), told[: found.start()])
+    if missing := _MISSING.fullmatch(told):
+        return f"{missing[1]!r} is missing" + (f" in {place}" if place else "")
+    if expected := _EXPECTED.fullmatch(told):
+        wanted = " or ".join(_KINDS.get(kind, kind) for kind in expected[1].split(" | "))
+        given = "a number" if expected[3] == "int" else _KINDS.get(expected[3], expected[3])
+        return f"{place or 'it'} must be {wanted}{expected[2] or ''}, not {given}"
+    return f"{told}, in {place}" if place else told
+
+
+def _in_order_of_reading(path: str) -> str:
+    """A place in a value, from the inside outwards: ``.spans[0].start`` is *start of entry 1 of spans*."""
+    steps = re.findall(r"\[(\d+|\.\.\.)\]|\.([^.\[]+)", path)
+    names = [key or ("an entry" if number == "..." else f"entry {int(number) + 1}") for number, key in steps]
+    return " of ".join(reversed(names))
 
 
 def first_keys(head: bytes) -> set[str]:

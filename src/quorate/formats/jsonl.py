@@ -13,7 +13,7 @@ from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from sys import intern
-from typing import IO, Any, Literal
+from typing import IO, Any, Literal, TypeVar
 
 import msgspec
 
@@ -24,7 +24,7 @@ from quorate.corpus.spans import CharSpan, Span
 from quorate.errors import InputError
 from quorate.formats.corrected import refuse_contradiction, tags_of_spans
 from quorate.formats.json_lines import corpus_line, encoded_lines, write
-from quorate.formats.json_records import decoded, lines, reason
+from quorate.formats.json_records import decoded, reason, records
 from quorate.formats.marked import Marked, UnitVotes, Words, find_units_of, placed
 from quorate.formats.notes import Notes
 from quorate.formats.opened import Input
@@ -52,6 +52,7 @@ class _Record(msgspec.Struct):
     split: str | None = None
     offset_unit: str | None = None
     tags: Any = None  # of a consensus
+    spans: Any = None  # likewise
     checked: bool = True  # false in the plan of an audit: its gold is only proposed
 
 
@@ -62,6 +63,9 @@ class _JsonSpan(msgspec.Struct):
     text: str | None = None
     score: float | None = None
     pieces: tuple[tuple[int, int], ...] = ()
+
+
+_AnySpan = TypeVar("_AnySpan", bound=_JsonSpan)
 
 
 class _TagNames(dict[Any, Tag]):
@@ -137,8 +141,11 @@ def in_layers(line: bytes, source: Source) -> bool:
 
 
 def _documents(stream: IO[bytes], name: str, instead: str) -> Iterator[tuple[Source, bytes]]:
-    """The lines of a file, unless one is of a consensus in layers: it has no tags, and would pass for a bare text."""
-    for source, line in lines(stream, name):
+    """The lines of a file (or the items of one array), none of which may be of a consensus in layers.
+
+    Such a line has no tags, and would pass for a bare text.
+    """
+    for source, line in records(stream, name, "document"):
         if in_layers(line, source):
             raise InputError(f"a consensus in layers ({instead})", where=source.at())
         yield source, line
@@ -282,7 +289,7 @@ def _known_record(given: _KnownLine, reader: _DocumentReader, source: Source) ->
         return KnownRecord(name, reader.gold(given.gold), tokens, source)
     tags = None if given.tags is None else reader.gold(msgspec.convert(given.tags, list[Any]))
     if given.spans is not None:
-        spans = msgspec.convert(given.spans, list[_KnownSpan])
+        spans = _converted(given.spans, _KnownSpan, "known spans")
         if tags is None and given.tokens is None and given.text is None:
             raise ValueError("spans need 'tokens' or 'text' to lie on (give one of them)")
         marked = _marked(given, spans, 0 if tags is None else len(tags), source)
@@ -325,10 +332,10 @@ class _DocumentReader:
             record.gold = None
         if record.tokens is None and record.text is None:
             raise ValueError("neither 'tokens' nor 'text' (give one of them)")
-        if _is_nobodys(record):
+        if what := _what_is_nobodys(record):
             raise ValueError(
-                "'tags' that are nobody's, as in a consensus (evaluate and convert take a consensus, a file at a time; "
-                "tags to combine go into 'annotations', known ones into 'gold')"
+                f"'{what}' that are nobody's, as in a consensus (evaluate and convert take a consensus, a file at a "
+                f"time; {what} to combine go into 'annotations', known ones into 'gold')"
             )
         sequences = [*record.annotations.values(), *([] if record.gold is None else [record.gold])]
         unit = None if record.offset_unit is None else _unit(record.offset_unit)
@@ -336,9 +343,9 @@ class _DocumentReader:
             return Marked(
                 name,
                 record.text,
-                {who: _marks(spans) for who, spans in record.annotations.items()},
+                {who: _marks(spans, f"spans of annotator {who!r}") for who, spans in record.annotations.items()},
                 source,
-                None if record.gold is None else _marks(record.gold),
+                None if record.gold is None else _marks(record.gold, "spans of 'gold'"),
                 record.split,
                 record.tokens,
                 record.offsets,
@@ -381,18 +388,28 @@ class _DocumentReader:
         return soft
 
 
-def _is_nobodys(record: _Record) -> bool:
-    """Whether a document has a tag a token and says neither who gave them nor that they are right."""
-    if record.tokens is None or record.annotations or record.gold is not None:
-        return False
-    return isinstance(record.tags, list) and len(record.tags) == len(record.tokens)
+def _what_is_nobodys(record: _Record) -> str:
+    """The name of what marks a document that says neither who gave it nor that it is right; empty if nothing does."""
+    if record.annotations or record.gold is not None:
+        return ""
+    if record.tokens is not None and isinstance(record.tags, list) and len(record.tags) == len(record.tokens):
+        return "tags"
+    return "spans" if isinstance(record.spans, list) and record.spans else ""
 
 
-def _marks(spans: Sequence[Any]) -> list[CharSpan]:
+def _marks(spans: Sequence[Any], what: str) -> list[CharSpan]:
     return [
         CharSpan(span.start, span.end, span.label, span.text, span.score, pieces=span.pieces)
-        for span in msgspec.convert(spans, list[_JsonSpan])
+        for span in _converted(spans, _JsonSpan, what)
     ]
+
+
+def _converted(spans: Any, kind: type[_AnySpan], what: str) -> list[_AnySpan]:
+    """Spans as records of a kind; :class:`ValueError` says what is wrong with them, and what a span is."""
+    try:
+        return msgspec.convert(spans, list[kind])  # type: ignore[valid-type]
+    except msgspec.ValidationError as error:
+        raise ValueError(reason(error, what, 'a span is {"start", "end", "label"}')) from None
 
 
 def _unit(name: str) -> Unit:
@@ -406,7 +423,7 @@ def _has_spans(sequences: Sequence[Sequence[Any]], record: _Record) -> bool:
     """Whether a document is annotated with spans; where nobody marked any, whether it came as text."""
     for sequence in sequences:
         for entry in sequence:
-            return isinstance(entry, dict) and "start" in entry
+            return isinstance(entry, dict) and ("start" in entry or isinstance(entry.get("label"), str))
     return record.tokens is None or (bool(record.tokens) and any(not sequence for sequence in sequences))
 
 

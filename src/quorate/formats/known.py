@@ -138,7 +138,9 @@ def read_files(
         for name in files_of(path):
             with opened(name, size_named(max_size)) as (stream, digest):
                 if sniff(stream, name) != "jsonl":
-                    raise InputError("known labels are read from JSONL only", where=name)
+                    raise InputError(
+                        "known labels are read from JSONL only (a document a line, with 'gold')", where=name
+                    )
                 told.append(read(stream, name))
                 digests[name] = digest()
         if not any(map(any, told)):

@@ -32,6 +32,9 @@ OWN_PREFIX = "quorate"
 _OTHER_REGIONS = (
     "{} {region that is no labelled span of text was|regions that are no labelled spans of text were} left out"
 )
+_SKIPPED = (
+    "{} {annotation of a task that somebody skipped does|annotations of tasks that somebody skipped do} not count"
+)
 _AGAIN = "{} {task was|tasks were} annotated twice by the same person, and the last counts"
 
 
@@ -91,6 +94,7 @@ def _document(task: _Task, number: int, regions: _Regions, predictions: bool) ->
     gold: list[CharSpan] | None = None
     for annotation in task.annotations:
         if annotation.was_cancelled:
+            notes.count(_SKIPPED, 1)
             continue
         marks = regions.marks(annotation.result or ())
         if annotation.ground_truth:

@@ -304,7 +304,10 @@ class _Layer:
             raise self._error(f"span {start}–{end} {label!r} is not a span (0 ≤ start < end, and a label)")
         length = len(self.starts) if self.ruler is None else self.ruler.length
         if end > length:
-            raise self._error(f"span {start}–{end} {label!r} ends after the text, which ends at {length}")
+            raise self._error(
+                f"span {start}–{end} {label!r} ends after the text, which ends at {length} (is the text the one that "
+                "was annotated?)"
+            )
 
     def _error(self, what: str) -> InputError:
         return InputError(what, where=self.marked.where())

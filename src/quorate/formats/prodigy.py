@@ -120,7 +120,7 @@ def write(export: Export, path: str) -> None:
     export.check_spans("Prodigy's JSONL")
     encoder = msgspec.json.Encoder()
     with written_whole(path) as stream:
-        for exported in export.documents():
+        for exported in export.annotated():
             for annotation in exported.annotations():
                 stream.write(encoder.encode(_answer(exported, annotation)) + b"\n")
 

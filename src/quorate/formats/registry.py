@@ -13,6 +13,7 @@ from quorate.corpus.tags import OUTSIDE, marks_span
 from quorate.errors import InputError, SettingsError
 from quorate.formats import table
 from quorate.formats.json_records import first_keys
+from quorate.formats.notes import some
 from quorate.formats.zipped import member_names
 
 __all__ = ["FORMATS", "Format", "folder_format", "named", "output_format", "sniff"]
@@ -187,6 +188,7 @@ def sniff(stream: io.BufferedReader, name: str) -> str:
     if head.startswith((b"{", b"[")):
         return _json(head, name)
     first_line = head.split(b"\n", 1)[0].strip()
+    _refuse_short_export(set(table.names_in(first_line.decode("utf-8", "replace"))), "CSV", name)
     if table.is_header(first_line):
         return "table"
     # In columns a token and its tags are parted by blanks; MACE has commas alone, or tabs in a file named so.
@@ -195,6 +197,12 @@ def sniff(stream: io.BufferedReader, name: str) -> str:
     if len(seen) == _WINDOW:  # the last line may go on
         opening = opening[: opening.rfind(b"\n") + 1] or opening
     return "mace" if table.delimiter_of(name) == "\t" and _has_no_tokens(opening) else "conll"
+
+
+def _refuse_short_export(keys: set[str], kind: str, name: str) -> None:
+    """:class:`InputError` for the exports of Label Studio that leave most of it out."""
+    if {"annotation_id", "lead_time"} <= keys:
+        raise InputError(f"Label Studio's {kind} export, which is not read (export it as JSON)", where=name)
 
 
 def _has_no_tokens(opening: bytes) -> bool:
@@ -212,14 +220,17 @@ def _has_no_tokens(opening: bytes) -> bool:
 
 def _json(head: bytes, name: str) -> str:
     keys = first_keys(head)
+    _refuse_short_export(keys, "JSON-MIN", name)
     found = next((format for format, wanted in _BY_KEYS if wanted <= keys), None)
     if found is not None:
         return found
     if head.startswith(b"["):
         if head[1:].lstrip().startswith(b"]"):
             raise InputError("an empty JSON array: there is nothing in it to read", where=name)
+        has = some(sorted(keys)) or "no keys"
         raise InputError(
-            "a JSON array of none of the formats known by their content (say which with --from; see 'quorate formats')",
+            f"a JSON array of none of the formats known by their content: its first entry has {has} (say which it is "
+            "with --from; see 'quorate formats')",
             where=name,
         )
     return "jsonl"
@@ -235,4 +246,9 @@ def _archive(stream: io.BufferedReader, name: str) -> str:
         return "cas"
     if any(member.endswith((".jsonl", ".json")) for member in names):
         return "doccano"
-    raise InputError("a zip file of none of the formats known (doccano and INCEpTION export such)", where=name)
+    if "[Content_Types].xml" in names:
+        raise InputError("a document of an office program (save a table as CSV)", where=name)
+    raise InputError(
+        "a zip file of none of the formats known: doccano and INCEpTION export such (unpack it, give what is in it)",
+        where=name,
+    )

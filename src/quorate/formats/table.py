@@ -22,6 +22,7 @@ from quorate.formats.opened import Input, text_lines
 from quorate.storage.files.atomic import written_whole
 
 __all__ = [
+    "COLUMNS",
     "NO_WORD",
     "SPAN_COLUMNS",
     "delimiter_in",
@@ -38,6 +39,8 @@ _NEEDED = ("worker", "label")
 _OTHER_NAMES = {"annotator": "worker", "document": "doc"}
 SPAN_COLUMNS = {"start", "end", "label"}
 """Columns that together mark a table of spans, which has no texts."""
+COLUMNS = {*_DOCUMENT, *_NEEDED, *_OTHER_NAMES, "token", "word", "gold", "split", "sentence", "tag", "text", "id"}
+"""Names that columns have in tables of annotations, here or elsewhere."""
 _LONGEST = 1_000_000  # tokens of a document: a slip of the pen must not fill the memory
 _SEVERAL = 5  # documents; of fewer, the first token may happen to have no label in any
 _NO_LABELS = "{} {document has|documents have} no labels and {is|are} not written: a table has a row for each label"

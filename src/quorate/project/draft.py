@@ -12,10 +12,9 @@ from quorate.corpus.records import Corpus
 from quorate.errors import InputError, QuorateError
 from quorate.formats import read
 from quorate.formats.notes import some
-from quorate.project.settings_file import NAME
 from quorate.wording import counted
 
-__all__ = ["Draft", "draft_settings_file"]
+__all__ = ["Draft", "draft_settings_file", "is_named_like_an_input", "patterns_of"]
 
 _ENDINGS = (".jsonl", ".json", ".conll", ".csv", ".tsv", ".zip", ".parquet", ".spacy", ".manifest", ".gz", ".qr")
 _NOT_INPUTS = ("consensus", "gold", "review", "known", "checked", "audit", "correct", "adjudicate", "meta")
@@ -60,7 +59,7 @@ def draft_settings_file(folder: Path, given: Sequence[str]) -> Draft:
     if not names:
         raise InputError("no file in this folder has annotations (name them: quorate init exports/*.json)")
     layers = any(_OVERLAP in note for note in notes)
-    return Draft(_HEAD + _body(_patterns(names), layers), seen)
+    return Draft(_HEAD + _body(patterns_of(names), layers), seen)
 
 
 def _body(inputs: Sequence[str], layers: bool) -> str:
@@ -89,14 +88,20 @@ report = "report.html"
 def _candidates(folder: Path) -> list[Path]:
     """Files that may hold annotations: here, or one folder below."""
     found = [path for pattern in ("*", "*/*") for path in sorted(folder.glob(pattern)) if path.is_file()]
-    return [
-        path
-        for path in found
-        if path.name.endswith(_ENDINGS)
-        and not any(part.startswith(".") for part in path.relative_to(folder).parts)
-        and not any(word in str(path.relative_to(folder)).lower() for word in _NOT_INPUTS)
-        and path.name != NAME
-    ]
+    return [path for path in found if is_named_like_an_input(path.relative_to(folder))]
+
+
+def is_named_like_an_input(path: Path) -> bool:
+    """Whether a file may have annotations, by its path in the project.
+
+    >>> [is_named_like_an_input(Path(name)) for name in ("exports/week-2.json", "consensus.jsonl", "notes.md")]
+    [True, False, False]
+    """
+    return (
+        path.name.endswith(_ENDINGS)
+        and not any(part.startswith(".") for part in path.parts)
+        and not any(word in str(path).lower() for word in _NOT_INPUTS)
+    )
 
 
 def _corpus(path: Path, *, required: bool) -> Corpus | None:
@@ -125,8 +130,12 @@ def _name(path: Path, folder: Path) -> str:
     return absolute.relative_to(folder).as_posix() if absolute.is_relative_to(folder) else str(path)
 
 
-def _patterns(names: Sequence[str]) -> list[str]:
-    """Files of one folder and one ending as a pattern, so that later ones are found too; others by name."""
+def patterns_of(names: Sequence[str]) -> list[str]:
+    """Files of one folder and one ending as a pattern, so that later ones are found too; others by name.
+
+    >>> patterns_of(["exports/week-1.json", "exports/week-2.json", "crowd.csv"])
+    ['exports/*.json', 'crowd.csv']
+    """
     found: dict[str, None] = {}
     for name in names:
         folder, ending = Path(name).parent, "".join(Path(name).suffixes[-2 if name.endswith(".gz") else -1 :])

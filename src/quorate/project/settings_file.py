@@ -102,6 +102,15 @@ class SettingsFile:
             raise InputError("nothing was pulled from the server yet (quorate run does it)", where=str(self.path))
         return found
 
+    def unmatched_files(self) -> list[Path]:
+        """Files beside those that patterns of inputs match, which neither inputs nor known labels name."""
+        patterns = [each for each in self.inputs if isinstance(each, str) and glob.has_magic(each)]
+        folders = {folder for name in patterns for folder in self._matching(str(Path(name).parent)) if folder.is_dir()}
+        named = [each for each in (*self.inputs, *self.known) if isinstance(each, str)]
+        taken = {path for name in named for path in self._matching(name)}
+        beside = sorted({path for folder in folders for path in folder.iterdir() if path.is_file()})
+        return [path for path in beside if taken.isdisjoint((path, *path.parents))]
+
     def known_files(self) -> list[str]:
         """The files with known labels; a pattern may match none yet."""
         return self._files(self.known, "known")
@@ -115,7 +124,7 @@ class SettingsFile:
         where = str(self.path)
         for name in named:
             if glob.has_magic(name):
-                matching = sorted(glob.glob(str(self.root / name), recursive=True), key=_in_words_and_numbers)
+                matching = sorted(map(str, self._matching(name)), key=_in_words_and_numbers)
                 if not matching and what == "inputs":
                     raise InputError(f"no file matches {name!r} (put one there, or change inputs)", where=where)
                 found |= dict.fromkeys(matching)
@@ -127,6 +136,10 @@ class SettingsFile:
                     raise InputError(f"{name}: no such file (in {what}; put it there, or take it out)", where=where)
                 found[str(path)] = None
         return list(found)
+
+    def _matching(self, pattern: str) -> list[Path]:
+        """What a pattern matches, whatever the project's own folder is called."""
+        return [self.root / name for name in glob.glob(pattern, root_dir=self.root, recursive=True)]
 
 
 def _in_words_and_numbers(name: str) -> list[tuple[int, str]]:

@@ -97,6 +97,12 @@ def is_model(path: str | Path) -> bool:
         return False
 
 
+def _is_archive(path: str | Path) -> bool:
+    """Whether a file begins as an archive does, be it damaged."""
+    with open(path, "rb") as stream:
+        return stream.read(2) == b"PK"
+
+
 def load(path: str | Path, *, max_size: int | str | None = None) -> Stored:
     """Read a model file; :class:`ModelFileError` if it is not one, is damaged, or is of another version."""
     most = size_named(max_size)
@@ -121,7 +127,8 @@ def load(path: str | Path, *, max_size: int | str | None = None) -> Stored:
     except FileNotFoundError:
         raise ModelFileError(f"{path}: no such file") from None
     except _NOT_A_MODEL as error:
-        raise ModelFileError(f"{path}: not a model file, or a damaged one: {error} (make one with --save)") from None
+        why = f", or a damaged one: {error}" if _is_archive(path) else ""
+        raise ModelFileError(f"{path}: not a model file{why} (make one with --save)") from None
     except OSError as error:
         raise ModelFileError(f"{path}: cannot be read: {error.strerror or error}") from None
     return Stored(meta, arrays)
