@@ -23,6 +23,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from quorate.choose.kernels import Marked, marked_together
 from quorate.encode.algebra import document_of, marked_spans, seen_pairs
 from quorate.encode.encoded import Encoded
 from quorate.encode.sharing import Sharing
@@ -105,25 +106,30 @@ def _share(rho: float) -> float:
 
 def _in_common(encoded: Encoded, kinds: Iterable[int | None], least: float) -> _Pairs:
     """All pairs of annotators with at least so many spans of a type (``None``: of all) where both looked."""
-    from scipy.sparse import csr_array, triu  # slow to load, and needed only where settings are chosen
-
     K, D, T = len(encoded.annotators), encoded.n_docs, len(encoded.tagset.types)
     spans = marked_spans(encoded)
-    seen_doc, seen_by = seen_pairs(encoded)
-    seen = csr_array((np.ones(len(seen_doc)), (seen_doc, seen_by)), shape=(D, K))
+    document, who = seen_pairs(encoded)
+    by_annotator = np.argsort(who, kind="stable")
+    pairs = (
+        document,
+        who,
+        np.searchsorted(document, np.arange(D + 1)),
+        by_annotator,
+        np.searchsorted(who[by_annotator], np.arange(K + 1)),
+    )
     found = []
     for kind in kinds:
         these = spans if kind is None else spans.where(spans.kind == kind)
-        _, which = np.unique(these.key(encoded.n_tokens, T), return_inverse=True)
-        marked = csr_array((np.ones(len(which)), (these.who, which)), shape=(K, int(which.max(initial=0)) + 1))
-        per_document = csr_array((np.ones(len(which)), (these.who, document_of(encoded, these.start))), shape=(K, D))
-        mine = per_document @ seen  # [k, l]: how many k marked where l looked too
-        mean = triu(mine.multiply(mine.T).sqrt(), 1, format="coo")
-        enough = mean.data >= least
-        one, other = (side[enough].astype(np.int64) for side in mean.coords)
-        n = mean.data[enough]
-        both = np.asarray((marked @ marked.T).tocsr()[one, other]).ravel() if len(one) else np.zeros(0)
-        found.append(_Pairs(one, other, np.full(len(one), kind or 0, np.int64), both / n, n))
+        pair = np.searchsorted(document * K + who, document_of(encoded, these.start) * K + these.who)
+        marks = np.bincount(pair, minlength=len(who)).astype(np.float64)
+        different, span = np.unique(these.key(encoded.n_tokens, T), return_inverse=True)
+        order = np.argsort(span, kind="stable")
+        first_marker = np.searchsorted(span[order], np.arange(len(different) + 1))
+        own = np.searchsorted(these.who, np.arange(K + 1))  # they come annotator by annotator
+        one, other, mean, both = marked_together(
+            Marked(*pairs, marks, these.who[order], first_marker, span, own), least
+        )
+        found.append(_Pairs(one, other, np.full(len(one), kind or 0, np.int64), both / mean, mean))
     return _Pairs(*(np.concatenate(column) for column in zip(*found, strict=True)))
 
 

@@ -208,7 +208,7 @@ def _assembled(paths: Sequence[Given], format: str | None, options: Options, tak
 
 @contextmanager
 def _collector_at_rest() -> Iterator[None]:
-    """Nobody looks for cycles: there are none among millions of tags, and to look takes a fifth of the reading."""
+    """Nobody looks for cycles: there are none among millions of tags, and to look takes an eighth of the reading."""
     was_on = gc.isenabled()
     gc.disable()
     try:
