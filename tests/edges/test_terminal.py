@@ -83,7 +83,9 @@ def test_a_summary_on_a_terminal_begins_with_the_answer_and_is_wrapped(start: St
     (small.parent / name).parent.mkdir()
     lines = on_a_terminal(start, small.parent, "aggregate", small.name, "-o", name, "--save", "m.quorate", "--verbose")
     said = [line for line in lines if line.startswith(("quorate: ", "         "))]
-    assert re.fullmatch(r"quorate: 60 documents combined; estimated F1 \d\d \(\d\d to \d\d+\), from agreement", said[0])
+    assert re.fullmatch(
+        r"quorate: 60 documents combined; estimated F1 [\d.]+ \([\d.]+ to [\d.]+\) from agreement", said[0]
+    )
     at = said.index("quorate: written to")
     assert said[at + 1 : at + 3] == [
         f"         {name}",

@@ -109,14 +109,16 @@ def test_whoever_errs_together_by_less_is_named_with_what_it_is_worth(samples: C
         others = {name: tags for name, tags in document.annotations.items() if name.startswith("p")}
         half = p1 if rng.random() < 0.6 else document.annotations["p4"]
         documents.append(replace(document, annotations={**others, "llm-0": p0, "llm-1": half}))
-    (found,) = said_of(Corpus(documents), "err together")
-    assert re.match(r"llm-0, llm-1 err together: their 2 votes count as 1\.\d \(if they come from one source", found)
+    (found,) = said_of(Corpus(documents), "make the same mistakes")
+    assert re.match(
+        r"llm-0, llm-1 make the same mistakes: their 2 votes count as 1\.\d \(if they come from one source", found
+    )
 
 
 def test_a_group_that_was_declared_is_not_suspected(samples: Corpus) -> None:
     profiles = {f"llm-{n}": Profile.of(kind="model", group="llm") for n in range(3)}
     declared = Corpus(samples, profiles=profiles)
-    assert not said_of(declared, "copies") + said_of(declared, "err together")
+    assert not said_of(declared, "copies") + said_of(declared, "make the same mistakes")
     one_left = Corpus(samples, profiles={name: profiles[name] for name in ("llm-0", "llm-1")})
     assert len(said_of(one_left, "copies")) == 1
 

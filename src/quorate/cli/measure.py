@@ -30,6 +30,7 @@ from quorate.cli.tables import (
     error_table,
     number,
     plain,
+    points,
     print_errors,
     print_json,
     print_scores,
@@ -122,7 +123,7 @@ def agreement(
         tell(f"layer {name}")
         _print_agreement(one, pairs)
         print()
-    print(f"all layers: span F1 between annotators {number(together)}")
+    print(f"all layers: span F1 between annotators {points(together)}")
 
 
 def _print_agreement(found: Agreement, pairs: int) -> None:
@@ -134,16 +135,16 @@ def _print_agreement(found: Agreement, pairs: int) -> None:
         ("Krippendorff's alpha, spans (unitizing)", found.unitizing_alpha),
         ("Fleiss' kappa", found.fleiss_kappa),
         ("Cohen's kappa, mean over pairs", found.mean_kappa),
-        ("span F1 between annotators", found.span_f1),
     ]
     for name, value in rows:
         table.add_row(name, number(value))
+    table.add_row("span F1 between annotators", points(found.span_f1))
     console().print(table)
     listed = sorted(found.pairs, key=lambda pair: (-pair.tokens, pair.first, pair.second))[: max(pairs, 0)]
     if listed:
         table = table_of(["annotator", "and"], ["documents", "tokens", "same", "kappa", "span F1"])
         for pair in listed:
-            numbers = (number(pair.observed), number(pair.kappa), number(pair.span_f1))
+            numbers = (number(pair.observed), number(pair.kappa), points(pair.span_f1))
             table.add_row(cell(pair.first), cell(pair.second), f"{pair.documents:,}", f"{pair.tokens:,}", *numbers)
         console().print()
         console().print(table)
