@@ -268,7 +268,28 @@ def test_nobody_shares_a_document() -> None:
     model = bsc("bsc-seq", max_iter=2).fit(Corpus(documents))
     found = plain(collect(model, model.result_, title="", documents=None))
     assert found["agreement"] is None
-    assert any("3 documents were seen by one annotator or none" in step for step in found["next"])
+    assert {row["kind"] for row in found["annotators"]["rows"]} == {"cannot be judged"}
+    assert all(row["accuracy"] is row["informativeness"] is None for row in found["annotators"]["rows"])
+    text = " ".join(finding["text"] for finding in found["findings"])
+    assert "a0, a1 and a2 share no document with anybody, and cannot be judged." in text
+    assert "3 documents were labelled by annotators who cannot be judged" in text
+    assert "certain" not in text
+    assert found["next"][0].startswith("Have a second annotator label some documents of a0, a1 and a2, or check some")
+    assert not any("have them annotated again" in step for step in found["next"])
+    assert len(render(replace(collect(model, model.result_, title="", documents=None)))) > 0
+
+
+def test_one_who_shares_no_document_is_not_judged_and_others_are(sample: Corpus) -> None:
+    alone = [
+        Document(one.id, one.tokens, {"zoe": next(iter(one.annotations.values()))}) for one in sample.documents[:100]
+    ]
+    model = bsc("bsc-cm", max_iter=4).fit(Corpus([*alone, *sample.documents[100:]]))
+    found = collect(model, model.result_, title="", documents=10)
+    kinds = {row.name: row.kind for row in found.annotators.rows}
+    assert [name for name, kind in kinds.items() if kind == "cannot be judged"] == ["zoe"]
+    assert kinds["ana"] == "careful"
+    assert found.documents.not_judged == 100
+    assert any("at least 90% certain" in finding.text for finding in found.findings)
 
 
 def test_a_result_on_new_documents(model: BSC, sample: Corpus) -> None:

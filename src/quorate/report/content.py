@@ -218,7 +218,8 @@ class DocumentRow:
 class Documents:
     """How many documents there are, how many are in doubt, and the ``list`` of those that are shown.
 
-    ``of_audit`` are more documents, which are shown only to those who check an audit's.
+    ``once`` are those that one annotator saw or none, and ``not_judged`` those that only annotators saw who cannot be
+    judged. ``of_audit`` are more documents, which are shown only to those who check an audit's.
     """
 
     total: int = 0
@@ -226,6 +227,7 @@ class Documents:
     unsure: int = 0
     known: int = 0
     once: int = 0
+    not_judged: int = 0
     histogram: Sequence[int] = ()
     expected_right: float = 0.0
     ambiguous: int = 0

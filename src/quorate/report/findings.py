@@ -11,6 +11,7 @@ from quorate.report.people import (
     HABITS,
     MARKS_LITTLE,
     MOSTLY_RIGHT,
+    NOT_JUDGED,
     OFTEN_WRONG,
     RIGHT_WHERE_MARKED,
     wilson,
@@ -100,7 +101,13 @@ def _consensus(report: Report) -> Iterator[Finding]:
     elif gold is not None:
         yield Finding("calibration", f"Against gold, {percent(gold.method.accuracy)} of the tags are right.")
     doubtful = documents.doubtful
-    if doubtful:
+    if _is_unchecked(report):
+        yield Finding(
+            "documents",
+            f"{counted(documents.not_judged, 'document was', 'documents were')} labelled by annotators who cannot be "
+            "judged: confidence is what the model supposes, and nobody has checked it.",
+        )
+    elif doubtful:
         share = percent(doubtful / max(documents.total, 1))
         verb = "is" if doubtful == 1 else "are"
         yield Finding(
@@ -119,7 +126,7 @@ def _consensus(report: Report) -> Iterator[Finding]:
             f"readings, most in {named}: more labels will not settle that.",
         )
     spans = report.summary.spans
-    if spans:
+    if spans and not _is_unchecked(report):
         sure = percent((report.summary.sure_spans or 0) / spans)
         yield Finding("documents", f"Of {counted(spans, 'span')} in the consensus, {sure} are at least 90% certain.")
     vote = report.vote
@@ -132,6 +139,12 @@ def _consensus(report: Report) -> Iterator[Finding]:
             text += f": {', '.join(changes)}" if changes else ""
         yield Finding("vote", text + ".")
     yield from _overconfidence(gold)
+
+
+def _is_unchecked(report: Report) -> bool:
+    """Whether nothing tells how right most documents are."""
+    documents = report.documents
+    return 2 * documents.not_judged > documents.total and report.audit is None and report.gold is None
 
 
 def _audit(audit: Audit | None) -> Iterator[Finding]:
@@ -173,6 +186,12 @@ def _overconfidence(gold: Gold | None) -> Iterator[Finding]:
 
 
 def _people(annotators: Annotators) -> Iterator[Finding]:
+    alone = _not_judged(annotators)
+    if alone:
+        share = "shares" if len(alone) == 1 else "share"
+        yield Finding(
+            "annotators", f"{listed(alone, 4)} {share} no document with anybody, and cannot be judged.", _only(alone)
+        )
     told = [row for row in annotators.rows if row.labels and row.informativeness is not None]
     if not told:
         return
@@ -202,13 +221,21 @@ def _people(annotators: Annotators) -> Iterator[Finding]:
         yield Finding("annotators", f"Most can be learned from {listed([row.name for row in best], 3)}.")
 
 
+def _not_judged(annotators: Annotators) -> list[str]:
+    return [row.name for row in annotators.rows if row.kind == NOT_JUDGED]
+
+
+def _only(names: Sequence[str]) -> str | None:
+    return names[0] if len(names) == 1 else None
+
+
 def _votes(annotators: Annotators) -> Iterator[Finding]:
     """How many votes there really are, overall and of those who err together."""
     if annotators.votes is not None and annotators.together:
         yield Finding("annotators", f"{votes_in_words(*annotators.votes)}.")
     for group in annotators.together[:_HABITS_SHOWN]:
         votes = f"{len(group.names)} votes count as {group.votes:.1f}"
-        yield Finding("annotators", f"{listed(group.names, 4)} err together: their {votes}.")
+        yield Finding("annotators", f"{listed(group.names, 4)} make the same mistakes: their {votes}.")
 
 
 def _differences(annotators: Annotators) -> Iterator[Finding]:
@@ -275,7 +302,7 @@ def _stands_out(row: AnnotatorRow, annotators: Annotators) -> Iterator[_Habit]:
 
 def _labels(report: Report) -> Iterator[Finding]:
     rows = [row for row in report.labels.rows if row.spans >= _LEAST_SPANS]
-    if len(rows) > 1:
+    if len(rows) > 1 and not _is_unchecked(report):
         hardest, easiest = min(rows, key=_confidence), max(rows, key=_confidence)
         if _confidence(easiest) - _confidence(hardest) >= 0.02:
             yield Finding(
@@ -331,6 +358,7 @@ def next_steps(report: Report) -> list[str]:
     ['Nothing needs to be done: use the consensus as it is.']
     """
     steps = [
+        *_steps_of_the_alone(report),
         *_steps_of_audit(report),
         *_steps_of_gold(report),
         *_steps_of_documents(report),
@@ -338,6 +366,15 @@ def next_steps(report: Report) -> list[str]:
         *_steps_of_labels(report),
     ]
     return steps or ["Nothing needs to be done: use the consensus as it is."]
+
+
+def _steps_of_the_alone(report: Report) -> Iterator[str]:
+    alone = _not_judged(report.annotators)
+    if alone and report.audit is None and report.gold is None:
+        yield (
+            f"Have a second annotator label some documents of {listed(alone, 4)}, or check some yourself ('quorate "
+            "audit'): until then nothing tells how good these are."
+        )
 
 
 def _steps_of_audit(report: Report) -> Iterator[str]:
@@ -389,14 +426,14 @@ def _steps_of_gold(report: Report) -> Iterator[str]:
 
 def _steps_of_documents(report: Report) -> Iterator[str]:
     review, doubtful = report.summary.review, report.documents.doubtful
-    if review:
+    if review and not _is_unchecked(report):
         those = "least certain document" if review == 1 else f"{review:,} least certain documents"
         yield (
             f"Check the {those} under Documents, correct what is wrong, export the review, and fit again with --known: "
             "every checked document also teaches the model about its annotators."
         )
-    once = report.documents.once
-    if once:
+    once = report.documents.once - report.documents.not_judged
+    if once > 0:
         yield (
             f"{counted(once, 'document')} {'was' if once == 1 else 'were'} seen by one annotator or none: have "
             f"{'it' if once == 1 else 'them'} annotated again."

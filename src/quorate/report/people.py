@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -14,6 +14,7 @@ from quorate.corpus.tags import Invalid, Scheme
 from quorate.encode.algebra import document_of_events, token_of_events
 from quorate.encode.encoded import Encoded
 from quorate.encode.from_corpus import encode
+from quorate.estimators.comparison import compared_with_nobody
 from quorate.result.habits import SpanHabits
 from quorate.result.result import Result
 from quorate.result.sources import SourceKind
@@ -22,6 +23,7 @@ __all__ = [
     "HABITS",
     "MARKS_LITTLE",
     "MOSTLY_RIGHT",
+    "NOT_JUDGED",
     "OFTEN_WRONG",
     "RIGHT_WHERE_MARKED",
     "Person",
@@ -50,6 +52,9 @@ RIGHT_WHERE_MARKED = "right where they mark"
 
 MARKS_LITTLE = "marks little"
 """Whose labels tell few bits on average, and who are often enough right where they mark to be no noise."""
+
+NOT_JUDGED = "cannot be judged"
+"""Who shares no document with anybody, so that nothing tells how good they are."""
 
 MOSTLY_RIGHT, OFTEN_WRONG = "mostly right", "often wrong"
 """Other rules: half or more of what they mark is right, or surely less."""
@@ -131,8 +136,10 @@ def wilson(right: float, n: float) -> tuple[float, float]:
     return float(max(middle - half, 0.0)), float(min(middle + half, 1.0))
 
 
-def people(result: Result) -> list[Person]:
+def people(result: Result, known: Collection[str] = ()) -> list[Person]:
     """Everyone in the result's corpus, in the order of their names; ``kind`` is ``new`` if the fit had not met them.
+
+    Of those who share no document with anybody, nor with what is ``known`` (ids), nothing is told but what they gave.
 
     >>> import quorate
     >>> crowd = {person.name: person.kind for person in people(quorate.aggregate(quorate.sample()))}
@@ -157,8 +164,12 @@ def people(result: Result) -> list[Person]:
         tokens.update(dict.fromkeys(document.annotations, len(document.tokens)))
     rows = []
     number = {name: k for k, name in enumerate(encoded.annotators)}
+    alone = compared_with_nobody(result.model, result.corpus, known)
     for name in result.corpus.annotators:
         k = number[name]
+        if name in alone:
+            rows.append(_not_judged(name, result.sources.kind(name), events, k))
+            continue
         accuracy, low, high = events.accuracy(k)
         own_habits = SpanHabits(*habits[:, :, k].sum(axis=1).tolist())
         kinds = by_type.get(name, {})
@@ -195,10 +206,34 @@ def people(result: Result) -> list[Person]:
     return rows
 
 
+def _not_judged(name: str, source: SourceKind, events: _Events, k: int) -> Person:
+    """Somebody of whom it is known what they gave, and not how good it is."""
+    return Person(
+        name=name,
+        source=source,
+        documents=int(events.documents[k]),
+        labels=float(events.labels[k]),
+        accuracy=None,
+        low=None,
+        high=None,
+        informativeness=None,
+        shares=Shares(),
+        by_type={},
+        given=np.zeros(0, np.int64),
+        truths=np.zeros((0, len(events.tagset.labels))),
+        precision=None,
+        coverage=None,
+        kind=NOT_JUDGED,
+        habits=SpanHabits(),
+        habits_by_type={},
+    )
+
+
 class _Events:
     """Every label given, beside the posterior of its token."""
 
     def __init__(self, result: Result, encoded: Encoded) -> None:
+        self.tagset = encoded.tagset
         K, J, D = len(encoded.annotators), len(encoded.tagset.labels), encoded.n_docs
         posterior = np.concatenate([*result.probabilities, np.zeros((0, J))])
         cell = encoded.event_cell
