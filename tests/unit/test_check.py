@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -49,8 +50,45 @@ def test_groups_that_share_no_document() -> None:
     )
     assert "2 groups that share no document" in text
     assert "the smallest is x, y" in text
+    alone = warnings(tagged("1", {"a": FULL, "b": FULL}), tagged("2", {"x": FULL}))
+    assert "x shares no document with anybody and cannot be judged (have a second annotator" in alone
+    assert "groups" not in alone
     joined = warnings(tagged("1", {"a": FULL, "b": FULL}), tagged("2", {"b": FULL, "x": FULL}))
+    assert "cannot be judged" not in joined
     assert "groups" not in joined
+
+
+def test_labels_that_may_be_misspelt_are_named(sample: Corpus) -> None:
+    renamed: dict[Any, Any] = {"B-PER": "B-PERS", "I-PER": "I-PERS"}
+    documents = [
+        replace(
+            one, annotations={**one.annotations, "ana": tuple(renamed.get(tag, tag) for tag in one.annotations["ana"])}
+        )
+        if "ana" in one.annotations
+        else one
+        for one in sample
+    ]
+    first = documents[0]
+    ida = ("B-LOCC", *first.annotations["ida"][1:])
+    documents[0] = replace(first, annotations={**first.annotations, "ida": ida})
+    once, of_one = (line for line in check(Corpus(documents)).warnings if "misspelt" in line)
+    assert once == "1 label was used only once: LOCC by ida in s001 (if misspelt: --map-labels LOCC=LOC)"
+    assert re.fullmatch(
+        r"1 label was used by one annotator alone, though others saw the same documents: PERS by ana, \d+ times "
+        r"\(if misspelt: --map-labels PERS=PER\)",
+        of_one,
+    )
+    rule = Corpus(documents, profiles={"ana": Profile.of(kind="rule"), "ida": Profile.of(kind="rule")})
+    assert not any("misspelt" in line for line in check(rule).warnings)
+
+
+def test_labels_of_a_small_corpus_are_not_suspected() -> None:
+    assert "misspelt" not in warnings(tagged("1", {"ann": FULL, "bob": ("O", "B-Y", "O")}))
+
+
+def test_labels_of_one_who_is_alone_are_not_suspected() -> None:
+    documents = [tagged(str(n), {"ann": FULL}, f"a{n} b{n} c{n}") for n in range(40)]
+    assert not any("misspelt" in line for line in check(Corpus(documents)).warnings)
 
 
 def test_copies_are_found_and_chance_is_not(sample: Corpus) -> None:
