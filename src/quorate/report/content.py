@@ -239,7 +239,10 @@ class Documents:
 
 @dataclass(frozen=True)
 class LabelRow:
-    """A type, or in the plain scheme a label: how many, how certain, who sees it, and what it is taken for."""
+    """A type, or in the plain scheme a label: how many, how certain, who sees it, and what it is taken for.
+
+    ``mixed_share`` is how often it is, and ``mixed_low`` how often at the least: the lower end of a 95% interval.
+    """
 
     label: str
     spans: int = 0
@@ -249,6 +252,7 @@ class LabelRow:
     marked: float | None = None
     mixed_with: str | None = None
     mixed_share: float = 0.0
+    mixed_low: float = 0.0
     histogram: Sequence[int] = ()
     f1: float | None = None
     alpha: float | None = None

@@ -46,7 +46,7 @@ from quorate.report.content import (
 from quorate.report.differences import people_and_models
 from quorate.report.documents import Codes, chosen_documents, document_rows, positions_beyond
 from quorate.report.findings import DOUBTFUL, find, next_steps
-from quorate.report.people import HABITS, NOT_JUDGED, Person, blind_types, people
+from quorate.report.people import HABITS, NOT_JUDGED, Person, blind_types, people, wilson
 from quorate.result.annotators import AnnotatorSummary
 from quorate.result.certificate import Certificate, Expected
 from quorate.result.clusters import Groups, group_annotators
@@ -356,6 +356,7 @@ def _span_labels(result: Result, crowd: Sequence[Person]) -> list[LabelRow]:
                 marked=marked / seen if seen else None,
                 mixed_with=other,
                 mixed_share=times / noticed if noticed else 0.0,
+                mixed_low=wilson(times, noticed)[0],
                 histogram=np.histogram(confidences, 10, (0.0, 1.0))[0].tolist(),
             )
         )
@@ -385,6 +386,7 @@ def _plain_labels(result: Result, crowd: Sequence[Person]) -> list[LabelRow]:
                 marked=float(confusion[j, j] / total) if total else None,
                 mixed_with=result.labels[other] if wrong[other] > 0 else None,
                 mixed_share=float(wrong[other] / total) if total else 0.0,
+                mixed_low=wilson(float(wrong[other]), float(total))[0],
                 histogram=np.histogram(mine, 10, (0.0, 1.0))[0].tolist(),
             )
         )

@@ -9,6 +9,7 @@ from quorate.formats.notes import some
 from quorate.report.content import AnnotatorRow, Annotators, Audit, Finding, Fit, Gold, LabelRow, Report
 from quorate.report.people import (
     HABITS,
+    LEAST_SHARE,
     MARKS_LITTLE,
     MOSTLY_RIGHT,
     NOT_JUDGED,
@@ -33,7 +34,6 @@ _SENTENCES = {
 }
 _VERBS = {"start": "starts", "end": "ends", "split": "splits", "give": "gives", "miss": "misses", "mark": "marks"}
 _BY_PRECISION = (RIGHT_WHERE_MARKED, MARKS_LITTLE, MOSTLY_RIGHT, OFTEN_WRONG)  # kinds of those who speak seldom
-_LEAST_SHARE = 0.10
 _LEAST_SPANS = 10
 _LEAST_MIXED = 0.03
 # F1 (or accuracy) against gold: below the first look at the errors, below the second do not use.
@@ -243,7 +243,7 @@ def _differences(annotators: Annotators) -> Iterator[Finding]:
     rows = annotators.differences or ()
     people = sum(row.people_only_taken + row.models_only - row.models_only_taken for row in rows)
     total = sum(row.people_only + row.models_only for row in rows)
-    if total:
+    if total >= _LEAST_SPANS:
         yield Finding(
             "annotators",
             f"Of {counted(total, 'span')} that only people or only models mark, the consensus sides with people in "
@@ -292,7 +292,7 @@ def _stands_out(row: AnnotatorRow, annotators: Annotators) -> Iterator[_Habit]:
         yield _Habit(_TELLING * missed * n**0.5, row.name, "missed", listed(row.blind), missed)
     for kind in _SENTENCES:
         share, n, usual = row.shares.get(kind), row.of.get(kind, 0), annotators.crowd.get(kind)
-        if share is None or usual is None or n < _LEAST_SPANS or share < _LEAST_SHARE:
+        if share is None or usual is None or n < _LEAST_SPANS or share < LEAST_SHARE:
             continue
         low, _ = wilson(share * n, n)
         if low > 1.25 * usual:
@@ -304,7 +304,8 @@ def _labels(report: Report) -> Iterator[Finding]:
     rows = [row for row in report.labels.rows if row.spans >= _LEAST_SPANS]
     if len(rows) > 1 and not _is_unchecked(report):
         hardest, easiest = min(rows, key=_confidence), max(rows, key=_confidence)
-        if _confidence(easiest) - _confidence(hardest) >= 0.02:
+        (_, at_most), (at_least, _) = (wilson(_confidence(row) * row.spans, row.spans) for row in (hardest, easiest))
+        if at_most < at_least:
             yield Finding(
                 "labels",
                 f"{hardest.label} is the hardest label: {percent(_confidence(hardest))} certain on average, "
@@ -320,10 +321,10 @@ def _labels(report: Report) -> Iterator[Finding]:
 
 
 def _mixed_up(report: Report) -> LabelRow | None:
-    """The label that is most often taken for another, if it is so often enough to matter."""
+    """The label that is most often taken for another, if it is surely so often enough to matter."""
     rows = [row for row in report.labels.rows if row.spans >= _LEAST_SPANS and row.mixed_with]
-    worst = max(rows, key=lambda row: row.mixed_share, default=None)
-    return worst if worst and worst.mixed_share >= _LEAST_MIXED else None
+    worst = max(rows, key=lambda row: row.mixed_low, default=None)
+    return worst if worst and worst.mixed_low >= _LEAST_MIXED else None
 
 
 def _confidence(row: LabelRow) -> float:
@@ -477,7 +478,11 @@ def _alone(what: str) -> str:
 def _steps_of_labels(report: Report) -> Iterator[str]:
     mixed = _mixed_up(report)
     if mixed:
-        yield f"Say in the guidelines how to tell {mixed.label} from {mixed.mixed_with}: they are often mixed up."
+        share = percent(mixed.mixed_share)
+        yield (
+            f"Say in the guidelines how to tell {mixed.label} from {mixed.mixed_with}: {share} of those who marked "
+            f"{mixed.label} called it {mixed.mixed_with}."
+        )
 
 
 _LESSONS = {

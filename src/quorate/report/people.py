@@ -21,6 +21,7 @@ from quorate.result.sources import SourceKind
 
 __all__ = [
     "HABITS",
+    "LEAST_SHARE",
     "MARKS_LITTLE",
     "MOSTLY_RIGHT",
     "NOT_JUDGED",
@@ -59,7 +60,11 @@ NOT_JUDGED = "cannot be judged"
 MOSTLY_RIGHT, OFTEN_WRONG = "mostly right", "often wrong"
 """Other rules: half or more of what they mark is right, or surely less."""
 
+LEAST_SHARE = 0.10
+"""A mistake in fewer of someone's spans is not worth a word."""
+
 _RIGHT, _MOSTLY = 0.8, 0.5
+_CAREFUL = 0.2  # of whoever is, fewer spans are missed, and fewer invented
 _OF_THE_CROWDS = 0.5  # share of the crowd's precision that is surely reached by whoever does not mark at random
 _FEW_SPANS = 5
 _FEW_LABELS = 20
@@ -338,6 +343,18 @@ def right_where_they_speak(habits: SpanHabits, crowd: SpanHabits) -> bool:
     return habits.interval("precision")[0] >= _OF_THE_CROWDS * crowd.share("precision")
 
 
+def wrong_where_they_speak(habits: SpanHabits, crowd: SpanHabits) -> bool:
+    """Whether someone's precision is surely not half as high as that of all that anybody marked.
+
+    >>> crowd = SpanHabits(exact=800, marks=1000)
+    >>> wrong_where_they_speak(SpanHabits(exact=3, marks=50), crowd)
+    True
+    >>> wrong_where_they_speak(SpanHabits(exact=1, marks=4), crowd)
+    False
+    """
+    return habits.interval("precision")[1] < _OF_THE_CROWDS * crowd.share("precision")
+
+
 def _kind_of_rule(habits: SpanHabits) -> str:
     """Of a rule it counts how often it is right where it speaks, and not what it leaves out."""
     if habits.marks < _FEW_SPANS:
@@ -374,6 +391,8 @@ def _kind(
             return RIGHT_WHERE_MARKED
         if marks_spans and spoke and right_where_they_speak(habits, crowd):
             return MARKS_LITTLE
+        if marks_spans and shares.own and not wrong_where_they_speak(habits, crowd):
+            return "too few labels"
         return "noise" if shares.own or not marks_spans else "marks nothing"
     if not marks_spans:
         return "careful" if told >= 0.6 * typical else "mixed"
@@ -384,12 +403,17 @@ def _kind(
     errors = {kind: shares.share(kind) or 0.0 for kind in HABITS}
     worst = max(errors, key=lambda kind: errors[kind])
     if errors[worst] >= 0.15 and missed < 0.5:
-        return HABITS[worst]
-    if missed >= 0.35:
+        return HABITS[worst] if _at_least(shares, worst) >= LEAST_SHARE else "mixed"
+    if missed >= 0.35 and _at_least(shares, "missed") >= _CAREFUL:
         return "misses many"
-    if invented >= 0.35:
+    if invented >= 0.35 and _at_least(shares, "false_positive") >= _CAREFUL:
         return "marks too much"
-    return "careful" if missed < 0.2 and invented < 0.2 else "mixed"
+    return "careful" if missed < _CAREFUL and invented < _CAREFUL else "mixed"
+
+
+def _at_least(shares: Shares, kind: str) -> float:
+    """The lower end of the 95% interval of a share: few spans do not make a habit."""
+    return wilson(shares.counts.get(kind, 0), shares.of(kind))[0]
 
 
 def blind_types(by_type: ByType) -> list[str]:
