@@ -458,6 +458,7 @@ def test_compare_in_three_shapes(run: Run, crowd: Path) -> None:
     code, out, _ = run("compare", crowd, "--methods", "mv,bsc-seq", "--errors")
     assert code == 0
     assert out.split()[:4] == ["method", "P", "R", "F1"]
+    assert re.search(r"F1 − bsc-seq +p\b", out.splitlines()[0])  # the two are not parted at 80 columns
     assert all(len(line) <= 80 for line in out.splitlines() if not line.startswith("F1 −"))
     _, out, _ = run("compare", crowd, "--methods", "mv,bsc-seq", "--markdown")
     assert out.splitlines()[1].startswith("|---|---:|")

@@ -327,8 +327,10 @@ def compare(
     print()
     documents = counted(found.rows[0].scores.documents, "document")
     tell(f"{documents}{where}. The best is {'bold' if not markdown else '**bold**'}.")
+    tell("relaxed: F1 by the share of tokens.")
+    tell("CEE, cal.: cross entropy and calibration error of tokens; less is better.")
     tell(f"F1 − {found.reference}: with a 95% bootstrap interval over documents.")
-    tell("p: of a Wilcoxon signed-rank test over documents.")
+    tell("p: of a Wilcoxon signed-rank test over documents. s, MB: time and memory.")
 
 
 @app.command(epilog="Example: quorate tune crowd.jsonl --split dev --results trials.jsonl -o best.json")

@@ -239,10 +239,14 @@ def _print_difference(found: Difference, most: int) -> None:
     if (old, new) != (None, None):
         tell(f"estimated F1 {_score(old)} → {_score(new)} from agreement")
     for line in found.decided:
-        tell(f"decided by {line}")
+        tell(f"because of {line}")
     more = [who for who in found.annotators if not who.is_otherwise]
     if more:
-        tell(in_number("{} {annotator has|annotators have} other labels, and {is|are} judged as before", len(more)))
+        tell(
+            in_number(
+                "{} {annotator has|annotators have} new or changed labels, and {is|are} judged as before", len(more)
+            )
+        )
     for who in found.annotators:
         if who.is_otherwise:
             tell(f"annotator {who.name}: {_annotator(who.before)} → {_annotator(who.after)}")

@@ -123,7 +123,7 @@ def print_errors(errors: ErrorKinds) -> None:
 
 def comparison_table(found: Comparison) -> tuple[list[str], list[list[str]]]:
     """Columns and rows of a comparison; the best of a column is between double asterisks."""
-    columns = ["method", "P", "R", "F1", "relaxed", "CEE", "cal.", "s", "MB", f"F1 − {found.reference}", "p"]
+    columns = ["method", "P", "R", "F1", "relaxed", "CEE", "cal.", f"F1 − {found.reference}", "p", "s", "MB"]
     cells: list[list[str]] = []
     merits: list[list[float]] = []  # of the columns P to cal., higher is better
     for row in found.rows:
@@ -140,10 +140,10 @@ def comparison_table(found: Comparison) -> tuple[list[str], list[list[str]]]:
                 points(relaxed),
                 number(entropy, 2),
                 number(calibration),
-                f"{row.seconds:.1f}",
-                "–" if row.peak_megabytes is None else f"{row.peak_megabytes:.0f}",
                 "" if row.difference is None else _interval(row.difference),
                 "" if row.test is None else f"{row.test.p_value:.1g}",
+                f"{row.seconds:.1f}",
+                "–" if row.peak_megabytes is None else f"{row.peak_megabytes:.0f}",
             ]
         )
         merits.append(
