@@ -397,7 +397,7 @@ def test_json_has_why_there_is_no_estimate(run: Run, tmp_path: Path) -> None:
     assert found["no_estimate"]
     err = run("aggregate", "few.jsonl", "-o", "out.jsonl")[2]
     assert err.startswith(f"quorate: {len(alone)} documents combined; F1 unknown without a check (quorate audit)\n")
-    assert f"quorate: no estimate: {found['no_estimate']}\n" in err
+    assert f"quorate: no estimate of F1: {found['no_estimate']}\n" in err
     assert "estimated" not in err
 
 
