@@ -35,7 +35,7 @@ function summarySection() {
           h("ul", { class: "findings" }, found.map((finding) => h("li", {}, h("span", { class: "text" }, finding.text), link(finding))))])),
       h("div", {},
         h("div", { class: "aside" }, h("h3", {}, "What to do next"), h("ol", { class: "steps" }, D.next.map((step) => h("li", {}, step.split(/(--[a-z-]+)/).map((part) => (part.startsWith("--") ? h("code", {}, part) : part)))))),
-        h("h3", {}, "How certain documents are"),
+        h("h3", {}, unchecked ? "How certain the model is, unchecked" : "How certain documents are"),
         histogram(D.documents.histogram, { label: "Documents by confidence", unit: "document", doubtBelow: 0.5 }))),
     C ? [h("h3", {}, "What agreement tells"), h("p", { class: "small soft" },
       C.f1 === null ? `Agreement cannot tell how right this is: ${C.reason}. ` : "F1 is estimated from how often annotators who were left out of a trial confirm the consensus. ",
