@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -43,8 +44,35 @@ def test_next_as_a_table(run: Run, crowd: str) -> None:
     code, out, err = run("next", crowd, "-n", 4)
     assert code == 0
     assert len(out.splitlines()) == 5
-    assert "expected F1 now" in err
+    assert re.search(r"quorate: (estimated F1 [\d.]+ \(|no estimate of F1: )", err)
     assert "go on: " in err or "stop: " in err
+
+
+def test_the_f1_of_next_is_that_of_aggregate(run: Run, sample: Corpus) -> None:
+    with written_whole("sample.jsonl") as stream:
+        write_corpus(sample, stream)
+    told = run("aggregate", "sample.jsonl", "-o", "out.jsonl", "--save", "m.quorate", "--tagger", "none")[2]
+    (estimate,) = re.findall(r"estimated F1 .*", told)
+    assert estimate in run("next", "sample.jsonl", "--model", "m.quorate", "-n", 2)[2]
+
+
+def test_one_annotator_alone_is_no_reason_to_stop(run: Run, sample: Corpus) -> None:
+    """With nobody to compare with, the model takes whatever they said for right, and sees nothing to gain."""
+    alone = [
+        Document(one.id, one.tokens, {"ann": next(iter(one.annotations.values()))}) for one in sample.documents[:60]
+    ]
+    with written_whole("alone.jsonl") as stream:
+        write_corpus(Corpus(alone), stream)
+    code, _, err = run("next", "alone.jsonl", "-n", 4)
+    assert code == 0
+    assert "quorate: go on: ann shares no document with anybody and cannot be judged (have a second annotator" in err
+    assert "quorate: no estimate of F1: " in err
+    assert "points of F1" not in err
+    with written_whole("mostly.jsonl") as stream:
+        write_corpus(Corpus([*alone[:10], *sample.documents[10:60]]), stream)
+    err = run("next", "mostly.jsonl", "-n", 4)[2]
+    assert "note: ann shares no document with anybody and cannot be judged" in err
+    assert "points of F1" in err
 
 
 def test_next_as_jsonl_and_csv(run: Run, crowd: str, model: str, sample: Corpus) -> None:

@@ -43,7 +43,7 @@ def test_aggregate_to_a_file(run: Run, crowd: Path, tmp_path: Path) -> None:
     corpus = quorate.read(crowd)
     assert [line["id"] for line in lines] == [d.id for d in corpus]
     assert all(len(line["tags"]) == len(line["tokens"]) == len(line["token_confidence"]) for line in lines)
-    assert re.match(r"quorate: 60 documents combined; estimated F1 \d\d \(\d\d to \d\d\), from agreement\n", err)
+    assert re.match(r"quorate: 60 documents combined; estimated F1 [\d.]+ \([\d.]+ to [\d.]+\) from agreement\n", err)
     assert "written to out.jsonl (model: m.quorate, settings: meta.json)" in err
     assert "agreement cannot show mistakes that everybody shares; quorate audit can" in err
     assert "gold in the input was not used" in err
@@ -178,6 +178,24 @@ def test_predict_and_annotators_from_a_saved_model(run: Run, crowd: Path) -> Non
     code, out, _ = run("annotators", "m.quorate", "--json")
     assert len(records(out)) == 12
     assert run("annotators", "m.quorate", "--sort", "age")[0] == 2
+
+
+def test_nothing_is_told_of_how_good_one_annotator_alone_is(run: Run, sample: Corpus) -> None:
+    alone = [
+        quorate.Document(one.id, one.tokens, {"zoe": next(iter(one.annotations.values()))})
+        for one in sample.documents[:10]
+    ]
+    with written_whole("some.jsonl") as stream:
+        write_corpus(Corpus([*alone, *sample.documents[10:60]]), stream)
+    sentence = "zoe shares no document with anybody and cannot be judged"
+    assert f"note: {sentence}" in run("aggregate", "some.jsonl", "-o", "out.jsonl", "--save", "m.quorate")[2]
+    lines = run("annotators", "m.quorate")[1].splitlines()
+    last, _, below = lines[-3:]
+    assert last.startswith("zoe ")
+    assert set(last.split()[2:]) == {"–"}
+    assert below.startswith(sentence)
+    compared = {row["name"]: row["compared"] for row in records(run("annotators", "m.quorate", "--json")[1])}
+    assert [name for name, is_compared in compared.items() if not is_compared] == ["zoe"]
 
 
 def test_predict_with_a_tag_the_model_does_not_know(run: Run, crowd: Path) -> None:
@@ -321,8 +339,8 @@ def test_annotators_are_shown_by_kind(run: Run, tmp_path: Path, monkeypatch: pyt
     assert f"ORG {100 * regex.by_type['ORG'].share('precision'):.0f}" in rows["regex"]
     given, worth = model.sources_.votes or (0, 0)
     assert parts[3] == [
-        f"{given:.1f} annotators a document are worth {worth:.1f} who err independently",
-        f"llm-0, llm-1, llm-2 err together: their 3 votes count as {together.votes:.1f}",
+        f"{given:.1f} annotators a document count as {worth:.1f}, as some make the same mistakes",
+        f"llm-0, llm-1, llm-2 make the same mistakes: their 3 votes count as {together.votes:.1f}",
     ]
     by_coverage = run("annotators", tmp_path / "m.quorate", "--sort", "coverage")[1]
     shown = [model.annotators_[name].coverage for name in re.findall(r"^(gazetteer|regex|titles)", by_coverage, re.M)]
@@ -440,6 +458,7 @@ def test_compare_in_three_shapes(run: Run, crowd: Path) -> None:
     code, out, _ = run("compare", crowd, "--methods", "mv,bsc-seq", "--errors")
     assert code == 0
     assert out.split()[:4] == ["method", "P", "R", "F1"]
+    assert re.search(r"F1 − bsc-seq +p\b", out.splitlines()[0])  # the two are not parted at 80 columns
     assert all(len(line) <= 80 for line in out.splitlines() if not line.startswith("F1 −"))
     _, out, _ = run("compare", crowd, "--methods", "mv,bsc-seq", "--markdown")
     assert out.splitlines()[1].startswith("|---|---:|")

@@ -527,7 +527,7 @@ def test_a_sync_prints_how_good_it_is_and_whom_to_trust() -> None:
         done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
         first, head, *rows = done.stdout.splitlines()
-        assert first.startswith("no estimate from agreement: ")
+        assert first.startswith("no estimate of F1: ")
         assert head.split()[:2] == ["annotator", "labels"]
         assert sorted(row.split()[0] for row in rows) == ["1", "2", "3"]
         told = subprocess.run([*command, "--json"], env=environment, capture_output=True, text=True, check=False)

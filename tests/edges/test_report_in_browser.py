@@ -148,7 +148,7 @@ def test_people_models_and_rules_have_tables_of_their_own(open_page: Open, tmp_p
     assert headings[:4] == ["People", "Models", "Rules", "People next to models"]
     heads = [table.locator("thead th").all_inner_texts() for table in section.locator("table.people").all()]
     assert [any("Precision" in name for name in names) for names in heads] == [False, False, True]
-    assert [any("Errs with" in name for name in names) for names in heads] == [False, True, False]
+    assert [any("Same mistakes as" in name for name in names) for names in heads] == [False, True, False]
     assert "llm-c · 3 as 1." in section.locator("tr", has_text="llm-1").first.inner_text()
     page.fill("#people-search", "regex")
     assert column(page, 1) == ["regex"]

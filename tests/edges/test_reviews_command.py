@@ -37,7 +37,7 @@ def test_reviewers_agreement_and_disputes_are_shown(run: Run, both: tuple[str, s
     assert (code, err, lines[0]) == (1, "", "documents in dispute: 1 of 2")
     assert max(map(len, lines)) <= 80
     assert any(line.split()[:2] == ["ann", "2"] and "2026-11-17 09:30" in line for line in lines)
-    assert any(line.split() == ["Zoë", "👋", "ann", "2", "0.750", "0.857"] for line in lines)
+    assert any(line.split() == ["Zoë", "👋", "ann", "2", "75.0", "0.857"] for line in lines)
     assert lines[-3:] == [
         "document '1', token 1 to 2: Ada Ng",
         "  ann: PER Ada Ng",

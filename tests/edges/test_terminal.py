@@ -83,7 +83,9 @@ def test_a_summary_on_a_terminal_begins_with_the_answer_and_is_wrapped(start: St
     (small.parent / name).parent.mkdir()
     lines = on_a_terminal(start, small.parent, "aggregate", small.name, "-o", name, "--save", "m.quorate", "--verbose")
     said = [line for line in lines if line.startswith(("quorate: ", "         "))]
-    assert re.fullmatch(r"quorate: 60 documents combined; estimated F1 \d\d \(\d\d to \d\d+\), from agreement", said[0])
+    assert re.fullmatch(
+        r"quorate: 60 documents combined; estimated F1 [\d.]+ \([\d.]+ to [\d.]+\) from agreement", said[0]
+    )
     at = said.index("quorate: written to")
     assert said[at + 1 : at + 3] == [
         f"         {name}",
@@ -395,7 +397,7 @@ def test_json_has_why_there_is_no_estimate(run: Run, tmp_path: Path) -> None:
     assert found["no_estimate"]
     err = run("aggregate", "few.jsonl", "-o", "out.jsonl")[2]
     assert err.startswith(f"quorate: {len(alone)} documents combined; F1 unknown without a check (quorate audit)\n")
-    assert f"quorate: no estimate: {found['no_estimate']}\n" in err
+    assert f"quorate: no estimate of F1: {found['no_estimate']}\n" in err
     assert "estimated" not in err
 
 

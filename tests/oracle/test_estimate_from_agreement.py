@@ -137,7 +137,7 @@ def test_nobody_disagrees() -> None:
 
 REASONS: dict[str, tuple[Callable[[], Corpus], str]] = {
     "rules": (lambda: crowds.rules(200), "less than half of what others mark"),
-    "copies": (lambda: crowds.copies(200), "are worth"),
+    "copies": (lambda: crowds.copies(200), "count as"),
     "jury of models": (lambda: as_models(crowds.vague_names(200, 6)), "models or rules"),
     "two a document": (lambda: thinned(crowds.sparse(200, 40), 2), "three annotators"),
     "one a document": (lambda: thinned(crowds.sparse(200, 40), 1), "one annotator"),

@@ -77,13 +77,13 @@ def test_it_says_how_good_it_is_and_by_what(team: Team) -> None:
     if found.estimate.f1 is None:
         assert found.estimate.reason in page
     else:
-        assert f"should be {100 * found.estimate.f1:.1f}" in page
-    assert "F1 audited" not in page
+        assert f"Estimated from agreement, F1 is {100 * found.estimate.f1:.1f}" in page
+    assert "Audited F1" not in page
     audit = manager.post("/api/v1/audits", json={"documents": 12}).json()
     check_all(team, audit["id"])
     page = " ".join(manager.get("/progress").text.split())
     told = manager.get("/api/v1/audits").json()[0]["result"]["f1"]
-    assert "F1 audited" in page
+    assert "Audited F1" in page
     assert f"found F1 {100 * told[0]:.1f}, between {100 * told[1]:.1f} and {100 * told[2]:.1f}" in page
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -49,8 +50,45 @@ def test_groups_that_share_no_document() -> None:
     )
     assert "2 groups that share no document" in text
     assert "the smallest is x, y" in text
+    alone = warnings(tagged("1", {"a": FULL, "b": FULL}), tagged("2", {"x": FULL}))
+    assert "x shares no document with anybody and cannot be judged (have a second annotator" in alone
+    assert "groups" not in alone
     joined = warnings(tagged("1", {"a": FULL, "b": FULL}), tagged("2", {"b": FULL, "x": FULL}))
+    assert "cannot be judged" not in joined
     assert "groups" not in joined
+
+
+def test_labels_that_may_be_misspelt_are_named(sample: Corpus) -> None:
+    renamed: dict[Any, Any] = {"B-PER": "B-PERS", "I-PER": "I-PERS"}
+    documents = [
+        replace(
+            one, annotations={**one.annotations, "ana": tuple(renamed.get(tag, tag) for tag in one.annotations["ana"])}
+        )
+        if "ana" in one.annotations
+        else one
+        for one in sample
+    ]
+    first = documents[0]
+    ida = ("B-LOCC", *first.annotations["ida"][1:])
+    documents[0] = replace(first, annotations={**first.annotations, "ida": ida})
+    once, of_one = (line for line in check(Corpus(documents)).warnings if "misspelt" in line)
+    assert once == "1 label was used only once: LOCC by ida in s001 (if misspelt: --map-labels LOCC=LOC)"
+    assert re.fullmatch(
+        r"1 label was used by one annotator alone, though others saw the same documents: PERS by ana, \d+ times "
+        r"\(if misspelt: --map-labels PERS=PER\)",
+        of_one,
+    )
+    rule = Corpus(documents, profiles={"ana": Profile.of(kind="rule"), "ida": Profile.of(kind="rule")})
+    assert not any("misspelt" in line for line in check(rule).warnings)
+
+
+def test_labels_of_a_small_corpus_are_not_suspected() -> None:
+    assert "misspelt" not in warnings(tagged("1", {"ann": FULL, "bob": ("O", "B-Y", "O")}))
+
+
+def test_labels_of_one_who_is_alone_are_not_suspected() -> None:
+    documents = [tagged(str(n), {"ann": FULL}, f"a{n} b{n} c{n}") for n in range(40)]
+    assert not any("misspelt" in line for line in check(Corpus(documents)).warnings)
 
 
 def test_copies_are_found_and_chance_is_not(sample: Corpus) -> None:
@@ -109,14 +147,16 @@ def test_whoever_errs_together_by_less_is_named_with_what_it_is_worth(samples: C
         others = {name: tags for name, tags in document.annotations.items() if name.startswith("p")}
         half = p1 if rng.random() < 0.6 else document.annotations["p4"]
         documents.append(replace(document, annotations={**others, "llm-0": p0, "llm-1": half}))
-    (found,) = said_of(Corpus(documents), "err together")
-    assert re.match(r"llm-0, llm-1 err together: their 2 votes count as 1\.\d \(if they come from one source", found)
+    (found,) = said_of(Corpus(documents), "make the same mistakes")
+    assert re.match(
+        r"llm-0, llm-1 make the same mistakes: their 2 votes count as 1\.\d \(if they come from one source", found
+    )
 
 
 def test_a_group_that_was_declared_is_not_suspected(samples: Corpus) -> None:
     profiles = {f"llm-{n}": Profile.of(kind="model", group="llm") for n in range(3)}
     declared = Corpus(samples, profiles=profiles)
-    assert not said_of(declared, "copies") + said_of(declared, "err together")
+    assert not said_of(declared, "copies") + said_of(declared, "make the same mistakes")
     one_left = Corpus(samples, profiles={name: profiles[name] for name in ("llm-0", "llm-1")})
     assert len(said_of(one_left, "copies")) == 1
 

@@ -26,8 +26,10 @@ from quorate.report.data import collect
 from quorate.report.documents import chosen_documents
 from quorate.report.findings import find, next_steps, percent
 from quorate.report.page import embedded_json, render
+from quorate.report.people import _kind, wilson
 from quorate.result.annotators import AnnotatorSummaries, summarise
 from quorate.result.figures import annotators_figure, save
+from quorate.result.habits import SpanHabits
 from quorate.storage import model_files
 
 
@@ -268,7 +270,28 @@ def test_nobody_shares_a_document() -> None:
     model = bsc("bsc-seq", max_iter=2).fit(Corpus(documents))
     found = plain(collect(model, model.result_, title="", documents=None))
     assert found["agreement"] is None
-    assert any("3 documents were seen by one annotator or none" in step for step in found["next"])
+    assert {row["kind"] for row in found["annotators"]["rows"]} == {"cannot be judged"}
+    assert all(row["accuracy"] is row["informativeness"] is None for row in found["annotators"]["rows"])
+    text = " ".join(finding["text"] for finding in found["findings"])
+    assert "a0, a1 and a2 share no document with anybody, and cannot be judged." in text
+    assert "3 documents were labelled by annotators who cannot be judged" in text
+    assert "certain" not in text
+    assert found["next"][0].startswith("Have a second annotator label some documents of a0, a1 and a2, or check some")
+    assert not any("have them annotated again" in step for step in found["next"])
+    assert len(render(replace(collect(model, model.result_, title="", documents=None)))) > 0
+
+
+def test_one_who_shares_no_document_is_not_judged_and_others_are(sample: Corpus) -> None:
+    alone = [
+        Document(one.id, one.tokens, {"zoe": next(iter(one.annotations.values()))}) for one in sample.documents[:100]
+    ]
+    model = bsc("bsc-cm", max_iter=4).fit(Corpus([*alone, *sample.documents[100:]]))
+    found = collect(model, model.result_, title="", documents=10)
+    kinds = {row.name: row.kind for row in found.annotators.rows}
+    assert [name for name, kind in kinds.items() if kind == "cannot be judged"] == ["zoe"]
+    assert kinds["ana"] == "careful"
+    assert found.documents.not_judged == 100
+    assert any("at least 90% certain" in finding.text for finding in found.findings)
 
 
 def test_a_result_on_new_documents(model: BSC, sample: Corpus) -> None:
@@ -419,6 +442,12 @@ def annotator(name: str, kind: str, *blind: str) -> say.Annotators:
     return say.Annotators([say.AnnotatorRow(name, kind=kind, blind=blind)])
 
 
+def mixed_up(times: int, n: int) -> say.Labels:
+    """A label that was taken for another so many times out of n."""
+    low = wilson(times, n)[0]
+    return say.Labels([say.LabelRow("A", n, confidence=0.9, mixed_with="B", mixed_share=times / n, mixed_low=low)])
+
+
 @pytest.mark.parametrize(
     ("found", "step"),
     [
@@ -436,8 +465,8 @@ def annotator(name: str, kind: str, *blind: str) -> say.Annotators:
         ({"agreement": say.Agreement(alpha=0.1)}, "Annotators hardly agree"),
         ({"fit": say.Fit([-200.0, -100.0], "passes")}, "Fit again with more passes"),
         (
-            {"labels": say.Labels([say.LabelRow("A", spans=50, mixed_with="B", mixed_share=0.2, confidence=0.9)])},
-            "Say in the guidelines how to tell A from B",
+            {"labels": mixed_up(10, 50)},
+            "Say in the guidelines how to tell A from B: 20% of those who marked A called it B.",
         ),
         ({"annotators": annotator("ann", "misses many")}, "ann, who misses many spans"),
         ({"annotators": annotator("ann", "misses A", "A")}, "Ask ann about A"),
@@ -448,6 +477,48 @@ def test_advice_reads_every_finding(found: dict[str, Any], step: str) -> None:
     steps = next_steps(Report(documents=say.Documents(total=100), **found))
     assert len(steps) == 1
     assert step in steps[0]
+
+
+def test_few_marks_are_no_reason_for_advice(data: dict[str, Any]) -> None:
+    """Two of 58 were chance, and so are most differences between labels of a few spans."""
+    report = Report(documents=say.Documents(total=100), labels=mixed_up(2, 58))
+    assert next_steps(report) == ["Nothing needs to be done: use the consensus as it is."]
+    assert not any("mix-up" in finding.text for finding in find(report))
+    for row in data["labels"]["rows"]:
+        assert 0 < row["mixed_low"] < row["mixed_share"]
+
+    def hardest(spans: int) -> bool:
+        rows = [say.LabelRow("A", spans=spans, confidence=0.8), say.LabelRow("B", spans=spans, confidence=0.95)]
+        return any("A is the hardest" in one.text for one in find(Report(labels=say.Labels(rows))))
+
+    assert not hardest(20)
+    assert hardest(200)
+
+
+@pytest.mark.parametrize(
+    ("habits", "few", "many"),
+    [
+        (SpanHabits(exact=4, shifted=1, late_start=1, marks=5), "mixed", "starts late"),
+        (SpanHabits(exact=3, missed=2, marks=3), "mixed", "misses many"),
+        (SpanHabits(exact=5, marks=8, invented=3), "mixed", "marks too much"),
+    ],
+)
+def test_a_habit_takes_more_than_a_few_spans(habits: SpanHabits, few: str, many: str) -> None:
+    def kind(times: int) -> str:
+        own = SpanHabits(*(times * number for number in habits))
+        return _kind(200.0, 1.0, 1.0, own, own, {}, 0.5, 0.5, marks_spans=True)
+
+    assert (kind(1), kind(20)) == (few, many)
+
+
+def test_nobody_is_called_noise_for_a_few_marks() -> None:
+    crowd = SpanHabits(exact=800, marks=1000)
+
+    def kind(own: SpanHabits) -> str:
+        return _kind(200.0, 0.01, 1.0, own, crowd, {}, own.share("precision"), 0.5, marks_spans=True)
+
+    assert kind(SpanHabits(exact=1, missed=9, marks=4, invented=3)) == "too few labels"
+    assert kind(SpanHabits(exact=2, missed=98, marks=80, invented=78)) == "noise"
 
 
 def test_more_passes_are_not_advised_where_their_number_was_chosen() -> None:

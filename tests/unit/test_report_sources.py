@@ -71,8 +71,10 @@ def test_rules_are_judged_by_their_precision_and_told_by_it(report: Report, mode
 def test_what_votes_are_worth_is_found(report: Report, model: BSC) -> None:
     given, worth = model.sources_.votes or (0.0, 0.0)
     text = [finding.text for finding in report.findings]
-    assert f"{given:.1f} annotators a document are worth {worth:.1f} who err independently." in text
-    assert any(re.match(r"llm-0, llm-1 and llm-2 err together: their 3 votes count as \d\.\d\.", one) for one in text)
+    assert f"{given:.1f} annotators a document count as {worth:.1f}, as some make the same mistakes." in text
+    assert any(
+        re.match(r"llm-0, llm-1 and llm-2 make the same mistakes: their 3 votes count as \d\.\d\.", one) for one in text
+    )
     assert [row.errs_with for row in report.annotators.rows if row.source == "models"] == [0, 0, 0, None]
 
 

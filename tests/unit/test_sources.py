@@ -13,12 +13,15 @@ from by_name import bsc, loaded
 from crowds import copies, rules, sentences
 from quorate.choose.silence import Coverage, coverage, silent_votes
 from quorate.corpus.profiles import Profile
+from quorate.corpus.records import Corpus, Document
 from quorate.corpus.simulate import Behaviour, crowd
 from quorate.encode.from_corpus import encode
 from quorate.encode.sharing import Sharing
 from quorate.errors import ModelFileError
+from quorate.estimators.comparison import compared_with_nobody
 from quorate.result.sources import SourceKind, Sources, err_together
 from quorate.storage import model_files
+from quorate.storage.corpora import store
 
 
 @pytest.mark.parametrize(
@@ -138,3 +141,41 @@ def test_a_tagger_is_a_model() -> None:
     few = quorate.Corpus(quorate.sample().documents[:60])
     model = bsc("bsc-cm", max_iter=2, tagger=SaysNothing).fit(few)
     assert model.sources_.by_kind()[SourceKind.MODELS] == ["(tagger)"]
+
+
+def only(corpus: Corpus, *names: str, known: bool = False) -> Corpus:
+    """The documents one after the other, each labelled by one of these alone, with what the first there said."""
+    said = [next(iter(document.annotations.values())) for document in corpus]
+    return Corpus(
+        Document(document.id, document.tokens, {names[n % len(names)]: tags}, document.gold if known else None)
+        for n, (document, tags) in enumerate(zip(corpus, said, strict=True))
+    )
+
+
+def test_whoever_shares_no_document_cannot_be_judged(sample: Corpus, tmp_path: Path) -> None:
+    alone = only(Corpus(sample.documents[:40]), "ann", "bob")
+    model = bsc("bsc-cm", max_iter=2).fit(alone)
+    assert compared_with_nobody(model) == ("ann", "bob")
+    assert compared_with_nobody(quorate.aggregate(alone, method="mv").model) == ("ann", "bob")
+    both = Document(alone[0].id, alone[0].tokens, dict.fromkeys(("ann", "bob"), alone[0].annotations["ann"]))
+    assert compared_with_nobody(model, Corpus([both])) == ()
+    assert compared_with_nobody(model, alone, known=[alone[0].id]) == ("bob",)
+    model.save(tmp_path / "m.quorate")
+    assert compared_with_nobody(loaded(tmp_path / "m.quorate")) == ("ann", "bob")
+    assert compared_with_nobody(model.update(Corpus([both]))) == ()
+    store(alone, tmp_path / "alone.qr")
+    store(sample, tmp_path / "sample.qr")
+    assert quorate.read(tmp_path / "alone.qr").compared() == set()
+    assert quorate.read(tmp_path / "sample.qr").compared() == set(sample.annotators)
+
+
+def test_known_labels_experts_and_earlier_projects_judge_somebody_alone(sample: Corpus, tmp_path: Path) -> None:
+    alone = only(Corpus(sample.documents[:40]), "ann", known=True)
+    model = bsc("bsc-cm", max_iter=2).fit(alone)
+    assert compared_with_nobody(model) == ("ann",)
+    model.save(tmp_path / "bare.quorate", documents=False)
+    assert compared_with_nobody(loaded(tmp_path / "bare.quorate")) == ("ann",)
+    assert compared_with_nobody(bsc("bsc-cm", max_iter=2).fit(alone, known="inline")) == ()
+    assert compared_with_nobody(bsc("bsc-cm", max_iter=2).fit(alone, history=model)) == ()
+    expert = Corpus(alone, profiles={"ann": Profile.of(kind="expert")})
+    assert compared_with_nobody(bsc("bsc-cm", max_iter=2).fit(expert)) == ()

@@ -153,7 +153,7 @@ def test_gold_of_label_studio_and_of_a_curator(tmp_path: Path) -> None:
 def test_what_was_passed_over_is_counted() -> None:
     assert quorate.read(EXAMPLES / "label-studio.json").notes == (
         "1 region that is no labelled span of text was left out",
-        "1 annotation of a task that somebody skipped does not count",
+        "1 annotation was skipped or cancelled in Label Studio, and left out",
         "1 document counts offsets in UTF-16 units, and is answered in them",
     )
     assert quorate.read(EXAMPLES / "prodigy.jsonl").notes == (
@@ -560,11 +560,18 @@ def test_two_accounts_of_one_person() -> None:
     corpus = quorate.read(EXAMPLES / "crowd.jsonl", map_annotators="bob=ann")
     assert corpus["1"].annotations == {"ann": SHORT}
     assert corpus.notes == (
-        "1 document was annotated twice by the same annotator, and the last counts",
+        "1 annotation was replaced by a later one of the same document by the same annotator",
         "1 document holds emoji or Windows line ends before a span, and nothing tells what offsets count: code points "
         "were assumed (commands that read annotations take --offsets to say it)",
     )
     assert quorate.read(EXAMPLES / "crowd.jsonl", map_annotators={"bob": None})["1"].annotations == {"ann": FULL}
+
+
+def test_annotations_that_were_replaced_are_counted_and_not_their_documents(tmp_path: Path) -> None:
+    line = {"id": "1", "tokens": ["Ada"], "annotations": {name: ["O"] for name in ("ann", "bob", "cat", "dan")}}
+    (tmp_path / "a.jsonl").write_text(json.dumps(line))
+    corpus = quorate.read(tmp_path / "a.jsonl", map_annotators="bob=ann,dan=cat")
+    assert corpus.notes == ("2 annotations were replaced by a later one of the same document by the same annotator",)
 
 
 def test_pseudonyms_stay_the_same_and_leak_nothing(tmp_path: Path) -> None:

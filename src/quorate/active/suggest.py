@@ -20,10 +20,13 @@ from quorate.encode.algebra import seen_pairs
 from quorate.encode.encoded import Encoded
 from quorate.errors import InputError, SettingsError
 from quorate.estimators.capabilities import Advises
+from quorate.estimators.comparison import compared_with_nobody, not_judged
 from quorate.estimators.layered import KnownInLayers, LayeredModel
 from quorate.formats.notes import some
 from quorate.models.prepared import Known
 from quorate.models.settings import check_number, choice
+from quorate.result.certificate import Certificate
+from quorate.result.layers import LayeredResult
 from quorate.wording import counted
 
 __all__ = ["Advice", "Suggestion", "next_labels"]
@@ -56,12 +59,17 @@ class Advice(NamedTuple):
     """What to ask for, the best first; what that batch should change; and whether to ``stop`` instead, and why.
 
     ``change`` is about the documents of ``suggestions``; ``stop`` and ``reason`` may be about more (20 at least).
+    ``estimate`` is the F1 as it is now, estimated from agreement, or why it cannot be. Of the annotators ``not_judged``
+    nothing tells how good they are, as they share no document with anybody; where most documents are theirs alone,
+    nothing tells when to ``stop`` either.
     """
 
     suggestions: tuple[Suggestion, ...]
     change: Change
     stop: bool
     reason: str
+    estimate: Certificate = Certificate()
+    not_judged: tuple[str, ...] = ()
 
 
 def next_labels(
@@ -122,7 +130,8 @@ def next_labels(
     doc, who, gains = _gains(views, names, unsure, pool, costs, open_documents, looked_at)
     if not len(doc):
         change = change_of([view.drawn([], names, seed) for view in views], [], unknown)
-        return Advice((), change, True, "every document that may be asked for is decided, or labelled by everyone")
+        nobody_left = "every document that may be asked for is decided, or labelled by everyone"
+        return _advice(views, documents, decided, (), change, True, nobody_left)
     worth = gains / costs[who]
     order = np.lexsort((-worth, doc))
     best = order[np.r_[True, doc[order[1:]] != doc[order[:-1]]]]  # by document, who tells most for their cost
@@ -151,7 +160,27 @@ def next_labels(
     asked = [(int(doc[pair]), int(who[pair])) for pair in pairs]
     drawn = [view.drawn(asked, names, seed + number) for number, view in enumerate(views)]
     of_batch, of_all = (change_of(drawn, [d for d, _ in some_of], unknown) for some_of in (asked[:n], asked))
-    return Advice(suggestions, of_batch, *_verdict(of_all, enough))
+    return _advice(views, documents, decided, suggestions, of_batch, *_verdict(of_all, enough))
+
+
+def _advice(
+    views: Sequence[View],
+    documents: Corpus,
+    decided: NDArray[np.bool_],
+    suggestions: tuple[Suggestion, ...],
+    change: Change,
+    stop: bool,
+    reason: str,
+) -> Advice:
+    """The advice, unless most documents were labelled by those alone of whom nothing tells how good they are."""
+    estimate = LayeredResult({view.layer: view.result for view in views}).certificate
+    certain = [document.id for document, known in zip(documents, decided, strict=True) if known]
+    results = [view.result for view in views]
+    alone = set.intersection(*(set(compared_with_nobody(one.model, one.corpus, certain)) for one in results))
+    labelled = [set(document.annotations) for document in documents if document.annotations]
+    if 2 * sum(who <= alone for who in labelled) > len(labelled):
+        stop, reason = False, not_judged(sorted(alone))
+    return Advice(suggestions, change, stop, reason, estimate, tuple(sorted(alone)))
 
 
 def _names(views: Sequence[View]) -> tuple[str, ...]:

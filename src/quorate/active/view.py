@@ -62,8 +62,8 @@ BITS = 1 / np.log(2)
 class View:
     """A layer of the documents as its model sees it; ``known`` are its known labels."""
 
-    def __init__(self, corpus: Corpus, model: Advises, known: Mapping[str, Sequence[Tag]]) -> None:
-        self.model, self.encoded, self.state = model, model.encoded(corpus), model.model_state()
+    def __init__(self, corpus: Corpus, model: Advises, known: Mapping[str, Sequence[Tag]], layer: str = "") -> None:
+        self.layer, self.model, self.encoded, self.state = layer, model, model.encoded(corpus), model.model_state()
         certain = model.decided_documents() | whole(known)
         self.decided = settled(corpus, {**self.state.profiles, **corpus.profiles}, certain)
         legible = _legible(known, self.state.tagset)
@@ -109,7 +109,7 @@ def views_of(
         fitted = model.models_[name] if isinstance(model, LayeredModel) else model or _fitted(layer, certain, cluster)
         if not isinstance(fitted, Advises):
             raise SettingsError("a model of this kind cannot say what to ask for (fit one by another method)")
-        views.append(View(layer, fitted, certain))
+        views.append(View(layer, fitted, certain, name))
     return layers.corpus, views
 
 

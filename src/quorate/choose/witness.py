@@ -55,7 +55,7 @@ def why_no_estimate(
         return "most documents have one annotator" if few else "hardly any document has three annotators"
     machines = [name in profiles and _is_machine(profiles[name]) for name in encoded.annotators]
     if np.array(machines, np.bool_)[who].mean() > 1 / 2:
-        return "most annotators are models or rules, which err together"
+        return "most annotators are models or rules, which make the same mistakes"
     if mostly_silent(of_silence):
         return "most annotators mark less than half of what others mark"
     given, worth = votes

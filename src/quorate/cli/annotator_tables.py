@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from rich.table import Table
@@ -34,21 +34,24 @@ _MOSTLY = 0.5
 
 
 def tables_by_kind(
-    rows: Sequence[AnnotatorSummary], sources: Sources, *, wide: bool = False
+    rows: Sequence[AnnotatorSummary], sources: Sources, *, wide: bool = False, alone: Collection[str] = ()
 ) -> Iterator[tuple[str, Table]]:
-    """A heading and a table for each kind of annotator that occurs; where all are people, there is no heading."""
+    """A heading and a table for each kind of annotator that occurs; where all are people, there is no heading.
+
+    Of those who are ``alone``, as they were compared with nobody, only what they gave is shown.
+    """
     by_name = {row.name: row for row in rows}
     found = sources.by_kind(by_name)
     for kind, names in found.items():
         here = [by_name[name] for name in names]
         if not any(row.habits.spans or row.habits.marks for row in rows):  # plain labels
-            table = annotator_table(here, wide=wide)
+            table = annotator_table(here, wide=wide, alone=alone)
         elif kind is SourceKind.RULES:
-            table = _rule_table(here)
+            table = _rule_table(here, alone)
         elif kind is SourceKind.MODELS:
-            table = annotator_table(here, wide=wide, sources=sources)
+            table = annotator_table(here, wide=wide, sources=sources, alone=alone)
         else:
-            table = annotator_table(here, wide=wide)
+            table = annotator_table(here, wide=wide, alone=alone)
         others = kind is SourceKind.RULES and not all(map(sources.declared, names))
         heading = f"{kind.value}, and others that mark little" if others else kind.value
         yield ("" if list(found) == [SourceKind.PEOPLE] else heading), table
@@ -60,10 +63,12 @@ def annotator_table(
     *,
     wide: bool = False,
     sources: Sources | None = None,
+    alone: Collection[str] = (),
 ) -> Table:
     """Annotators, a line each; ``made_as`` says as what each was simulated, ``sources`` who errs together.
 
-    Shares of spans are in percent, with a 95% interval for the exact ones; in a ``wide`` table for all.
+    Nothing is said of how good those are who are ``alone``. Shares of spans are in percent, with a 95% interval for the
+    exact ones; in a ``wide`` table for all.
     """
     everybody = list(rows)
     marks_spans = any(row.habits.spans or row.habits.marks for row in everybody)
@@ -80,10 +85,12 @@ def annotator_table(
         table.add_column("votes", justify="right", no_wrap=True)
     for row in everybody:
         told = [made_as[row.name] if made_as else f"{row.n_labels:,.0f}"] if wide or not groups else []
+        judged = row.name not in alone
         if not marks_spans:
-            told.append(f"{row.accuracy:.3f}" if row.n_labels > 0 else "–")
-        told.append(f"{row.informativeness:.3f}")
-        spans = (_share(row.habits, name, interval=wide or name == "exact") for name in shares)
+            told.append(f"{row.accuracy:.3f}" if judged and row.n_labels > 0 else "–")
+        told.append(f"{row.informativeness:.3f}" if judged else "–")
+        habits = row.habits if judged else SpanHabits()
+        spans = (_share(habits, name, interval=wide or name == "exact") for name in shares)
         table.add_row(Text(escaped(row.name)), *told, *spans, *groups.get(row.name, ()))
     return table
 
@@ -106,13 +113,13 @@ def _groups(rows: Sequence[AnnotatorSummary], sources: Sources) -> dict[str, tup
     return found if any(name.plain != "–" for name, _ in found.values()) else {}
 
 
-def annotator_record(row: AnnotatorSummary, sources: Sources) -> dict[str, Any]:
-    """An annotator as JSON has them, but for the matrix."""
+def annotator_record(row: AnnotatorSummary, sources: Sources, alone: Collection[str] = ()) -> dict[str, Any]:
+    """An annotator as JSON has them, but for the matrix; ``compared`` says whether anything tells how good they are."""
     labels = int(row.n_labels) if row.n_labels.is_integer() else row.n_labels
     record: dict[str, Any] = {"name": row.name, "labels": labels, "accuracy": row.accuracy}
     if row.name in sources.profiles:
         record |= sources.profiles[row.name].plain()
-    record["source"] = sources.kind(row.name).value
+    record |= {"source": sources.kind(row.name).value, "compared": row.name not in alone}
     for together in sources.together:
         if row.name in together.names:
             record["errs_with"] = {"names": together.names, "votes": together.votes}
@@ -133,7 +140,7 @@ def _spans_of(habits: SpanHabits) -> dict[str, Any] | None:
     return found
 
 
-def _rule_table(rows: Sequence[AnnotatorSummary]) -> Table:
+def _rule_table(rows: Sequence[AnnotatorSummary], alone: Collection[str]) -> Table:
     """Rules, a line each: how often they are right where they speak, and how much of what there is they say."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("annotator", overflow="fold")
@@ -143,8 +150,10 @@ def _rule_table(rows: Sequence[AnnotatorSummary]) -> Table:
     if by_type:
         table.add_column("best at", overflow="fold")
     for row in rows:
-        shares = (_share(row.habits, name, interval=True) for name in ("precision", "coverage"))
-        best = [Text(escaped(_best_types(row.by_type)))] if by_type else []
+        judged = row.name not in alone
+        habits, types = (row.habits, row.by_type) if judged else (SpanHabits(), {})
+        shares = (_share(habits, name, interval=True) for name in ("precision", "coverage"))
+        best = [Text(escaped(_best_types(types)))] if by_type else []
         table.add_row(Text(escaped(row.name)), f"{row.habits.marks:,.0f}", *shares, *best)
     return table
 

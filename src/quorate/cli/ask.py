@@ -358,12 +358,17 @@ def _as_csv(columns: tuple[str, ...], rows: list[list[Any]], path: str) -> str:
 
 def _verdict(advice: Advice) -> list[str]:
     """The answer, and the figures that it rests on."""
+    from quorate.estimators.comparison import not_judged
+
     change = advice.change
-    now = f"expected F1 now {100 * change.now:.1f}"
+    lines = [f"{'stop' if advice.stop else 'go on'}: {advice.reason}", advice.estimate.in_words]
+    alone = not_judged(advice.not_judged)
+    if advice.reason == alone:
+        return lines
     if change.labels:
-        low, high = (f"{100 * bound:+.2f}" for bound in (change.low, change.high))
-        now += f"; {counted(change.labels, 'label')} should add {100 * change.mean:+.2f} ({low} to {high})"
-    return [f"{'stop' if advice.stop else 'go on'}: {advice.reason}", now]
+        mean, low, high = (f"{round(100 * gain, 2) + 0.0:+.2f}" for gain in (change.mean, change.low, change.high))
+        lines.append(f"{counted(change.labels, 'label')} should add {mean} points of F1 ({low} to {high})")
+    return [*lines, f"note: {alone}"] if advice.not_judged else lines
 
 
 def _curve_table(curves: list[Curve]) -> tuple[list[str], list[list[str]]]:

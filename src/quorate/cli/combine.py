@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -112,20 +113,24 @@ def annotators(
 ) -> None:
     """Show whom to trust among the annotators of a saved model, and who makes the same mistakes."""
     from quorate.cli.annotator_tables import annotator_record
+    from quorate.estimators.comparison import compared_with_nobody
 
     with model_meant(context, model) as path:
         layers = loaded(path)
     for name in layers.models_:
         fitted = of_layer(layers, name)
+        alone = compared_with_nobody(fitted)
         rows = _sorted(fitted.annotators_, sort, fitted.sources_)
+        if sort not in ("name", "labels"):  # what the others are sorted by is not known of them
+            rows.sort(key=lambda row: row.name in alone)
         if not as_json:
             if name:
                 tell(f"layer {name}")
-            _print_annotators(rows, fitted.sources_)
+            _print_annotators(rows, fitted.sources_, alone)
             continue
         for row in rows:
             tags = {"tags": fitted.tagset_.labels, "matrix": row.matrix}
-            print_json(({"layer": name} if name else {}) | annotator_record(row, fitted.sources_) | tags)
+            print_json(({"layer": name} if name else {}) | annotator_record(row, fitted.sources_, alone) | tags)
 
 
 @app.command()
@@ -174,12 +179,13 @@ def _sorted(summaries: AnnotatorSummaries, column: str | None, sources: Sources)
     return sorted(rows, key=lambda row: -getattr(row, column) if getattr(row, column) == getattr(row, column) else 1.0)
 
 
-def _print_annotators(rows: list[AnnotatorSummary], sources: Sources) -> None:
+def _print_annotators(rows: list[AnnotatorSummary], sources: Sources, alone: Sequence[str]) -> None:
     from quorate.cli.annotator_tables import tables_by_kind
+    from quorate.estimators.comparison import not_judged
     from quorate.result.sources import votes_in_words
 
     shown = console()
-    for n, (heading, table) in enumerate(tables_by_kind(rows, sources, wide=shown.width >= _WIDE)):
+    for n, (heading, table) in enumerate(tables_by_kind(rows, sources, wide=shown.width >= _WIDE, alone=alone)):
         if n:
             print()
         if heading:
@@ -188,6 +194,8 @@ def _print_annotators(rows: list[AnnotatorSummary], sources: Sources) -> None:
     lines = [str(together) for together in sources.together]
     if sources.votes is not None and lines:
         lines.insert(0, votes_in_words(*sources.votes))
+    if alone:
+        lines.append(not_judged(alone))
     if lines:
         print()
     for line in lines:

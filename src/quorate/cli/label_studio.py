@@ -189,24 +189,23 @@ def client_of(url: str, **options: Any) -> Client:
 def _print_result(done: Synced) -> None:
     """How good the consensus is, as far as that can be told, and whom to trust."""
     from quorate.cli.annotator_tables import tables_by_kind
+    from quorate.estimators.comparison import compared_with_nobody, not_judged
 
     if done.result is None:
         return
     for name, result in done.result.layers.items():
         if name:
             tell(f"layer {name}")
-        certificate = result.certificate
-        if certificate.given:
-            tell(f"estimate from agreement: F1 {certificate}")
-        else:
-            tell(f"no estimate from agreement: {certificate.reason}")
-        rows = sorted(result.annotators, key=lambda row: -row.n_labels)
-        for heading, table in tables_by_kind(rows[:_MOST_SHOWN], result.sources):
+        tell(result.certificate.in_words)
+        rows, alone = sorted(result.annotators, key=lambda row: -row.n_labels), compared_with_nobody(result.model)
+        for heading, table in tables_by_kind(rows[:_MOST_SHOWN], result.sources, alone=alone):
             if heading:
                 tell(heading)
             console().print(table)
         if len(rows) > _MOST_SHOWN:
             tell(f"and {len(rows) - _MOST_SHOWN:,} more, who gave fewer labels")
+        if alone:
+            tell(not_judged(alone))
 
 
 def _record(project: int, done: Synced) -> dict[str, Any]:
@@ -222,10 +221,11 @@ def _record(project: int, done: Synced) -> dict[str, Any]:
 def _told(result: Result) -> dict[str, Any]:
     """How good a consensus is, as far as that can be told, and its annotators."""
     from quorate.cli.annotator_tables import annotator_record
+    from quorate.estimators.comparison import compared_with_nobody
 
-    certificate = result.certificate
+    certificate, alone = result.certificate, compared_with_nobody(result.model)
     estimate = {"f1": certificate.f1, "low": certificate.low, "high": certificate.high} if certificate.given else None
-    annotators = [annotator_record(row, result.sources) for row in result.annotators]
+    annotators = [annotator_record(row, result.sources, alone) for row in result.annotators]
     return {"estimate": estimate, "no_estimate": certificate.reason or None, "annotators": annotators}
 
 

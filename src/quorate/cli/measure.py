@@ -30,6 +30,7 @@ from quorate.cli.tables import (
     error_table,
     number,
     plain,
+    points,
     print_errors,
     print_json,
     print_scores,
@@ -122,7 +123,7 @@ def agreement(
         tell(f"layer {name}")
         _print_agreement(one, pairs)
         print()
-    print(f"all layers: span F1 between annotators {number(together)}")
+    print(f"all layers: span F1 between annotators {points(together)}")
 
 
 def _print_agreement(found: Agreement, pairs: int) -> None:
@@ -134,16 +135,16 @@ def _print_agreement(found: Agreement, pairs: int) -> None:
         ("Krippendorff's alpha, spans (unitizing)", found.unitizing_alpha),
         ("Fleiss' kappa", found.fleiss_kappa),
         ("Cohen's kappa, mean over pairs", found.mean_kappa),
-        ("span F1 between annotators", found.span_f1),
     ]
     for name, value in rows:
         table.add_row(name, number(value))
+    table.add_row("span F1 between annotators", points(found.span_f1))
     console().print(table)
     listed = sorted(found.pairs, key=lambda pair: (-pair.tokens, pair.first, pair.second))[: max(pairs, 0)]
     if listed:
         table = table_of(["annotator", "and"], ["documents", "tokens", "same", "kappa", "span F1"])
         for pair in listed:
-            numbers = (number(pair.observed), number(pair.kappa), number(pair.span_f1))
+            numbers = (number(pair.observed), number(pair.kappa), points(pair.span_f1))
             table.add_row(cell(pair.first), cell(pair.second), f"{pair.documents:,}", f"{pair.tokens:,}", *numbers)
         console().print()
         console().print(table)
@@ -326,8 +327,10 @@ def compare(
     print()
     documents = counted(found.rows[0].scores.documents, "document")
     tell(f"{documents}{where}. The best is {'bold' if not markdown else '**bold**'}.")
+    tell("relaxed: F1 by the share of tokens.")
+    tell("CEE, cal.: cross entropy and calibration error of tokens; less is better.")
     tell(f"F1 − {found.reference}: with a 95% bootstrap interval over documents.")
-    tell("p: of a Wilcoxon signed-rank test over documents.")
+    tell("p: of a Wilcoxon signed-rank test over documents. s, MB: time and memory.")
 
 
 @app.command(epilog="Example: quorate tune crowd.jsonl --split dev --results trials.jsonl -o best.json")

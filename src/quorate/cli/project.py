@@ -104,12 +104,11 @@ def _in_short(version: Version) -> str:
 
 def _f1(version: Version) -> str:
     """The estimate from agreement, in words."""
-    found = version.certificate
-    if found.get("f1") is None:
-        return "no estimate of F1 from agreement"
-    return (
-        f"F1 {100 * found['f1']:.1f} ({100 * found['low']:.1f} to {100 * found['high']:.1f}), estimated from agreement"
-    )
+    from quorate.result.certificate import Certificate
+
+    kept = version.certificate
+    found = Certificate(kept.get("f1"), kept.get("low"), kept.get("high"))
+    return found.in_words if found.given else "no estimate of F1"
 
 
 def _record(version: Version) -> dict[str, Any]:
@@ -188,7 +187,7 @@ def versions(
         shown = "–" if f1 is None else f"{100 * f1:.1f}"
         table.add_row(str(version.number), _day(version), f"{version.counts['documents']:,}", shown, cell(told))
     console().print(table)
-    tell(f"F1 is estimated from agreement; {size_in_words(store.size())} on disk")
+    tell(f"F1: estimated from agreement; {size_in_words(store.size())} on disk")
 
 
 @app.command(
@@ -245,12 +244,16 @@ def _print_difference(found: Difference, most: int) -> None:
     )
     old, new = found.scores
     if (old, new) != (None, None):
-        tell(f"F1, estimated from agreement: {_score(old)} → {_score(new)}")
+        tell(f"estimated F1 {_score(old)} → {_score(new)} from agreement")
     for line in found.decided:
-        tell(f"decided by {line}")
+        tell(f"because of {line}")
     more = [who for who in found.annotators if not who.is_otherwise]
     if more:
-        tell(in_number("{} {annotator has|annotators have} other labels, and {is|are} judged as before", len(more)))
+        tell(
+            in_number(
+                "{} {annotator has|annotators have} new or changed labels, and {is|are} judged as before", len(more)
+            )
+        )
     for who in found.annotators:
         if who.is_otherwise:
             tell(f"annotator {who.name}: {_annotator(who.before)} → {_annotator(who.after)}")

@@ -24,7 +24,7 @@ from quorate.cli.common import (
     tell,
 )
 from quorate.cli.project_run import refuse_outputs_of_a_run
-from quorate.cli.tables import number, plain, print_json, table_of
+from quorate.cli.tables import number, plain, points, print_json, table_of
 from quorate.errors import InputError, SettingsError
 
 if TYPE_CHECKING:
@@ -216,7 +216,7 @@ def _minute(time: datetime | None) -> str:
 def _show_pairs(pairs: Sequence[PairAgreement]) -> None:
     table = table_of(["reviewer", "and"], ["documents", "span F1", "kappa"])
     for pair in pairs:
-        scores = (number(pair.span_f1), number(pair.kappa))
+        scores = (points(pair.span_f1), number(pair.kappa))
         table.add_row(cell(pair.first), cell(pair.second), f"{pair.documents:,}", *scores)
     console().print(table)
 

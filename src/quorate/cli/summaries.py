@@ -75,7 +75,7 @@ def fit_summary(
         answer += ambiguity_summary(result.ambiguity)
     told = [] if result.choice is None else result.choice.notes
     notes = [note for note in told if note != f"{_NOTE}{certificate.reason}"]  # which was said with the estimate
-    notes += [*_known(result, n_known), *_read(result), *_tagger_note(model)]
+    notes += [*_known(result, n_known), *_read(result), *_alone(model), *_tagger_note(model)]
     record: dict[str, Any] = {"method": method} | _counts(result)
     record |= {"estimate": _estimate(certificate), "no_estimate": certificate.reason or None}
     record |= {"expected": result.expected if _is_dialled(result) else None, "accepted": _accepted_record(accepted)}
@@ -223,10 +223,9 @@ def _headline(result: Result | LayeredResult, method: str, how: str = "") -> str
 
     combined = f"{counted(len(result), 'document')} combined{'' if method == DEFAULT_METHOD else f' by {method}'}{how}"
     certificate = result.certificate
-    if certificate.f1 is None or certificate.low is None or certificate.high is None:
+    if not certificate.given:
         return f"{combined}; {_unchecked(result)}"
-    f1, low, high = (f"{100 * share:.0f}" for share in (certificate.f1, certificate.low, certificate.high))
-    return f"{combined}; estimated F1 {f1} ({low} to {high}), from agreement"
+    return f"{combined}; {certificate.in_words}"
 
 
 def _unchecked(result: Result | LayeredResult) -> str:
@@ -241,7 +240,7 @@ def _about_the_estimate(result: Result) -> list[str]:
         return []
     if result.certificate.given:
         return ["agreement cannot show mistakes that everybody shares; quorate audit can"]
-    return [f"no estimate: {result.certificate.reason}"]
+    return [result.certificate.in_words]
 
 
 def _estimate(certificate: Certificate) -> dict[str, Any] | None:
@@ -281,6 +280,14 @@ def _read(result: Result) -> list[str]:
     return notes + [f"note: {note}" for note in result.corpus.notes]
 
 
+def _alone(model: BSC | CRFMA | MajorityVote) -> list[str]:
+    """Whom nobody can judge."""
+    from quorate.estimators.comparison import compared_with_nobody, not_judged
+
+    alone = compared_with_nobody(model)
+    return [f"{_NOTE}{not_judged(alone)}"] if alone else []
+
+
 def _tagger_note(model: BSC | CRFMA | MajorityVote) -> list[str]:
     note = getattr(model, "tagger_note_", "")
     return [f"note: {note}"] if note else []
@@ -301,7 +308,7 @@ def _details(model: BSC | CRFMA | MajorityVote, method: str) -> list[str]:
         lines += [line for line in result.choice.reasons if line not in result.choice.notes]
     certificate = result.certificate
     if certificate.given:
-        lines.append(f"estimate from agreement, with a 90 % interval: F1 {certificate}")
+        lines.append("nine times in ten the true F1 is in the range of the estimate")
     if certificate.explained is not None:
         surprise = f"surprised the model {100 * certificate.explained:.0f} % less than a plain vote"
         lines.append(f"what hidden annotators said {surprise}")

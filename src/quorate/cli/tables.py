@@ -26,6 +26,7 @@ __all__ = [
     "number",
     "parts_that_fit",
     "plain",
+    "points",
     "print_errors",
     "print_json",
     "print_scores",
@@ -39,8 +40,9 @@ def number(value: float | None, digits: int = 3) -> str:
     return "–" if value is None else f"{value:.{digits}f}"
 
 
-def _points(value: float) -> str:
-    return f"{100 * value:.1f}"
+def points(value: float | None) -> str:
+    """A score from 0 to 100, as all are shown to people, or a dash where there is none."""
+    return "–" if value is None else f"{100 * value:.1f}"
 
 
 def plain(value: Any) -> Any:
@@ -84,7 +86,7 @@ def print_scores(scores: Scores) -> None:
     table = table_of([counted(scores.documents, "document")], ["precision", "recall", "F1", "gold spans"])
 
     def add(name: str, prf: PRF | tuple[float, float, float], support: str = "") -> None:
-        table.add_row(cell(name), *map(_points, prf), support)
+        table.add_row(cell(name), *map(points, prf), support)
 
     if scores.strict is not None and scores.relaxed is not None:
         add("strict (same start, end, type)", scores.strict)
@@ -96,7 +98,7 @@ def print_scores(scores: Scores) -> None:
     add("tokens other than O", scores.tokens[1:4])
     console().print(table)
     entropy, brier = scores.cross_entropy, scores.brier
-    print(f"\ntoken accuracy            {_points(scores.tokens.accuracy)}")
+    print(f"\ntoken accuracy            {points(scores.tokens.accuracy)}")
     if entropy is None or brier is None:
         print("cross entropy             – (needs aggregate --probabilities)")
     else:
@@ -121,7 +123,7 @@ def print_errors(errors: ErrorKinds) -> None:
 
 def comparison_table(found: Comparison) -> tuple[list[str], list[list[str]]]:
     """Columns and rows of a comparison; the best of a column is between double asterisks."""
-    columns = ["method", "P", "R", "F1", "relaxed", "CEE", "cal.", "s", "MB", f"F1 − {found.reference}", "p"]
+    columns = ["method", "P", "R", "F1", "relaxed", "CEE", "cal.", f"F1 − {found.reference}", "p", "s", "MB"]
     cells: list[list[str]] = []
     merits: list[list[float]] = []  # of the columns P to cal., higher is better
     for row in found.rows:
@@ -134,14 +136,14 @@ def comparison_table(found: Comparison) -> tuple[list[str], list[list[str]]]:
         cells.append(
             [
                 row.method,
-                *map(_points, strict),
-                "–" if relaxed is None else _points(relaxed),
+                *map(points, strict),
+                points(relaxed),
                 number(entropy, 2),
                 number(calibration),
-                f"{row.seconds:.1f}",
-                "–" if row.peak_megabytes is None else f"{row.peak_megabytes:.0f}",
                 "" if row.difference is None else _interval(row.difference),
                 "" if row.test is None else f"{row.test.p_value:.1g}",
+                f"{row.seconds:.1f}",
+                "–" if row.peak_megabytes is None else f"{row.peak_megabytes:.0f}",
             ]
         )
         merits.append(

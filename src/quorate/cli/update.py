@@ -231,7 +231,7 @@ def _summary(fitted: LayeredModel, corpus: Corpus) -> list[str]:
     parts, certificate = _parts(fitted), fitted.result_.certificate
     lines = by_layer({name: [one.updated_.sentence()] for name, one in parts.items()})
     if certificate.given:
-        lines.append(f"estimate from agreement, of {counted(len(fitted.result_), 'document')}: F1 {certificate}")
+        lines.append(f"{certificate.in_words}, of {counted(len(fitted.result_), 'document')}")
     notes = {name: [f"note: {one.tagger_note_}"] if one.tagger_note_ else [] for name, one in parts.items()}
     lines += by_layer(notes)
     if corpus.n_labels and not all(one.has_documents for one in parts.values()):

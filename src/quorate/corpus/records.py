@@ -218,6 +218,15 @@ class Corpus:
         """
         return [document.id for document in self.documents if not document.annotations]
 
+    def compared(self) -> set[str]:
+        """Annotators who share a document with another, so that the two can be compared.
+
+        >>> shared = Document("1", ("a",), {"ann": ("O",), "bob": ("O",)})
+        >>> sorted(Corpus([shared, Document("2", ("b",), {"cat": ("O",)})]).compared())
+        ['ann', 'bob']
+        """
+        return {name for document in self if len(document.annotations) > 1 for name in document.annotations}
+
     def select(self, keep: Callable[[Document], bool]) -> Corpus:
         """The documents for which ``keep`` is true, as a corpus.
 

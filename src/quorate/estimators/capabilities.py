@@ -18,13 +18,14 @@ from quorate.infer.candidates import Candidates
 from quorate.infer.engines.factory import Engines
 from quorate.infer.engines.protocol import Tables
 from quorate.infer.parts.truth import Chain
+from quorate.models.history import Past
 from quorate.models.prepared import Known, Prepared
 from quorate.models.settings import Settings
 from quorate.result.calibration import Calibration
 from quorate.result.result import Result
 from quorate.storage.model_files import Stored
 
-__all__ = ["Advises", "Chooses", "Explains", "FitsInPasses", "Saves", "Streams", "Tunes", "Updates"]
+__all__ = ["Advises", "Chooses", "Explains", "FitsInPasses", "Remembers", "Saves", "Streams", "Tunes", "Updates"]
 
 
 @runtime_checkable
@@ -113,6 +114,28 @@ class Advises(Protocol):
 
     def decided_documents(self) -> set[str]:
         """The ids of documents whose every label was known in the fit."""
+
+
+@runtime_checkable
+class Remembers(Protocol):
+    """What a fit was made of is still there: its documents, unless they were left out, and the history it began with.
+
+    >>> import quorate
+    >>> isinstance(quorate.BSC("cm").fit(quorate.sample()), Remembers)
+    True
+    >>> isinstance(quorate.aggregate(quorate.sample(), "mv").model, Remembers)
+    False
+    """
+
+    _fit_state: FitState
+
+    @property
+    def has_documents(self) -> bool:
+        """Whether the documents of the fit are there."""
+
+    @property
+    def past(self) -> Past:
+        """What was learned of the annotators."""
 
 
 @runtime_checkable

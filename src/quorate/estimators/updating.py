@@ -110,6 +110,15 @@ class FitState:
             found |= {corpus[int(d)].id for d in np.flatnonzero(whole & (np.diff(starts) > 0))}
         return found | self.decided
 
+    def compared(self) -> set[str]:
+        """Annotators who share a document with another or with known labels, as far as documents are left."""
+        corpus, starts, clamped = self.fitted_to or (Corpus(self.documents.values()), (), None)
+        known = [name for name, codes in self.known.items() if (codes >= 0).any()]
+        if clamped is not None:
+            some_known = np.diff(np.concatenate([[0], np.cumsum(clamped >= 0)])[starts]) > 0
+            known += [corpus[int(d)].id for d in np.flatnonzero(some_known)]
+        return corpus.compared() | {name for one in known for name in corpus[one].annotations}
+
     def forget_sources(self) -> None:
         """So many models are kept no longer; one more pass will do in their place."""
         if self.whole and len({id(model) for model in self.source.values()}) > _MOST_SOURCES:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from itertools import combinations
 from typing import NamedTuple
 
@@ -14,13 +15,15 @@ from scipy.sparse.csgraph import connected_components
 
 from quorate.choose.correlation import shared_mistakes
 from quorate.choose.silence import Coverage, coverage, hardly_overlap, silent_votes
-from quorate.corpus.profiles import gold_like
+from quorate.corpus.discontinuous import is_continued
+from quorate.corpus.profiles import Kind, gold_like
 from quorate.corpus.records import Corpus
 from quorate.corpus.tags import Invalid, Scheme
-from quorate.encode.algebra import seen_pairs
+from quorate.encode.algebra import document_of, marked_spans, seen_pairs
 from quorate.encode.encoded import Encoded
 from quorate.encode.from_corpus import encode
 from quorate.encode.sharing import Sharing
+from quorate.estimators.comparison import not_judged
 from quorate.formats.notes import some
 from quorate.result.sources import MUCH_IN_COMMON, Sources, err_together
 from quorate.wording import counted
@@ -106,6 +109,8 @@ def check(corpus: Corpus, *, scheme: Scheme | None = None) -> Checked:
         *(sentence for sentence in gold_like(corpus.annotators, corpus.profiles) if sentence not in corpus.notes),
         *_thin_documents(corpus, seen_by),
         *_thin_annotators(encoded.annotators, labels),
+        *_rare_labels(corpus, encoded, sources, seen_by),
+        *_alone(corpus),
         *_separate_groups(corpus, encoded),
         *_told_copies(copies),
         *_who_err_together(encoded, sources, copies, covered),
@@ -138,15 +143,61 @@ def _thin_annotators(names: Sequence[str], labels: NDArray[np.float64]) -> Itera
         yield f"{who} gave fewer than {_HANDFUL} labels, too few to know them by: {some(few, 5)}"
 
 
+def _rare_labels(corpus: Corpus, encoded: Encoded, sources: Sources, seen_by: NDArray[np.int64]) -> Iterator[str]:
+    """Labels that are used once, or by one annotator alone where others saw the same: they may be misspelt.
+
+    Where labels are used but a few times on average, that is nothing odd.
+    """
+    spans, types, K = marked_spans(encoded), encoded.tagset.types, len(encoded.annotators)
+    if len(spans.kind) < _HANDFUL * len(types):
+        return
+    kinds, users = np.divmod(np.unique(spans.kind * K + spans.who), K)
+    once, of_one = {}, {}
+    for kind in np.flatnonzero(np.bincount(kinds, minlength=len(types)) == 1).tolist():
+        label, user = types[kind], encoded.annotators[int(users[kinds == kind][0])]
+        if is_continued(label) or sources.declared(user):
+            continue
+        documents = document_of(encoded, spans.start[spans.kind == kind])
+        if len(documents) == 1:
+            once[label] = f"{label} by {user} in {corpus[int(documents[0])].id}"
+        elif (seen_by[documents] > 1).any():
+            of_one[label] = f"{label} by {user}, {len(documents):,} times"
+    for found, what in ((once, "only once"), (of_one, "by one annotator alone, though others saw the same documents")):
+        if found:
+            told, respelt = some([*found.values()], 5), _respelt(next(iter(found)), types)
+            yield (
+                f"{counted(len(found), 'label was', 'labels were')} used {what}: {told} (if misspelt: --map-labels "
+                f"{respelt})"
+            )
+
+
+def _respelt(label: str, labels: Sequence[str]) -> str:
+    """A label and the other one that is most like it, as ``--map-labels`` takes them."""
+    others = {one.casefold(): one for one in labels if one != label}
+    like = get_close_matches(label.casefold(), others, n=1)
+    return f"{label}={others[like[0]] if like else 'NEW'}"
+
+
+def _alone(corpus: Corpus) -> Iterator[str]:
+    """Whoever shares no document with anybody, unless a profile says that they need no judging."""
+    experts = {name for name, profile in corpus.profiles.items() if profile.kind is Kind.EXPERT}
+    alone = sorted(set(corpus.annotators) - corpus.compared() - experts)
+    if alone:
+        yield not_judged(alone)
+
+
 def _separate_groups(corpus: Corpus, encoded: Encoded) -> Iterator[str]:
-    """Annotators are linked by the documents they share; groups without a link cannot be compared."""
+    """Annotators are linked by the documents they share; groups without a link cannot be compared.
+
+    Of those who share none with anybody, :func:`_alone` tells.
+    """
     doc, who = seen_pairs(encoded)
     D, K = len(corpus), len(encoded.annotators)
     graph = coo_array((np.ones(len(doc), np.int8), (doc, D + who)), shape=(D + K, D + K))
     _, group = connected_components(graph, directed=False)
     active = np.unique(who)
     sizes = np.bincount(group[D + active])
-    groups = np.flatnonzero(sizes)
+    groups = np.flatnonzero(sizes > 1)
     if len(groups) > 1:
         smallest = groups[np.argmin(sizes[groups])]
         members = [encoded.annotators[k] for k in active if group[D + k] == smallest]

@@ -14,7 +14,7 @@ from quorate.corpus.records import Corpus, Document, SoftTag, Tag, hard_tags
 from quorate.corpus.spans import Span
 from quorate.corpus.tags import OUTSIDE, find_spans, marks_span, split_tag
 from quorate.errors import InputError
-from quorate.formats.changes import TWICE, LabelChanges, rename_annotators
+from quorate.formats.changes import REPLACED, LabelChanges, rename_annotators
 from quorate.formats.layering import Layer, deal, deal_into
 from quorate.formats.layers import Layers
 from quorate.formats.marked import (
@@ -215,7 +215,7 @@ class Assembly:
                 f"another text than that of the same document elsewhere, {one.where()} (ids must be unique)",
                 where=other.where(),
             )
-        self.notes.count(TWICE, len(set(first.annotations) & set(second.annotations)))
+        self.notes.count(REPLACED, len(set(first.annotations) & set(second.annotations)))
         annotations = {**first.annotations, **second.annotations}
         gold = first.gold if second.gold is None else second.gold
         document = (

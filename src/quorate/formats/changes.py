@@ -11,11 +11,12 @@ from quorate.corpus.tags import OUTSIDE, split_tag
 from quorate.formats.marked import Marked
 from quorate.formats.notes import Notes
 
-__all__ = ["TWICE", "LabelChanges", "rename_annotators"]
+__all__ = ["REPLACED", "LabelChanges", "rename_annotators"]
 
 _EVERY_OTHER = "*"
 _DROPPED = "{} {label was|labels were} dropped by --map-labels"
-TWICE = "{} {document was|documents were} annotated twice by the same annotator, and the last counts"
+REPLACED = "{} {annotation was|annotations were} replaced by a later one of the same document by the same annotator"
+"""Counts annotations: of three that somebody gave of a document, the last counts, and two are replaced."""
 
 
 class LabelChanges:
@@ -95,6 +96,6 @@ def rename_annotators(item: Document | Marked, names: Mapping[str, str | None], 
     for name, said in item.annotations.items():
         new = names[name] if name in names else names.get(_EVERY_OTHER, name)
         if new is not None:
-            notes.count(TWICE, new in annotations)
+            notes.count(REPLACED, new in annotations)
             annotations[new] = said
     return replace(item, annotations=annotations)  # type: ignore[arg-type]

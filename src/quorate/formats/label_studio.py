@@ -16,6 +16,7 @@ from quorate.corpus.discontinuous import in_pieces, is_continued, whole_label
 from quorate.corpus.records import Source
 from quorate.corpus.spans import CharSpan
 from quorate.errors import InputError
+from quorate.formats.changes import REPLACED
 from quorate.formats.exports import Export, ExportAnnotation, ExportDocument, outward_spans, unit_for
 from quorate.formats.json_records import decoded, records
 from quorate.formats.marked import Marked
@@ -32,10 +33,7 @@ OWN_PREFIX = "quorate"
 _OTHER_REGIONS = (
     "{} {region that is no labelled span of text was|regions that are no labelled spans of text were} left out"
 )
-_SKIPPED = (
-    "{} {annotation of a task that somebody skipped does|annotations of tasks that somebody skipped do} not count"
-)
-_AGAIN = "{} {task was|tasks were} annotated twice by the same person, and the last counts"
+_SKIPPED = "{} {annotation was|annotations were} skipped or cancelled in Label Studio, and left out"
 
 
 Controls = dict[str, tuple[str, str, str]]
@@ -101,7 +99,7 @@ def _document(task: _Task, number: int, regions: _Regions, predictions: bool) ->
             gold = marks
             continue
         name = _who(annotation.completed_by)
-        notes.count(_AGAIN, name in annotations)
+        notes.count(REPLACED, name in annotations)
         annotations[name] = marks
     models = set()
     for prediction in (task.predictions or ()) if predictions else ():

@@ -42,6 +42,12 @@ class Past:
     names: tuple[str, ...]
     annotators: Annotators
 
+    @property
+    def known_before(self) -> set[str]:
+        """Those of whom that fit had a history itself."""
+        history: Cells | None = getattr(self.annotators, "cells", None)
+        return set() if history is None else {self.names[k] for k in history.annotator.tolist()}
+
 
 def merged_cells(one: Cells, keys: Integers) -> tuple[Cells, Integers, Integers]:
     """Cells of both, and where the first ones and the others are among them."""

@@ -218,7 +218,8 @@ class DocumentRow:
 class Documents:
     """How many documents there are, how many are in doubt, and the ``list`` of those that are shown.
 
-    ``of_audit`` are more documents, which are shown only to those who check an audit's.
+    ``once`` are those that one annotator saw or none, and ``not_judged`` those that only annotators saw who cannot be
+    judged. ``of_audit`` are more documents, which are shown only to those who check an audit's.
     """
 
     total: int = 0
@@ -226,6 +227,7 @@ class Documents:
     unsure: int = 0
     known: int = 0
     once: int = 0
+    not_judged: int = 0
     histogram: Sequence[int] = ()
     expected_right: float = 0.0
     ambiguous: int = 0
@@ -237,7 +239,10 @@ class Documents:
 
 @dataclass(frozen=True)
 class LabelRow:
-    """A type, or in the plain scheme a label: how many, how certain, who sees it, and what it is taken for."""
+    """A type, or in the plain scheme a label: how many, how certain, who sees it, and what it is taken for.
+
+    ``mixed_share`` is how often it is, and ``mixed_low`` how often at the least: the lower end of a 95% interval.
+    """
 
     label: str
     spans: int = 0
@@ -247,6 +252,7 @@ class LabelRow:
     marked: float | None = None
     mixed_with: str | None = None
     mixed_share: float = 0.0
+    mixed_low: float = 0.0
     histogram: Sequence[int] = ()
     f1: float | None = None
     alpha: float | None = None

@@ -46,7 +46,7 @@ from quorate.report.content import (
 from quorate.report.differences import people_and_models
 from quorate.report.documents import Codes, chosen_documents, document_rows, positions_beyond
 from quorate.report.findings import DOUBTFUL, find, next_steps
-from quorate.report.people import HABITS, Person, blind_types, people
+from quorate.report.people import HABITS, NOT_JUDGED, Person, blind_types, people, wilson
 from quorate.result.annotators import AnnotatorSummary
 from quorate.result.certificate import Certificate, Expected
 from quorate.result.clusters import Groups, group_annotators
@@ -106,7 +106,7 @@ def collect(
     votes = None if result.settings_.get("method") == "mv" else majority_of(result)
     codes = Codes(result.labels)
     tell(1, steps, "annotators")
-    crowd = people(result)
+    crowd = people(result, known)
     grouped = _grouped(result, groups)
     tell(2, steps, "agreement")
     agreement = _agreement(result)
@@ -129,7 +129,7 @@ def collect(
     about = getattr(model, "meta_", {})
     annotators, counted = (
         _annotators(result, crowd, grouped),
-        _documents(result, known, rows[: len(chosen)], rows[len(chosen) :], explained=explain is not None),
+        _documents(result, crowd, known, rows[: len(chosen)], rows[len(chosen) :], explained=explain is not None),
     )
     report = Report(
         title=title,
@@ -288,6 +288,7 @@ def _mean(values: Sequence[float | None]) -> float | None:
 
 def _documents(
     result: Result,
+    crowd: Sequence[Person],
     known: Collection[str],
     shown: Sequence[DocumentRow],
     of_audit: Sequence[DocumentRow],
@@ -297,6 +298,8 @@ def _documents(
     confidence = np.minimum(result.confidence, 1.0)
     open_documents = np.array([document.id not in known for document in result.corpus], np.bool_)
     seen_by = np.array([len(document.annotations) for document in result.corpus])
+    alone = {person.name for person in crowd if person.kind == NOT_JUDGED}
+    not_judged = [bool(document.annotations) and alone.issuperset(document.annotations) for document in result.corpus]
     ambiguous = result.ambiguity.documents
     open_ended = [int(d) for d in np.argsort(-ambiguous, kind="stable") if ambiguous[d] >= 1 and seen_by[d] > 1]
     return Documents(
@@ -305,6 +308,7 @@ def _documents(
         unsure=int((confidence[open_documents] < 0.9).sum()),
         known=int((~open_documents).sum()),
         once=int((seen_by[open_documents] < 2).sum()),
+        not_judged=sum(not_judged),
         histogram=np.histogram(confidence, _BINS, (0.0, 1.0))[0].tolist(),
         expected_right=float(confidence.sum()),
         ambiguous=len(open_ended),
@@ -352,6 +356,7 @@ def _span_labels(result: Result, crowd: Sequence[Person]) -> list[LabelRow]:
                 marked=marked / seen if seen else None,
                 mixed_with=other,
                 mixed_share=times / noticed if noticed else 0.0,
+                mixed_low=wilson(times, noticed)[0],
                 histogram=np.histogram(confidences, 10, (0.0, 1.0))[0].tolist(),
             )
         )
@@ -381,6 +386,7 @@ def _plain_labels(result: Result, crowd: Sequence[Person]) -> list[LabelRow]:
                 marked=float(confusion[j, j] / total) if total else None,
                 mixed_with=result.labels[other] if wrong[other] > 0 else None,
                 mixed_share=float(wrong[other] / total) if total else 0.0,
+                mixed_low=wilson(float(wrong[other]), float(total))[0],
                 histogram=np.histogram(mine, 10, (0.0, 1.0))[0].tolist(),
             )
         )

@@ -9,8 +9,10 @@ from quorate.formats.notes import some
 from quorate.report.content import AnnotatorRow, Annotators, Audit, Finding, Fit, Gold, LabelRow, Report
 from quorate.report.people import (
     HABITS,
+    LEAST_SHARE,
     MARKS_LITTLE,
     MOSTLY_RIGHT,
+    NOT_JUDGED,
     OFTEN_WRONG,
     RIGHT_WHERE_MARKED,
     wilson,
@@ -32,7 +34,6 @@ _SENTENCES = {
 }
 _VERBS = {"start": "starts", "end": "ends", "split": "splits", "give": "gives", "miss": "misses", "mark": "marks"}
 _BY_PRECISION = (RIGHT_WHERE_MARKED, MARKS_LITTLE, MOSTLY_RIGHT, OFTEN_WRONG)  # kinds of those who speak seldom
-_LEAST_SHARE = 0.10
 _LEAST_SPANS = 10
 _LEAST_MIXED = 0.03
 # F1 (or accuracy) against gold: below the first look at the errors, below the second do not use.
@@ -100,7 +101,13 @@ def _consensus(report: Report) -> Iterator[Finding]:
     elif gold is not None:
         yield Finding("calibration", f"Against gold, {percent(gold.method.accuracy)} of the tags are right.")
     doubtful = documents.doubtful
-    if doubtful:
+    if _is_unchecked(report):
+        yield Finding(
+            "documents",
+            f"{counted(documents.not_judged, 'document was', 'documents were')} labelled by annotators who cannot be "
+            "judged: confidence is what the model supposes, and nobody has checked it.",
+        )
+    elif doubtful:
         share = percent(doubtful / max(documents.total, 1))
         verb = "is" if doubtful == 1 else "are"
         yield Finding(
@@ -119,7 +126,7 @@ def _consensus(report: Report) -> Iterator[Finding]:
             f"readings, most in {named}: more labels will not settle that.",
         )
     spans = report.summary.spans
-    if spans:
+    if spans and not _is_unchecked(report):
         sure = percent((report.summary.sure_spans or 0) / spans)
         yield Finding("documents", f"Of {counted(spans, 'span')} in the consensus, {sure} are at least 90% certain.")
     vote = report.vote
@@ -132,6 +139,12 @@ def _consensus(report: Report) -> Iterator[Finding]:
             text += f": {', '.join(changes)}" if changes else ""
         yield Finding("vote", text + ".")
     yield from _overconfidence(gold)
+
+
+def _is_unchecked(report: Report) -> bool:
+    """Whether nothing tells how right most documents are."""
+    documents = report.documents
+    return 2 * documents.not_judged > documents.total and report.audit is None and report.gold is None
 
 
 def _audit(audit: Audit | None) -> Iterator[Finding]:
@@ -173,6 +186,12 @@ def _overconfidence(gold: Gold | None) -> Iterator[Finding]:
 
 
 def _people(annotators: Annotators) -> Iterator[Finding]:
+    alone = _not_judged(annotators)
+    if alone:
+        share = "shares" if len(alone) == 1 else "share"
+        yield Finding(
+            "annotators", f"{listed(alone, 4)} {share} no document with anybody, and cannot be judged.", _only(alone)
+        )
     told = [row for row in annotators.rows if row.labels and row.informativeness is not None]
     if not told:
         return
@@ -202,13 +221,21 @@ def _people(annotators: Annotators) -> Iterator[Finding]:
         yield Finding("annotators", f"Most can be learned from {listed([row.name for row in best], 3)}.")
 
 
+def _not_judged(annotators: Annotators) -> list[str]:
+    return [row.name for row in annotators.rows if row.kind == NOT_JUDGED]
+
+
+def _only(names: Sequence[str]) -> str | None:
+    return names[0] if len(names) == 1 else None
+
+
 def _votes(annotators: Annotators) -> Iterator[Finding]:
     """How many votes there really are, overall and of those who err together."""
     if annotators.votes is not None and annotators.together:
         yield Finding("annotators", f"{votes_in_words(*annotators.votes)}.")
     for group in annotators.together[:_HABITS_SHOWN]:
         votes = f"{len(group.names)} votes count as {group.votes:.1f}"
-        yield Finding("annotators", f"{listed(group.names, 4)} err together: their {votes}.")
+        yield Finding("annotators", f"{listed(group.names, 4)} make the same mistakes: their {votes}.")
 
 
 def _differences(annotators: Annotators) -> Iterator[Finding]:
@@ -216,7 +243,7 @@ def _differences(annotators: Annotators) -> Iterator[Finding]:
     rows = annotators.differences or ()
     people = sum(row.people_only_taken + row.models_only - row.models_only_taken for row in rows)
     total = sum(row.people_only + row.models_only for row in rows)
-    if total:
+    if total >= _LEAST_SPANS:
         yield Finding(
             "annotators",
             f"Of {counted(total, 'span')} that only people or only models mark, the consensus sides with people in "
@@ -265,7 +292,7 @@ def _stands_out(row: AnnotatorRow, annotators: Annotators) -> Iterator[_Habit]:
         yield _Habit(_TELLING * missed * n**0.5, row.name, "missed", listed(row.blind), missed)
     for kind in _SENTENCES:
         share, n, usual = row.shares.get(kind), row.of.get(kind, 0), annotators.crowd.get(kind)
-        if share is None or usual is None or n < _LEAST_SPANS or share < _LEAST_SHARE:
+        if share is None or usual is None or n < _LEAST_SPANS or share < LEAST_SHARE:
             continue
         low, _ = wilson(share * n, n)
         if low > 1.25 * usual:
@@ -275,9 +302,10 @@ def _stands_out(row: AnnotatorRow, annotators: Annotators) -> Iterator[_Habit]:
 
 def _labels(report: Report) -> Iterator[Finding]:
     rows = [row for row in report.labels.rows if row.spans >= _LEAST_SPANS]
-    if len(rows) > 1:
+    if len(rows) > 1 and not _is_unchecked(report):
         hardest, easiest = min(rows, key=_confidence), max(rows, key=_confidence)
-        if _confidence(easiest) - _confidence(hardest) >= 0.02:
+        (_, at_most), (at_least, _) = (wilson(_confidence(row) * row.spans, row.spans) for row in (hardest, easiest))
+        if at_most < at_least:
             yield Finding(
                 "labels",
                 f"{hardest.label} is the hardest label: {percent(_confidence(hardest))} certain on average, "
@@ -293,10 +321,10 @@ def _labels(report: Report) -> Iterator[Finding]:
 
 
 def _mixed_up(report: Report) -> LabelRow | None:
-    """The label that is most often taken for another, if it is so often enough to matter."""
+    """The label that is most often taken for another, if it is surely so often enough to matter."""
     rows = [row for row in report.labels.rows if row.spans >= _LEAST_SPANS and row.mixed_with]
-    worst = max(rows, key=lambda row: row.mixed_share, default=None)
-    return worst if worst and worst.mixed_share >= _LEAST_MIXED else None
+    worst = max(rows, key=lambda row: row.mixed_low, default=None)
+    return worst if worst and worst.mixed_low >= _LEAST_MIXED else None
 
 
 def _confidence(row: LabelRow) -> float:
@@ -331,6 +359,7 @@ def next_steps(report: Report) -> list[str]:
     ['Nothing needs to be done: use the consensus as it is.']
     """
     steps = [
+        *_steps_of_the_alone(report),
         *_steps_of_audit(report),
         *_steps_of_gold(report),
         *_steps_of_documents(report),
@@ -338,6 +367,15 @@ def next_steps(report: Report) -> list[str]:
         *_steps_of_labels(report),
     ]
     return steps or ["Nothing needs to be done: use the consensus as it is."]
+
+
+def _steps_of_the_alone(report: Report) -> Iterator[str]:
+    alone = _not_judged(report.annotators)
+    if alone and report.audit is None and report.gold is None:
+        yield (
+            f"Have a second annotator label some documents of {listed(alone, 4)}, or check some yourself ('quorate "
+            "audit'): until then nothing tells how good these are."
+        )
 
 
 def _steps_of_audit(report: Report) -> Iterator[str]:
@@ -389,14 +427,14 @@ def _steps_of_gold(report: Report) -> Iterator[str]:
 
 def _steps_of_documents(report: Report) -> Iterator[str]:
     review, doubtful = report.summary.review, report.documents.doubtful
-    if review:
+    if review and not _is_unchecked(report):
         those = "least certain document" if review == 1 else f"{review:,} least certain documents"
         yield (
             f"Check the {those} under Documents, correct what is wrong, export the review, and fit again with --known: "
             "every checked document also teaches the model about its annotators."
         )
-    once = report.documents.once
-    if once:
+    once = report.documents.once - report.documents.not_judged
+    if once > 0:
         yield (
             f"{counted(once, 'document')} {'was' if once == 1 else 'were'} seen by one annotator or none: have "
             f"{'it' if once == 1 else 'them'} annotated again."
@@ -440,7 +478,11 @@ def _alone(what: str) -> str:
 def _steps_of_labels(report: Report) -> Iterator[str]:
     mixed = _mixed_up(report)
     if mixed:
-        yield f"Say in the guidelines how to tell {mixed.label} from {mixed.mixed_with}: they are often mixed up."
+        share = percent(mixed.mixed_share)
+        yield (
+            f"Say in the guidelines how to tell {mixed.label} from {mixed.mixed_with}: {share} of those who marked "
+            f"{mixed.label} called it {mixed.mixed_with}."
+        )
 
 
 _LESSONS = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -14,14 +14,17 @@ from quorate.corpus.tags import Invalid, Scheme
 from quorate.encode.algebra import document_of_events, token_of_events
 from quorate.encode.encoded import Encoded
 from quorate.encode.from_corpus import encode
+from quorate.estimators.comparison import compared_with_nobody
 from quorate.result.habits import SpanHabits
 from quorate.result.result import Result
 from quorate.result.sources import SourceKind
 
 __all__ = [
     "HABITS",
+    "LEAST_SHARE",
     "MARKS_LITTLE",
     "MOSTLY_RIGHT",
+    "NOT_JUDGED",
     "OFTEN_WRONG",
     "RIGHT_WHERE_MARKED",
     "Person",
@@ -51,10 +54,17 @@ RIGHT_WHERE_MARKED = "right where they mark"
 MARKS_LITTLE = "marks little"
 """Whose labels tell few bits on average, and who are often enough right where they mark to be no noise."""
 
+NOT_JUDGED = "cannot be judged"
+"""Who shares no document with anybody, so that nothing tells how good they are."""
+
 MOSTLY_RIGHT, OFTEN_WRONG = "mostly right", "often wrong"
 """Other rules: half or more of what they mark is right, or surely less."""
 
+LEAST_SHARE = 0.10
+"""A mistake in fewer of someone's spans is not worth a word."""
+
 _RIGHT, _MOSTLY = 0.8, 0.5
+_CAREFUL = 0.2  # of whoever is, fewer spans are missed, and fewer invented
 _OF_THE_CROWDS = 0.5  # share of the crowd's precision that is surely reached by whoever does not mark at random
 _FEW_SPANS = 5
 _FEW_LABELS = 20
@@ -131,8 +141,10 @@ def wilson(right: float, n: float) -> tuple[float, float]:
     return float(max(middle - half, 0.0)), float(min(middle + half, 1.0))
 
 
-def people(result: Result) -> list[Person]:
+def people(result: Result, known: Collection[str] = ()) -> list[Person]:
     """Everyone in the result's corpus, in the order of their names; ``kind`` is ``new`` if the fit had not met them.
+
+    Of those who share no document with anybody, nor with what is ``known`` (ids), nothing is told but what they gave.
 
     >>> import quorate
     >>> crowd = {person.name: person.kind for person in people(quorate.aggregate(quorate.sample()))}
@@ -157,8 +169,12 @@ def people(result: Result) -> list[Person]:
         tokens.update(dict.fromkeys(document.annotations, len(document.tokens)))
     rows = []
     number = {name: k for k, name in enumerate(encoded.annotators)}
+    alone = compared_with_nobody(result.model, result.corpus, known)
     for name in result.corpus.annotators:
         k = number[name]
+        if name in alone:
+            rows.append(_not_judged(name, result.sources.kind(name), events, k))
+            continue
         accuracy, low, high = events.accuracy(k)
         own_habits = SpanHabits(*habits[:, :, k].sum(axis=1).tolist())
         kinds = by_type.get(name, {})
@@ -195,10 +211,34 @@ def people(result: Result) -> list[Person]:
     return rows
 
 
+def _not_judged(name: str, source: SourceKind, events: _Events, k: int) -> Person:
+    """Somebody of whom it is known what they gave, and not how good it is."""
+    return Person(
+        name=name,
+        source=source,
+        documents=int(events.documents[k]),
+        labels=float(events.labels[k]),
+        accuracy=None,
+        low=None,
+        high=None,
+        informativeness=None,
+        shares=Shares(),
+        by_type={},
+        given=np.zeros(0, np.int64),
+        truths=np.zeros((0, len(events.tagset.labels))),
+        precision=None,
+        coverage=None,
+        kind=NOT_JUDGED,
+        habits=SpanHabits(),
+        habits_by_type={},
+    )
+
+
 class _Events:
     """Every label given, beside the posterior of its token."""
 
     def __init__(self, result: Result, encoded: Encoded) -> None:
+        self.tagset = encoded.tagset
         K, J, D = len(encoded.annotators), len(encoded.tagset.labels), encoded.n_docs
         posterior = np.concatenate([*result.probabilities, np.zeros((0, J))])
         cell = encoded.event_cell
@@ -303,6 +343,18 @@ def right_where_they_speak(habits: SpanHabits, crowd: SpanHabits) -> bool:
     return habits.interval("precision")[0] >= _OF_THE_CROWDS * crowd.share("precision")
 
 
+def wrong_where_they_speak(habits: SpanHabits, crowd: SpanHabits) -> bool:
+    """Whether someone's precision is surely not half as high as that of all that anybody marked.
+
+    >>> crowd = SpanHabits(exact=800, marks=1000)
+    >>> wrong_where_they_speak(SpanHabits(exact=3, marks=50), crowd)
+    True
+    >>> wrong_where_they_speak(SpanHabits(exact=1, marks=4), crowd)
+    False
+    """
+    return habits.interval("precision")[1] < _OF_THE_CROWDS * crowd.share("precision")
+
+
 def _kind_of_rule(habits: SpanHabits) -> str:
     """Of a rule it counts how often it is right where it speaks, and not what it leaves out."""
     if habits.marks < _FEW_SPANS:
@@ -339,6 +391,8 @@ def _kind(
             return RIGHT_WHERE_MARKED
         if marks_spans and spoke and right_where_they_speak(habits, crowd):
             return MARKS_LITTLE
+        if marks_spans and shares.own and not wrong_where_they_speak(habits, crowd):
+            return "too few labels"
         return "noise" if shares.own or not marks_spans else "marks nothing"
     if not marks_spans:
         return "careful" if told >= 0.6 * typical else "mixed"
@@ -349,12 +403,17 @@ def _kind(
     errors = {kind: shares.share(kind) or 0.0 for kind in HABITS}
     worst = max(errors, key=lambda kind: errors[kind])
     if errors[worst] >= 0.15 and missed < 0.5:
-        return HABITS[worst]
-    if missed >= 0.35:
+        return HABITS[worst] if _at_least(shares, worst) >= LEAST_SHARE else "mixed"
+    if missed >= 0.35 and _at_least(shares, "missed") >= _CAREFUL:
         return "misses many"
-    if invented >= 0.35:
+    if invented >= 0.35 and _at_least(shares, "false_positive") >= _CAREFUL:
         return "marks too much"
-    return "careful" if missed < 0.2 and invented < 0.2 else "mixed"
+    return "careful" if missed < _CAREFUL and invented < _CAREFUL else "mixed"
+
+
+def _at_least(shares: Shares, kind: str) -> float:
+    """The lower end of the 95% interval of a share: few spans do not make a habit."""
+    return wilson(shares.counts.get(kind, 0), shares.of(kind))[0]
 
 
 def blind_types(by_type: ByType) -> list[str]:

@@ -141,6 +141,17 @@ class Certificate(NamedTuple):
     reason: str = ""
 
     @property
+    def in_words(self) -> str:
+        """As every command says it, on the scale from 0 to 100.
+
+        >>> Certificate(0.82, 0.76, 0.88).in_words
+        'estimated F1 82.0 (76.0 to 88.0) from agreement'
+        >>> Certificate(reason="too few spans to judge by").in_words
+        'no estimate of F1: too few spans to judge by'
+        """
+        return f"estimated F1 {self} from agreement" if self.given else f"no estimate of F1: {self.reason}"
+
+    @property
     def given(self) -> bool:
         """Whether there is an estimate."""
         return self.f1 is not None

@@ -16,7 +16,7 @@ from quorate.formats.notes import some
 __all__ = ["MUCH_IN_COMMON", "SourceKind", "Sources", "Together", "err_together", "votes_in_words"]
 
 MUCH_IN_COMMON = 0.25
-"""Share from which on annotators are told to err together."""
+"""Share from which on annotators are told to make the same mistakes."""
 
 
 class SourceKind(StrEnum):
@@ -35,14 +35,14 @@ class Together(NamedTuple):
     """Annotators who err together, and how many independent ones they are worth where all of them see a document.
 
     >>> str(Together(("llm-a", "llm-b"), 1.25))
-    'llm-a, llm-b err together: their 2 votes count as 1.2'
+    'llm-a, llm-b make the same mistakes: their 2 votes count as 1.2'
     """
 
     names: tuple[str, ...]
     votes: float
 
     def __str__(self) -> str:
-        return f"{some(self.names)} err together: their {len(self.names)} votes count as {self.votes:.1f}"
+        return f"{some(self.names)} make the same mistakes: their {len(self.names)} votes count as {self.votes:.1f}"
 
 
 def err_together(names: Sequence[str], sharing: Sharing, least: float = MUCH_IN_COMMON) -> list[Together]:
@@ -60,12 +60,12 @@ def err_together(names: Sequence[str], sharing: Sharing, least: float = MUCH_IN_
 
 
 def votes_in_words(given: float, worth: float) -> str:
-    """How many annotators a document has, and how many of them err independently.
+    """How many annotators a document has, and how many independent ones they are worth.
 
     >>> votes_in_words(16, 9.84)
-    '16.0 annotators a document are worth 9.8 who err independently'
+    '16.0 annotators a document count as 9.8, as some make the same mistakes'
     """
-    return f"{given:.1f} annotators a document are worth {worth:.1f} who err independently"
+    return f"{given:.1f} annotators a document count as {worth:.1f}, as some make the same mistakes"
 
 
 class Sources(NamedTuple):
@@ -89,7 +89,7 @@ class Sources(NamedTuple):
 
     def __repr__(self) -> str:
         kinds = ", ".join(f"{len(names)} {kind.value}" for kind, names in self.by_kind().items())
-        return f"<Sources: {kinds or 'nobody'}; {len(self.together)} groups err together>"
+        return f"<Sources: {kinds or 'nobody'}; {len(self.together)} groups make the same mistakes>"
 
     def kind(self, name: str) -> SourceKind:
         """As the profile says; of those of whom it says nothing, whoever marks next to nothing is taken for a rule."""

@@ -294,6 +294,11 @@ class ArrayCorpus(Corpus):
         """The ids of documents that no annotator saw."""
         return [self.id_of(d) for d in np.flatnonzero(self._arrays["sequences"] == 0).tolist()]
 
+    def compared(self) -> set[str]:
+        """Annotators who share a document with another."""
+        together = np.repeat(self._arrays["sequences"] > 1, self._arrays["sequences"])
+        return {self._names[k] for k in np.unique(self._arrays["annotator"][together]).tolist()}
+
     @property
     def starts(self) -> NDArray[np.int64]:
         """Where each document's tokens begin, and the last one's end."""

@@ -103,6 +103,10 @@ class JoinedCorpus(Corpus):
         """The ids of documents that no annotator saw."""
         return [name for part in self._parts for name in part.unannotated()]
 
+    def compared(self) -> set[str]:
+        """Annotators who share a document with another."""
+        return {name for part in self._parts for name in part.compared()}
+
     def used_tags(self) -> set[Tag]:
         """Every tag that an annotator gave."""
         return {tag for part in self._parts for tag in part.used_tags()}

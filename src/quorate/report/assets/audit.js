@@ -132,7 +132,7 @@ function auditSection() {
   const holds = exact ? "Every document was checked: the scores are exact."
     : A.sequential ? `Each interval contains the true score with ${share} confidence, however often you look.`
       : `Each interval contains the true score of all ${int(A.documents)} documents with ${share} confidence, however wrong the consensus is about itself.`;
-  const rows = [A.expected ? ["before", "estimate from agreement", A.expected] : null, all.f1 ? ["after", "by the audit", all.f1] : null].filter(Boolean);
+  const rows = [A.expected ? ["before", "estimated from agreement", A.expected] : null, all.f1 ? ["after", "by the audit", all.f1] : null].filter(Boolean);
   return [
     h("p", { class: "intro" }, `A person checked ${int(A.checked)} of ${many(A.documents, "document")} and met ${many(all.seen, PLAIN ? "token" : "true span")}. `,
       exact ? "" : `The documents were drawn at random (seed ${A.seed}), those with many spans and much doubt more often than others, and each counts for as many as it stands for. `,

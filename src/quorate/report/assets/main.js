@@ -12,11 +12,15 @@ function summarySection() {
   const by = D.audit && D.audit.scores[0].f1;
   if (by) tile("F1 by the audit", inPoints(by[0]), D.audit.checked === D.audit.documents ? "every document was checked" : `between ${inPoints(by[1])} and ${inPoints(by[2])} with ${confidenceOf(D.audit)} confidence${D.audit.expected ? `; ${inPoints(D.audit.expected[0])} was expected` : ""}`);
   const C = D.certificate, points = (x) => fixed(x <= 1 ? 100 * x : x, 1);
-  if (!by && C && C.f1 !== null) tile("F1, estimated from agreement", points(C.f1), `between ${points(C.low)} and ${points(C.high)}, nine times in ten`);
-  else if (!by && C && C.reason) tile("F1, estimated from agreement", "none", C.reason);
-  tile("Documents to look at", int(D.documents.doubtful), `of ${int(S.documents)}: more likely to contain a mistake than not`);
-  tile("Mean confidence", pct(S.confidence), "that a whole document is right");
-  if (S.spans !== undefined) tile("Spans", int(S.spans), `${pct(S.spans ? S.sure_spans / S.spans : 0)} at least 90% certain`);
+  if (!by && C && C.f1 !== null) tile("Estimated F1", points(C.f1), `from agreement: between ${points(C.low)} and ${points(C.high)}, nine times in ten`);
+  else if (!by && C && C.reason) tile("Estimated F1", "none", C.reason);
+  const unchecked = 2 * D.documents.not_judged > D.documents.total && !gold && !D.audit;
+  if (unchecked) tile("Documents that nobody can judge", int(D.documents.not_judged), `of ${int(S.documents)}: their annotators share none with anybody`);
+  else {
+    tile("Documents to look at", int(D.documents.doubtful), `of ${int(S.documents)}: more likely to contain a mistake than not`);
+    tile("Mean confidence", pct(S.confidence), "that a whole document is right");
+  }
+  if (S.spans !== undefined) tile("Spans", int(S.spans), unchecked ? null : `${pct(S.spans ? S.sure_spans / S.spans : 0)} at least 90% certain`);
   tile("Annotators", int(S.annotators), `${int(S.labels)} labels on ${int(S.tokens)} tokens`);
   const titles = new Map(SECTIONS.map(([id, name]) => [id, name]));
   const link = ({ about, who }) => (titles.has(about) ? h("a", { href: "#" + about, onclick: () => { if (who) showPerson(who); } },
@@ -31,14 +35,14 @@ function summarySection() {
           h("ul", { class: "findings" }, found.map((finding) => h("li", {}, h("span", { class: "text" }, finding.text), link(finding))))])),
       h("div", {},
         h("div", { class: "aside" }, h("h3", {}, "What to do next"), h("ol", { class: "steps" }, D.next.map((step) => h("li", {}, step.split(/(--[a-z-]+)/).map((part) => (part.startsWith("--") ? h("code", {}, part) : part)))))),
-        h("h3", {}, "How certain documents are"),
+        h("h3", {}, unchecked ? "How certain the model is, unchecked" : "How certain documents are"),
         histogram(D.documents.histogram, { label: "Documents by confidence", unit: "document", doubtBelow: 0.5 }))),
     C ? [h("h3", {}, "What agreement tells"), h("p", { class: "small soft" },
       C.f1 === null ? `Agreement cannot tell how right this is: ${C.reason}. ` : "F1 is estimated from how often annotators who were left out of a trial confirm the consensus. ",
       C.explained === null ? null : `Of the disagreement that votes leave open, the model explains ${pct(C.explained)}. `,
-      "Agreement cannot show mistakes that everybody shares; ", h("code", {}, "quorate audit"), " can. What the consensus expects of itself:"),
-    h("table", { style: { width: "auto" } }, h("tbody", {},
-      C.rows.map(({ name, value }) => h("tr", {}, h("th", { scope: "row" }, name), h("td", { class: "num" }, fixed(value, 3))))))] : null,
+      "Agreement cannot show mistakes that everybody shares; ", h("code", {}, "quorate audit"), " can.", unchecked ? null : " What the consensus expects of itself:"),
+    unchecked ? null : h("table", { style: { width: "auto" } }, h("tbody", {},
+      C.rows.map(({ name, value }) => h("tr", {}, h("th", { scope: "row" }, name === "f1" ? "F1" : name), h("td", { class: "num" }, fixed(100 * value, 1))))))] : null,
     D.notes.length ? [h("h3", {}, "Noticed on the way"), h("ul", { class: "small soft" }, D.notes.map((note) => h("li", {}, note)))] : null,
   ];
 }
@@ -66,13 +70,13 @@ function agreementSection() {
   const A = D.agreement;
   if (!A) return [h("p", { class: "intro" }, "No two annotators labelled the same token, so there is no agreement to measure.")];
   const rows = [
-    ["Share of pairs with the same label", A.observed, "high wherever most tokens are outside of spans"],
-    ["Krippendorff's alpha, tokens", A.alpha, "agreement beyond chance; 0.8 is good, below 0.67 is thin"],
-    ["Krippendorff's alpha, spans", A.unitizing_alpha, "the same for where spans begin and end"],
-    ["Fleiss' kappa", A.fleiss_kappa, "another correction for chance"],
-    ["Cohen's kappa, mean over pairs", A.mean_kappa, ""],
-    ["Span F1 between annotators", A.span_f1, "one against the other, strict"],
-  ].filter(([, value]) => value !== null);
+    ["Share of pairs with the same label", fixed(A.observed, 3), "high wherever most tokens are outside of spans"],
+    ["Krippendorff's alpha, tokens", fixed(A.alpha, 3), "agreement beyond chance; 0.8 is good, below 0.67 is thin"],
+    ["Krippendorff's alpha, spans", fixed(A.unitizing_alpha, 3), "the same for where spans begin and end"],
+    ["Fleiss' kappa", fixed(A.fleiss_kappa, 3), "another correction for chance"],
+    ["Cohen's kappa, mean over pairs", fixed(A.mean_kappa, 3), ""],
+    ["Span F1 between annotators", A.span_f1 === null ? "–" : fixed(100 * A.span_f1, 1), "one against the other, strict"],
+  ].filter(([, value]) => value !== "–");
   const pairs = A.pairs.map(([first, second, documents, tokens, observed, kappa, f1]) => ({ first, second, documents, tokens, observed, kappa, f1 }));
   const table = sortableTable({
     label: "Pairs of annotators", rows: pairs, sort: "tokens", descending: true, limit: 10, className: "sticky-name",
@@ -89,7 +93,7 @@ function agreementSection() {
   return [
     h("p", { class: "intro" }, `Before any model: ${many(A.documents, "document")} and ${many(A.tokens, "token")} have two annotators or more.`),
     h("div", { class: "scroll" }, h("table", { style: { width: "auto" } }, h("tbody", {}, rows.map(([name, value, note]) =>
-      h("tr", {}, h("th", { scope: "row" }, name), h("td", { class: "num" }, fixed(value, 3)), h("td", { class: "soft small" }, note)))))),
+      h("tr", {}, h("th", { scope: "row" }, name), h("td", { class: "num" }, value), h("td", { class: "soft small" }, note)))))),
     h("h3", {}, "Two by two"),
     A.n_pairs > pairs.length ? h("p", { class: "small soft" }, `The ${pairs.length} pairs of ${int(A.n_pairs)} that share most tokens.`) : null,
     table.element,

@@ -78,7 +78,7 @@ function bestTypes(row) {
 function groupColumn(rows) {
   if (!rows.some((row) => row.team !== null || row.errs_with !== null)) return [];
   const group = (row) => (row.errs_with === null ? null : D.annotators.together[row.errs_with]);
-  return [{ key: "team", label: "Errs with", title: "Who errs together, and what their votes count as: what they have in common counts once",
+  return [{ key: "team", label: "Same mistakes as", title: "Who makes the same mistakes, and what their votes count as: what they have in common counts once",
     value: (row) => row.team ?? (row.errs_with === null ? null : `${row.errs_with + 1}`),
     cell: (row) => {
       const found = group(row), others = found ? found.names.filter((name) => name !== row.name) : [];
@@ -134,7 +134,7 @@ function peopleSection() {
 function votesPart() {
   const { votes, together } = D.annotators;
   if (!together.length) return null;
-  return h("p", {}, votes ? `${fixed(votes[0], 1)} annotators a document are worth ${fixed(votes[1], 1)} who err independently: what some have in common counts once.` : "Some annotators err together: what they have in common counts once.");
+  return h("p", {}, votes ? `${fixed(votes[0], 1)} annotators a document count as ${fixed(votes[1], 1)}, as some make the same mistakes: what they have in common counts once.` : "Some annotators make the same mistakes: what they have in common counts once.");
 }
 
 // Of the spans that only one side has, whose version the consensus took.
@@ -163,6 +163,7 @@ function showPerson(name) {
 }
 
 function personPanel(row) {
+  if (row.kind === "cannot be judged") return [h("p", {}, `${row.name} gave ${many(Math.round(row.labels), "label")} in ${many(row.documents, "document")}, and shares none of them with anybody. Have a second annotator label some of the same documents, or check some of them.`)];
   const spans = PLAIN ? null : [h("p", {}, `In ${many(row.documents, "document")} that ${row.name} saw, ${many(Math.round(row.consensus_spans), "span")} of the consensus can be expected to be right; ` +
     `${row.name} marked ${int(row.own_spans)}.`,
     row.low === null ? null : ` Accuracy is between ${pct(row.low, 1)} and ${pct(row.high, 1)} (95%).`), habitsTable(row), typesTable(row)];
