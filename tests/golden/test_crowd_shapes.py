@@ -14,8 +14,6 @@ from quorate.corpus.records import hard_tags
 from quorate.corpus.simulate import Behaviour, crowd, with_copies
 from quorate.estimators.options import EvidenceName
 
-BESIDE_CV = "hidden annotators prefer another token model beside the spans than cv, which is better here"
-
 
 @cache
 def default(make: Callable[[], Corpus]) -> Result:
@@ -37,7 +35,7 @@ def f1(result: Result) -> float:
         crowds.one_expert,
         crowds.disjoint_batches,
         crowds.vague_boundaries,
-        pytest.param(crowds.long_spans, marks=pytest.mark.xfail(strict=True, reason=BESIDE_CV)),
+        crowds.long_spans,
         crowds.splitters_and_joiners,
         crowds.vague_names,
         crowds.vague_and_sparse,

@@ -125,8 +125,8 @@ class Choice(NamedTuple):
 
     @property
     def worse_than_vote(self) -> bool:
-        """Whether a plain vote does better against hidden annotators, by more than chance."""
-        return self.gain is not None and self.error is not None and self.gain < -self.error
+        """Whether a plain vote does clearly better against hidden annotators."""
+        return self.gain is not None and self.error is not None and self.gain < -_CLEARLY * self.error
 
     @property
     def is_calibrated(self) -> bool:
