@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from quorate.result.result import Result
     from quorate.storage.corpora import read
 
-__version__ = "0.10.0"
+__version__ = "0.11.0"
 
 __all__ = [
     "BSC",

@@ -41,9 +41,9 @@ TEMPER, _TOKEN_WEIGHT, _WORD_WEIGHT = 0.4, 0.5, 0.5
 # all candidates that overlap it, however near their bounds are. It gains 0.5 to 3 points on simulated crowds with vague
 # bounds; twice of it gains more there and loses 0.4 on the dev splits of three real crowds.
 _MIDDLE_WEIGHT = 0.5
-# How much of a vote on tokens is in what the token model says: as much as there is of the model itself. Whoever overlooks
-# a span says O at each of its tokens, so that the model takes two O at a bound for little, and prefers the longest mark;
-# a vote does not. Against a fifth, half gains 1 to 3 points on simulated crowds of three with long spans and on one with
+# How much of a vote on tokens is in what the token model says: as much as of the model itself. Whoever overlooks a span
+# says O at each of its tokens, so that the model takes two O at a bound for little, and prefers the longest mark; a
+# vote does not. Against a fifth, half gains 1 to 3 points on simulated crowds of three with long spans and on one with
 # splitters, 0.3 on the dev split of PICO, and costs 0.1 on that of NER, up to 0.8 there with three annotators left.
 _VOTE_SHARE = 0.5
 _SUREST = 0.999  # what the token model says is not believed beyond this
