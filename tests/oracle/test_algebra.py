@@ -19,7 +19,6 @@ from quorate.encode.algebra import (
     only_documents,
     paired,
     seen_pairs,
-    spread,
     token_of,
     token_of_events,
     without,
@@ -81,7 +80,7 @@ def test_pairs_are_everybody_who_said_something_in_a_document(
     rest, expected = without_pairs(encoded, every_other), without(encoded, of_some)
     assert rest.event_start.tolist() == expected.event_start.tolist()
     assert rest.event_cell.tolist() == expected.event_cell.tolist()
-    token, cell = said_for_sure(paired(encoded), every_other)
+    token, cell = said_for_sure(paired(encoded, doc, annotator), every_other)
     assert token.tolist() == token_of_events(encoded)[of_some].tolist()
     assert cell.tolist() == encoded.event_cell[of_some].tolist()
 
@@ -133,14 +132,6 @@ def test_tokens_of_few_events_and_of_many_are_those_of_all(every: int) -> None:
     event = np.arange(0, len(encoded.event_cell), every)
     assert (len(event) > encoded.n_tokens) == (every == 1)
     np.testing.assert_array_equal(token_of(encoded, event), token_of_events(encoded)[event])
-
-
-@pytest.mark.parametrize("at_once", [1, 3, 1000])
-def test_what_is_spread_in_pieces_is_what_is_looked_up_at_once(at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(algebra, "_PIECE", at_once)
-    values, number = np.array([0.5, 2.0, 3.0]), np.array([2, 0, 0, 1, 2, 1, 0], np.int32)
-    assert spread(values, number).tolist() == [values[n] for n in number.tolist()]
-    assert spread(values, number[:0]).tolist() == []
 
 
 def test_marks_are_those_that_a_loop_over_everybodys_tags_finds() -> None:

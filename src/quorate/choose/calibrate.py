@@ -72,8 +72,13 @@ _SUREST_HABIT = 0.98
 _SHARED_MISTAKES = 0.03
 
 
-def fit_sharpness(hidden: Sequence[HiddenLabels], posteriors: Callable[[float], Sequence[Floats]]) -> float:
-    """The power at which a consensus on the rest predicts the hidden labels best.
+def fit_sharpness(
+    hidden: Sequence[HiddenLabels],
+    posteriors: Callable[[float], Sequence[Floats]],
+    *,
+    threads: int | None = None,
+) -> float:
+    """The power at which a consensus on the rest predicts the hidden labels best; 1 where nobody was sure of any.
 
     ``posteriors`` gives ``[N, J]`` those of the consensus on each draw of hidden annotators, for a power.
 
@@ -87,11 +92,13 @@ def fit_sharpness(hidden: Sequence[HiddenLabels], posteriors: Callable[[float], 
     >>> 0.2 <= fit_sharpness([hidden], lambda power: [voted.posterior**power]) <= 1
     True
     """
+    if not any(len(one.token) for one in hidden):
+        return 1.0
 
     def loss(log_power: float) -> float:
         found = posteriors(float(np.exp(log_power)))
         said = [Said(posterior, one.token, one.label) for posterior, one in zip(found, hidden, strict=True)]
-        return -log_likelihood(said)
+        return -log_likelihood(said, threads=threads)
 
     return _best_power(loss, _LEAST_SHARP, tries=7)
 
@@ -142,8 +149,10 @@ class Said(NamedTuple):
     label: NDArray[np.integer]
 
 
-def log_likelihood(said: Sequence[Said]) -> float:
+def log_likelihood(said: Sequence[Said], *, threads: int | None = None) -> float:
     """Mean of ln Σ_j p_j·M[j, label], with the confusion matrix M that makes it greatest (by EM).
+
+    Something must have been said.
 
     >>> token, label = np.array([0, 1]), np.array([0, 1])
     >>> right, wrong = np.array([[0.9, 0.1], [0.1, 0.9]]), np.full((2, 2), 0.5)
@@ -165,7 +174,7 @@ def log_likelihood(said: Sequence[Said]) -> float:
             right = np.zeros((J, J))
             return right, add_readings(*piece, matrix, logs, right)
 
-        found = list(in_order(of_piece, pieces, available_threads()))
+        found = list(in_order(of_piece, pieces, threads or available_threads()))
         return sum((right for right, _ in found), np.zeros((J, J))), sum(each for _, each in found)
 
     share, total = read(np.zeros((0, J)))[0], 0.0

@@ -304,7 +304,8 @@ def choose(
                     tried.append(milder)
                     milder.forget_models()
         winner = _usual_within_chance(runs, usual, much_hidden=much_hidden)
-        sharpness, agreement, chosen = sharpness_on(benches, winner.best_models), winner.agreement, winner.settings
+        sharpness = sharpness_on(benches, winner.best_models, engines.threads)
+        agreement, chosen = winner.agreement, winner.settings
         vote = agreement_over(hidden, [majority(one.sample, threads=engines.threads).decoded for one in hidden])
         with _further(winner, hidden, prepared, engines, sharing, trust, of_silence) as (more, further):
             every, fitted = [*benches, *more], [*winner.best_models, *further]

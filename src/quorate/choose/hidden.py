@@ -327,7 +327,7 @@ def hide(
     spans = marked_spans(encoded)
     span_pair = document_of(encoded, spans.start) * K + spans.who
     was_hidden = np.isin(span_pair, pair)
-    token, cell = said_for_sure(paired(encoded), judges)
+    token, cell = said_for_sure(paired(encoded, seen_doc, seen_by), judges)
     rest = without_pairs(encoded, gone)
     sample = only_documents(rest, chosen)
     shift = np.zeros(encoded.n_docs, np.int64)  # from tokens of the corpus to those of the sample

@@ -95,7 +95,7 @@ def calibrated_with(
     with benches_over(with_tagger, prepared, choice.settings, engines, choice.sharing) as benches:
         run = Run(choice.settings, benches, trust_of(names, prepared.corpus.profiles), choice.of_silence)
         run.go_on(choice.settings.max_iter)
-        sharpness, spans = sharpness_on(benches, run.models), list[SpanBench]()
+        sharpness, spans = sharpness_on(benches, run.models, engines.threads), list[SpanBench]()
         calibration, evidence = Calibration(sharpness), choice.settings.evidence
         if evidence is Evidence.TOKENS:
             calibration = calibrated_tokens(benches, run.models, sharpness)

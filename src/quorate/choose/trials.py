@@ -193,9 +193,10 @@ def span_benches_of(
     )
 
 
-def sharpness_on(benches: Sequence[Bench], models: Sequence[loop.Model]) -> float:
+def sharpness_on(benches: Sequence[Bench], models: Sequence[loop.Model], threads: int | None) -> float:
     """What hidden annotators say of the confidence of these models, one for each draw, token by token."""
-    return fit_sharpness([bench.hidden for bench in benches], lambda power: _posteriors_on(benches, models, power))
+    hidden = [bench.hidden for bench in benches]
+    return fit_sharpness(hidden, lambda power: _posteriors_on(benches, models, power), threads=threads)
 
 
 def _posteriors_on(

@@ -16,9 +16,8 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.encode import kernels
 from quorate.encode.encoded import WORKED_OUT, Cells, Encoded
-from quorate.encode.kernels import PairedEvents, events_of_cells, fill_pairs, without_events
+from quorate.encode.kernels import PairedEvents, events_of_cells, fill_pairs, kept_of_pairs, without_events
 
 __all__ = [
     "Spans",
@@ -35,7 +34,6 @@ __all__ = [
     "paired",
     "ranges_of",
     "seen_pairs",
-    "spread",
     "sure_events",
     "token_of",
     "token_of_events",
@@ -173,18 +171,6 @@ def ranges_of(values: NDArray[Any], first: Integers, end: Integers) -> NDArray[A
     return np.concatenate(pieces) if pieces else values[:0]
 
 
-def spread(values: NDArray[Any], number: NDArray[np.integer]) -> NDArray[Any]:
-    """``values[number]``, in pieces: NumPy first makes long numbers of short ones, which take much room.
-
-    >>> spread(np.array([0.5, 2.0]), np.array([1, 0, 1], np.int32))
-    array([2. , 0.5, 2. ])
-    """
-    found = np.empty(len(number), values.dtype)
-    for first in range(0, len(number), _PIECE):
-        found[first : first + _PIECE] = values[number[first : first + _PIECE]]
-    return found
-
-
 def seen_pairs(encoded: Encoded) -> tuple[Integers, Integers]:
     """Who labelled something in which document: documents, ascending, and annotators."""
     return count_pairs(encoded)[:2]
@@ -210,13 +196,12 @@ def number_pairs(encoded: Encoded) -> tuple[Integers, Integers, NDArray[np.int32
     """The same pairs, and for every event the number of its pair among them."""
     document, who = seen_pairs(encoded)
     number = np.empty(len(encoded.event_cell), np.int32)
-    fill_pairs(paired(encoded), number)
+    fill_pairs(paired(encoded, document, who), number)
     return document, who, number
 
 
-def paired(encoded: Encoded) -> PairedEvents:
-    """The events of a corpus beside its pairs, as kernels take them."""
-    document, who = seen_pairs(encoded)
+def paired(encoded: Encoded, document: Integers, who: Integers) -> PairedEvents:
+    """The events of a corpus beside its pairs, which are those of :func:`seen_pairs`, as kernels take them."""
     return PairedEvents(
         encoded.doc_start,
         encoded.event_start,
@@ -266,8 +251,9 @@ def without(encoded: Encoded, gone: NDArray[np.bool_]) -> Encoded:
 
 def without_pairs(encoded: Encoded, gone: NDArray[np.bool_]) -> Encoded:
     """The corpus without what some of its pairs said; ``gone`` is of all of them, as :func:`seen_pairs` has them."""
-    left = len(encoded.event_cell) - int(count_pairs(encoded)[2][gone].sum())
-    start, cell, weight = kernels.without_pairs(paired(encoded), gone, left)
+    document, who, times = count_pairs(encoded)
+    left = len(encoded.event_cell) - int(times[gone].sum())
+    start, cell, weight = kept_of_pairs(paired(encoded, document, who), gone, left)
     return replace(
         encoded,
         event_start=start,
@@ -405,9 +391,3 @@ def joined(one: Integers, other: Integers, n: int) -> tuple[Integers, Integers]:
 def _is_sparse(numbers: NDArray[np.integer], end: int) -> bool:
     """Whether a table of all numbers below ``end`` would be far larger than the numbers themselves."""
     return end > max(4 * len(numbers), 1 << 20)
-
-
-def _occurring(numbers: NDArray[np.integer], end: int) -> NDArray[np.bool_]:
-    occurs = np.zeros(end, np.bool_)
-    occurs[numbers] = True
-    return occurs

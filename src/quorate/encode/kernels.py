@@ -18,12 +18,12 @@ __all__ = [
     "events_by_token",
     "events_of_cells",
     "fill_pairs",
+    "kept_of_pairs",
     "keys_by_token",
     "labels_of",
     "said_for_sure",
     "weigh_pairs",
     "without_events",
-    "without_pairs",
 ]
 
 Ints = NDArray[np.int64]
@@ -102,7 +102,7 @@ class PairedEvents(NamedTuple):
     n_annotators: int
 
 
-def without_pairs(said: PairedEvents, gone: Bools, left: int) -> tuple[Ints, Ints32, Floats]:
+def kept_of_pairs(said: PairedEvents, gone: Bools, left: int) -> tuple[Ints, Ints32, Floats]:
     """As :func:`without_events`, without those of some pairs; ``left`` are the events of the others."""
     start, cell = np.empty_like(said.event_start), np.empty(left, np.int32)
     kept = np.empty(left if len(said.weight) else 0)
@@ -183,24 +183,10 @@ def fill_keys(
 
 
 @native
-def add_hashes(
-    doc_start: Ints,
-    word: Ints32,
-    event_start: Ints,
-    event_cell: Ints32,
-    weight: Floats,
-    annotator: Ints,
-    label: Hashes,
-    first_pair: Ints,
-    who: Ints,
-    K: int,
-    words: Hashes,
-    said: Hashes,
-) -> None:
-    """Adds hashes of each document's tokens, and of what each pair's annotator said of them.
+def add_hashes(said: PairedEvents, word: Ints32, label: Hashes, words: Hashes, told: Hashes) -> None:
+    """Adds hashes of each document's tokens to ``words [D]``, and to ``told`` those of what each pair said of them.
 
-    ``annotator`` and ``label``, a hash, are of cells, and ``who`` of pairs, of which each document's begin where
-    ``first_pair`` says.
+    ``label``, a hash, is of cells.
     """
 
 
@@ -216,7 +202,7 @@ def weigh_pairs(said: PairedEvents, of_pair: Floats, weight: Floats) -> None:
 
 @native
 def keep_pairs(said: PairedEvents, gone: Bools, start: Ints, cell: Ints32, kept_weight: Floats) -> int:
-    """:func:`without_pairs`, into room that is given; returns how many events stay."""
+    """:func:`kept_of_pairs`, into room that is given; returns how many events stay."""
 
 
 @native

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.encode.algebra import seen_pairs, worked_out_once
+from quorate.encode.algebra import paired, seen_pairs, worked_out_once
 from quorate.encode.encoded import Encoded
 from quorate.encode.kernels import add_hashes
 
@@ -49,22 +49,9 @@ def lots_of(encoded: Encoded, seed: int = 0) -> Lots:
 def _without_seed(encoded: Encoded) -> Lots:
     """The lots before a seed shuffles them."""
     doc, who = seen_pairs(encoded)
-    words, said = np.zeros(encoded.n_docs, np.uint64), np.zeros(len(doc), np.uint64)
-    add_hashes(
-        encoded.doc_start,
-        encoded.word,
-        encoded.event_start,
-        encoded.event_cell,
-        np.zeros(0) if encoded.event_weight is None else encoded.event_weight,
-        encoded.cells.annotator,
-        hashed(encoded.cells.label),
-        np.searchsorted(doc, np.arange(encoded.n_docs + 1)),
-        who,
-        len(encoded.annotators),
-        words,
-        said,
-    )
-    pair = hashed(words[doc] + said)
+    words, told = np.zeros(encoded.n_docs, np.uint64), np.zeros(len(doc), np.uint64)
+    add_hashes(paired(encoded, doc, who), encoded.word, hashed(encoded.cells.label), words, told)
+    pair = hashed(words[doc] + told)
     annotator = hashed(_sums(who, hashed(pair), len(encoded.annotators)))
     pair = hashed(pair + annotator[who])
     document = hashed(words + _sums(doc, pair, encoded.n_docs))

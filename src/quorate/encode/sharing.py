@@ -80,7 +80,7 @@ class Sharing(NamedTuple):
             return encoded
         document, who = seen_pairs(encoded)
         weight = np.empty(len(encoded.event_cell))
-        weigh_pairs(paired(encoded), self.weights(document, who), weight)
+        weigh_pairs(paired(encoded, document, who), self.weights(document, who), weight)
         return replace(encoded, event_weight=weight)
 
     def at_least(self, share: float) -> Self:
