@@ -14,9 +14,7 @@ from quorate.corpus.records import hard_tags
 from quorate.corpus.simulate import Behaviour, crowd, with_copies
 from quorate.estimators.options import EvidenceName
 
-LONGEST_MARK = (
-    "the token model prefers the longest mark where spans are overlooked whole: 0.7 points behind a token vote"
-)
+LONGEST_MARK = "the token model prefers the longest mark where spans are overlooked whole: 0.7 behind a token vote"
 
 
 @cache

@@ -41,8 +41,8 @@ TEMPER, _TOKEN_WEIGHT, _WORD_WEIGHT = 0.4, 0.5, 0.5
 # all candidates that overlap it, however near their bounds are. It gains 0.5 to 3 points on simulated crowds with vague
 # bounds; twice of it gains more there and loses 0.4 on the dev splits of three real crowds.
 _MIDDLE_WEIGHT = 0.5
-# How much of a vote on tokens is in what the token model says. Whoever overlooks a span says O at each of its tokens, so
-# that the model takes two O at a bound for little, and prefers the longest mark; a vote does not. Against none it gains
+# How much of a vote on tokens is in what the token model says. Whoever overlooks a span says O at each of its tokens:
+# the model takes two O at a bound for little, and prefers the longest mark; a vote does not. Against none it gains
 # 1 to 3 points of strict F1 on simulated crowds of three with long spans and on one with splitters, and on the dev
 # splits of two real crowds −0.2 and +0.2. With 0.5 the former gain as much again; relaxed F1 on PICO then loses 0.8.
 _VOTE_SHARE = 0.3
