@@ -47,6 +47,7 @@ REFUSED = [
     (("-o", "no/such.jsonl"), NO_FOLDER),
     (("-o", "."), "it is a folder"),
     (("-o", "m.quorate"), "m.quorate: by its name this is a model (--save), not a file of annotations"),
+    (("-o", "gold.xlsx"), "gold.xlsx: by its name this is a spreadsheet (which can open .csv)"),
     (("-o", "crowd.qr"), "crowd.qr: by its name this is an encoded corpus (quorate encode)"),
     (("--accept", "0.9", "--review", "r.html"), "r.html: by its name this is a report (--report)"),
     (("--report", "no/such.html"), NO_FOLDER),

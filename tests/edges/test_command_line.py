@@ -188,7 +188,13 @@ def test_nothing_is_told_of_how_good_one_annotator_alone_is(run: Run, sample: Co
     with written_whole("some.jsonl") as stream:
         write_corpus(Corpus([*alone, *sample.documents[10:60]]), stream)
     sentence = "zoe shares no document with anybody and cannot be judged"
-    assert f"note: {sentence}" in run("aggregate", "some.jsonl", "-o", "out.jsonl", "--save", "m.quorate")[2]
+    told = run("aggregate", "some.jsonl", "-o", "out.jsonl", "--save", "m.quorate")[2]
+    assert f"note: {sentence}" in told
+    tags = {one["id"]: tuple(one["tags"]) for one in map(json.loads, Path("out.jsonl").read_text().splitlines())}
+    changed = sum(tags[one.id] != one.annotations["zoe"] for one in alone)
+    assert changed == 1
+    assert "note: 1 document differs from what its only annotator marked (--method mv keeps that)" in told
+    assert "only annotator" not in run("aggregate", "some.jsonl", "-o", "out.jsonl", "--method", "mv")[2]
     lines = run("annotators", "m.quorate")[1].splitlines()
     last, _, below = lines[-3:]
     assert last.startswith("zoe ")

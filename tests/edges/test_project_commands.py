@@ -146,11 +146,20 @@ def test_a_run_does_only_what_changed(run: Run, tmp_path: Path, monkeypatch: pyt
     assert "second week" in out
 
 
-def test_an_export_that_no_pattern_matches_is_named(run: Run, tmp_path: Path) -> None:
+def test_an_export_that_no_pattern_matches_is_named(
+    run: Run, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     project(tmp_path)
     week_2 = quorate.Corpus(quorate.sample().documents[WEEKS[1]])
     write(week_2, tmp_path / "exports" / "week-2.conll")
     (tmp_path / "exports" / "people.json").write_text('{"ann": {"kind": "person"}}')  # no annotations
+    left_open = "Exception ignored"  # what Python says of a reader that was left in the middle of a file
+    table = tmp_path / "exports" / "week-3.csv"
+    write(week_2, table, "table")
+    said = run("status")[2]
+    assert "exports/week-3.csv" in said
+    assert left_open not in said + capfd.readouterr().err
+    table.unlink()
     note = (
         'quorate: note: exports/week-2.conll: not among the inputs (add "exports/*.conll" to inputs in quorate.toml)\n'
     )

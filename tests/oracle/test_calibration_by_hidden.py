@@ -9,12 +9,14 @@ from scipy.special import expit, logit
 from scipy.stats import norm, truncnorm
 
 import crowds
+import quorate
 from quorate.choose import calibrate
 from quorate.choose.calibrate import Confirmations, _best_power, _mean_power, _profile, fit_span_map
 from quorate.choose.evidence import confirmed_on
 from quorate.choose.hidden import Agreement
 from quorate.choose.trials import Run, benches_over, hidden_in, span_benches_of
 from quorate.corpus.profiles import trust_of
+from quorate.corpus.records import Corpus, Document
 from quorate.corpus.tags import Invalid
 from quorate.encode.algebra import Spans
 from quorate.encode.sharing import Sharing
@@ -192,3 +194,11 @@ def test_likelihood_of_what_was_said_is_that_of_loops(at_once: int, monkeypatch:
             totals.append(p @ matrix[:, i])
             share[:, i] += p * matrix[:, i] / totals[-1]
     assert calibrate.log_likelihood(said) == pytest.approx(np.log(totals).mean(), rel=1e-12)
+
+
+def test_confidence_stays_as_stated_where_nobody_is_sure_of_a_label() -> None:
+    found, none = {"B-X": 0.45, "B-Y": 0.2, "O": 0.35}, {"O": 0.4, "B-X": 0.3, "B-Y": 0.3}
+    corpus = Corpus(
+        [Document(str(n), ("a", "b", "c"), {f"w{k}": (found, none, none) for k in range(4)}) for n in range(60)]
+    )
+    assert len(quorate.aggregate(corpus)) == 60

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import gzip
 import io
 import json
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -396,3 +398,21 @@ def test_a_table_of_spans_is_not_taken_for_a_column_an_annotator(tmp_path: Path)
     formats.write(Corpus(quorate.sample().documents[:5]), table)
     with pytest.raises(InputError, match=r"crowd\.csv:1: a table of spans"):
         quorate.read(table)
+
+
+def test_only_readers_that_make_no_cycles_let_the_collector_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A reader of XML leaves cycles behind, document by document."""
+    rested, examples = [], Path(__file__).parents[1] / "examples"
+
+    def rest() -> nullcontext[None]:
+        rested.append(True)
+        return nullcontext()
+
+    monkeypatch.setattr(quorate.formats, "_collector_at_rest", rest)
+    quorate.read(examples / "cas")
+    assert not rested
+    quorate.read(examples / "crowd.jsonl")
+    assert rested
+    monkeypatch.undo()
+    quorate.read(examples / "crowd.jsonl")
+    assert gc.isenabled()

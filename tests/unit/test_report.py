@@ -466,7 +466,7 @@ def mixed_up(times: int, n: int) -> say.Labels:
         ({"fit": say.Fit([-200.0, -100.0], "passes")}, "Fit again with more passes"),
         (
             {"labels": mixed_up(10, 50)},
-            "Say in the guidelines how to tell A from B: 20% of those who marked A called it B.",
+            "Say in the guidelines how to tell A from B: 20% of all marks on A say B.",
         ),
         ({"annotators": annotator("ann", "misses many")}, "ann, who misses many spans"),
         ({"annotators": annotator("ann", "misses A", "A")}, "Ask ann about A"),

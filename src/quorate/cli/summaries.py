@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from quorate.cli.layers import by_layer
-from quorate.wording import corpus_size, counted, repaired
+from quorate.wording import corpus_size, counted, in_number, repaired
 
 if TYPE_CHECKING:
     from quorate.audit.acceptance import Guaranteed, GuaranteedSpans
@@ -285,7 +285,18 @@ def _alone(model: BSC | CRFMA | MajorityVote) -> list[str]:
     from quorate.estimators.comparison import compared_with_nobody, not_judged
 
     alone = compared_with_nobody(model)
-    return [f"{_NOTE}{not_judged(alone)}"] if alone else []
+    if not alone:
+        return []
+    changed = [
+        one
+        for one in model.result_
+        if set(one.document.annotations) <= set(alone) and tuple(one.tags) not in one.document.annotations.values()
+    ]
+    notes = [f"{_NOTE}{not_judged(alone)}"]
+    if changed:
+        differ = in_number("{} {document differs from what its|documents differ from what their}", len(changed))
+        notes.append(f"{_NOTE}{differ} only annotator marked (--method mv keeps that)")
+    return notes
 
 
 def _tagger_note(model: BSC | CRFMA | MajorityVote) -> list[str]:

@@ -55,5 +55,5 @@ def not_judged(names: Sequence[str]) -> str:
     """
     return (
         f"{some(names)} {'shares' if len(names) == 1 else 'share'} no document with anybody and cannot be judged "
-        "(have a second annotator label some of the same documents, or check some: quorate audit)"
+        "(have somebody else label some of the same, or do an audit)"
     )

@@ -10,7 +10,7 @@ import gc
 import hashlib
 import io
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -70,6 +70,7 @@ UnitName = Literal["code-points", "utf-16", "code-points-lf", "utf-16-lf"]
 
 
 _A_FEW = 100  # documents, by which it is told whether anybody annotated a file
+_DOCUMENT_A_RECORD = ("jsonl", "conll")  # formats whose records are whole documents
 _ONE_TAG_A_TOKEN = ("conll", "table", "parquet")  # formats in which spans cannot overlap
 
 
@@ -193,14 +194,13 @@ def _assembled(paths: Sequence[Given], format: str | None, options: Options, tak
     if not given:
         raise SettingsError("no file to read was given")
     assembly = Assembly(options)
-    with _collector_at_rest():
-        for path in given:
-            if hasattr(path, "features") and hasattr(path, "column_names"):
-                assembly.add(FORMATS["huggingface"].load().dataset_documents(path), "Dataset", merge=False)
-            elif frames.is_frame(path):
-                assembly.add(frames.frame_documents(path), "DataFrame", merge=False)
-            else:
-                _add(assembly, str(path), format, taken)
+    for path in given:
+        if hasattr(path, "features") and hasattr(path, "column_names"):
+            assembly.add(FORMATS["huggingface"].load().dataset_documents(path), "Dataset", merge=False)
+        elif frames.is_frame(path):
+            assembly.add(frames.frame_documents(path), "DataFrame", merge=False)
+        else:
+            _add(assembly, str(path), format, taken)
     if not len(assembly):
         raise InputError("no document in it (see docs/formats.md for what is read)", where=str(given[0]))
     return assembly
@@ -258,7 +258,7 @@ def documents(
 
 def _streams(name: str, format: str | None) -> bool:
     """Whether the records of a file are whole documents."""
-    return format_of(name, format) in ("jsonl", "conll")
+    return format_of(name, format) in _DOCUMENT_A_RECORD
 
 
 def format_of(name: str, format: str | None = None) -> str:
@@ -280,8 +280,10 @@ def is_annotated(path: str | Path) -> bool:
     """
     name = str(path)
     try:
-        with opened(name) as (stream, _):
-            found = named(sniff(stream, name)).load().read(Input(stream, name), Notes())
+        with (
+            opened(name) as (stream, _),
+            closing(named(sniff(stream, name)).load().read(Input(stream, name), Notes())) as found,
+        ):
             return any(one.annotations for one in islice(found, _A_FEW))
     except QuorateError:
         return False
@@ -300,7 +302,8 @@ def _add(assembly: Assembly, path: str, format: str | None, taken: _Taken) -> No
             kind = named(format or sniff(stream, name))
             first_number = 1 if assembly.options.annotator_from is not None else len(assembly) + 1
             given = Input(stream, name, first_number, taken.predictions, taken.samples)
-            assembly.add(kind.load().read(given, assembly.notes), name, merge=kind.merges)
+            with _collector_at_rest() if kind.module in _DOCUMENT_A_RECORD else nullcontext():
+                assembly.add(kind.load().read(given, assembly.notes), name, merge=kind.merges)
             assembly.introduce(given.profiles, name)
             assembly.numbered |= given.numbered
             assembly.digests[name] = digest()

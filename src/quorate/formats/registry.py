@@ -115,6 +115,10 @@ _NO_FORMAT = {
     ".quorate": "a model (--save)",
     ".qr": "an encoded corpus (quorate encode)",
     ".html": "a report (--report)",
+    ".xlsx": "a spreadsheet (which can open .csv)",
+    ".xls": "a spreadsheet (which can open .csv)",
+    ".pdf": "a PDF",
+    ".docx": "a text document",
 }
 
 

@@ -316,7 +316,7 @@ def _labels(report: Report) -> Iterator[Finding]:
         yield Finding(
             "labels",
             f"{mixed.label} is taken for {mixed.mixed_with} more often than any other mix-up: "
-            f"in {percent(mixed.mixed_share)} of its spans that somebody marked.",
+            f"in {percent(mixed.mixed_share)} of all marks on it.",
         )
 
 
@@ -480,8 +480,8 @@ def _steps_of_labels(report: Report) -> Iterator[str]:
     if mixed:
         share = percent(mixed.mixed_share)
         yield (
-            f"Say in the guidelines how to tell {mixed.label} from {mixed.mixed_with}: {share} of those who marked "
-            f"{mixed.label} called it {mixed.mixed_with}."
+            f"Say in the guidelines how to tell {mixed.label} from {mixed.mixed_with}: {share} of all marks on "
+            f"{mixed.label} say {mixed.mixed_with}."
         )
 
 
