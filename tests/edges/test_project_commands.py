@@ -160,6 +160,10 @@ def test_an_export_that_no_pattern_matches_is_named(
     assert "exports/week-3.csv" in said
     assert left_open not in said + capfd.readouterr().err
     table.unlink()
+    corpus = tmp_path / "exports" / "week-3.qr"
+    run("encode", "exports/week-2.conll", "-o", corpus)
+    assert "exports/week-3.qr" in run("status")[2]
+    corpus.unlink()
     note = (
         'quorate: note: exports/week-2.conll: not among the inputs (add "exports/*.conll" to inputs in quorate.toml)\n'
     )

@@ -195,11 +195,16 @@ class Project(NamedTuple):
         """Files with annotations where inputs are looked for that no pattern matches, as they are called here."""
         from quorate.formats import is_annotated
         from quorate.project.draft import is_named_like_an_input
+        from quorate.storage.arrays import is_container
 
         written = set(map(os.path.realpath, places_of_a_run(self.file)))
         others = [path for path in self.file.unmatched_files() if os.path.realpath(path) not in written]
         names = {self.name(str(path)): path for path in others}
-        return [name for name, path in names.items() if is_named_like_an_input(Path(name)) and is_annotated(path)]
+        return [
+            name
+            for name, path in names.items()
+            if is_named_like_an_input(Path(name)) and (is_container(path) or is_annotated(path))
+        ]
 
     @staticmethod
     def overlooked_note(names: Sequence[str]) -> list[str]:

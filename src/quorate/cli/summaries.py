@@ -319,7 +319,7 @@ def _details(model: BSC | CRFMA | MajorityVote, method: str) -> list[str]:
         lines += [line for line in result.choice.reasons if line not in result.choice.notes]
     certificate = result.certificate
     if certificate.given:
-        lines.append("nine times in ten the true F1 is in the range of the estimate")
+        lines.append("by agreement, the true F1 is in that range nine times in ten")
     if certificate.explained is not None:
         surprise = f"surprised the model {100 * certificate.explained:.0f} % less than a plain vote"
         lines.append(f"what hidden annotators said {surprise}")
