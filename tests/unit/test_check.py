@@ -204,3 +204,10 @@ def test_random_documents_are_not_alike() -> None:
 def test_repairs_are_announced() -> None:
     counts = check(Corpus([tagged("1", {"a": ("O", "I-X", "O"), "b": FULL})])).counts
     assert "1 tag that cannot follow the one before will be repaired" in counts
+
+
+def test_texts_that_the_reader_told_of_are_not_told_again(sample: Corpus) -> None:
+    documents = [*sample, *(replace(document, id=f"again-{document.id}") for document in sample)]
+    told = "320 documents have the same text as another under another id"
+    assert any("all but the same" in line for line in check(Corpus(documents)).warnings)
+    assert not any("all but the same" in line for line in check(Corpus(documents, notes=[told])).warnings)

@@ -25,6 +25,7 @@ from quorate.encode.from_corpus import encode
 from quorate.encode.sharing import Sharing
 from quorate.estimators.comparison import not_judged
 from quorate.formats.notes import some
+from quorate.formats.repeated import REPEATED
 from quorate.result.sources import MUCH_IN_COMMON, Sources, err_together
 from quorate.wording import counted
 
@@ -288,9 +289,15 @@ def _who_mark_little(sources: Sources, covered: Coverage) -> Iterator[str]:
 
 
 def _near_duplicates(corpus: Corpus, encoded: Encoded) -> Iterator[str]:
-    """Documents that share four fifths of their word triples (found by min-hashing, then checked)."""
+    """Documents that share four fifths of their word triples (found by min-hashing, then checked).
+
+    Those that share all are left out where the reader has told of them.
+    """
     lengths = np.diff(encoded.doc_start)
     enough = np.flatnonzero(lengths >= 2 * _SHINGLE)
+    if any(REPEATED in note for note in corpus.notes):
+        first = {corpus[d].tokens: d for d in reversed(enough.tolist())}
+        enough = np.array(sorted(first.values()), np.int64)
     if len(enough) < 2 or len(encoded.words) < 2:  # in a table without words all are alike
         return
     shingles = _shingles(encoded, enough)
@@ -300,13 +307,13 @@ def _near_duplicates(corpus: Corpus, encoded: Encoded) -> Iterator[str]:
         _, place, times = np.unique(band, axis=0, return_inverse=True, return_counts=True)
         order = np.argsort(place, kind="stable")
         for bucket in np.split(order, np.cumsum(times)[:-1]):
-            first = int(bucket[0])
+            one = int(bucket[0])
             for other in bucket[1:].tolist():
-                if other not in alike and _jaccard(shingles[first], shingles[other]) >= _ALIKE:
-                    alike[other] = first
+                if other not in alike and _jaccard(shingles[one], shingles[other]) >= _ALIKE:
+                    alike[other] = one
     if alike:
-        other, first = min(alike.items())
-        pair = f"{corpus[int(enough[first])].id} and {corpus[int(enough[other])].id}"
+        other, one = min(alike.items())
+        pair = f"{corpus[int(enough[one])].id} and {corpus[int(enough[other])].id}"
         which = counted(len(alike), "document is", "documents are")
         yield f"{which} all but the same as another, such as {pair}: their labels count twice"
 

@@ -30,6 +30,7 @@ from quorate.formats.marked import (
 )
 from quorate.formats.notes import Notes, some
 from quorate.formats.opened import stem
+from quorate.formats.repeated import file_per_annotator, repeated_texts, texts_by_file
 
 __all__ = ["CLASHING", "IN_NO_LAYER", "Assembly", "Options"]
 
@@ -138,10 +139,12 @@ class Assembly:
 
     def corpus(self) -> Corpus:
         """Everything as one corpus."""
+        self._tell_repeated()
         return self._finished([item for item in self._items.values() if isinstance(item, Document)])
 
     def layers(self, into: Mapping[str, Layer] | None = None) -> Layers:
         """A corpus for each layer, by its name: those that are given, or as many as it takes."""
+        self._tell_repeated()
         items = list(self._items.values())
         placed = [item if isinstance(item, Placed) else _spans_of(item) for item in items]
         held, dealt = _named(deal(placed)) if into is None else (into, deal_into(into, placed))
@@ -154,6 +157,19 @@ class Assembly:
             for name, layer in held.items()
         }
         return Layers({name: self._finished(its) for name, its in documents.items()}, held)
+
+    def _tell_repeated(self) -> None:
+        """Note the texts that come more than once: each may be one document, of several annotators."""
+        documents = [
+            (item if isinstance(item, Document) else item.document, len(item.annotations))
+            for item in self._items.values()
+        ]
+        if not self.numbered:
+            told = repeated_texts(document for document, _ in documents)
+        else:  # what has no id of its own may come twice in a file, but not once in each of several
+            told = "" if self.options.annotator_from else file_per_annotator(texts_by_file(documents)).note
+        if told:
+            self.notes.add(told)
 
     def _changed(self, item: Document | Marked, file: str) -> Document | Marked:
         """With new names for labels and annotators."""
