@@ -39,6 +39,7 @@ __all__ = [
     "UnknownOptionError",
     "did_you_mean",
     "knows_its_options",
+    "nearest",
     "tell_renamed",
 ]
 
@@ -178,6 +179,19 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     names = list(known)
     close = get_close_matches(name, names, n=1, cutoff=0.7)
     return f"did you mean {close[0]!r}?" if close else f"one of: {', '.join(names)}"
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """The name that is most like one that somebody gave, upper or lower case aside; ``None`` if none is like it.
+
+    >>> nearest("ogr", ["ORG", "PER"]), nearest("MISC", ["ORG", "PER"])
+    ('ORG', None)
+    """
+    from difflib import get_close_matches
+
+    names = {one.casefold(): one for one in known if one != name}
+    close = get_close_matches(name.casefold(), names, n=1)
+    return names[close[0]] if close else None
 
 
 def knows_its_options(function: Callable[P, R], called: str = "", what: str = "option") -> Callable[P, R]:

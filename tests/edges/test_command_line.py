@@ -126,7 +126,16 @@ def test_a_corrected_consensus_is_taken_as_known(run: Run, crowd: Path) -> None:
     assert code == 0
     assert records(out)[1]["tags"][0] == "B-NEW"
     assert f"{len(corrected['tags'])} tokens have known labels" in err
-    assert "note: no annotator used B-NEW, I-NEW, only the known labels do" in err
+    assert "note: no annotator used B-NEW, I-NEW, only the known labels do\n" in err
+
+
+def test_a_known_label_that_no_annotator_used_may_be_misspelt(run: Run, crowd: Path) -> None:
+    document = quorate.read(crowd)[0]
+    known = {"id": document.id, "tags": ["B-OGR", *["O"] * (len(document.tokens) - 1)]}
+    crowd.with_name("checked.jsonl").write_text(json.dumps(known))
+    code, _, err = run("aggregate", crowd, "--known", "checked.jsonl", "--method", "mv")
+    assert code == 0
+    assert "only the known labels do (did you mean ORG?)" in err
 
 
 def test_gzipped_output_reads_back(run: Run, crowd: Path) -> None:

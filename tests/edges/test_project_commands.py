@@ -67,6 +67,21 @@ def test_init_says_layers_where_spans_overlap(run: Run, tmp_path: Path) -> None:
     assert '\nlayers = "auto"' in (tmp_path / "quorate.toml").read_text()
 
 
+def test_init_takes_files_with_the_same_texts_for_one_annotators_each(run: Run, tmp_path: Path) -> None:
+    for name in ("ann", "bob"):
+        (tmp_path / f"{name}.conll").write_text("Bath B-LOC\nsang O\n\nAda B-PER\nslept O\n")
+    code, _, said = run("init")
+    assert (code, "all 2 have the same texts: each is taken for one annotator's" in said) == (0, True)
+    written = (tmp_path / "quorate.toml").read_text()
+    assert '\nannotator-from = "filename"' in written
+    (tmp_path / "quorate.toml").write_text(written + QUICK)
+    assert run("run")[0] == 0
+    assert len(lines(tmp_path / "consensus.jsonl")) == 2
+    (tmp_path / "bob.conll").write_text("Cy B-PER\nran O\n")
+    run("init", "--force")
+    assert '\n# annotator-from = "filename"' in (tmp_path / "quorate.toml").read_text()
+
+
 @pytest.mark.parametrize("files", [{}, {"notes.json": "{}"}, {"a.jsonl": '{"id": "1", "tokens": ["a"]}'}])
 def test_init_without_annotations_says_so(run: Run, tmp_path: Path, files: dict[str, str]) -> None:
     for name, content in files.items():

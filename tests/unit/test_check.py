@@ -82,6 +82,18 @@ def test_labels_that_may_be_misspelt_are_named(sample: Corpus) -> None:
     assert not any("misspelt" in line for line in check(rule).warnings)
 
 
+def test_a_label_that_may_be_misspelt_is_not_what_another_should_be(sample: Corpus) -> None:
+    documents = list(sample)
+    for place, tag in enumerate(("B-PERSON", "B-per", "B-PERSO", "B-XYZQ")):
+        name, tags = next(iter(documents[place].annotations.items()))
+        said = {**documents[place].annotations, name: (tag, "O", *tags[2:])}
+        documents[place] = replace(documents[place], annotations=said)
+    (told,) = (line for line in check(Corpus(documents)).warnings if "misspelt" in line)
+    assert told.startswith("4 labels were used only once: ")
+    advised = told.partition("--map-labels ")[2].rstrip(")").split(",")
+    assert sorted(advised) == ["PERSO=PER", "PERSON=PER", "per=PER"]
+
+
 def test_labels_of_a_small_corpus_are_not_suspected() -> None:
     assert "misspelt" not in warnings(tagged("1", {"ann": FULL, "bob": ("O", "B-Y", "O")}))
 
@@ -204,3 +216,10 @@ def test_random_documents_are_not_alike() -> None:
 def test_repairs_are_announced() -> None:
     counts = check(Corpus([tagged("1", {"a": ("O", "I-X", "O"), "b": FULL})])).counts
     assert "1 tag that cannot follow the one before will be repaired" in counts
+
+
+def test_texts_that_the_reader_told_of_are_not_told_again(sample: Corpus) -> None:
+    documents = [*sample, *(replace(document, id=f"again-{document.id}") for document in sample)]
+    told = "320 documents have the same text as another under another id"
+    assert any("all but the same" in line for line in check(Corpus(documents)).warnings)
+    assert not any("all but the same" in line for line in check(Corpus(documents, notes=[told])).warnings)

@@ -6,6 +6,7 @@ import gc
 import gzip
 import io
 import json
+from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -416,3 +417,54 @@ def test_only_readers_that_make_no_cycles_let_the_collector_rest(monkeypatch: py
     monkeypatch.undo()
     quorate.read(examples / "crowd.jsonl")
     assert gc.isenabled()
+
+
+SANG = ["The", "choir", "of", "Bath", "sang", "all", "night"]
+
+
+def column(*tokens: str) -> str:
+    return "".join(f"{token} {'B-LOC' if token == 'Bath' else 'O'}\n" for token in tokens) + "\n"
+
+
+@pytest.mark.parametrize("read", [quorate.read, lambda *files: formats.read_layers(*files)["LOC"]])
+def test_files_of_one_annotator_each_that_name_nobody_are_noted(tmp_path: Path, read: Callable[..., Corpus]) -> None:
+    files = [tmp_path / f"{name}.conll" for name in ("ann", "bob")]
+    for file in files:
+        file.write_text(column("Bath", "sang") + column("Ada", "slept") + column(*SANG))
+    (told,) = read(*files).notes
+    assert told == (
+        "2 files have the same texts, each as a document of its own: if every file is one annotator's, say "
+        "--annotator-from filename"
+    )
+    corpus = quorate.read(*files, annotator_from="filename")
+    assert (len(corpus), corpus.annotators, corpus.notes) == (3, ("ann", "bob"), ())
+
+
+def test_files_of_one_annotator_each_that_are_not_in_step_need_ids(tmp_path: Path) -> None:
+    texts = [column(*SANG, str(number)) for number in range(9)]
+    for name, its in (("ann", texts), ("bob", texts[1:])):
+        (tmp_path / f"{name}.conll").write_text("".join(its))
+    (told,) = quorate.read(tmp_path).notes
+    assert "give each document an id, the same in all files (in CoNLL: # id = NAME), and say --annotator-from" in told
+
+
+def test_files_of_several_annotators_or_other_texts_are_not_noted(tmp_path: Path) -> None:
+    for name, more in (("a", "O"), ("b", "B-LOC")):
+        (tmp_path / f"{name}.conll").write_text(f"Bath B-LOC {more}\nsang O O\n")
+    assert quorate.read(tmp_path).notes == ()
+    for number in range(2):
+        (tmp_path / f"week-{number}.conll").write_text(column("Bath", "sang") + column(*SANG, str(number)))
+    assert quorate.read(tmp_path / "week-0.conll", tmp_path / "week-1.conll").notes == ()
+
+
+def test_texts_under_several_ids_are_counted(tmp_path: Path) -> None:
+    def lines(name: str) -> list[dict[str, object]]:
+        said = {"ann": ["O"] * 8}
+        return [{"id": f"{name}{n}", "tokens": [*SANG, str(n)], "annotations": said} for n in range(3)]
+
+    files = [write(tmp_path / f"{name}.jsonl", *lines(name)) for name in ("a", "b")]
+    assert quorate.read(files[0]).notes == ()
+    assert quorate.read(*files).notes == (
+        "3 documents have the same text as another under another id, such as a0 and b0 (if they are one, give them one "
+        "id)",
+    )

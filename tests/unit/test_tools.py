@@ -549,6 +549,25 @@ def test_labels_are_renamed_merged_and_dropped(tmp_path: Path) -> None:
             quorate.read(EXAMPLES / "crowd.jsonl", map_labels=given)
 
 
+@pytest.mark.parametrize("read", [quorate.read, quorate.formats.read_layers])
+def test_names_in_a_map_that_nothing_has_are_noted(tmp_path: Path, read: Any) -> None:
+    def notes(**changes: Any) -> set[str]:
+        found = read(EXAMPLES / "crowd.jsonl", **changes)
+        corpora = [found] if isinstance(found, quorate.Corpus) else found.values()
+        return {note for corpus in corpora for note in corpus.notes if note.startswith("--map")}
+
+    assert notes(map_labels={"LCO": "PLACE"}) == {"--map-labels: no label is called LCO (did you mean LOC?)"}
+    assert notes(map_labels="PERSN=PER,LOC=PLACE") == {"--map-labels: no label is called PERSN"}
+    assert notes(map_labels={"MISC": "MISC", "*": None, "O": "O"}) == set()
+    assert notes(map_annotators="9=anna,bobb=bob2") == {
+        "--map-annotators: no annotator is called 9, bobb (did you mean bob?)"
+    }
+    assert notes(map_annotators="bobb=bob2", pseudonymise=tmp_path / "who.json") == {
+        "--map-annotators: 1 name is nobody's"
+    }
+    assert notes(map_annotators="bob=ann", map_labels="PER=") == set()
+
+
 def test_soft_labels_are_merged(tmp_path: Path) -> None:
     line = {"id": "1", "tokens": ["Ada"], "annotations": {"m": [{"B-PER": 0.5, "B-LOC": 0.25, "O": 0.25}]}}
     (tmp_path / "a.jsonl").write_text(json.dumps(line))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from quorate.cli.layers import by_layer
@@ -260,8 +260,25 @@ def _known(result: Result, n_known: int) -> list[str]:
     voted = result.corpus.tagset(result.tagset.scheme).labels
     only_known = [label for label in result.tagset.labels if label not in voted]
     if only_known:
-        notes.append(f"note: no annotator used {some(only_known)}, only the known labels do")
+        notes.append(f"note: no annotator used {some(only_known)}, only the known labels do{_meant(only_known, voted)}")
     return notes
+
+
+def _meant(labels: Iterable[str], used: Iterable[str]) -> str:
+    """Which labels that annotators used may be meant by others, in brackets.
+
+    >>> _meant(["B-OGR", "I-OGR"], ["O", "B-ORG", "I-ORG"]), _meant(["B-NEW"], ["O", "B-ORG"])
+    (' (did you mean ORG?)', '')
+    """
+    from quorate.corpus.tags import OUTSIDE, split_tag
+    from quorate.errors import nearest
+    from quorate.formats.notes import some
+
+    theirs = {split_tag(label)[1] for label in used} - {OUTSIDE}
+    own = sorted({split_tag(label)[1] for label in labels} - theirs)
+    meant = {label: like for label in own if (like := nearest(label, sorted(theirs)))}
+    told = [*meant.values()] if len(own) == 1 else [f"{like} for {label}" for label, like in meant.items()]
+    return f" (did you mean {some(told)}?)" if told else ""
 
 
 def _read(result: Result) -> list[str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from itertools import combinations
 from typing import NamedTuple
 
@@ -23,14 +22,17 @@ from quorate.encode.algebra import document_of, marked_spans, seen_pairs
 from quorate.encode.encoded import Encoded
 from quorate.encode.from_corpus import encode
 from quorate.encode.sharing import Sharing
+from quorate.errors import nearest
 from quorate.estimators.comparison import not_judged
 from quorate.formats.notes import some
+from quorate.formats.repeated import REPEATED
 from quorate.result.sources import MUCH_IN_COMMON, Sources, err_together
 from quorate.wording import counted
 
 __all__ = ["Checked", "Numbers", "check"]
 
 _HANDFUL = 20
+_MOST_TOLD = 5  # labels in a sentence
 _COPY_TOKENS = 50
 _COPY_MARKED = 10
 _SHINGLE = 3
@@ -162,20 +164,22 @@ def _rare_labels(corpus: Corpus, encoded: Encoded, sources: Sources, seen_by: ND
             once[label] = f"{label} by {user} in {corpus[int(documents[0])].id}"
         elif (seen_by[documents] > 1).any():
             of_one[label] = f"{label} by {user}, {len(documents):,} times"
+    often = np.bincount(spans.kind, minlength=len(types))
+    known = [types[kind] for kind in np.argsort(often, kind="stable")]  # of PER and per, the one that is used most
+    known = [label for label in known if label not in once and label not in of_one]
     for found, what in ((once, "only once"), (of_one, "by one annotator alone, though others saw the same documents")):
         if found:
-            told, respelt = some([*found.values()], 5), _respelt(next(iter(found)), types)
+            told = some([*found.values()], _MOST_TOLD)
             yield (
                 f"{counted(len(found), 'label was', 'labels were')} used {what}: {told} (if misspelt: --map-labels "
-                f"{respelt})"
+                f"{_respelt([*found][:_MOST_TOLD], known)})"
             )
 
 
-def _respelt(label: str, labels: Sequence[str]) -> str:
-    """A label and the other one that is most like it, as ``--map-labels`` takes them."""
-    others = {one.casefold(): one for one in labels if one != label}
-    like = get_close_matches(label.casefold(), others, n=1)
-    return f"{label}={others[like[0]] if like else 'NEW'}"
+def _respelt(labels: Sequence[str], known: Sequence[str]) -> str:
+    """Labels and the known ones that are most like them, as ``--map-labels`` takes them."""
+    meant = {label: nearest(label, known) for label in labels}
+    return ",".join(f"{label}={like}" for label, like in meant.items() if like) or f"{labels[0]}=NEW"
 
 
 def _alone(corpus: Corpus) -> Iterator[str]:
@@ -288,9 +292,15 @@ def _who_mark_little(sources: Sources, covered: Coverage) -> Iterator[str]:
 
 
 def _near_duplicates(corpus: Corpus, encoded: Encoded) -> Iterator[str]:
-    """Documents that share four fifths of their word triples (found by min-hashing, then checked)."""
+    """Documents that share four fifths of their word triples (found by min-hashing, then checked).
+
+    Those that share all are left out where the reader has told of them.
+    """
     lengths = np.diff(encoded.doc_start)
     enough = np.flatnonzero(lengths >= 2 * _SHINGLE)
+    if any(REPEATED in note for note in corpus.notes):
+        first = {corpus[d].tokens: d for d in reversed(enough.tolist())}
+        enough = np.array(sorted(first.values()), np.int64)
     if len(enough) < 2 or len(encoded.words) < 2:  # in a table without words all are alike
         return
     shingles = _shingles(encoded, enough)
@@ -300,13 +310,13 @@ def _near_duplicates(corpus: Corpus, encoded: Encoded) -> Iterator[str]:
         _, place, times = np.unique(band, axis=0, return_inverse=True, return_counts=True)
         order = np.argsort(place, kind="stable")
         for bucket in np.split(order, np.cumsum(times)[:-1]):
-            first = int(bucket[0])
+            one = int(bucket[0])
             for other in bucket[1:].tolist():
-                if other not in alike and _jaccard(shingles[first], shingles[other]) >= _ALIKE:
-                    alike[other] = first
+                if other not in alike and _jaccard(shingles[one], shingles[other]) >= _ALIKE:
+                    alike[other] = one
     if alike:
-        other, first = min(alike.items())
-        pair = f"{corpus[int(enough[first])].id} and {corpus[int(enough[other])].id}"
+        other, one = min(alike.items())
+        pair = f"{corpus[int(enough[one])].id} and {corpus[int(enough[other])].id}"
         which = counted(len(alike), "document is", "documents are")
         yield f"{which} all but the same as another, such as {pair}: their labels count twice"
 

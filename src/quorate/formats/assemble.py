@@ -14,7 +14,7 @@ from quorate.corpus.records import Corpus, Document, SoftTag, Tag, hard_tags
 from quorate.corpus.spans import Span
 from quorate.corpus.tags import OUTSIDE, find_spans, marks_span, split_tag
 from quorate.errors import InputError
-from quorate.formats.changes import REPLACED, LabelChanges, rename_annotators
+from quorate.formats.changes import REPLACED, LabelChanges, not_met, rename_annotators
 from quorate.formats.layering import Layer, deal, deal_into
 from quorate.formats.layers import Layers
 from quorate.formats.marked import (
@@ -30,6 +30,8 @@ from quorate.formats.marked import (
 )
 from quorate.formats.notes import Notes, some
 from quorate.formats.opened import stem
+from quorate.formats.repeated import file_per_annotator, repeated_texts, texts_by_file
+from quorate.wording import counted
 
 __all__ = ["CLASHING", "IN_NO_LAYER", "Assembly", "Options"]
 
@@ -84,6 +86,7 @@ class Assembly:
         self._profiles: dict[str, Profile] = {}
         self._met: dict[str, _Met] = {}
         self._names: set[str] = set()
+        self._met_names: set[str] = set()  # of annotators, before they are changed
         self.numbered = False  # whether a document's id is only its number among all
 
     def __len__(self) -> int:
@@ -138,10 +141,14 @@ class Assembly:
 
     def corpus(self) -> Corpus:
         """Everything as one corpus."""
+        self._tell_not_met()
+        self._tell_repeated()
         return self._finished([item for item in self._items.values() if isinstance(item, Document)])
 
     def layers(self, into: Mapping[str, Layer] | None = None) -> Layers:
         """A corpus for each layer, by its name: those that are given, or as many as it takes."""
+        self._tell_not_met()
+        self._tell_repeated()
         items = list(self._items.values())
         placed = [item if isinstance(item, Placed) else _spans_of(item) for item in items]
         held, dealt = _named(deal(placed)) if into is None else (into, deal_into(into, placed))
@@ -154,6 +161,29 @@ class Assembly:
             for name, layer in held.items()
         }
         return Layers({name: self._finished(its) for name, its in documents.items()}, held)
+
+    def _tell_not_met(self) -> None:
+        """Note the names that were to be changed and that no label or annotator has: they may be misspelt."""
+        if self._labels is not None and (labels := not_met(self.options.map_labels, self._labels.met)):
+            self.notes.add(f"--map-labels: no label is called {some(labels)}")
+        people = not_met(self.options.map_annotators, self._met_names)
+        if people and self.options.pseudonymise is not None:
+            self.notes.add(f"--map-annotators: {counted(len(people), 'name is', 'names are')} nobody's")
+        elif people:
+            self.notes.add(f"--map-annotators: no annotator is called {some(people)}")
+
+    def _tell_repeated(self) -> None:
+        """Note the texts that come more than once: each may be one document, of several annotators."""
+        documents = [
+            (item if isinstance(item, Document) else item.document, len(item.annotations))
+            for item in self._items.values()
+        ]
+        if not self.numbered:
+            told = repeated_texts(document for document, _ in documents)
+        else:  # what has no id of its own may come twice in a file, but not once in each of several
+            told = "" if self.options.annotator_from else file_per_annotator(texts_by_file(documents)).note
+        if told:
+            self.notes.add(told)
 
     def _changed(self, item: Document | Marked, file: str) -> Document | Marked:
         """With new names for labels and annotators."""
@@ -171,6 +201,7 @@ class Assembly:
         elif "" in item.annotations:
             item = rename_annotators(item, {"": stem(file)}, self.notes)
         if self.options.map_annotators:
+            self._met_names.update(item.annotations)
             item = rename_annotators(item, self.options.map_annotators, self.notes)
         return item
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from quorate.corpus.discontinuous import CONTINUED, is_continued, whole_label
 from quorate.corpus.records import Document, SoftTag, Tag
 from quorate.corpus.tags import OUTSIDE, split_tag
+from quorate.errors import nearest
 from quorate.formats.marked import Marked
 from quorate.formats.notes import Notes
 
-__all__ = ["REPLACED", "LabelChanges", "rename_annotators"]
+__all__ = ["REPLACED", "LabelChanges", "not_met", "rename_annotators"]
 
 _EVERY_OTHER = "*"
 _DROPPED = "{} {label was|labels were} dropped by --map-labels"
@@ -29,6 +30,7 @@ class LabelChanges:
 
     def __init__(self, names: Mapping[str, str | None], notes: Notes) -> None:
         self._names, self._notes = names, notes
+        self.met = {OUTSIDE}  # names of labels as they came
         self._tags: dict[Tag, Tag] = {None: None, OUTSIDE: names.get(OUTSIDE, OUTSIDE)}
 
     def label(self, label: str) -> str | None:
@@ -37,6 +39,7 @@ class LabelChanges:
         >>> LabelChanges({"ADR": "AE"}, Notes()).label("ADR…")
         'AE…'
         """
+        self.met.add(label)
         if is_continued(label) and label not in self._names:
             new = self.label(whole_label(label))
             return None if new is None else new + CONTINUED
@@ -83,6 +86,21 @@ class LabelChanges:
             new = str(self.tag(name))
             soft[new] = soft.get(new, 0.0) + probability
         return soft
+
+
+def not_met(names: Mapping[str, str | None], met: Collection[str]) -> list[str]:
+    """The names that were to be changed and that nothing has, each with the one that may have been meant.
+
+    >>> not_met({"PERSN": "PER", "MISC": None, "LOC": "PLACE"}, ["LOC", "PER", "PERSON"])
+    ['PERSN (did you mean PERSON?)', 'MISC']
+    """
+    missing = [old for old, new in names.items() if old not in met and old not in (_EVERY_OTHER, new)]
+    free = sorted(name for name in met if name not in names and not is_continued(name))
+    found = []
+    for old in missing:
+        meant = nearest(old, [name for name in free if name != names[old]])
+        found.append(old if meant is None else f"{old} (did you mean {meant}?)")
+    return found
 
 
 def rename_annotators(item: Document | Marked, names: Mapping[str, str | None], notes: Notes) -> Document | Marked:

@@ -12,6 +12,7 @@ from quorate.corpus.records import Corpus
 from quorate.errors import InputError, QuorateError
 from quorate.formats import read
 from quorate.formats.notes import some
+from quorate.formats.repeated import file_per_annotator, texts_by_file
 from quorate.wording import counted
 
 __all__ = ["Draft", "draft_settings_file", "is_named_like_an_input", "patterns_of"]
@@ -48,7 +49,7 @@ def draft_settings_file(folder: Path, given: Sequence[str]) -> Draft:
     paths = [Path(name) for name in given] or _candidates(folder)
     if not paths:
         raise InputError("no file with annotations in this folder (name them: quorate init exports/*.json)")
-    seen, names, notes = [], [], list[str]()
+    seen, names, notes, numbered = [], [], list[str](), dict[str, list[int]]()
     for path in paths:
         corpus = _corpus(path, required=bool(given))
         if corpus is not None:
@@ -56,13 +57,22 @@ def draft_settings_file(folder: Path, given: Sequence[str]) -> Draft:
             names.append(name)
             notes += corpus.notes
             seen.append(f"{name}: {_in_words(corpus)}")
+            if not corpus.stands_alone:
+                numbered |= texts_by_file((document, len(document.annotations)) for document in corpus)
     if not names:
         raise InputError("no file in this folder has annotations (name them: quorate init exports/*.json)")
     layers = any(_OVERLAP in note for note in notes)
-    return Draft(_HEAD + _body(patterns_of(names), layers), seen)
+    alike = file_per_annotator(numbered)
+    each_of_one = alike.in_step and len(alike.files) == len(names)
+    if each_of_one:
+        seen.append(f"all {len(names):,} have the same texts: each is taken for one annotator's, named by the file")
+    elif alike.note:
+        seen.append(alike.note)
+    return Draft(_HEAD + _body(patterns_of(names), layers, each_of_one), seen)
 
 
-def _body(inputs: Sequence[str], layers: bool) -> str:
+def _body(inputs: Sequence[str], layers: bool, each_of_one: bool) -> str:
+    own = 'annotator-from = "filename"' if each_of_one else '# annotator-from = "filename"'
     listed = ", ".join(json.dumps(name, ensure_ascii=False) for name in inputs)
     return f"""\
 # Files, folders, or patterns; what is added to them later is found by the next run. A Label Studio project, pulled
@@ -76,6 +86,7 @@ known = ["reviews/*.jsonl"]
 output = "consensus.jsonl"         # or several: ["consensus.jsonl", "train.spacy"]
 report = "report.html"
 {'layers = "auto"' if layers else '# layers = "auto"'}                  # spans that overlap are combined in layers
+{own:<35}# each file is one annotator's
 # method = "auto"                  # see: quorate methods
 # map-labels = {{ PERS = "PER", MISC = "" }}
 # map-annotators = {{ "ann@old.example" = "ann" }}
