@@ -20,10 +20,10 @@ Every message says where, what and what to do:
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import wraps
 from inspect import Parameter, signature
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 __all__ = [
     "FitError",
@@ -69,13 +69,17 @@ class InputError(QuorateError):
 class OtherConsensusError(InputError):
     """An audit of another consensus than the one that it is held against: ``consensus`` is the digest of that one.
 
+    With the ``same_tags`` only its confidence is another, or the plan was changed. ``drawn`` are the lines of the plan.
+
     >>> OtherConsensusError("this plan was drawn from another consensus", "0d1f", where="audit.jsonl").consensus
     '0d1f'
     """
 
-    def __init__(self, message: str, consensus: str, *, where: str = "") -> None:
+    def __init__(
+        self, message: str, consensus: str, *, where: str = "", same_tags: bool = False, drawn: Sequence[Any] = ()
+    ) -> None:
         super().__init__(message, where=where)
-        self.consensus, self.where = consensus, where
+        self.consensus, self.where, self.same_tags, self.drawn = consensus, where, same_tags, drawn
 
 
 class SettingsError(QuorateError):

@@ -215,7 +215,7 @@ def refuse_other_consensus(claims: Claims, drawn: Sequence[tuple[str, Drawn]], w
     """Raise :class:`InputError` if lines of a plan are of another consensus than this."""
     other = next((one.consensus for _, one in drawn if one.consensus != claims.digest), None)
     if other is not None:
-        raise OtherConsensusError(OTHER_CONSENSUS, other, where=where)
+        raise OtherConsensusError(OTHER_CONSENSUS, other, where=where, drawn=drawn)
 
 
 def planned_by(claims: Claims, drawn: Sequence[tuple[str, Drawn]], where: str) -> Plan:
@@ -233,9 +233,12 @@ def planned_by(claims: Claims, drawn: Sequence[tuple[str, Drawn]], where: str) -
     for name, one in drawn:
         same = 0 < one.draw <= one.documents <= n and in_order[one.draw - 1] == name
         if not same or not math.isclose(probability[one.documents][one.draw - 1], one.probability, rel_tol=_ROUNDING):
-            raise InputError(
+            raise OtherConsensusError(
                 f"document {name!r} was not drawn so from this consensus (its 'audit' field was changed, or the "
                 "confidence of the consensus, or another version drew it: draw a new plan)",
+                claims.digest,
                 where=where,
+                same_tags=True,
+                drawn=drawn,
             )
     return made

@@ -19,12 +19,14 @@ from quorate.cli.common import (
     check_outputs,
     console,
     reads,
+    say,
     tell,
 )
 from quorate.cli.job import Job, takes_a_job
 from quorate.cli.layers import documents_for, loaded, of_layer
 from quorate.cli.options import Telling, Writing, takes_groups
-from quorate.cli.project_run import model_meant, refuse_outputs_of_a_run
+from quorate.cli.project_audits import tells_of_another_fit
+from quorate.cli.project_run import Project, model_meant, refuse_outputs_of_a_run
 from quorate.cli.settings import Given, takes_output_settings
 from quorate.cli.summaries import predict_summary
 from quorate.cli.tables import print_json
@@ -53,8 +55,13 @@ def aggregate(context: typer.Context, job: Job) -> None:
     """Combine annotations into one sequence per document, with confidence."""
     refuse_outputs_of_a_run(context, job.outputs)
     job.check()
-    done = job.fit()
-    job.write(done)
+    project = Project.around(context)
+    kept = None if project is None else project.choice_for(job)
+    done = job.fit(None if kept is None else kept.choice)
+    with tells_of_another_fit(None if project is None else project.store):
+        job.write(done)
+    if kept is not None and not job.quiet:
+        say(kept.told)
     if job.telling.tells:
         job.telling.tell(done.summary(job))
 

@@ -7,7 +7,7 @@ import inspect
 import json
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from quorate.estimators.crf_ma import CRFMA
     from quorate.estimators.layered import KnownInLayers, LayeredModel
     from quorate.estimators.voting import MajorityVote
+    from quorate.formats.layers import Layers
     from quorate.models.prepared import Known
     from quorate.result.layers import LayeredResult
     from quorate.result.result import Accepted, Result
@@ -143,7 +144,8 @@ class Job:
             check_precision(self.guaranteed_precision, "precision")
         if self.known.files:
             raise SettingsError(
-                "--checked is for a consensus without --known: known labels would be audited by themselves"
+                "--checked is for a consensus without --known: known labels would be audited by themselves (leave it "
+                "out; --known none leaves out a project's reviews, and its plan is to be of a version without them)"
             )
         if self.keeping.accept is None and self.guaranteed_precision is None:
             raise SettingsError(
@@ -152,12 +154,27 @@ class Job:
         if "-" not in checked:  # which can be read only once
             refuse_without_guarantee(checked, max_size=self.reading.options["max_size"])
 
-    def fit(self, kept: Callable[[str, Corpus], Choice | None] | None = None) -> Done:
-        """Read and combine; settings are not chosen in a layer for which there is a choice that was ``kept``."""
+    def without_audit(self) -> Job:
+        """The job that makes the whole consensus, of which an audit would tell what may be written."""
+        given = Given(self.given)
+        if self.guaranteed_precision is not None:
+            del given["precision"]
+        return replace(self, given=given, keeping=replace(self.keeping, checked=None))
+
+    def read(self) -> tuple[Layers, KnownInLayers]:
+        """The annotations by layer, and what is known of them."""
+        return self.known.of_layers(self.reading.layers(self.inputs), quiet=self.quiet)
+
+    def fit(
+        self,
+        kept: Callable[[str, Corpus], Choice | None] | None = None,
+        read: tuple[Layers, KnownInLayers] | None = None,
+    ) -> Done:
+        """Combine what was ``read``, or read it; settings are not chosen in a layer for which a choice was ``kept``."""
         from quorate.estimators.layered import LayeredModel
 
         past = None if self.history is None else _history(self.history, self.estimator(), self.chosen.method)
-        layers, known = self.known.of_layers(self.reading.layers(self.inputs), quiet=self.quiet)
+        layers, known = self.read() if read is None else read
         fitted = LayeredModel(self.estimator())
         with fit_progress(self.quiet) as after_pass:
             fitted.fit(layers, known=known, progress=after_pass, history=past, choices=kept)

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
 
 from quorate.errors import InputError, OtherConsensusError, QuorateError
 from quorate.project.store import Store, Version
 
-__all__ = ["audits_left_behind", "tells_version_audited"]
+if TYPE_CHECKING:
+    from quorate.audit.claims import Claims
+
+__all__ = ["audits_left_behind", "tells_of_another_fit", "tells_version_audited"]
 
 
 @contextmanager
@@ -19,7 +23,7 @@ def tells_version_audited(store: Store, go_on: str) -> Iterator[None]:
     try:
         yield
     except OtherConsensusError as error:
-        found = _version_with(store, error.consensus)
+        found = _drawn_from_version(store, error)
         if found is None:
             raise
         raise InputError(
@@ -27,6 +31,30 @@ def tells_version_audited(store: Store, go_on: str) -> Iterator[None]:
             f"{found.number} brings that version back; {go_on})",
             where=error.where,
         ) from None
+
+
+@contextmanager
+def tells_of_another_fit(store: Store | None) -> Iterator[None]:
+    """The same for a command that fits by itself, where that may give another consensus than the version has."""
+    try:
+        yield
+    except OtherConsensusError as error:
+        found = None if store is None else _drawn_from_version(store, error)
+        latest = None if store is None else store.latest
+        if found is None or latest is None:
+            raise
+        drawn, scores = f"this plan was drawn from version {found.number}", "quorate audit result gives its scores"
+        if found.number == latest.number:
+            told = (
+                f"{drawn}, and this fit gives another consensus ({scores}; here, leave out inputs and settings that "
+                "are not the project's or, if you gave none, quorate run --fresh, then draw a new plan)"
+            )
+        else:
+            told = (
+                f"{drawn}, and version {latest.number} is the last (after quorate restore {found.number}, {scores}; "
+                "or draw a new plan: quorate audit plan)"
+            )
+        raise InputError(told, where=error.where) from None
 
 
 def audits_left_behind(store: Store, before: Version, after: Version) -> list[str]:
@@ -42,20 +70,36 @@ def audits_left_behind(store: Store, before: Version, after: Version) -> list[st
     ]
 
 
-def _version_with(store: Store, digest: str) -> Version | None:
-    """The last version with a consensus of this digest, as plans have it."""
-    return next((version for version in reversed(store.versions()) if _digest(store, version) == digest), None)
+def _drawn_from_version(store: Store, error: OtherConsensusError) -> Version | None:
+    """The last version that a plan was drawn from; where its confidence was not looked at, one with the same tags."""
+    from quorate.audit.plan import planned_by
+
+    alike = None
+    for version in reversed(store.versions()):
+        claims = _claims(store, version)
+        if claims is None or claims.digest != error.consensus:
+            continue
+        with suppress(QuorateError):
+            planned_by(claims, error.drawn, error.where)
+            return version
+        alike = alike or version
+    return None if error.same_tags else alike
 
 
 def _digest(store: Store, version: Version) -> str | None:
     """The digest of a version's consensus, as plans have it; ``None`` if it cannot be read."""
+    claims = _claims(store, version)
+    return None if claims is None else claims.digest
+
+
+def _claims(store: Store, version: Version) -> Claims | None:
     from quorate.audit.claims import Claims
 
     with TemporaryDirectory() as folder:
         path = Path(folder, "consensus.jsonl")
         try:
             path.write_bytes(store.content(version.consensus))
-            return Claims.of(path).digest
+            return Claims.of(path)
         except QuorateError:
             return None
 

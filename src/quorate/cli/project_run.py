@@ -7,7 +7,7 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,15 +20,15 @@ import quorate
 from quorate.cli.common import LayeredReading, app, option_errors_at
 from quorate.cli.job import Done, Job, job_of
 from quorate.cli.project_audits import audits_left_behind
+from quorate.cli.project_choice import KeptChoice, chose_itself
 from quorate.cli.project_options import arguments_of, check_tables, outputs_of, places_of_a_run
 from quorate.cli.summaries import acceptance
-from quorate.errors import InputError, QuorateError, SettingsError
+from quorate.errors import InputError, SettingsError
 from quorate.project.changes import outputs_changed, what_changed
 from quorate.project.settings_file import NAME, SettingsFile, find
 from quorate.project.store import Store, Version, digest_of_path
 
 if TYPE_CHECKING:
-    from quorate.choose.choice import Choice
     from quorate.corpus.records import Corpus
     from quorate.project.inputs import KeptInputs
 
@@ -42,13 +42,9 @@ __all__ = [
     "refuse_outputs_of_a_run",
 ]
 
-# On dev splits, a choice kept from 90 % of the documents gave −1.3 to +0.4 points of F1 beside one made on all of them,
-# and one from 50 % of them −1.4 to +0.2: python benchmarks/project.py kept.
-_MUCH = 0.1  # of the labels by which settings were chosen: when so many have come or gone, they are chosen again
 _EDITED = ".edited"
 NO_MODEL = "no model (give one that 'aggregate --save' wrote, or a project: quorate init)"
 _NO_CONSENSUS = "no consensus (give a file that 'quorate aggregate' wrote as JSONL, or a project: quorate init)"
-_AS_FITTED = ("method", "settings", "layers", "reading")
 
 
 class CurrentState(NamedTuple):
@@ -224,6 +220,28 @@ class Project(NamedTuple):
         )
         return CurrentState(inputs, known, json.loads(json.dumps(job.decided(self.name), default=str)))
 
+    def is_of_last_version(self) -> bool:
+        """Whether a run would find nothing new, so that a fit to the inputs as they are is the last version again."""
+        latest = self.store.latest
+        return latest is not None and latest.fingerprint == self.current_state(self.job()).fingerprint
+
+    def choice_for(self, job: Job) -> KeptChoice | None:
+        """The choice of settings that a fit to the project's own inputs takes over, as a run does.
+
+        So a fit to what the last version was made of gives that version again; ``None`` where settings are chosen: in a
+        version that chose them itself, say.
+        """
+        own, latest = self.file.input_files(self.store.pulled), self.store.latest
+        files = [*job.inputs, *job.known.files]
+        if latest is None or not all(map(os.path.exists, files)):  # which is told when they are read
+            return None
+        if list(map(os.path.realpath, job.inputs)) != list(map(os.path.realpath, own)):
+            return None
+        current = self.current_state(job.without_audit())
+        if current.inputs == latest.inputs and current.known == latest.known and chose_itself(self.store, latest):
+            return None
+        return KeptChoice(self.store, latest, current.decided)
+
     def pull(self) -> None:
         """Fetch the exports of servers, each whole or not at all."""
         servers = self.file.servers()
@@ -279,7 +297,7 @@ class Project(NamedTuple):
         staging.redirected(job).check()
         for path in self._consensus_copies():
             replace(job.writing, to=None).check(path)
-        kept = None if latest is None or fresh else _KeptChoice(store, latest, current)
+        kept = None if latest is None or fresh else KeptChoice(store, latest, current.decided)
         places = {name: staging.place(path) for name, path in self.outputs(job).items()}
         number = 1 if latest is None else latest.number + 1
         reading = job.reading if fresh else _KeptReading(job.reading, self._kept_inputs(job, current))
@@ -414,32 +432,6 @@ class _KeptReading(LayeredReading):
     def corpus(self, inputs: list[str]) -> Corpus:
         """The annotations in the inputs."""
         return self._kept.corpus(inputs, self.options, lambda paths: self._reading.corpus(list(paths)))
-
-
-class _KeptChoice:
-    """The choice of the last version's fit, where it still holds: the same settings, and about as many labels."""
-
-    def __init__(self, store: Store, latest: Version, current: CurrentState) -> None:
-        self.used = False
-        self._models: Mapping[str, Any] = {}
-        same = all(latest.decided.get(name) == current.decided.get(name) for name in _AS_FITTED)
-        if not same or latest.model is None or latest.quorate != quorate.__version__:
-            return
-        with suppress(QuorateError):  # without it, settings are chosen again
-            self._labels = store.version(latest.chosen).counts["labels"]
-            path = store.work / "last.quorate"
-            path.write_bytes(store.content(latest.model))
-            model = quorate.load(path)
-            self._models = getattr(model, "models_", {"": model})
-
-    def choice(self, layer: str, corpus: Corpus) -> Choice | None:
-        """The choice to take over for a layer."""
-        model = self._models.get(layer, self._models.get(""))  # a single layer is saved without its name
-        found: Choice | None = getattr(model, "choice_", None)
-        if found is None or abs(corpus.n_labels - self._labels) > _MUCH * self._labels:
-            return None
-        self.used = True
-        return found
 
 
 def _free_name(path: str) -> str:

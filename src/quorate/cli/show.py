@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from quorate.cli.common import (
+    READING,
     Inputs,
     LayeredReading,
     Quiet,
@@ -23,17 +25,23 @@ from quorate.cli.common import (
 from quorate.cli.job import make_report
 from quorate.cli.known import KnownLabels, KnownOption
 from quorate.cli.layers import documents_for, loaded, of_layer
-from quorate.cli.project_run import refuse_outputs_of_a_run
+from quorate.cli.project_audits import tells_of_another_fit
+from quorate.cli.project_run import Project, refuse_outputs_of_a_run
 from quorate.cli.settings import settings_from_file
 from quorate.errors import SettingsError
 from quorate.limits import size_in_words
 
 if TYPE_CHECKING:
+    from quorate.estimators.bsc import BSC
+    from quorate.estimators.crf_ma import CRFMA
+    from quorate.estimators.voting import MajorityVote
     from quorate.formats.layers import Layers
 
 LayerOption = Annotated[
     str | None, typer.Option("--layer", metavar="NAME", help="Of a model in layers, the one to draw.")
 ]
+
+_OF_A_REPORT = {"output", "documents", "groups", "split", "title", "audit", "quiet", "threads"}  # whatever is combined
 
 plot = typer.Typer(no_args_is_help=True, help="Draw figures for papers, as PDF, PNG or SVG.")
 app.add_typer(plot, name="plot")
@@ -99,7 +107,6 @@ def report(
     whole report each, in the same file.
     """
     from quorate.estimators.layered import LayeredModel
-    from quorate.estimators.methods import DEFAULT_METHOD, estimator
 
     shown = _how_many(documents)
     if groups is not None and groups < 1:
@@ -119,20 +126,57 @@ def report(
         layers = documents_for(fitted, reading, inputs)
         _check_audit(audit, layers)
         make_report(fitted, fitted.combine(layers), output, inputs=inputs, quiet=quiet, **options)
+    elif (own := _own_project(context)) is not None:
+        layers = _report_as_a_run(own, output, threads, quiet, options)
     else:
-        method, tuned = settings_from_file(settings, method)
-        chosen = {"scheme": scheme, "n_jobs": threads}
-        given = {name: value for name, value in chosen.items() if value is not None}
-        made = LayeredModel(estimator(method or DEFAULT_METHOD, **{**tuned, **given}))
+        made = LayeredModel(_estimator(method, settings, {"scheme": scheme, "n_jobs": threads}))
         layers, labels = certain.of_layers(reading.layers(inputs), quiet=quiet)
         _check_audit(audit, layers)
         with fit_progress(quiet) as after_pass:
             made.fit(layers, known=labels, progress=after_pass)
-        make_report(made, None, output, inputs=inputs, known=labels, quiet=quiet, **options)
+        with tells_of_another_fit(None if (project := Project.around(context)) is None else project.store):
+            make_report(made, None, output, inputs=inputs, known=labels, quiet=quiet, **options)
     if not quiet:
         say_notes(layers.corpus)
     if not quiet and output != "-":
         say([f"{output} ({size_in_words(Path(output).stat().st_size)}): open it in a browser"])
+
+
+def _estimator(method: str | None, settings: str | None, chosen: dict[str, Any]) -> BSC | CRFMA | MajorityVote:
+    """What combines: with the settings of a file, and with those ``chosen`` that are not ``None``."""
+    from quorate.estimators.methods import DEFAULT_METHOD, estimator
+
+    method, tuned = settings_from_file(settings, method)
+    given = {name: value for name, value in chosen.items() if value is not None}
+    return estimator(method or DEFAULT_METHOD, **{**tuned, **given})
+
+
+def _own_project(context: typer.Context) -> Project | None:
+    """The project that a report is about; ``None`` if it is about other inputs, or if they are combined otherwise."""
+    project = Project.around(context)
+    if project is None or typed(context, "inputs", "method", "settings", "scheme", "known", "layers", *READING):
+        return None
+    return project if project.file.options.get("report", {}).keys() <= _OF_A_REPORT else None
+
+
+def _report_as_a_run(
+    project: Project, output: str, threads: int | None, quiet: bool, options: dict[str, Any]
+) -> Layers:
+    """Write the report on what 'quorate run' makes of a project; where nothing is new, that is the last version."""
+    job = project.job()
+    machine = replace(job.machine, n_jobs=threads, checkpoint=None)
+    job = replace(job, machine=machine, telling=replace(job.telling, quiet=quiet), estimates=True)
+    layers, known = job.read()
+    _check_audit(options["audit"], layers)
+    kept = project.choice_for(job)
+    done = job.fit(None if kept is None else kept.choice, (layers, known))
+    latest = project.store.latest if project.is_of_last_version() else None
+    told = options | {"known": known, "version": None if latest is None else latest.number, "quiet": quiet}
+    with tells_of_another_fit(project.store):
+        make_report(done.fitted, None, output, inputs=job.inputs, **told)
+    if kept is not None and not quiet:
+        say(kept.told)
+    return layers
 
 
 def _check_audit(audit: list[str] | None, layers: Layers) -> None:

@@ -1,0 +1,147 @@
+"""Audits in a project: other commands fit as the version was fitted that a plan was drawn from."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import quorate
+from quorate.formats import write
+from running import Run
+
+WEEKS = (slice(0, 60), slice(60, 64))
+QUICK = 'method = "bsc-cm"\nmax-passes = 4\n'
+
+
+def export(place: Path, week: int) -> None:
+    path = place / "exports" / f"week-{week}.jsonl"
+    path.parent.mkdir(exist_ok=True)
+    write(quorate.Corpus(quorate.sample().documents[WEEKS[week - 1]]), path)
+
+
+def project(place: Path, options: str = QUICK, head: str = 'inputs = ["exports/*.jsonl"]') -> None:
+    export(place, 1)
+    (place / "quorate.toml").write_text(f"{head}\n[aggregate]\n{options}")
+
+
+def never(*_: Any, **__: Any) -> None:
+    raise AssertionError("settings were chosen again")
+
+
+def lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def all_checked(path: Path) -> None:
+    path.write_text(path.read_text().replace('"checked":false', '"checked":true'))
+
+
+def test_other_commands_take_over_the_choice_that_the_version_has_kept(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project(tmp_path, 'report = "report.html"\n')
+    run("run")
+    export(tmp_path, 2)
+    kept = "settings as chosen in version 1"
+    assert kept in run("run")[2]
+    assert run("audit", "plan", "-n", "40", "-o", "audit.jsonl", "-q")[0] == 0
+    monkeypatch.setattr("quorate.estimators.bsc.choose", never)
+    code, _, err = run("report", "--audit", "audit.jsonl", "-o", "to-check.html")
+    assert (code, f"{kept} (quorate run --fresh chooses again)" in err) == (0, True)
+    assert run("report", "-o", "same.html")[0] == 0
+    assert (tmp_path / "same.html").read_bytes() == (tmp_path / "report.html").read_bytes()
+    all_checked(tmp_path / "audit.jsonl")
+    assert run("report", "--audit", "audit.jsonl", "-o", "found.html", "-q")[::2] == (0, "")
+    for wanted in (("--accept", "0.5", "--review", "unsure.jsonl"), ("--precision", "0.5")):
+        code, _, err = run("aggregate", "-o", "sure.jsonl", *wanted, "--checked", "audit.jsonl")
+        assert (code, kept in err, "guaranteed" in err) == (0, True, True)
+    assert run("aggregate", "-o", "same.jsonl", "-q")[::2] == (0, "")
+    assert lines(tmp_path / "same.jsonl") == lines(tmp_path / "consensus.jsonl")
+    assert run("restore", "2", "-q")[0] == 0
+    assert run("report", "--audit", "audit.jsonl", "-o", "found.html", "-q")[::2] == (0, "")
+
+
+def test_a_run_keeps_its_choice_when_an_audit_is_to_guarantee_a_precision(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project(tmp_path, "")
+    run("run")
+    assert run("audit", "plan", "-n", "40", "-o", "audit.jsonl", "-q")[0] == 0
+    all_checked(tmp_path / "audit.jsonl")
+    project(tmp_path, 'precision = 0.5\nchecked = "audit.jsonl"\n')
+    monkeypatch.setattr("quorate.estimators.bsc.choose", never)
+    code, _, err = run("run")
+    assert (code, "settings as chosen in version 1" in err, "guaranteed" in err) == (0, True, True)
+
+
+def test_a_version_that_chose_its_settings_and_other_inputs_are_fitted_anew(run: Run, tmp_path: Path) -> None:
+    project(tmp_path, 'report = "report.html"\n')
+    run("run")
+    code, _, err = run("report", "-o", "same.html")
+    assert (code, "settings as chosen" in err) == (0, False)
+    assert (tmp_path / "same.html").read_bytes() == (tmp_path / "report.html").read_bytes()
+    export(tmp_path, 2)
+    run("run")
+    write(quorate.Corpus(quorate.sample().documents[:50]), tmp_path / "other.jsonl")
+    for command in ("report", "aggregate"):
+        code, _, err = run(command, "other.jsonl", "-o", "other.out", *(("--to", "jsonl") * (command == "aggregate")))
+        assert (code, "settings as chosen" in err) == (0, False)
+
+
+def test_a_report_is_made_with_all_settings_of_the_project(run: Run, tmp_path: Path) -> None:
+    project(tmp_path, 'report = "report.html"\ntemper = 0.5\n' + QUICK)
+    run("run")
+    assert run("report", "-o", "same.html", "-q")[::2] == (0, "")
+    assert (tmp_path / "same.html").read_bytes() == (tmp_path / "report.html").read_bytes()
+
+
+def test_where_a_fit_is_another_the_version_audited_is_named_and_nobody_is_accused(run: Run, tmp_path: Path) -> None:
+    project(tmp_path)
+    run("run")
+    assert run("audit", "plan", "-n", "20", "-o", "audit.jsonl", "-q")[0] == 0
+    all_checked(tmp_path / "audit.jsonl")
+    drawn = "quorate: audit.jsonl: this plan was drawn from version 1, and"
+    other = (
+        f"{drawn} this fit gives another consensus (quorate audit result gives its scores; here, leave out inputs and "
+        "settings that are not the project's or, if you gave none, quorate run --fresh, then draw a new plan)\n"
+    )
+    for how in (("--temper", "0.5"), ("--max-passes", "8")):  # with other tags, and with other confidence alone
+        asked = ("--precision", "0.5", "--checked", "audit.jsonl")
+        assert run("aggregate", "-o", "sure.jsonl", *how, *asked)[::2] == (2, other)
+    assert run("report", "-o", "a.html", "--method", "mv", "--audit", "audit.jsonl")[::2] == (2, other)
+    project(tmp_path, QUICK.replace("4", "8"))
+    run("run")
+    last = (
+        f"{drawn} version 2 is the last (after quorate restore 1, quorate audit result gives its scores; or draw a new "
+        "plan: quorate audit plan)\n"
+    )
+    assert run("report", "-o", "a.html", "--audit", "audit.jsonl")[::2] == (2, last)
+    assert "this plan was drawn from version 1, not" in run("audit", "result", "--checked", "audit.jsonl")[2]
+
+
+def test_a_plan_that_was_changed_is_still_refused_as_such(run: Run, tmp_path: Path) -> None:
+    project(tmp_path)
+    run("run")
+    assert run("audit", "plan", "-n", "20", "-o", "audit.jsonl", "-q")[0] == 0
+    records = lines(tmp_path / "audit.jsonl")
+    records[3]["audit"]["probability"] /= 2
+    (tmp_path / "audit.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
+    code, _, err = run("report", "-o", "a.html", "--audit", "audit.jsonl")
+    assert (code, f"document '{records[3]['id']}' was not drawn so" in err) == (2, True)
+
+
+def test_reviews_of_a_project_are_named_where_an_audit_cannot_have_them(run: Run, tmp_path: Path) -> None:
+    project(tmp_path, head='inputs = ["exports/*.jsonl"]\nknown = ["reviews/*.jsonl"]')
+    run("run")
+    assert run("audit", "plan", "-n", "20", "-o", "audit.jsonl", "-q")[0] == 0
+    all_checked(tmp_path / "audit.jsonl")
+    (tmp_path / "reviews").mkdir()
+    first = {name: value for name, value in lines(tmp_path / "audit.jsonl")[0].items() if name != "audit"}
+    (tmp_path / "reviews" / "one.jsonl").write_text(json.dumps(first) + "\n")
+    asked = ("aggregate", "-o", "sure.jsonl", "--precision", "0.5", "--checked", "audit.jsonl")
+    code, _, err = run(*asked)
+    assert (code, "--known none leaves out a project's reviews" in err) == (2, True)
+    assert run(*asked, "--known", "none", "-q")[::2] == (0, "")
