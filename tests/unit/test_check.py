@@ -51,7 +51,7 @@ def test_groups_that_share_no_document() -> None:
     assert "2 groups that share no document" in text
     assert "the smallest is x, y" in text
     alone = warnings(tagged("1", {"a": FULL, "b": FULL}), tagged("2", {"x": FULL}))
-    assert "x shares no document with anybody and cannot be judged (have a second annotator" in alone
+    assert "x shares no document with anybody and cannot be judged (have somebody else" in alone
     assert "groups" not in alone
     joined = warnings(tagged("1", {"a": FULL, "b": FULL}), tagged("2", {"b": FULL, "x": FULL}))
     assert "cannot be judged" not in joined
