@@ -65,7 +65,7 @@ def test_one_annotator_alone_is_no_reason_to_stop(run: Run, sample: Corpus) -> N
         write_corpus(Corpus(alone), stream)
     code, _, err = run("next", "alone.jsonl", "-n", 4)
     assert code == 0
-    assert "quorate: go on: ann shares no document with anybody and cannot be judged (have a second annotator" in err
+    assert "quorate: go on: ann shares no document with anybody and cannot be judged (have somebody else" in err
     assert "quorate: no estimate of F1: " in err
     assert "points of F1" not in err
     with written_whole("mostly.jsonl") as stream:
