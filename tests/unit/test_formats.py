@@ -468,3 +468,10 @@ def test_texts_under_several_ids_are_counted(tmp_path: Path) -> None:
         "3 documents have the same text as another under another id, such as a0 and b0 (if they are one, give them one "
         "id)",
     )
+
+
+def test_files_of_a_folder_come_week_by_week(tmp_path: Path) -> None:
+    for week, tag in ((9, "O"), (10, "B-PER")):
+        line = {"id": "1", "tokens": ["Ada"], "annotations": {"ann": [tag]}}
+        (tmp_path / f"week-{week}.jsonl").write_text(json.dumps(line))
+    assert quorate.read(tmp_path)[0].annotations["ann"] == ("B-PER",)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import io
+import re
 import sys
 import zlib
 from collections.abc import Callable, Iterator
@@ -24,6 +25,7 @@ __all__ = [
     "Samples",
     "check_unpacked",
     "files_of",
+    "in_words_and_numbers",
     "length_of",
     "most_of",
     "opened",
@@ -157,16 +159,26 @@ def stem(name: str) -> str:
     return "annotator" if name == "-" else base.rsplit(".", 1)[0] or base
 
 
+def in_words_and_numbers(name: str) -> list[tuple[int, str]]:
+    """To sort names as people do.
+
+    >>> sorted(["week-10", "week-9"], key=in_words_and_numbers)
+    ['week-9', 'week-10']
+    """
+    return [(int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", name)]
+
+
 def files_of(path: str) -> list[str]:
-    """The file, or those of a folder in the order of their names."""
+    """The file, or those of a folder in the order of their names, week-9 before week-10."""
     folder = Path(path)
     if path == "-" or not folder.is_dir():
         return [path]
-    files = sorted(
+    names = (
         str(file)
         for file in folder.iterdir()
         if file.is_file() and not file.name.startswith(".") and file.name.removesuffix(".gz").endswith(_SUFFIXES)
     )
+    files = sorted(names, key=in_words_and_numbers)
     if not files:
         raise InputError(f"no file to read in this folder (looked for {', '.join(_SUFFIXES)}, or with .gz)", where=path)
     return files

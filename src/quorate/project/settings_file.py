@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from quorate.errors import InputError, SettingsError
+from quorate.formats.opened import in_words_and_numbers
 
 __all__ = ["NAME", "LabelStudioProject", "SettingsFile", "find"]
 
@@ -124,7 +125,7 @@ class SettingsFile:
         where = str(self.path)
         for name in named:
             if glob.has_magic(name):
-                matching = sorted(map(str, self._matching(name)), key=_in_words_and_numbers)
+                matching = sorted(map(str, self._matching(name)), key=in_words_and_numbers)
                 if not matching and what == "inputs":
                     raise InputError(f"no file matches {name!r} (put one there, or change inputs)", where=where)
                 found |= dict.fromkeys(matching)
@@ -140,11 +141,6 @@ class SettingsFile:
     def _matching(self, pattern: str) -> list[Path]:
         """What a pattern matches, whatever the project's own folder is called."""
         return [self.root / name for name in glob.glob(pattern, root_dir=self.root, recursive=True)]
-
-
-def _in_words_and_numbers(name: str) -> list[tuple[int, str]]:
-    """To sort names as people do: week-2 before week-10."""
-    return [(int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", name)]
 
 
 def find(start: Path) -> Path | None:
