@@ -8,6 +8,7 @@ import io
 import pickle
 import sys
 import weakref
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -139,3 +140,11 @@ def test_a_notebook_with_widgets_is_left_to_rich(monkeypatch: pytest.MonkeyPatch
     with quorate.progress_bar() as report:
         report(Progress(0, 1, 1, 4, -10.0))
     assert shown == [False]
+
+
+def test_the_name_of_a_file_in_place_of_a_corpus_is_refused_with_what_reads_it() -> None:
+    model = quorate.BSC("cm", max_iter=2).fit(quorate.sample())
+    calls: list[Callable[[Any], object]] = [quorate.aggregate, model.fit, model.predict, model.combine, model.update]
+    for call in calls:
+        with pytest.raises(quorate.SettingsError, match=r"a Corpus is needed, not str \(quorate.read gives one"):
+            call("crowd.jsonl")

@@ -27,6 +27,7 @@ from quorate.infer.engines.factory import Engines
 from quorate.infer.engines.protocol import Counts, Engine, Tables
 from quorate.infer.spans import SpanModel
 from quorate.models.build import with_more_words
+from quorate.models.prepared import check_corpus
 from quorate.models.settings import Settings, check_number
 from quorate.taggers import TaggerName
 from quorate.wording import counted
@@ -179,6 +180,7 @@ class ModelState(NamedTuple):
 
     def encoded(self, corpus: Corpus) -> Encoded:
         """A corpus as arrays, with the numbers that names and words have here."""
+        check_corpus(corpus)
         return encode(corpus, self.tagset, invalid=self.settings.invalid, annotators=self.names, words=self.words)
 
     def known_codes(self, corpus: Corpus, known: Mapping[str, Sequence[Tag]]) -> NDArray[np.int32] | None:
@@ -266,6 +268,7 @@ class Updated(NamedTuple):
 
 def check_update(fit_state: FitState, meta: Mapping[str, Any], corpus: Corpus, passes: int) -> None:
     """One clear error if a fit of which ``meta`` is told cannot go on with this corpus."""
+    check_corpus(corpus)
     check_number("passes", passes, whole=True)
     if passes < 0:
         raise SettingsError(f"passes must be 0 or more, not {passes}")

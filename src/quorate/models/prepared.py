@@ -14,7 +14,7 @@ from quorate.encode.encoded import Encoded
 from quorate.encode.from_corpus import encode, encode_known
 from quorate.errors import InputError, SettingsError
 
-__all__ = ["Known", "Prepared", "known_tags", "prepare"]
+__all__ = ["Known", "Prepared", "check_corpus", "known_tags", "prepare"]
 
 
 Known = Literal["inline"] | Mapping[str, Sequence[Tag]] | None
@@ -32,8 +32,7 @@ class Prepared(NamedTuple):
 
 def prepare(corpus: Corpus, scheme: Scheme | None, invalid: Invalid, known: Known = None) -> Prepared:
     """Lay out a corpus once, for one fit or many."""
-    if not isinstance(corpus, Corpus):
-        raise SettingsError(f"a Corpus is needed, not {type(corpus).__name__} (quorate.read gives one from files)")
+    check_corpus(corpus)
     if not len(corpus):
         raise InputError("the corpus has no document")
     given = known_tags(corpus, known)
@@ -41,6 +40,12 @@ def prepare(corpus: Corpus, scheme: Scheme | None, invalid: Invalid, known: Know
     encoded = encode(corpus, tagset, invalid=invalid)
     clamped = encode_known(corpus, tagset, given, invalid) if given else None
     return Prepared(corpus, tagset, encoded, clamped)
+
+
+def check_corpus(corpus: Corpus) -> None:
+    """:class:`SettingsError` if this is something else, as the name of a file."""
+    if not isinstance(corpus, Corpus):
+        raise SettingsError(f"a Corpus is needed, not {type(corpus).__name__} (quorate.read gives one from files)")
 
 
 def known_tags(corpus: Corpus, known: Known, *, none_yet: bool = False) -> Mapping[str, Sequence[Tag]]:
