@@ -1,10 +1,11 @@
-"""Numbers in sentences: one document is, two documents are."""
+"""Numbers in sentences and names: one document is, two documents are; week 9 comes before week 10."""
 
 from __future__ import annotations
 
+import re
 from string import Formatter
 
-__all__ = ["corpus_size", "counted", "in_number", "repaired"]
+__all__ = ["corpus_size", "counted", "in_number", "in_words_and_numbers", "repaired"]
 
 
 def counted(n: int, one: str, many: str | None = None) -> str:
@@ -49,3 +50,12 @@ def repaired(tags: int) -> str:
     '1 tag that could not follow the one before was repaired'
     """
     return in_number("{} {tag|tags} that could not follow the one before {was|were} repaired", tags)
+
+
+def in_words_and_numbers(name: str) -> list[tuple[int, str]]:
+    """To sort names as people do.
+
+    >>> sorted(["week-10", "week-9"], key=in_words_and_numbers)
+    ['week-9', 'week-10']
+    """
+    return [(int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", name)]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import hashlib
 import io
-import re
 import sys
 import zlib
 from collections.abc import Callable, Iterator
@@ -18,6 +17,7 @@ from typing import IO, TYPE_CHECKING, Any, TypeVar
 from quorate.corpus.profiles import Profile
 from quorate.errors import InputError
 from quorate.limits import MAX_SIZE, size_in_words, too_much, unpacks_to_too_much
+from quorate.wording import in_words_and_numbers
 
 __all__ = [
     "Content",
@@ -25,7 +25,6 @@ __all__ = [
     "Samples",
     "check_unpacked",
     "files_of",
-    "in_words_and_numbers",
     "length_of",
     "most_of",
     "opened",
@@ -157,15 +156,6 @@ def stem(name: str) -> str:
     """
     base = Path(name).name.removesuffix(".gz")
     return "annotator" if name == "-" else base.rsplit(".", 1)[0] or base
-
-
-def in_words_and_numbers(name: str) -> list[tuple[int, str]]:
-    """To sort names as people do.
-
-    >>> sorted(["week-10", "week-9"], key=in_words_and_numbers)
-    ['week-9', 'week-10']
-    """
-    return [(int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", name)]
 
 
 def files_of(path: str) -> list[str]:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from quorate.errors import InputError, SettingsError
-from quorate.formats.opened import in_words_and_numbers
+from quorate.wording import in_words_and_numbers
 
 __all__ = ["NAME", "LabelStudioProject", "SettingsFile", "find"]
 
