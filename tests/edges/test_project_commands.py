@@ -11,39 +11,17 @@ import sys
 import zipfile
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 import quorate
 from processes import started_here
+from project_folder import QUICK, WEEKS, export, lines, never, project
 from quorate.corpus.records import hard_tags
 from quorate.corpus.tags import find_spans
 from quorate.formats import write
 from quorate.project.store import Store
 from running import Run
-
-WEEKS = (slice(0, 60), slice(60, 64), slice(64, 90))
-QUICK = 'method = "bsc-cm"\nmax-passes = 4\n'
-
-
-def export(place: Path, week: int) -> None:
-    path = place / "exports" / f"week-{week}.jsonl"
-    path.parent.mkdir(exist_ok=True)
-    write(quorate.Corpus(quorate.sample().documents[WEEKS[week - 1]]), path)
-
-
-def project(place: Path, options: str = QUICK, head: str = 'inputs = ["exports/*.jsonl"]') -> None:
-    export(place, 1)
-    (place / "quorate.toml").write_text(f"{head}\n[aggregate]\n{options}")
-
-
-def never(*_: Any, **__: Any) -> None:
-    raise AssertionError("it was fitted again")
-
-
-def lines(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
 def test_init_writes_a_file_that_a_run_can_do(run: Run, tmp_path: Path) -> None:

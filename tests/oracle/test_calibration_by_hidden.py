@@ -201,4 +201,7 @@ def test_confidence_stays_as_stated_where_nobody_is_sure_of_a_label() -> None:
     corpus = Corpus(
         [Document(str(n), ("a", "b", "c"), {f"w{k}": (found, none, none) for k in range(4)}) for n in range(60)]
     )
-    assert len(quorate.aggregate(corpus)) == 60
+    choice = quorate.aggregate(corpus).choice
+    assert choice is not None
+    assert choice.trials
+    assert choice.calibration.sharpness == 1.0

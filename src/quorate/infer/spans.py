@@ -42,9 +42,10 @@ TEMPER, _TOKEN_WEIGHT, _WORD_WEIGHT = 0.4, 0.5, 0.5
 # bounds; twice of it gains more there and loses 0.4 on the dev splits of three real crowds.
 _MIDDLE_WEIGHT = 0.5
 # How much of a vote on tokens is in what the token model says. Whoever overlooks a span says O at each of its tokens:
-# the model takes two O at a bound for little, and prefers the longest mark; a vote does not. Against none it gains
-# 1 to 3 points of strict F1 on simulated crowds of three with long spans and on one with splitters, and on the dev
-# splits of two real crowds −0.2 and +0.2. With 0.5 the former gain as much again; relaxed F1 on PICO then loses 0.8.
+# the model takes two O at a bound for little, and prefers the longest mark; a vote does not. Against none it gains 0.7
+# to 3 points of strict F1 on simulated crowds of three with long spans and on one with splitters, costs 0.7 on a vague
+# and sparse one, and on the dev splits of NER and PICO −0.1 and +0.5. With 0.5 the former gain 1 to 2 more, and relaxed
+# F1 on PICO loses 0.5.
 _VOTE_SHARE = 0.3
 _SUREST = 0.999  # what the token model says is not believed beyond this
 _MOST_WORDS = 6.0  # nats that words can say at most: long spans are no surer than that
