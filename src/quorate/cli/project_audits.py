@@ -60,13 +60,16 @@ def tells_of_another_fit(store: Store | None) -> Iterator[None]:
 def audits_left_behind(store: Store, before: Version, after: Version) -> list[str]:
     """Notes on plans in the project's folder that were drawn from the version before, and do not fit the one after."""
     plans = {path.name: digest for path in sorted(store.root.glob("*.jsonl")) if (digest := _drawn_from(path))}
-    if not plans or before.consensus == after.consensus or _digest(store, before) == _digest(store, after):
+    if not plans or before.consensus == after.consensus:
+        return []
+    audited = _digest(store, before)
+    if audited == _digest(store, after):
         return []
     return [
         f"note: {name} is an audit of version {before.number} (to go on with it: quorate restore {before.number}; "
         f"for version {after.number}, plan again)"
         for name, digest in plans.items()
-        if digest == _digest(store, before)
+        if digest == audited
     ]
 
 
