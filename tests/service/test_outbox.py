@@ -116,6 +116,18 @@ def test_a_server_that_was_killed_and_came_back(open_page: Open, server: SaveSer
     assert [body["id"] for body in server.saved] == ids
 
 
+def test_whoever_works_on_while_the_service_is_away_does_not_wait_longer_for_that(
+    open_page: Open, server: SaveServer
+) -> None:
+    page = open_page()
+    server.stop()
+    ids = [save(page, document) for document in range(10)]
+    until(page, "away")
+    server.start()
+    until(page, "saved")
+    assert [body["id"] for body in server.saved] == ids
+
+
 @pytest.mark.parametrize("closed", [False, True])
 def test_what_was_not_sent_survives_a_reload_and_closing(
     open_page: Open, server: SaveServer, new_context: Callable[..., BrowserContext], closed: bool

@@ -30,7 +30,7 @@ export class Outbox extends EventTarget {
   #trouble = ""; // why the last round did not send everything: "", "offline", "away" or "login"
   #sending = false;
   #again = false;
-  #failures = 0;
+  #failures = 0; // tries in a row that a timer began and that did not send everything
   #timer = 0;
 
   /** @param {string} person the id of who is logged in */
@@ -105,7 +105,8 @@ export class Outbox extends EventTarget {
       wait = LONGEST_WAIT; // the browser's database failed: what it holds is still there, and nothing was taken out
     }
     this.#sending = false;
-    if (wait) this.#timer = setTimeout(() => this.send(), wait);
+    // Only tries of its own make the next wait longer: whoever works on while the service is away is not to wait for that.
+    if (wait) this.#timer = setTimeout(() => { this.#failures += 1; this.send(); }, wait);
   }
 
   /** Try each save once; returns in how many milliseconds to try again, 0 for not by itself. */
@@ -132,10 +133,10 @@ export class Outbox extends EventTarget {
     }
     this.#trouble = trouble;
     await this.#look();
-    this.#failures = trouble ? this.#failures + 1 : 0;
+    if (!trouble) this.#failures = 0;
     if (!trouble || trouble === "login") return 0;
     navigator.storage?.persist?.().catch(() => {}); // so that a full disk costs others first
-    return Math.max(asked, Math.min(LONGEST_WAIT, FIRST_WAIT * 2 ** (this.#failures - 1)) * (0.5 + Math.random() / 2));
+    return Math.max(asked, Math.min(LONGEST_WAIT, FIRST_WAIT * 2 ** this.#failures) * (0.5 + Math.random() / 2));
   }
 
   /** @param {Kept} save */
