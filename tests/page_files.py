@@ -111,6 +111,7 @@ FILES: dict[str, Callable[[Path], object]] = {
     "project-1.json": example("label-studio.json"),
     "project.zip": archive_of("cas", INCEPTION),
     "review.jsonl": reviewed("ann", 0, 10),
+    "sheet.csv": example("sheet.csv"),
     "shards/": lambda path: quorate.formats.write(crowd(), path / "first.jsonl"),
     "today.jsonl": written(lambda: renamed(80, 90)),
     "workers.manifest": example("sagemaker.manifest"),

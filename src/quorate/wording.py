@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from string import Formatter
 
-__all__ = ["corpus_size", "counted", "in_number", "in_words_and_numbers", "repaired"]
+__all__ = ["corpus_size", "counted", "in_number", "in_words_and_numbers", "person", "repaired"]
 
 
 def counted(n: int, one: str, many: str | None = None) -> str:
@@ -41,6 +41,15 @@ def in_number(sentence: str, n: int, *others: str) -> str:
             one, many = field.split("|")
             parts.append(one if n == 1 else many)
     return "".join(parts)
+
+
+def person(name: str) -> str:
+    """An annotator in a sentence, where a name that is nothing but a number would be read as one.
+
+    >>> person("ann"), person("3")
+    ('ann', 'annotator “3”')
+    """
+    return f"annotator “{name}”" if name.isdecimal() else name
 
 
 def repaired(tags: int) -> str:

@@ -68,6 +68,7 @@ FILES = {
     "conll": "columns.conll",
     "mace": "mace.csv",
     "table": "table.csv",
+    "sheet": "sheet.csv",
     "sagemaker": "sagemaker.manifest",
 }
 

@@ -97,6 +97,7 @@ SPANS_IN: dict[str, Callable[[Path], int]] = {
     "parquet": _parquet,
     "conll": _columns,
     "table": lambda path: sum(row["label"].startswith("B-") for row in _rows(path)),
+    "sheet": lambda path: sum(cell.startswith("B-") for row in _rows(path) for cell in list(row.values())[3:]),
     "csv": lambda path: len(_rows(path)),
 }
 
@@ -198,6 +199,7 @@ def test_a_format_that_is_a_folder_goes_into_an_empty_one_and_takes_the_place_of
 LOST = {
     "conll": "2 documents have no tokens and are not written: CoNLL has a line for each token",
     "table": "2 documents have no labels and are not written: a table has a row for each label",
+    "sheet": "2 documents have no tokens and are not written: a sheet has a row for each token",
 }
 
 

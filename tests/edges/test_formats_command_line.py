@@ -73,7 +73,9 @@ def test_nested_spans_come_back_all(checked: Checked, nested: Path, tmp_path: Pa
     )
 
 
-@pytest.mark.parametrize("name", ["brat", "label-studio", "csv", "prodigy", "doccano", "spacy", "conll", "table"])
+@pytest.mark.parametrize(
+    "name", ["brat", "label-studio", "csv", "prodigy", "doccano", "spacy", "conll", "table", "sheet"]
+)
 def test_layers_are_written_in_every_format_that_holds_them(
     checked: Checked, nested: Path, tmp_path: Path, name: str
 ) -> None:
@@ -145,7 +147,7 @@ def test_several_files_with_their_annotators(checked: Checked, tmp_path: Path) -
 def test_the_list_of_formats(checked: Checked) -> None:
     out, _ = checked("formats")
     lines = out.splitlines()
-    assert len(lines) == 16
+    assert len(lines) == 17
     assert any(line.startswith("label-studio  read, write") for line in lines)
     assert any("quorate[spacy]" in line for line in lines)
 

@@ -350,6 +350,8 @@ def test_long_table_of_tokens_as_csv_parquet_and_frame(tmp_path: Path) -> None:
         (["task,worker,label", "t1,,cat"], r":2: no worker in this row"),
         (["task,worker,label", ",ann,cat"], r":2: no task or doc in this row"),
         (["task,worker,label", "t1,ann,cat", "t1,ann,dog"], r":3: worker 'ann' has labelled this already"),
+        (["", "task,worker,label", "t1,,cat"], r":3: no worker in this row"),
+        (["task,worker,label", "", '"t\n1",ann,cat', "t2,,cat"], r":5: no worker in this row"),
         (["doc,token,worker,label", "d,one,ann,O"], r":2: token 'one' is not a number"),
         (
             ["doc,token,worker,label", *(f"{d},{t},ann,O" for d in range(5) for t in (1, 2))],

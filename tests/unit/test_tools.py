@@ -39,6 +39,7 @@ def example(name: str, tmp_path: Path) -> Any:
         "conll": "columns.conll",
         "mace": "mace.csv",
         "table": "table.csv",
+        "sheet": "sheet.csv",
         "sagemaker": "sagemaker.manifest",
     }
     return EXAMPLES / files[name] if name in files else MADE[name](tmp_path)
@@ -232,7 +233,7 @@ def test_dataset_from_memory() -> None:
 # Out and back -------------------------------------------------------------------------------------------------------
 
 MULTI = {"label-studio": "json", "doccano": "zip", "prodigy": "p", "brat": "b", "spacy": "spacy", "parquet": "parquet"}
-MULTI |= {"conll": "conll", "table": "t", "jsonl": "jsonl"}
+MULTI |= {"conll": "conll", "table": "t", "sheet": "s", "jsonl": "jsonl"}
 
 
 def without_places(corpus: Corpus) -> dict[str, Any]:
@@ -245,7 +246,7 @@ def test_a_corpus_goes_out_and_comes_back(name: str, tmp_path: Path) -> None:
     path = tmp_path / f"out.{MULTI[name]}"
     formats.write(corpus, path, name)
     assert without_places(quorate.read(path)) == without_places(corpus)
-    if name not in ("conll", "table", "parquet"):  # which hold tokens alone
+    if name not in ("conll", "table", "sheet", "parquet"):  # which hold tokens alone
         assert [document.text for document in quorate.read(path)] == [TEXT, RAIN]
 
 
@@ -380,6 +381,7 @@ CONSENSUS: dict[str, Callable[[Path, quorate.Result], Any]] = {
     "parquet": from_parquet,
     "conll": from_corpus,
     "table": from_corpus,
+    "sheet": from_corpus,
     "csv": from_csv,
 }
 
@@ -446,7 +448,7 @@ def test_what_a_format_cannot_hold_is_said(tmp_path: Path) -> None:
         with pytest.raises(OutputError, match="plain labels mark no spans"):
             formats.write(plain, tmp_path / "out", name)
     soft = Corpus([Document("1", ("a",), {"m": ({"B-X": 0.5, "O": 0.5},)})])
-    for name in ("conll", "table", "parquet"):
+    for name in ("conll", "table", "sheet", "parquet"):
         with pytest.raises(quorate.QuorateError, match="no probabilities"):
             formats.write(soft, tmp_path / "out", name)
     with pytest.raises(InputError, match="2 annotators, where one file holds one"):
@@ -488,6 +490,7 @@ TASK = {"id": 1, "data": {"text": "Ada"}, "annotations": []}
         ("conll", "Ada B-PER O\nsang O", r"in:2: 2 columns where 3 were expected"),
         ("mace", "O,O\nO", r"in:2: 1 cells where 2 were expected"),
         ("table", "doc,token,worker,label\nd,one,ann,O", r"in:2: token 'one' is not a number"),
+        ("sheet", "doc,token,ann\nd,Ada,B-PER\nd,sang", r"in:3: 2 cells where 3 were expected"),
         ("jsonl", '{"id": "1"}', r"in:1: neither 'tokens' nor 'text'"),
     ],
 )  # fmt: skip

@@ -71,7 +71,7 @@ UnitName = Literal["code-points", "utf-16", "code-points-lf", "utf-16-lf"]
 
 _A_FEW = 100  # documents, by which it is told whether anybody annotated a file
 _DOCUMENT_A_RECORD = ("jsonl", "conll")  # formats whose records are whole documents
-_ONE_TAG_A_TOKEN = ("conll", "table", "parquet")  # formats in which spans cannot overlap
+_ONE_TAG_A_TOKEN = ("conll", "table", "sheet", "parquet")  # formats in which spans cannot overlap
 
 
 @knows_its_options
@@ -198,7 +198,7 @@ def _assembled(paths: Sequence[Given], format: str | None, options: Options, tak
         if hasattr(path, "features") and hasattr(path, "column_names"):
             assembly.add(FORMATS["huggingface"].load().dataset_documents(path), "Dataset", merge=False)
         elif frames.is_frame(path):
-            assembly.add(frames.frame_documents(path), "DataFrame", merge=False)
+            assembly.add(frames.frame_documents(path, assembly.notes), "DataFrame", merge=False)
         else:
             _add(assembly, str(path), format, taken)
     if not len(assembly):

@@ -28,7 +28,7 @@ from quorate.formats.marked import (
     placed,
     tagged,
 )
-from quorate.formats.notes import Notes, some
+from quorate.formats.notes import Notes, people, some
 from quorate.formats.opened import stem
 from quorate.formats.repeated import file_per_annotator, repeated_texts, texts_by_file
 from quorate.wording import counted
@@ -142,12 +142,14 @@ class Assembly:
     def corpus(self) -> Corpus:
         """Everything as one corpus."""
         self._tell_not_met()
+        self._tell_doubtful()
         self._tell_repeated()
         return self._finished([item for item in self._items.values() if isinstance(item, Document)])
 
     def layers(self, into: Mapping[str, Layer] | None = None) -> Layers:
         """A corpus for each layer, by its name: those that are given, or as many as it takes."""
         self._tell_not_met()
+        self._tell_doubtful()
         self._tell_repeated()
         items = list(self._items.values())
         placed = [item if isinstance(item, Placed) else _spans_of(item) for item in items]
@@ -166,11 +168,22 @@ class Assembly:
         """Note the names that were to be changed and that no label or annotator has: they may be misspelt."""
         if self._labels is not None and (labels := not_met(self.options.map_labels, self._labels.met)):
             self.notes.add(f"--map-labels: no label is called {some(labels)}")
-        people = not_met(self.options.map_annotators, self._met_names)
-        if people and self.options.pseudonymise is not None:
-            self.notes.add(f"--map-annotators: {counted(len(people), 'name is', 'names are')} nobody's")
-        elif people:
-            self.notes.add(f"--map-annotators: no annotator is called {some(people)}")
+        names = not_met(self.options.map_annotators, self._met_names)
+        if names and self.options.pseudonymise is not None:
+            self.notes.add(f"--map-annotators: {counted(len(names), 'name is', 'names are')} nobody's")
+        elif names:
+            self.notes.add(f"--map-annotators: no annotator is called {some(names)}")
+
+    def _tell_doubtful(self) -> None:
+        """Note the columns that may be no annotator's, but for those whose owner was named or that were left out."""
+        changed = self.options.map_annotators
+        names = [] if "*" in changed else [name for name in self.notes.doubtful if name not in changed]
+        if names:
+            told = str(len(names)) if self.options.pseudonymise is not None else some(names)
+            self.notes.add(
+                f"columns whose labels nobody else uses, taken for annotators: {told} (--map-annotators NAME= leaves "
+                "one out)"
+            )
 
     def _tell_repeated(self) -> None:
         """Note the texts that come more than once: each may be one document, of several annotators."""
@@ -262,7 +275,7 @@ class Assembly:
         profiles = {**own, **self.options.profiles}
         names = {name for document in documents for name in document.annotations}
         strange = sorted(set(self.options.profiles) - names)
-        notes = [*self.notes.sentences(), *([f"no document is annotated by {some(strange)}"] if strange else [])]
+        notes = [*self.notes.sentences(), *([f"no document is annotated by {people(strange)}"] if strange else [])]
         profiles = {name: profile for name, profile in profiles.items() if name in names}
         digests = self.digests
         if self.options.pseudonymise is not None:

@@ -28,10 +28,10 @@ from quorate.formats.notes import Notes
 from quorate.formats.opened import Input
 from quorate.storage.files.atomic import written_whole
 
-__all__ = ["read", "write"]
+__all__ = ["GOLD", "NOT_SEEN", "column_names", "column_tags", "read", "write"]
 
-_NOT_SEEN = "?"
-_GOLD = "gold"
+NOT_SEEN = "?"
+GOLD = "gold"
 _TOKEN = "token"
 _NO_TOKENS = "{} {document has|documents have} no tokens and {is|are} not written: CoNLL has a line for each token"
 _ID = re.compile(r"# (?:id|sent_id) = (.*\S)\s*")
@@ -98,12 +98,12 @@ def _header(line: str) -> list[str]:
         if [name.casefold() for name in names[:1]] == [_TOKEN]:
             if not line[1].isspace() and _are_tags(names[1:]):
                 return []  # the hashtag #token and its tags
-            return [_GOLD if name.casefold() == _GOLD else name for name in names]
+            return [GOLD if name.casefold() == GOLD else name for name in names]
     return []
 
 
 def _are_tags(fields: Sequence[str]) -> bool:
-    return bool(fields) and all(field in (OUTSIDE, _NOT_SEEN) or marks_span(field) for field in fields)
+    return bool(fields) and all(field in (OUTSIDE, NOT_SEEN) or marks_span(field) for field in fields)
 
 
 def _is_row(fields: Sequence[str], columns: Sequence[str] | None, headers: Sequence[_Header]) -> bool:
@@ -127,17 +127,17 @@ def _named_columns(headers: Sequence[_Header], n: int) -> list[str]:
 def _document(rows: list[list[str]], columns: list[str], source: Source, name: str) -> Document:
     tokens, *tag_columns = zip(*rows, strict=True)
     sequences = {
-        column: tuple(None if tag == _NOT_SEEN else tag for tag in tags)
+        column: tuple(None if tag == NOT_SEEN else tag for tag in tags)
         for column, tags in zip(columns, tag_columns, strict=True)
-        if any(tag != _NOT_SEEN for tag in tags)
+        if any(tag != NOT_SEEN for tag in tags)
     }
-    gold = sequences.pop(_GOLD, None)
+    gold = sequences.pop(GOLD, None)
     return Document(name, tokens, sequences, gold, source=source)
 
 
 def write(export: Export, path: str) -> None:
     """Columns parted by tabs: the token, then the consensus (one for each layer), or every annotator and the gold."""
-    names = _columns(export)
+    names = column_names(export)
     with written_whole(path) as stream:
         stream.write(
             "\t".join(["#", _TOKEN, *(_cell(name, "the name of a column") for name in names)]).encode() + b"\n"
@@ -147,20 +147,21 @@ def write(export: Export, path: str) -> None:
             export.notes.count(_NO_TOKENS, not exported.document.tokens)
 
 
-def _columns(export: Export) -> list[str]:
+def column_names(export: Export) -> list[str]:
+    """The columns that all documents together take: of the consensus, or of annotators; then the gold's."""
     names: dict[str, None] = {}
     has_gold = False
     for exported in export.documents():
-        names |= dict.fromkeys(_sequences(exported))
+        names |= dict.fromkeys(column_tags(exported))
         has_gold |= exported.gold is not None
-    return [*(name for name in names if name != _GOLD), *([_GOLD] if has_gold else [])]
+    return [*(name for name in names if name != GOLD), *([GOLD] if has_gold else [])]
 
 
-def _sequences(exported: ExportDocument) -> dict[str, Sequence[Any]]:
+def column_tags(exported: ExportDocument) -> dict[str, Sequence[Any]]:
     """The tags of each column."""
     found: dict[str, Sequence[Any]] = {}
     for annotation in exported.annotations():
-        if annotation.name.casefold() == _GOLD:
+        if annotation.name.casefold() == GOLD:
             raise InputError(
                 f"annotator {annotation.name!r} cannot have a column: it would be gold (--map-annotators renames)",
                 where=exported.document.where(),
@@ -168,23 +169,23 @@ def _sequences(exported: ExportDocument) -> dict[str, Sequence[Any]]:
         for name, layer in (annotation.layers or {"": annotation}).items():
             found[f"{annotation.name} {name}".strip()] = layer.tags or ()
     if exported.gold is not None and exported.gold.tags is not None:
-        found[_GOLD] = exported.gold.tags
+        found[GOLD] = exported.gold.tags
     return found
 
 
 def _lines(exported: ExportDocument, names: Sequence[str]) -> Iterator[str]:
-    document, sequences = exported.document, _sequences(exported)
+    document, sequences = exported.document, column_tags(exported)
     if not document.tokens:
         return
     where = document.where()
     yield f"# id = {_cell(document.id, where)}\n"
     for position, token in enumerate(document.tokens):
         tags = [sequences[name][position] if name in sequences else None for name in names]
-        if _NOT_SEEN in tags:
+        if NOT_SEEN in tags:
             raise InputError(
-                f"a tag {_NOT_SEEN!r} would be read as not annotated (--map-labels renames it)", where=where
+                f"a tag {NOT_SEEN!r} would be read as not annotated (--map-labels renames it)", where=where
             )
-        cells = [_NOT_SEEN if tag is None else _cell(tag, where) for tag in tags]
+        cells = [NOT_SEEN if tag is None else _cell(tag, where) for tag in tags]
         yield "\t".join([_cell(token, where), *cells]) + "\n"
     yield "\n"
 

@@ -4,7 +4,8 @@ A table of spans has a row a span: ``document, annotator, start, end, label``, w
 the whole document's, and ``pieces`` (``0-5;10-12``) of one that is discontinuous. Who saw a document and marked nothing
 has a row of it without a span. The texts may be in a table of their own instead, a row a document: ``document, text``,
 and if known ``tokens``, ``annotators`` who saw it, ``gold`` (a tag a token) and ``split``. A table of tags has a row a
-token: ``document, token, annotator, tag, word, gold``.
+token: ``document, token, annotator, tag, word, gold``; or a row a token and a column an annotator
+(:mod:`quorate.formats.sheet`).
 """
 
 from __future__ import annotations
@@ -21,10 +22,12 @@ from quorate.corpus.records import Corpus, Document, Source, hard_tags
 from quorate.corpus.spans import CharSpan, Pieces
 from quorate.corpus.tags import Scheme
 from quorate.errors import InputError, SettingsError
+from quorate.formats import sheet
 from quorate.formats.assemble import Assembly, Options
 from quorate.formats.exports import Export, ExportAnnotation, ExportDocument, export_of, outward_spans
 from quorate.formats.marked import Marked
-from quorate.formats.table import rows_to_documents
+from quorate.formats.notes import Notes
+from quorate.formats.table import rows_to_documents, whole_numbers
 
 if TYPE_CHECKING:
     import pandas
@@ -64,27 +67,31 @@ def is_frame(given: object) -> bool:
     return any(hasattr(given, name) for name in ("__arrow_c_stream__", "__dataframe__", "columns"))
 
 
-def frame_documents(frame: Any, columns: Mapping[str, str] | None = None) -> Iterator[Document | Marked]:
+def frame_documents(frame: Any, notes: Notes, columns: Mapping[str, str] | None = None) -> Iterator[Document | Marked]:
     """The documents of a table of spans, which holds their texts, or of tags; ``columns`` renames what it has."""
-    rows = _rows(frame, columns or {})
+    given = _plain_rows(frame)
+    if given and not columns and _is_sheet(given):
+        yield from _sheet_documents(given, notes)
+        return
+    rows = _rows(given, columns or {})
     if rows and all(name in rows[0] for name in ("start", "end")):
         yield from _marked(rows, None).values()
     else:
         names = {name: _TABLE_NAMES.get(name, name) for row in rows[:1] for name in row}
-        yield from rows_to_documents(({names[k]: v for k, v in row.items()} for row in rows), _FRAME, first_line=0)
+        yield from rows_to_documents(enumerate({names[k]: v for k, v in row.items()} for row in rows), _FRAME)
 
 
 def corpus_of(frame: Any, documents: Any = None, columns: Mapping[str, str] | None = None) -> Corpus:
     """A corpus from a table: see :meth:`quorate.Corpus.from_pandas`."""
     assembly = Assembly(Options())
     if documents is None:
-        assembly.add(frame_documents(frame, columns), _FRAME, merge=False)
+        assembly.add(frame_documents(frame, assembly.notes, columns), _FRAME, merge=False)
         return assembly.corpus()
     texts: dict[str, Row] = {}
-    for row in _rows(documents, columns or {}, needed=("document",)):
+    for row in _rows(_plain_rows(documents), columns or {}, needed=("document",)):
         if texts.setdefault(str(row["document"]), row) is not row:
             raise InputError(f"document {row['document']!r} is given twice (give a row a document)", where=_FRAME)
-    rows = _rows(frame, columns or {}, needed=("document", "annotator", *_COLUMNS_OF_SPANS))
+    rows = _rows(_plain_rows(frame), columns or {}, needed=("document", "annotator", *_COLUMNS_OF_SPANS))
     assembly.add(_marked(rows, texts).values(), _FRAME, merge=False)
     corpus = assembly.corpus()
     with_gold = (
@@ -93,9 +100,24 @@ def corpus_of(frame: Any, documents: Any = None, columns: Mapping[str, str] | No
     return Corpus(with_gold, notes=corpus.notes)
 
 
-def _rows(frame: Any, names: Mapping[str, str], needed: Sequence[str] = ()) -> list[dict[str, Any]]:
+def _is_sheet(rows: Sequence[Row]) -> bool:
+    return sheet.is_sheet(list(map(str, rows[0])), [_cells(row) for row in rows[: sheet.ROWS]])
+
+
+def _sheet_documents(rows: Sequence[Row], notes: Notes) -> Iterator[Document]:
+    """The documents of a table with a row a token and a column an annotator."""
+    made = sheet.Sheet(list(map(str, rows[0])), _FRAME, 0)
+    for number, row in enumerate(rows):
+        made.add(number, _cells(row))
+    return made.documents(notes)
+
+
+def _cells(row: Row) -> list[str]:
+    return ["" if value is None else str(value) for value in row.values()]
+
+
+def _rows(rows: list[dict[str, Any]], names: Mapping[str, str], needed: Sequence[str] = ()) -> list[dict[str, Any]]:
     """The rows by columns, under the names that they have here; ``None`` where nothing is."""
-    rows = _plain_rows(frame)
     given = list(rows[0]) if rows else []
     strange = [name for name in names if rows and name not in given]
     if strange:
@@ -108,6 +130,10 @@ def _rows(frame: Any, names: Mapping[str, str], needed: Sequence[str] = ()) -> l
 
 
 def _plain_rows(frame: Any) -> list[dict[str, Any]]:
+    return list(map(whole_numbers, _rows_given(frame)))
+
+
+def _rows_given(frame: Any) -> list[dict[str, Any]]:
     if hasattr(frame, "to_dicts"):  # polars, without pyarrow
         return list(frame.to_dicts())
     if hasattr(frame, "notna"):  # pandas, likewise

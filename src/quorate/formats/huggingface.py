@@ -18,7 +18,7 @@ from quorate.errors import InputError, OutputError
 from quorate.formats.exports import Export, ExportDocument
 from quorate.formats.notes import Notes
 from quorate.formats.opened import Input, check_unpacked, most_of
-from quorate.formats.table import rows_to_documents
+from quorate.formats.table import rows_to_documents, whole_numbers
 from quorate.storage.files.atomic import written_whole
 
 __all__ = ["dataset_documents", "read", "write"]
@@ -99,7 +99,7 @@ def _table_documents(table: Any, name: str, split: str | None, features: Any = N
     try:
         rows = (row for batch in table.to_batches() for row in batch.to_pylist())
         if "tokens" not in table.column_names:
-            yield from rows_to_documents(rows, name, first_line=1)
+            yield from rows_to_documents(enumerate(map(whole_numbers, rows), 1), name)
             return
         yield from _documents(rows, _names(features or _features_in(table)), name, split)
     except (ValueError, OverflowError) as error:  # text that is no text in a damaged file

@@ -38,7 +38,8 @@ def read(given: Input, notes: Notes) -> Iterator[Document]:
                 )
             if not width and len({cell.strip().lower() for cell in row} & COLUMNS) > 1:
                 raise InputError(
-                    "its first line names columns, as in no file of MACE (a table has doc, token, worker and label)",
+                    "its first line names columns, as in no file of MACE (a table has doc, token, worker and label; a "
+                    "sheet has token and a column with the name of each annotator)",
                     where=f"{given.name}:{line}",
                 )
             width = width or len(row)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from quorate.wording import in_number
+from quorate.wording import in_number, person
 
-__all__ = ["Notes", "some"]
+__all__ = ["Notes", "people", "some"]
 
 
 def some(names: Sequence[str], most: int = 3) -> str:
@@ -18,6 +18,15 @@ def some(names: Sequence[str], most: int = 3) -> str:
     """
     shown = ", ".join(names[:most])
     return shown if len(names) <= most else f"{shown} and {len(names) - most:,} more"
+
+
+def people(names: Sequence[str], most: int = 3) -> str:
+    """The same of annotators, for a sentence.
+
+    >>> people(["ann", "7"])
+    'ann, annotator “7”'
+    """
+    return some([person(name) for name in names], most)
 
 
 class Notes:
@@ -34,6 +43,8 @@ class Notes:
 
     def __init__(self) -> None:
         self._counts: Counter[str] = Counter()
+        self.doubtful: dict[str, None] = {}
+        """Columns that may be no annotator's, to be told once it is known which ones were renamed or left out."""
 
     def count(self, sentence: str, times: int) -> None:
         """Add to the number of times that this happened."""

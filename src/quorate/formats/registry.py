@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from quorate.corpus.tags import OUTSIDE, marks_span
 from quorate.errors import InputError, SettingsError
-from quorate.formats import table
+from quorate.formats import sheet, table
 from quorate.formats.json_records import first_keys
 from quorate.formats.notes import some
 from quorate.formats.zipped import member_names
@@ -91,6 +91,7 @@ FORMATS: dict[str, Format] = {
     "conll": Format("CoNLL columns: a token a line", "conll", endings=(".conll", ".bio", ".iob", ".txt", ".tsv")),
     "mace": Format("MACE: CSV, a column an annotator", "mace", writes=False),
     "table": Format("crowd-kit: long table, a row a label (CSV, TSV)", "table"),
+    "sheet": Format("spreadsheet, a row a token, a column an annotator (CSV, TSV)", "sheet"),
     "sagemaker": Format("SageMaker Ground Truth: manifest", "sagemaker", writes=False),
     "csv": Format("CSV of spans, a row a span", "spans_csv", reads=False, endings=(".csv",)),
 }
@@ -137,6 +138,22 @@ def output_format(path: str) -> str:
     return next(
         (name for name, format in FORMATS.items() if format.writes and bare.endswith(format.endings or "\0")), "jsonl"
     )
+
+
+def check_report_name(path: str) -> None:
+    """:class:`SettingsError` if the name of a report, which is HTML, stands for a file of another kind.
+
+    >>> check_report_name("r.pdf")
+    Traceback (most recent call last):
+    quorate.errors.SettingsError: r.pdf: by its name this is a PDF, and a report is HTML (write r.html, and print that)
+    """
+    ending = Path(path.removesuffix(".gz")).suffix.lower()
+    annotations = {ending for format in FORMATS.values() for ending in format.endings}
+    what = "a file of annotations" if ending in annotations else _NO_FORMAT.get(ending)
+    if what is not None and ending != ".html":
+        printed = ", and print that" if ending == ".pdf" else ""
+        better = Path(path.removesuffix(".gz")).with_suffix(".html")
+        raise SettingsError(f"{path}: by its name this is {what}, and a report is HTML (write {better}{printed})")
 
 
 def folder_format(path: Path) -> str | None:
@@ -195,11 +212,13 @@ def sniff(stream: io.BufferedReader, name: str) -> str:
     _refuse_short_export(set(table.names_in(first_line.decode("utf-8", "replace"))), "CSV", name)
     if table.is_header(first_line):
         return "table"
+    if len(seen) == _WINDOW:  # the last line may go on
+        opening = opening[: opening.rfind(b"\n") + 1] or opening
+    if sheet.begins_sheet(opening):
+        return "sheet"
     # In columns a token and its tags are parted by blanks; MACE has commas alone, or tabs in a file named so.
     if b"," in first_line and len(first_line.split()) == 1:
         return "mace"
-    if len(seen) == _WINDOW:  # the last line may go on
-        opening = opening[: opening.rfind(b"\n") + 1] or opening
     return "mace" if table.delimiter_of(name) == "\t" and _has_no_tokens(opening) else "conll"
 
 

@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
+from contextlib import closing
 from itertools import zip_longest
+from math import isnan
 from typing import Any
 
 from quorate.corpus.records import Document, Source, Tag
@@ -25,12 +27,16 @@ __all__ = [
     "COLUMNS",
     "NO_WORD",
     "SPAN_COLUMNS",
+    "cells_in",
     "delimiter_in",
     "delimiter_of",
     "is_header",
+    "known_names",
     "names_in",
     "read",
+    "rows_in",
     "rows_to_documents",
+    "whole_numbers",
     "write",
 ]
 
@@ -63,26 +69,54 @@ def names_in(head: str) -> list[str]:
     >>> names_in('"Doc"; "Annotator"; "Label"')
     ['doc', 'worker', 'label']
     """
+    return known_names(cells_in(head))
+
+
+def cells_in(head: str) -> list[str]:
+    """The cells of a first line, without the blanks around them; none where it cannot be one of a table.
+
+    >>> cells_in('"Doc"; "Ann"')
+    ['Doc', 'Ann']
+    """
     try:
         cells = next(csv.reader([head], delimiter=delimiter_in(head), skipinitialspace=True), [])
     except csv.Error:
         return []
-    names = [name.strip().lower() for name in cells]
+    return [cell.strip() for cell in cells]
+
+
+def known_names(cells: Iterable[str]) -> list[str]:
+    """The names of columns as they are looked for: in small letters, and by one name where a column has several.
+
+    >>> known_names(["Document", "Annotator"])
+    ['doc', 'worker']
+    """
+    names = [name.lower() for name in cells]
     return [name if _OTHER_NAMES.get(name, name) in names else _OTHER_NAMES[name] for name in names]
 
 
 def read(given: Input, notes: Notes) -> Iterator[Document]:
     """The documents of a CSV or TSV table."""
+    with closing(rows_in(given)) as lines:
+        _, head = next(lines)
+        yield from rows_to_documents(_rows(known_names(head), lines), given.name)
+
+
+def rows_in(given: Input) -> Generator[tuple[int, list[str]]]:
+    """The line that each row begins at and its cells, the names of the columns first; an empty line has no cells."""
     name = given.name
     text = io.TextIOWrapper(given.stream, encoding="utf-8-sig", newline="")
     lines = text_lines(text, given)
     try:
-        head = next(lines, "")
+        line, head = next(((line, text) for line, text in enumerate(lines, 1) if text.strip()), (1, ""))
         delimiter = delimiter_in(head)
-        blank = any(cell != cell.strip(" ") for cell in head.strip().split(delimiter))  # as in "doc, token, label"
-        cells = csv.reader(lines, delimiter=delimiter, skipinitialspace=blank)
-        rows = _rows(names_in(head), ([cell.strip(" ") for cell in row] for row in cells) if blank else cells)
-        yield from rows_to_documents(rows, name, first_line=2)
+        named = next(csv.reader([head.strip()], delimiter=delimiter), [])
+        blank = any(name != name.strip(" ") for name in named)  # as in "doc, token, label"
+        yield line, cells_in(head)
+        reader, before = csv.reader(lines, delimiter=delimiter, skipinitialspace=blank), 0
+        for cells in reader:
+            yield line + before + 1, [cell.strip(" ") for cell in cells] if blank else cells
+            before = reader.line_num
     except UnicodeDecodeError:
         raise InputError("not UTF-8 text (save the file as UTF-8)", where=name) from None
     except csv.Error as error:
@@ -91,11 +125,11 @@ def read(given: Input, notes: Notes) -> Iterator[Document]:
         text.detach()
 
 
-def _rows(columns: list[str], cells: Iterable[list[str]]) -> Iterator[dict[str, str]]:
+def _rows(columns: list[str], lines: Iterable[tuple[int, list[str]]]) -> Iterator[tuple[int, dict[str, str]]]:
     """Rows by column; a cell that is not there is empty, one of no column is left out, and so are empty lines."""
-    for row in cells:
-        if row:
-            yield dict(zip_longest(columns, row[: len(columns)], fillvalue=""))
+    for line, cells in lines:
+        if cells:
+            yield line, dict(zip_longest(columns, cells[: len(columns)], fillvalue=""))
 
 
 def delimiter_of(path: str) -> str:
@@ -116,10 +150,23 @@ def delimiter_in(head: str) -> str:
     return next((mark for mark in "\t," if mark in head), ";" if ";" in head else ",")
 
 
-def rows_to_documents(rows: Iterable[Mapping[str, Any]], name: str, *, first_line: int) -> Iterator[Document]:
-    """Rows gathered by document, in the order of first appearance."""
+def whole_numbers(row: Mapping[str, Any]) -> dict[str, Any]:
+    """The row with whole numbers as such: pandas has those of a column with gaps as floats, and 1.0 is no label but 1.
+
+    >>> whole_numbers({"ann": 1.0, "ben": float("nan"), "confidence": 0.5})
+    {'ann': 1, 'ben': None, 'confidence': 0.5}
+    """
+    return {name: _whole(value) if isinstance(value, float) else value for name, value in row.items()}
+
+
+def _whole(value: float) -> float | int | None:
+    return int(value) if value.is_integer() else None if isnan(value) else value
+
+
+def rows_to_documents(rows: Iterable[tuple[int, Mapping[str, Any]]], name: str) -> Iterator[Document]:
+    """Rows, each with its line, gathered by document, in the order of first appearance."""
     gathered: dict[str, _Gathered] = {}
-    for line, row in enumerate(rows, first_line):
+    for line, row in rows:
         where = f"{name}:{line}"
         key = next((column for column in _DOCUMENT if column in row), None)
         missing = [column for column in _NEEDED if row.get(column) in (None, "")]
