@@ -135,8 +135,9 @@ KERNEL void add_habits(const Said *said, const SureSpans *truth, int64_t low, in
 
 /* Adds to total [T, K] how many marks of others, by type, each annotator could have met in the documents `low` to
  * `high`, and to met how many of them one of their own touches; to own [3, K] how many marks are theirs, how long those
- * are together, and how long the documents. */
-KERNEL void add_coverage(const Said *said, int64_t low, int64_t high, Floats met, Floats total, Floats own) {
+ * are together, and how long the documents. Those of one team [K] are not others to each other, and their marks count
+ * as those of one. */
+KERNEL void add_coverage(const Said *said, Ints team, int64_t low, int64_t high, Floats met, Floats total, Floats own) {
     int64_t K = total.m;
     Room room = {0};
     Desk desk = desk_for(said, low, high, K, &room);
@@ -156,15 +157,20 @@ KERNEL void add_coverage(const Said *said, int64_t low, int64_t high, Floats met
             for (int64_t m = marks.low; m < marks.high; m++) mine[K] += (double)(marks.to[m] - marks.from[m]);
             mine[2 * K] += (double)(end - begin);
         }
-        for (int64_t n = 0; n < people; n++)
+        for (int64_t n = 0; n < people; n++) {
+            int64_t own_team = team.at[desk.who[n]], members = 0;
+            for (int64_t other = 0; other < people; other++) members += team.at[desk.who[other]] == own_team;
+            double weight = 1.0 / (double)members;
             for (int64_t other = 0; other < people; other++) {
+                if (team.at[desk.who[other]] == own_team) continue;
                 Marks theirs = {mark_start[other], mark_start[other + 1], desk.from, desk.to, desk.kind};
-                for (int64_t m = mark_start[n]; other != n && m < mark_start[n + 1]; m++) {
+                for (int64_t m = mark_start[n]; m < mark_start[n + 1]; m++) {
                     int64_t place = desk.kind[m] * K + desk.who[other];
-                    total.at[place] += 1.0;
-                    if (is_touched(desk.from[m], desk.to[m], &theirs)) met.at[place] += 1.0;
+                    total.at[place] += weight;
+                    if (is_touched(desk.from[m], desk.to[m], &theirs)) met.at[place] += weight;
                 }
             }
+        }
     }
     leave(&room);
 }

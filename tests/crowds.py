@@ -210,6 +210,13 @@ def vague_names(how_many: int = 900, annotators: int = 40) -> Corpus:
     return crowd(sentences(how_many, seed=14), people, per_document=5, seed=14)
 
 
+def experts_among_vague(how_many: int = 300, *, reach: float = 1.0, seed: int = 0) -> Corpus:
+    """Three who are nearly always right, and six who know where a name is, but not where it ends."""
+    experts = {f"expert{number}": Behaviour(miss=0.05, confuse=0.02) for number in range(3)}
+    vague = {f"vague{number}": Behaviour(miss=0.3, vague=0.8, reach=reach) for number in range(6)}
+    return crowd(sentences(how_many, seed=seed), {**experts, **vague}, seed=seed)
+
+
 def vague_and_sparse(how_many: int = 1500, annotators: int = 1500) -> Corpus:
     """Four labels a document from a crowd in which everyone sees a handful, and few know where a name ends."""
     rng = np.random.default_rng(15)

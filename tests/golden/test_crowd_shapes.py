@@ -40,6 +40,7 @@ def f1(result: Result) -> float:
         pytest.param(crowds.long_spans, marks=pytest.mark.xfail(strict=True, reason=LONGEST_MARK)),
         crowds.splitters_and_joiners,
         crowds.vague_names,
+        crowds.experts_among_vague,
         crowds.vague_and_sparse,
     ],
     ids=lambda make: make.__name__,

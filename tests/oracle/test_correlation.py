@@ -14,7 +14,8 @@ from scipy.sparse.csgraph import connected_components
 
 import crowds
 from problems import certain, random_corpus, tagset
-from quorate.choose import correlation
+from quorate.choose import alike, correlation
+from quorate.choose.alike import in_common
 from quorate.choose.correlation import shared_mistakes
 from quorate.corpus.records import Corpus, Document, Tag
 from quorate.corpus.simulate import Behaviour, crowd, with_copies
@@ -75,7 +76,7 @@ def test_what_two_have_in_common_by_loops(scheme: Scheme, seed: int) -> None:
     crowd = encoded(corpus)
     names, types, least = corpus.annotators, crowd.tagset.types, 3
     for kinds in (range(len(types)), [None]):
-        found = correlation._in_common(crowd, kinds, least)
+        found = in_common(crowd, kinds, least)
         expected = {}
         for kind in kinds:
             for k, n in combinations(range(len(names)), 2):
@@ -95,6 +96,127 @@ def test_what_two_have_in_common_by_loops(scheme: Scheme, seed: int) -> None:
         assert len(keys) > 5
         values = [expected[key] for key in keys]
         np.testing.assert_allclose(np.stack([found.cosine, found.spans], axis=1), values, rtol=1e-12)
+
+
+@pytest.mark.parametrize("most", [None, 40], ids=["all documents", "every so many documents"])
+def test_tokens_in_common_by_loops(most: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The cosine of sets of marked tokens, beyond √(p·q) where the two mark shares p and q of what they saw."""
+    if most is not None:
+        monkeypatch.setattr(alike, "_MOST_TOKENS", most)
+    rng = np.random.default_rng(1)
+    corpus = random_corpus(rng, tagset(Scheme.BIO, 2), n_documents=120, longest=6, n_annotators=4, missing=0.2)
+    found = alike.tokens_in_common(encoded(corpus))
+    marked: dict[str, set[tuple[int, int]]] = {name: set() for name in corpus.annotators}
+    saw: dict[str, set[int]] = {name: set() for name in corpus.annotators}
+    for d, document in enumerate(corpus):
+        for name, tags in document.annotations.items():
+            if set(tags) - {None}:
+                saw[name].add(d)
+                marked[name] |= {(d, t) for span in find_spans(certain(tags)) for t in range(span.start, span.end)}
+    every = 1 if most is None else sum(map(len, marked.values())) // most + 1
+    assert (every > 1) is (most is not None)
+    marked = {name: {(d, t) for d, t in places if d % every == 0} for name, places in marked.items()}
+    share = {
+        name: len(places) / sum(len(corpus[d].tokens) for d in saw[name] if d % every == 0)
+        for name, places in marked.items()
+    }
+    expected = {}
+    for (k, one), (n, other) in combinations(enumerate(corpus.annotators), 2):
+        mine, theirs = ({place for place in marked[name] if place[0] in saw[one] & saw[other]} for name in (one, other))
+        mean = sqrt(len(mine) * len(theirs))
+        if mean >= alike.ENOUGH:
+            chance = sqrt(share[one] * share[other])
+            expected[k, n] = max((len(mine & theirs) / mean - chance) / (1 - chance), 0.0)
+    pairs = zip(found.one.tolist(), found.other.tolist(), strict=True)
+    assert dict(zip(pairs, found.cosine.tolist(), strict=True)) == pytest.approx(expected)
+    assert (len(expected) > 1) is (most is None)
+
+
+def random_pairs(rng: np.random.Generator, K: int, T: int) -> alike.Pairs:
+    """Some of all pairs, of some types."""
+    rows = [
+        (k, n, t, rng.uniform(0.1, 0.9), float(rng.integers(30, 90)))
+        for k, n in combinations(range(K), 2)
+        for t in range(T)
+        if rng.random() < 0.8
+    ]
+    one, other, kind, cosine, spans = map(np.array, zip(*rows, strict=True))
+    return alike.Pairs(one, other, kind, cosine, spans)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_what_outsiders_say_of_a_group_by_loops(seed: int) -> None:
+    """c_k·c_l / w is what outsiders would agree by, were the group right; those in one told group tell nothing."""
+    rng = np.random.default_rng(seed)
+    K, T, members = 8, 2, [1, 4, 6]
+    pairs = random_pairs(rng, K, T)
+    told = np.where(np.isin(np.arange(K), [0, 7]), 3, -1)
+    rows = [(int(k), int(n), int(t), float(c), float(s)) for k, n, t, c, s in zip(*pairs, strict=True)]
+    rows = [row for row in rows if set(row[:2]) != {0, 7}]
+
+    def mean(chosen: list[tuple[int, int, int, float, float]]) -> float | None:
+        return sum(c * s for *_, c, s in chosen) / sum(s for *_, s in chosen) if chosen else None
+
+    of_all, by_weight, spans, weights = 0.0, 0.0, 0.0, 0.0
+    for k, n, t, cosine, s in rows:
+        if k in members or n in members:
+            continue
+        w = mean([row for row in rows if row[2] == t and {row[0], row[1]} <= set(members)])
+        mine, theirs = (
+            mean(
+                [row for row in rows if row[2] == t and outsider in row[:2] and {*row[:2]} - {outsider} <= set(members)]
+            )
+            for outsider in (k, n)
+        )
+        if w is None or mine is None or theirs is None:
+            continue
+        implied = mine * theirs / w
+        of_all, spans = of_all + s * (cosine - implied), spans + s
+        weight = s * max(cosine, implied)
+        by_weight, weights = by_weight + weight * (cosine - implied), weights + weight
+    expected = of_all > 0.05 * spans and by_weight > 0.15 * weights
+    assert correlation._Outsiders(pairs, K).contradict(members, told) is expected
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_who_stands_apart_by_loops(seed: int) -> None:
+    """At some level a group hangs together of whom nobody is as close to anybody outside, where two are at least."""
+    rng = np.random.default_rng(seed)
+    K = 9
+    close = rng.permutation(K)[: int(rng.integers(2, 5))].tolist()
+    rows = [
+        (k, n, 0, rng.uniform(0.8, 0.95) if {k, n} <= set(close) else rng.uniform(0.1, 0.85 - 0.02 * seed), 400.0)
+        for k, n in combinations(range(K), 2)
+        if rng.random() < 0.9
+    ]
+    pairs = alike.Pairs(*map(np.array, zip(*rows, strict=True)))
+    cosine = {frozenset(row[:2]): row[3] for row in rows}
+    apart: dict[int, int] = {}
+    for level in np.arange(0.5, 1.0, 0.05):
+        graph = np.zeros((K, K))
+        for pair, value in cosine.items():
+            graph[min(pair), max(pair)] = value >= level
+        _, label = connected_components(csr_array(graph), directed=False)
+        for number in set(label.tolist()):
+            group = [k for k in range(K) if label[k] == number]
+            if len(group) < 2 or any(k in apart for k in group):
+                continue
+            stands, outside = True, set()
+            for k in group:
+                own = [cosine[frozenset((k, n))] for n in group if n != k and frozenset((k, n)) in cosine]
+                usual = sum(own) / len(own)
+                for n in set(range(K)) - set(group):
+                    if frozenset((k, n)) not in cosine:
+                        continue
+                    value = cosine[frozenset((k, n))]
+                    outside.add(n)
+                    error = sqrt(max(value * (1 - value), 0.01) / 400 + max(usual * (1 - usual), 0.01) / 400 / len(own))
+                    stands &= usual - value > 3 * error
+            if stands and len(outside) > 1:
+                apart |= dict.fromkeys(group, group[0])
+    expected = [row[0] in apart and apart[row[0]] == apart.get(row[1], -1) for row in rows]
+    assert correlation._stand_apart(pairs, K).tolist() == expected
+    assert any(expected) or seed < 10
 
 
 def random_sharing(rng: np.random.Generator, K: int) -> Sharing:
@@ -239,6 +361,52 @@ def test_the_more_a_copy_is_spoiled_the_less_it_shares(seed: int) -> None:
 def test_the_few_who_read_among_spammers_share_no_mistakes(how_many: int) -> None:
     """They agree far more than anybody else, as they are right: spammers do not know better together."""
     assert named(crowds.spammer_majority(how_many)) == {}
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_copies_of_a_spammer_are_not_held_against_the_few_who_read(seed: int) -> None:
+    """That the copies agree is no sign that those who read are wrong together."""
+    assert set(named(with_copies(crowds.spammer_majority(), "spam4", 5, seed=seed))) == pairs_of("spam4", 5)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_copies_of_one_of_the_few_who_read_are_found(seed: int) -> None:
+    """Beside spammers all who read are alike; among themselves, copies are more alike than the others."""
+    assert set(named(with_copies(crowds.spammer_majority(), "good2", 5, seed=seed))) == pairs_of("good2", 5)
+
+
+@pytest.mark.parametrize("name", ["model1", "model2"])
+def test_copies_are_found_in_a_jury_where_hardly_any_two_mark_the_same_span(name: str) -> None:
+    """That others agree on where something is, if not on its bounds and type, tells that the copies are not right."""
+    corpus = with_copies(crowds.jury(), name, 5)
+    assert set(named(corpus)) == pairs_of(name, 5)
+    assert named(crowds.jury()) == {}
+
+
+@pytest.mark.parametrize("reach", [1.0, 2.0])
+@pytest.mark.parametrize("seed", range(2))
+def test_experts_are_not_held_to_copy_where_the_others_have_vague_bounds(seed: int, reach: float) -> None:
+    """Those who are vague agree beyond the truth, as there are few bounds beside it; yet the experts are right."""
+    assert named(crowds.experts_among_vague(reach=reach, seed=seed)) == {}
+
+
+def test_three_who_start_late_do_not_show_that_those_who_are_right_copy(sample: Corpus) -> None:
+    """Beside spammers and others they are few, and what they agree on is their habit."""
+    assert max(named(sample).values(), default=0.0) < 0.1
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_two_experts_stand_apart_from_the_others_and_share_next_to_nothing(seed: int) -> None:
+    weak = {f"weak{k}": Behaviour(miss=0.3 + 0.05 * k, confuse=0.1, start_late=0.2) for k in range(4)}
+    experts = dict.fromkeys(("ann", "bob"), Behaviour(miss=0.02, confuse=0.01))
+    found = named(crowd(crowds.sentences(300, seed=seed), {**experts, **weak}, seed=seed))
+    assert max(found.values(), default=0.0) < 0.1
+
+
+def test_what_is_sure_to_be_shared_is_not_reckoned_small() -> None:
+    """Chance is taken off before copies are found, not once they are: six of them are worth little more than one."""
+    corpus = with_copies(crowds.copies(), "bob", 5)
+    assert worth(corpus, "bob") < 1.5
 
 
 def test_variants_of_a_rule_are_found_among_rules() -> None:

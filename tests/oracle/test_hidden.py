@@ -10,10 +10,11 @@ import pytest
 import crowds
 from problems import certain
 from quorate.choose import hidden as heldout
+from quorate.choose import joining
 from quorate.corpus.records import Corpus, Document, Tag
 from quorate.corpus.spans import Span
 from quorate.corpus.tags import find_spans
-from quorate.encode.algebra import Spans, marked_spans
+from quorate.encode.algebra import Spans, marked_spans, with_annotator
 from quorate.encode.from_corpus import encode
 from quorate.encode.sharing import Sharing
 from quorate.infer.engines.protocol import Decoded
@@ -56,22 +57,35 @@ def test_what_is_hidden_is_gone_and_nothing_else(corpus: Corpus) -> None:
         assert before - after == lost
 
 
-def test_agreement_by_loops(corpus: Corpus) -> None:
+@pytest.mark.parametrize("of_what_somebody_marked", [False, True])
+def test_agreement_by_loops(corpus: Corpus, of_what_somebody_marked: bool) -> None:
+    """Of all spans, or of those alone of which somebody who is left marked a token."""
     encoded = encode(corpus, corpus.tagset())
-    hidden = heldout.hide(encoded)
-    assert hidden is not None
+    everything = heldout.hide(encoded)
+    assert everything is not None
+    hidden = everything.where_somebody_marked() if of_what_somebody_marked else everything
     sample, types = hidden.sample, encoded.tagset.types
-    decoded = majority(sample).decoded
+    decoded = by_gold(hidden, corpus) if of_what_somebody_marked else majority(sample).decoded
     agreement = hidden.agreement(decoded)
+    left = marked_spans(sample)
+    touched = {token for a, b in zip(left.start.tolist(), left.end.tolist(), strict=True) for token in range(a, b)}
+    unseen = 0
     table = np.zeros((6, len(hidden.who)))
     for u, (d, k) in enumerate(zip(hidden.document, hidden.who, strict=True)):
         first, last = int(sample.doc_start[d]), int(sample.doc_start[d + 1])
         consensus = find_spans([encoded.tagset.labels[j] for j in decoded.path[first:last]])
         theirs = [
             Span(int(s) - first, int(e) - first, types[kind])
-            for s, e, kind, unit in zip(*hidden.spans[:3], hidden.unit, strict=True)
+            for s, e, kind, unit in zip(*everything.spans[:3], everything.unit, strict=True)
             if unit == u
         ]
+        if of_what_somebody_marked:
+            n_all = len(consensus) + len(theirs)
+            consensus, theirs = (
+                [span for span in spans if touched & set(range(first + span.start, first + span.end))]
+                for spans in (consensus, theirs)
+            )
+            unseen += n_all - len(consensus) - len(theirs)
         table[0, u] = sum(span in theirs for span in consensus)
         table[1, u] = len(theirs)
         table[2, u] = sum(hidden.habits.spans[k, types.index(span.label)] for span in consensus)
@@ -79,7 +93,9 @@ def test_agreement_by_loops(corpus: Corpus) -> None:
         table[4, u] = sum(share(span, consensus) for span in theirs)
         table[5, u] = sum(hidden.habits.tokens[k, types.index(span.label)] for span in consensus)
     np.testing.assert_allclose(agreement.table, table, atol=1e-9)
+    assert bool(unseen) is of_what_somebody_marked
     matched, marked, expected, covering, covered, expected_share = table.sum(axis=1)
+    assert agreement.strict == pytest.approx(2 * matched / (marked + expected))
     precision, recall = covering / expected_share, covered / marked
     relaxed = 2 * precision * recall / (precision + recall)
     assert agreement.f1 == pytest.approx((2 * matched / (marked + expected) + relaxed) / 2)
@@ -88,6 +104,21 @@ def test_agreement_by_loops(corpus: Corpus) -> None:
 def share(span: Span, others: list[Span]) -> float:
     inside = {t for other in others if other.label == span.label for t in range(other.start, other.end)}
     return sum(t in inside for t in range(span.start, span.end)) / (span.end - span.start)
+
+
+def test_what_a_tagger_said_by_loops(corpus: Corpus) -> None:
+    """The labels and spans of an annotator who was added, as gold has them."""
+    encoded = encode(corpus, corpus.tagset())
+    index = encoded.tagset.index
+    path = np.array([index[str(tag)] for document in corpus for tag in document.gold or ()], np.int32)
+    said = joining._said_by_last(with_annotator(encoded, "(tagger)", path))
+    np.testing.assert_array_equal(said.path, path)
+    expected = {
+        int(first) + span.start: int(first) + span.end
+        for first, document in zip(encoded.doc_start, corpus, strict=False)
+        for span in find_spans(document.gold or ())
+    }
+    assert {int(start): int(said.span_end[start]) for start in np.flatnonzero(said.span_end)} == expected
 
 
 def test_habits_by_loops(corpus: Corpus) -> None:

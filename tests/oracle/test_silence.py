@@ -13,13 +13,15 @@ import crowds
 import quorate
 from problems import certain, random_corpus, tagset
 from quorate.choose.silence import Coverage, coverage, first_votes, hardly_overlap, mostly_silent, silent_votes
+from quorate.choose.sources import coverage_and_sharing
 from quorate.corpus.profiles import Profile
 from quorate.corpus.records import Corpus, Document
-from quorate.corpus.simulate import Behaviour, crowd
+from quorate.corpus.simulate import Behaviour, crowd, with_copies
 from quorate.corpus.spans import Span
 from quorate.corpus.tags import Scheme, find_spans
 from quorate.encode.encoded import Encoded
 from quorate.encode.from_corpus import encode
+from quorate.encode.sharing import Sharing
 from quorate.infer.start import Start
 
 PRIOR, ENOUGH = 5.0, 40
@@ -34,8 +36,12 @@ def of_silence(corpus: Corpus, profiles: Mapping[str, Profile] | None = None) ->
     return silent_votes(encoded(corpus), profiles or {})
 
 
-def by_loops(corpus: Corpus) -> Coverage:
-    """Mark by mark of somebody else, whether a token of it is in a span of one's own."""
+def by_loops(corpus: Corpus, team: Mapping[str, str] | None = None) -> Coverage:
+    """Mark by mark of somebody else, whether a token of it is in a span of one's own.
+
+    Those of one team are not somebody else, and what they mark counts as the marks of one.
+    """
+    team = team or {name: name for name in corpus.annotators}
     names, types = corpus.annotators, corpus.tagset().types
     met, total = np.zeros((2, len(names), len(types)))
     seen, marked, lengths = np.zeros(len(names)), dict[str, list[Span]](), list[int]()
@@ -50,9 +56,10 @@ def by_loops(corpus: Corpus) -> Coverage:
             lengths += [span.end - span.start for span in spans[name]]
             mine = {place for span in spans[name] for place in range(span.start, span.end)}
             for other in looked:
-                for span in spans[other] if other != name else ():
-                    total[k, types.index(span.label)] += 1
-                    met[k, types.index(span.label)] += bool(mine & set(range(span.start, span.end)))
+                counts = 1 / sum(team[one] == team[other] for one in looked)
+                for span in spans[other] if team[other] != team[name] else ():
+                    total[k, types.index(span.label)] += counts
+                    met[k, types.index(span.label)] += counts * bool(mine & set(range(span.start, span.end)))
     usual = met.sum() / total.sum() if total.sum() >= ENOUGH else 1.0
     known = [t for t in range(len(types)) if total[:, t].any()]
     share = [np.mean([(met[k, t] + PRIOR * usual) / (total[k, t] + PRIOR) for t in known]) for k in range(len(names))]
@@ -77,6 +84,37 @@ def test_coverage_by_loops(scheme: Scheme, seed: int) -> None:
     for column, wanted in zip(found, expected, strict=True):
         np.testing.assert_allclose(column, wanted, rtol=1e-12)
     assert np.ptp(found.share) > 0.01
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_coverage_of_those_who_have_most_in_common_by_loops(seed: int) -> None:
+    """Two pairs that hang together are a team of three, also in documents that not all of them saw."""
+    rng = np.random.default_rng(seed)
+    corpus = random_corpus(rng, tagset(Scheme.BIO, n_types=2), n_documents=40, longest=4, n_annotators=5, missing=0.3)
+    corpus = Corpus(
+        replace(one, annotations={who: tags for who, tags in one.annotations.items() if rng.random() < 0.7})
+        for one in corpus
+    )
+    names = corpus.annotators
+    found = coverage(encoded(corpus), Sharing.of([(0, 1, 0.9), (1, 3, 0.5), (2, 4, 0.49)]))
+    expected = by_loops(corpus, {name: names[0] if k in (0, 1, 3) else name for k, name in enumerate(names)})
+    for column, wanted in zip(found, expected, strict=True):
+        np.testing.assert_allclose(column, wanted, rtol=1e-12)
+    assert not np.allclose(found.share, coverage(encoded(corpus)).share)
+
+
+def test_copies_do_not_change_who_is_silent() -> None:
+    """Copies of a rule mark what it marks, and yet neither it nor the others speak up for that."""
+    rules = crowds.rules(300)
+    alone, _ = coverage_and_sharing(encoded(rules), {})
+    with_five = with_copies(rules, "rule2", 5)
+    covered, sharing = coverage_and_sharing(encoded(with_five), {})
+    share = dict(zip(with_five.annotators, covered.share.tolist(), strict=True))
+    assert sharing
+    assert [share[name] for name in rules.annotators] == pytest.approx(alone.share.tolist(), abs=0.03)
+    assert share["rule2+1"] == pytest.approx(share["rule2"], abs=0.03)
+    as_if_others = dict(zip(with_five.annotators, coverage(encoded(with_five)).share.tolist(), strict=True))
+    assert as_if_others["rule2"] > share["rule2"] + 0.1
 
 
 def test_touching_is_sharing_a_token() -> None:

@@ -122,7 +122,7 @@ def test_copies_of_one_share_a_sentence() -> None:
         "model0, model1, model2, model3, model4 said the same wherever two of them saw a document: they may be copies "
         "of one, which would count 5 times"
     ]
-    assert not said_of(crowds.copies(), "all but copies")
+    assert not said_of(crowds.copies(), "nearly copies")
 
 
 @pytest.fixture(scope="module")
@@ -145,7 +145,7 @@ def samples() -> Corpus:
 def test_near_copies_are_named_with_what_to_do_and_people_are_not(samples: Corpus) -> None:
     (found,) = said_of(samples, "copies")
     assert found.startswith(
-        "llm-0, llm-1, llm-2 are all but copies of each other: leave all but one out (--map-annotators"
+        "llm-0, llm-1, llm-2 are nearly copies of each other: keep one and leave out the rest (--map-annotators"
     )
     assert 'give them one "group" (--annotators)' in found
     assert not any("p0" in sentence for sentence in check(samples).warnings)
@@ -192,16 +192,16 @@ def test_people_with_a_weak_recall_are_not_taken_for_rules(miss: float) -> None:
 def test_near_duplicates_are_found(sample: Corpus) -> None:
     long = next(d for d in sample if len(d.tokens) > 20)
     twin = replace(long, id="twin", tokens=(*long.tokens[:-1], "!"))
-    found = [s for s in check(Corpus([*sample, twin])).warnings if "all but the same" in s]
+    found = [s for s in check(Corpus([*sample, twin])).warnings if "nearly the same" in s]
     assert len(found) == 1
     assert f"{long.id} and twin" in found[0]
-    assert not [s for s in check(sample).warnings if "all but the same" in s]
+    assert not [s for s in check(sample).warnings if "nearly the same" in s]
 
 
 def test_documents_without_words_are_no_duplicates() -> None:
     tags = ("O", "B-X", "O", "O", "O", "B-X", "O", "O")
     documents = [Document(str(n), ("item",) * 8, {"ann": tags, "bob": tags}) for n in range(3)]
-    assert not [s for s in check(Corpus(documents)).warnings if "all but the same" in s]
+    assert not [s for s in check(Corpus(documents)).warnings if "nearly the same" in s]
 
 
 def test_random_documents_are_not_alike() -> None:
@@ -210,7 +210,7 @@ def test_random_documents_are_not_alike() -> None:
         Document(str(n), tuple(f"w{w}" for w in rng.integers(50, size=20)), {"a": ("B-X",) + ("O",) * 19})
         for n in range(300)
     ]
-    assert "all but the same" not in warnings(*documents)
+    assert "nearly the same" not in warnings(*documents)
 
 
 def test_repairs_are_announced() -> None:
@@ -221,5 +221,5 @@ def test_repairs_are_announced() -> None:
 def test_texts_that_the_reader_told_of_are_not_told_again(sample: Corpus) -> None:
     documents = [*sample, *(replace(document, id=f"again-{document.id}") for document in sample)]
     told = "320 documents have the same text as another under another id"
-    assert any("all but the same" in line for line in check(Corpus(documents)).warnings)
-    assert not any("all but the same" in line for line in check(Corpus(documents, notes=[told])).warnings)
+    assert any("nearly the same" in line for line in check(Corpus(documents)).warnings)
+    assert not any("nearly the same" in line for line in check(Corpus(documents, notes=[told])).warnings)

@@ -19,10 +19,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.choose.correlation import shared_mistakes
 from quorate.choose.evidence import SpanBench, agreement_on, better_evidence, calibrated_spans, usual_evidence
 from quorate.choose.hidden import TO_CALIBRATE, HiddenLabels, agreement_over
-from quorate.choose.silence import coverage, hardly_overlap, mostly_silent, silent_votes
+from quorate.choose.silence import hardly_overlap, mostly_silent, silent_votes
+from quorate.choose.sources import coverage_and_sharing
 from quorate.choose.trials import (
     Bench,
     Run,
@@ -39,7 +39,7 @@ from quorate.corpus.profiles import Trust, trust_of
 from quorate.encode.algebra import seen_pairs
 from quorate.encode.encoded import Encoded
 from quorate.encode.sharing import Sharing
-from quorate.formats.notes import some
+from quorate.formats.notes import people
 from quorate.infer import loop
 from quorate.infer.engines.factory import Engines
 from quorate.models.build import those_that_fit, why_no_spans
@@ -152,7 +152,7 @@ class Choice(NamedTuple):
         if len(together) > _GROUPS_TOLD:
             notes.append(f"{len(together) - _GROUPS_TOLD} more groups make the same mistakes")
         if self.silent:
-            notes.append(f"what {some(self.silent)} leave unmarked counts little, as they mark little")
+            notes.append(f"what {people(self.silent)} leave unmarked counts little, as they mark little")
         given, worth = self.votes
         if worth < _FEWER * given:
             notes.append(votes_in_words(given, worth))
@@ -227,7 +227,8 @@ def choose(
     if no_room is not None:
         free = tuple(name for name in free if name != "evidence")
     names, profiles = prepared.encoded.annotators, prepared.corpus.profiles
-    covered, trust = coverage(prepared.encoded), trust_of(names, profiles)
+    trust = trust_of(names, profiles)
+    covered, sharing = coverage_and_sharing(prepared.encoded, profiles)
     of_silence = silent_votes(prepared.encoded, profiles, covered)
     by_rules = hardly_overlap(of_silence)
     usual = replace(
@@ -242,8 +243,6 @@ def choose(
     open_evidence = "evidence" in free
     if by_rules:
         free, models = (), (usual.annotator,)
-    groups = [profiles[name].group if name in profiles else None for name in names]
-    sharing = shared_mistakes(prepared.encoded, groups, among_rules=by_rules)
     votes = _votes(prepared.encoded, sharing)
     no_estimate = why_no_estimate(prepared.encoded, profiles, of_silence, votes)
     silent = tuple(names[k] for k in np.flatnonzero(covered.silent).tolist())

@@ -2,29 +2,31 @@
 
 What annotators k and l have in common is the cosine of their sets of spans, A_kl = |both| / √(|k|·|l|), type by type,
 in the documents that both saw. If they erred independently, it would be g_k·g_l, where g² is the product of someone's
-precision and recall. A g for everybody, by least absolute differences over all pairs but those who have much in common,
-shows which pairs agree more than their reliability explains:
+precision and recall. A g for everybody, by least absolute differences over all pairs but those who have much in common
+and those in groups that stand apart from everybody else, shows which pairs agree more than their reliability explains:
 
     ρ_kl = (A_kl − g_k·g_l) / (1 − g_k·g_l),
 
-mean over types, three standard errors taken off. A group whose members agree may also merely be right; then outsiders
-would agree with one another only as far as each of them agrees with the group, and nothing is held against it. The
-share ρ² / (ρ² + (1 − ρ)²) of what two say is one piece of evidence: of those who mostly copy, hardly more than one
-vote is left, while a little in common costs little. Of those whom the user declared to be a group ρ is A: being right
-explains nothing of what samples of one model agree on.
+mean over types. Three standard errors are taken off before anything is held against somebody. A group whose members
+agree may also merely be right; then outsiders would agree with one another only as far as each of them agrees with the
+group. Once a group is found to err together, what its members agree on tells nothing of their reliability, and ρ is
+estimated again without it. The share ρ² / (ρ² + (1 − ρ)²) of what two say is one piece of evidence: of those who mostly
+copy, hardly more than one vote is left, while a little in common costs little. Of those whom the user declared to be a
+group ρ is A: being right explains nothing of what samples of one model agree on.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from itertools import combinations
+from collections.abc import Callable, Sequence
+from functools import cache, partial
+from itertools import combinations, groupby
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.choose.kernels import Marked, marked_together
-from quorate.encode.algebra import document_of, marked_spans, seen_pairs
+from quorate.choose.alike import ENOUGH, Pairs, in_common, tokens_in_common
+from quorate.encode.algebra import document_of, laid_end_to_end, marked_spans, seen_pairs
 from quorate.encode.encoded import Encoded
 from quorate.encode.sharing import Sharing
 
@@ -33,7 +35,6 @@ __all__ = ["shared_mistakes"]
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-_ENOUGH = 40  # spans that two must have, on average, before anything is told of them
 _SOME = 3  # spans that two must have before they tell something of how reliable both are
 _ERRORS = 3.0  # standard errors that are taken off: among thousands of pairs, some agree by chance
 _LITTLE = 0.01  # a share below this is none
@@ -44,21 +45,13 @@ _ROUNDS, _STEPS = 8, 20
 _LEAST_DIFFERENCE = 0.02  # below which differences weigh alike
 _AS_OTHERS = 10.0  # spans, of someone like the others, that everybody has beforehand
 _LEAST_G, _MOST_G = 0.01, 0.999
-_CONTRADICTS = 0.05  # by how much those outside a group must agree beyond what they would if it were merely right
-
-
-class _Pairs(NamedTuple):
-    """What two annotators marked, in documents that both saw, by type: the cosine, and the mean number of spans."""
-
-    one: Integers
-    other: Integers
-    kind: Integers
-    cosine: Floats
-    spans: Floats
-
-    def where(self, chosen: NDArray[np.bool_]) -> _Pairs:
-        one, other, kind, cosine, spans = self
-        return _Pairs(one[chosen], other[chosen], kind[chosen], cosine[chosen], spans[chosen])
+_DIGITS = 9
+_LEVELS = np.arange(0.5, 1.0, 0.05)  # of agreement, at which groups that stand apart are looked for
+# By how much those outside a group must agree beyond what they would if it were merely right. Beside three independent
+# experts, simulated annotators with vague bounds come to 0.14; beside copies, in simulated crowds and in a jury of
+# language models, to 0.16 and more.
+_CONTRADICTS = 0.15
+_CONTRADICTS_IN_ALL = 0.05  # the same over all pairs alike: a few who share a habit among many others tell little
 
 
 def shared_mistakes(encoded: Encoded, groups: Sequence[str | None] = (), *, among_rules: bool = False) -> Sharing:
@@ -75,22 +68,30 @@ def shared_mistakes(encoded: Encoded, groups: Sequence[str | None] = (), *, amon
     [(0, 1, 1.0)]
     """
     K = len(encoded.annotators)
-    team = [name if name is not None else k for k, name in enumerate(groups or [None] * K)]
-    declared = [(k, n) for k, n in combinations(range(K), 2) if team[k] == team[n]] if any(groups) else []
+    teams: dict[str, list[int]] = {}
+    for k, name in enumerate(groups):
+        if name is not None:
+            teams.setdefault(name, []).append(k)
+    declared = sorted(pair for members in teams.values() for pair in combinations(members, 2))
     if encoded.tagset.outside is None:  # plain labels are few, and the same by chance
         return Sharing.of([(k, n, 1.0) for k, n in declared])
-    independent = _in_common(encoded, range(len(encoded.tagset.types)), _SOME)
-    independent = independent.where(~np.isin(independent.one * K + independent.other, [k * K + n for k, n in declared]))
+    known = np.array([k * K + n for k, n in declared], np.int64)
+
+    def not_declared(pairs: Pairs) -> Pairs:
+        return pairs.where(np.isin(pairs.one * K + pairs.other, known, invert=True))
+
+    independent = not_declared(in_common(encoded, range(len(encoded.tagset.types)), _SOME))
     shares: dict[tuple[int, int], float] = {}
     if len(np.unique(independent.one * K + independent.other)) >= _LEAST_PAIRS:
         most = _most_known(encoded) if among_rules else np.full((K, len(encoded.tagset.types)), _MOST_G)
-        pair, rho = _beyond_reliability(independent, most)
-        if not among_rules:
-            rho = np.where(_contradicted(independent, pair, rho, K), rho, 0.0)
-        one, other = pair // K, pair % K
+        none = np.zeros(len(independent.one), np.bool_)
+        found = _beyond_reliability(independent, most, none if among_rules else _stand_apart(independent, K))
+        loosely = cache(lambda: not_declared(tokens_in_common(encoded)))  # is seldom needed
+        rho = found.surely if among_rules else _held_against(independent, found, most, loosely)
+        one, other = np.divmod(found.pair, K)
         shares = {(k, n): _share(r) for k, n, r in zip(one.tolist(), other.tolist(), rho.tolist(), strict=True)}
     if declared:
-        both = _in_common(encoded, [None], 0.0)
+        both = in_common(encoded, [None], 0.0)
         # Where they have marked nothing yet, they are taken at the user's word.
         alike = (both.cosine * both.spans + 1) / (both.spans + 1)
         agreed = dict(zip(zip(both.one.tolist(), both.other.tolist(), strict=True), alike.tolist(), strict=True))
@@ -102,35 +103,6 @@ def shared_mistakes(encoded: Encoded, groups: Sequence[str | None] = (), *, amon
 def _share(rho: float) -> float:
     """How much of what two say is one piece of evidence."""
     return rho**2 / (rho**2 + (1 - rho) ** 2)
-
-
-def _in_common(encoded: Encoded, kinds: Iterable[int | None], least: float) -> _Pairs:
-    """All pairs of annotators with at least so many spans of a type (``None``: of all) where both looked."""
-    K, D, T = len(encoded.annotators), encoded.n_docs, len(encoded.tagset.types)
-    spans = marked_spans(encoded)
-    document, who = seen_pairs(encoded)
-    by_annotator = np.argsort(who, kind="stable")
-    pairs = (
-        document,
-        who,
-        np.searchsorted(document, np.arange(D + 1)),
-        by_annotator,
-        np.searchsorted(who[by_annotator], np.arange(K + 1)),
-    )
-    found = []
-    for kind in kinds:
-        these = spans if kind is None else spans.where(spans.kind == kind)
-        pair = np.searchsorted(document * K + who, document_of(encoded, these.start) * K + these.who)
-        marks = np.bincount(pair, minlength=len(who)).astype(np.float64)
-        different, span = np.unique(these.key(encoded.n_tokens, T), return_inverse=True)
-        order = np.argsort(span, kind="stable")
-        first_marker = np.searchsorted(span[order], np.arange(len(different) + 1))
-        own = np.searchsorted(these.who, np.arange(K + 1))  # they come annotator by annotator
-        one, other, mean, both = marked_together(
-            Marked(*pairs, marks, these.who[order], first_marker, span, own), least
-        )
-        found.append(_Pairs(one, other, np.full(len(one), kind or 0, np.int64), both / mean, mean))
-    return _Pairs(*(np.concatenate(column) for column in zip(*found, strict=True)))
 
 
 def _most_known(encoded: Encoded) -> Floats:
@@ -151,30 +123,43 @@ def _most_known(encoded: Encoded) -> Floats:
     return np.clip(np.sqrt(marked / np.maximum(different, 1)), _LEAST_G, _MOST_G)
 
 
-def _beyond_reliability(pairs: _Pairs, most: Floats) -> tuple[Integers, Floats]:
-    """Every pair of annotators (k·K + l), once, and how much more they agree than their reliability explains (ρ).
+class _Beyond(NamedTuple):
+    """Every ``pair`` of annotators (k·K + l), once, and how much more they agree than their reliability explains (ρ).
 
-    ``most [K, T]`` is how reliable each can be at most.
+    ``rho`` is the likeliest value, ``surely`` what is left of it when chance is taken off.
+    """
+
+    pair: Integers
+    rho: Floats
+    surely: Floats
+
+
+def _beyond_reliability(pairs: Pairs, most: Floats, aside: NDArray[np.bool_]) -> _Beyond:
+    """How much more annotators agree than their reliability explains.
+
+    ``most [K, T]`` is how reliable each can be at most. The pairs that are left ``aside`` tell nothing of it.
     """
     one, other, kind, cosine, n = pairs
     K, T = most.shape
     mine, theirs = one * T + kind, other * T + kind  # everybody has a g for each type
     pair, place = np.unique(one * K + other, return_inverse=True)
     usual = np.clip([_low(cosine[kind == t], n[kind == t]) for t in range(T)], _LEAST_G**2, _MOST_G**2)
-    error = np.sqrt(np.maximum(cosine * (1 - cosine), 0.01) / n)
+    error = np.sqrt(_variance(cosine) / n)
     spans = np.bincount(place, n)
 
-    def in_common(explained: Floats) -> Floats:
-        """``[pairs]`` The mean over types, less what may be chance."""
-        excess = np.bincount(place, n * (cosine - explained) / (1 - explained)) / spans
+    def beyond(explained: Floats) -> _Beyond:
+        """The mean over types."""
+        rho = np.bincount(place, n * (cosine - explained) / (1 - explained)) / spans
         chance = np.sqrt(np.bincount(place, (n * error / (1 - explained)) ** 2)) / spans
-        return np.where(spans >= _ENOUGH, np.clip(excess - _ERRORS * chance, 0.0, 1.0), 0.0)
+        surely = np.where(spans >= ENOUGH, np.clip(rho - _ERRORS * chance, 0.0, 1.0), 0.0)
+        return _Beyond(pair, np.clip(rho, 0.0, 1.0), surely)
 
-    rho, g = in_common(usual[kind]), np.tile(np.sqrt(usual), K)
+    found, g = beyond(usual[kind]), np.tile(np.sqrt(usual), K)
     for _ in range(_ROUNDS):
         # What two have in common tells nothing of how reliable they are, and several who are alike tell it once.
-        crowd = 1 + np.bincount(pair // K, rho, minlength=K) + np.bincount(pair % K, rho, minlength=K)
-        weight = np.sqrt(n) * (1 - rho[place]) ** 2 / (crowd[one] * crowd[other])
+        alike = found.surely
+        crowd = 1 + np.bincount(pair // K, alike, minlength=K) + np.bincount(pair % K, alike, minlength=K)
+        weight = ~aside * np.sqrt(n) * (1 - alike[place]) ** 2 / (crowd[one] * crowd[other])
         for _ in range(_STEPS):
             off = weight / np.maximum(np.abs(cosine - g[mine] * g[theirs]), _LEAST_DIFFERENCE)
             agreed = _sums(mine, off * g[theirs] * cosine, theirs, off * g[mine] * cosine, K * T)
@@ -183,32 +168,156 @@ def _beyond_reliability(pairs: _Pairs, most: Floats) -> tuple[Integers, Floats]:
             prior = np.sqrt(_AS_OTHERS)
             best = (agreed + prior * np.tile(of_all, K)) / (whole + prior)
             g = (g + np.clip(best, _LEAST_G, most.ravel())) / 2  # both sides of a pair move at once: half a step each
-        rho = in_common(g[mine] * g[theirs])
-    return pair, rho
+        found = beyond(g[mine] * g[theirs])
+    return found
 
 
-def _contradicted(pairs: _Pairs, pair: Integers, rho: Floats, K: int) -> NDArray[np.bool_]:
-    """Of every pair, whether those outside its group do not bear out that the group is merely right.
+def _held_against(pairs: Pairs, found: _Beyond, most: Floats, loosely: Callable[[], Pairs]) -> Floats:
+    """``[pairs]`` ρ where it is held against two that they agree, 0 where they may merely be right.
 
-    Were it, with members who agree by w, and outsider l with them by c_l, then outsiders k and l would agree by
-    c_k·c_l / w. Where they agree more, they know something that the group does not.
+    The groups that are most alike, and that others bear out least, come first; those who are found to err together
+    tell nothing of the groups that come after. Among the members of a group that may merely be right, the same is
+    asked again: some may be copies of one of them. ``loosely`` gives what pairs have in common of the tokens that they
+    marked, which tells more where hardly any two mark the same span.
     """
-    T = int(pairs.kind.max()) + 1
-    told = rho < _MUCH
-    for members in Sharing(pair // K, pair % K, rho).at_least(_MUCH).groups(K):
-        inside = np.isin(pairs.one, members).astype(np.int64) + np.isin(pairs.other, members)
-        within, across, beside = (pairs.where(inside == times) for times in (2, 1, 0))
-        w = _means(within.kind, within.cosine, within.spans, T)
-        outsider = np.where(np.isin(across.one, members), across.other, across.one)
-        c = _means(outsider * T + across.kind, across.cosine, across.spans, K * T)
-        implied = (
-            c[beside.one * T + beside.kind] * c[beside.other * T + beside.kind] / np.maximum(w, _LEAST_G)[beside.kind]
-        )
+    K = len(most)
+    one, other = np.divmod(found.pair, K)
+    groups = Sharing(one, other, found.surely).at_least(_MUCH).groups(K)
+    group, err_together = _numbered(groups, K), np.zeros(len(groups) + 1, np.bool_)  # the last is for those in none
+    borne_out = _borne_out(pairs, found, group, len(groups))
+    present, strictly = len(np.unique([pairs.one, pairs.other])), _Outsiders(pairs, K)
+    by_tokens = cache(lambda: _Outsiders(loosely(), K))
+    held = np.where(found.surely < _MUCH, found.surely, 0.0)
+    for _, alike in groupby(np.argsort(borne_out, kind="stable").tolist(), lambda number: borne_out[number]):
+        told, contradicted = np.where(err_together[group], group, -1), []
+        for number in alike:
+            members = groups[number]
+            if strictly.contradict(members, told) or by_tokens().contradict(members, told):
+                contradicted.append(number)
+            elif len(members) < present and len(members) * (len(members) - 1) // 2 >= _LEAST_PAIRS:
+                here = pairs.within(members)
+                among = _beyond_reliability(here, most, _stand_apart(here, K))
+                of_members = partial(_within, loosely, members)
+                held[np.searchsorted(found.pair, among.pair)] = _held_against(here, among, most, of_members)
+        err_together[contradicted] = True
+    told = np.where(err_together[group], group, -1)
+    if (told >= 0).any():
+        again = _beyond_reliability(pairs, most, _same(told, pairs.one, pairs.other))
+        these = _same(told, one, other) & (found.surely >= _MUCH)
+        held[these] = again.rho[these]
+    return held
+
+
+def _within(pairs: Callable[[], Pairs], members: Sequence[int]) -> Pairs:
+    return pairs().within(members)
+
+
+def _numbered(groups: Sequence[list[int]], K: int) -> Integers:
+    """``[K]`` The number of everybody's group, −1 for those in none."""
+    group = np.full(K, -1)
+    for number, members in enumerate(groups):
+        group[members] = number
+    return group
+
+
+def _same(group: Integers, one: Integers, other: Integers) -> NDArray[np.bool_]:
+    """Whether two are in the same group."""
+    return np.asarray((group[one] >= 0) & (group[one] == group[other]))
+
+
+def _borne_out(pairs: Pairs, found: _Beyond, group: Integers, n_groups: int) -> Floats:
+    """``[groups]`` How far those in no group agree with each, less how much its members have in common."""
+    across = (group[pairs.one] < 0) != (group[pairs.other] < 0)
+    number, spans = np.maximum(group[pairs.one], group[pairs.other])[across], pairs.spans[across]
+    of_group = np.maximum(np.bincount(number, spans, minlength=n_groups), 1.0)
+    agreed = np.bincount(number, spans * pairs.cosine[across], minlength=n_groups) / of_group
+    one, other = np.divmod(found.pair, len(group))
+    same = _same(group, one, other)
+    alike = _means(group[one][same], found.surely[same], np.ones(int(same.sum())), n_groups)
+    return np.round(agreed - alike, _DIGITS)  # later ones hang on the order of adding up
+
+
+def _stand_apart(pairs: Pairs, K: int) -> NDArray[np.bool_]:
+    """Of every row, whether both are in a group whose members are clearly closer to each other than to anybody else.
+
+    However good its members are, it is for others to tell: copies of somebody would vouch for each other.
+    """
+    pair, place = np.unique(pairs.one * K + pairs.other, return_inverse=True)
+    of_pair = np.bincount(place, pairs.spans)
+    is_told = of_pair >= ENOUGH
+    one, other = np.divmod(pair[is_told], K)
+    spans: Floats = of_pair[is_told].astype(np.float64)
+    cosine: Floats = np.bincount(place, pairs.spans * pairs.cosine)[is_told] / spans
+    mine, theirs = np.concatenate([one, other]), np.concatenate([other, one])
+    spans, cosine = np.tile(spans, 2), np.tile(cosine, 2)
+    apart = np.full(K, -1)
+    for number, level in enumerate(_LEVELS):
+        groups = Sharing(mine, theirs, cosine).at_least(level).groups(K)
+        group = _numbered([members for members in groups if (apart[members] < 0).all()], K)
+        inside = group[mine] >= 0
+        within, across = _same(group, mine, theirs), inside & (group[mine] != group[theirs])
+        total = np.bincount(mine[within], spans[within], minlength=K)
+        own = np.bincount(mine[within], (spans * cosine)[within], minlength=K) / np.maximum(total, 1)
+        chance = np.sqrt(_variance(cosine) / spans + (_variance(own) / np.maximum(total, 1))[mine])
+        is_closer = own[mine] - cosine > _ERRORS * chance
+        outsiders = np.unique(group[mine][across] * K + theirs[across]) // K
+        stands = np.bincount(outsiders, minlength=K) > 1
+        stands[group[mine][across & ~is_closer]] = False
+        found = (group >= 0) & stands[group]
+        apart[found] = number * K + group[found]
+    return _same(apart, pairs.one, pairs.other)
+
+
+def _variance(share: Floats) -> Floats:
+    """Of what is found of a share by looking once; never nothing, however clear it is."""
+    return np.maximum(share * (1 - share), 0.01)
+
+
+class _Outsiders:
+    """What those outside a group say of it; only the pairs around the group are looked at."""
+
+    def __init__(self, pairs: Pairs, K: int) -> None:
+        ends = np.concatenate([pairs.one, pairs.other])
+        self._pairs, self._row = pairs, np.argsort(ends, kind="stable")
+        self._first = np.searchsorted(ends[self._row], np.arange(K + 1))
+        self._row %= max(len(pairs.one), 1)
+
+    def contradict(self, members: Sequence[int], told: Integers) -> bool:
+        """Whether they do not bear out that the group is merely right.
+
+        Were it, with members who agree by w, and outsider l with them by c_l, then outsiders k and l would agree by
+        c_k·c_l / w. Where they agree more, they know something that the group does not. Those who have the same number
+        in ``told [K]`` tell nothing together.
+        """
+        around = self._of(members)
+        ends = np.unique(np.concatenate([around.one, around.other, np.asarray(members)]))
+        near = self._of(ends)
+        near = near.where(np.isin(near.one, ends) & np.isin(near.other, ends) & ~_same(told, near.one, near.other))
+        T, K = int(near.kind.max(initial=0)) + 1, len(ends)
+        one, other = np.searchsorted(ends, near.one), np.searchsorted(ends, near.other)
+        is_member = np.isin(ends, members)
+        inside = is_member[one].astype(np.int64) + is_member[other]
+        within, across, beside = (inside == times for times in (2, 1, 0))
+        w = _means(near.kind[within], near.cosine[within], near.spans[within], T)
+        outsider = np.where(is_member[one], other, one)
+        c = _means((outsider * T + near.kind)[across], near.cosine[across], near.spans[across], K * T)
+        implied = (c[one * T + near.kind] * c[other * T + near.kind] / np.maximum(w, _LEAST_G)[near.kind])[beside]
         comparable = np.isfinite(implied)
-        excess, n = (beside.cosine - implied)[comparable], beside.spans[comparable]
-        if n.sum() >= _ENOUGH and float((n * excess).sum() / n.sum()) > _CONTRADICTS:
-            told |= np.isin(pair // K, members) & np.isin(pair % K, members)
-    return told
+        cosine, n = near.cosine[beside][comparable], near.spans[beside][comparable]
+        implied = implied[comparable]
+        weight = n * np.maximum(cosine, implied)  # of those who know nothing, agreement tells nothing
+        excess = cosine - implied
+        return bool(
+            n.sum() >= ENOUGH
+            and (n * excess).sum() > _CONTRADICTS_IN_ALL * n.sum()
+            and (weight * excess).sum() > _CONTRADICTS * weight.sum()
+        )
+
+    def _of(self, annotators: Sequence[int] | Integers) -> Pairs:
+        """The pairs of these, in their order."""
+        first = self._first[np.asarray(annotators, np.int64)]
+        _, place = laid_end_to_end(first, self._first[np.asarray(annotators, np.int64) + 1] - first)
+        return self._pairs.where(np.unique(self._row[place]))
 
 
 def _means(place: Integers, value: Floats, weight: Floats, size: int) -> Floats:
@@ -222,7 +331,7 @@ def _low(cosine: Floats, n: Floats) -> float:
     """A low quantile of agreement, in which pairs with enough spans count alike, and the others less."""
     if not len(cosine):
         return 0.0
-    order, weight = np.argsort(cosine), np.minimum(n, _ENOUGH)
+    order, weight = np.argsort(cosine), np.minimum(n, ENOUGH)
     return float(cosine[order][np.searchsorted(np.cumsum(weight[order]), _LOW * weight.sum())])
 
 

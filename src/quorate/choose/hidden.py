@@ -82,7 +82,8 @@ class HiddenLabels(NamedTuple):
     u; ``spans`` is what they had marked, ``unit`` the pair of each; ``token`` and ``label`` are the same label by
     label, where a label is sure. ``habits`` are the annotators' of marking what two others marked alike, ``n_hidden``
     is how much was hidden, in labels (or probabilities), ``documents`` the numbers of the sample's in the corpus, and
-    ``draw`` the number of this draw.
+    ``draw`` the number of this draw. ``in_view`` says of every token of the sample whether spans there are looked at;
+    all are, where it is ``None``.
     """
 
     rest: Encoded
@@ -97,6 +98,22 @@ class HiddenLabels(NamedTuple):
     n_hidden: int
     documents: Integers
     draw: int = 0
+    in_view: NDArray[np.bool_] | None = None
+
+    def where_somebody_marked(self) -> HiddenLabels:
+        """The same, with a view of those spans alone of which somebody who is left marked a token."""
+        marked = marked_spans(self.sample)
+        change = np.zeros(self.sample.n_tokens + 1, np.int64)
+        np.add.at(change, marked.start, 1)
+        np.subtract.at(change, marked.end, 1)
+        shown = self._replace(in_view=np.cumsum(change)[:-1] > 0)
+        kept = shown._is_in_view(self.spans)
+        return shown._replace(spans=self.spans.where(kept), unit=self.unit[kept])
+
+    def _is_in_view(self, spans: Spans) -> NDArray[np.bool_]:
+        if self.in_view is None:
+            return np.ones(len(spans.start), np.bool_)
+        return np.asarray(spans.share(np.concatenate([[0], np.cumsum(self.in_view)])) > 0)
 
     @property
     def share(self) -> float:
@@ -112,6 +129,7 @@ class HiddenLabels(NamedTuple):
     def agreement(self, decoded: Decoded | Paths) -> Agreement:
         """How a consensus on the sample agrees with what was hidden, pair by pair."""
         found = consensus_spans(decoded, self.sample.tagset)
+        found = found.where(self._is_in_view(found))
         doc = document_of(self.sample, found.start)
         place, unit = joined(doc, self.document, self.sample.n_docs)
         found = found.where(place)._replace(who=self.who[unit])
@@ -183,6 +201,11 @@ class Agreement(NamedTuple):
     def f1(self) -> float:
         """The mean of the strict and the relaxed score, without the digits that hang on the order of adding up."""
         return round(float(_f1(self.table.sum(axis=1))), _DIGITS)
+
+    @property
+    def strict(self) -> float:
+        """The score by whole spans alone."""
+        return round(float(_strict(self.table.sum(axis=1))), _DIGITS)
 
     def gain_over(self, other: Agreement) -> tuple[float, float]:
         """How much more this one scores than another on the same documents, and the standard error of that."""

@@ -17,11 +17,12 @@ from numpy.typing import NDArray
 
 from quorate.corpus.profiles import Profile
 from quorate.encode.encoded import Cells, Encoded
+from quorate.encode.sharing import Sharing
 from quorate.infer.kernels.marked import add_coverage
 from quorate.infer.marked import counted, said_in
 from quorate.infer.start import FirstVotes, Start
 
-__all__ = ["Coverage", "coverage", "first_votes", "hardly_overlap", "mostly_silent", "silent_votes"]
+__all__ = ["MOSTLY_THE_SAME", "Coverage", "coverage", "first_votes", "hardly_overlap", "mostly_silent", "silent_votes"]
 
 Floats = NDArray[np.float64]
 _SILENT = 0.5  # coverage below which an O is (partly) silence
@@ -32,6 +33,9 @@ _ENOUGH = 40  # marks of others, below which nothing is told
 _PRIOR = 5.0  # spans of the average annotator in everybody's coverage
 _SMOOTHING = 0.1  # votes that every label has beforehand
 _SMOOTHING_AMONG_SILENT = 0.02  # a lone mark must not drown in more
+_NOTHING_SHARED = Sharing.of()
+MOSTLY_THE_SAME = 0.5
+"""How much of what two say they have in common, from which on they count as one in the coverage of others."""
 
 
 class Coverage(NamedTuple):
@@ -54,8 +58,10 @@ class Coverage(NamedTuple):
         return few & (self.share > _BY_CHANCE * self.chance) & (self.others >= _ENOUGH)
 
 
-def coverage(encoded: Encoded) -> Coverage:
+def coverage(encoded: Encoded, sharing: Sharing = _NOTHING_SHARED) -> Coverage:
     """How much of what others marked each annotator marked too; all of it in the plain scheme.
+
+    Those who have most of what they say in common count as one: copies of somebody bear nobody out.
 
     >>> from quorate.corpus.records import Corpus, Document
     >>> from quorate.encode.from_corpus import encode
@@ -69,8 +75,11 @@ def coverage(encoded: Encoded) -> Coverage:
     if encoded.tagset.outside is None or not K:
         return Coverage(np.ones(K), np.zeros(K), np.zeros(K))
     said, T = said_in(encoded), len(encoded.tagset.types)
+    team = np.arange(K)
+    for members in sharing.at_least(MOSTLY_THE_SAME).groups(K):
+        team[members] = members[0]
     met, total, own = counted(
-        said, [(T, K), (T, K), (3, K)], lambda low, high, sums: add_coverage(said, low, high, *sums)
+        said, [(T, K), (T, K), (3, K)], lambda low, high, sums: add_coverage(said, team, low, high, *sums)
     )
     met, total = (np.ascontiguousarray(each.T) for each in (met, total))
     # Where hardly anybody saw what others marked, everybody is taken to speak up.

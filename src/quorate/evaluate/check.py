@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from quorate.choose.correlation import shared_mistakes
-from quorate.choose.silence import Coverage, coverage, hardly_overlap, silent_votes
+from quorate.choose.silence import Coverage
+from quorate.choose.sources import coverage_and_sharing
 from quorate.corpus.discontinuous import is_continued
 from quorate.corpus.profiles import Kind, gold_like
 from quorate.corpus.records import Corpus
@@ -24,10 +24,10 @@ from quorate.encode.from_corpus import encode
 from quorate.encode.sharing import Sharing
 from quorate.errors import nearest
 from quorate.estimators.comparison import not_judged
-from quorate.formats.notes import some
+from quorate.formats.notes import people, some
 from quorate.formats.repeated import REPEATED
 from quorate.result.sources import MUCH_IN_COMMON, Sources, err_together
-from quorate.wording import counted
+from quorate.wording import counted, person
 
 __all__ = ["Checked", "Numbers", "check"]
 
@@ -39,7 +39,7 @@ _SHINGLE = 3
 _HASHES, _BANDS = 48, 12
 _ALIKE = 0.8
 _PRIME = (1 << 31) - 1
-_NEARLY_ALL = 0.8  # share in common from which on annotators are all but copies
+_NEARLY_ALL = 0.8  # share in common from which on annotators are nearly copies
 
 
 class Numbers(NamedTuple):
@@ -105,7 +105,8 @@ def check(corpus: Corpus, *, scheme: Scheme | None = None) -> Checked:
     if numbers.tags_to_repair:
         counts.append(f"{counted(numbers.tags_to_repair, 'tag')} that cannot follow the one before will be repaired")
     sources = Sources(encoded.annotators, corpus.profiles)
-    copies, covered = _copies(corpus), coverage(encoded)
+    copies = _copies(corpus)
+    covered, sharing = coverage_and_sharing(encoded, corpus.profiles)
     warnings = [
         *corpus.notes,
         *(sentence for sentence in gold_like(corpus.annotators, corpus.profiles) if sentence not in corpus.notes),
@@ -115,7 +116,7 @@ def check(corpus: Corpus, *, scheme: Scheme | None = None) -> Checked:
         *_alone(corpus),
         *_separate_groups(corpus, encoded),
         *_told_copies(copies),
-        *_who_err_together(encoded, sources, copies, covered),
+        *_who_err_together(sharing, sources, copies),
         *_who_mark_little(sources, covered),
         *_near_duplicates(corpus, encoded),
     ]
@@ -138,11 +139,11 @@ def _thin_documents(corpus: Corpus, seen_by: NDArray[np.int64]) -> Iterator[str]
 def _thin_annotators(names: Sequence[str], labels: NDArray[np.float64]) -> Iterator[str]:
     idle = [names[k] for k in np.flatnonzero(labels == 0).tolist()]
     if idle:
-        yield f"{counted(len(idle), 'annotator')} gave no label: {some(idle, 5)}"
+        yield f"{counted(len(idle), 'annotator')} gave no label: {people(idle, 5)}"
     few = [names[k] for k in np.flatnonzero((labels > 0) & (labels < _HANDFUL)).tolist()]
     if few:
         who = counted(len(few), "annotator")
-        yield f"{who} gave fewer than {_HANDFUL} labels, too few to know them by: {some(few, 5)}"
+        yield f"{who} gave fewer than {_HANDFUL} labels, too few to know them by: {people(few, 5)}"
 
 
 def _rare_labels(corpus: Corpus, encoded: Encoded, sources: Sources, seen_by: NDArray[np.int64]) -> Iterator[str]:
@@ -161,9 +162,9 @@ def _rare_labels(corpus: Corpus, encoded: Encoded, sources: Sources, seen_by: ND
             continue
         documents = document_of(encoded, spans.start[spans.kind == kind])
         if len(documents) == 1:
-            once[label] = f"{label} by {user} in {corpus[int(documents[0])].id}"
+            once[label] = f"{label} by {person(user)} in {corpus[int(documents[0])].id}"
         elif (seen_by[documents] > 1).any():
-            of_one[label] = f"{label} by {user}, {len(documents):,} times"
+            of_one[label] = f"{label} by {person(user)}, {len(documents):,} times"
     often = np.bincount(spans.kind, minlength=len(types))
     known = [types[kind] for kind in np.argsort(often, kind="stable")]  # of PER and per, the one that is used most
     known = [label for label in known if label not in once and label not in of_one]
@@ -207,7 +208,7 @@ def _separate_groups(corpus: Corpus, encoded: Encoded) -> Iterator[str]:
         members = [encoded.annotators[k] for k in active if group[D + k] == smallest]
         yield (
             f"annotators fall into {len(groups):,} groups that share no document, and cannot be compared between "
-            f"groups; the smallest is {some(members, 5)}"
+            f"groups; the smallest is {people(members, 5)}"
         )
 
 
@@ -244,34 +245,31 @@ def _told_copies(copies: Mapping[tuple[str, str], int]) -> Iterator[str]:
         if len(members) > 2 and all(pair in copies for pair in pairs):
             told.update(pairs)
             yield (
-                f"{some([names[n] for n in members], 5)} said the same wherever two of them saw a document: they may "
+                f"{people([names[n] for n in members], 5)} said the same wherever two of them saw a document: they may "
                 f"be copies of one, which would count {len(members)} times"
             )
     for one, other in copies:
         if (one, other) not in told:
             yield (
-                f"{one} and {other} said the same on all {copies[one, other]:,} tokens that both saw: one may be a "
-                "copy of the other, and would count twice"
+                f"{person(one)} and {person(other)} said the same on all {copies[one, other]:,} tokens that both saw: "
+                "one may be a copy of the other, and would count twice"
             )
 
 
-def _who_err_together(
-    encoded: Encoded, sources: Sources, copies: Collection[tuple[str, str]], covered: Coverage
-) -> Iterator[str]:
+def _who_err_together(sharing: Sharing, sources: Sources, copies: Collection[tuple[str, str]]) -> Iterator[str]:
     """Annotators who agree more than their reliability explains, unless a profile says so or they are ``copies``."""
     names = sources.names
-    among_rules = hardly_overlap(silent_votes(encoded, sources.profiles, covered))
     groups = [sources.profiles[name].group if name in sources.profiles else None for name in names]
     found = [
         (one, other, share)
-        for one, other, share in shared_mistakes(encoded, groups, among_rules=among_rules).pairs()
+        for one, other, share in sharing.pairs()
         if groups[one] is None or groups[one] != groups[other]
     ]
     nearly = err_together(names, Sharing.of(found), _NEARLY_ALL)
     for group in nearly:
         if not set(combinations(group.names, 2)) <= set(copies):
             yield (
-                f"{some(group.names, 5)} are all but copies of each other: leave all but one out "
+                f"{people(group.names, 5)} are nearly copies of each other: keep one and leave out the rest "
                 '(--map-annotators NAME=), or give them one "group" (--annotators)'
             )
     told = {group.names for group in nearly}
@@ -286,7 +284,7 @@ def _who_mark_little(sources: Sources, covered: Coverage) -> Iterator[str]:
     found = [sources.names[k] for k in silent if not sources.declared(sources.names[k])]
     if found:
         yield (
-            f"{some(found, 5)} {'marks' if len(found) == 1 else 'mark'} little of what others mark, so that their O "
+            f"{people(found, 5)} {'marks' if len(found) == 1 else 'mark'} little of what others mark, so that their O "
             'says next to nothing (if they are rules, give them the "kind" rule: --annotators)'
         )
 
@@ -318,7 +316,7 @@ def _near_duplicates(corpus: Corpus, encoded: Encoded) -> Iterator[str]:
         other, one = min(alike.items())
         pair = f"{corpus[int(enough[one])].id} and {corpus[int(enough[other])].id}"
         which = counted(len(alike), "document is", "documents are")
-        yield f"{which} all but the same as another, such as {pair}: their labels count twice"
+        yield f"{which} nearly the same as another, such as {pair}: their labels count twice"
 
 
 def _shingles(encoded: Encoded, docs: NDArray[np.int64]) -> list[NDArray[np.int64]]:

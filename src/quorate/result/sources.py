@@ -11,7 +11,7 @@ import numpy as np
 
 from quorate.corpus.profiles import Kind, Profile
 from quorate.encode.sharing import Sharing
-from quorate.formats.notes import some
+from quorate.formats.notes import people
 
 __all__ = ["MUCH_IN_COMMON", "SourceKind", "Sources", "Together", "err_together", "votes_in_words"]
 
@@ -42,7 +42,7 @@ class Together(NamedTuple):
     votes: float
 
     def __str__(self) -> str:
-        return f"{some(self.names)} make the same mistakes: their {len(self.names)} votes count as {self.votes:.1f}"
+        return f"{people(self.names)} make the same mistakes: their {len(self.names)} votes count as {self.votes:.1f}"
 
 
 def err_together(names: Sequence[str], sharing: Sharing, least: float = MUCH_IN_COMMON) -> list[Together]:

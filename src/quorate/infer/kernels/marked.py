@@ -52,10 +52,11 @@ def add_habits(said: Said, truth: SureSpans, low: int, high: int, habits: Floats
 
 
 @native
-def add_coverage(said: Said, low: int, high: int, met: Floats, total: Floats, own: Floats) -> None:
+def add_coverage(said: Said, team: Ints, low: int, high: int, met: Floats, total: Floats, own: Floats) -> None:
     """Adds how much of what others marked in documents ``low`` to ``high`` each annotator marked too.
 
     To ``total [T, K]`` the marks of others, by type, in documents of which they labelled something, and to ``met``
     those that a mark of theirs overlaps. To ``own [3, K]`` how many marks are theirs, how long those are together, and
-    how long the documents.
+    how long the documents. Annotators who share a number in ``team [K]`` are not others to each other, and their marks
+    count as those of one.
     """
