@@ -82,6 +82,18 @@ def f1_of(run: Run, *arguments: object) -> dict[str, float]:
     return found
 
 
+@pytest.mark.parametrize("kind", [(), ("--sequential",)])
+def test_a_plan_promises_what_the_result_gives_without_a_mistake(
+    run: Run, consensus: Path, tmp_path: Path, kind: tuple[str, ...]
+) -> None:
+    plan = tmp_path / "plan.jsonl"
+    told = json.loads(run("audit", "plan", consensus, "-n", 25, *kind, "-o", plan, "--json")[1])
+    said = run("audit", "plan", consensus, "-n", 25, *kind, "-o", plan)[2]
+    found = f1_of(run, consensus, "--checked", write_lines(plan, [one | {"checked": True} for one in lines_of(plan)]))
+    assert told["f1_without_mistakes"] == found
+    assert f"if no mistake is found, F1 will be from {100 * found['low']:.1f} to {100 * found['high']:.1f}" in said
+
+
 def test_a_plan_says_how_each_document_was_drawn(plan: Path) -> None:
     records = lines_of(plan)
     assert [record["audit"]["draw"] for record in records] == list(range(1, 31))
@@ -314,6 +326,7 @@ def test_unchecked_documents_are_named(run: Run, consensus: Path, plan: Path, sa
     code, _, err = run("audit", "result", consensus, "--checked", write_lines(plan, checked))
     assert code == 2
     assert f"29 of the 30 documents are checked, not {checked[4]['id']}" in err
+    assert "a plan of 'audit plan --sequential' can be looked at before" in err
 
 
 def test_a_plan_of_another_consensus_is_refused(

@@ -53,6 +53,8 @@ def test_a_run_keeps_its_choice_when_an_audit_is_to_guarantee_a_precision(
     monkeypatch.setattr("quorate.estimators.bsc.choose", never)
     code, _, err = run("run")
     assert (code, "settings as chosen in version 1" in err, "guaranteed" in err) == (0, True, True)
+    accepted = json.loads(run("run", "--json")[1])["accepted"]
+    assert (accepted["precision"], accepted["guaranteed_with"]) == (0.5, 0.9)
 
 
 def test_a_version_that_chose_its_settings_and_other_inputs_are_fitted_anew(run: Run, tmp_path: Path) -> None:

@@ -336,6 +336,36 @@ def test_doubt_and_expectations_make_intervals_narrower() -> None:
     assert narrow < 0.85 * np.mean(widths)
 
 
+@pytest.mark.parametrize("n", [15, 50])
+def test_a_plan_promises_the_width_that_results_have_where_confidence_is_right(n: int) -> None:
+    world = World(400)
+    audits = [world.audit(n, seed) for seed in range(20)]
+    promised = np.mean([one.plan.expected_f1.width for one in audits])
+    assert 0.85 < promised / np.mean([one.f1.width for one in audits]) < 1.2
+
+
+def test_only_what_is_checked_is_drawn_for_a_promise(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    plan, sizes_drawn = audit.plan(world.claims, 15), []
+
+    class Counting(np.random.Generator):
+        def random(self, size: Any = None, *more: Any, **named: Any) -> Any:
+            sizes_drawn.append(size)
+            return super().random(size, *more, **named)
+
+    monkeypatch.setattr("numpy.random.default_rng", lambda seed: Counting(np.random.PCG64(seed)))
+    assert 0 < plan.expected_f1.value < 1
+    assert set(sizes_drawn) == {int(world.claims.given[plan.documents].sum())}
+
+
+@pytest.mark.parametrize("unsure", [0.02, 0.0])
+def test_draws_with_nothing_to_compare_do_not_spoil_a_promise(unsure: float) -> None:
+    """Of documents without a span, some draws find a missed one and some do not; if nothing is missed, none does."""
+    tags, sure = [["O"] * 10] * 40, [np.full(10, 1 - unsure / 10)] * 40
+    found = audit.plan(claims_of(tags, [[]] * 40, sure), 12).expected_f1
+    assert math.isnan(found.value) == (not unsure)
+    assert 0 <= found.low <= found.high <= 1
+
+
 def test_a_sample_without_a_mistake_does_not_promise_that_there_is_none() -> None:
     given = np.full(1000, 2.0)
     expected = Predicted(given, given, np.zeros(1000), np.zeros(1000))

@@ -479,6 +479,18 @@ def test_advice_reads_every_finding(found: dict[str, Any], step: str) -> None:
     assert step in steps[0]
 
 
+def test_where_most_documents_are_doubtful_not_all_are_to_be_checked() -> None:
+    """Of documents with several long spans, hardly one is likely to be right from end to end."""
+    most = Report(documents=say.Documents(total=60, doubtful=56), summary=say.Summary(documents=60, review=56))
+    (finding,) = find(most)
+    assert finding.text.startswith("56 of 60 documents are more likely to contain a mistake than not. One wrong start")
+    assert next_steps(most)[0].startswith("Begin with the 20 least certain documents under Documents: correct")
+    assert next_steps(most)[1].startswith("93% of documents are doubtful: ")
+    few = Report(documents=say.Documents(total=60, doubtful=9), summary=say.Summary(documents=60, review=9))
+    assert "look at those first" in find(few)[0].text
+    assert next_steps(few)[0].startswith("Check the 9 least certain documents")
+
+
 def test_few_marks_are_no_reason_for_advice(data: dict[str, Any]) -> None:
     """Two of 58 were chance, and so are most differences between labels of a few spans."""
     report = Report(documents=say.Documents(total=100), labels=mixed_up(2, 58))

@@ -14,11 +14,13 @@ import quorate
 from by_name import bsc
 from quorate import BSC, Corpus, Document, InputError
 from quorate.audit import Audit, Plan
+from quorate.audit.plan import TELLS_LITTLE
+from quorate.cli.audit import _promise
 from quorate.corpus.tags import find_spans
 from quorate.evaluate import metrics
 from quorate.report import content as say
 from quorate.report import write_report
-from quorate.report.audits import read_audit, weighted_bins
+from quorate.report.audits import read_audit, to_check, weighted_bins
 from quorate.report.content import Report, plain
 from quorate.report.data import collect
 from quorate.report.findings import find, next_steps
@@ -125,6 +127,8 @@ def test_a_plan_brings_its_documents(model: BSC, plan: Plan) -> None:
     assert report.audit is None
     assert report.to_check is not None
     assert report.to_check.ids == plan.ids
+    assert report.to_check.half_width == plan.expected_half_width
+    assert report.to_check.without_mistakes == plan.f1_without_mistakes[1:]
     assert len(report.documents.list) == 10
     listed = [row.id for row in report.documents.list]
     beyond = [row.id for row in report.documents.of_audit]
@@ -133,6 +137,29 @@ def test_a_plan_brings_its_documents(model: BSC, plan: Plan) -> None:
     assert all(row.said for row in report.documents.of_audit)
     assert told(model, plan, None).documents.of_audit == []
     assert "Check the 50 documents of the audit" in report.next[0]
+
+
+@pytest.mark.parametrize("sequential", [False, True])
+def test_a_plan_promises_in_the_report_what_the_command_line_says(model: BSC, sequential: bool) -> None:
+    enough = quorate.audit.plan(model.result_, 40, sequential=sequential)
+    left = told(model, enough, 0).to_check
+    assert left is not None
+    assert (left.half_width, left.without_mistakes) == (enough.expected_half_width, enough.f1_without_mistakes[1:])
+    assert not left.tells_little
+    assert any("to about ±" in line for line in _promise(enough))
+
+
+def test_a_plan_of_too_few_documents_gives_no_number_in_the_report() -> None:
+    marked, nothing = ("B-PER", "O"), ("O", "O")
+    documents = [
+        Document(str(n), ("Ada", "sang"), {"ann": nothing if n % 2 else marked, "ben": nothing}) for n in range(200)
+    ]
+    few = quorate.audit.plan(quorate.aggregate(Corpus(documents), "mv"), 10, sequential=True)
+    assert few.expected_f1.width > TELLS_LITTLE
+    left = to_check(few)
+    assert left is not None
+    assert left.tells_little
+    assert _promise(few) == ["so few documents say almost nothing about F1 (draw more: -n)"]
 
 
 def test_of_a_sequential_audit_the_rest_is_to_be_checked(sample: Corpus, model: BSC) -> None:

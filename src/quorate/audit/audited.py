@@ -14,19 +14,8 @@ from numpy.typing import NDArray
 from quorate.audit.acceptance import Guaranteed, GuaranteedSpans, guaranteed, guaranteed_spans
 from quorate.audit.checked import read_checked, read_plan
 from quorate.audit.claims import Claims
-from quorate.audit.design import balance, doubt_of_spans
-from quorate.audit.estimate import (
-    F1,
-    PRECISION,
-    RECALL,
-    Estimate,
-    Predicted,
-    Reach,
-    Seen,
-    at_every_look,
-    once,
-    ratio_of,
-)
+from quorate.audit.estimate import F1, PRECISION, RECALL, Estimate, Seen, ratio_of
+from quorate.audit.expected import predicted
 from quorate.audit.plan import LEAST, NOT_SEQUENTIAL, OTHER_CONSENSUS, Plan, planned_by
 from quorate.audit.recalibration import (
     Line,
@@ -40,7 +29,7 @@ from quorate.audit.recalibration import (
 from quorate.corpus.records import Tag
 from quorate.corpus.spans import Span
 from quorate.corpus.tags import OUTSIDE, Scheme
-from quorate.errors import InputError, OtherConsensusError, SettingsError
+from quorate.errors import InputError, OtherConsensusError, SettingsError, knows_its_options
 from quorate.formats.json_lines import DIGITS, write_lines
 from quorate.formats.notes import some
 from quorate.models.settings import as_share
@@ -255,21 +244,10 @@ class Audit:
         return Seen(self._sample, self.plan.probability(self.n), self._right(kind), np.array(true, np.float64))
 
     def _scores(self, kind: str | None) -> Scores:
-        claims = self.plan.claims
-        of_kind = np.ones(len(claims.sure)) if kind is None else (claims.kind == kind).astype(np.float64)
-        given = claims.summed(of_kind)
-        share = 1.0 if kind is None else float(given.sum()) / max(float(claims.given.sum()), 1.0)
-        hedged = doubt_of_spans(claims, of_kind)
-        balanced = None if self.plan.sequential else balance(claims, self.n)
-        predicted = Predicted(given, claims.summed(of_kind * claims.sure), share * claims.missed, hedged, balanced)
-        seen, reach = self._seen(kind), self._reach()
-        precision, recall, f1 = (ratio_of(ratio, predicted, seen, reach) for ratio in (PRECISION, RECALL, F1))
+        expected = predicted(self.plan.claims, self.n, kind=kind, is_balanced=not self.plan.sequential)
+        seen, reach = self._seen(kind), self.plan.reach(self.confidence, self.n)
+        precision, recall, f1 = (ratio_of(ratio, expected, seen, reach) for ratio in (PRECISION, RECALL, F1))
         return Scores(precision, recall, f1, int(seen.true.sum()))
-
-    def _reach(self) -> Reach:
-        if self.plan.sequential:
-            return at_every_look(self.confidence, self.n, self.plan.planned)
-        return once(self.confidence)
 
 
 class _Outcomes:
@@ -294,6 +272,7 @@ class _Outcomes:
         return beyond_chance(*self._columns, np.array([row[3] for row in self._rows], np.int64))
 
 
+@knows_its_options
 def result(
     consensus: Result | LayeredResult | Claims | str | Path,
     checked: str | Path | Sequence[str | Path] | Mapping[str, Sequence[Tag]] | Mapping[str, Sequence[Span]],
@@ -367,7 +346,7 @@ def _how_many(plan: Plan, truth: Mapping[str, Sequence[Tag]], where: str) -> int
     if not plan.sequential:
         raise InputError(
             f"{done:,} of the {len(plan):,} documents are checked, not {some(unchecked, 3)}: the interval of this plan "
-            "holds when all are (check the rest; with --sequential one may look at any time)",
+            "holds when all are (check the rest; a plan of 'audit plan --sequential' can be looked at before)",
             where=where,
         )
     first = plan.ids.index(unchecked[0])

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate.audit.claims import Claims
-from quorate.audit.design import drawing_order, drawn_at_once, inclusion, sizes, spread
-from quorate.audit.estimate import once
+from quorate.audit.design import drawing_order, drawn_at_once, inclusion, sizes
+from quorate.audit.estimate import Estimate, Reach, at_every_look, once
+from quorate.audit.expected import result_if_as_sure_as_stated, result_without_mistakes
 from quorate.corpus.tags import Scheme
-from quorate.errors import InputError, OtherConsensusError, SettingsError
+from quorate.errors import InputError, OtherConsensusError, SettingsError, knows_its_options
 from quorate.formats.json_lines import write_lines
 from quorate.result.layers import LayeredResult
 from quorate.result.result import Result
@@ -30,6 +32,7 @@ __all__ = [
     "NOT_SEQUENTIAL",
     "NO_PLAN",
     "OTHER_CONSENSUS",
+    "TELLS_LITTLE",
     "Drawn",
     "Plan",
     "extended",
@@ -50,6 +53,8 @@ NO_PLAN = "no line in it is of a plan (give the file that quorate audit plan wro
 NOT_SEQUENTIAL = "a sequential audit gives no guarantee for what is accepted (draw a plan without --sequential)"
 LEAST = 10
 """Documents of a plan: of fewer, no interval is worth anything."""
+TELLS_LITTLE = 0.6
+"""The width of an interval above which it tells next to nothing of F1."""
 
 
 class Drawn(msgspec.Struct, frozen=True):
@@ -96,13 +101,40 @@ class Plan:
         n = len(self) if n is None else n
         return inclusion(sizes(self.claims), n)[self.documents[:n]]
 
+    def reach(self, confidence: float, n: int) -> Reach:
+        """How many standard errors an interval reaches to either side when ``n`` documents are checked."""
+        return at_every_look(confidence, n, self.planned) if self.sequential else once(confidence)
+
+    @cached_property
+    def expected_f1(self) -> Estimate:
+        """F1 with its interval (90 %) as the result should give it, if the consensus is as good as its confidence says.
+
+        >>> import quorate
+        >>> drawn = plan(quorate.aggregate(quorate.sample(), "mv"), 30)
+        >>> drawn.expected_f1.low < drawn.expected_f1.value < drawn.f1_without_mistakes.value
+        True
+        """
+        return result_if_as_sure_as_stated(*self._as_checked(), is_balanced=not self.sequential)
+
+    @cached_property
+    def f1_without_mistakes(self) -> Estimate:
+        """F1 with its interval (90 %) as the result will give it, if no mistake is found in any document.
+
+        >>> import quorate
+        >>> result = quorate.aggregate(quorate.sample(), "mv")
+        >>> plan(result, 30).f1_without_mistakes.low < plan(result, 100).f1_without_mistakes.low
+        True
+        """
+        return result_without_mistakes(*self._as_checked(), is_balanced=not self.sequential)
+
     @property
     def expected_half_width(self) -> float:
-        """How far the interval of F1 should reach to either side, if the consensus is as sure as it should be."""
-        claims = self.claims
-        free = 1 / inclusion(sizes(claims), len(self)) - 1
-        below = float((claims.given + claims.summed(claims.sure) + claims.missed).sum())
-        return once(0.9)(len(self) - 1) * math.sqrt(float((free * spread(claims) ** 2).sum())) / max(below, 1e-9)
+        """Half the width of the interval of F1 that is to be expected."""
+        return self.expected_f1.width / 2
+
+    def _as_checked(self) -> tuple[Claims, Integers, Floats, Reach]:
+        """What an interval is computed from when all documents of the plan are checked."""
+        return self.claims, self.documents, self.probability(), self.reach(0.9, len(self))
 
     def documents_for(self, share_of_width: float, checked: int | None = None) -> int:
         """How many documents would make intervals so much narrower, as expected; all of them if it takes all.
@@ -158,6 +190,7 @@ class Plan:
         return [{name: span[name] for name in kept if name in span} for span in line["spans"]]
 
 
+@knows_its_options
 def plan(
     consensus: Result | LayeredResult | Claims | str | Path,
     n: int = 50,

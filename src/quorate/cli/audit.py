@@ -36,8 +36,6 @@ audit = typer.Typer(
 )
 app.add_typer(audit, name="audit")
 
-_LITTLE = 0.5  # half the width of an interval that tells next to nothing
-
 Consensus = Annotated[
     str | None,
     typer.Argument(
@@ -197,21 +195,31 @@ def _plan_summary(drawn: Plan, first: int, output: str, before: list[str]) -> li
     if first:
         files = " ".join(f"--checked {name}" for name in [*before, output])
         return [*lines, f"all files count: quorate audit result … {files}"]
+    lines += _promise(drawn)
     if drawn.sequential:
         return [*lines, f"look at any time from {LEAST} on: intervals are wider, and hold however often you look"]
-    width = drawn.expected_half_width
-    known = f"F1 should be known to about ± {100 * width:.0f} points, if confidence is right"
+    return [*lines, "check all of them before you look at the result, and draw one plan, not the best of several"]
+
+
+def _promise(drawn: Plan) -> list[str]:
+    """What the result will tell, by the same computation."""
+    from quorate.audit.plan import TELLS_LITTLE
+
+    width, at_best = drawn.expected_f1.width, drawn.f1_without_mistakes
+    if width > TELLS_LITTLE:
+        return ["so few documents say almost nothing about F1 (draw more: -n)"]
+    low, high = (f"{100 * end:.1f}" for end in (at_best.low, at_best.high))
     return [
-        *lines,
-        known if width < _LITTLE else "so few documents say almost nothing about F1 (draw more: -n)",
-        "check all of them before you look at the result, and draw one plan, not the best of several",
+        f"the result should give F1 to about ± {100 * width / 2:.0f} points, if confidence is right; "
+        f"if no mistake is found, F1 will be from {low} to {high}"
     ]
 
 
 def _plan_record(drawn: Plan, first: int, output: str) -> dict[str, Any]:
     record: dict[str, Any] = {"documents": len(drawn.claims), "drawn": drawn.ids[first:], "planned": len(drawn)}
     record |= {"seed": drawn.seed, "sequential": drawn.sequential, "consensus": drawn.claims.digest}
-    return record | {"expected_half_width": drawn.expected_half_width, "written": {"plan": output}}
+    record |= {"expected_half_width": drawn.expected_half_width, "f1_without_mistakes": drawn.f1_without_mistakes}
+    return record | {"written": {"plan": output}}
 
 
 def _print(found: Audit) -> None:

@@ -9,6 +9,8 @@ from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from quorate.errors import knows_its_options
+from quorate.formats.registry import check_report_name
 from quorate.report.data import collect
 from quorate.report.layered import write_layered_report
 from quorate.report.page import DOCUMENTS, check_documents, render
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["DOCUMENTS", "write_layered_report", "write_report"]
 
 
+@knows_its_options
 def write_report(
     model: BSC | CRFMA | MajorityVote,
     path: str | Path,
@@ -54,6 +57,7 @@ def write_report(
     1
     """
     check_documents(documents)
+    check_report_name(str(path))
     shown = model.result_ if result is None else result
     report = collect(
         model,

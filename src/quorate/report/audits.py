@@ -14,7 +14,7 @@ from quorate.audit.audited import FEW_SPANS, Scores
 from quorate.audit.checked import read_checked, read_plan
 from quorate.audit.claims import Claims, spans_of
 from quorate.audit.estimate import Estimate
-from quorate.audit.plan import Plan
+from quorate.audit.plan import TELLS_LITTLE, Plan
 from quorate.audit.recalibration import recalibrated
 from quorate.corpus.tags import Scheme
 from quorate.errors import InputError
@@ -59,8 +59,10 @@ def to_check(audit: audits.Audit | Plan) -> ToCheck | None:
     if done == len(plan):
         return None
     key = f"{plan.claims.digest}-{plan.seed}-{'any' if plan.sequential else len(plan)}"
-    whole = done or plan.sequential or len(plan) == len(plan.claims)
-    return ToCheck(plan.ids[done:], key, plan.sequential, None if whole else plan.expected_half_width)
+    if done or len(plan) == len(plan.claims):
+        return ToCheck(plan.ids[done:], key, plan.sequential)
+    width, ends = plan.expected_f1.width, plan.f1_without_mistakes[1:]
+    return ToCheck(plan.ids, key, plan.sequential, width / 2, ends, tells_little=width > TELLS_LITTLE)
 
 
 def audited(audit: audits.Audit, result: Result) -> Audit:

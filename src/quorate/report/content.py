@@ -377,13 +377,16 @@ class ToCheck:
     """The documents of an audit that a person has yet to check, in the order of drawing.
 
     ``key`` tells this plan from others, for what a browser keeps; ``half_width`` is how far the interval of F1 should
-    reach to either side when all are checked.
+    reach to either side when all are checked, ``without_mistakes`` its two ends if no mistake is found in them,
+    ``tells_little`` whether that is so wide that numbers would only mislead.
     """
 
     ids: Sequence[str]
     key: str
     sequential: bool = False
     half_width: float | None = None
+    without_mistakes: Sequence[float] | None = None
+    tells_little: bool = False
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from quorate.formats.notes import some
@@ -18,7 +19,7 @@ from quorate.report.people import (
     wilson,
 )
 from quorate.result.sources import votes_in_words
-from quorate.wording import counted
+from quorate.wording import counted, person
 
 __all__ = ["DOUBTFUL", "find", "next_steps"]
 
@@ -43,6 +44,7 @@ _MUCH_BETTER = 0.02
 _MISLEADING = 0.02  # by how much confidence is less far off once an audit corrects it
 _POOR_ALPHA = 0.4
 _HABITS_SHOWN = 5
+_AT_ONCE = 20  # documents to check before a new fit, where most are doubtful
 _TELLING = 1.5  # a habit in spans that were found says more about someone than yet another miss
 DOUBTFUL = 0.5
 """A document is doubtful if its whole sequence is less probable than this."""
@@ -72,17 +74,28 @@ def listed(names: Sequence[str], most: int = 3) -> str:
     return some(names, most)
 
 
+def _people(names: Sequence[str], most: int = 3) -> str:
+    """Annotators as a sentence has them."""
+    return listed([person(name) for name in names], most)
+
+
+def _begun(sentence: str) -> str:
+    """A sentence that may begin with an annotator whose name is a number: *Annotator “3” …*."""
+    return f"A{sentence[1:]}" if sentence.startswith("annotator “") else sentence
+
+
 def find(report: Report) -> list[Finding]:
     """Everything worth a sentence, what matters most first."""
-    return [
+    found = [
         *_consensus(report),
-        *_people(report.annotators),
+        *_what_people_do(report.annotators),
         *_votes(report.annotators),
         *_differences(report.annotators),
         *_labels(report),
         *_agreement(report),
         *_fit(report.fit),
     ]
+    return [replace(finding, text=_begun(finding.text)) for finding in found]
 
 
 def _consensus(report: Report) -> Iterator[Finding]:
@@ -106,6 +119,13 @@ def _consensus(report: Report) -> Iterator[Finding]:
             "documents",
             f"{counted(documents.not_judged, 'document was', 'documents were')} labelled by annotators who cannot be "
             "judged: confidence is what the model supposes, and nobody has checked it.",
+        )
+    elif _most_are_doubtful(report):
+        yield Finding(
+            "documents",
+            f"{doubtful:,} of {counted(documents.total, 'document')} are more likely to contain a mistake than not. "
+            "One wrong start or end of a span is enough for that, which is common where documents have several spans, "
+            "or long ones: the confidence of single spans says more.",
         )
     elif doubtful:
         share = percent(doubtful / max(documents.total, 1))
@@ -139,6 +159,11 @@ def _consensus(report: Report) -> Iterator[Finding]:
             text += f": {', '.join(changes)}" if changes else ""
         yield Finding("vote", text + ".")
     yield from _overconfidence(gold)
+
+
+def _most_are_doubtful(report: Report) -> bool:
+    """Whether it says little of a document that it is doubtful."""
+    return report.documents.total > 1 and 2 * report.documents.doubtful > report.documents.total
 
 
 def _is_unchecked(report: Report) -> bool:
@@ -185,12 +210,12 @@ def _overconfidence(gold: Gold | None) -> Iterator[Finding]:
         )
 
 
-def _people(annotators: Annotators) -> Iterator[Finding]:
+def _what_people_do(annotators: Annotators) -> Iterator[Finding]:
     alone = _not_judged(annotators)
     if alone:
         share = "shares" if len(alone) == 1 else "share"
         yield Finding(
-            "annotators", f"{listed(alone, 4)} {share} no document with anybody, and cannot be judged.", _only(alone)
+            "annotators", f"{_people(alone, 4)} {share} no document with anybody, and cannot be judged.", _only(alone)
         )
     told = [row for row in annotators.rows if row.labels and row.informativeness is not None]
     if not told:
@@ -198,7 +223,7 @@ def _people(annotators: Annotators) -> Iterator[Finding]:
     typical = sorted(map(_bits, told))[len(told) // 2]
     noise = [row for row in told if row.kind == "noise"]
     if noise:
-        names = listed([row.name for row in noise], 4)
+        names = _people([row.name for row in noise], 4)
         verb = "tells" if len(noise) == 1 else "tell"
         yield Finding(
             "annotators",
@@ -210,7 +235,7 @@ def _people(annotators: Annotators) -> Iterator[Finding]:
     for row in sorted(judged, key=lambda row: -row.own_spans)[:_HABITS_SHOWN]:
         yield Finding(
             "annotators",
-            f"{row.name} marks {percent(row.coverage or 0.0)} of what there is to mark, and is right in "
+            f"{person(row.name)} marks {percent(row.coverage or 0.0)} of what there is to mark, and is right in "
             f"{percent(row.precision or 0.0)} of it.",
             row.name,
         )
@@ -218,7 +243,7 @@ def _people(annotators: Annotators) -> Iterator[Finding]:
     yield from _habits(annotators, others)
     best = [row for row in sorted(told, key=lambda row: -_bits(row)) if row.kind == "careful"][:3]
     if best and len(told) > 3:
-        yield Finding("annotators", f"Most can be learned from {listed([row.name for row in best], 3)}.")
+        yield Finding("annotators", f"Most can be learned from {_people([row.name for row in best], 3)}.")
 
 
 def _not_judged(annotators: Annotators) -> list[str]:
@@ -235,7 +260,7 @@ def _votes(annotators: Annotators) -> Iterator[Finding]:
         yield Finding("annotators", f"{votes_in_words(*annotators.votes)}.")
     for group in annotators.together[:_HABITS_SHOWN]:
         votes = f"{len(group.names)} votes count as {group.votes:.1f}"
-        yield Finding("annotators", f"{listed(group.names, 4)} make the same mistakes: their {votes}.")
+        yield Finding("annotators", f"{_people(group.names, 4)} make the same mistakes: their {votes}.")
 
 
 def _differences(annotators: Annotators) -> Iterator[Finding]:
@@ -266,14 +291,14 @@ def _habits(annotators: Annotators, rows: Sequence[AnnotatorRow]) -> Iterator[Fi
         alone = names[0] if len(names) == 1 else None
         if blind_to:
             yield Finding(
-                "annotators", f"{listed(names)} hardly ever {'marks' if alone else 'mark'} {blind_to}.", alone
+                "annotators", f"{_people(names)} hardly ever {'marks' if alone else 'mark'} {blind_to}.", alone
             )
             continue
         shares = [percent(share) for share in sorted({habit.share for habit in habits})]
         verbs = {verb: verb_alone if alone else verb for verb, verb_alone in _VERBS.items()}
         sentence = _SENTENCES[kind].format(share=" to ".join(dict.fromkeys([shares[0], shares[-1]])), **verbs)
         usual = percent(annotators.crowd[kind] or 0.0)
-        yield Finding("annotators", f"{listed(names)} {sentence} (the crowd: {usual}).", alone)
+        yield Finding("annotators", f"{_people(names)} {sentence} (the crowd: {usual}).", alone)
 
 
 class _Habit(NamedTuple):
@@ -373,7 +398,7 @@ def _steps_of_the_alone(report: Report) -> Iterator[str]:
     alone = _not_judged(report.annotators)
     if alone and report.audit is None and report.gold is None:
         yield (
-            f"Have a second annotator label some documents of {listed(alone, 4)}, or check some yourself ('quorate "
+            f"Have a second annotator label some documents of {_people(alone, 4)}, or check some yourself ('quorate "
             "audit'): until then nothing tells how good these are."
         )
 
@@ -427,7 +452,13 @@ def _steps_of_gold(report: Report) -> Iterator[str]:
 
 def _steps_of_documents(report: Report) -> Iterator[str]:
     review, doubtful = report.summary.review, report.documents.doubtful
-    if review and not _is_unchecked(report):
+    if review > _AT_ONCE and _most_are_doubtful(report) and not _is_unchecked(report):
+        yield (
+            f"Begin with the {_AT_ONCE} least certain documents under Documents: correct what is wrong, export the "
+            "review, and fit again with --known. What you correct teaches the model about its annotators, so that "
+            f"fewer than the {doubtful:,} documents that are doubtful now may need a check."
+        )
+    elif review and not _is_unchecked(report):
         those = "least certain document" if review == 1 else f"{review:,} least certain documents"
         yield (
             f"Check the {those} under Documents, correct what is wrong, export the review, and fit again with --known: "
@@ -441,7 +472,8 @@ def _steps_of_documents(report: Report) -> Iterator[str]:
         )
     alpha = None if report.agreement is None else report.agreement.alpha
     if doubtful > 0.2 * report.documents.total > 0:
-        yield "One document in five is doubtful: the guidelines may leave room for more than one reading."
+        share = percent(doubtful / report.documents.total)
+        yield f"{share} of documents are doubtful: the guidelines may leave room for more than one reading."
     elif alpha is not None and alpha < _POOR_ALPHA:
         yield "Annotators hardly agree: the guidelines may leave room for more than one reading."
     if list(_fit(report.fit)):
@@ -451,22 +483,22 @@ def _steps_of_documents(report: Report) -> Iterator[str]:
 def _steps_of_people(rows: Sequence[AnnotatorRow]) -> Iterator[str]:
     noise = [row.name for row in rows if row.kind in ("noise", "marks nothing") and row.source != "rules"]
     if noise:
-        names = listed(noise, 4)
+        names = _people(noise, 4)
         yield f"Ask {names} how they worked before giving them more: so far their labels add next to nothing."
     wrong = [row.name for row in rows if row.kind == OFTEN_WRONG]
     if wrong:
-        yield f"Correct {listed(wrong, 4)}, or leave {'it' if len(wrong) == 1 else 'them'} out: most marks are wrong."
+        yield f"Correct {_people(wrong, 4)}, or leave {'it' if len(wrong) == 1 else 'them'} out: most marks are wrong."
     for kind, habit in HABITS.items():
         who = [row.name for row in rows if row.kind == habit]
         if who:
-            yield f"Show {listed(who, 4)} an example: {_LESSONS[kind]}"
+            yield f"Show {_people(who, 4)} an example: {_LESSONS[kind]}"
     for kind, lesson in (("misses many", "miss many spans"), ("marks too much", "mark much that nobody else sees")):
         who = [row.name for row in rows if row.kind == kind and not row.blind]  # a type may be called "many"
         if who:
-            yield f"Go through the guidelines with {listed(who, 4)}, who {lesson if len(who) > 1 else _alone(lesson)}."
+            yield f"Go through the guidelines with {_people(who, 4)}, who {lesson if len(who) > 1 else _alone(lesson)}."
     blind = [row for row in rows if row.kind.startswith("misses ") and row.blind]
     for row in blind[:_HABITS_SHOWN]:
-        yield f"Ask {row.name} about {listed(row.blind)}, which they hardly ever mark."
+        yield f"Ask {person(row.name)} about {listed(row.blind)}, which they hardly ever mark."
 
 
 def _alone(what: str) -> str:

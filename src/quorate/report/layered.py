@@ -6,7 +6,8 @@ from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from quorate.errors import InputError
+from quorate.errors import InputError, knows_its_options
+from quorate.formats.registry import check_report_name
 from quorate.report.data import collect
 from quorate.report.page import DOCUMENTS, check_documents, render, render_layers
 from quorate.storage.files.atomic import written_whole
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["write_layered_report"]
 
 
+@knows_its_options
 def write_layered_report(
     model: LayeredModel,
     path: str | Path,
@@ -47,6 +49,7 @@ def write_layered_report(
     1
     """
     check_documents(documents)
+    check_report_name(str(path))
     shown = model.result_ if result is None else result
     marked = {name: one for name, one in shown.layers.items() if not one.corpus.used_tags() <= {None, "O"}}
     if not marked:

@@ -19,12 +19,18 @@ const isCorrected = (doc) => review.has(doc.id) && review.get(doc.id).tags.some(
 const resultCommand = () => h("code", {}, "quorate audit result consensus.jsonl --checked corrections.jsonl --plan audit.jsonl");
 const inWords = () => `${int(checking.done.size)} of ${int(PLAN.length)} checked`;
 
+// What the result should tell when all are checked, in the words of quorate audit plan.
+function promised({ half_width: far, without_mistakes: ends, tells_little: little }) {
+  if (!far) return "";
+  if (little) return ", but so few documents say almost nothing about F1 (draw more: quorate audit plan -n)";
+  return `: F1 to about ± ${fixed(Math.max(1, 100 * far), 0)} points, if confidence is right; if they find no mistake, from ${ends.map((end) => fixed(100 * end, 1)).join(" to ")}`;
+}
+
 function checkPanel() {
   if (!PLAN.length) return null;
   const button = h("button", { type: "button", class: "button main", id: "check-audit", "aria-pressed": "false", onclick: toggleChecking },
     `Check the audit's documents (${int(PLAN.length)})`);
-  const far = D.to_check.half_width ? `: F1 should then be known to about ± ${fixed(Math.max(1, 100 * D.to_check.half_width), 0)} points` : "";
-  const why = h("p", { class: "small soft" }, "Drawn at random from all documents. When a person has checked them, it can be said how good the whole consensus is", far, ".");
+  const why = h("p", { class: "small soft" }, "Drawn at random from all documents. When a person has checked them, it can be said how good the whole consensus is", promised(D.to_check), ".");
   const how = h("p", { class: "small soft", hidden: true },
     "These and no others, in the order in which they were drawn (press again for all documents). Read each one. If all marks are right and none is missing, press ", h("b", {}, "Looks right"),
     "; if not, open it, correct it, and then press ", h("b", {}, "Right as corrected"), ". ",

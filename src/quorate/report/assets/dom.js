@@ -29,6 +29,8 @@ function pct(x, digits = 0) {
   if (digits === 0 && x > 0 && text === "0") return "<1%";
   return text + "%";
 }
+// An annotator in a sentence, where a name that is nothing but a number would be read as one.
+const person = (name) => (/^[0-9]+$/.test(name) ? `annotator “${name}”` : name);
 const many = (n, one, more) => `${int(n)} ${n === 1 ? one : more || one + "s"}`;
 const announce = (text) => { document.getElementById("announcer").textContent = text; };
 

@@ -17,7 +17,9 @@ function summarySection() {
   const unchecked = 2 * D.documents.not_judged > D.documents.total && !gold && !D.audit;
   if (unchecked) tile("Documents that nobody can judge", int(D.documents.not_judged), `of ${int(S.documents)}: their annotators share none with anybody`);
   else {
-    tile("Documents to look at", int(D.documents.doubtful), `of ${int(S.documents)}: more likely to contain a mistake than not`);
+    const most = S.documents > 1 && 2 * D.documents.doubtful > S.documents; // as is usual with several long spans in each
+    tile(most ? "Documents with a likely mistake" : "Documents to look at", int(D.documents.doubtful),
+      `of ${int(S.documents)}: ${most ? "one wrong start or end of a span is enough" : "more likely to contain a mistake than not"}`);
     tile("Mean confidence", pct(S.confidence), "that a whole document is right");
   }
   if (S.spans !== undefined) tile("Spans", int(S.spans), unchecked ? null : `${pct(S.spans ? S.sure_spans / S.spans : 0)} at least 90% certain`);

@@ -163,9 +163,9 @@ function showPerson(name) {
 }
 
 function personPanel(row) {
-  if (row.kind === "cannot be judged") return [h("p", {}, `${row.name} gave ${many(Math.round(row.labels), "label")} in ${many(row.documents, "document")}, and shares none of them with anybody. Have a second annotator label some of the same documents, or check some of them.`)];
-  const spans = PLAIN ? null : [h("p", {}, `In ${many(row.documents, "document")} that ${row.name} saw, ${many(Math.round(row.consensus_spans), "span")} of the consensus can be expected to be right; ` +
-    `${row.name} marked ${int(row.own_spans)}.`,
+  if (row.kind === "cannot be judged") return [h("p", {}, `${person(row.name).replace(/^annotator “/, "Annotator “")} gave ${many(Math.round(row.labels), "label")} in ${many(row.documents, "document")}, and shares none of them with anybody. Have a second annotator label some of the same documents, or check some of them.`)];
+  const spans = PLAIN ? null : [h("p", {}, `In ${many(row.documents, "document")} that ${person(row.name)} saw, ${many(Math.round(row.consensus_spans), "span")} of the consensus can be expected to be right; ` +
+    `${person(row.name)} marked ${int(row.own_spans)}.`,
     row.low === null ? null : ` Accuracy is between ${pct(row.low, 1)} and ${pct(row.high, 1)} (95%).`), habitsTable(row), typesTable(row)];
   const values = D.matrices.of[PEOPLE.indexOf(row)];
   if (!values && row.kind === "new") return [spans, h("p", { class: "soft" }, "The model has not seen them before, and takes them for average.")];
@@ -179,7 +179,7 @@ function habitsTable(row) {
     ...(key === "shifted" ? Object.entries(WAYS).map(([way, name]) => [way, name, null]).filter(([way]) => row.habits[way]?.[0] > 0) : [])]);
   const told = lines.filter(([key]) => row.habits[key]);
   if (!told.length) return null;
-  return [h("h3", {}, "What they do with spans"), h("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": `What ${row.name} does with spans` },
+  return [h("h3", {}, "What they do with spans"), h("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": `What ${person(row.name)} does with spans` },
     h("table", { class: "habits" }, h("thead", {}, h("tr", {}, ["", "Share", "95% interval", "The crowd"].map((name, n) => h("th", { scope: "col", class: n ? "num" : null }, name)))),
       h("tbody", {}, told.map(([key, label, title]) => h("tr", {}, h("th", { scope: "row", class: title ? null : "way", title }, IN_FULL[key] || label),
         h("td", { class: "num" }, pct(row.habits[key][0])), h("td", { class: "num soft" }, between(row.habits[key])),
@@ -191,7 +191,7 @@ function typesTable(row) {
   if (row.types.length < 2) return null;
   const share = ([value, low, high]) => (value === null ? [h("td", { class: "num" }, "–"), h("td", {})]
     : [h("td", { class: "num" }, pct(value)), h("td", { class: "num soft" }, `${pct(low)} to ${pct(high)}`)]);
-  return [h("h3", {}, "Type by type"), h("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": `What ${row.name} marks, type by type` },
+  return [h("h3", {}, "Type by type"), h("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": `What ${person(row.name)} marks, type by type` },
     h("table", { class: "habits" }, h("thead", {}, h("tr", {}, ["", "Marked", "Precision", "95% interval", "Coverage", "95% interval"].map((name, n) => h("th", { scope: "col", class: n ? "num" : null }, name)))),
       h("tbody", {}, row.types.map((one) => h("tr", {}, h("th", { scope: "row" }, h("mark", { class: hue(one.type) }, one.type)),
         h("td", { class: "num" }, int(one.marks)), share(one.precision), share(one.coverage))))))];
