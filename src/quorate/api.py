@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Unpack
 
 from quorate.corpus.records import Corpus
-from quorate.errors import InputError, ModelFileError, SettingsError
+from quorate.errors import InputError, ModelFileError, SettingsError, knows_its_options
 from quorate.estimators.base import ProgressCallback
 from quorate.estimators.bsc import BSC
 from quorate.estimators.crf_ma import CRFMA
@@ -67,6 +67,7 @@ def aggregate(
         return model.fit(corpus, known=known, progress=report).result_
 
 
+@knows_its_options
 def load(path: str | Path, *, max_size: int | str | None = None) -> BSC | CRFMA | LayeredModel:
     """A fitted model from a file that :meth:`BSC.save`, or that of another estimator, wrote.
 

@@ -63,11 +63,27 @@ def test_one_annotator_alone_is_no_reason_to_stop(run: Run, sample: Corpus) -> N
     ]
     with written_whole("alone.jsonl") as stream:
         write_corpus(Corpus(alone), stream)
-    code, _, err = run("next", "alone.jsonl", "-n", 4)
+    code, out, err = run("next", "alone.jsonl", "-n", 4)
     assert code == 0
     assert "quorate: go on: ann shares no document with anybody and cannot be judged (have somebody else" in err
     assert "quorate: no estimate of F1: " in err
     assert "points of F1" not in err
+    asked = json.loads(run("next", "alone.jsonl", "-n", 4, "--json")[1])["suggestions"]
+    assert len({one["document"] for one in asked}) == 4
+    assert {(one["annotator"], one["labels"]) for one in asked} == {(None, 1)}
+    assert out.count("somebody else") == 4
+    assert run("next", "alone.jsonl", "-n", 1, "--as", "csv")[1].splitlines()[1].split(",")[1] == ""
+    assert "somebody else " not in run("next", "alone.jsonl", "--annotators", "ann")[1]  # who alone may be asked
+    named = [Document(one.id, one.tokens, {"somebody else": one.annotations["ann"]}) for one in alone]
+    with written_whole("named.jsonl") as stream:  # the name by which tables call whoever is new
+        write_corpus(Corpus(named), stream)
+    asked = json.loads(run("next", "named.jsonl", "-n", 4, "--json")[1])["suggestions"]
+    assert [one["annotator"] for one in asked] == [None] * 4
+    assert run("next", "named.jsonl", "-n", 4)[1].count("somebody else (new)") == 4
+    bare = [Document(f"bare{n}", ("Ada", "sang")) for n in range(3)]
+    with written_whole("with-bare.jsonl") as stream:
+        write_corpus(Corpus([*alone, *bare]), stream)
+    assert "bare" not in run("next", "with-bare.jsonl", "-n", 40)[1]  # which nobody would share
     with written_whole("mostly.jsonl") as stream:
         write_corpus(Corpus([*alone[:10], *sample.documents[10:60]]), stream)
     err = run("next", "mostly.jsonl", "-n", 4)[2]
@@ -202,7 +218,7 @@ def test_what_is_decided_is_not_offered_in_python(sample: Corpus) -> None:
     assert found(model) == ids - {"s002", "s004", "whole", "sparse"}
     nothing = next_labels(corpus.select(lambda one: one.id in ("s002", "whole")), model)
     assert (nothing.suggestions, nothing.stop) == ((), True)
-    assert nothing.reason == "every document that may be asked for is decided, or labelled by everyone"
+    assert "is decided, or labelled by all annotators (somebody new could label more" in nothing.reason
 
 
 @pytest.mark.parametrize(
@@ -245,7 +261,10 @@ def test_nothing_left_is_a_stop(run: Run, tmp_path: Path) -> None:
         write_corpus(corpus, stream)
     code, out, err = run("next", "all.jsonl", "--as", "jsonl")
     assert (code, out) == (0, "")
-    assert "stop: every document that may be asked for is decided, or labelled by everyone" in err
+    assert "quorate: nothing is left to ask for: every document" in err  # which does not say that it is good enough
+    assert "stop" not in err
+    assert run("next", "all.jsonl")[1] == ""
+    assert json.loads(run("next", "all.jsonl", "--json")[1])["stop"]
 
 
 @pytest.mark.parametrize(
@@ -342,5 +361,6 @@ def test_a_simulation_that_is_ended_leaves_no_process_behind(
     process = start(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
     out, err = process.communicate(timeout=120)  # until all who hold its output are gone
     assert process.returncode == (130 if sign is signal.SIGINT else -sign)
+    assert ("quorate: stopped\n" in err) == (sign is signal.SIGINT)
     assert "Traceback" not in out + err
     assert 2 < len(Path("runs.jsonl").read_text().splitlines()) < 100

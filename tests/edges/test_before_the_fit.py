@@ -51,6 +51,8 @@ REFUSED = [
     (("-o", "crowd.qr"), "crowd.qr: by its name this is an encoded corpus (quorate encode)"),
     (("--accept", "0.9", "--review", "r.html"), "r.html: by its name this is a report (--report)"),
     (("--report", "no/such.html"), NO_FOLDER),
+    (("--report", "r.pdf"), "r.pdf: by its name this is a PDF, and a report is HTML (write r.html, and print that)"),
+    (("--report", "r.xlsx"), "by its name this is a spreadsheet (which can open .csv), and a report is HTML"),
     (("--save", "no/such.quorate"), NO_FOLDER),
     (("--meta", "no/such.json"), NO_FOLDER),
     (("--accept", "0.9", "--review", "no/such.jsonl"), NO_FOLDER),
@@ -69,6 +71,16 @@ def test_what_cannot_be_is_refused_before_the_fit(run: Run, crowd: Path, options
     code, out, err = run("aggregate", crowd, *output, *options)
     assert (code, out, len(err.splitlines())) == (2, "", 1)
     assert said in err
+    assert [path.name for path in crowd.parent.iterdir()] == ["crowd.jsonl"]
+
+
+@pytest.mark.usefixtures("no_fit")
+@pytest.mark.parametrize("name", ["rep.pdf", "Rep.PDF", "rep.docx", "rep.jsonl", "rep.json", "m.quorate", "rep.csv.gz"])
+def test_a_report_is_not_written_under_the_name_of_another_kind(run: Run, crowd: Path, name: str) -> None:
+    code, _, err = run("report", crowd, "-o", name)
+    assert (code, len(err.splitlines())) == (2, 1)
+    assert f"{name}: by its name this is a" in err
+    assert f"and a report is HTML (write {name.partition('.')[0]}.html" in err
     assert [path.name for path in crowd.parent.iterdir()] == ["crowd.jsonl"]
 
 

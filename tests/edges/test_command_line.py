@@ -18,6 +18,7 @@ import crowds
 import quorate
 from processes import Start
 from quorate import Corpus
+from quorate.cli.summaries import _beside_a_vote
 from quorate.formats.jsonl import write_corpus
 from quorate.models.settings import present_names
 from quorate.storage.files.atomic import written_whole
@@ -58,6 +59,9 @@ def test_aggregate_to_a_file(run: Run, crowd: Path, tmp_path: Path) -> None:
     assert " passes in " in verbose
     assert all(reason in verbose for reason in meta["why"])
     assert "as hidden annotators " in verbose
+    assert re.search(
+        r"where annotators disagree, the model leaves \d+ % less unexplained than a plain vote does", verbose
+    )
     assert meta["version"] == quorate.__version__
     assert quorate.load(tmp_path / "m.quorate").meta_["inputs"] == corpus.digests
     assert sorted(p.name for p in tmp_path.iterdir()) == ["crowd.jsonl", "m.quorate", "meta.json", "out.jsonl"]
@@ -388,6 +392,18 @@ def test_warnings_for_idle_annotators_and_bare_documents(run: Run, crowd: Path) 
     assert "warning: no annotator for z: tagged from the text alone" in err
 
 
+@pytest.mark.parametrize(
+    ("explained", "told"),
+    [
+        (0.0, "predicts hidden ones no better than a plain vote"),
+        (0.004, "predicts hidden ones no better than a plain vote"),
+        (0.231, "leaves 23 % less unexplained than a plain vote does"),
+    ],
+)
+def test_a_model_is_called_better_than_a_vote_only_where_it_is(explained: float, told: str) -> None:
+    assert _beside_a_vote(explained) == told
+
+
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full on this system")
 def test_a_full_disk(run: Run, crowd: Path) -> None:
     code, _, err = run("aggregate", crowd, "-o", "/dev/full", "-q")
@@ -419,9 +435,68 @@ def test_interrupt_leaves_nothing_behind(start: Start, crowd: Path) -> None:
     process = in_a_process(start, crowd, "aggregate", "crowd.jsonl", "-o", "out.jsonl", "--restarts", "1000000")
     time.sleep(8)
     process.send_signal(signal.SIGINT)
-    process.communicate(timeout=60)
+    _, err = process.communicate(timeout=60)
     assert process.returncode == 130
+    assert err.decode() == "quorate: stopped\n"
     assert [p.name for p in crowd.parent.iterdir()] == ["crowd.jsonl"]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="limits and signals of POSIX")
+@pytest.mark.parametrize(
+    "command", [("aggregate", "-"), ("check", "-"), ("convert", "-", "out.jsonl"), ("report", "-", "-o", "r.html")]
+)
+def test_every_command_says_that_it_was_stopped(start: Start, tmp_path: Path, command: tuple[str, ...]) -> None:
+    """While it waits for its input, which never ends."""
+    in_a_process = "from quorate.cli import main; main()"
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    process = start([sys.executable, "-c", in_a_process, *command], cwd=tmp_path, **pipes)
+    assert process.stdin is not None
+    process.stdin.write(b"{" * 100_000)  # more than a pipe holds: when it is taken, the command reads
+    process.stdin.flush()
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert (process.returncode, err.decode()) == (130, "quorate: stopped\n")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.skipif(os.name != "posix", reason="terminals and signals of POSIX")
+def test_on_a_terminal_no_output_can_be_half_written(start: Start, crowd: Path) -> None:
+    """In a file or a pipe behind standard output a part may be, so that nothing is promised there."""
+    ours, theirs = os.openpty()
+    command = [sys.executable, "-c", "from quorate.cli import main; main()", "check", "-"]
+    process = start(command, cwd=crowd.parent, stdin=subprocess.PIPE, stdout=theirs, stderr=subprocess.PIPE)
+    assert process.stdin is not None
+    process.stdin.write(b"{" * 100_000)
+    process.stdin.flush()
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    os.close(ours)
+    os.close(theirs)
+    assert (process.returncode, err.decode()) == (130, "quorate: stopped; no file is left half-written\n")
+
+
+STOPPED_WITH = """
+import os, sys
+import quorate.cli
+
+def stopped():
+    {how}
+    sys.exit(130)
+
+quorate.cli.answer = stopped
+quorate.cli.main()
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="as a shell of POSIX closes streams")
+@pytest.mark.parametrize("stream", ["stdout", "stderr"])
+@pytest.mark.parametrize("how", ["sys.{}.close()", "sys.{} = None", "os.close(sys.{}.fileno())"])
+def test_a_closed_stream_does_not_change_how_a_stopped_command_ends(start: Start, how: str, stream: str) -> None:
+    command = [sys.executable, "-c", STOPPED_WITH.format(how=how.format(stream))]
+    process = start(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    out, err = process.communicate(timeout=60)
+    heard = b"" if stream == "stderr" else b"quorate: stopped\n"
+    assert (process.returncode, out, err) == (130, b"", heard)
 
 
 @pytest.mark.skipif(os.name != "posix", reason="limits and signals of POSIX")
@@ -610,6 +685,14 @@ def whole_crowd(tmp_path: Path, sample: Corpus) -> Path:
     with written_whole(path) as stream:
         write_corpus(sample, stream)
     return path
+
+
+def test_where_no_document_is_accepted_it_says_what_to_ask_for(run: Run) -> None:
+    with written_whole("doubtful.jsonl") as stream:
+        write_corpus(crowds.careful_three(20), stream)
+    code, _, err = run("aggregate", "doubtful.jsonl", "-o", "c.jsonl", "--accept", "0.95", "--review", "r.jsonl")
+    assert code == 0, err
+    assert "no document meets that precision: all of them (20 documents) are in r.jsonl (ask for less, or for" in err
 
 
 def test_accepted_documents_and_those_to_review_are_all(run: Run, whole_crowd: Path, sample: Corpus) -> None:

@@ -516,7 +516,7 @@ def test_a_watch_that_is_interrupted_in_a_request_does_nothing_twice(code: int, 
         process.wait(60)
     lines = log.read_text().splitlines()
     assert ["created" in lines[0], "trying again" in lines[1], "answers again" in lines[2]] == [True] * 3
-    assert len(lines) == 3
+    assert lines[3:] == ["quorate: stopped"]
     assert server.asked.count(("GET", "/api/predictions/")) == 1
 
 

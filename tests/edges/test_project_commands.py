@@ -128,12 +128,12 @@ def test_a_run_does_only_what_changed(run: Run, tmp_path: Path, monkeypatch: pyt
         assert len(lines(tmp_path / "consensus.jsonl")) == 60
     export(tmp_path, 2)
     code, out, _ = run("status")
-    assert (code, "input exports/week-2.jsonl: new" in out) == (1, True)
+    assert (code, "new input exports/week-2.jsonl" in out) == (1, True)
     said = run("run", "-m", "second week")[2]
     assert "version 2: 64 documents" in said
-    assert "input exports/week-2.jsonl: new" in said
+    assert "new input exports/week-2.jsonl" in said
     project(tmp_path, QUICK.replace("4", "5"))
-    assert "quorate: new: max-passes: 4 → 5\n" in run("run")[2]
+    assert "quorate: since version 2: max-passes: 4 → 5\n" in run("run")[2]
     code, out, _ = run("versions")
     assert [row.split()[0] for row in out.splitlines()[1:4]] == ["3", "2", "1"]
     assert "second week" in out
@@ -295,7 +295,7 @@ def test_other_outputs_are_told_as_such(run: Run, tmp_path: Path) -> None:
     project(tmp_path, QUICK + 'output = ["consensus.jsonl", "spans.csv"]\n')
     code, out, _ = run("status")
     assert (code, out.splitlines()[1:]) == (1, ["  outputs: spans.csv new, tags.conll gone"])
-    assert "quorate: new: outputs: spans.csv new, tags.conll gone\n" in run("run")[2]
+    assert "quorate: since version 1: outputs: spans.csv new, tags.conll gone\n" in run("run")[2]
     assert (tmp_path / "spans.csv").exists()
     project(tmp_path)
     assert run("status")[0] == 1
@@ -316,7 +316,14 @@ def test_every_output_has_the_accepted_documents_alone(run: Run, tmp_path: Path)
     project(tmp_path, QUICK + options)
     assert " of 60 documents accepted" in run("run")[2]
     assert (tmp_path / "also.jsonl").read_bytes() == (tmp_path / "sure.jsonl").read_bytes()
-    assert len(lines(tmp_path / "sure.jsonl")) + len(lines(tmp_path / "unsure.jsonl")) == 60
+    kept, left = len(lines(tmp_path / "sure.jsonl")), len(lines(tmp_path / "unsure.jsonl"))
+    assert kept + left == 60
+    inputs = sorted(map(str, (tmp_path / "exports").iterdir()))
+    asked = ("--no-project", "aggregate", *inputs, "-o", "by-hand.jsonl", "--accept", 0.9, "--review", "rest.jsonl")
+    by_hand = json.loads(run(*asked, "--method", "bsc-cm", "--max-passes", 4, "--json")[1])["accepted"]
+    assert by_hand["documents"] == kept
+    for again in (("run",), ("restore", "1")):
+        assert json.loads(run(*again, "--json")[1])["accepted"] == by_hand
 
 
 def test_quiet_or_not_the_estimate_is_kept(run: Run, tmp_path: Path) -> None:
@@ -367,7 +374,7 @@ def test_what_was_changed_by_hand_is_kept(run: Run, tmp_path: Path) -> None:
     assert (tmp_path / "consensus.jsonl.edited").read_text() == "mine\n"
     with (tmp_path / "consensus.jsonl").open("a") as stream:
         stream.write("\n")
-    assert "output consensus.jsonl: not as the run left it" in run("status")[1]
+    assert "output consensus.jsonl: changed since the run" in run("status")[1]
     export(tmp_path, 2)
     assert "kept as consensus.jsonl.edited-2" in run("run")[2]
     assert (tmp_path / "consensus.jsonl.edited-2").read_text().endswith("\n\n")
@@ -389,7 +396,7 @@ def test_versions_are_compared_restored_and_forgotten(run: Run, tmp_path: Path) 
     removed = [span["before"] for span in changed["s001"]["spans"] if span["kind"] == "removed"]
     assert removed == [[span["text"], span["label"]] for span in json.loads(first.splitlines()[0])["spans"]] != []
     assert sum(one["kind"] == "added" for one in found["documents"]) == 4
-    assert "review reviews/rita.jsonl: new" in found["decided"]
+    assert "new review reviews/rita.jsonl" in found["decided"]
     code, out, _ = run("diff")
     assert (code, "  - Bergen [LOC]" in out, "4 added" in out) == (0, True, True)
     assert run("restore", "1")[0] == 0

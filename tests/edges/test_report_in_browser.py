@@ -360,6 +360,21 @@ def to_check(model: BSC, drawn: quorate.audit.Plan, tmp_path_factory: pytest.Tem
     return path
 
 
+def test_a_plan_says_on_the_page_what_it_promises(
+    open_page: Open, model: BSC, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a sequential plan too, and no number where the interval is so wide that it says next to nothing."""
+    drawn = quorate.audit.plan(model.result_, 30, sequential=True)
+    write_report(model, tmp_path / "enough.html", documents=1, audit=drawn)
+    text = open_page(tmp_path / "enough.html").locator(".to-check").inner_text()
+    assert f"F1 to about ± {100 * drawn.expected_half_width:.0f} points, if confidence is right" in text
+    monkeypatch.setattr("quorate.report.audits.TELLS_LITTLE", 0.0)
+    write_report(model, tmp_path / "few.html", documents=1, audit=drawn)
+    text = open_page(tmp_path / "few.html").locator(".to-check").inner_text()
+    assert "but so few documents say almost nothing about F1 (draw more: quorate audit plan -n)." in text
+    assert "±" not in text
+
+
 def test_an_audit_is_checked_exported_and_read_back(
     open_page: Open, to_check: Path, model: BSC, drawn: quorate.audit.Plan, tmp_path: Path
 ) -> None:
@@ -367,6 +382,8 @@ def test_an_audit_is_checked_exported_and_read_back(
     page = open_page(to_check)
     cards = page.locator("#doc-list .doc")
     assert cards.count() == 5
+    low, high = (f"{100 * end:.1f}" for end in drawn.f1_without_mistakes[1:])
+    assert f"if they find no mistake, from {low} to {high}." in page.locator(".to-check").inner_text()
     page.get_by_role("button", name="Check the audit's documents (12)").press("Enter")
     assert [card.get_attribute("data-id") for card in cards.all()] == drawn.ids
     assert not page.locator("#documents .toolbar").is_visible()

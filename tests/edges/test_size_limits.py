@@ -88,6 +88,7 @@ LONG_LINES = {
     "tasks.json": json.dumps([TASK | {"meta": {"x": LONG["meta"]}}]),
     "crowd.conll": "Ada B-PER " + " " * 3_000_000 + "\n",
     "table.csv": "task,worker,label\n1,ann,A\n2,ann," + "A" * 3_000_000,
+    "sheet.csv": "token,ann\nAda,O\nsang," + "O" * 3_000_000,
     "mace.csv": "A,B\n" + "A," * 3_000_000,
 }
 

@@ -12,6 +12,7 @@ import pytest
 import quorate
 from quorate import Corpus, Document, InputError, formats
 from quorate.cli.terminal import escaped
+from quorate.report.data import collect
 from running import Run
 
 FORGED = "quorate: nothing odd was found"
@@ -92,6 +93,32 @@ def test_no_error_lets_a_name_write_to_the_terminal(run: Run, tmp_path: Path, co
     assert message in err
     assert err.count("\n") == 1
     safe(err)
+
+
+def test_an_annotator_whose_name_is_a_number_is_not_read_as_one(run: Run, tmp_path: Path) -> None:
+    """In sentences; a table has the name as it is."""
+    documents = quorate.sample().documents
+    number = {name: str(k) for k, name in enumerate(quorate.sample().annotators)}
+    shared = [
+        Document(one.id, one.tokens, {number[name]: tags for name, tags in one.annotations.items()})
+        for one in documents[:60]
+    ]
+    alone = [Document(one.id, one.tokens, {"77": next(iter(one.annotations.values()))}) for one in documents[60:63]]
+    lines = [{"id": one.id, "tokens": one.tokens, "annotations": one.annotations} for one in Corpus([*shared, *alone])]
+    Path("crowd.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    told = "annotator “77” shares no document with anybody and cannot be judged"
+    assert told in run("check", "crowd.jsonl")[1]
+    fixed = ("--method", "bsc-cm", "--max-passes", "3")
+    assert told in run("aggregate", "crowd.jsonl", "-o", "c.jsonl", "--save", "m.quorate", *fixed)[2]
+    assert re.search(r"^77 ", run("annotators", "m.quorate")[1], flags=re.M)
+    Path("new.jsonl").write_text(json.dumps({**lines[-1], "annotations": {"88": alone[-1].annotations["77"]}}))
+    assert "the model does not know annotator “88”, and" in run("predict", "m.quorate", "new.jsonl", "-o", "n.jsonl")[2]
+    model = quorate.load("m.quorate")
+    assert isinstance(model, quorate.BSC)
+    report = collect(model, model.combine(quorate.read("crowd.jsonl")), title="", documents=3)
+    assert any(found.text.startswith("Annotator “77” shares no document") for found in report.findings)
+    assert "Have a second annotator label some documents of annotator “77”" in report.next[0]
+    assert not any(re.match(r"\d+ (shares|tells|marks|misses|starts|ends)", found.text) for found in report.findings)
 
 
 def test_no_file_name_writes_to_the_terminal(run: Run) -> None:

@@ -54,7 +54,7 @@ def test_three_weeks(run: Run, tmp_path: Path) -> None:
     first = (tmp_path / "consensus.jsonl").read_bytes()
 
     export(tmp_path, "tuesday.jsonl", slice(50, 64))  # ten documents are in both
-    assert "input exports/tuesday.jsonl: new" in run("status")[1]
+    assert "new input exports/tuesday.jsonl" in run("status")[1]
     _kill_a_run_in_the_middle(run, tmp_path)
     assert (tmp_path / "consensus.jsonl").read_bytes() == first
     assert run("run", "-m", "second week")[0] == 0
@@ -82,8 +82,8 @@ def test_three_weeks(run: Run, tmp_path: Path) -> None:
     assert "s003" not in {json.loads(each)["document"] for each in asked.splitlines()}
 
     found = json.loads(run("diff", "2", "4", "--json")[1])
-    decided = [each for each in found["decided"] if each.startswith("review")]
-    assert decided == [f"review reviews/{name}.jsonl: new" for name in ("rita", "sam", "settled")]
+    decided = [each for each in found["decided"] if each.startswith("new review")]
+    assert decided == [f"new review reviews/{name}.jsonl" for name in ("rita", "sam", "settled")]
     assert run("restore", "1")[0] == 0
     assert (tmp_path / "consensus.jsonl").read_bytes() == first
     assert run("status")[0] == 1

@@ -97,13 +97,25 @@ def test_the_expected_change_is_near_the_one_that_comes(method: str) -> None:
     new = [
         Document(one.document, everything[one.document].tokens, {one.annotator: said})
         for one in advice.suggestions
-        if (said := everything[one.document].annotations[one.annotator])
+        if one.annotator and (said := everything[one.document].annotations[one.annotator])
     ]
     after = score.strict(model.update(Corpus(new)).result_.tags, gold).f1
     assert advice.change.low < advice.change.mean < advice.change.high
     assert after - before > 0.03
     assert advice.change.mean == pytest.approx(after - before, rel=0.75)
     assert not advice.stop
+
+
+def test_an_annotator_may_be_called_somebody_else(sample: Corpus) -> None:
+    """As whoever has labelled nothing yet is called in tables."""
+    first, second = sample.annotators[:2]
+    names = {first: "somebody else", second: "ben"}
+    documents = [
+        Document(one.id, one.tokens, {names[name]: tags for name, tags in one.annotations.items() if name in names})
+        for one in sample
+    ]
+    advice = next_labels(Corpus(documents), n=5, annotators=["somebody else"])
+    assert [one.annotator for one in advice.suggestions] == ["somebody else"] * 5
 
 
 def test_a_crowd_that_knows_it_all_is_told_to_stop() -> None:

@@ -86,7 +86,7 @@ OPTIONS: dict[str, tuple[dict[str, Any], dict[str, Any], list[str]]] = {
     "an audit": (
         {"checked": {"one.jsonl": "3f", "two.jsonl": "3f"}},
         {"checked": {"two.jsonl": "4a", "three.jsonl": "3f"}},
-        ["checked three.jsonl: new", "checked two.jsonl: changed", "checked one.jsonl: gone"],
+        ["new checked file three.jsonl", "changed checked file two.jsonl", "removed checked file one.jsonl"],
     ),
 }
 
@@ -101,11 +101,11 @@ def test_files_are_told_by_name_and_in_which_order_they_count() -> None:
     before = version(inputs={"a.jsonl": "1", "b.jsonl": "2", "c.jsonl": "3"}, known={"rita.jsonl": "1"})
     inputs, known = {"d.jsonl": "4", "b.jsonl": "5", "a.jsonl": "1"}, {"rita.jsonl": "2"}
     assert list(what_changed(before, inputs, known, {})) == [
-        "input d.jsonl: new",
-        "input b.jsonl: changed",
-        "input c.jsonl: gone",
+        "new input d.jsonl",
+        "changed input b.jsonl",
+        "removed input c.jsonl",
         "input files: in another order",
-        "review rita.jsonl: changed",
+        "changed review rita.jsonl",
     ]
 
 

@@ -42,7 +42,7 @@ from quorate.corpus.tags import Invalid
 from quorate.encode.algebra import number_pairs, only_documents, without
 from quorate.encode.encoded import Encoded
 from quorate.encode.sharing import Sharing
-from quorate.errors import FitError, InputError, SettingsError
+from quorate.errors import FitError, InputError, SettingsError, knows_its_options
 from quorate.estimators.capabilities import FitsInPasses
 from quorate.estimators.methods import estimator
 from quorate.estimators.voting import MajorityVote
@@ -153,6 +153,7 @@ def _curve(method: str, strategy: str, runs: Sequence[Run]) -> Curve:
     return Curve(method, strategy, len(runs), labels, f1.mean(0), f1.std(0), cee.mean(0), cee.std(0))
 
 
+@knows_its_options
 def simulate_active(
     corpus: Corpus,
     methods: Sequence[str],

@@ -7,7 +7,7 @@ draws give a mean and an interval. What every annotator gets wrong alike no draw
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import NamedTuple, Protocol
 
@@ -25,12 +25,25 @@ from quorate.infer.parts.truth import Chain
 from quorate.models.prepared import Known
 from quorate.result.result import Result
 
-__all__ = ["Change", "Draws", "change_of", "draw", "draw_path", "expected_change"]
+__all__ = ["Change", "Draws", "change_of", "draw", "draw_path", "expected_change", "somebody_else"]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 _LOW, _HIGH = 0.05, 0.95
+_SOMEBODY_ELSE = "somebody else"
+
+
+def somebody_else(taken: Collection[str]) -> str:
+    """A name for whoever has labelled nothing yet, which nobody has: a model takes them for the average.
+
+    >>> somebody_else(["ann"]), somebody_else(["somebody else"])
+    ('somebody else', 'somebody else (new)')
+    """
+    name = _SOMEBODY_ELSE
+    while name in taken:
+        name += " (new)"
+    return name
 
 
 class Combine(Protocol):
@@ -185,6 +198,7 @@ def draw(
     before = len(tagset.labels) if tagset.outside is None else tagset.outside
     drawn: list[Document] = []
     known: dict[str, list[Tag]] = {}
+    names = (*encoded.annotators, somebody_else(encoded.annotators))
     for d, k in asked:
         document, matrix = result.corpus[d], matrices_of(model.annotators, [k])[0]
         certain = [tag if is_known else None for tag, is_known in zip(result[d].tags, result[d].known, strict=True)]
@@ -192,7 +206,7 @@ def draw(
         for number in range(draws):
             labels = draw_labels(matrix, draw_path(evidence, chain, rng), before, rng)
             said = tuple(tagset.labels[label] for label in labels)
-            annotations = {**document.annotations, encoded.annotators[k]: said}
+            annotations = {**document.annotations, names[k]: said}
             drawn.append(replace(document, id=f"{number} {document.id}", annotations=annotations, source=None))
             if any(tag is not None for tag in certain):
                 known[drawn[-1].id] = certain

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.active.stopping import Change, change_of
+from quorate.active.stopping import Change, change_of, somebody_else
 from quorate.active.strategies import (
     Strategy,
     Uncertainty,
@@ -18,7 +18,7 @@ from quorate.active.view import BITS, View, check_cost, left_out, together, view
 from quorate.corpus.records import Corpus
 from quorate.encode.algebra import seen_pairs
 from quorate.encode.encoded import Encoded
-from quorate.errors import InputError, SettingsError
+from quorate.errors import InputError, SettingsError, knows_its_options
 from quorate.estimators.capabilities import Advises
 from quorate.estimators.comparison import compared_with_nobody, not_judged
 from quorate.estimators.layered import KnownInLayers, LayeredModel
@@ -36,18 +36,22 @@ Integers = NDArray[np.int64]
 
 _LIST_PER_CHOICE, _SHORTEST_LIST = 50, 1_000  # documents whose annotators are looked at, for each to be chosen
 _LEAST_DRAWN = 20  # documents by which it is judged whether to go on, however few are asked for
+_NOBODY_LEFT = (
+    "nothing is left to ask for: every document that may be asked for is decided, or labelled by all annotators "
+    "(somebody new could label more; 'quorate report' shows what is least certain)"
+)
 _MOST_ANNOTATORS = 200  # of a large crowd, those who tell most for their cost are looked at
 
 
 class Suggestion(NamedTuple):
-    """A document to have labelled, and by whom.
+    """A document to have labelled, and by whom; ``None`` is somebody who has labelled nothing yet.
 
     ``gain`` is what this annotator's labels are expected to tell, in bits; ``score`` what the strategy ranks by;
     ``confidence`` the probability of the sequence as it is now; ``labels`` how many annotators it has already.
     """
 
     document: str
-    annotator: str
+    annotator: str | None
     gain: float
     cost: float
     score: float
@@ -61,7 +65,7 @@ class Advice(NamedTuple):
     ``change`` is about the documents of ``suggestions``; ``stop`` and ``reason`` may be about more (20 at least).
     ``estimate`` is the F1 as it is now, estimated from agreement, or why it cannot be. Of the annotators ``not_judged``
     nothing tells how good they are, as they share no document with anybody; where most documents are theirs alone,
-    nothing tells when to ``stop`` either.
+    nothing tells when to ``stop`` either. If there is but one of them, a second annotator is suggested.
     """
 
     suggestions: tuple[Suggestion, ...]
@@ -72,6 +76,7 @@ class Advice(NamedTuple):
     not_judged: tuple[str, ...] = ()
 
 
+@knows_its_options
 def next_labels(
     corpus: Corpus | Mapping[str, Corpus],
     model: Advises | LayeredModel | None = None,
@@ -120,9 +125,17 @@ def next_labels(
     documents, views = views_of(corpus, model, known, cluster)
     encoded = views[0].encoded
     names = _names(views)
+    known_people = len(names)
     pool, costs = _pool(names, annotators), _costs(names, cost or {})
     decided = np.all([view.decided for view in views], axis=0)
     open_documents = _open(documents, encoded, per_document_max, exclude) & ~decided
+    said = np.bincount(seen_pairs(encoded)[0], minlength=len(documents))
+    alone = _not_judged(views, documents, decided)
+    if annotators is None and set(names) == alone and len(names) == 1:
+        # Only what a second annotator says of the same documents can tell how good the first one is.
+        new = somebody_else({name for view in views for name in view.encoded.annotators})
+        names, pool, costs = (*names, new), np.array([1]), np.append(costs, 1.0)
+        open_documents &= said > 0
     unsure = together([view.unsure for view in views])
     tellable = together([view.unsure.that_labels_can_tell(view.told) for view in views])
     unknown = np.where(decided, 0.0, tellable.sequence)
@@ -130,8 +143,7 @@ def next_labels(
     doc, who, gains = _gains(views, names, unsure, pool, costs, open_documents, looked_at)
     if not len(doc):
         change = change_of([view.drawn([], names, seed) for view in views], [], unknown)
-        nobody_left = "every document that may be asked for is decided, or labelled by everyone"
-        return _advice(views, documents, decided, (), change, True, nobody_left)
+        return _advice(views, documents, alone, (), change, True, _NOBODY_LEFT)
     worth = gains / costs[who]
     order = np.lexsort((-worth, doc))
     best = order[np.r_[True, doc[order[1:]] != doc[order[:-1]]]]  # by document, who tells most for their cost
@@ -144,11 +156,10 @@ def next_labels(
     positions = diverse(doc[ranked], score[doc[ranked]], documents.documents, looked_at, diversity)
     pair_of = {int(doc[pair]): int(pair) for pair in best}
     pairs = [pair_of[position] for position in positions]
-    said = np.bincount(seen_pairs(encoded)[0], minlength=len(documents))
     suggestions = tuple(
         Suggestion(
             documents[int(doc[pair])].id,
-            names[who[pair]],
+            names[who[pair]] if who[pair] < known_people else None,
             float(gains[pair] * BITS),
             float(costs[who[pair]]),
             float(score[doc[pair]]),
@@ -160,13 +171,20 @@ def next_labels(
     asked = [(int(doc[pair]), int(who[pair])) for pair in pairs]
     drawn = [view.drawn(asked, names, seed + number) for number, view in enumerate(views)]
     of_batch, of_all = (change_of(drawn, [d for d, _ in some_of], unknown) for some_of in (asked[:n], asked))
-    return _advice(views, documents, decided, suggestions, of_batch, *_verdict(of_all, enough))
+    return _advice(views, documents, alone, suggestions, of_batch, *_verdict(of_all, enough))
+
+
+def _not_judged(views: Sequence[View], documents: Corpus, decided: NDArray[np.bool_]) -> set[str]:
+    """Annotators of whom nothing tells how good they are."""
+    certain = [document.id for document, known in zip(documents, decided, strict=True) if known]
+    results = [view.result for view in views]
+    return set.intersection(*(set(compared_with_nobody(one.model, one.corpus, certain)) for one in results))
 
 
 def _advice(
     views: Sequence[View],
     documents: Corpus,
-    decided: NDArray[np.bool_],
+    alone: set[str],
     suggestions: tuple[Suggestion, ...],
     change: Change,
     stop: bool,
@@ -174,9 +192,6 @@ def _advice(
 ) -> Advice:
     """The advice, unless most documents were labelled by those alone of whom nothing tells how good they are."""
     estimate = LayeredResult({view.layer: view.result for view in views}).certificate
-    certain = [document.id for document, known in zip(documents, decided, strict=True) if known]
-    results = [view.result for view in views]
-    alone = set.intersection(*(set(compared_with_nobody(one.model, one.corpus, certain)) for one in results))
     labelled = [set(document.annotations) for document in documents if document.annotations]
     if 2 * sum(who <= alone for who in labelled) > len(labelled):
         stop, reason = False, not_judged(sorted(alone))
@@ -251,7 +266,7 @@ def _gains(
     listed = listed[may[listed]]
     doc, who = np.repeat(listed, len(pool)), np.tile(np.arange(len(pool)), len(listed))
     seen_doc, seen_by = seen_pairs(encoded)
-    most = len(encoded.annotators)
+    most = len(encoded.annotators) + 1  # with somebody new
     fresh = ~np.isin(doc * most + first[pool[who]], seen_doc * most + seen_by)
     doc, who = doc[fresh], who[fresh]
     asked = [names[k] for k in pool.tolist()]

@@ -8,7 +8,7 @@ import os
 import sys
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Annotated, Any
 
 import typer
@@ -40,6 +40,7 @@ __all__ = [
 
 
 _INTERRUPTED = 130  # what a shell expects of a command that was stopped with Ctrl-C
+_GONE = (OSError, ValueError, AttributeError)  # of a stream: nobody reads it, it was closed, there was none
 
 
 def main() -> None:
@@ -53,11 +54,26 @@ def main() -> None:
     except SystemExit as end:
         if end.code != _INTERRUPTED:
             raise
-        # All that was open is closed by now. Compiled code may still run on threads, and need not be waited for; to
-        # take the interpreter down around it can crash.
-        sys.stdout.flush()
-        sys.stderr.flush()
+        _say_stopped()
+        # Compiled code may still run on threads, and need not be waited for; to take the interpreter down around it
+        # can crash.
         os._exit(_INTERRUPTED)
+
+
+def _say_stopped() -> None:
+    """Send off what was printed, and say that it was stopped, as far as there is anybody to hear it.
+
+    All files that were open are closed by now: what was not complete is gone, and those of before are as they were.
+    Only a file or a pipe behind standard output may have got a part of what was to go there.
+    """
+    said = "stopped"
+    with suppress(*_GONE):
+        sys.stdout.flush()
+        if sys.stdout.isatty():
+            said += "; no file is left half-written"
+    with suppress(*_GONE):
+        say([said])
+        sys.stderr.flush()
 
 
 def answer() -> None:

@@ -178,7 +178,7 @@ def next_(
     )
     listing.give_out(advice)
     if client is not None:
-        asked = [(one.document, one.annotator) for one in advice.suggestions]
+        asked = [(one.document, one.annotator or "") for one in advice.suggestions]
         pushing.push_tasks(client, asked, by_annotator=annotators is not None, quiet=listing.quiet)
 
 
@@ -322,7 +322,8 @@ def _write_advice(advice: Advice, shape: str, output: str) -> None:
     from quorate.storage.files.atomic import written_whole
 
     if shape == "table":
-        _print_suggestions(advice)
+        if advice.suggestions:
+            _print_suggestions(advice)
         return
     records = [suggestion._asdict() for suggestion in advice.suggestions]
     with written_whole(output) as stream:
@@ -331,17 +332,20 @@ def _write_advice(advice: Advice, shape: str, output: str) -> None:
                 stream.write(json.dumps(record, ensure_ascii=False).encode() + b"\n")
         else:
             rows = [
-                [as_text(record["document"]), as_text(record["annotator"]), *list(record.values())[2:]]
+                [as_text(record["document"]), as_text(record["annotator"] or ""), *list(record.values())[2:]]
                 for record in records
             ]
             stream.write(_as_csv(_COLUMNS, rows, output).encode())
 
 
 def _print_suggestions(advice: Advice) -> None:
+    from quorate.active.stopping import somebody_else
+
+    new = somebody_else(advice.not_judged)  # suggested only to somebody who is alone, and so among these
     table = table_of(["document", "annotator"], ["bits", "cost", "score", "sure", "labels"])
     for document, annotator, gain, cost, score, confidence, labels in advice.suggestions:
         numbers = (f"{gain:.2f}", f"{cost:g}", f"{score:.3g}", f"{confidence:.3f}", str(labels))
-        table.add_row(cell(document), cell(annotator), *numbers)
+        table.add_row(cell(document), cell(new if annotator is None else annotator), *numbers)
     console().print(table)
 
 
@@ -361,7 +365,9 @@ def _verdict(advice: Advice) -> list[str]:
     from quorate.estimators.comparison import not_judged
 
     change = advice.change
-    lines = [f"{'stop' if advice.stop else 'go on'}: {advice.reason}", advice.estimate.in_words]
+    # Where nobody is left to ask that is no advice to stop: the consensus may be good, or not.
+    verdict = "" if advice.stop and not advice.suggestions else "stop: " if advice.stop else "go on: "
+    lines = [f"{verdict}{advice.reason}", advice.estimate.in_words]
     alone = not_judged(advice.not_judged)
     if advice.reason == alone:
         return lines

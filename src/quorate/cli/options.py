@@ -235,8 +235,11 @@ class Keeping:
     def check(self, method: str, model: BSC | CRFMA | MajorityVote) -> None:
         """One clear error if that cannot be kept of a method's fit."""
         from quorate.estimators.capabilities import Saves
+        from quorate.formats.registry import check_report_name
         from quorate.result.acceptance import check_precision
 
+        if self.report is not None:
+            check_report_name(self.report)
         if self.accept is not None:
             check_precision(self.accept)
         if self.save is not None and not isinstance(model, Saves):

@@ -18,7 +18,7 @@ from quorate.limits import size_in_words
 from quorate.project.diff import Difference, DocumentChange, difference
 from quorate.project.settings_file import NAME
 from quorate.project.store import Version, digest_of_path
-from quorate.wording import counted, in_number
+from quorate.wording import counted, in_number, person
 
 _MOST_TOLD = 10  # changes of inputs and settings, in a summary
 _ARROWS = {"added": "+", "removed": "-", "label": "~", "bounds": "~"}
@@ -86,10 +86,11 @@ def _tell(outcome: Outcome, *, as_json: bool, quiet: bool) -> None:
     else:
         lines = [f"version {version.number}: {_in_short(version)}"]
         if version.number > 1:
-            lines += [f"new: {change}" for change in version.changes[:_MOST_TOLD]]
+            since = f"since version {version.number - 1}"
+            lines += [f"{since}: {change}" for change in version.changes[:_MOST_TOLD]]
             if len(version.changes) > _MOST_TOLD:
                 lines.append(
-                    f"new: {counted(len(version.changes) - _MOST_TOLD, 'more change')} (quorate versions --json)"
+                    f"{since}: {counted(len(version.changes) - _MOST_TOLD, 'more change')} (quorate versions --json)"
                 )
         if version.chosen != version.number and version.restored is None:
             lines.append(f"settings as chosen in version {version.chosen} (--fresh chooses again)")
@@ -137,7 +138,7 @@ def status(as_json: Json = False) -> None:
         for change in changes:
             tell(f"  {change}")
         for name in (name for name in stale if name in latest.outputs):  # others are new, and among the changes
-            tell(f"  output {name}: {'not as the run left it' if (project.store.root / name).exists() else 'missing'}")
+            tell(f"  output {name}: {'changed since the run' if (project.store.root / name).exists() else 'missing'}")
     if not as_json:
         say(project.overlooked_note(overlooked))
     if latest is None or changes or stale:
@@ -180,7 +181,7 @@ def versions(
     table = Table(box=None, pad_edge=False, header_style="bold")
     for name in ("version", "time (UTC)", "documents", "F1"):
         table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("what was new", overflow="fold")
+    table.add_column("what changed", overflow="fold")
     for version in found:
         f1 = version.certificate.get("f1")
         told = version.message or "; ".join(version.changes[:3]) + ("; …" if len(version.changes) > 3 else "")
@@ -256,7 +257,8 @@ def _print_difference(found: Difference, most: int) -> None:
         )
     for who in found.annotators:
         if who.is_otherwise:
-            tell(f"annotator {who.name}: {_annotator(who.before)} → {_annotator(who.after)}")
+            name = person(who.name).removeprefix("annotator ")
+            tell(f"annotator {name}: {_annotator(who.before)} → {_annotator(who.after)}")
     shown = [one for one in found.documents if one.kind != "confidence"]
     for one in shown[: max(most, 0)]:
         _print_document(one)

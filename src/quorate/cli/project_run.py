@@ -22,7 +22,7 @@ from quorate.cli.job import Done, Job, job_of
 from quorate.cli.project_audits import audits_left_behind
 from quorate.cli.project_choice import KeptChoice, chose_itself
 from quorate.cli.project_options import arguments_of, check_tables, outputs_of, places_of_a_run
-from quorate.cli.summaries import acceptance
+from quorate.cli.summaries import acceptance, accepted_record
 from quorate.errors import InputError, SettingsError
 from quorate.project.changes import outputs_changed, what_changed
 from quorate.project.settings_file import NAME, SettingsFile, find
@@ -327,6 +327,7 @@ class Project(NamedTuple):
             model=_kept_model(store, done),
             annotators=store.put(json.dumps(_annotators(done)).encode()),
             certificate=_certificate(done),
+            accepted=_plain(accepted_record(done.accepted)),
             counts=_counts(done),
             chosen=latest.chosen if latest is not None and kept is not None and kept.used else number,
         )
@@ -356,7 +357,9 @@ class Project(NamedTuple):
             if target.exists() and digest_of_path(target) not in {one.outputs.get(name) for one in versions}:
                 kept = _free_name(f"{target}{_EDITED}")
                 os.replace(target, kept)
-                told.append(f"note: {name} was not as a run had left it: that is kept as {self.name(kept)}")
+                told.append(
+                    f"note: {name} was changed after a run wrote it: the changed file is kept as {self.name(kept)}"
+                )
             if self.store.put_in_place(name, digest, (staged or {}).get(name)):
                 written.append(name)
         return written, told
@@ -472,8 +475,13 @@ def _annotators(done: Done) -> list[dict[str, Any]]:
 
 
 def _certificate(done: Done) -> dict[str, Any]:
-    plain: dict[str, Any] = json.loads(json.dumps(done.result.certificate._asdict(), default=float))
+    plain: dict[str, Any] = _plain(done.result.certificate._asdict())
     return plain
+
+
+def _plain(record: Any) -> Any:
+    """The same with Python's own numbers, to be kept."""
+    return json.loads(json.dumps(record, default=float))
 
 
 def _counts(done: Done) -> dict[str, int]:

@@ -107,6 +107,7 @@ def report(
     whole report each, in the same file.
     """
     from quorate.estimators.layered import LayeredModel
+    from quorate.formats.registry import check_report_name
 
     shown = _how_many(documents)
     if groups is not None and groups < 1:
@@ -119,6 +120,7 @@ def report(
         raise SettingsError("--model brings its own method, settings, scheme and known labels (leave those out)")
     others = [name for name in (model, settings, *(audit or ())) if name is not None]
     check_outputs([*inputs, *others, *certain.files], [output])
+    check_report_name(output)
     options: dict[str, Any] = {"documents": shown, "groups": groups, "split": split, "title": title}
     options |= {"audit": audit, "max_size": reading.options["max_size"]}
     if model is not None:
@@ -137,8 +139,12 @@ def report(
         with tells_of_another_fit(None if (project := Project.around(context)) is None else project.store):
             make_report(made, None, output, inputs=inputs, known=labels, quiet=quiet, **options)
     if not quiet:
-        say_notes(layers.corpus)
-    if not quiet and output != "-":
+        _tell_of_report(layers, output)
+
+
+def _tell_of_report(layers: Layers, output: str) -> None:
+    say_notes(layers.corpus)
+    if output != "-":
         say([f"{output} ({size_in_words(Path(output).stat().st_size)}): open it in a browser"])
 
 

@@ -19,7 +19,15 @@ if TYPE_CHECKING:
     from quorate.result.layers import LayeredResult
     from quorate.result.result import Accepted, Result
 
-__all__ = ["Summary", "acceptance", "ambiguity_summary", "fit_summary", "layers_summary", "predict_summary"]
+__all__ = [
+    "Summary",
+    "acceptance",
+    "accepted_record",
+    "ambiguity_summary",
+    "fit_summary",
+    "layers_summary",
+    "predict_summary",
+]
 
 _Consensus = TypeVar("_Consensus", "Result", "LayeredResult")
 _NEARLY = 0.005  # a recall that is reached, but for rounding
@@ -78,7 +86,7 @@ def fit_summary(
     notes += [*_known(result, n_known), *_read(result), *_alone(model), *_tagger_note(model)]
     record: dict[str, Any] = {"method": method} | _counts(result)
     record |= {"estimate": _estimate(certificate), "no_estimate": certificate.reason or None}
-    record |= {"expected": result.expected if _is_dialled(result) else None, "accepted": _accepted_record(accepted)}
+    record |= {"expected": result.expected if _is_dialled(result) else None, "accepted": accepted_record(accepted)}
     record |= {"ambiguous": result.ambiguity.share if shares else None}
     record |= {"known_tokens": n_known, "repaired_tags": result.repaired, "written": places}
     record |= {"settings": {name: value for name, value in result.settings_.items() if name != "why"}}
@@ -106,7 +114,7 @@ def layers_summary(
     answer += [_headline(result, method, f" in {counted(len(result.layers), 'layer')}"), *_written(places)]
     record: dict[str, Any] = {"method": method, "documents": len(result), "spans": sum(map(len, result.spans))}
     record |= {"estimate": _estimate(certificate), "no_estimate": certificate.reason or None}
-    record |= {"accepted": _accepted_record(accepted), "written": places}
+    record |= {"accepted": accepted_record(accepted), "written": places}
     parts = {name: fit_summary(model, method, {}, shares=shares) for name, model in fitted.models_.items()}
     return _with_layers(answer, record, parts)
 
@@ -124,14 +132,14 @@ def predict_summary(result: LayeredResult, model: str, written: Mapping[str, str
 
 
 def _predicted(result: Result, model: str, written: Mapping[str, str | None]) -> Summary:
-    from quorate.formats.notes import some
+    from quorate.formats.notes import people
 
     places = _places(written)
     answer = [f"{counted(len(result), 'document')} combined; {_unchecked(result)}", *_written(places), *_dial(result)]
     strangers = [name for name in result.corpus.annotators if name not in result.annotators.names]
     notes = []
     if strangers:
-        notes.append(f"note: the model does not know {some(strangers)}, and treats them as average")
+        notes.append(f"note: the model does not know {people(strangers)}, and treats them as average")
     notes += _read(result)
     record: dict[str, Any] = {"model": model} | _counts(result) | {"strangers": strangers}
     record |= {"expected": result.expected if _is_dialled(result) else None}
@@ -166,7 +174,8 @@ def acceptance(accepted: Accepted | Guaranteed | GuaranteedSpans, review: str, c
     if isinstance(accepted, Guaranteed):
         return _guarantee(accepted, review)
     if not accepted.documents:
-        return [f"no document meets that precision: {counted(len(accepted.review), 'document')} to look at in {review}"]
+        everything = f"all of them ({counted(len(accepted.review), 'document')}) are in {review}"
+        return [f"no document meets that precision: {everything} (ask for less, or for single spans with --precision)"]
     right = f"of the accepted spans {100 * accepted.precision:.1f} % are right"
     if certificate.given:
         return [_how_many(accepted, review), f"{right}, by an estimate from agreement"]
@@ -283,12 +292,12 @@ def _meant(labels: Iterable[str], used: Iterable[str]) -> str:
 
 def _read(result: Result) -> list[str]:
     """What was odd in what was read."""
-    from quorate.formats.notes import some
+    from quorate.formats.notes import people, some
 
     notes = []
     idle = [row.name for row in result.annotators if not row.n_labels > 0]
     if idle and result.trace is not None:
-        notes.append(f"warning: no label by {some(idle)}")
+        notes.append(f"warning: no label by {people(idle)}")
     bare = result.corpus.unannotated()
     if bare:
         notes.append(f"warning: no annotator for {some(bare)}: tagged from the text alone")
@@ -338,9 +347,16 @@ def _details(model: BSC | CRFMA | MajorityVote, method: str) -> list[str]:
     if certificate.given:
         lines.append("by agreement, the true F1 is in that range nine times in ten")
     if certificate.explained is not None:
-        surprise = f"surprised the model {100 * certificate.explained:.0f} % less than a plain vote"
-        lines.append(f"what hidden annotators said {surprise}")
+        lines.append(f"where annotators disagree, the model {_beside_a_vote(certificate.explained)}")
     return [*lines, *_tagger_rounds(model)]
+
+
+def _beside_a_vote(explained: float) -> str:
+    """How well a model predicts hidden annotators; ``explained`` is 0 also where a vote does better."""
+    percent = f"{100 * explained:.0f}"
+    if percent == "0":
+        return "predicts hidden ones no better than a plain vote"
+    return f"leaves {percent} % less unexplained than a plain vote does"
 
 
 def _tagger_rounds(model: BSC | CRFMA | MajorityVote) -> list[str]:
@@ -365,7 +381,8 @@ def _acceptance(
     return [] if accepted is None else acceptance(accepted, review, certificate)
 
 
-def _accepted_record(accepted: Accepted | Guaranteed | GuaranteedSpans | None) -> dict[str, Any] | None:
+def accepted_record(accepted: Accepted | Guaranteed | GuaranteedSpans | None) -> dict[str, Any] | None:
+    """How many documents or spans were accepted, out of how many and with which precision, for JSON."""
     from quorate.audit.acceptance import Guaranteed, GuaranteedSpans
 
     if accepted is None:

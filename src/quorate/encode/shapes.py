@@ -33,8 +33,9 @@ class Shape(IntEnum):
     MIXED = 11
 
 
+@lru_cache(maxsize=1 << 17)
 def shape_of(word: str) -> Shape:
-    """How a word is written.
+    """How a word is written; kept, as a model that is loaded and the corpus it goes on with share most words.
 
     >>> [shape_of(word).name for word in ("Berlin", "U.S.", "1,000", "of", "McCall")]
     ['CAPITALISED', 'CAPITALS', 'NUMBER', 'SMALL', 'MIXED']

@@ -22,6 +22,7 @@ __all__ = ["Estimator", "ProgressCallback", "checked_threads", "choice_progress"
 
 
 ProgressCallback = Callable[[loop.Progress], None]
+_WITH_OPTIONS = {"fit", "combine", "update", "save"}  # methods that say what may be meant by an option they have not
 
 
 class Estimator:
@@ -36,6 +37,8 @@ class Estimator:
         super().__init_subclass__(**options)
         if "__init__" in vars(cls):
             cls.__init__ = knows_its_options(cls.__init__, cls.__name__)  # type: ignore[method-assign]
+        for name in _WITH_OPTIONS & vars(cls).keys():
+            setattr(cls, name, knows_its_options(vars(cls)[name]))
 
     def fit(self, corpus: Corpus, *, known: Known = None, progress: ProgressCallback | None = None) -> Self:
         """Learn from a corpus; returns self."""

@@ -10,7 +10,7 @@ from quorate.estimators.bsc import BSC
 from quorate.estimators.capabilities import Remembers
 from quorate.estimators.crf_ma import CRFMA
 from quorate.estimators.voting import MajorityVote
-from quorate.formats.notes import some
+from quorate.formats.notes import people
 from quorate.taggers.loop import TAGGER
 
 __all__ = ["compared_with_nobody", "not_judged"]
@@ -54,6 +54,6 @@ def not_judged(names: Sequence[str]) -> str:
     'ann shares no document with anybody and cannot be judged'
     """
     return (
-        f"{some(names)} {'shares' if len(names) == 1 else 'share'} no document with anybody and cannot be judged "
+        f"{people(names)} {'shares' if len(names) == 1 else 'share'} no document with anybody and cannot be judged "
         "(have somebody else label some of the same, or do an audit)"
     )

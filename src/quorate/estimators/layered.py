@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from quorate.choose.choice import Choice
 from quorate.corpus.records import Corpus
-from quorate.errors import InputError, NotFittedError, SettingsError
+from quorate.errors import InputError, NotFittedError, SettingsError, knows_its_options
 from quorate.estimators.base import ProgressCallback
 from quorate.estimators.bsc import BSC
 from quorate.estimators.capabilities import Saves, Updates
@@ -66,6 +66,7 @@ class LayeredModel:
         alone.models_, alone.layers_ = {"": model}, {"": Layer(frozenset(), 0)}
         return alone
 
+    @knows_its_options
     def fit(
         self,
         layers: Mapping[str, Corpus],
@@ -103,10 +104,12 @@ class LayeredModel:
         self.models_, self.layers_ = fitted, {name: given.held[name] for name in fitted}
         return self
 
+    @knows_its_options
     def combine(self, layers: Mapping[str, Corpus]) -> LayeredResult:
         """The consensus on other documents, with what was learned in each layer."""
         return LayeredResult({name: self.models_[name].combine(corpus) for name, corpus in self.own(layers)})
 
+    @knows_its_options
     def update(self, layers: Mapping[str, Corpus], *, known: KnownInLayers = None, passes: int = 0) -> Self:
         """Go on from the fit in every layer, as :meth:`quorate.BSC.update` does; returns self."""
         for name, corpus in self.own(layers):
@@ -164,6 +167,7 @@ class LayeredModel:
             model.set_params(**values)
         return self
 
+    @knows_its_options
     def save(self, path: str | Path, *, documents: bool = True) -> None:
         """Write what was learned to a file, for :func:`quorate.load`, with the ``documents`` or without."""
         model_files.save(self.stored(documents=documents), path)

@@ -39,9 +39,9 @@ def outputs_changed(before: Version, outputs: Collection[str]) -> Iterator[str]:
 
 def _files(what: str, old: Mapping[str, str], new: Mapping[str, str]) -> Iterator[str]:
     """Files, by their digests."""
-    yield from (f"{what} {name}: new" for name in new if name not in old)
-    yield from (f"{what} {name}: changed" for name in new if name in old and new[name] != old[name])
-    yield from (f"{what} {name}: gone" for name in old if name not in new)
+    yield from (f"new {what} {name}" for name in new if name not in old)
+    yield from (f"changed {what} {name}" for name in new if name in old and new[name] != old[name])
+    yield from (f"removed {what} {name}" for name in old if name not in new)
     if [name for name in new if name in old] != [name for name in old if name in new]:
         yield f"{what} files: in another order"  # where two contradict, the last counts
 
@@ -59,7 +59,7 @@ def _option(name: str, old: Any, new: Any) -> Iterator[str]:
     if name == "inline":
         yield f"gold in the inputs: {'known now' if new else 'no longer known'}"
     elif name == "checked":
-        yield from _files(name, old or {}, new or {})
+        yield from _files("checked file", old or {}, new or {})
     elif name == "history" or (name in _MAPS and (isinstance(old, str) or isinstance(new, str))):
         yield f"{name}: {_came_or_went(old, new)}"  # digests, of maps where names are hidden
     elif name in _MAPS:

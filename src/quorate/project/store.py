@@ -33,7 +33,8 @@ class Version(msgspec.Struct, frozen=True, kw_only=True):
     ``decided`` has the options, maps and profiles, ``inputs`` and ``known`` the digest of every file; ``fingerprint``
     is the digest of all of that. ``outputs`` are the digests of what was written, by its path in the project;
     ``consensus``, ``model`` and ``annotators`` those of what is kept in any case. ``chosen`` is the version in which
-    settings were chosen, and ``restored`` the one that this version brought back.
+    settings were chosen, and ``restored`` the one that this version brought back. ``accepted`` tells how much of the
+    consensus was sure enough, if that was asked for.
     """
 
     number: int
@@ -53,6 +54,7 @@ class Version(msgspec.Struct, frozen=True, kw_only=True):
     counts: dict[str, int]
     chosen: int
     restored: int | None = None
+    accepted: dict[str, Any] | None = None
 
 
 class Store:

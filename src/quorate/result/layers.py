@@ -15,6 +15,7 @@ from quorate import formats
 from quorate.corpus.records import Corpus, Document
 from quorate.corpus.spans import Span
 from quorate.corpus.tags import Scheme
+from quorate.errors import knows_its_options
 from quorate.formats.exports import Export, ExportAnnotation, ExportDocument
 from quorate.formats.frames import arrow_table, pandas_frame
 from quorate.result.acceptance import Accepted, accepted
@@ -201,6 +202,7 @@ class LayeredResult:
         about = f"{', '.join(counted(*each) for each in counts)}, {self.settings_['method']}"
         return f"<LayeredResult: {about}, layers {', '.join(self.layers)}>"
 
+    @knows_its_options
     def write(
         self,
         path: str | Path,

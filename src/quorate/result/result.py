@@ -20,7 +20,7 @@ from quorate.corpus.spans import Span
 from quorate.corpus.tags import TagSet
 from quorate.encode.algebra import laid_end_to_end
 from quorate.encode.encoded import Encoded
-from quorate.errors import SettingsError
+from quorate.errors import SettingsError, knows_its_options
 from quorate.formats.exports import Export, ExportAnnotation, ExportDocument
 from quorate.formats.frames import arrow_table, pandas_frame
 from quorate.formats.json_lines import consensus_lines, encoded_lines
@@ -358,6 +358,7 @@ class Result:
             result.__dict__.pop(derived, None)
         return result
 
+    @knows_its_options
     def write(
         self,
         path: str | Path,
