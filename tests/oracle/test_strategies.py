@@ -29,7 +29,7 @@ from quorate.infer.engines.protocol import Decoded
 from quorate.infer.engines.threads import ThreadsEngine
 from quorate.infer.parts.dirichlet import log_mean
 from quorate.models.consensus import conclude
-from quorate.models.spans import mixed
+from quorate.models.spans import Heard, mixed
 from quorate.result.calibration import Calibration
 
 Decode = Callable[[float], Decoded]
@@ -102,7 +102,7 @@ def test_entropy_of_spans_by_enumeration(seed: int) -> None:
     model = bsc("bsc-cm", evidence="spans", max_iter=3, scheme="bio").fit(corpus)
     encoded, calibration = encode(corpus, model.tagset_), Calibration(0.8, span_sharpness=0.7)
     engine = ThreadsEngine(encoded)
-    found = conclude(engine, model._model, encoded, encoded, model._settings, calibration)
+    found = conclude(engine, model._model, Heard(encoded, encoded), model._settings, calibration)
     whole = document_entropy(engine, model._model, encoded.cells, found, calibration)
     tokens = sequence_entropy(
         lambda power: loop.decode(engine, model._model, encoded.cells, sharpness=power).log_z, 0.8

@@ -55,6 +55,7 @@ from quorate.models.build import model_of
 from quorate.models.consensus import conclude
 from quorate.models.prepared import Prepared, prepare
 from quorate.models.settings import Ties, check_number, choice
+from quorate.models.spans import Heard
 from quorate.models.votes import majority
 from quorate.result.calibration import AS_STATED
 from quorate.result.spans import consensus_spans
@@ -335,7 +336,8 @@ class _Model:
             model = loop.more_passes(engine, start, labelled.cells, passes)
         self._fits += 1
         output = self._engines.over(weighed, text=settings.text)
-        found = conclude(output, model, everything, weighed, settings, calibration, sharing=self._sharing, threads=1)
+        heard = Heard(everything, weighed, sharing=self._sharing, threads=1)
+        found = conclude(output, model, heard, settings, calibration)
 
         def entropy() -> Floats:
             return document_entropy(output, model, weighed.cells, found, calibration)

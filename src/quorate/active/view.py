@@ -35,6 +35,7 @@ from quorate.infer.kernels.cores import available_threads
 from quorate.models.consensus import conclude
 from quorate.models.prepared import Known, known_tags
 from quorate.models.settings import check_number
+from quorate.models.spans import Heard
 from quorate.result.result import Result
 
 __all__ = [
@@ -191,19 +192,8 @@ def uncertainty_of(
     said, certain = state.encoded(corpus), state.known_codes(corpus, known)
     weighed, settings, calibration = state.weighed(said), state.settings, result.calibration
     with closing(state.engines.over(weighed, known=certain, text=settings.text)) as engine:
-        threads = state.engines.threads
-        found = conclude(
-            engine,
-            state.model,
-            said,
-            weighed,
-            settings,
-            calibration,
-            spans=state.spans,
-            known=certain,
-            sharing=state.sharing,
-            threads=threads,
-        )
+        heard = Heard(said, weighed, certain, state.sharing, state.engines.threads)
+        found = conclude(engine, state.model, heard, settings, calibration, spans=state.spans)
         sequence = document_entropy(engine, state.model, weighed.cells, found, calibration)
     tokens = token_entropy(result._kept_posterior(), said.doc_start)
     return Uncertainty(result._decoded.log_probability, np.diff(said.doc_start), tokens, sequence)

@@ -19,8 +19,9 @@ from quorate.encode.sharing import Sharing
 from quorate.infer import loop
 from quorate.infer.engines.protocol import Decoded, Engine
 from quorate.infer.spans import SpanModel
+from quorate.models.consensus import counted_again
 from quorate.models.settings import Evidence, Settings
-from quorate.models.spans import SpanEvidence, fit_spans, given_spans, span_evidence, stated_spans, with_spans
+from quorate.models.spans import Heard, SpanEvidence, fit_spans, given_spans, span_evidence, stated_spans, with_spans
 from quorate.result.calibration import Calibration
 
 __all__ = [
@@ -75,12 +76,11 @@ def span_benches(
     ``with_tagger`` are the same draws as the token models know them, where a tagger has joined.
     """
     found = []
-    for one, heard, engine, model, consensus in zip(
+    for one, by_tokens, engine, model, consensus in zip(
         hidden, with_tagger or hidden, engines, models, tokens, strict=True
     ):
-        evidence = span_evidence(
-            one.rest, heard.rest, engine, model, sharpness=sharpness, sharing=sharing, threads=threads
-        )
+        both = Heard(one.rest, sharing.weighed(by_tokens.rest), sharing=sharing, threads=threads)
+        evidence = span_evidence(engine, counted_again(engine, model, both, sharpness), both, sharpness)
         here = evidence.only(one.documents, one.sample, threads)
         found.append(SpanBench(one, here, consensus, fit_spans(evidence)))
     return found

@@ -33,11 +33,11 @@ from quorate.infer.engines.threads import cell_counts_of
 from quorate.infer.parts.truth import Chain
 from quorate.infer.spans import SpanModel
 from quorate.models.build import check_fits, condensed_engine, model_of
-from quorate.models.consensus import Concluded, candidate_probabilities, conclude
+from quorate.models.consensus import Concluded, candidate_probabilities, conclude, counted_again
 from quorate.models.history import Past, WithHistory, past_cells
 from quorate.models.prepared import Known, Prepared, known_tags, prepare
-from quorate.models.settings import AnnotatorModel, Decode, Settings, choice
-from quorate.models.spans import needs_spans
+from quorate.models.settings import AnnotatorModel, Decode, Evidence, Settings, choice
+from quorate.models.spans import Heard, needs_spans
 from quorate.result.annotators import AnnotatorSummaries, summarise
 from quorate.result.calibration import AS_STATED
 from quorate.result.result import Result
@@ -306,6 +306,9 @@ class BSC(Estimator):
             self._settings, self.tagset_, self.trace_, self.profiles_ = settings, tagset, fitted.trace, corpus.profiles
             self.settings_ = self._told([] if self.choice_ is None else self.choice_.reasons)
             self._model, self._names, self._words = fitted.model, encoded.annotators, encoded.words
+            if settings.evidence is Evidence.SPANS and needs_spans(settings, tagset):
+                heard = self._heard(prepared.encoded, encoded, clamped)
+                self._model = counted_again(engine, fitted.model, heard, self.calibration_.sharpness)
             self._fit_state = FitState(fitted_to=(corpus, encoded.doc_start, clamped))
             self._conclude(corpus, prepared.encoded, encoded, engine, clamped)
         self.meta_ = {"method": self.settings_["method"]} | {
@@ -491,17 +494,8 @@ class BSC(Estimator):
         said = state.encoded(corpus)
         weighed = state.weighed(said)
         with closing(self._engine(corpus, weighed, None)) as engine:
-            return candidate_probabilities(
-                engine,
-                self._model,
-                said,
-                weighed,
-                self._settings,
-                self.calibration_,
-                spans=self._spans,
-                sharing=self._sharing,
-                threads=self.engines().threads,
-            )
+            heard = self._heard(said, weighed)
+            return candidate_probabilities(engine, self._model, heard, self._settings, self.calibration_, self._spans)
 
     def save(self, path: str | Path, *, documents: bool = True) -> None:
         """Write what was learned to a file, for :func:`quorate.load`.
@@ -543,23 +537,21 @@ class BSC(Estimator):
         *,
         learn: bool = False,
     ) -> Concluded:
-        """The consensus; with ``learn``, what annotators do with spans is learned from these documents first.
-
-        A tagger is heard by the model of tokens alone: it learned from the crowd, and marks no spans of its own.
-        """
+        """The consensus; with ``learn``, what annotators do with spans is learned from these documents first."""
         return conclude(
             engine,
             self._model,
-            without_annotator(said, TAGGER) if self._heard_tagger else said,
-            weighed,
+            self._heard(said, weighed, known),
             self._output_settings(),
             self.calibration_,
             spans=None if learn else self._spans,
-            known=known,
-            sharing=self._sharing,
             posteriors=self._keeps_posteriors or weighed is not said,
-            threads=self.engines().threads,
         )
+
+    def _heard(self, said: Encoded, weighed: Encoded, known: NDArray[np.int32] | None = None) -> Heard:
+        """A corpus as the two models hear it."""
+        of_people = without_annotator(said, TAGGER) if self._heard_tagger else said
+        return Heard(of_people, weighed, known, self._sharing, self.engines().threads)
 
     def _output_settings(self) -> Settings:
         """The settings of the fit, with those of what is given out as they are set now."""

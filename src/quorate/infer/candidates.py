@@ -22,6 +22,7 @@ from quorate.encode.algebra import (
     ranges_of,
     token_of,
     token_of_events,
+    worked_out_once,
 )
 from quorate.encode.encoded import Encoded
 from quorate.encode.sharing import Sharing
@@ -177,6 +178,7 @@ def answers_to(encoded: Encoded, marks: Spans, span: Spans, first: Integers) -> 
     return Answers(pair_start, who, response_start, response, mark_start, marks)
 
 
+@worked_out_once
 def voted_spans(encoded: Encoded) -> Likely:
     """Runs of tokens to each of which more than half of a document's annotators gave the same type.
 

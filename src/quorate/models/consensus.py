@@ -2,25 +2,34 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.encode.encoded import Encoded
-from quorate.encode.sharing import Sharing
 from quorate.infer import loop
 from quorate.infer.candidates import Candidates
 from quorate.infer.engines.protocol import Decoded, Engine
 from quorate.infer.engines.threads import cell_counts_of
 from quorate.infer.spans import SpanModel
 from quorate.models.settings import Decode, Evidence, Settings
-from quorate.models.spans import SpanEvidence, decode_spans, fit_spans, given_spans, needs_spans, span_evidence
+from quorate.models.spans import (
+    Heard,
+    SpanEvidence,
+    by_label,
+    decode_spans,
+    fit_spans,
+    given_spans,
+    mixed,
+    needs_spans,
+    span_evidence,
+)
 
 if TYPE_CHECKING:
     from quorate.result.calibration import Calibration
 
-__all__ = ["Concluded", "candidate_probabilities", "conclude"]
+__all__ = ["Concluded", "candidate_probabilities", "conclude", "counted_again"]
 
 
 class Concluded(NamedTuple):
@@ -37,23 +46,18 @@ class Concluded(NamedTuple):
 def conclude(
     engine: Engine,
     model: loop.Model,
-    said: Encoded,
-    weighed: Encoded,
+    heard: Heard,
     settings: Settings,
     calibration: Calibration,
     *,
     spans: SpanModel | None = None,
-    known: NDArray[np.int32] | None = None,
-    sharing: Sharing | None = None,
     posteriors: bool = True,
-    threads: int | None = None,
 ) -> Concluded:
-    """The consensus that the settings ask for, of what was ``said``.
+    """The consensus that the settings ask for; ``engine`` is over what the token model hears, with known labels.
 
-    ``engine`` is over ``weighed``: the same corpus, in which what annotators have in common (``sharing``) counts once,
-    and with the ``known`` labels. Without ``spans``, what annotators do with spans is learned from these documents
-    first.
+    Without ``spans``, what annotators do with spans is learned from these documents first.
     """
+    said, weighed = heard.said, heard.weighed
     on_spans = needs_spans(settings, said.tagset)
     tokens = loop.decode(
         engine,
@@ -65,16 +69,7 @@ def conclude(
     )
     if not on_spans:
         return Concluded(tokens)
-    evidence = span_evidence(
-        said,
-        weighed,
-        engine,
-        model,
-        sharpness=calibration.sharpness,
-        known=known,
-        sharing=sharing,
-        threads=threads,
-    )
+    evidence = span_evidence(engine, model, heard, calibration.sharpness)
     if settings.evidence is Evidence.SPANS:
         learned = spans or fit_spans(evidence, calibration.span_sharpness)
         spans = learned.grown(len(said.annotators))
@@ -86,22 +81,32 @@ def conclude(
     return Concluded(decoded if posteriors else decoded.of_path_alone(), evidence, spans)
 
 
+def counted_again(engine: Engine, model: loop.Model, heard: Heard, sharpness: float = 1.0) -> loop.Model:
+    """The token model with the mistakes of annotators as a consensus on spans has them; ``engine`` as above.
+
+    Where bounds are vague, the token model's own consensus is much the worse one to learn from who errs how. Words stay
+    as they are: what they say has a part in the consensus on spans, and would confirm itself.
+    """
+    evidence = span_evidence(engine, model, heard, sharpness)
+    encoded, candidates, sets, clamped = evidence
+    tokens = loop.posteriors(engine, model, heard.weighed.cells, sharpness)
+    of_labels = by_label(candidates, sets.posterior(fit_spans(evidence)).true, encoded.tagset, encoded.n_tokens)
+    by_tokens_alone = np.repeat(clamped | (np.diff(candidates.pair_start) == 0), np.diff(encoded.doc_start))
+    posterior = np.where(by_tokens_alone[:, None], tokens, mixed(of_labels, tokens))
+    counts = model.temper * cell_counts_of(heard.weighed, posterior)
+    return replace(model, annotators=model.annotators.updated(heard.weighed.cells, counts))
+
+
 def candidate_probabilities(
     engine: Engine,
     model: loop.Model,
-    said: Encoded,
-    weighed: Encoded,
+    heard: Heard,
     settings: Settings,
     calibration: Calibration,
-    *,
     spans: SpanModel | None,
-    sharing: Sharing | None = None,
-    threads: int | None = None,
 ) -> tuple[Candidates, NDArray[np.float64]]:
     """The spans that may be true, and the probability of each as it is given out; see :func:`conclude`."""
-    evidence = span_evidence(
-        said, weighed, engine, model, sharpness=calibration.sharpness, sharing=sharing, threads=threads
-    )
-    learned = None if spans is None else spans.grown(len(said.annotators))
+    evidence = span_evidence(engine, model, heard, calibration.sharpness)
+    learned = None if spans is None else spans.grown(len(heard.said.annotators))
     given = given_spans(evidence, learned, settings, calibration.span_sharpness)
     return evidence.candidates, calibration.spans(given.true)

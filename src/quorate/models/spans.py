@@ -30,6 +30,7 @@ from quorate.models.settings import Decode, Evidence, Settings
 
 __all__ = [
     "GivenSpans",
+    "Heard",
     "SpanEvidence",
     "by_label",
     "clamped_documents",
@@ -58,6 +59,21 @@ _THRESHOLD_ROUNDS = 20
 _LEAST = 1e-300  # of a probability whose logarithm is taken
 _CERTAIN = 50.0  # log odds of what is known
 _ENOUGH_SPANS = 50.0  # to estimate from them how many nobody saw
+
+
+class Heard(NamedTuple):
+    """A corpus as both models hear it: ``said`` is for that of spans, ``weighed`` for that of tokens.
+
+    ``weighed`` has the same labels, of which what annotators have in common (``sharing``) counts once, and perhaps
+    those of a tagger, which learned from the crowd and marks no spans of its own. ``known [N]`` are labels that are
+    known, −1 where none is.
+    """
+
+    said: Encoded
+    weighed: Encoded
+    known: NDArray[np.int32] | None = None
+    sharing: Sharing = Sharing.of()
+    threads: int | None = None
 
 
 class SpanEvidence(NamedTuple):
@@ -91,25 +107,15 @@ def needs_spans(settings: Settings, tagset: TagSet) -> bool:
     return settings.evidence is not Evidence.TOKENS or settings.decode is Decode.F1 or _dial(settings)
 
 
-def span_evidence(
-    said: Encoded,
-    weighed: Encoded,
-    engine: Engine,
-    model: loop.Model,
-    *,
-    sharpness: float = 1.0,
-    known: NDArray[np.int32] | None = None,
-    sharing: Sharing | None = None,
-    threads: int | None = None,
-) -> SpanEvidence:
-    """What there is to say about spans: the marks in ``said``, and what a fitted token ``model`` thinks of them.
+def span_evidence(engine: Engine, model: loop.Model, heard: Heard, sharpness: float = 1.0) -> SpanEvidence:
+    """What there is to say about spans: the marks of annotators, and what a fitted token ``model`` thinks of them.
 
-    ``engine`` is over ``weighed``: the same corpus, in which what annotators have in common counts once,
-    and with the ``known`` labels, if there are any.
+    ``engine`` is over what that model hears.
     """
+    said, weighed, known, sharing, threads = heard
     likely = engine.likely_spans(*loop.output_tables(model, weighed.cells, sharpness), _NOTED)
     with_tagger = len(weighed.event_cell) != len(said.event_cell)  # who marks no spans
-    voted = voted_spans(weighed if not with_tagger else said if sharing is None else sharing.weighed(said))
+    voted = voted_spans(sharing.weighed(said) if with_tagger else weighed)
     found = find_candidates(said, likely, _LIKELY, sharing, voted)
     words = np.zeros(len(found.start))
     if model.text is not None:

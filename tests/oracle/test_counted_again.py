@@ -1,0 +1,97 @@
+"""Annotators are judged by the consensus on spans: what the token model knows of them is counted once more under it."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import crowds
+import quorate
+from quorate import Corpus, score
+from quorate.choose.silence import first_votes
+from quorate.corpus.profiles import trust_of
+from quorate.corpus.records import hard_tags
+from quorate.corpus.tags import Invalid
+from quorate.encode.encoded import Encoded
+from quorate.encode.from_corpus import encode, encode_known
+from quorate.encode.sharing import Sharing
+from quorate.infer import loop
+from quorate.infer.engines.threads import ThreadsEngine
+from quorate.models.build import model_of
+from quorate.models.consensus import conclude, counted_again
+from quorate.models.settings import AnnotatorModel, Evidence, Settings
+from quorate.models.spans import Heard
+from quorate.result.calibration import AS_STATED
+
+CLOSE: Any = {"rtol": 1e-9, "atol": 1e-9}
+
+
+def fitted(
+    weighed: Encoded, known: NDArray[np.int32] | None, annotator: AnnotatorModel
+) -> tuple[ThreadsEngine, loop.Model]:
+    engine = ThreadsEngine(weighed, known=known)
+    settings = Settings(annotator=annotator, temper=0.8)
+    blank = model_of(settings, weighed.tagset, weighed, trust_of(weighed.annotators, {}))
+    return engine, loop.more_passes(engine, loop.initial_model(engine, blank, weighed.cells), weighed.cells, 2)
+
+
+@pytest.mark.parametrize("annotator", [AnnotatorModel.CM, AnnotatorModel.SEQ])
+@pytest.mark.parametrize("sharing", [Sharing.of(), Sharing.of([(0, 1, 0.6)])], ids=["alone", "copies"])
+def test_what_annotators_said_is_counted_under_the_consensus_that_is_given_out(
+    annotator: AnnotatorModel, sharing: Sharing
+) -> None:
+    corpus = Corpus(quorate.sample().documents[:60])
+    encoded = encode(corpus, corpus.tagset())
+    gold = {one.id: hard_tags(one.gold) for one in corpus.documents[:5] if one.gold is not None}
+    assert gold
+    known = encode_known(corpus, encoded.tagset, gold, Invalid.REPAIR)
+    weighed = sharing.weighed(encoded)
+    engine, model = fitted(weighed, known, annotator)
+    with closing(engine):
+        heard = Heard(encoded, weighed, known, sharing)
+        again = counted_again(engine, model, heard)
+        given_out = conclude(engine, model, heard, Settings(annotator=annotator, evidence=Evidence.SPANS), AS_STATED)
+    counts = np.zeros((len(weighed.cells.label), len(encoded.tagset.labels)))
+    for token in range(encoded.n_tokens):
+        for event in range(encoded.event_start[token], encoded.event_start[token + 1]):
+            weight = 1.0 if weighed.event_weight is None else weighed.event_weight[event]
+            counts[encoded.event_cell[event]] += weight * given_out.decoded.posterior[token]
+    expected = replace(model, annotators=model.annotators.updated(weighed.cells, 0.8 * counts))
+    np.testing.assert_allclose(again.tables(encoded.cells).cells, expected.tables(encoded.cells).cells, **CLOSE)
+    assert again.truth is model.truth
+    assert again.text is model.text
+    assert not np.allclose(again.tables(encoded.cells).cells, model.tables(encoded.cells).cells)
+
+
+def test_a_fit_on_spans_keeps_it_and_one_on_tokens_is_left_alone() -> None:
+    corpus = Corpus(quorate.sample().documents[:80])
+    for evidence in ("spans", "tokens"):
+        model = quorate.BSC("cm", epsilon0=10.0, temper=0.9, max_iter=3, evidence=evidence, tagger=None).fit(corpus)
+        encoded = model.encoded(corpus)
+        with closing(ThreadsEngine(encoded)) as engine:
+            blank = model_of(model.checked_settings(), encoded.tagset, encoded, trust_of(encoded.annotators, {}))
+            votes = first_votes(encoded, {}, model.checked_settings().start)
+            start = loop.initial_model(engine, blank, encoded.cells, model.checked_settings().start, None, votes)
+            expected = loop.more_passes(engine, start, encoded.cells, 3)
+            if evidence == "spans":
+                expected = counted_again(engine, expected, Heard(encoded, encoded))
+        found = model.model_state().model
+        np.testing.assert_allclose(found.tables(encoded.cells).cells, expected.tables(encoded.cells).cells, **CLOSE)
+
+
+def test_it_finds_more_where_bounds_are_vague_and_annotators_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    corpus = crowds.vague_and_sparse()
+    gold = [hard_tags(one.gold or ()) for one in corpus]
+
+    def f1() -> float:
+        return score.strict(quorate.aggregate(corpus, tagger=None).tags, gold).f1
+
+    counted = f1()
+    for module in ("quorate.estimators.bsc", "quorate.choose.evidence"):
+        monkeypatch.setattr(f"{module}.counted_again", lambda engine, model, heard, sharpness: model)
+    assert counted > f1() + 0.005
