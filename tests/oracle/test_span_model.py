@@ -824,3 +824,12 @@ def test_evidence_of_some_documents_is_what_is_found_of_them_alone() -> None:
     np.testing.assert_allclose(part.engine.prior, alone.engine.prior, **CLOSE)
     learned = fit_spans(whole)
     np.testing.assert_allclose(part.engine.posterior(learned).true, alone.engine.posterior(learned).true, **CLOSE)
+
+
+def test_spammers_do_not_make_types_disputed() -> None:
+    reader = np.array([80.0, 5.0, 1.0, 2.0, 2.0, 10.0])
+    spammer = np.array([5.0, 10.0, 1.0, 15.0, 15.0, 54.0])
+    crowd = Responses.of(4)
+    assert replace(crowd, true=np.stack([reader, spammer, spammer, spammer])).other_type < 0.2
+    assert replace(crowd, true=np.stack([spammer] * 4)).other_type == pytest.approx(30 / 46)
+    assert replace(crowd, true=np.stack([reader] * 4)).other_type == pytest.approx(4 / 90)

@@ -35,8 +35,8 @@ __all__ = [
 ]
 
 # The share of marks on a true span that have another type, from which on types are disputed. Of real crowds of people
-# and of rules, and of simulated ones, it is 0.07 to 0.15 (0.25 where most are spammers); of a jury of language models
-# 0.36, and of two simulated juries 0.28 and 0.39.
+# and of rules, and of simulated ones, it is 0.08 to 0.15; of a jury of language models 0.33, and of a simulated one
+# 0.53.
 _DISPUTED = 0.25
 _CLEARLY = 3.0  # standard errors; at 2, one of 13 simulated crowds was led astray
 

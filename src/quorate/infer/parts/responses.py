@@ -68,12 +68,16 @@ class Responses:
 
     @property
     def other_type(self) -> float:
-        """Of the marks that touch a true span, the share that has another type, in the crowd's mean.
+        """Of the marks that touch a true span, the share that has another type.
+
+        Those of annotators who mark exactly count for more: a spammer disputes everything.
 
         >>> round(Responses.of(3).other_type, 2)
         0.14
         """
-        return float(self.crowd_true[3:5].sum() / self.crowd_true[:5].sum())
+        exact, touched, other = self.true[:, 0], self.true[:, :5].sum(axis=1), self.true[:, 3:5].sum(axis=1)
+        weight = exact / touched
+        return float((weight * other).sum() / (weight * touched).sum())
 
     def updated(self, responses: Floats, marks: Floats) -> Self:
         """With the posteriors that these counts give, and then the crowd's means that those give."""
