@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import closing
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,10 +23,11 @@ from quorate.encode.from_corpus import encode, encode_known
 from quorate.encode.sharing import Sharing
 from quorate.infer import loop
 from quorate.infer.engines.threads import ThreadsEngine
+from quorate.infer.spans import SpanModel
 from quorate.models.build import model_of
 from quorate.models.consensus import conclude, counted_again
 from quorate.models.settings import AnnotatorModel, Evidence, Settings
-from quorate.models.spans import Heard
+from quorate.models.spans import Heard, fit_spans, span_evidence
 from quorate.result.calibration import AS_STATED
 
 CLOSE: Any = {"rtol": 1e-9, "atol": 1e-9}
@@ -55,7 +57,10 @@ def test_what_annotators_said_is_counted_under_the_consensus_that_is_given_out(
     with closing(engine):
         heard = Heard(encoded, weighed, known, sharing)
         again = counted_again(engine, model, heard)
-        given_out = conclude(engine, model, heard, Settings(annotator=annotator, evidence=Evidence.SPANS), AS_STATED)
+        first = SpanModel(fit_spans(span_evidence(engine, model, heard)).responses)  # counts nothing again
+        settings = Settings(annotator=annotator, evidence=Evidence.SPANS)
+        given_out = conclude(engine, model, heard, settings, AS_STATED, spans=first)
+        whole = conclude(engine, model, heard, settings, AS_STATED)
     counts = np.zeros((len(weighed.cells.label), len(encoded.tagset.labels)))
     for token in range(encoded.n_tokens):
         for event in range(encoded.event_start[token], encoded.event_start[token + 1]):
@@ -63,6 +68,8 @@ def test_what_annotators_said_is_counted_under_the_consensus_that_is_given_out(
             counts[encoded.event_cell[event]] += weight * given_out.decoded.posterior[token]
     expected = replace(model, annotators=model.annotators.updated(weighed.cells, 0.8 * counts))
     np.testing.assert_allclose(again.tables(encoded.cells).cells, expected.tables(encoded.cells).cells, **CLOSE)
+    for found in (whole.model, whole.spans.informs(model) if whole.spans is not None else model):
+        np.testing.assert_array_equal(found.tables(encoded.cells).cells, again.tables(encoded.cells).cells)
     assert again.truth is model.truth
     assert again.text is model.text
     assert not np.allclose(again.tables(encoded.cells).cells, model.tables(encoded.cells).cells)
@@ -80,7 +87,7 @@ def test_a_fit_on_spans_keeps_it_and_one_on_tokens_is_left_alone() -> None:
             expected = loop.more_passes(engine, start, encoded.cells, 3)
             if evidence == "spans":
                 expected = counted_again(engine, expected, Heard(encoded, encoded))
-        found = model.model_state().model
+        found = model.model_state().output_model
         np.testing.assert_allclose(found.tables(encoded.cells).cells, expected.tables(encoded.cells).cells, **CLOSE)
 
 
@@ -92,6 +99,38 @@ def test_it_finds_more_where_bounds_are_vague_and_annotators_many(monkeypatch: p
         return score.strict(quorate.aggregate(corpus, tagger=None).tags, gold).f1
 
     counted = f1()
-    for module in ("quorate.estimators.bsc", "quorate.choose.evidence"):
+    for module in ("quorate.models.consensus", "quorate.choose.evidence"):
         monkeypatch.setattr(f"{module}.counted_again", lambda engine, model, heard, sharpness: model)
     assert counted > f1() + 0.005
+
+
+def test_a_saved_model_keeps_it_and_an_update_makes_it_anew(tmp_path: Path) -> None:
+    documents = quorate.sample().documents
+    model = quorate.BSC("cm", epsilon0=10.0, temper=0.9, max_iter=3, evidence="spans", tagger=None)
+    model.fit(Corpus(documents[:100]))
+    model.save(tmp_path / "model.quorate")
+    loaded = quorate.load(tmp_path / "model.quorate")
+    assert isinstance(loaded, quorate.BSC)
+    new = Corpus(documents[100:150])
+    assert loaded.combine(new).spans == model.combine(new).spans
+    found, kept = (one.model_state().output_model for one in (model, loaded))
+    cells = model.encoded(new).cells
+    np.testing.assert_array_equal(found.tables(cells).cells, kept.tables(cells).cells)
+    model.update(new)
+    state = model.model_state()
+    assert state.spans is not None
+    assert state.spans.annotators is None
+    _ = model.result_
+    assert model.model_state().output_model is not model.model_state().model
+
+
+def test_one_changed_label_leaves_other_documents_alone() -> None:
+    corpus = crowds.vague_and_sparse()
+    model = quorate.BSC("cm", epsilon0=10.0, temper=0.9, max_iter=5, evidence="spans", tagger=None).fit(corpus)
+    before = model.result_.tags
+    one = corpus[0]
+    name = next(iter(one.annotations))
+    nothing = ("O",) * len(one.tokens)
+    model.update(Corpus([replace(one, annotations={name: nothing})]))
+    changed = [d for d, (old, new) in enumerate(zip(before, model.result_.tags, strict=True)) if old != new]
+    assert len(changed) <= 0.01 * len(corpus)

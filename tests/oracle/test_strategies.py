@@ -103,10 +103,8 @@ def test_entropy_of_spans_by_enumeration(seed: int) -> None:
     encoded, calibration = encode(corpus, model.tagset_), Calibration(0.8, span_sharpness=0.7)
     engine = ThreadsEngine(encoded)
     found = conclude(engine, model._model, Heard(encoded, encoded), model._settings, calibration)
-    whole = document_entropy(engine, model._model, encoded.cells, found, calibration)
-    tokens = sequence_entropy(
-        lambda power: loop.decode(engine, model._model, encoded.cells, sharpness=power).log_z, 0.8
-    )
+    whole = document_entropy(engine, encoded.cells, found, calibration)
+    tokens = sequence_entropy(lambda power: loop.decode(engine, found.model, encoded.cells, sharpness=power).log_z, 0.8)
     assert found.evidence is not None
     assert found.spans is not None
     candidates = found.evidence.candidates

@@ -340,9 +340,9 @@ class _Model:
         found = conclude(output, model, heard, settings, calibration)
 
         def entropy() -> Floats:
-            return document_entropy(output, model, weighed.cells, found, calibration)
+            return document_entropy(output, weighed.cells, found, calibration)
 
-        return _Learned(found.decoded, model.annotators, entropy, output)
+        return _Learned(found.decoded, found.model.annotators, entropy, output)
 
     def _choose(self, prepared: Prepared) -> None:
         """The settings that are open, as soon as enough annotators share documents to choose by, then now and again."""

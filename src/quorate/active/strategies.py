@@ -163,9 +163,7 @@ def sequence_entropy(log_z: Callable[[float], Floats], power: float = 1.0, *, ro
     return np.maximum(log_z(power) - (above - below) / (2 * step), 0.0)
 
 
-def document_entropy(
-    engine: Engine, model: loop.Model, cells: Cells, found: Concluded, calibration: Calibration
-) -> Floats:
+def document_entropy(engine: Engine, cells: Cells, found: Concluded, calibration: Calibration) -> Floats:
     """``[D]`` The entropy of what is given out of each document, in nats; ``engine`` is that of the consensus.
 
     Where spans are the evidence, two distributions are mixed, and the mean of their entropies is taken: that of the
@@ -173,7 +171,7 @@ def document_entropy(
     labels are known, it is that of tokens.
     """
     tokens = sequence_entropy(
-        lambda power: loop.decode(engine, model, cells, sharpness=power, posteriors=False).log_z,
+        lambda power: loop.decode(engine, found.model, cells, sharpness=power, posteriors=False).log_z,
         calibration.sharpness,
         rounding=engine.rounding,
     )

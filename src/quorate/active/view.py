@@ -80,7 +80,7 @@ class View:
 
     def gains(self, doc: Integers, who: Integers, pool: Sequence[str]) -> Floats:
         """``[U]`` The nats that labels of documents by annotators, counted along ``pool``, should tell."""
-        matrices = matrices_of(self.state.model.annotators, self.numbers(pool).tolist())
+        matrices = matrices_of(self.state.output_model.annotators, self.numbers(pool).tolist())
         decoded, doc_start, tagset = self.result._decoded, self.encoded.doc_start, self.state.tagset
         threads = self.state.engines.threads or available_threads()
         gains = expected_information(decoded, doc_start, self.unsure, matrices, tagset, doc, who, threads=threads)
@@ -90,7 +90,7 @@ class View:
         """What becomes of this layer with labels of some (document, annotator) pairs."""
         own = self.numbers(names)
         pairs = [(d, int(own[k])) for d, k in asked]
-        return draw(self.result, self.state.model, self.encoded, pairs, self.model.combine, seed=seed)
+        return draw(self.result, self.state.output_model, self.encoded, pairs, self.model.combine, seed=seed)
 
 
 def views_of(
@@ -194,6 +194,6 @@ def uncertainty_of(
     with closing(state.engines.over(weighed, known=certain, text=settings.text)) as engine:
         heard = Heard(said, weighed, certain, state.sharing, state.engines.threads)
         found = conclude(engine, state.model, heard, settings, calibration, spans=state.spans)
-        sequence = document_entropy(engine, state.model, weighed.cells, found, calibration)
+        sequence = document_entropy(engine, weighed.cells, found, calibration)
     tokens = token_entropy(result._kept_posterior(), said.doc_start)
     return Uncertainty(result._decoded.log_probability, np.diff(said.doc_start), tokens, sequence)

@@ -33,10 +33,10 @@ from quorate.infer.engines.threads import cell_counts_of
 from quorate.infer.parts.truth import Chain
 from quorate.infer.spans import SpanModel
 from quorate.models.build import check_fits, condensed_engine, model_of
-from quorate.models.consensus import Concluded, candidate_probabilities, conclude, counted_again
+from quorate.models.consensus import Concluded, candidate_probabilities, conclude
 from quorate.models.history import Past, WithHistory, past_cells
 from quorate.models.prepared import Known, Prepared, known_tags, prepare
-from quorate.models.settings import AnnotatorModel, Decode, Evidence, Settings, choice
+from quorate.models.settings import AnnotatorModel, Decode, Settings, choice
 from quorate.models.spans import Heard, needs_spans
 from quorate.result.annotators import AnnotatorSummaries, summarise
 from quorate.result.calibration import AS_STATED
@@ -306,9 +306,6 @@ class BSC(Estimator):
             self._settings, self.tagset_, self.trace_, self.profiles_ = settings, tagset, fitted.trace, corpus.profiles
             self.settings_ = self._told([] if self.choice_ is None else self.choice_.reasons)
             self._model, self._names, self._words = fitted.model, encoded.annotators, encoded.words
-            if settings.evidence is Evidence.SPANS and needs_spans(settings, tagset):
-                heard = self._heard(prepared.encoded, encoded, clamped)
-                self._model = counted_again(engine, fitted.model, heard, self.calibration_.sharpness)
             self._fit_state = FitState(fitted_to=(corpus, encoded.doc_start, clamped))
             self._conclude(corpus, prepared.encoded, encoded, engine, clamped)
         self.meta_ = {"method": self.settings_["method"]} | {
@@ -414,7 +411,7 @@ class BSC(Estimator):
     def go_on_from(self, state: ModelState, fit_state: FitState, meta: dict[str, Any]) -> None:
         """Take over what an update learned; the consensus is worked out again when it is asked for."""
         self._model, self._names, self._words, self.profiles_ = state.model, state.names, state.words, state.profiles
-        self._fit_state, self.meta_, self._without_tagger = fit_state, meta, {}
+        self._fit_state, self._spans, self.meta_, self._without_tagger = fit_state, state.spans, meta, {}
         for name in ("result_", "annotators_"):
             self.__dict__.pop(name, None)
 
@@ -469,7 +466,7 @@ class BSC(Estimator):
         said = decoded.cells
         if weighed is not encoded:  # whoever has something in common with others is still judged by all they said
             said = cell_counts_of(encoded, decoded.posterior)
-        self.annotators_ = summarise(encoded, said, self._model.annotators, decoded, self.calibration_)
+        self.annotators_ = summarise(encoded, said, found.model.annotators, decoded, self.calibration_)
         if self._fit_state.earlier is not None:
             self.annotators_ = self.annotators_.with_earlier(self._fit_state.earlier)
         self.result_ = self._result(corpus, weighed, decoded, trace=self.trace_, known=known)
@@ -481,7 +478,7 @@ class BSC(Estimator):
 
     def output_tables(self, encoded: Encoded) -> tuple[Tables, Chain]:
         """What the output pass reads, for a corpus that ``encoded`` gave."""
-        return loop.output_tables(self._model, encoded.cells, self.calibration_.sharpness)
+        return loop.output_tables(self.model_state().output_model, encoded.cells, self.calibration_.sharpness)
 
     def span_probabilities(self, corpus: Corpus) -> tuple[Candidates, NDArray[np.float64]] | None:
         """The spans that may be true, and the probability of each as ``combine`` gives it out.

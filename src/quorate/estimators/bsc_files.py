@@ -40,6 +40,7 @@ __all__ = ["loaded", "stored"]
 Arrays = dict[str, NDArray[Any]]
 
 _WORDS, _ROWS = "words", "rows"
+_AGAIN = "again"  # the model whose annotators were counted under the consensus on spans
 _FORMERLY = {"shapes": False}  # settings that files of before do not tell, as they were
 
 
@@ -92,7 +93,7 @@ def loaded(kind: type[BSC], file: model_files.Stored) -> BSC:
     model.trace_ = loop.Trace(tuple(head["bounds"]), reason, tuple(head["starts"]), head["seconds"])
     state = _restored_state(head, arrays, model._settings, model.engines())
     model.tagset_, model._sharing, model._spans = state.tagset, state.sharing, state.spans
-    summaries = AnnotatorSummaries.restored(state.names, arrays, state.model.annotators, state.tagset.span_types)
+    summaries = AnnotatorSummaries.restored(state.names, arrays, state.output_model.annotators, state.tagset.span_types)
     model.go_on_from(state, _restored_fit_state(head, arrays, state, summaries.table), fit)
     model.annotators_ = summaries
     if "without_tagger" in head:
@@ -109,6 +110,8 @@ def _stored_state(state: ModelState) -> model_files.Stored:
     arrays: Arrays = dict(arrays_of(state.model))
     if state.spans is not None:
         arrays |= state.spans.grown(len(state.names)).arrays()
+        if state.spans.annotators is not None:
+            arrays |= model_files.prefixed(_AGAIN, _as_difference(state.of(state.output_model).model, state.model))
     head = {
         "tags": {"scheme": state.tagset.scheme.value, "labels": state.tagset.labels},
         "annotators": state.names,
@@ -137,7 +140,11 @@ def _restored_state(
         sharing=model_files.sharing_of(head),
     )
     if settings.evidence is Evidence.SPANS:
-        state = state._replace(spans=SpanModel(Responses.of(len(names))).restored(arrays))
+        spans, own = SpanModel(Responses.of(len(names))).restored(arrays), model_files.under(_AGAIN, arrays)
+        if own:  # files of before 0.11 have none
+            again = _restored(settings, tagset, names, words, profiles, _whole(own, state.model))
+            spans = replace(spans, annotators=again.annotators)
+        state = state._replace(spans=spans)
     return state
 
 

@@ -113,4 +113,4 @@ def _stepped(state: ModelState, corpus: Corpus, step: float, seen: int, weights:
     summaries = summarise(passes.encoded, said, model.annotators)
     if weights.earlier is not None:
         weights.earlier = summaries.with_earlier(weights.earlier).table
-    return state._replace(model=model)
+    return state.learned_more(model)

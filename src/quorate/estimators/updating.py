@@ -178,6 +178,15 @@ class ModelState(NamedTuple):
     sharing: Sharing = Sharing.of()
     spans: SpanModel | None = None
 
+    @property
+    def output_model(self) -> loop.Model:
+        """The model that a consensus is read off."""
+        return self.model if self.spans is None else self.spans.informs(self.model)
+
+    def learned_more(self, model: loop.Model) -> ModelState:
+        """With another model, whose annotators are its own until a consensus on spans is made again."""
+        return self._replace(model=model, spans=None if self.spans is None else replace(self.spans, annotators=None))
+
     def encoded(self, corpus: Corpus) -> Encoded:
         """A corpus as arrays, with the numbers that names and words have here."""
         check_corpus(corpus)
@@ -334,6 +343,8 @@ def update(
         with closing(engine):
             fresh = fresh._replace(model=loop.more_passes(engine, fresh.model, encoded.cells, passes))
         fit_state.before, fit_state.source = None, {}
+    if len(documents) or passes:
+        fresh = fresh.learned_more(fresh.model)
     return fresh, fit_state, Updated(len(documents) - len(old), len(old), len(given) - len(documents))
 
 

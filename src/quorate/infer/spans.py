@@ -25,6 +25,8 @@ from quorate.infer.candidates import Candidates
 from quorate.infer.engines.threads import balanced
 from quorate.infer.kernels import spans as kernels
 from quorate.infer.kernels.cores import available_threads, in_order
+from quorate.infer.loop import Model
+from quorate.infer.parts.annotators import Annotators
 from quorate.infer.parts.arrays import check_arrays
 from quorate.infer.parts.dirichlet import View, log_mean
 from quorate.infer.parts.responses import Responses
@@ -84,12 +86,18 @@ class SpanPosterior(NamedTuple):
 class SpanModel:
     """The annotators' responses, and how far they are trusted (``temper`` β ≤ 1).
 
-    ``unseen`` is how many true spans a token nobody is expected to have touched.
+    ``unseen`` is how many true spans a token nobody is expected to have touched, and ``annotators`` what the token
+    model knows of everybody when it is counted under the consensus on spans; ``None``: as that model has it.
     """
 
     responses: Responses
     temper: float = TEMPER
     unseen: float = 0.0
+    annotators: Annotators | None = None
+
+    def informs(self, model: Model) -> Model:
+        """The token model with its annotators as they were counted under the consensus on spans, if they were."""
+        return model if self.annotators is None else replace(model, annotators=self.annotators)
 
     def arrays(self) -> dict[str, Floats]:
         """What was learned, for a file."""

@@ -33,12 +33,13 @@ __all__ = ["Concluded", "candidate_probabilities", "conclude", "counted_again"]
 
 
 class Concluded(NamedTuple):
-    """What is given out, and what it was read off.
+    """What is given out, and what it was read off: the token ``model`` and more.
 
     ``evidence`` is ``None`` where only tokens were looked at, ``spans`` where no model of spans was.
     """
 
     decoded: Decoded
+    model: loop.Model
     evidence: SpanEvidence | None = None
     spans: SpanModel | None = None
 
@@ -55,10 +56,14 @@ def conclude(
 ) -> Concluded:
     """The consensus that the settings ask for; ``engine`` is over what the token model hears, with known labels.
 
-    Without ``spans``, what annotators do with spans is learned from these documents first.
+    Without ``spans``, what annotators do with spans is learned from these documents first, and what the token model
+    knows of them is counted again.
     """
     said, weighed = heard.said, heard.weighed
     on_spans = needs_spans(settings, said.tagset)
+    by_spans = on_spans and settings.evidence is Evidence.SPANS
+    if by_spans:
+        model = counted_again(engine, model, heard, calibration.sharpness) if spans is None else spans.informs(model)
     tokens = loop.decode(
         engine,
         model,
@@ -68,17 +73,17 @@ def conclude(
         posteriors=posteriors or on_spans,  # other labels than the token model's may be given out
     )
     if not on_spans:
-        return Concluded(tokens)
+        return Concluded(tokens, model)
     evidence = span_evidence(engine, model, heard, calibration.sharpness)
-    if settings.evidence is Evidence.SPANS:
-        learned = spans or fit_spans(evidence, calibration.span_sharpness)
+    if by_spans:
+        learned = spans or replace(fit_spans(evidence, calibration.span_sharpness), annotators=model.annotators)
         spans = learned.grown(len(said.annotators))
     else:
         spans = None
     decoded = decode_spans(evidence, spans, tokens, settings, calibration.span_sharpness, calibration.spans)
     if settings.evidence is not Evidence.TOKENS:
         decoded = decoded._replace(cells=cell_counts_of(weighed, decoded.posterior))
-    return Concluded(decoded if posteriors else decoded.of_path_alone(), evidence, spans)
+    return Concluded(decoded if posteriors else decoded.of_path_alone(), model, evidence, spans)
 
 
 def counted_again(engine: Engine, model: loop.Model, heard: Heard, sharpness: float = 1.0) -> loop.Model:
@@ -106,7 +111,8 @@ def candidate_probabilities(
     spans: SpanModel | None,
 ) -> tuple[Candidates, NDArray[np.float64]]:
     """The spans that may be true, and the probability of each as it is given out; see :func:`conclude`."""
-    evidence = span_evidence(engine, model, heard, calibration.sharpness)
+    informed = model if spans is None else spans.informs(model)
+    evidence = span_evidence(engine, informed, heard, calibration.sharpness)
     learned = None if spans is None else spans.grown(len(heard.said.annotators))
     given = given_spans(evidence, learned, settings, calibration.span_sharpness)
     return evidence.candidates, calibration.spans(given.true)
