@@ -272,6 +272,15 @@ def test_consensus_record(tmp_path: Path) -> None:
             ["sentence,word,tag", "1,Ada,B-PER"],
             r":1: its first line names columns, as in no file of MACE \(a table has",
         ),
+        (
+            ["doc_id,size", "1,3", "2,wide open"],
+            r":1: its first line names columns, as in no file of MACE \(a table has",
+        ),
+        (
+            ["task,ann,ben", "1,cat,dog", "2,owl,cow"],
+            r":1: its first line names columns, .*; --from sheet reads it as one",
+        ),
+        (["id,ann,ben", "1,cat,cat", "id,ann,ben", "2,cat,cat"], r":1: its first line names columns, as in no file of"),
         ([{"id": "1", "tokens": ["Ada"], "annotations": {"m": [{"O": -1}]}}], r":1: -1 is not a probability"),
         ([{"id": "1", "text": "Ada", "annotations": {"a": [[0, 3, "PER"]]}}], r":1: \[0, 3, 'PER'\] is not a tag"),
         (

@@ -11,6 +11,7 @@ import pytest
 import quorate
 from quorate import Corpus, Document, InputError, OutputError, formats
 from quorate.formats import format_of
+from quorate.formats.sheet import NOBODYS
 
 ASKED = """doc,token,ann,ben,cy
 d1,Peter,B-PER,B-PER,O
@@ -82,9 +83,25 @@ def test_the_name_of_a_document_may_stand_in_its_first_row_alone(tmp_path: Path,
     assert corpus.notes == ("columns with no tags are left out: POS",)
 
 
+def test_no_note_names_a_column_that_may_be_called_like_somebody(tmp_path: Path) -> None:
+    path = tmp_path / "crowd.csv"
+    path.write_text("doc,token,ann,Ben Miller,No\nd,Ada,B-PER,yes,B-PER\nd,sang,O,no,O\n")
+    corpus = quorate.read(path, pseudonymise=tmp_path / "names.json")
+    assert "Miller" not in " ".join(corpus.notes)
+    assert corpus.notes == (
+        "columns that hold tags are not read, because of their names: no (rename one that is an annotator's)",
+        "columns with no tags are left out: 1",
+    )
+
+
 def test_ids_that_every_row_has_another_of_are_not_those_of_documents(tmp_path: Path) -> None:
     corpus = sheet(tmp_path, "id,token,ann,ben\n1,Ada,B-PER,O\n2,sang,O,O\n,,,\n1,Hush,O,O\n")
     assert [one.tokens for one in corpus] == [("Ada", "sang"), ("Hush",)]
+
+
+def test_the_id_of_one_row_alone_is_that_of_its_document(tmp_path: Path) -> None:
+    (document,) = sheet(tmp_path, "id,token,ann\nd7,Ada,B-PER\n")
+    assert (document.id, document.tokens) == ("d7", ("Ada",))
 
 
 @pytest.mark.parametrize("first", [0, 1])
@@ -104,6 +121,30 @@ def test_plain_labels_and_classes(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize("name", ["task", "doc", "document", "doc_id", "sentence_id", "Sentence #", "sentence", "id"])
+@pytest.mark.parametrize("ending", ["csv", "tsv"])
+def test_any_name_of_documents_begins_a_sheet_of_classes(tmp_path: Path, name: str, ending: str) -> None:
+    content = f"{name},text,ann,ben\n1,A dog?,cat,dog\n2,Two dogs.,dog,\n"
+    corpus = sheet(tmp_path, content.replace(",", "\t") if ending == "tsv" else content, f"crowd.{ending}")
+    assert [(one.id, one.annotations) for one in corpus] == [
+        ("1", {"ann": ("cat",), "ben": ("dog",)}),
+        ("2", {"ann": ("dog",)}),
+    ]
+
+
+@pytest.mark.parametrize("name", ["task", "doc_id"])
+def test_one_annotator_alone_has_a_sheet(tmp_path: Path, name: str) -> None:
+    corpus = sheet(tmp_path, f"{name},ann\n1,cat\n2,dog\n")
+    assert [(one.id, one.annotations) for one in corpus] == [("1", {"ann": ("cat",)}), ("2", {"ann": ("dog",)})]
+    (document,) = sheet(tmp_path, "doc,token,ann\nd,Dogs,NOUN\nd,bark,VERB\n")
+    assert document.annotations == {"ann": ("NOUN", "VERB")}
+
+
+def test_a_cell_that_says_what_its_column_is_for_is_nothing_odd(tmp_path: Path) -> None:
+    (document,) = sheet(tmp_path, "doc,token,ann,comment\nd,Ada,B-PER,comment\nd,sang,O,\n")
+    assert document.annotations == {"ann": ("B-PER", "O")}
+
+
 def test_what_was_measured_of_plain_labels_is_no_annotator(tmp_path: Path) -> None:
     head, *rows = "task,ann,ben", "t1,cat,dog", "t2,dog,dog"
     extra = ["Confidence", "time", "duration", "date", "timestamp"]
@@ -111,6 +152,32 @@ def test_what_was_measured_of_plain_labels_is_no_annotator(tmp_path: Path) -> No
     corpus = sheet(tmp_path, content)
     assert corpus.annotators == ("ann", "ben")
     assert corpus.notes == ()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "doc,token,ann,No,note\nd,Ada,B-PER,B-PER,a name\nd,sang,O,O,\n",
+        "doc,token,ann,ben,No\nd,Ada,NOUN,NOUN,NOUN\nd,sang,VERB,VERB,NOUN\n",
+        "task,ann,ben,No,time\nt1,cat,dog,cat,3\nt2,dog,dog,,4\n",
+    ],
+)
+def test_a_column_that_holds_tags_under_a_reserved_name_is_told(tmp_path: Path, content: str) -> None:
+    corpus = sheet(tmp_path, content)
+    assert "No" not in corpus.annotators
+    assert corpus.notes == (
+        "columns that hold tags are not read, because of their names: no (rename one that is an annotator's)",
+    )
+
+
+def test_numbers_of_rows_beside_labels_that_are_numbers_are_no_tags(tmp_path: Path) -> None:
+    assert sheet(tmp_path, "task,no,ann,ben\na,1,1,2\nb,2,2,2\nc,3,3,1\n").notes == ()
+
+
+def test_the_docs_have_every_name_that_no_annotator_can_have() -> None:
+    page = Path(__file__).parents[2] / "docs" / "tools" / "tables.md"
+    section = page.read_text(encoding="utf-8").partition("## One column per annotator")[2].partition("\n## ")[0]
+    assert NOBODYS - {""} <= set(re.findall("`([^`\\n]+)`", section.lower()))
 
 
 def test_a_column_whose_labels_nobody_else_uses_is_told(tmp_path: Path) -> None:
@@ -157,6 +224,8 @@ def test_cells_that_are_empty_in_part_of_a_document_are_not_annotated_and_told(t
         (ASKED.replace("Smith,I-PER,O,O", "Smith,I-PER,O"), r":3: 4 cells where 5 were expected \(one for each of doc"),
         (ASKED.replace("Smith,I-PER,O,O", "Smith,I-PER,O,O,O"), r":3: 6 cells where 5 were expected"),
         (ASKED.replace("I-PER", ""), r":3: column 'ann' is empty here though .* never says O \(write O"),
+        ("doc,token,ann,ben\nd,Ada,PER,PER\nd,sang,,\nd,Rome,LOC,\n", r":3: column 'ann' is empty here .* \(write O"),
+        ("token,ann,ben\nAda,PER,PER\nRome,LOC,\n", r":3: column 'ben' is empty here .*, or take out a column that"),
         (ASKED.replace("Smith", ""), r":3: no token in this row"),
         (ASKED.replace("d1,Peter", ",Peter"), r":2: no doc in this row"),
         ("task,ann,ben\nt1,cat,cat\n,cat,cat\n", r":3: no task in this row"),
@@ -200,6 +269,9 @@ def test_what_is_no_sheet_is_refused_if_it_is_called_one(tmp_path: Path, content
         ("a.conll", "# token\tann\tben\nAda\tB-PER\tO\n", "conll"),
         ("a.csv", "doc,token,worker,label,word\nd,0,ann,O,Ada\n", "table"),
         ("a.csv", "word,count\nAda,3\n", "mace"),
+        ("a.tsv", "Sentence\tNOUN\tNOUN\nends\tVERB\tVERB\n", "conll"),
+        ("a.tsv", "id\tPRON\tVERB\nest\tVERB\tVERB\n", "conll"),
+        ("a.tsv", "id\tPRON\tDET\nest\tDET\tVERB\nhoc\tVERB\tPRON\n", "conll"),
     ],
 )
 def test_other_files_are_what_they_were(tmp_path: Path, name: str, content: str, format: str) -> None:
@@ -214,6 +286,25 @@ def test_a_table_in_memory_may_have_a_column_for_each_annotator() -> None:
     assert corpus["d2"].annotations == {"ben": ("O",), "cy": ("O",)}
     with pytest.raises(InputError, match=r"DataFrame:1: 'PER' in column 'ann' is not a tag"):
         quorate.read(pandas.read_csv(io.StringIO(ASKED.replace("I-PER", "PER"))))
+
+
+def test_columns_of_a_sheet_in_memory_may_be_renamed() -> None:
+    pandas = pytest.importorskip("pandas", reason="pandas is not installed")
+    table = pandas.read_csv(io.StringIO(ASKED)).rename(columns={"doc": "sent", "token": "form", "cy": "time"})
+    corpus = Corpus.from_pandas(table, columns={"sent": "document", "form": "word", "time": "cy"})
+    assert [(one.id, one.tokens, one.annotations) for one in corpus] == [("d1", ("Peter", "Smith"), SAID)]
+    with pytest.raises(InputError, match=r"DataFrame: no column 'sents' \(it has: sent, form"):
+        Corpus.from_pandas(table, columns={"sent": "document", "form": "word", "sents": "split"})
+    with pytest.raises(InputError, match=r"DataFrame:0: two columns are called 'ann'"):
+        Corpus.from_pandas(table, columns={"sent": "document", "form": "word", "ben": "ann"})
+
+
+def test_a_table_of_documents_in_memory_is_no_sheet() -> None:
+    pytest.importorskip("pandas", reason="pandas is not installed")
+    documents = Corpus([Document("1", ("Ada", "sang"), {"ann": ("B-PER", "O")})]).to_pandas("documents")
+    for table in (documents, documents[["document", "text", "tokens"]]):
+        with pytest.raises(InputError, match="no worker in this row"):
+            quorate.read(table)
 
 
 def test_whole_numbers_are_the_same_labels_beside_a_gap() -> None:

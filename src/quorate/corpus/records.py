@@ -245,8 +245,8 @@ class Corpus:
         if known ``tokens``, ``annotators`` (who saw it), ``gold`` (a tag a token) and ``split``. Who saw a document and
         marked nothing has a row without start, end and label, or is among its ``annotators``. Or of tags, a row each:
         ``document, token, annotator, tag``, and ``word, gold, split`` if known; without ``token``, a class for each
-        document. Or with a row a token, ``document, word``, and a column an annotator. ``columns`` renames:
-        ``{"rater": "annotator"}``.
+        document. Or with a row a token, ``document, word``, and a column an annotator. ``columns`` renames, before it
+        is found out which of these it is: ``{"rater": "annotator"}``, ``{"sent": "document"}``.
 
         >>> import pandas
         >>> spans = pandas.DataFrame({"document": ["1"], "annotator": ["ann"], "start": [0], "end": [3]})

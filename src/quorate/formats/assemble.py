@@ -142,14 +142,14 @@ class Assembly:
     def corpus(self) -> Corpus:
         """Everything as one corpus."""
         self._tell_not_met()
-        self._tell_doubtful()
+        self._tell_columns()
         self._tell_repeated()
         return self._finished([item for item in self._items.values() if isinstance(item, Document)])
 
     def layers(self, into: Mapping[str, Layer] | None = None) -> Layers:
         """A corpus for each layer, by its name: those that are given, or as many as it takes."""
         self._tell_not_met()
-        self._tell_doubtful()
+        self._tell_columns()
         self._tell_repeated()
         items = list(self._items.values())
         placed = [item if isinstance(item, Placed) else _spans_of(item) for item in items]
@@ -174,15 +174,20 @@ class Assembly:
         elif names:
             self.notes.add(f"--map-annotators: no annotator is called {some(names)}")
 
-    def _tell_doubtful(self) -> None:
-        """Note the columns that may be no annotator's, but for those whose owner was named or that were left out."""
+    def _tell_columns(self) -> None:
+        """Note the columns that are left out, and those that may be no annotator's, unless somebody said whose."""
+
+        def told(names: list[str]) -> str:
+            return str(len(names)) if self.options.pseudonymise is not None else some(names)
+
+        if self.notes.left_out:
+            self.notes.add(f"columns with no tags are left out: {told(list(self.notes.left_out))}")
         changed = self.options.map_annotators
         names = [] if "*" in changed else [name for name in self.notes.doubtful if name not in changed]
         if names:
-            told = str(len(names)) if self.options.pseudonymise is not None else some(names)
             self.notes.add(
-                f"columns whose labels nobody else uses, taken for annotators: {told} (--map-annotators NAME= leaves "
-                "one out)"
+                f"columns whose labels nobody else uses, taken for annotators: {told(names)} (--map-annotators NAME= "
+                "leaves one out)"
             )
 
     def _tell_repeated(self) -> None:

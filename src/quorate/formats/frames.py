@@ -69,11 +69,13 @@ def is_frame(given: object) -> bool:
 
 def frame_documents(frame: Any, notes: Notes, columns: Mapping[str, str] | None = None) -> Iterator[Document | Marked]:
     """The documents of a table of spans, which holds their texts, or of tags; ``columns`` renames what it has."""
-    given = _plain_rows(frame)
-    if given and not columns and _is_sheet(given):
-        yield from _sheet_documents(given, notes)
+    given, renamed = _plain_rows(frame), columns or {}
+    _check_renamed(given, renamed)
+    head = [renamed.get(name, str(name)) for name in given[0]] if given else []
+    if given and _is_sheet(head, given):
+        yield from _sheet_documents(head, given, notes)
         return
-    rows = _rows(given, columns or {})
+    rows = _rows(given, renamed)
     if rows and all(name in rows[0] for name in ("start", "end")):
         yield from _marked(rows, None).values()
     else:
@@ -100,13 +102,13 @@ def corpus_of(frame: Any, documents: Any = None, columns: Mapping[str, str] | No
     return Corpus(with_gold, notes=corpus.notes)
 
 
-def _is_sheet(rows: Sequence[Row]) -> bool:
-    return sheet.is_sheet(list(map(str, rows[0])), [_cells(row) for row in rows[: sheet.ROWS]])
+def _is_sheet(head: Sequence[str], rows: Sequence[Row]) -> bool:
+    return sheet.is_sheet(head, [_cells(row) for row in rows[: sheet.ROWS]])
 
 
-def _sheet_documents(rows: Sequence[Row], notes: Notes) -> Iterator[Document]:
+def _sheet_documents(head: Sequence[str], rows: Sequence[Row], notes: Notes) -> Iterator[Document]:
     """The documents of a table with a row a token and a column an annotator."""
-    made = sheet.Sheet(list(map(str, rows[0])), _FRAME, 0)
+    made = sheet.Sheet(head, _FRAME, 0)
     for number, row in enumerate(rows):
         made.add(number, _cells(row))
     return made.documents(notes)
@@ -116,12 +118,17 @@ def _cells(row: Row) -> list[str]:
     return ["" if value is None else str(value) for value in row.values()]
 
 
-def _rows(rows: list[dict[str, Any]], names: Mapping[str, str], needed: Sequence[str] = ()) -> list[dict[str, Any]]:
-    """The rows by columns, under the names that they have here; ``None`` where nothing is."""
+def _check_renamed(rows: Sequence[Row], names: Mapping[str, str]) -> None:
     given = list(rows[0]) if rows else []
     strange = [name for name in names if rows and name not in given]
     if strange:
-        raise InputError(f"no column {strange[0]!r} (it has: {', '.join(given)})", where=_FRAME)
+        raise InputError(f"no column {strange[0]!r} (it has: {', '.join(map(str, given))})", where=_FRAME)
+
+
+def _rows(rows: list[dict[str, Any]], names: Mapping[str, str], needed: Sequence[str] = ()) -> list[dict[str, Any]]:
+    """The rows by columns, under the names that they have here; ``None`` where nothing is."""
+    _check_renamed(rows, names)
+    given = list(rows[0]) if rows else []
     ours = {name: names.get(name) or _ALIASES.get(name.lower(), name.lower()) for name in map(str, given)}
     missing = [name for name in needed if rows and name not in ours.values()]
     if missing:

@@ -12,6 +12,7 @@ from quorate.corpus.records import Document, Source
 from quorate.errors import InputError
 from quorate.formats.notes import Notes
 from quorate.formats.opened import Input, text_lines
+from quorate.formats.sheet import names_document
 from quorate.formats.table import COLUMNS, NO_WORD, SPAN_COLUMNS, delimiter_of
 
 __all__ = ["read"]
@@ -36,10 +37,10 @@ def read(given: Input, notes: Notes) -> Iterator[Document]:
                     "a table of spans, which has no texts (give the file that it was made from, or one with texts)",
                     where=f"{given.name}:{line}",
                 )
-            if not width and len({cell.strip().lower() for cell in row} & COLUMNS) > 1:
+            if not width and (names_document(row) or len({cell.strip().lower() for cell in row} & COLUMNS) > 1):
                 raise InputError(
                     "its first line names columns, as in no file of MACE (a table has doc, token, worker and label; a "
-                    "sheet has token and a column with the name of each annotator)",
+                    "sheet has token and a column with the name of each annotator; --from sheet reads it as one)",
                     where=f"{given.name}:{line}",
                 )
             width = width or len(row)

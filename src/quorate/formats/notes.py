@@ -45,6 +45,8 @@ class Notes:
         self._counts: Counter[str] = Counter()
         self.doubtful: dict[str, None] = {}
         """Columns that may be no annotator's, to be told once it is known which ones were renamed or left out."""
+        self.left_out: dict[str, None] = {}
+        """Columns with no tags, to be told once it is known whether names are to be hidden: one may be a person's."""
 
     def count(self, sentence: str, times: int) -> None:
         """Add to the number of times that this happened."""

@@ -33,17 +33,18 @@ from quorate.formats.spans_csv import as_cell, from_cell
 from quorate.formats.table import NO_WORD, cells_in, delimiter_in, delimiter_of, known_names, rows_in
 from quorate.storage.files.atomic import written_whole
 
-__all__ = ["ROWS", "Sheet", "begins_sheet", "is_sheet", "read", "write"]
+__all__ = ["NOBODYS", "ROWS", "Sheet", "begins_sheet", "is_sheet", "names_document", "read", "write"]
 
 _DOCUMENT = ("doc", "task", "doc_id", "document_id", "sentence", "sentence_id", "sent_id", "sentence #", "id")
-_SURELY_DOCUMENT = {"doc", "task"}
+_MAY_BE_WORDS = {"sentence", "id"}  # the first of a text in columns, as the other names hardly are
 _WORDS = ("word", "token")  # where both are there, the second one counts
 _OF_OTHER_TABLES = {"worker", "label", "tag"}
-_NOBODYS = {
-    *_DOCUMENT, *_WORDS, *_OF_OTHER_TABLES, GOLD, "annotator", "document", "split", "text", "start", "end", "index",
-    "position", "number", "no", "row", "#", "comment", "comments", "note", "notes", "confidence", "time", "duration",
-    "date", "timestamp", "",
+_NOT_READ = {
+    "text", "start", "end", "index", "position", "number", "no", "row", "#", "comment", "comments", "note", "notes",
+    "confidence", "time", "duration", "date", "timestamp",
 }  # fmt: skip
+NOBODYS = {*_DOCUMENT, *_WORDS, *_OF_OTHER_TABLES, *_NOT_READ, GOLD, "annotator", "document", "split", ""}
+"""Names of columns that are no annotator's."""
 ROWS = 100
 """Rows by which a sheet is told."""
 _DIGITS = 10  # of a number at most
@@ -81,17 +82,44 @@ def is_sheet(head: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
     names = known_names(head)
     if any(map(_is_tag, head)) or not _OF_OTHER_TABLES.isdisjoint(names):
         return False
-    if _SURELY_DOCUMENT.isdisjoint(names) and set(_WORDS).isdisjoint(names):
+    documents, has_words = set(_DOCUMENT).intersection(names), not set(_WORDS).isdisjoint(names)
+    if not documents and not has_words:
         return False
-    columns = [[row[place].strip() for row in rows if place < len(row)] for place in range(len(names))]
-    if any(own in cells for own, name, cells in zip(head, names, columns, strict=True) if own and name not in _WORDS):
+    columns = [{row[place].strip() for row in rows if place < len(row)} for place in range(len(names))]
+    named = list(zip(head, names, columns, strict=True))
+    if any(given in cells for given, name, cells in named if given and (name in _DOCUMENT or name not in NOBODYS)):
         return False  # the first line is one of labels, as the others are
-    said = [set(cells) - set(_EMPTY) for name, cells in zip(names, columns, strict=True) if name not in _NOBODYS]
-    return any(map(_are_tags, said)) or len(set().union(*said)) < sum(map(len, said))
+    own = [given for given, name, _ in named if name not in NOBODYS]
+    said = [cells - set(_EMPTY) for _, name, cells in named if name not in NOBODYS]
+    used = set().union(*said)
+    is_sure = not documents <= _MAY_BE_WORDS
+    if not is_sure and not has_words and (len(set(own)) < len(own) or not used.isdisjoint(own)):
+        return False
+    if any(map(_are_tags, said)) or len(used) < sum(map(len, said)):
+        return True
+    # Beside a column alone nobody can have given the same labels; but what has blanks in it may be a text.
+    return is_sure and len(list(filter(None, said))) == 1 and not any(" " in cell for cell in used)
+
+
+def names_document(cells: Iterable[str]) -> bool:
+    """Whether one of the cells names a column that tells which document a row belongs to.
+
+    >>> names_document(["Doc_ID", "ann"]), names_document(["cat", "dog"])
+    (True, False)
+    """
+    return not set(_DOCUMENT).isdisjoint(known_names(cell.strip() for cell in cells))
 
 
 def _is_tag(cell: str) -> bool:
     return cell == OUTSIDE or marks_span(cell)
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
 
 
 def _are_tags(cells: Iterable[str]) -> bool:
@@ -129,7 +157,7 @@ class Sheet:
         self._file, self._line = file, line
         self._head = list(map(from_cell, head))
         self._names = known_names(self._head)
-        own = [name if name in _NOBODYS else given for name, given in zip(self._names, self._head, strict=True)]
+        own = [name if name in NOBODYS else given for name, given in zip(self._names, self._head, strict=True)]
         twice = next((name for place, name in enumerate(own) if name and name in own[:place]), None)
         if twice is not None:
             written = self._head[own.index(twice)]
@@ -192,7 +220,7 @@ class Sheet:
         place = self._place(*_DOCUMENT)
         if place is not None and self._names[place] == "id" and self._words is not None:
             ids = [row.cells[place] for row in self._rows]
-            if all(after and after != before for before, after in pairwise(ids)):
+            if len(ids) > 1 and all(after and after != before for before, after in pairwise(ids)):
                 place = None  # the rows have ids, not the documents
         if place is None:
             return [("", list(rows)) for _, rows in groupby(self._rows, lambda row: row.block)]
@@ -218,13 +246,13 @@ class Sheet:
         tagged = [place for place, cells in enumerate(columns) if _are_tags(cells)]
         if any(not self._names[place] for place in tagged):
             raise self._error("a column of tags has no name (give it that of its annotator)", self._line)
-        own = [place for place, name in enumerate(self._names) if name not in _NOBODYS]
+        own = [place for place, name in enumerate(self._names) if name not in NOBODYS]
+        self._tell_reserved(own, columns, notes)
         if not any(marks_span(cell) for place in tagged if place in own for cell in set(columns[place])):
             self._tell_used_by_nobody_else(own, columns, notes)
             return own
-        other = [self._head[place] for place in own if place not in tagged and set(columns[place]) - set(_EMPTY)]
-        if other:
-            notes.add(f"columns with no tags are left out: {some(other)}")
+        other = [place for place in own if place not in tagged and set(columns[place]) - set(_EMPTY)]
+        notes.left_out.update((self._head[place], None) for place in other)
         for place in tagged:
             strange = {cell for cell in columns[place] if cell not in _EMPTY and not _is_tag(cell)}
             if strange and (place in own or self._names[place] == GOLD):
@@ -232,6 +260,21 @@ class Sheet:
                 what = f"{row.cells[place]!r} in column {self._head[place]!r} is not a tag"
                 raise self._error(f"{what} (O, or B-x, I-x …; empty where not annotated)", row.line)
         return [place for place in own if place in tagged]
+
+    def _tell_reserved(self, own: Sequence[int], columns: Sequence[list[str]], notes: Notes) -> None:
+        """Note columns that hold what annotators say, and are not read because of their names."""
+        used = set().union(*(columns[place] for place in own))
+        labels = {cell for cell in used if cell not in _EMPTY and not _is_number(cell)}  # a number may be a row's
+        held = []
+        for name, cells in zip(self._names, columns, strict=True):
+            filled = [cell for cell in cells if cell not in _EMPTY]
+            if name in _NOT_READ and (_are_tags(filled) or 2 * sum(cell in labels for cell in filled) > len(filled)):
+                held.append(name)
+        if held:
+            notes.add(
+                f"columns that hold tags are not read, because of their names: {some(held)} (rename one that is an "
+                "annotator's)"
+            )
 
     def _tell_used_by_nobody_else(self, own: Sequence[int], columns: Sequence[list[str]], notes: Notes) -> None:
         """Note columns that share no label with any other: among plain labels, nothing else tells who is nobody."""
@@ -249,13 +292,13 @@ class Sheet:
             rows for (_, rows), cells in zip(documents, said, strict=True) if "" in cells and any(cells - {NOT_SEEN})
         ]
         used = set().union(*said)
-        if partly and OUTSIDE not in used and any(map(marks_span, used)):
+        if partly and OUTSIDE not in used:
             raise self._error(
                 f"column {self._head[place]!r} is empty here though not in the whole document, and never says O "
-                "(write O where nothing is marked, ? where not annotated)",
+                "(write O where nothing is marked, ? where not annotated, or take out a column that is no annotator's)",
                 next(row.line for row in partly[0] if not row.cells[place]),
             )
-        notes.count(_PARTLY_EMPTY, len(partly) if OUTSIDE in used else 0)
+        notes.count(_PARTLY_EMPTY, len(partly))
 
     def _counts_only(self, documents: Iterable[tuple[str, list[_Row]]]) -> bool:
         """Whether the column token has no words, but counts: from 0, or from 1, in every document."""
@@ -291,7 +334,7 @@ def write(export: Export, path: str) -> None:
     """
     names = column_names(export)
     for name in names:
-        if name != GOLD and name.lower() in _NOBODYS:
+        if name != GOLD and name.lower() in NOBODYS:
             raise OutputError(f"{path}: a column {name!r} would be no annotator's (--map-annotators renames)")
     with written_whole(path) as stream:
         text = io.TextIOWrapper(stream, encoding="utf-8", newline="", write_through=True)
