@@ -217,7 +217,7 @@ def test_what_is_decided_is_not_offered_in_python(sample: Corpus) -> None:
     model.update(Corpus([sample["s004"]]), known={"s004": sample["s004"].gold or ()})
     assert found(model) == ids - {"s002", "s004", "whole", "sparse"}
     nothing = next_labels(corpus.select(lambda one: one.id in ("s002", "whole")), model)
-    assert (nothing.suggestions, nothing.stop) == ((), True)
+    assert (nothing.suggestions, nothing.stop, nothing.nobody_left) == ((), True, True)
     assert "is decided, or labelled by all annotators (somebody new could label more" in nothing.reason
 
 
@@ -264,7 +264,35 @@ def test_nothing_left_is_a_stop(run: Run, tmp_path: Path) -> None:
     assert "quorate: nothing is left to ask for: every document" in err  # which does not say that it is good enough
     assert "stop" not in err
     assert run("next", "all.jsonl")[1] == ""
-    assert json.loads(run("next", "all.jsonl", "--json")[1])["stop"]
+    told = json.loads(run("next", "all.jsonl", "--json")[1])
+    assert (told["stop"], told["nobody_left"]) == (True, True)
+
+
+def test_nobody_left_of_those_who_may_be_asked_is_not_nobody(run: Run, sample: Corpus) -> None:
+    """Others could label more: that only those named were asked is what leaves nobody."""
+    documents = [
+        Document(one.id, one.tokens, {"ann": next(iter(one.annotations.values())), **one.annotations})
+        for one in sample.documents[:30]
+    ]
+    with written_whole("ann.jsonl") as stream:
+        write_corpus(Corpus(documents), stream)
+    code, out, err = run("next", "ann.jsonl", "--annotators", "ann", "--as", "jsonl")
+    assert (code, out) == (0, "")
+    assert "or labelled by everybody who may be asked (allow others: --annotators; " in err
+    assert "all annotators" not in err
+    assert "stop" not in err
+    told = json.loads(run("next", "ann.jsonl", "-n", 3, "--json")[1])
+    assert len(told["suggestions"]) == 3
+    assert told["nobody_left"] is False
+
+
+def test_with_nobody_left_one_alone_is_not_told_to_go_on(run: Run, sample: Corpus) -> None:
+    alone = [Document(one.id, one.tokens, {"ann": one.gold or ()}) for one in sample.documents[:30]]
+    with written_whole("one.jsonl") as stream:
+        write_corpus(Corpus(alone), stream)
+    code, _, err = run("next", "one.jsonl", "--annotators", "ann")
+    assert code == 0
+    assert "quorate: ann shares no document with anybody and cannot be judged (have somebody else" in err
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from scipy.optimize import brentq, minimize_scalar
 from scipy.special import expit, logit
 from scipy.stats import beta as beta_distribution
 
+import quorate
 from quorate import Corpus, Document, audit
 from quorate.audit import acceptance
 from quorate.audit.acceptance import guaranteed, guaranteed_spans
@@ -391,6 +392,38 @@ def test_spans_that_err_together_do_not_break_intervals() -> None:
             found = ratio_of(PRECISION, predicted, seen, once(0.9))
             held.append(found.low <= right.sum() / given.sum() <= found.high)
         assert np.mean(held) >= 0.87
+
+
+@pytest.mark.parametrize("sequential", [False, True])
+def test_a_promise_without_mistakes_does_not_fall_with_more_documents(sequential: bool) -> None:
+    """Nearly all documents are certain to be drawn in the end, and the few others are a small part of the whole."""
+    claims = Claims.of(quorate.aggregate(quorate.sample(), "mv"))
+    low, noise = 0.0, 0.005  # of F1: plans have other documents
+    for n in (50, 100, 200, 280, 300, 310, 319, 320):
+        found = audit.plan(claims, n, sequential=sequential).f1_without_mistakes
+        assert found.low >= low - noise, n
+        low = max(low, found.low)
+    assert low == 1
+
+
+@pytest.mark.parametrize("n", [150, 285, 297])
+def test_intervals_hold_where_most_documents_are_certain_to_be_drawn(n: int) -> None:
+    """Few documents are wholly wrong, and only such as are seldom drawn: of other sizes, some without a span."""
+    rng = np.random.default_rng(0)
+    held, widths = [], []
+    for _ in range(200):
+        given = rng.integers(0, 8, 300).astype(float)
+        x = np.sqrt(given * rng.beta(1, 5, 300) + 0.05) + 0.1
+        pi = inclusion(x, n)
+        right = given.copy()
+        right[rng.permutation(np.argsort(pi)[:100])[:4]] = 0
+        drawn = np.argsort(rng.random(300) / x)[:n]
+        predicted = Predicted(given, 0.95 * given, np.full(300, 0.02), 0.05 * given)
+        found = ratio_of(PRECISION, predicted, Seen(drawn, pi[drawn], right[drawn], given[drawn]), once(0.9))
+        held.append(found.low <= right.sum() / given.sum() <= found.high)
+        widths.append(found.width)
+    assert np.mean(held) >= 0.9
+    assert np.mean(widths) < 0.08
 
 
 def test_nothing_given_and_nothing_true_is_not_known() -> None:

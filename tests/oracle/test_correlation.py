@@ -9,6 +9,7 @@ from math import sqrt
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
@@ -132,27 +133,29 @@ def test_tokens_in_common_by_loops(most: int | None, monkeypatch: pytest.MonkeyP
     assert (len(expected) > 1) is (most is None)
 
 
-def random_pairs(rng: np.random.Generator, K: int, T: int) -> alike.Pairs:
-    """Some of all pairs, of some types."""
-    rows = [
-        (k, n, t, rng.uniform(0.1, 0.9), float(rng.integers(30, 90)))
-        for k, n in combinations(range(K), 2)
-        for t in range(T)
-        if rng.random() < 0.8
-    ]
-    one, other, kind, cosine, spans = map(np.array, zip(*rows, strict=True))
-    return alike.Pairs(one, other, kind, cosine, spans)
+CROWD, TYPES, GROUP, ALIKE = 8, 2, (1, 4, 6), (0, 7)
+NOBODY_TOLD = np.full(CROWD, -1)
+TOLD = np.where(np.isin(np.arange(CROWD), ALIKE), 3, -1)
 
 
-@pytest.mark.parametrize("seed", range(40))
-def test_what_outsiders_say_of_a_group_by_loops(seed: int) -> None:
-    """c_k·c_l / w is what outsiders would agree by, were the group right; those in one told group tell nothing."""
+def pairs_around_a_group(seed: int) -> alike.Pairs:
+    """Some of all pairs, of some types: a group whose members agree, and two others who agree most, on most spans."""
     rng = np.random.default_rng(seed)
-    K, T, members = 8, 2, [1, 4, 6]
-    pairs = random_pairs(rng, K, T)
-    told = np.where(np.isin(np.arange(K), [0, 7]), 3, -1)
+    rows = []
+    for k, n in combinations(range(CROWD), 2):
+        low, high = (0.8, 1.0) if (k, n) == ALIKE else (0.5, 0.9) if {k, n} <= set(GROUP) else (0.2, 0.8)
+        spans = (240, 720) if (k, n) == ALIKE else (30, 90)
+        rows += [
+            (k, n, t, rng.uniform(low, high), float(rng.integers(*spans))) for t in range(TYPES) if rng.random() < 0.8
+        ]
+    return alike.Pairs(*map(np.array, zip(*rows, strict=True)))
+
+
+def contradicted_by_loops(pairs: alike.Pairs, told: NDArray[np.int64]) -> bool:
+    """c_k·c_l / w is what outsiders would agree by, were the group right; those in one told group tell nothing."""
     rows = [(int(k), int(n), int(t), float(c), float(s)) for k, n, t, c, s in zip(*pairs, strict=True)]
-    rows = [row for row in rows if set(row[:2]) != {0, 7}]
+    rows = [row for row in rows if told[row[0]] < 0 or told[row[0]] != told[row[1]]]
+    members = set(GROUP)
 
     def mean(chosen: list[tuple[int, int, int, float, float]]) -> float | None:
         return sum(c * s for *_, c, s in chosen) / sum(s for *_, s in chosen) if chosen else None
@@ -161,11 +164,9 @@ def test_what_outsiders_say_of_a_group_by_loops(seed: int) -> None:
     for k, n, t, cosine, s in rows:
         if k in members or n in members:
             continue
-        w = mean([row for row in rows if row[2] == t and {row[0], row[1]} <= set(members)])
+        w = mean([row for row in rows if row[2] == t and {row[0], row[1]} <= members])
         mine, theirs = (
-            mean(
-                [row for row in rows if row[2] == t and outsider in row[:2] and {*row[:2]} - {outsider} <= set(members)]
-            )
+            mean([row for row in rows if row[2] == t and outsider in row[:2] and {*row[:2]} - {outsider} <= members])
             for outsider in (k, n)
         )
         if w is None or mine is None or theirs is None:
@@ -174,8 +175,39 @@ def test_what_outsiders_say_of_a_group_by_loops(seed: int) -> None:
         of_all, spans = of_all + s * (cosine - implied), spans + s
         weight = s * max(cosine, implied)
         by_weight, weights = by_weight + weight * (cosine - implied), weights + weight
-    expected = of_all > 0.05 * spans and by_weight > 0.15 * weights
-    assert correlation._Outsiders(pairs, K).contradict(members, told) is expected
+    return of_all > 0.05 * spans and by_weight > 0.15 * weights
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_what_outsiders_say_of_a_group_by_loops(seed: int) -> None:
+    pairs = pairs_around_a_group(seed)
+    for told in (TOLD, NOBODY_TOLD):
+        found = correlation._Outsiders(pairs, CROWD).contradict(GROUP, told)
+        assert found is contradicted_by_loops(pairs, told)
+
+
+def test_outsiders_of_these_pairs_say_either_and_who_is_told_matters() -> None:
+    """Otherwise a comparison with loops would hardly tell anything."""
+    every = [pairs_around_a_group(seed) for seed in range(40)]
+    told, nobody = ([contradicted_by_loops(pairs, of) for pairs in every] for of in (TOLD, NOBODY_TOLD))
+    assert 10 <= sum(told) <= 30
+    assert sum(one is not other for one, other in zip(told, nobody, strict=True)) >= 10
+
+
+@pytest.mark.parametrize("missing", [set(), {(0, 3)}], ids=["six pairs", "five pairs"])
+def test_copies_in_a_group_are_looked_for_where_enough_pairs_are(missing: set[tuple[int, int]]) -> None:
+    """Four who may merely be right, of whom two are copies: five pairs of them can always be explained."""
+    K, members = 8, range(4)
+    rows = [
+        (k, n, 0, 0.97 if n == 1 else 0.7 if n in members else 0.5 if k in members else 0.3, 400.0)
+        for k, n in combinations(range(K), 2)
+        if (k, n) not in missing
+    ]
+    pairs = alike.Pairs(*map(np.array, zip(*rows, strict=True)))
+    surely = np.where(pairs.other < len(members), 0.5, 0.0)
+    found = correlation._Beyond(pairs.one * K + pairs.other, surely, surely)
+    held = correlation._held_against(pairs, found, np.full((K, 1), 0.999), lambda: pairs)
+    assert [row[:2] for row, rho in zip(rows, held.tolist(), strict=True) if rho] == ([] if missing else [(0, 1)])
 
 
 @pytest.mark.parametrize("seed", range(20))

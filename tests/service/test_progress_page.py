@@ -5,12 +5,17 @@ from __future__ import annotations
 import re
 import time
 from collections import Counter
+from collections.abc import Mapping
+from typing import Any
 
 from sqlalchemy import insert, select
 
+import quorate
 from managing import bring_in, check_all, fit, gold, numbers, save
+from quorate.corpus.records import Corpus, Document
 from quorate.service.database import tables
 from quorate.service.events import Kind, append
+from quorate.service.importing import import_corpus
 from quorate.service.live.worker import Follower
 from quorate.service.people import Role
 from quorate.service.progress_page import progress_of
@@ -94,16 +99,37 @@ def test_annotators_do_not_see_it_and_nothing_is_inline(team: Team) -> None:
     assert not re.search(r"\sstyle=|<style|\son[a-z]+=|<script(?![^>]*\bsrc=)", page)
 
 
-def test_it_says_what_more_labels_would_add(team: Team) -> None:
-    bring_in(team, 12)
+def looked_ahead(team: Team) -> Mapping[str, Any]:
+    """What more labels should add, worked out as a service does it."""
     follower = Follower(team.settings, team.database, looks_ahead=True)
     while follower.step():
         pass
     with team.database.read() as connection:
         told = progress_of(connection).outlook
     assert told is not None
+    return told
+
+
+def test_it_says_what_more_labels_would_add(team: Team) -> None:
+    bring_in(team, 12)
+    told = looked_ahead(team)
     assert told["low"] <= told["mean"] <= told["high"]
     assert 0 < told["labels"] <= 100
     page = " ".join(team.client(Role.MANAGER).get("/progress").text.split())
     assert f"should add {100 * told['mean']:.2f} points of F1" in page
     assert ("time to stop" in page) == told["stop"]
+
+
+def test_where_nobody_is_left_to_ask_it_does_not_say_that_it_is_good_enough(team: Team) -> None:
+    everybody = [
+        Document(one.id, one.tokens, dict(zip("ab", one.annotations.values(), strict=False)))
+        for one in quorate.sample()
+        if len(one.annotations) > 1
+    ]
+    import_corpus(team.database, team.settings.secret(), Corpus(everybody[:12]), source="two people")
+    told = looked_ahead(team)
+    assert (told["labels"], told["stop"], told["nobody_left"]) == (0, True, True)
+    page = " ".join(team.client(Role.MANAGER).get("/progress").text.split())
+    assert '<p class="notice">Nothing is left to ask for: every document' in page
+    assert "time to stop" not in page
+    assert "labels more should add" not in page

@@ -36,10 +36,10 @@ Integers = NDArray[np.int64]
 
 _LIST_PER_CHOICE, _SHORTEST_LIST = 50, 1_000  # documents whose annotators are looked at, for each to be chosen
 _LEAST_DRAWN = 20  # documents by which it is judged whether to go on, however few are asked for
-_NOBODY_LEFT = (
-    "nothing is left to ask for: every document that may be asked for is decided, or labelled by all annotators "
-    "(somebody new could label more; 'quorate report' shows what is least certain)"
-)
+_NOTHING_LEFT = "nothing is left to ask for: every document that may be asked for is decided, or labelled by"
+_LEAST_CERTAIN = "'quorate report' shows what is least certain"
+_NOBODY_LEFT = f"{_NOTHING_LEFT} all annotators (somebody new could label more; {_LEAST_CERTAIN})"
+_NOBODY_LEFT_IN_POOL = f"{_NOTHING_LEFT} everybody who may be asked (allow others: --annotators; {_LEAST_CERTAIN})"
 _MOST_ANNOTATORS = 200  # of a large crowd, those who tell most for their cost are looked at
 
 
@@ -65,7 +65,8 @@ class Advice(NamedTuple):
     ``change`` is about the documents of ``suggestions``; ``stop`` and ``reason`` may be about more (20 at least).
     ``estimate`` is the F1 as it is now, estimated from agreement, or why it cannot be. Of the annotators ``not_judged``
     nothing tells how good they are, as they share no document with anybody; where most documents are theirs alone,
-    nothing tells when to ``stop`` either. If there is but one of them, a second annotator is suggested.
+    nothing tells when to ``stop`` either. If there is but one of them, a second annotator is suggested. With
+    ``nobody_left`` to ask there is no suggestion, and ``stop`` does not say that the consensus is good enough.
     """
 
     suggestions: tuple[Suggestion, ...]
@@ -74,6 +75,7 @@ class Advice(NamedTuple):
     reason: str
     estimate: Certificate = Certificate()
     not_judged: tuple[str, ...] = ()
+    nobody_left: bool = False
 
 
 @knows_its_options
@@ -143,7 +145,8 @@ def next_labels(
     doc, who, gains = _gains(views, names, unsure, pool, costs, open_documents, looked_at)
     if not len(doc):
         change = change_of([view.drawn([], names, seed) for view in views], [], unknown)
-        return _advice(views, documents, alone, (), change, True, _NOBODY_LEFT)
+        reason = _NOBODY_LEFT_IN_POOL if len(pool) < known_people else _NOBODY_LEFT
+        return _advice(views, documents, alone, (), change, True, reason)._replace(nobody_left=True)
     worth = gains / costs[who]
     order = np.lexsort((-worth, doc))
     best = order[np.r_[True, doc[order[1:]] != doc[order[:-1]]]]  # by document, who tells most for their cost

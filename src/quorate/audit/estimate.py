@@ -10,7 +10,8 @@ which is linear in R. Its variance is that of the sample's residuals (Rosén's, 
 expectation that is wrong makes the interval wider. Where the sample is balanced on some numbers, what follows them adds
 no error, and the variance is that of what a regression on them leaves (Deville and Tillé, 2005). The interval is
 Wilson's for as many independent spans as the variance is worth; where fewer than five documents have a mistake, for as
-many as there are documents, since spans of one document may err together.
+many as there are documents, since spans of one document may err together. Documents that were certain to be drawn are
+known, so that this is asked of the others alone, and counts for the whole by their part of it.
 """
 
 from __future__ import annotations
@@ -170,13 +171,13 @@ def ratio_of(ratio: Ratio, predicted: Predicted, seen: Seen, reach: Reach) -> Es
     if not freedom:
         return Estimate(share, share, share)
     far = reach(freedom)
-    worth = _worth(share, variance, ratio, predicted, seen)
+    worth = _worth(share, variance, ratio, predicted, seen, far)
     middle = (share + far**2 / (2 * worth)) / (1 + far**2 / worth)
     half = far * math.sqrt(share * (1 - share) / worth + far**2 / (4 * worth**2)) / (1 + far**2 / worth)
     return Estimate(share, max(min(middle - half, share), 0.0), min(max(middle + half, share), 1.0))
 
 
-def _worth(share: float, variance: float, ratio: Ratio, predicted: Predicted, seen: Seen) -> float:
+def _worth(share: float, variance: float, ratio: Ratio, predicted: Predicted, seen: Seen, far: float) -> float:
     """As many independent spans would have this variance; no more than documents where hardly one has a mistake."""
     below = _below(ratio, predicted.given[seen.sample], seen.right, seen.true - seen.right)
     units, n = below / ratio.above, len(below)
@@ -184,7 +185,21 @@ def _worth(share: float, variance: float, ratio: Ratio, predicted: Predicted, se
     worth = inward * (1 - inward) / max(variance, _CERTAIN)
     if int((units > seen.right).sum()) >= _FEW_MISTAKES:
         return worth
-    return min(worth, max(_documents_worth((1 / seen.probability - 1) * units), 1.0))
+    # Where nothing stands below the line, something may in documents like it: it counts as one span, if that is worse.
+    whole, at_least_one = float((units / seen.probability).sum()), np.maximum(units, 1 / ratio.above)
+    return min(worth, *(_worth_of_uncertain(one, seen.probability, whole, far) for one in (units, at_least_one)))
+
+
+def _worth_of_uncertain(units: Floats, probability: Floats, whole: float, far: float) -> float:
+    """As many documents give the ``whole`` the low end that it has if those not certain to be drawn may be wrong.
+
+    With the part φ of the whole, and worth m documents, they may lack φ·z² / (m + z²) of it though none has a mistake
+    (Wilson); z is ``far``.
+    """
+    is_certain = probability > 1 - _CERTAIN
+    part = min(float((units / probability)[~is_certain].sum()) / whole, 1.0) if whole > 0 else 1.0
+    documents = max(_documents_worth((1 / probability - 1) * units), 1.0)
+    return (documents + far**2) / max(part, _TINY) - far**2
 
 
 def _documents_worth(weight: Floats) -> float:

@@ -194,8 +194,11 @@ def _held_against(pairs: Pairs, found: _Beyond, most: Floats, loosely: Callable[
             members = groups[number]
             if strictly.contradict(members, told) or by_tokens().contradict(members, told):
                 contradicted.append(number)
-            elif len(members) < present and len(members) * (len(members) - 1) // 2 >= _LEAST_PAIRS:
-                here = pairs.within(members)
+                continue
+            if len(members) == present or len(members) * (len(members) - 1) // 2 < _LEAST_PAIRS:
+                continue  # without a look at all pairs: most groups are small
+            here = pairs.within(members)
+            if len(np.unique(here.one * K + here.other)) >= _LEAST_PAIRS:
                 among = _beyond_reliability(here, most, _stand_apart(here, K))
                 of_members = partial(_within, loosely, members)
                 held[np.searchsorted(found.pair, among.pair)] = _held_against(here, among, most, of_members)

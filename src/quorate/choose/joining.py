@@ -74,13 +74,13 @@ class Verdict(NamedTuple):
 
         >>> str(Verdict(-0.01, 0.004, 0.9))
         'a tagger was tried and left out (agreement with hidden annotators: -1.0 ± 0.4 points)'
-        >>> print(Verdict(0.01, 0.004, 0.1))
-        a tagger was tried and left out (it learned too little: it agrees with hidden annotators 10 % as well as others)
+        >>> print(str(Verdict(0.01, 0.004, 0.1)).partition("(")[2])
+        it learned too little: by itself it agrees with hidden annotators only 10 % as well as the consensus)
         """
         what = "has joined" if self.joins else "was tried and left out"
         if self.alone < _LEAST_ALONE:
-            share = f"{100 * self.alone:.0f} % as well"
-            why = f"it learned too little: it agrees with hidden annotators {share} as others"
+            share = f"only {100 * self.alone:.0f} % as well as the consensus"
+            why = f"it learned too little: by itself it agrees with hidden annotators {share}"
         else:
             by = f"{100 * self.gain:+.1f} ± {100 * self.error:.1f} points"
             why = f"agreement with hidden annotators: {by}"

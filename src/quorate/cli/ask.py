@@ -366,7 +366,7 @@ def _verdict(advice: Advice) -> list[str]:
 
     change = advice.change
     # Where nobody is left to ask that is no advice to stop: the consensus may be good, or not.
-    verdict = "" if advice.stop and not advice.suggestions else "stop: " if advice.stop else "go on: "
+    verdict = "" if advice.nobody_left else "stop: " if advice.stop else "go on: "
     lines = [f"{verdict}{advice.reason}", advice.estimate.in_words]
     alone = not_judged(advice.not_judged)
     if advice.reason == alone:

@@ -29,4 +29,5 @@ def outlook_of(
         return None
     change = advice.change
     told = {name: round(float(getattr(change, name)), 5) for name in ("mean", "low", "high", "all_round")}
-    return {"labels": change.labels, **told, "stop": advice.stop, "reason": advice.reason}
+    verdict = {"stop": advice.stop, "nobody_left": advice.nobody_left, "reason": advice.reason}
+    return {"labels": change.labels, **told, **verdict}
