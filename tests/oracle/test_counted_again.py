@@ -18,6 +18,7 @@ from quorate.choose.silence import first_votes
 from quorate.corpus.profiles import trust_of
 from quorate.corpus.records import hard_tags
 from quorate.corpus.tags import Invalid
+from quorate.encode.algebra import with_annotator
 from quorate.encode.encoded import Encoded
 from quorate.encode.from_corpus import encode, encode_known
 from quorate.encode.sharing import Sharing
@@ -29,6 +30,7 @@ from quorate.models.consensus import conclude, counted_again
 from quorate.models.settings import AnnotatorModel, Evidence, Settings
 from quorate.models.spans import Heard, fit_spans, span_evidence
 from quorate.result.calibration import AS_STATED
+from quorate.taggers.loop import TAGGER
 
 CLOSE: Any = {"rtol": 1e-9, "atol": 1e-9}
 
@@ -134,3 +136,12 @@ def test_one_changed_label_leaves_other_documents_alone() -> None:
     model.update(Corpus([replace(one, annotations={name: nothing})]))
     changed = [d for d, (old, new) in enumerate(zip(before, model.result_.tags, strict=True)) if old != new]
     assert len(changed) <= 0.01 * len(corpus)
+
+
+def test_with_a_tagger_nothing_is_counted_again() -> None:
+    corpus = Corpus(quorate.sample().documents[:60])
+    encoded = encode(corpus, corpus.tagset())
+    heard = with_annotator(encoded, TAGGER, np.full(encoded.n_tokens, encoded.tagset.outside, np.int32))
+    engine, model = fitted(heard, None, AnnotatorModel.CM)
+    with closing(engine):
+        assert counted_again(engine, model, Heard(encoded, heard)) is model

@@ -90,8 +90,11 @@ def counted_again(engine: Engine, model: loop.Model, heard: Heard, sharpness: fl
     """The token model with the mistakes of annotators as a consensus on spans has them; ``engine`` as above.
 
     Where bounds are vague, the token model's own consensus is much the worse one to learn from who errs how. Words stay
-    as they are: what they say has a part in the consensus on spans, and would confirm itself.
+    as they are: what they say has a part in the consensus on spans, and would confirm itself. With a tagger all does:
+    that consensus does not hear it, and would hold what it alone has found against it, and against who found it too.
     """
+    if heard.has_tagger:
+        return model
     evidence = span_evidence(engine, model, heard, sharpness)
     encoded, candidates, sets, clamped = evidence
     tokens = loop.posteriors(engine, model, heard.weighed.cells, sharpness)

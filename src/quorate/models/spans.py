@@ -75,6 +75,11 @@ class Heard(NamedTuple):
     sharing: Sharing = Sharing.of()
     threads: int | None = None
 
+    @property
+    def has_tagger(self) -> bool:
+        """Whether the token model hears one."""
+        return len(self.weighed.event_cell) != len(self.said.event_cell)
+
 
 class SpanEvidence(NamedTuple):
     """The candidates of a corpus with their prior, ready for passes; ``clamped [D]``: some of its labels are known."""
@@ -114,8 +119,7 @@ def span_evidence(engine: Engine, model: loop.Model, heard: Heard, sharpness: fl
     """
     said, weighed, known, sharing, threads = heard
     likely = engine.likely_spans(*loop.output_tables(model, weighed.cells, sharpness), _NOTED)
-    with_tagger = len(weighed.event_cell) != len(said.event_cell)  # who marks no spans
-    voted = voted_spans(sharing.weighed(said) if with_tagger else weighed)
+    voted = voted_spans(sharing.weighed(said) if heard.has_tagger else weighed)
     found = find_candidates(said, likely, _LIKELY, sharing, voted)
     words = np.zeros(len(found.start))
     if model.text is not None:
