@@ -152,7 +152,7 @@ def pairs_around_a_group(seed: int) -> alike.Pairs:
 
 
 def contradicted_by_loops(pairs: alike.Pairs, told: NDArray[np.int64]) -> bool:
-    """c_k·c_l / w is what outsiders would agree by, were the group right; those in one told group tell nothing."""
+    """c_k·c_l / w is what outsiders would agree by, were the group right; those in one told group are one outsider."""
     rows = [(int(k), int(n), int(t), float(c), float(s)) for k, n, t, c, s in zip(*pairs, strict=True)]
     rows = [row for row in rows if told[row[0]] < 0 or told[row[0]] != told[row[1]]]
     members = set(GROUP)
@@ -172,6 +172,8 @@ def contradicted_by_loops(pairs: alike.Pairs, told: NDArray[np.int64]) -> bool:
         if w is None or mine is None or theirs is None:
             continue
         implied = mine * theirs / w
+        for outsider in (k, n):
+            s /= 1 if told[outsider] < 0 else list(told).count(told[outsider])
         of_all, spans = of_all + s * (cosine - implied), spans + s
         weight = s * max(cosine, implied)
         by_weight, weights = by_weight + weight * (cosine - implied), weights + weight
@@ -571,3 +573,12 @@ def test_in_a_declared_group_only_those_who_marked_nothing_are_taken_at_the_user
     assert (0, 1) not in shares
     assert shares[1, 2] == 1.0
     assert shares[0, 3] == 1.0
+
+
+@pytest.mark.parametrize("name", ["vague0", "vague4"])
+def test_copies_of_somebody_vague_are_not_held_against_experts(name: str) -> None:
+    """Experts hardly mark a span just as the others do, so that by whole spans nobody bears them out either."""
+    corpus = with_copies(crowds.experts_among_vague(), name, 5, jitter=0.1)
+    encoded = encode(corpus, corpus.tagset())
+    found = {encoded.annotators[k] for one, other, _ in shared_mistakes(encoded).pairs() for k in (one, other)}
+    assert found == {each for each in encoded.annotators if each.startswith(name)}

@@ -175,16 +175,16 @@ def _beyond_reliability(pairs: Pairs, most: Floats, aside: NDArray[np.bool_]) ->
 def _held_against(pairs: Pairs, found: _Beyond, most: Floats, loosely: Callable[[], Pairs]) -> Floats:
     """``[pairs]`` ρ where it is held against two that they agree, 0 where they may merely be right.
 
-    The groups that are most alike, and that others bear out least, come first; those who are found to err together
-    tell nothing of the groups that come after. Among the members of a group that may merely be right, the same is
-    asked again: some may be copies of one of them. ``loosely`` gives what pairs have in common of the tokens that they
-    marked, which tells more where hardly any two mark the same span.
+    The groups that are most alike, and that others bear out least, token by token, come first; those who are found to
+    err together tell nothing of the groups that come after. Among the members of a group that may merely be right, the
+    same is asked again: some may be copies of one of them. ``loosely`` gives what pairs have in common of the tokens
+    that they marked, which tells more where hardly any two mark the same span.
     """
     K = len(most)
     one, other = np.divmod(found.pair, K)
     groups = Sharing(one, other, found.surely).at_least(_MUCH).groups(K)
     group, err_together = _numbered(groups, K), np.zeros(len(groups) + 1, np.bool_)  # the last is for those in none
-    borne_out = _borne_out(pairs, found, group, len(groups))
+    borne_out = _borne_out(loosely(), group, len(groups)) if len(groups) > 1 else np.zeros(len(groups))
     present, strictly = len(np.unique([pairs.one, pairs.other])), _Outsiders(pairs, K)
     by_tokens = cache(lambda: _Outsiders(loosely(), K))
     held = np.where(found.surely < _MUCH, found.surely, 0.0)
@@ -228,15 +228,20 @@ def _same(group: Integers, one: Integers, other: Integers) -> NDArray[np.bool_]:
     return np.asarray((group[one] >= 0) & (group[one] == group[other]))
 
 
-def _borne_out(pairs: Pairs, found: _Beyond, group: Integers, n_groups: int) -> Floats:
-    """``[groups]`` How far those in no group agree with each, less how much its members have in common."""
-    across = (group[pairs.one] < 0) != (group[pairs.other] < 0)
-    number, spans = np.maximum(group[pairs.one], group[pairs.other])[across], pairs.spans[across]
-    of_group = np.maximum(np.bincount(number, spans, minlength=n_groups), 1.0)
-    agreed = np.bincount(number, spans * pairs.cosine[across], minlength=n_groups) / of_group
-    one, other = np.divmod(found.pair, len(group))
-    same = _same(group, one, other)
-    alike = _means(group[one][same], found.surely[same], np.ones(int(same.sum())), n_groups)
+def _alike(group: Integers, one: Integers, other: Integers) -> Integers:
+    """How many pairs there are of members of their groups; those in none stand for themselves."""
+    members = np.append(np.bincount(group[group >= 0]), 1)  # −1, for those in none, is the last
+    return np.asarray(members[group[one]] * members[group[other]])
+
+
+def _borne_out(pairs: Pairs, group: Integers, n_groups: int) -> Floats:
+    """``[groups]`` How far those in no group agree with each, less how far its members agree."""
+    one, other = group[pairs.one], group[pairs.other]
+    across, within = (one < 0) != (other < 0), _same(group, pairs.one, pairs.other)
+    agreed, alike = (
+        np.nan_to_num(_means(np.maximum(one, other)[rows], pairs.cosine[rows], pairs.spans[rows], n_groups))
+        for rows in (across, within)
+    )
     return np.round(agreed - alike, _DIGITS)  # later ones hang on the order of adding up
 
 
@@ -290,7 +295,7 @@ class _Outsiders:
 
         Were it, with members who agree by w, and outsider l with them by c_l, then outsiders k and l would agree by
         c_k·c_l / w. Where they agree more, they know something that the group does not. Those who have the same number
-        in ``told [K]`` tell nothing together.
+        in ``told [K]`` tell nothing together, and count as one.
         """
         around = self._of(members)
         ends = np.unique(np.concatenate([around.one, around.other, np.asarray(members)]))
@@ -306,7 +311,10 @@ class _Outsiders:
         c = _means((outsider * T + near.kind)[across], near.cosine[across], near.spans[across], K * T)
         implied = (c[one * T + near.kind] * c[other * T + near.kind] / np.maximum(w, _LEAST_G)[near.kind])[beside]
         comparable = np.isfinite(implied)
-        cosine, n = near.cosine[beside][comparable], near.spans[beside][comparable]
+        cosine, n = (
+            near.cosine[beside][comparable],
+            (near.spans / _alike(told, near.one, near.other))[beside][comparable],
+        )
         implied = implied[comparable]
         weight = n * np.maximum(cosine, implied)  # of those who know nothing, agreement tells nothing
         excess = cosine - implied
