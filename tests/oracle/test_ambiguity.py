@@ -143,7 +143,8 @@ def test_documents_with_two_readings_are_not_asked_for_for_ever(strategy: str) -
     model = quorate.BSC("cm", max_iter=10).fit(corpus)
     asked = next_labels(corpus, model, n=20, strategy=strategy, diversity=0.0, annotators=["p00", "p01", "p02"])
     assert len(split) > 35  # by chance, four of the twenty would be among them
-    assert len([one.document for one in asked.suggestions if one.document in split]) <= 1
+    found = [one.document for one in asked.suggestions if one.document in split]
+    assert len(found) <= (strategy == "least-confidence")  # which looks at one reading alone
 
 
 @pytest.mark.skipif(not (DATA / "hallucination-zh.jsonl.gz").exists(), reason="the crowd is not here")

@@ -200,19 +200,19 @@ HELD: dict[str, Callable[[], Corpus]] = {
 }
 
 
-def test_intervals_hold_the_truth_as_often_as_they_say() -> None:
-    missed = []
-    for name, make in HELD.items():
-        corpus = make()
-        result = quorate.aggregate(corpus, tagger=None)
-        truth = score.strict(result.tags, [one.gold or () for one in corpus]).f1
-        found = result.certificate
-        assert found.low is not None, name
-        assert found.high is not None, name
-        assert found.low - 0.01 < truth < found.high + 0.01, name
-        assert found.high - found.low < 0.25, name
-        assert found.explained is not None, name
-        assert 0 <= found.explained < 1, name
-        if not found.holds(truth):
-            missed.append(name)
-    assert len(missed) <= 1  # of five intervals of 90 %, one in two times misses one of them
+BY_ABOUT = {"careful three": 0.01}
+"""How far outside of an interval of 90 % the truth may be, where it is."""
+
+
+@pytest.mark.parametrize("name", HELD)
+def test_the_interval_holds_the_truth(name: str) -> None:
+    corpus = HELD[name]()
+    result = quorate.aggregate(corpus, tagger=None)
+    truth = score.strict(result.tags, [one.gold or () for one in corpus]).f1
+    found = result.certificate
+    assert found.low is not None
+    assert found.high is not None
+    assert found.holds(truth) or found.low - BY_ABOUT.get(name, 0.0) < truth < found.high + BY_ABOUT.get(name, 0.0)
+    assert found.high - found.low < 0.25
+    assert found.explained is not None
+    assert 0 <= found.explained < 1
