@@ -6,12 +6,14 @@ are of several kinds. No gold is read in fitting. It is scored where decisions a
 at all); with --test on the test splits alone. Simulated crowds have no splits. With a word it prints something else:
 
 - ``copies``: the default without and with five noisy copies of one source, a weak one and a good one;
+- ``parts``: the default beside votes on random parts of sets of rules, with few of the rules and few documents;
 - ``tagger``: the default without a tagger that reads the text, as it decides by itself, and always with it (crf).
 """
 
 from __future__ import annotations
 
 import json
+import random
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -30,6 +32,7 @@ from spans import simulated
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 SOURCES = ("wikigold-rules", "laptop-rules", "bc5cdr-rules", "conll-rules", "conll-rules-16", "propaganda-llm")
+RULES = SOURCES[:4]
 PEOPLE = ("ner", "pico")
 OF_SEVERAL_KINDS = ("rules", "copies", "colluders", "one_expert", "spammer_majority")
 ANY_TYPE = ("propaganda-llm",)
@@ -41,19 +44,28 @@ PUBLISHED = "-16"
 
 ENOUGH, MOST_SPANS = 100, 10  # spans of a source that is ranked by gold; where nobody has as many, how many have most
 TIMES, JITTER = 5, 0.1
+PARTS = ((100, 4), (100, 8), (300, 3), (300, 6), (300, 12), (1000, 5), (1000, 10), (2000, 7))  # documents, sources
+DRAWS = 4
 
 Make = Callable[[], Corpus]
 
 
 def main() -> None:
     parser = options.scores_splits(options.parser_of(__doc__))
-    parser.add_argument("what", nargs="?", choices=["sources", "copies", "tagger"], default="sources")
+    parser.add_argument("what", nargs="?", choices=["sources", "copies", "parts", "tagger"], default="sources")
     parser.add_argument("--only", nargs="+", metavar="CROWD", help="leave all other crowds out")
     given = parser.parse_args()
-    work: dict[str, Callable[[dict[str, Make], bool], None]] = {"sources": sources, "copies": copies, "tagger": tagger}
+    work: dict[str, Callable[[dict[str, Make], bool], None]] = {
+        "sources": sources,
+        "copies": copies,
+        "parts": parts,
+        "tagger": tagger,
+    }
     made = {name: partial(real, name) for name in (*SOURCES, *PEOPLE)} | {
         name: make for name, make in simulated().items() if given.what != "sources" or name in OF_SEVERAL_KINDS
     }
+    if given.what == "parts":
+        made = {name: make for name, make in made.items() if name in (*RULES, "rules")}
     unknown = sorted(set(given.only or ()) - set(made))
     if unknown:
         sys.exit(f"no crowd {unknown[0]!r} (one of: {', '.join(made)})")
@@ -201,6 +213,38 @@ def votes_of(result: Result) -> str:
     assert result.choice is not None
     given, worth = result.choice.votes
     return f"{given:.1f}, {worth:.1f}"
+
+
+def parts(made: dict[str, Make], test: bool) -> None:
+    """What is left of the default where few sources are, or few documents: means over parts, and how far it falls."""
+    against = ("silent-vote", "mv", "ds")
+    head("crowd", "parts", *against, "default", "more than 0.5 below the best of these", "most below it")
+    for name, make in made.items():
+        corpus = make()
+        places = scored(corpus, test)
+        found = []
+        for number, size in enumerate(PARTS * DRAWS if places else ()):
+            part = part_of(corpus, places, *size, random.Random(number))
+            if part is not None:
+                results = [quorate.aggregate(part, method) for method in (*against, "auto")]
+                found.append([f1_at(result, range(len(part))).strict for result in results])
+        if found:
+            means = [f"{sum(column) / len(found):.1f}" for column in zip(*found, strict=True)]
+            below = [max(0.0, max(scores[:-1]) - scores[-1]) for scores in found]
+            row(name, f"{len(found)}", *means, f"{sum(each > 0.5 for each in below)}", f"{max(below):.1f}")
+
+
+def part_of(
+    corpus: Corpus, places: Sequence[int], n_documents: int, n_sources: int, draw: random.Random
+) -> Corpus | None:
+    """As many of these documents and of the sources, drawn by chance; ``None`` if none of those marked anything."""
+    kept = set(draw.sample(corpus.annotators, min(n_sources, len(corpus.annotators))))
+    some = [corpus[place] for place in draw.sample(places, min(n_documents, len(places)))]
+    part = Corpus(
+        replace(one, annotations={who: tags for who, tags in one.annotations.items() if who in kept}) for one in some
+    )
+    marks = any(tag not in (None, "O") for one in part for tags in one.annotations.values() for tag in hard_tags(tags))
+    return part if marks else None
 
 
 def tagger(made: dict[str, Make], test: bool) -> None:

@@ -11,7 +11,7 @@ import pytest
 from by_name import bsc, loaded
 from problems import random_corpus, tagset
 from quorate import Corpus, Document
-from quorate.corpus.profiles import Profile, Trust
+from quorate.corpus.profiles import Believed, Profile
 from quorate.corpus.tags import Invalid, Scheme, TagSet
 from quorate.encode.from_corpus import encode, encode_known
 from quorate.infer import loop
@@ -23,11 +23,13 @@ from quorate.infer.parts.truth import Markov
 ALPHA0, EPSILON0 = 1.0, 3.0
 
 
-def bound(kind: type[Annotators], tags: TagSet, corpus: Corpus, epsilon0: float, trust: Trust) -> float:
+def bound(
+    kind: type[Annotators], tags: TagSet, corpus: Corpus, epsilon0: float, trust: tuple[float, ...] | None
+) -> float:
     """The bound when every label is known: exactly the evidence, to which each annotator adds a term of their own."""
     encoded = encode(corpus, tags)
     known = encode_known(corpus, tags, {d.id: d.gold or () for d in corpus}, Invalid.REPAIR)
-    prior = AnnotatorPrior(tags, ALPHA0, epsilon0, trust=trust)
+    prior = AnnotatorPrior(tags, ALPHA0, epsilon0, believed=Believed(trust))
     model = loop.Model(Markov.of(tags, 1.0), kind.of(prior, len(encoded.annotators)), None)
     engine = ThreadsEngine(encoded, known=known, text=False, threads=1)
     return loop.fit(engine, model, encoded.cells, max_passes=50, tolerance=1e-14).trace.bound

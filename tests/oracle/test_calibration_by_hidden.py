@@ -15,7 +15,6 @@ from quorate.choose.calibrate import Confirmations, _best_power, _mean_power, _p
 from quorate.choose.evidence import confirmed_on
 from quorate.choose.hidden import Agreement
 from quorate.choose.trials import Run, benches_over, hidden_in, span_benches_of
-from quorate.corpus.profiles import trust_of
 from quorate.corpus.records import Corpus, Document
 from quorate.corpus.tags import Invalid
 from quorate.encode.algebra import Spans
@@ -116,8 +115,8 @@ def test_what_is_confirmed_at_a_power_is_what_a_consensus_at_it_states(power: fl
     prepared = prepare(corpus, None, Invalid.REPAIR)
     settings = Settings.of(annotator="cm", evidence="spans")
     hidden, engines, nobody = hidden_in(prepared, Sharing.of(), settings), Engines(), Sharing.of()
-    with benches_over(hidden, prepared, settings, engines, nobody) as benches:
-        run = Run(settings, benches, trust_of(corpus.annotators, {}), np.ones(len(corpus.annotators)))
+    with benches_over(hidden, prepared, settings, engines, nobody, np.ones(len(corpus.annotators))) as benches:
+        run = Run(settings, benches)
         run.go_on(3)
         spans = span_benches_of(benches, run.models, 0.8, engines, nobody)
     whole = Confirmations.of(hidden, [one.decoded(settings, power) for one in spans])

@@ -15,7 +15,7 @@ import crowds
 import quorate
 from quorate import Corpus, score
 from quorate.choose.silence import first_votes
-from quorate.corpus.profiles import trust_of
+from quorate.corpus.profiles import Believed
 from quorate.corpus.records import hard_tags
 from quorate.corpus.tags import Invalid
 from quorate.encode.algebra import with_annotator
@@ -40,7 +40,7 @@ def fitted(
 ) -> tuple[ThreadsEngine, loop.Model]:
     engine = ThreadsEngine(weighed, known=known)
     settings = Settings(annotator=annotator, temper=0.8)
-    blank = model_of(settings, weighed.tagset, weighed, trust_of(weighed.annotators, {}))
+    blank = model_of(settings, weighed.tagset, weighed, Believed())
     return engine, loop.more_passes(engine, loop.initial_model(engine, blank, weighed.cells), weighed.cells, 2)
 
 
@@ -83,7 +83,7 @@ def test_a_fit_on_spans_keeps_it_and_one_on_tokens_is_left_alone() -> None:
         model = quorate.BSC("cm", epsilon0=10.0, temper=0.9, max_iter=3, evidence=evidence, tagger=None).fit(corpus)
         encoded = model.encoded(corpus)
         with closing(ThreadsEngine(encoded)) as engine:
-            blank = model_of(model.checked_settings(), encoded.tagset, encoded, trust_of(encoded.annotators, {}))
+            blank = model_of(model.checked_settings(), encoded.tagset, encoded, Believed())
             votes = first_votes(encoded, {}, model.checked_settings().start)
             start = loop.initial_model(engine, blank, encoded.cells, model.checked_settings().start, None, votes)
             expected = loop.more_passes(engine, start, encoded.cells, 3)

@@ -11,6 +11,7 @@ import pytest
 from by_name import bsc
 from crowds import sentences
 from quorate import Corpus, Document, score
+from quorate.corpus.profiles import Believed
 from quorate.corpus.simulate import Behaviour, crowd
 from quorate.corpus.tags import Scheme, TagSet
 from quorate.encode.from_corpus import encode
@@ -35,7 +36,7 @@ def test_kl_is_that_of_dirichlets_with_the_counts_in_their_prior() -> None:
     model = bsc("bsc-cm", temper=1.0).fit(second)
     tagset = model.tagset_
     encoded = encode(second, tagset)
-    blank = parts_of(model._settings, tagset, len(encoded.annotators), (), None).annotators
+    blank = parts_of(model._settings, tagset, len(encoded.annotators), (), Believed()).annotators
     cells, counts = past_cells(past, model._settings.annotator, tagset, encoded.annotators, encoded.cells.n_previous)
     part = WithHistory.around(blank, cells, counts)
     assert part.kl() == pytest.approx(0.0, abs=1e-9)
@@ -59,7 +60,7 @@ def test_what_is_added_and_taken_out_again_leaves_the_history_in_it(annotator: s
     assert isinstance(part, WithHistory)
     counts = np.random.default_rng(0).gamma(1.0, 2.0, (len(cells.label), cells.n_labels))
     blank = WithHistory.around(
-        parts_of(model._settings, model.tagset_, 3, (), None).annotators, part.cells, part.counts
+        parts_of(model._settings, model.tagset_, 3, (), Believed()).annotators, part.cells, part.counts
     )
     twice = blank.changed(cells, counts, 1.0).changed(cells, counts, 1.0)
     for k in range(3):
@@ -89,7 +90,7 @@ def test_counts_of_the_past_are_all_there(annotator: str) -> None:
     seen = past_cells(
         model.past, model._settings.annotator, model.tagset_, encoded.annotators, encoded.cells.n_previous
     )
-    blank = parts_of(model._settings, model.tagset_, len(encoded.annotators), (), None).annotators
+    blank = parts_of(model._settings, model.tagset_, len(encoded.annotators), (), Believed()).annotators
     for name, array in blank.updated(*seen).arrays().items():
         np.testing.assert_allclose(array, model.past.annotators.arrays()[name], rtol=0, atol=1e-12)
 
@@ -109,7 +110,7 @@ def test_counts_of_the_labels_that_are_left_stay(annotator: str, left_out: str) 
     P = len(new.labels) + 1
     seen, counts = past_cells(model.past, model._settings.annotator, new, names, P)
     assert (np.diff(seen.keys) > 0).all()
-    found = parts_of(model._settings, new, len(names), (), None).annotators.updated(seen, counts)
+    found = parts_of(model._settings, new, len(names), (), Believed()).annotators.updated(seen, counts)
     learned = model._model.annotators.arrays()
     if annotator in ("acc", "cv"):  # right and wrong, of all labels or of each
         expected = learned["annotators"] if annotator == "acc" else learned["annotators"][:, kept]

@@ -16,6 +16,7 @@ from by_name import bsc
 from problems import random_corpus, tagset
 from quorate.active.strategies import sequence_entropy
 from quorate.choose import hidden, trials
+from quorate.corpus.profiles import Believed
 from quorate.corpus.records import Corpus
 from quorate.corpus.tags import Invalid, Scheme, TagSet
 from quorate.encode.from_corpus import encode, encode_known
@@ -201,7 +202,9 @@ def test_a_model_that_lives_on_the_device_is_the_same(annotators: Any, n_shapes:
     problem = Problem(4, Scheme.BIO)
     encoded, J = problem.encoded, len(problem.tags.labels)
     written = np.arange(len(encoded.words)) % max(n_shapes - 1, 1)  # one of several shapes is that of no word
-    prior = AnnotatorPrior(problem.tags, 1.0, 5.0, trust=(0.5,) * len(encoded.annotators))
+    prior = AnnotatorPrior(
+        problem.tags, 1.0, 5.0, believed=Believed((0.5,) * len(encoded.annotators), (0.3,) * len(encoded.annotators))
+    )
     blank = loop.Model(
         Markov.of(problem.tags, 1.0),
         annotators.of(prior, len(encoded.annotators)),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,7 +13,15 @@ from numpy.typing import NDArray
 import crowds
 import quorate
 from problems import certain, random_corpus, tagset
-from quorate.choose.silence import Coverage, coverage, first_votes, hardly_overlap, mostly_silent, silent_votes
+from quorate.choose.silence import (
+    Coverage,
+    Silence,
+    coverage,
+    first_votes,
+    hardly_overlap,
+    mostly_silent,
+    silent_votes,
+)
 from quorate.choose.sources import coverage_and_sharing
 from quorate.corpus.profiles import Profile
 from quorate.corpus.records import Corpus, Document
@@ -22,6 +31,7 @@ from quorate.corpus.tags import Scheme, find_spans
 from quorate.encode.encoded import Encoded
 from quorate.encode.from_corpus import encode
 from quorate.encode.sharing import Sharing
+from quorate.estimators.bsc import BSC
 from quorate.infer.start import Start
 
 PRIOR, ENOUGH = 5.0, 40
@@ -67,7 +77,8 @@ def by_loops(corpus: Corpus, team: Mapping[str, str] | None = None) -> Coverage:
         sum(span.end - span.start + np.mean(lengths) - 1 for span in marked.get(name, [])) / max(seen[k], 1)
         for k, name in enumerate(names)
     ]
-    return Coverage(np.array(share), np.minimum(chance, 1.0), total.sum(axis=1))
+    own = np.array([float(len(marked.get(name, []))) for name in names])
+    return Coverage(np.array(share), np.minimum(chance, 1.0), total.sum(axis=1), own)
 
 
 @pytest.mark.parametrize("scheme", [Scheme.BIO, Scheme.IO, Scheme.BIOES])
@@ -180,7 +191,7 @@ def test_an_o_counts_so_that_a_span_wins_at_half_of_those_expected() -> None:
     crowd_of_rules = encoded(corpus)
     for c in (0.05, 0.2, 0.45):
         share = np.full(9, c)
-        weight = silent_votes(crowd_of_rules, {}, Coverage(share, np.zeros(9), np.full(9, 100.0)))
+        weight = silent_votes(crowd_of_rules, {}, Coverage(share, np.zeros(9), np.full(9, 100.0), np.ones(9)))
         n, marks = 40.0, c * 40.0 / 2
         np.testing.assert_allclose(weight * (n - marks), marks, rtol=1e-12)
 
@@ -263,3 +274,108 @@ def test_hardly_is_by_the_median() -> None:
     assert not mostly_silent(np.zeros(0))
     assert mostly_silent(np.array([0.5, 0.5, 1.0]))
     assert not mostly_silent(np.array([0.5, 1.0, 1.0]))
+
+
+def with_idle_rules(corpus: Corpus, how_many: int) -> Corpus:
+    """Rules that never mark anything beside the others."""
+    names = [f"idle{n}" for n in range(how_many)]
+    return Corpus(
+        replace(one, annotations={**one.annotations, **dict.fromkeys(names, ("O",) * len(one.tokens))})
+        for one in corpus
+    )
+
+
+def test_of_whoever_marks_nothing_an_o_counts_nothing() -> None:
+    """Neither in votes nor beforehand, and what the crowd is like is told by the others."""
+    people = crowds.careful_three(60)
+    more = with_idle_rules(people, 5)
+    counts = dict(zip(more.annotators, of_silence(more).tolist(), strict=True))
+    assert {counts[name] for name in people.annotators} == {1.0}
+    assert {counts[f"idle{n}"] for n in range(5)} == {0.0}
+    assert not mostly_silent(of_silence(more))
+    assert hardly_overlap(np.zeros(3))  # nobody marks anything
+    few = Corpus(with_idle_rules(people, 1).documents[:3])
+    assert of_silence(few).min() > 0  # who has seen next to nothing may yet speak
+
+
+def test_whoever_marks_nothing_changes_nothing() -> None:
+    """They are as good as absent: next to no document has another consensus for them."""
+    rules = crowds.rules(300)
+    alone = quorate.aggregate(rules, tagger=None).tags
+    beside = quorate.aggregate(with_idle_rules(rules, 12), tagger=None).tags
+    assert sum(one != other for one, other in zip(alone, beside, strict=True)) <= 0.02 * len(rules)
+
+
+def test_what_nobody_marks_starts_as_outside_however_silent_all_are() -> None:
+    """Of two rules that never meet, silence is worth next to nothing, and yet more than no evidence at all."""
+    said = {"cities": ("B-LOC", "O", "O", "O"), "names": ("O", "O", "B-PER", "O")}
+    corpus = Corpus([Document(str(n), ("Rome", "saw", "Ada", "go"), said) for n in range(100)])
+    rules = encoded(corpus)
+    votes = first_votes(rules, {}, Start.COVERAGE)
+    assert votes is not None
+    outside = rules.cells.label == rules.tagset.outside
+    assert votes.weight[outside].max() < 0.01
+    of_o, J = 2 * votes.weight[outside].min(), len(rules.tagset.labels)
+    assert (of_o + votes.smoothing) / (of_o + J * votes.smoothing) > 0.9  # a token that nobody marked
+    assert (1 + votes.smoothing) / (1 + of_o + J * votes.smoothing) > 0.9  # one that one of them marked
+    assert quorate.aggregate(corpus, tagger=None).tags == [["B-LOC", "O", "B-PER", "O"]] * 100
+
+
+def closed_by_loops(corpus: Corpus) -> list[int]:
+    """Token by token: whether somebody marked the one before or after, nobody this one, and its word mostly nobody."""
+    outside = corpus.tagset().labels.index("O")
+    marked = [
+        [any(certain(tags)[n] != "O" for tags in one.annotations.values()) for n in range(len(one.tokens))]
+        for one in corpus
+    ]
+    often, seen = dict[str, int](), dict[str, int]()
+    for one, marks in zip(corpus, marked, strict=True):
+        for word, mark in zip(one.tokens, marks, strict=True):
+            seen[word] = seen.get(word, 0) + bool(one.annotations)
+            often[word] = often.get(word, 0) + mark
+    labels = []
+    for one, marks in zip(corpus, marked, strict=True):
+        for n, word in enumerate(one.tokens):
+            beside = any(marks[other] for other in (n - 1, n + 1) if 0 <= other < len(marks))
+            labels.append(outside if beside and not marks[n] and often[word] <= seen[word] / 2 else -1)
+    return labels
+
+
+def test_spans_end_where_marks_do_by_loops() -> None:
+    made = crowds.rules(150)
+    corpus = Corpus([*made.documents, Document("nobody's", made[0].tokens), Document("empty", ())])
+    rules = encoded(corpus)
+    silence = Silence.of(rules, of_silence(corpus))
+    found, expected = silence.closed(rules, None), closed_by_loops(corpus)
+    assert found is not None
+    assert found.tolist() == expected
+    assert 0 < expected.count(rules.tagset.outside or 0) < len(expected) / 2
+    known = np.full(rules.n_tokens, -1, np.int32)
+    known[::7] = 1
+    both = silence.closed(rules, known)
+    assert both is not None
+    assert (both[::7] == 1).all()
+    np.testing.assert_array_equal(both[known < 0], found[known < 0])
+
+
+def test_among_people_spans_may_go_on() -> None:
+    people = encoded(crowds.careful_three(60))
+    silence = Silence.of(people, silent_votes(people, {}))
+    assert silence.go_on is None
+    assert silence.closed(people, None) is None
+    assert silence.believed(people.annotators, {}).marks is None
+
+
+def test_a_model_of_rules_goes_on_from_its_file_as_if_it_had_never_left(tmp_path: Path) -> None:
+    """What was found of silence is kept: the same documents have the same consensus, and so have new ones."""
+    rules = crowds.rules(400)
+    first, later = Corpus(rules.documents[:300]), Corpus(rules.documents[300:])
+    model = BSC(tagger=None).fit(first)
+    assert model.combine(first).tags == model.result_.tags
+    model.save(tmp_path / "rules.quorate")
+    loaded = quorate.load(tmp_path / "rules.quorate")
+    assert isinstance(loaded, BSC)
+    assert loaded.model_state().silence == model.model_state().silence
+    assert model.model_state().silence.go_on
+    assert loaded.combine(later).tags == model.combine(later).tags
+    assert loaded.update(later).result_.tags == model.update(later).result_.tags

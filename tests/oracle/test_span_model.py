@@ -19,7 +19,7 @@ from crowds import sentences
 from every_set import Place, components, overlap, places_of, response_to, sets_of
 from problems import certain, enumerate_paths, random_corpus, tagset
 from quorate.choose.hidden import hide
-from quorate.corpus.profiles import trust_of
+from quorate.corpus.profiles import Believed
 from quorate.corpus.records import Corpus, Document
 from quorate.corpus.simulate import Behaviour, crowd
 from quorate.corpus.spans import Span
@@ -805,7 +805,7 @@ def test_evidence_of_some_documents_is_what_is_found_of_them_alone() -> None:
     encoded = encode(corpus, corpus.tagset())
     one = hide(encoded)
     assert one is not None
-    blank = model_of(Settings(), encoded.tagset, encoded, trust_of(encoded.annotators, {}))
+    blank = model_of(Settings(), encoded.tagset, encoded, Believed())
     sharing = Sharing.of([(0, 1, 0.6)])
     with (
         closing(ThreadsEngine(sharing.weighed(one.rest))) as engine,

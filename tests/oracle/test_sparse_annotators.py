@@ -10,6 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from problems import dense_sequential_prior, tagset
+from quorate.corpus.profiles import Believed
 from quorate.corpus.tags import Scheme, TagSet
 from quorate.encode.encoded import Cells
 from quorate.encode.from_corpus import n_previous
@@ -21,6 +22,7 @@ from quorate.infer.parts.text import Words
 Floats = NDArray[np.float64]
 Model = ConfusionMatrix | Sequential
 ALPHA0, EPSILON0, K = 0.7, 2.5, 4
+THE_SAME = Believed()
 CASES = [(ConfusionMatrix, False), (ConfusionMatrix, True), (Sequential, False)]
 
 
@@ -38,13 +40,20 @@ def random_cells(tags: TagSet, n_annotators: int, rng: np.random.Generator, shar
 class Dense:
     """``[K, ι, j, i]`` Priors and counts; *cm* has one ι for all."""
 
-    def __init__(self, kind: type[Model], tags: TagSet, trust: tuple[float, ...]) -> None:
+    def __init__(self, kind: type[Model], tags: TagSet, believed: Believed = THE_SAME) -> None:
         def one(epsilon0: float) -> Floats:
             if kind is Sequential:
                 return dense_sequential_prior(tags, ALPHA0, epsilon0)
             return (ALPHA0 + epsilon0 * np.eye(len(tags.labels)))[None]
 
+        trust, marks = (each or (1.0,) * K for each in believed)
         self.prior = np.stack([one(EPSILON0 * factor) for factor in (*trust, 1.0)])  # the last one is a stranger
+        if tags.outside is not None:
+            left_out = np.array([1 - share for share in (*marks, 1.0)])[:, None, None, None]
+            moved = left_out * (self.prior - one(0.0))  # what the right label has more than others
+            moved[:, :, tags.outside] = 0
+            self.prior -= moved
+            self.prior[..., tags.outside] += moved.sum(axis=-1)
         self.counts = np.zeros_like(self.prior)
 
     def add(self, cells: Cells, counts: Floats) -> None:
@@ -61,14 +70,19 @@ class Dense:
 @pytest.mark.parametrize("scheme", list(Scheme))
 @pytest.mark.parametrize(("kind", "point"), CASES)
 @pytest.mark.parametrize("trust", [None, (0.0, 1.0, 7.5, 2.0)])
+@pytest.mark.parametrize("marks", [None, (1.0, 0.0, 0.3)], ids=["all mark", "some are silent"])
 def test_cells_that_occur_tell_all_there_is(
-    kind: type[Model], point: bool, scheme: Scheme, trust: tuple[float, ...] | None
+    kind: type[Model],
+    point: bool,
+    scheme: Scheme,
+    trust: tuple[float, ...] | None,
+    marks: tuple[float, ...] | None,
 ) -> None:
     tags, rng = tagset(scheme, 2), np.random.default_rng(5)
-    prior = AnnotatorPrior(tags, ALPHA0, EPSILON0, point=point, trust=trust)
+    prior = AnnotatorPrior(tags, ALPHA0, EPSILON0, point=point, believed=Believed(trust, marks))
     cells = random_cells(tags, K, rng)
     counts = rng.gamma(1.0, 2.0, (len(cells.label), cells.n_labels))
-    dense = Dense(kind, tags, trust or (1.0,) * K)
+    dense = Dense(kind, tags, Believed(trust, marks and (*marks, 1.0)))
     dense.add(cells, counts)
     model = kind.of(prior, K).updated(cells, counts)
     live = dense.prior[:-1]
@@ -87,7 +101,7 @@ def test_a_collapsed_model_has_the_counts_of_all_previous_labels(scheme: Scheme)
     tags, rng = tagset(scheme, 2), np.random.default_rng(8)
     cells = random_cells(tags, K, rng)
     counts = rng.gamma(1.0, 2.0, (len(cells.label), cells.n_labels))
-    dense = Dense(ConfusionMatrix, tags, (1.0,) * K)
+    dense = Dense(ConfusionMatrix, tags)
     dense.add(cells, counts)
     small = Sequential.of(AnnotatorPrior(tags, ALPHA0, EPSILON0), K).updated(cells, counts).collapsed()
     assert small.matrix_shape == (1, len(tags.labels), len(tags.labels))
@@ -100,7 +114,7 @@ def test_a_collapsed_model_has_the_counts_of_all_previous_labels(scheme: Scheme)
 def test_mixing_is_that_of_whole_tables(kind: type[Model], scheme: Scheme) -> None:
     tags, rng = tagset(scheme, 2), np.random.default_rng(6)
     blank = kind.of(AnnotatorPrior(tags, ALPHA0, EPSILON0), K)
-    total, parts = Dense(kind, tags, (1.0,) * K), list[Any]()
+    total, parts = Dense(kind, tags), list[Any]()
     for weight in (0.5, 3.0):
         cells = random_cells(tags, K, rng)
         counts = rng.gamma(1.0, 2.0, (len(cells.label), cells.n_labels))

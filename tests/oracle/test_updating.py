@@ -18,6 +18,7 @@ from crowds import sentences
 from fits import assert_same, people_on, statistics
 from problems import random_corpus, tagset
 from quorate import BSC, Corpus, Document, Result
+from quorate.corpus.profiles import Believed
 from quorate.corpus.tags import Scheme
 from quorate.encode.from_corpus import encode
 from quorate.errors import InputError, SettingsError
@@ -68,9 +69,9 @@ def test_room_for_more_annotators_leaves_the_others_as_they_were(annotator: str)
     if annotator != "spam":
         parts.append(bsc(f"bsc-{annotator}", max_iter=3).fit(corpus, history=model)._model.annotators)
     for part in parts:
-        trust = (1.0,) * K + (1.0, 50.0)
-        larger = part.grown(K + 2, trust)
-        blank = parts_of(model._settings, model.tagset_, K + 2, (), trust).annotators
+        believed = Believed((1.0,) * K + (1.0, 50.0))
+        larger = part.grown(K + 2, believed)
+        blank = parts_of(model._settings, model.tagset_, K + 2, (), believed).annotators
         for k in range(K + 2):
             expected = part.matrix(k) if k < K else blank.matrix(k)
             np.testing.assert_allclose(larger.matrix(k), expected, rtol=1e-12)

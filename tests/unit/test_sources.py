@@ -71,7 +71,9 @@ def test_rules_are_silent_and_people_with_a_weak_recall_are_not() -> None:
 def test_below_a_half_is_silent_only_where_most_are_below_a_quarter() -> None:
     def silent(*share: float, chance: float = 0.0, others: float = 100.0) -> list[bool]:
         K = len(share)
-        return [bool(one) for one in Coverage(np.array(share), np.full(K, chance), np.full(K, others)).silent]
+        return [
+            bool(one) for one in Coverage(np.array(share), np.full(K, chance), np.full(K, others), np.ones(K)).silent
+        ]
 
     assert silent(0.24, 0.26, 0.49, 0.9) == [True, False, False, False]
     assert silent(0.24, 0.2, 0.1, 0.49, 0.6) == [True, True, True, True, False]

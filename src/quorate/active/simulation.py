@@ -35,8 +35,7 @@ from quorate.active.strategies import (
     token_entropy,
 )
 from quorate.choose.choice import choose, settings_left_open
-from quorate.choose.silence import first_votes
-from quorate.corpus.profiles import trust_of
+from quorate.choose.silence import Silence, first_votes, silent_votes
 from quorate.corpus.records import Corpus
 from quorate.corpus.tags import Invalid
 from quorate.encode.algebra import number_pairs, only_documents, without
@@ -327,15 +326,17 @@ class _Model:
             self._choose(prepared._replace(encoded=labelled))
         weighed, labelled = self._sharing.weighed(everything), self._sharing.weighed(labelled)
         settings, calibration = self._settings, self._calibration
-        with closing(self._engines.over(labelled, text=settings.text)) as engine:
-            trust = trust_of(labelled.annotators, prepared.corpus.profiles)
-            blank = model_of(settings, prepared.tagset, labelled, trust)
-            votes = first_votes(labelled, prepared.corpus.profiles, settings.start)
+        profiles = prepared.corpus.profiles
+        of_silence = silent_votes(labelled, profiles)
+        silence = Silence.of(labelled, of_silence) if self._free else Silence()
+        with closing(self._engines.over(labelled, known=silence.closed(labelled, None), text=settings.text)) as engine:
+            blank = model_of(settings, prepared.tagset, labelled, silence.believed(labelled.annotators, profiles))
+            votes = first_votes(labelled, profiles, settings.start, of_silence=of_silence)
             start = loop.initial_model(engine, blank, labelled.cells, settings.start, first_votes=votes)
             passes = settings.max_iter if self._chosen_by else plan.passes
             model = loop.more_passes(engine, start, labelled.cells, passes)
         self._fits += 1
-        output = self._engines.over(weighed, text=settings.text)
+        output = self._engines.over(weighed, known=silence.closed(weighed, None), text=settings.text)
         heard = Heard(everything, weighed, sharing=self._sharing, threads=1)
         found = conclude(output, model, heard, settings, calibration)
 

@@ -35,7 +35,6 @@ from quorate.choose.trials import (
     span_benches_of,
 )
 from quorate.choose.witness import why_no_estimate
-from quorate.corpus.profiles import Trust, trust_of
 from quorate.encode.algebra import seen_pairs
 from quorate.encode.encoded import Encoded
 from quorate.encode.sharing import Sharing
@@ -227,7 +226,6 @@ def choose(
     if no_room is not None:
         free = tuple(name for name in free if name != "evidence")
     names, profiles = prepared.encoded.annotators, prepared.corpus.profiles
-    trust = trust_of(names, profiles)
     covered, sharing = coverage_and_sharing(prepared.encoded, profiles)
     of_silence = silent_votes(prepared.encoded, profiles, covered)
     by_rules = hardly_overlap(of_silence)
@@ -273,13 +271,13 @@ def choose(
                 progress(n_done, max(n_done, expected), note)
         return run
 
-    with benches_over(hidden, prepared, settings, engines, sharing) as benches:
+    with benches_over(hidden, prepared, settings, engines, sharing, of_silence) as benches:
         tried: list[Run] = []
 
         def screen(candidates: Iterable[Settings]) -> list[Run]:
             """The best of those that were tried so far, after a few passes of these too."""
             for candidate in candidates:
-                tried.append(judged(Run(candidate, benches[:_FEW_DRAWS], trust, of_silence), checks[0]))
+                tried.append(judged(Run(candidate, benches[:_FEW_DRAWS]), checks[0]))
                 best = _finalists(tried, usual, much_hidden=much_hidden)
                 for run in tried:
                     if run not in best:
@@ -292,11 +290,11 @@ def choose(
         runs: list[Run] = []
         for finalist in finalists:
             goes_on = bool(finalist.models) and len(benches) <= _FEW_DRAWS
-            run = finalist if goes_on else Run(finalist.settings, benches, trust, of_silence)
+            run = finalist if goes_on else Run(finalist.settings, benches)
             runs.append(judged(run, *checks[len(run.trials) :]))
             if "temper" in free and finalist.settings.temper > _LESS_TRUST:
                 less = replace(finalist.settings, temper=_LESS_TRUST)
-                milder = judged(Run(less, benches, trust, of_silence), checks[0])
+                milder = judged(Run(less, benches), checks[0])
                 if milder.agreement.f1 > runs[-1].trials[0].f1:
                     runs.append(judged(milder, *checks[1:]))
                 else:
@@ -306,7 +304,7 @@ def choose(
         sharpness = sharpness_on(benches, winner.best_models, engines.threads)
         agreement, chosen = winner.agreement, winner.settings
         vote = agreement_over(hidden, [majority(one.sample, threads=engines.threads).decoded for one in hidden])
-        with _further(winner, hidden, prepared, engines, sharing, trust, of_silence) as (more, further):
+        with _further(winner, hidden, prepared, engines, sharing, of_silence) as (more, further):
             every, fitted = [*benches, *more], [*winner.best_models, *further]
             spans: list[SpanBench] = []
             if usual.evidence is not Evidence.TOKENS:
@@ -366,7 +364,6 @@ def _further(
     prepared: Prepared,
     engines: Engines,
     sharing: Sharing,
-    trust: Trust,
     of_silence: NDArray[np.float64],
 ) -> Iterator[tuple[list[Bench], list[loop.Model]]]:
     """More draws than settings are chosen by, for what is chosen: benches, and its fit on each of them."""
@@ -374,8 +371,8 @@ def _further(
     if not more:
         yield [], []
         return
-    with benches_over(more, prepared, winner.settings, engines, sharing) as benches:
-        run = Run(winner.settings, benches, trust, of_silence)
+    with benches_over(more, prepared, winner.settings, engines, sharing, of_silence) as benches:
+        run = Run(winner.settings, benches)
         run.go_on(winner.best_passes)
         yield benches, run.models
 

@@ -29,7 +29,6 @@ from quorate.choose.trials import (
     sharpness_on,
     span_benches_of,
 )
-from quorate.corpus.profiles import trust_of
 from quorate.encode.algebra import marked_spans, only_documents, with_annotator
 from quorate.encode.encoded import Encoded
 from quorate.infer.engines.factory import Engines
@@ -90,10 +89,10 @@ class Verdict(NamedTuple):
 def judged(prepared: Prepared, choice: Choice, name: str, path: NDArray[np.int32], *, engines: Engines) -> Verdict:
     """Whether a tagger helps that gave every token the label in ``path``, and never one that it was trained on."""
     drawn = hidden_in(prepared, choice.sharing, choice.settings)[:_DRAWS]
-    hidden, names = [one.where_somebody_marked() for one in drawn], prepared.encoded.annotators
+    hidden = [one.where_somebody_marked() for one in drawn]
     heard = _joined(hidden, name, path)
-    without = _agreement(prepared, choice, names, hidden, hidden, engines)
-    joined = _agreement(prepared, choice, (*names, name), hidden, heard, engines)
+    without = _agreement(prepared, choice, hidden, hidden, engines)
+    joined = _agreement(prepared, choice, hidden, heard, engines)
     alone = agreement_over(heard, [_said_by_last(one.sample) for one in heard]).strict
     return Verdict(*joined.strict_gain_over(without), alone / without.strict if without.strict else 1.0)
 
@@ -109,9 +108,8 @@ def calibrated_with(
         return choice.calibration, choice.check
     hidden = hidden_in(prepared, choice.sharing, choice.settings, enough=TO_CALIBRATE)
     with_tagger = _joined(hidden, name, path)
-    names = (*prepared.encoded.annotators, name)
-    with benches_over(with_tagger, prepared, choice.settings, engines, choice.sharing) as benches:
-        run = Run(choice.settings, benches, trust_of(names, prepared.corpus.profiles), choice.of_silence)
+    with benches_over(with_tagger, prepared, choice.settings, engines, choice.sharing, choice.of_silence) as benches:
+        run = Run(choice.settings, benches)
         run.go_on(choice.settings.max_iter)
         sharpness, spans = sharpness_on(benches, run.models, engines.threads), list[SpanBench]()
         calibration, evidence = Calibration(sharpness), choice.settings.evidence
@@ -149,15 +147,14 @@ def _joined(hidden: Sequence[HiddenLabels], name: str, path: NDArray[np.int32]) 
 def _agreement(
     prepared: Prepared,
     choice: Choice,
-    names: Sequence[str],
     said: Sequence[HiddenLabels],
     heard: Sequence[HiddenLabels],
     engines: Engines,
 ) -> Agreement:
     """How a fit with the chosen settings agrees with those who were hidden."""
     settings = replace(choice.settings, precision=None, recall=None)
-    with benches_over(heard, prepared, settings, engines, choice.sharing) as benches:
-        run = Run(settings, benches, trust_of(names, prepared.corpus.profiles), choice.of_silence)
+    with benches_over(heard, prepared, settings, engines, choice.sharing, choice.of_silence) as benches:
+        run = Run(settings, benches)
         run.go_on(settings.max_iter)
         if settings.evidence is Evidence.TOKENS:
             return run.agreement

@@ -3,28 +3,43 @@
 Someone's *coverage* is the share of what others marked, in documents that both saw, that they marked too, in whatever
 way; the mean over types, as a rule may know one and be silent about the others. People mark most of it, rules little.
 Whoever marks less than half is taken to be silent: in the votes that a fit starts from, their ``O`` counts c / (2 − c)
-for a coverage of c, at which a span wins as soon as half as many marked it as could be expected to. From there on the
-fit learns what an ``O`` is worth; it is the start that decides whether it ends where nothing is true.
+for a coverage of c, at which a span wins as soon as half as many marked it as could be expected to; and beforehand they
+are taken to leave out as much as they do. From there on the fit learns what an ``O`` is worth; it is the start that
+decides whether it ends where nothing is true, and the prior whether those who have nothing to say outvote the one who
+has. An ``O`` of whoever marks nothing of much is worth nothing, and tells nothing of the crowd.
+
+Where a mark ends, though, a rule has spoken: among sources that hardly overlap, a token beside a mark that nobody
+marked is no part of a span, unless its word is mostly marked.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.corpus.profiles import Profile
+from quorate.corpus.profiles import Believed, Profile
 from quorate.encode.encoded import Cells, Encoded
 from quorate.encode.sharing import Sharing
 from quorate.infer.kernels.marked import add_coverage
 from quorate.infer.marked import counted, said_in
 from quorate.infer.start import FirstVotes, Start
 
-__all__ = ["MOSTLY_THE_SAME", "Coverage", "coverage", "first_votes", "hardly_overlap", "mostly_silent", "silent_votes"]
+__all__ = [
+    "MOSTLY_THE_SAME",
+    "Coverage",
+    "Silence",
+    "coverage",
+    "first_votes",
+    "hardly_overlap",
+    "mostly_silent",
+    "silent_votes",
+]
 
 Floats = NDArray[np.float64]
+Labels = NDArray[np.int32]
 _SILENT = 0.5  # coverage below which an O is (partly) silence
 _CLEARLY_SILENT = 0.25  # coverage of a rule: people with a weak recall have more
 _BY_CHANCE = 1.1  # times the coverage of chance, which whoever marks at random does not reach
@@ -32,7 +47,9 @@ _HARDLY = 0.3  # median coverage: of four crowds of people 0.66 to 0.81, of a ju
 _ENOUGH = 40  # marks of others, below which nothing is told
 _PRIOR = 5.0  # spans of the average annotator in everybody's coverage
 _SMOOTHING = 0.1  # votes that every label has beforehand
-_SMOOTHING_AMONG_SILENT = 0.02  # a lone mark must not drown in more
+_SMOOTHING_AMONG_SILENT = 0.02  # a lone mark must not drown in more; of the votes for O, where these are below one
+_LEAST = 0.001  # votes of an O, however silent its annotator: where nobody marks anything, O must win
+_MOSTLY = 0.5  # share of a word's occurrences that somebody marked, from which on it may go on where marks end
 _NOTHING_SHARED = Sharing.of()
 MOSTLY_THE_SAME = 0.5
 """How much of what two say they have in common, from which on they count as one in the coverage of others."""
@@ -40,12 +57,14 @@ MOSTLY_THE_SAME = 0.5
 
 class Coverage(NamedTuple):
     """Of every annotator ``[K]``: the ``share`` of what others marked that they marked too, mean over types; the share
-    that ``chance`` would have them meet if they put their spans anywhere; and of how many marks of ``others`` that is.
+    that ``chance`` would have them meet if they put their spans anywhere; of how many marks of ``others`` that is; and
+    how many are their ``own``.
     """
 
     share: Floats
     chance: Floats
     others: Floats
+    own: Floats
 
     @property
     def silent(self) -> NDArray[np.bool_]:
@@ -73,7 +92,7 @@ def coverage(encoded: Encoded, sharing: Sharing = _NOTHING_SHARED) -> Coverage:
     """
     K = len(encoded.annotators)
     if encoded.tagset.outside is None or not K:
-        return Coverage(np.ones(K), np.zeros(K), np.zeros(K))
+        return Coverage(np.ones(K), np.zeros(K), np.zeros(K), np.zeros(K))
     said, T = said_in(encoded), len(encoded.tagset.types)
     team = np.arange(K)
     for members in sharing.at_least(MOSTLY_THE_SAME).groups(K):
@@ -86,7 +105,7 @@ def coverage(encoded: Encoded, sharing: Sharing = _NOTHING_SHARED) -> Coverage:
     usual = met.sum() / total.sum() if total.sum() >= _ENOUGH else 1.0
     share = ((met + _PRIOR * usual) / (total + _PRIOR))[:, total.sum(axis=0) > 0]
     everywhere = share.mean(axis=1) if share.shape[1] else np.full(K, usual)
-    return Coverage(everywhere, _by_chance(*own), total.sum(axis=1))
+    return Coverage(everywhere, _by_chance(*own), total.sum(axis=1), own[0])
 
 
 def _by_chance(marks: Floats, length: Floats, tokens: Floats) -> Floats:
@@ -100,13 +119,15 @@ def _by_chance(marks: Floats, length: Floats, tokens: Floats) -> Floats:
 
 
 def silent_votes(encoded: Encoded, profiles: Mapping[str, Profile], covered: Coverage | None = None) -> Floats:
-    """``[K]`` How much an ``O`` of each counts in the first votes: 1 of those who speak up.
+    """``[K]`` How much an ``O`` of each counts in the first votes: 1 of those who speak up, 0 of those who never do.
 
     What is ``covered`` is worked out from the corpus unless it is known.
     """
-    c = (covered or coverage(encoded)).share
+    covered = covered or coverage(encoded)
+    c = covered.share
     told = [name in profiles and profiles[name].abstains for name in encoded.annotators]
-    return np.where((c < _SILENT) | np.array(told, np.bool_), _of_silence(c), 1.0)
+    counts = np.where((c < _SILENT) | np.array(told, np.bool_), np.maximum(_of_silence(c), _LEAST), 1.0)
+    return np.where((covered.own == 0) & (covered.others >= _ENOUGH), 0.0, counts)
 
 
 def _of_silence(covered: Floats | float) -> Floats:
@@ -132,15 +153,86 @@ def first_votes(
     of_silence = silent_votes(encoded, profiles) if of_silence is None else of_silence
     strangers = np.ones(max(cells.n_annotators - len(of_silence), 0))  # a tagger, say, speaks up
     counts = np.concatenate([of_silence, strangers])[cells.annotator]
-    weight = np.where(cells.label == encoded.tagset.outside, counts, 1.0)
-    return FirstVotes(weight, _SMOOTHING_AMONG_SILENT if mostly_silent(of_silence) else _SMOOTHING)
+    weight = np.where(cells.label == encoded.tagset.outside, np.maximum(counts, _LEAST), 1.0)
+    if not mostly_silent(of_silence):
+        return FirstVotes(weight, _SMOOTHING)
+    heard = np.concatenate([of_silence, strangers])[encoded.cells.annotator]
+    of_outside = (encoded.cells.label == encoded.tagset.outside) * np.maximum(heard, _LEAST)
+    votes = float(encoded.cell_weights() @ of_outside) / max(encoded.n_tokens, 1)
+    return FirstVotes(weight, _SMOOTHING_AMONG_SILENT * min(votes, 1.0))
 
 
 def mostly_silent(of_silence: Floats) -> bool:
     """Whether most annotators are."""
-    return bool(len(of_silence)) and float(np.median(of_silence)) < 1
+    return bool(len(of_silence)) and _usual(of_silence) < 1
 
 
 def hardly_overlap(of_silence: Floats) -> bool:
     """Whether annotators mark so little of what others mark that those who are hidden tell nothing of the rest."""
-    return bool(len(of_silence)) and float(np.median(of_silence)) < float(_of_silence(_HARDLY))
+    return bool(len(of_silence)) and _usual(of_silence) < float(_of_silence(_HARDLY))
+
+
+def _usual(of_silence: Floats) -> float:
+    """The median of those who mark anything."""
+    heard = of_silence[of_silence > 0]
+    return float(np.median(heard)) if len(heard) else 0.0
+
+
+class Silence(NamedTuple):
+    """What a fit, and whatever goes on from it, is told of silence.
+
+    ``counts`` is how much an ``O`` of each annotator counts in the first votes. Where they hardly overlap, spans end
+    with marks, except before words that ``go_on``: those that are mostly marked. Elsewhere (``None``) nothing is said.
+    """
+
+    counts: tuple[float, ...] = ()
+    go_on: frozenset[str] | None = None
+
+    @classmethod
+    def of(cls, encoded: Encoded, counts: Floats) -> Self:
+        """In a corpus whose annotators' ``O`` :func:`silent_votes` found to count so much."""
+        plain, outside = tuple(counts.tolist()), encoded.tagset.outside
+        if outside is None or not hardly_overlap(counts):
+            return cls(plain)
+        marked, V = _marked(encoded, outside), len(encoded.words)
+        seen = np.bincount(encoded.word[np.diff(encoded.event_start) > 0], minlength=V + 1)
+        often = np.bincount(encoded.word[marked], minlength=V + 1) > _MOSTLY * seen
+        return cls(plain, frozenset(encoded.words[w] for w in np.flatnonzero(often[:V]).tolist()))
+
+    def believed(self, names: Sequence[str], profiles: Mapping[str, Profile]) -> Believed:
+        """What is believed of annotators beforehand: those who are silent are taken to leave out what they do.
+
+        >>> Silence((1.0, 0.25)).believed(["ann", "rule", "eva"], {"eva": Profile.of(kind="expert")})
+        Believed(trust=(1.0, 1.0, 10.0), marks=(1.0, 0.4))
+        """
+        counts = np.array(self.counts)
+        return Believed.of(names, profiles, np.where(counts < 1, 2 * counts / (1 + counts), 1.0).tolist())
+
+    def closed(self, encoded: Encoded, known: Labels | None) -> Labels | None:
+        """``[N]`` The ``known`` labels and, where spans end with marks, ``O`` beside them; −1 where there is neither.
+
+        >>> from quorate.corpus.records import Corpus, Document
+        >>> from quorate.encode.from_corpus import encode
+        >>> corpus = Corpus([Document("1", ("Ada", "(", "1815", ")"), {"rule": ("B-PER", "O", "O", "O")})])
+        >>> Silence((0.1,), frozenset()).closed(encode(corpus, corpus.tagset()), None).tolist()
+        [-1, 0, -1, -1]
+        """
+        outside, N = encoded.tagset.outside, encoded.n_tokens
+        if self.go_on is None or outside is None or not N:
+            return known
+        marked = _marked(encoded, outside)
+        follows = np.ones(N, np.bool_)  # another token of its document
+        follows[encoded.doc_start[:-1][np.diff(encoded.doc_start) > 0]] = False
+        beside = np.zeros(N, np.bool_)
+        beside[1:] |= marked[:-1] & follows[1:]
+        beside[:-1] |= marked[1:] & follows[1:]
+        goes_on = np.array([word in self.go_on for word in encoded.words] + [False])
+        ends = beside & ~marked & (np.diff(encoded.event_start) > 0) & ~goes_on[encoded.word]
+        labels = np.where(ends, outside, -1).astype(np.int32)
+        return labels if known is None else np.where(known >= 0, known, labels)
+
+
+def _marked(encoded: Encoded, outside: int) -> NDArray[np.bool_]:
+    """``[N]`` Whether somebody marked it."""
+    marks = np.concatenate([[0], np.cumsum(encoded.cells.label[encoded.event_cell] != outside)])
+    return np.asarray(np.diff(marks[encoded.event_start]) > 0)

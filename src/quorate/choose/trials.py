@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from quorate.choose.calibrate import fit_sharpness, fit_span_map, span_sharpness_noise
 from quorate.choose.evidence import SpanBench, confirmed_on, span_benches
 from quorate.choose.hidden import TO_CHOOSE, Agreement, Enough, HiddenLabels, agreement_over, draws
-from quorate.choose.silence import first_votes
+from quorate.choose.silence import Silence, first_votes
 from quorate.choose.witness import confirmation_noise, explained
-from quorate.corpus.profiles import Trust
+from quorate.corpus.profiles import Believed
 from quorate.encode.algebra import only_documents
 from quorate.encode.encoded import Encoded
 from quorate.encode.sharing import Sharing
@@ -55,21 +55,24 @@ class Bench(NamedTuple):
     """Where candidates are judged by one draw of hidden annotators.
 
     ``fits`` is for fits on what was not hidden, ``judges`` for the consensus where someone was. ``begun`` are the
-    counts that fits begin with, by their temper: candidates have them in common.
+    counts that fits begin with, by their temper: candidates have them in common. ``believed`` is what is believed of
+    annotators before that, and ``of_silence [K]`` how much an ``O`` of theirs counts.
     """
 
     hidden: HiddenLabels
     fits: Engine
     judges: Engine
     begun: dict[float, Counts]
+    of_silence: NDArray[np.float64]
+    believed: Believed
 
-    def initial_model(self, blank: loop.Model, start: Start, of_silence: NDArray[np.float64]) -> loop.Model:
+    def initial_model(self, blank: loop.Model, start: Start) -> loop.Model:
         """The model that a candidate's first pass begins with."""
         if start is Start.PRIOR:
             return blank
         rest = self.hidden.rest
         if blank.temper not in self.begun:
-            votes = first_votes(rest, {}, start, of_silence=of_silence)
+            votes = first_votes(rest, {}, start, of_silence=self.of_silence)
             found = loop.first_counts(self.fits, rest.cells, start, blank.temper, first_votes=votes)
             self.begun[blank.temper] = found
         return blank.updated(rest.cells, self.begun[blank.temper])
@@ -77,7 +80,12 @@ class Bench(NamedTuple):
 
 @contextmanager
 def benches_over(
-    hidden: Sequence[HiddenLabels], prepared: Prepared, settings: Settings, engines: Engines, sharing: Sharing
+    hidden: Sequence[HiddenLabels],
+    prepared: Prepared,
+    settings: Settings,
+    engines: Engines,
+    sharing: Sharing,
+    of_silence: NDArray[np.float64],
 ) -> Iterator[list[Bench]]:
     """One for each draw, whose engines are closed in the end."""
     with ExitStack() as opened:
@@ -88,7 +96,10 @@ def benches_over(
         def bench(one: HiddenLabels) -> Bench:
             rest = sharing.weighed(one.rest)
             sample = only_documents(rest, one.documents) if sharing else one.sample
-            return Bench(one, engine(rest, prepared.known), engine(sample, None), {})
+            silence = Silence.of(rest, of_silence)
+            fits = engine(rest, silence.closed(rest, prepared.known))
+            believed = silence.believed(rest.annotators, prepared.corpus.profiles)
+            return Bench(one, fits, engine(sample, silence.closed(sample, None)), {}, of_silence, believed)
 
         yield [bench(one) for one in hidden]
 
@@ -114,15 +125,13 @@ class Run:
     best_passes: int
     best_models: list[loop.Model]
 
-    def __init__(
-        self, settings: Settings, benches: Sequence[Bench], trust: Trust, of_silence: NDArray[np.float64]
-    ) -> None:
+    def __init__(self, settings: Settings, benches: Sequence[Bench]) -> None:
         self.settings, self._benches = settings, benches
         self.models = []
         for bench in benches:
             rest = bench.hidden.rest
-            blank = model_of(settings, rest.tagset, rest, trust)
-            self.models.append(bench.initial_model(blank, settings.start, of_silence))
+            blank = model_of(settings, rest.tagset, rest, bench.believed)
+            self.models.append(bench.initial_model(blank, settings.start))
         self.passes, self.got_worse = 0, False
         self.trials: list[Trial] = []
 

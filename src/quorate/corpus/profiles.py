@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, Self
 
 from quorate.errors import InputError, SettingsError
 from quorate.storage.files.atomic import written_whole
 
-__all__ = ["Kind", "Profile", "Trust", "gold_like", "pseudonyms", "read_map", "read_profiles", "trust_of"]
+__all__ = ["Believed", "Kind", "Profile", "gold_like", "pseudonyms", "read_map", "read_profiles"]
 
 _MOST_TRUST = 1000.0
+_OF_NOTHING = 1000.0  # trust in whoever marks nothing to go on so
 _NAMES_OF_GOLD = {
     "gold", "goldlabel", "goldlabels", "goldtag", "goldtags", "goldstandard",
     "label", "labels", "tag", "tags", "nertag", "nertags",
@@ -101,18 +102,28 @@ class Profile:
         return {"kind": self.kind.value, "trust": self.trust, "abstains": self.abstains, **group}
 
 
-Trust = tuple[float, ...] | None
-"""How far each annotator is trusted beforehand, in order; ``None``: all alike."""
+class Believed(NamedTuple):
+    """What is believed of annotators before any data, in their order; ``None``: the same of all.
 
+    ``trust`` is what the prior count ``epsilon0`` of the right label is multiplied by. ``marks`` is the share of true
+    spans that they are taken to mark: the rest of ``epsilon0`` is for an ``O`` in place of the right label. That is as
+    good as certain of those who mark nothing, so that an ``O`` of theirs is no evidence.
 
-def trust_of(names: Iterable[str], profiles: Mapping[str, Profile]) -> Trust:
-    """The trust of everybody, by their profiles.
-
-    >>> trust_of(["ann", "eva"], {"eva": Profile.of(kind="expert")}), trust_of(["ann"], {})
-    ((1.0, 10.0), None)
+    >>> Believed.of(["ann", "eva"], {"eva": Profile.of(kind="expert")})
+    Believed(trust=(1.0, 10.0), marks=None)
     """
-    trust = tuple(profiles[name].trust if name in profiles else 1.0 for name in names)
-    return None if all(value == 1.0 for value in trust) else trust
+
+    trust: tuple[float, ...] | None = None
+    marks: tuple[float, ...] | None = None
+
+    @classmethod
+    def of(cls, names: Iterable[str], profiles: Mapping[str, Profile], marks: Sequence[float] = ()) -> Self:
+        """By their profiles, and by what the first of them ``marks``; the others are taken to mark everything."""
+        trust = [profiles[name].trust if name in profiles else 1.0 for name in names]
+        for k, share in enumerate(marks):
+            if not share:
+                trust[k] = _OF_NOTHING
+        return cls(*(tuple(each) if any(value != 1.0 for value in each) else None for each in (trust, marks)))
 
 
 def gold_like(names: Iterable[str], profiles: Mapping[str, Profile]) -> Iterator[str]:

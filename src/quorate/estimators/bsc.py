@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from quorate.choose.choice import Choice, choose, settings_left_open
 from quorate.choose.joining import calibrated_with, judged
 from quorate.choose.kept import taken_over
-from quorate.choose.silence import first_votes
-from quorate.corpus.profiles import Profile, trust_of
+from quorate.choose.silence import Silence, first_votes
+from quorate.corpus.profiles import Profile
 from quorate.corpus.records import Corpus
 from quorate.encode.algebra import with_annotator, without_annotator
 from quorate.encode.encoded import Encoded
@@ -210,6 +210,7 @@ class BSC(Estimator):
         self._sharing = Sharing.of() if found is None else found.sharing
         self._votes: tuple[float, float] | None = None if found is None else found.votes
         self._silent: tuple[str, ...] = () if found is None else found.silent
+        self._silence = Silence() if found is None else Silence.of(encoded, found.of_silence)
         return self._sharing.weighed(encoded)
 
     def _fit_with_tagger(
@@ -279,12 +280,13 @@ class BSC(Estimator):
         """One fit to what was said, as weighed in ``encoded``."""
         corpus, tagset, _, clamped = prepared
         check_fits(settings, encoded, posteriors=self._keeps_posteriors or needs_spans(settings, tagset))
-        blank = model_of(settings, tagset, encoded, trust_of(encoded.annotators, corpus.profiles))
+        blank = model_of(settings, tagset, encoded, self._silence.believed(encoded.annotators, corpus.profiles))
         if past is not None:
             seen = past_cells(past, settings.annotator, tagset, encoded.annotators, encoded.cells.n_previous)
             blank = replace(blank, annotators=WithHistory.around(blank.annotators, *seen))
         with closing(self._engine(corpus, encoded, clamped)) as engine:
-            fit_engine, cells = condensed_engine(self.engines(), settings, blank.annotators, encoded, clamped) or (
+            known = self._silence.closed(encoded, clamped)
+            fit_engine, cells = condensed_engine(self.engines(), settings, blank.annotators, encoded, known) or (
                 engine,
                 encoded.cells,
             )
@@ -384,6 +386,7 @@ class BSC(Estimator):
             self.engines(),
             self._sharing,
             self._spans,
+            self._silence,
         )
 
     def decided_documents(self) -> set[str]:
@@ -556,6 +559,7 @@ class BSC(Estimator):
         return replace(self._settings, decode=decode, precision=self.precision, recall=self.recall)
 
     def _engine(self, corpus: Corpus, encoded: Encoded, known: NDArray[np.int32] | None) -> Engine:
+        known = self._silence.closed(encoded, known)
         return self.engines().over(encoded, known=known, text=self.text, corpus=corpus)
 
     def _told(self, why: list[str]) -> dict[str, Any]:

@@ -6,7 +6,7 @@ words' counts are kept where they differ from those of the model itself: an upda
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate.choose.kept import as_plain, from_plain
-from quorate.corpus.profiles import Profile, trust_of
+from quorate.choose.silence import Silence
+from quorate.corpus.profiles import Believed, Profile
 from quorate.corpus.tags import TagSet
 from quorate.encode.from_corpus import n_previous
 from quorate.estimators.updating import FitState, ModelState
@@ -93,6 +94,7 @@ def loaded(kind: type[BSC], file: model_files.Stored) -> BSC:
     model.trace_ = loop.Trace(tuple(head["bounds"]), reason, tuple(head["starts"]), head["seconds"])
     state = _restored_state(head, arrays, model._settings, model.engines())
     model.tagset_, model._sharing, model._spans = state.tagset, state.sharing, state.spans
+    model._silence = state.silence
     summaries = AnnotatorSummaries.restored(state.names, arrays, state.output_model.annotators, state.tagset.span_types)
     model.go_on_from(state, _restored_fit_state(head, arrays, state, summaries.table), fit)
     model.annotators_ = summaries
@@ -118,8 +120,20 @@ def _stored_state(state: ModelState) -> model_files.Stored:
         "profiles": {name: profile.plain() for name, profile in state.profiles.items()},
         "words": state.words,
         "sharing": state.sharing.pairs(),
+        "silence": {
+            "counts": state.silence.counts,
+            "go_on": None if state.silence.go_on is None else sorted(state.silence.go_on),
+        },
     }
     return model_files.Stored(head, arrays)
+
+
+def _silence_of(head: model_files.CombinationHead) -> Silence:
+    """What was found of silence; nothing in files of before 0.11."""
+    if "silence" not in head:
+        return Silence()
+    counts, go_on = head["silence"]["counts"], head["silence"]["go_on"]
+    return Silence(tuple(counts), None if go_on is None else frozenset(go_on))
 
 
 def _restored_state(
@@ -129,8 +143,10 @@ def _restored_state(
     tagset = TagSet(head["tags"]["scheme"], tuple(head["tags"]["labels"]))
     names, words = tuple(head["annotators"]), tuple(head["words"])
     profiles = {name: Profile.of(**fields) for name, fields in head["profiles"].items()}
+    silence = _silence_of(head)
+    believed = silence.believed(names, profiles)
     state = ModelState(
-        model=_restored(settings, tagset, names, words, profiles, arrays),
+        model=_restored(settings, tagset, names, words, believed, arrays),
         names=names,
         words=words,
         settings=settings,
@@ -138,11 +154,12 @@ def _restored_state(
         profiles=profiles,
         engines=engines,
         sharing=model_files.sharing_of(head),
+        silence=silence,
     )
     if settings.evidence is Evidence.SPANS:
         spans, own = SpanModel(Responses.of(len(names))).restored(arrays), model_files.under(_AGAIN, arrays)
         if own:  # files of before 0.11 have none
-            again = _restored(settings, tagset, names, words, profiles, _whole(own, state.model))
+            again = _restored(settings, tagset, names, words, believed, _whole(own, state.model))
             spans = replace(spans, annotators=again.annotators)
         state = state._replace(spans=spans)
     return state
@@ -181,10 +198,10 @@ def _restored_fit_state(
     came_from, n_sources = packed.get("came_from", np.zeros(0, np.int16)), told["sources"]
     if came_from.shape != (len(corpus),) or came_from.max(initial=-1) >= n_sources or came_from.min(initial=-1) < -1:
         raise ValueError("array 'came_from' of its documents is damaged: numbers that are not one each")
-    models = []
+    models, believed = [], state.silence.believed(state.names, state.profiles)
     for n in range(n_sources + told["before"]):
         own = _whole(model_files.under(f"source{n}", arrays), state.model)
-        models.append(_restored(state.settings, state.tagset, state.names, state.words, state.profiles, own))
+        models.append(_restored(state.settings, state.tagset, state.names, state.words, believed, own))
     return FitState(
         fitted_to=(corpus, corpus.starts, known),
         source={corpus.id_of(int(d)): models[came_from[d]] for d in np.flatnonzero(came_from >= 0)},
@@ -197,13 +214,12 @@ def _restored(
     tagset: TagSet,
     names: tuple[str, ...],
     words: Sequence[str],
-    profiles: Mapping[str, Profile],
+    believed: Believed,
     arrays: Arrays,
 ) -> loop.Model:
     """The model that :func:`arrays_of` took apart."""
-    trust = trust_of(names, profiles)
-    model = restored(settings, tagset, names, words, trust, arrays)
-    blank = parts_of(settings, tagset, len(names), (), trust).annotators
+    model = restored(settings, tagset, names, words, believed, arrays)
+    blank = parts_of(settings, tagset, len(names), (), believed).annotators
     past = restored_history(model.annotators, blank, len(names), n_previous(tagset), arrays)
     return replace(model, annotators=past)
 

@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.corpus.profiles import Profile, Trust, trust_of
+from quorate.choose.silence import Silence
+from quorate.corpus.profiles import Believed, Profile
 from quorate.corpus.records import Corpus, Document, Tag
 from quorate.corpus.tags import TagSet
 from quorate.encode.encoded import Cells, Encoded
@@ -52,9 +53,11 @@ _FEW_TOKENS = 5_000  # that are not worth a second thread
 _MOST_SOURCES = 16  # models that are kept for what they put into documents
 
 
-def grown(model: loop.Model, n_annotators: int, words: Sequence[str], trust: Trust, settings: Settings) -> loop.Model:
+def grown(
+    model: loop.Model, n_annotators: int, words: Sequence[str], believed: Believed, settings: Settings
+) -> loop.Model:
     """The same model with room for annotators and words that come after those it has met."""
-    return replace(with_more_words(model, words, settings), annotators=model.annotators.grown(n_annotators, trust))
+    return replace(with_more_words(model, words, settings), annotators=model.annotators.grown(n_annotators, believed))
 
 
 def changed_by(model: loop.Model, cells: Cells, counts: Counts, words: Integers, sign: float) -> loop.Model:
@@ -164,8 +167,8 @@ class FitState:
 class ModelState(NamedTuple):
     """A model on its way: with what names and words, under which settings.
 
-    ``sharing`` says what annotators have in common beyond the truth, which counts once. ``spans`` is what
-    was learned of annotators and spans, where those are the evidence.
+    ``sharing`` says what annotators have in common beyond the truth, which counts once, and ``silence`` what was found
+    of those who are silent. ``spans`` is what was learned of annotators and spans, where those are the evidence.
     """
 
     model: loop.Model
@@ -177,6 +180,7 @@ class ModelState(NamedTuple):
     engines: Engines
     sharing: Sharing = Sharing.of()
     spans: SpanModel | None = None
+    silence: Silence = Silence()
 
     @property
     def output_model(self) -> loop.Model:
@@ -211,8 +215,8 @@ class ModelState(NamedTuple):
 
     def of(self, model: loop.Model) -> ModelState:
         """With another model, in which there is room for everybody."""
-        trust = trust_of(self.names, self.profiles)
-        return self._replace(model=grown(model, len(self.names), self.words, trust, self.settings))
+        believed = self.silence.believed(self.names, self.profiles)
+        return self._replace(model=grown(model, len(self.names), self.words, believed, self.settings))
 
     def passes_over(self, fit_state: FitState, documents: Corpus) -> Passes:
         """For passes over documents, laid out with the numbers that names have here and with their own words."""
@@ -221,7 +225,7 @@ class ModelState(NamedTuple):
         encoded = self.weighed(self._replace(words=tuple(words)).encoded(documents))
         engines = replace(self.engines, threads=1) if encoded.n_tokens < _FEW_TOKENS else self.engines
         known, text = fit_state.known_codes(documents), self.settings.text
-        engine = engines.over(encoded, known=known, text=text, corpus=documents)
+        engine = engines.over(encoded, known=self.silence.closed(encoded, known), text=text, corpus=documents)
         return Passes(engine, encoded, np.array([number[word] for word in words], np.int64))
 
     def passes_over_all(self, fit_state: FitState) -> tuple[Engine, Encoded]:
@@ -229,6 +233,7 @@ class ModelState(NamedTuple):
         documents = Corpus(fit_state.documents.values())
         encoded = self.weighed(self.encoded(documents))
         known, text = fit_state.known_codes(documents), self.settings.text
+        known = self.silence.closed(encoded, known)
         return self.engines.over(encoded, known=known, text=text, corpus=documents), encoded
 
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.corpus.profiles import Trust
+from quorate.corpus.profiles import Believed
 from quorate.corpus.tags import Invalid, TagSet
 from quorate.encode.encoded import Cells, Encoded
 from quorate.encode.shapes import Shape, shapes_of
@@ -70,7 +70,7 @@ class Parts(NamedTuple):
     text: Words | None
 
 
-def parts_of(settings: Settings, tagset: TagSet, n_annotators: int, words: Sequence[str], trust: Trust) -> Parts:
+def parts_of(settings: Settings, tagset: TagSet, n_annotators: int, words: Sequence[str], believed: Believed) -> Parts:
     """The model's parts before any data."""
     prior = AnnotatorPrior(
         tagset,
@@ -80,7 +80,7 @@ def parts_of(settings: Settings, tagset: TagSet, n_annotators: int, words: Seque
         forbid=settings.invalid is not Invalid.KEEP,
         guess_prior=settings.guess_prior,
         point=settings.inference is not Inference.VB,
-        trust=trust,
+        believed=believed,
     )
     point, J = settings.inference is Inference.EM, len(tagset.labels)
     shapes = _shapes(settings.shapes, words)
@@ -97,16 +97,16 @@ def _shapes(are_told: bool, words: Sequence[str]) -> Shapes:
     return Shapes(of_word, len(Shape)) if len(np.unique(of_word)) > 1 else Shapes.none(len(words))
 
 
-def model_of(settings: Settings, tagset: TagSet, encoded: Encoded, trust: Trust) -> loop.Model:
+def model_of(settings: Settings, tagset: TagSet, encoded: Encoded, believed: Believed) -> loop.Model:
     """The model before any data, for a corpus."""
-    return loop.Model(*parts_of(settings, tagset, len(encoded.annotators), encoded.words, trust), settings.temper)
+    return loop.Model(*parts_of(settings, tagset, len(encoded.annotators), encoded.words, believed), settings.temper)
 
 
 def restored(
-    settings: Settings, tagset: TagSet, names: tuple[str, ...], words: Sequence[str], trust: Trust, arrays: Arrays
+    settings: Settings, tagset: TagSet, names: tuple[str, ...], words: Sequence[str], believed: Believed, arrays: Arrays
 ) -> loop.Model:
     """The model in a file; ``ValueError`` if an array is not of the size that names, labels and words call for."""
-    return with_arrays(loop.Model(*parts_of(settings, tagset, len(names), words, trust), settings.temper), arrays)
+    return with_arrays(loop.Model(*parts_of(settings, tagset, len(names), words, believed), settings.temper), arrays)
 
 
 def arrays_of(model: loop.Model) -> Arrays:

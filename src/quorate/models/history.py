@@ -14,7 +14,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.corpus.profiles import Trust
+from quorate.corpus.profiles import Believed
 from quorate.corpus.tags import TagSet
 from quorate.encode.encoded import Cells
 from quorate.errors import SettingsError
@@ -108,10 +108,10 @@ class WithHistory:
         """The history stays in it, whatever is added or taken out."""
         return replace(self, inner=self.inner.changed(cells, counts, sign))
 
-    def grown(self, n_annotators: int, trust: Trust) -> Self:
+    def grown(self, n_annotators: int, believed: Believed) -> Self:
         """The model within; nothing is known yet of new ones."""
         cells = self.cells._replace(n_annotators=n_annotators)
-        return replace(self, inner=self.inner.grown(n_annotators, trust), cells=cells)
+        return replace(self, inner=self.inner.grown(n_annotators, believed), cells=cells)
 
     def kl(self) -> float:
         """KL to the prior that holds the earlier counts."""

@@ -176,11 +176,19 @@ class CombinationHead(Head):
     sharing: NotRequired[list[tuple[int, int, float]]]
     votes: NotRequired[tuple[float, float] | None]
     silent: NotRequired[list[str]]
+    silence: NotRequired[SilenceHead]
     group: NotRequired[list[int]]  # in files of version 0.3 and before: those who share a number count as one
     decided: NotRequired[list[str]]
     choice: NotRequired[dict[str, Any] | None]
     documents: NotRequired[DocumentsHead]
     without_tagger: NotRequired[dict[str, Any]]  # the fit that an update goes on from, where a tagger joined
+
+
+class SilenceHead(TypedDict):
+    """How much an ``O`` of each annotator counts, and the words that go on where marks end (``None``: all may)."""
+
+    counts: list[float]
+    go_on: list[str] | None
 
 
 class DocumentsHead(TypedDict):
@@ -209,6 +217,9 @@ def combination_head(meta: dict[str, Any]) -> CombinationHead:
             raise ValueError("those who have something in common are not among the annotators, or have it by no share")
     if not set(head.get("silent", ())) <= set(head["annotators"]):
         raise ValueError("those who mark little are not among the annotators")
+    counts = head["silence"]["counts"] if "silence" in head else []
+    if not (len(counts) <= K and all(0 <= count <= 1 for count in counts)):
+        raise ValueError("those who are silent are not among the annotators, or count by no share")
     if not all(0 <= votes < math.inf for votes in head.get("votes") or ()):
         raise ValueError("the votes of a document are no number")
     if not all(map(math.isfinite, head["calibration"].values())):

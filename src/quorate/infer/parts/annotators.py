@@ -13,7 +13,7 @@ from typing import NamedTuple, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.corpus.profiles import Trust
+from quorate.corpus.profiles import Believed
 from quorate.corpus.tags import TagSet
 from quorate.encode.encoded import Cells
 from quorate.errors import SettingsError
@@ -31,7 +31,7 @@ class AnnotatorPrior(NamedTuple):
 
     ``moved``: the prior mass of a label that the scheme forbids goes to the label it stands for, rather than away.
     ``guess_prior``: for *spam*, the prior count of every label in a guess (α0 unless given). ``point``: annotators are
-    estimated by a point (EM), not by a distribution (VB). ``trust``: what ε0 is multiplied by for each annotator.
+    estimated by a point (EM), not by a distribution (VB). ``believed``: what is known of each annotator beforehand.
     """
 
     tagset: TagSet
@@ -41,7 +41,7 @@ class AnnotatorPrior(NamedTuple):
     forbid: bool = True
     guess_prior: float | None = None
     point: bool = False
-    trust: Trust = None
+    believed: Believed = Believed()
 
     @property
     def view(self) -> View:
@@ -56,10 +56,18 @@ class AnnotatorPrior(NamedTuple):
     def extra(self, n: int) -> Floats:
         """``[n]`` What each of n annotators has above ε0 by their trust; who comes after the known ones has nothing."""
         more = np.zeros(n)
-        if self.trust is not None:
-            known = self.epsilon0 * (np.array(self.trust[:n]) - 1.0)
+        if self.believed.trust is not None:
+            known = self.epsilon0 * (np.array(self.believed.trust[:n]) - 1.0)
             more[: len(known)] = known
         return more
+
+    def left_out(self, n: int) -> Floats:
+        """``[n]`` The share of what is true for which each of n annotators is taken to say ``O``."""
+        share = np.zeros(n)
+        if self.believed.marks is not None and self.tagset.outside is not None:
+            known = 1.0 - np.array(self.believed.marks[:n])
+            share[: len(known)] = known
+        return share
 
     def right_wrong_of(self, n: int) -> Floats:
         """``[n, 2]`` Beta(α0+ε0, α0) of each of n annotators, by their trust."""
@@ -95,8 +103,8 @@ class Annotators(Protocol):
     def changed(self, cells: Cells, counts: Floats, sign: float) -> Self:
         """With the counts ``[G, J]`` of some documents added (1), or taken out (−1)."""
 
-    def grown(self, n_annotators: int, trust: Trust) -> Self:
-        """With room for annotators who come after those it has met, and everybody's ``trust``."""
+    def grown(self, n_annotators: int, believed: Believed) -> Self:
+        """With room for annotators who come after those it has met, and what is ``believed`` of everybody."""
 
     def kl(self) -> float:
         """Σ over annotators of KL(posterior ‖ prior)."""
@@ -198,9 +206,9 @@ class Accuracy:
         """Their counts are as those of any others."""
         return self.mixed(self.updated(cells, counts), 1.0, sign)
 
-    def grown(self, n_annotators: int, trust: Trust) -> Self:
+    def grown(self, n_annotators: int, believed: Believed) -> Self:
         """New ones have no counts."""
-        return replace(self, prior=self.prior._replace(trust=trust), counts=_with_room(self.counts, n_annotators))
+        return replace(self, prior=self.prior._replace(believed=believed), counts=_with_room(self.counts, n_annotators))
 
     def kl(self) -> float:
         """Σ of Betas."""
@@ -295,10 +303,10 @@ class Spammer:
         """Their counts are as those of any others."""
         return self.mixed(self.updated(cells, counts), 1.0, sign)
 
-    def grown(self, n_annotators: int, trust: Trust) -> Self:
+    def grown(self, n_annotators: int, believed: Believed) -> Self:
         """New ones have no counts of either kind."""
         knew, habits = _with_room(self.knew, n_annotators), _with_room(self.habits, n_annotators)
-        return replace(self, prior=self.prior._replace(trust=trust), knew=knew, habits=habits)
+        return replace(self, prior=self.prior._replace(believed=believed), knew=knew, habits=habits)
 
     def kl(self) -> float:
         """Betas and Dirichlets."""
@@ -377,9 +385,9 @@ class ClassVector:
         """Their counts are as those of any others."""
         return self.mixed(self.updated(cells, counts), 1.0, sign)
 
-    def grown(self, n_annotators: int, trust: Trust) -> Self:
+    def grown(self, n_annotators: int, believed: Believed) -> Self:
         """New ones have no counts."""
-        return replace(self, prior=self.prior._replace(trust=trust), counts=_with_room(self.counts, n_annotators))
+        return replace(self, prior=self.prior._replace(believed=believed), counts=_with_room(self.counts, n_annotators))
 
     def kl(self) -> float:
         """Σ of Betas."""

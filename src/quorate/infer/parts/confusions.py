@@ -10,7 +10,7 @@ from typing import NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.corpus.profiles import Trust
+from quorate.corpus.profiles import Believed
 from quorate.encode.encoded import Cells
 from quorate.infer.parts.annotators import AnnotatorPrior, Annotators, summed_by
 from quorate.infer.parts.arrays import check_arrays
@@ -132,8 +132,17 @@ class _ByCells:
         return P, J
 
     def _priors(self, cells: Cells) -> Floats:
-        """``[G, J]`` The prior of cells, by each one's trust."""
-        return self.mass.cells(cells.previous, cells.label, self.prior.alpha0, self._epsilon0(cells.annotator))
+        """``[G, J]`` The prior of cells, by what is believed of each annotator."""
+        epsilon0 = self._epsilon0(cells.annotator)
+        prior = self.mass.cells(cells.previous, cells.label, self.prior.alpha0, epsilon0)
+        outside = self.prior.tagset.outside
+        if self.prior.believed.marks is None or outside is None:
+            return prior
+        left_out = self.prior.left_out(self.n_annotators + 1)[np.minimum(cells.annotator, self.n_annotators), None]
+        holder, label = self.mass.holder[cells.previous], cells.label[:, None]
+        to_mark = (np.arange(holder.shape[1]) != outside) & (holder >= 0)
+        moved: Floats = np.where(to_mark, epsilon0 * left_out, 0.0) * ((label == outside) * 1.0 - (holder == label))
+        return prior + moved
 
     def _row_priors(self, annotator: NDArray[np.int64], previous: NDArray[np.int64]) -> Floats:
         """``[G, J]`` The same for whole rows."""
@@ -146,7 +155,7 @@ class _ByCells:
         return self._priors(self._cells), place, self._row_priors(*np.divmod(rows, self._shape[0]))
 
     def _epsilon0(self, annotator: NDArray[np.int64]) -> Floats | float:
-        if self.prior.trust is None:
+        if self.prior.believed.trust is None:
             return self.prior.epsilon0
         extra = self.prior.extra(self.n_annotators + 1)[np.minimum(annotator, self.n_annotators), None]
         return np.asarray(self.prior.epsilon0 + extra)
@@ -216,9 +225,9 @@ class _ByCells:
         """Their cells are as those of any others."""
         return self.mixed(self.updated(cells, counts), 1.0, sign)
 
-    def grown(self, n_annotators: int, trust: Trust) -> Self:
+    def grown(self, n_annotators: int, believed: Believed) -> Self:
         """New ones have no cells."""
-        return replace(self, prior=self.prior._replace(trust=trust), n_annotators=n_annotators)
+        return replace(self, prior=self.prior._replace(believed=believed), n_annotators=n_annotators)
 
     def kl(self) -> float:
         """Σ over the rows that occur."""
@@ -299,9 +308,15 @@ class ConfusionMatrix(_ByCells):
         if not self.prior.point:
             return super().kl()
         J = self._shape[1]
-        row = np.full((self.n_annotators, J), self.prior.alpha0)  # the row of every truth, up to a permutation
-        row[:, 0] += self.prior.epsilon0 + self.prior.extra(self.n_annotators)
-        return J * divergence(row, row, point=True) + self._sum_over(point_sparse)
+        right = self.prior.epsilon0 + self.prior.extra(self.n_annotators)
+        row = np.full((self.n_annotators, J), self.prior.alpha0)  # the row of O and of the others, up to a permutation
+        row[:, 0] += right
+        others = row.copy()
+        in_its_place = right * self.prior.left_out(self.n_annotators)
+        others[:, 0] -= in_its_place
+        others[:, -1] += in_its_place
+        rows = divergence(row, row, point=True) + (J - 1) * divergence(others, others, point=True)
+        return rows + self._sum_over(point_sparse)
 
     def restored(self, arrays: dict[str, Floats]) -> Self:
         """With counts from a file; those of older files are ``[K, j, i]``, with every cell in them."""
