@@ -121,12 +121,13 @@ def _by_chance(marks: Floats, length: Floats, tokens: Floats) -> Floats:
 def silent_votes(encoded: Encoded, profiles: Mapping[str, Profile], covered: Coverage | None = None) -> Floats:
     """``[K]`` How much an ``O`` of each counts in the first votes: 1 of those who speak up, 0 of those who never do.
 
-    What is ``covered`` is worked out from the corpus unless it is known.
+    What is ``covered`` is worked out from the corpus unless it is known. Whoever is declared to abstain is taken to
+    speak as seldom as rules do: a rule may know all that another one does, and look as if it spoke up.
     """
     covered = covered or coverage(encoded)
-    c = covered.share
-    told = [name in profiles and profiles[name].abstains for name in encoded.annotators]
-    counts = np.where((c < _SILENT) | np.array(told, np.bool_), np.maximum(_of_silence(c), _LEAST), 1.0)
+    told = np.array([name in profiles and profiles[name].abstains for name in encoded.annotators], np.bool_)
+    c = np.where(told, np.minimum(covered.share, _CLEARLY_SILENT), covered.share)
+    counts = np.where(c < _SILENT, np.maximum(_of_silence(c), _LEAST), 1.0)
     return np.where((covered.own == 0) & (covered.others >= _ENOUGH), 0.0, counts)
 
 
