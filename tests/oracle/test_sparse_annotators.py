@@ -47,7 +47,9 @@ class Dense:
             return (ALPHA0 + epsilon0 * np.eye(len(tags.labels)))[None]
 
         trust, marks = (each or (1.0,) * K for each in believed)
-        self.prior = np.stack([one(EPSILON0 * factor) for factor in (*trust, 1.0)])  # the last one is a stranger
+        sure = [1000 if not share and tags.outside is not None else 1 for share in marks]  # whoever marks nothing
+        factors = (*(factor * times for factor, times in zip(trust, sure, strict=True)), 1.0)
+        self.prior = np.stack([one(EPSILON0 * factor) for factor in factors])  # the last one is a stranger
         if tags.outside is not None:
             left_out = np.array([1 - share for share in (*marks, 1.0)])[:, None, None, None]
             moved = left_out * (self.prior - one(0.0))  # what the right label has more than others

@@ -35,7 +35,7 @@ from quorate.active.strategies import (
     token_entropy,
 )
 from quorate.choose.choice import choose, settings_left_open
-from quorate.choose.silence import Silence, first_votes, silent_votes
+from quorate.choose.silence import Silence, coverage, first_votes, silent_votes
 from quorate.corpus.records import Corpus
 from quorate.corpus.tags import Invalid
 from quorate.encode.algebra import number_pairs, only_documents, without
@@ -327,7 +327,7 @@ class _Model:
         weighed, labelled = self._sharing.weighed(everything), self._sharing.weighed(labelled)
         settings, calibration = self._settings, self._calibration
         profiles = prepared.corpus.profiles
-        of_silence = silent_votes(labelled, profiles)
+        of_silence = silent_votes(labelled, profiles, coverage(labelled, self._sharing))
         silence = Silence.of(labelled, of_silence) if self._free else Silence()
         with closing(self._engines.over(labelled, known=silence.closed(labelled, None), text=settings.text)) as engine:
             blank = model_of(settings, prepared.tagset, labelled, silence.believed(labelled.annotators, profiles))

@@ -191,7 +191,8 @@ def uncertainty_of(
     """What is not known of the consensus that is given out."""
     said, certain = state.encoded(corpus), state.known_codes(corpus, known)
     weighed, settings, calibration = state.weighed(said), state.settings, result.calibration
-    with closing(state.engines.over(weighed, known=certain, text=settings.text)) as engine:
+    known_here = state.silence.closed(weighed, certain)
+    with closing(state.engines.over(weighed, known=known_here, text=settings.text)) as engine:
         heard = Heard(said, weighed, certain, state.sharing, state.engines.threads)
         found = conclude(engine, state.model, heard, settings, calibration, spans=state.spans)
         sequence = document_entropy(engine, weighed.cells, found, calibration)

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate.corpus.profiles import Believed, Profile
+from quorate.encode.algebra import document_of, with_likeliest_labels
 from quorate.encode.encoded import Cells, Encoded
 from quorate.encode.sharing import Sharing
 from quorate.infer.kernels.marked import add_coverage
@@ -47,7 +48,7 @@ _HARDLY = 0.3  # median coverage: of four crowds of people 0.66 to 0.81, of a ju
 _ENOUGH = 40  # marks of others, below which nothing is told
 _PRIOR = 5.0  # spans of the average annotator in everybody's coverage
 _SMOOTHING = 0.1  # votes that every label has beforehand
-_SMOOTHING_AMONG_SILENT = 0.02  # a lone mark must not drown in more; of the votes for O, where these are below one
+_SMOOTHING_AMONG_SILENT = 0.02  # a lone mark must not drown in more; times the votes for O of a token, at most 1
 _LEAST = 0.001  # votes of an O, however silent its annotator: where nobody marks anything, O must win
 _MOSTLY = 0.5  # share of a word's occurrences that somebody marked, from which on it may go on where marks end
 _NOTHING_SHARED = Sharing.of()
@@ -119,11 +120,14 @@ def _by_chance(marks: Floats, length: Floats, tokens: Floats) -> Floats:
 
 
 def silent_votes(encoded: Encoded, profiles: Mapping[str, Profile], covered: Coverage | None = None) -> Floats:
-    """``[K]`` How much an ``O`` of each counts in the first votes: 1 of those who speak up, 0 of those who never do.
+    """``[K]`` How much an ``O`` of each counts in the first votes: 1 of those who speak up, 0 of those who mark nothing
+    where others marked much.
 
     What is ``covered`` is worked out from the corpus unless it is known. Whoever is declared to abstain is taken to
     speak as seldom as rules do: a rule may know all that another one does, and look as if it spoke up.
     """
+    if encoded.tagset.outside is None:
+        return np.ones(len(encoded.annotators))
     covered = covered or coverage(encoded)
     told = np.array([name in profiles and profiles[name].abstains for name in encoded.annotators], np.bool_)
     c = np.where(told, np.minimum(covered.share, _CLEARLY_SILENT), covered.share)
@@ -182,23 +186,24 @@ def _usual(of_silence: Floats) -> float:
 class Silence(NamedTuple):
     """What a fit, and whatever goes on from it, is told of silence.
 
-    ``counts`` is how much an ``O`` of each annotator counts in the first votes. Where they hardly overlap, spans end
-    with marks, except before words that ``go_on``: those that are mostly marked. Elsewhere (``None``) nothing is said.
+    ``of_silence`` is how much an ``O`` of each annotator counts in the first votes. Where they hardly overlap, spans
+    end with marks, except before words that ``go_on``: those that are mostly marked. Elsewhere (``None``) spans may end
+    anywhere.
     """
 
-    counts: tuple[float, ...] = ()
+    of_silence: tuple[float, ...] = ()
     go_on: frozenset[str] | None = None
 
     @classmethod
-    def of(cls, encoded: Encoded, counts: Floats) -> Self:
+    def of(cls, encoded: Encoded, of_silence: Floats) -> Self:
         """In a corpus whose annotators' ``O`` :func:`silent_votes` found to count so much."""
-        plain, outside = tuple(counts.tolist()), encoded.tagset.outside
-        if outside is None or not hardly_overlap(counts):
+        plain, outside = tuple(of_silence.tolist()), encoded.tagset.outside
+        if outside is None or not hardly_overlap(of_silence):
             return cls(plain)
-        marked, V = _marked(encoded, outside), len(encoded.words)
-        seen = np.bincount(encoded.word[np.diff(encoded.event_start) > 0], minlength=V + 1)
-        often = np.bincount(encoded.word[marked], minlength=V + 1) > _MOSTLY * seen
-        return cls(plain, frozenset(encoded.words[w] for w in np.flatnonzero(often[:V]).tolist()))
+        V, marked, seen = len(encoded.words), np.zeros(encoded.n_tokens, np.bool_), np.diff(encoded.event_start) > 0
+        marked[_marks(encoded, outside)[1]] = True
+        often = _times(encoded.word[marked], V) > _MOSTLY * _times(encoded.word[seen], V)
+        return cls(plain, frozenset(encoded.words[w] for w in np.flatnonzero(often).tolist()))
 
     def believed(self, names: Sequence[str], profiles: Mapping[str, Profile]) -> Believed:
         """What is believed of annotators beforehand: those who are silent are taken to leave out what they do.
@@ -206,11 +211,14 @@ class Silence(NamedTuple):
         >>> Silence((1.0, 0.25)).believed(["ann", "rule", "eva"], {"eva": Profile.of(kind="expert")})
         Believed(trust=(1.0, 1.0, 10.0), marks=(1.0, 0.4))
         """
-        counts = np.array(self.counts)
+        counts = np.array(self.of_silence)
         return Believed.of(names, profiles, np.where(counts < 1, 2 * counts / (1 + counts), 1.0).tolist())
 
     def closed(self, encoded: Encoded, known: Labels | None) -> Labels | None:
         """``[N]`` The ``known`` labels and, where spans end with marks, ``O`` beside them; −1 where there is neither.
+
+        Whoever marked the token beside it must have said ``O`` of it, and nobody anything else. Beside a known label
+        nothing is closed, as its span may go on.
 
         >>> from quorate.corpus.records import Corpus, Document
         >>> from quorate.encode.from_corpus import encode
@@ -221,19 +229,46 @@ class Silence(NamedTuple):
         outside, N = encoded.tagset.outside, encoded.n_tokens
         if self.go_on is None or outside is None or not N:
             return known
-        marked = _marked(encoded, outside)
-        follows = np.ones(N, np.bool_)  # another token of its document
-        follows[encoded.doc_start[:-1][np.diff(encoded.doc_start) > 0]] = False
-        beside = np.zeros(N, np.bool_)
-        beside[1:] |= marked[:-1] & follows[1:]
-        beside[:-1] |= marked[1:] & follows[1:]
+        said, token, who = _marks(encoded, outside)
+        marked = np.zeros(N, np.bool_)
+        marked[token] = True
         goes_on = np.array([word in self.go_on for word in encoded.words] + [False])
-        ends = beside & ~marked & (np.diff(encoded.event_start) > 0) & ~goes_on[encoded.word]
+        may_end = ~marked & ~goes_on[encoded.word]
+        document = document_of(encoded, np.arange(N))
+        ends = np.zeros(N, np.bool_)
+        for step in (-1, 1):
+            beside = np.clip(token + step, 0, N - 1)
+            asked = (document[beside] == document[token]) & may_end[beside]
+            ends[_who_spoke(said, beside[asked], who[asked])] = True
+        if known is not None:
+            told = known >= 0
+            ends[1:] &= ~told[:-1]
+            ends[:-1] &= ~told[1:]
         labels = np.where(ends, outside, -1).astype(np.int32)
         return labels if known is None else np.where(known >= 0, known, labels)
 
 
-def _marked(encoded: Encoded, outside: int) -> NDArray[np.bool_]:
-    """``[N]`` Whether somebody marked it."""
-    marks = np.concatenate([[0], np.cumsum(encoded.cells.label[encoded.event_cell] != outside)])
-    return np.asarray(np.diff(marks[encoded.event_start]) > 0)
+def _marks(encoded: Encoded, outside: int) -> tuple[Encoded, NDArray[np.int64], NDArray[np.int64]]:
+    """The corpus, in which of soft labels the likeliest alone is left, and the token and annotator of every mark."""
+    if encoded.event_weight is not None:
+        who = encoded.cells.annotator[encoded.event_cell]
+        again = np.flatnonzero(np.diff(who) == 0) + 1
+        if not np.isin(again, encoded.event_start).all():  # somebody said several labels of one token
+            encoded = with_likeliest_labels(encoded)
+    event = np.flatnonzero(encoded.cells.label[encoded.event_cell] != outside)
+    token = np.searchsorted(encoded.event_start, event, side="right") - 1
+    return encoded, token, encoded.cells.annotator[encoded.event_cell[event]]
+
+
+def _who_spoke(encoded: Encoded, token: NDArray[np.int64], who: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Those of the tokens of which the annotator beside them said something."""
+    first, last = encoded.event_start[token], encoded.event_start[token + 1]
+    which = np.repeat(np.arange(len(token)), last - first)
+    event = np.arange(len(which)) - np.repeat(np.cumsum(last - first) - last, last - first)
+    spoke = encoded.cells.annotator[encoded.event_cell[event]] == who[which]
+    return np.asarray(token[which[spoke]])
+
+
+def _times(word: NDArray[np.integer], n_words: int) -> NDArray[np.int64]:
+    """``[V]`` How often each word is among these, of which some may not be in the vocabulary."""
+    return np.bincount(word, minlength=n_words + 1)[:n_words]

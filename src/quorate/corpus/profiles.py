@@ -16,7 +16,6 @@ from quorate.storage.files.atomic import written_whole
 __all__ = ["Believed", "Kind", "Profile", "gold_like", "pseudonyms", "read_map", "read_profiles"]
 
 _MOST_TRUST = 1000.0
-_OF_NOTHING = 1000.0  # trust in whoever marks nothing to go on so
 _NAMES_OF_GOLD = {
     "gold", "goldlabel", "goldlabels", "goldtag", "goldtags", "goldstandard",
     "label", "labels", "tag", "tags", "nertag", "nertags",
@@ -106,8 +105,7 @@ class Believed(NamedTuple):
     """What is believed of annotators before any data, in their order; ``None``: the same of all.
 
     ``trust`` is what the prior count ``epsilon0`` of the right label is multiplied by. ``marks`` is the share of true
-    spans that they are taken to mark: the rest of ``epsilon0`` is for an ``O`` in place of the right label. That is as
-    good as certain of those who mark nothing, so that an ``O`` of theirs is no evidence.
+    spans that they are taken to mark: the rest of ``epsilon0`` is for an ``O`` in place of the right label.
 
     >>> Believed.of(["ann", "eva"], {"eva": Profile.of(kind="expert")})
     Believed(trust=(1.0, 10.0), marks=None)
@@ -120,9 +118,6 @@ class Believed(NamedTuple):
     def of(cls, names: Iterable[str], profiles: Mapping[str, Profile], marks: Sequence[float] = ()) -> Self:
         """By their profiles, and by what the first of them ``marks``; the others are taken to mark everything."""
         trust = [profiles[name].trust if name in profiles else 1.0 for name in names]
-        for k, share in enumerate(marks):
-            if not share:
-                trust[k] = _OF_NOTHING
         return cls(*(tuple(each) if any(value != 1.0 for value in each) else None for each in (trust, marks)))
 
 

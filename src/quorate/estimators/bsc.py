@@ -284,8 +284,8 @@ class BSC(Estimator):
         if past is not None:
             seen = past_cells(past, settings.annotator, tagset, encoded.annotators, encoded.cells.n_previous)
             blank = replace(blank, annotators=WithHistory.around(blank.annotators, *seen))
-        with closing(self._engine(corpus, encoded, clamped)) as engine:
-            known = self._silence.closed(encoded, clamped)
+        known = self._silence.closed(encoded, clamped)
+        with closing(self.engines().over(encoded, known=known, text=self.text, corpus=corpus)) as engine:
             fit_engine, cells = condensed_engine(self.engines(), settings, blank.annotators, encoded, known) or (
                 engine,
                 encoded.cells,
@@ -303,7 +303,7 @@ class BSC(Estimator):
                 restarts=settings.n_init,
                 progress=progress,
                 first_votes=votes,
-                checkpoint=self._kept.of_fit(prepared._replace(encoded=encoded), settings, blank),
+                checkpoint=self._kept.of_fit(prepared._replace(encoded=encoded, known=known), settings, blank),
             )
             self._settings, self.tagset_, self.trace_, self.profiles_ = settings, tagset, fitted.trace, corpus.profiles
             self.settings_ = self._told([] if self.choice_ is None else self.choice_.reasons)
@@ -478,6 +478,10 @@ class BSC(Estimator):
         """A corpus as arrays, in which names have the numbers that they had in the fit."""
         state = self.model_state()
         return state.weighed(state.encoded(corpus))
+
+    def closed_labels(self, encoded: Encoded) -> NDArray[np.int32] | None:
+        """``[N]`` The label of tokens that cannot have another, as the output pass has them; −1 of the others."""
+        return self._silence.closed(encoded, None)
 
     def output_tables(self, encoded: Encoded) -> tuple[Tables, Chain]:
         """What the output pass reads, for a corpus that ``encoded`` gave."""

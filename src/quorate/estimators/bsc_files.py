@@ -121,7 +121,7 @@ def _stored_state(state: ModelState) -> model_files.Stored:
         "words": state.words,
         "sharing": state.sharing.pairs(),
         "silence": {
-            "counts": state.silence.counts,
+            "of_silence": state.silence.of_silence,
             "go_on": None if state.silence.go_on is None else sorted(state.silence.go_on),
         },
     }
@@ -132,7 +132,7 @@ def _silence_of(head: model_files.CombinationHead) -> Silence:
     """What was found of silence; nothing in files of before 0.11."""
     if "silence" not in head:
         return Silence()
-    counts, go_on = head["silence"]["counts"], head["silence"]["go_on"]
+    counts, go_on = head["silence"]["of_silence"], head["silence"]["go_on"]
     return Silence(tuple(counts), None if go_on is None else frozenset(go_on))
 
 

@@ -161,5 +161,8 @@ class Explains(Protocol):
     def output_tables(self, encoded: Encoded) -> tuple[Tables, Chain]:
         """What the output pass reads."""
 
+    def closed_labels(self, encoded: Encoded) -> NDArray[np.int32] | None:
+        """``[N]`` The label of tokens that cannot have another, −1 of the others; ``None``: all may have any."""
+
     def span_probabilities(self, corpus: Corpus) -> tuple[Candidates, NDArray[np.float64]] | None:
         """The spans that may be true, and the probability of each; ``None`` where the evidence is tokens."""

@@ -74,7 +74,8 @@ class Checkpoints:
             return None
         self._fits += 1
         path = self._folder / f"fit-{self._fits}.checkpoint"
-        return FitCheckpoint(path, _identity(prepared, settings.plain() | self._engine, arrays_of(blank)), blank)
+        learned = {**arrays_of(blank), "marks": np.array(blank.annotators.prior.believed.marks or ())}
+        return FitCheckpoint(path, _identity(prepared, settings.plain() | self._engine, learned), blank)
 
 
 class FitCheckpoint:

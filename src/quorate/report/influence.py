@@ -32,6 +32,7 @@ __all__ = ["Influence", "influences"]
 
 Floats = NDArray[np.float64]
 _ROUNDING = 1e-9
+_IMPOSSIBLE = -1e4  # log-likelihood
 _AT_ONCE = 2_000  # versions of documents that are combined together
 
 
@@ -178,6 +179,7 @@ class _Reader:
             chain.start + log_mask(tagset.allowed_first), chain.trans + log_mask(tagset.allowed)
         )
         self._shape = output.SpanShape(*span_shape(tagset))
+        self._closed = model.closed_labels(encoded)
 
     def _steps_of(self, start: Floats, trans: Floats) -> Any:
         return single.steps_of(np.ascontiguousarray(start), np.ascontiguousarray(trans))
@@ -193,6 +195,11 @@ class _Reader:
             out[0, met] = self._words[word[met]]
         if last > first:
             out[0, -1] += self._end
+        if self._closed is not None:
+            label = self._closed[first:last]
+            fixed = np.flatnonzero(label >= 0)
+            others = np.arange(out.shape[2]) != label[fixed][:, None]
+            out[0, fixed] += np.where(others, _IMPOSSIBLE, 0.0)
         events, token = events_of_document(encoded, d)
         cell = encoded.event_cell[events]
         place = np.zeros(len(encoded.annotators), np.int64)

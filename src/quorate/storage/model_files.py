@@ -187,7 +187,7 @@ class CombinationHead(Head):
 class SilenceHead(TypedDict):
     """How much an ``O`` of each annotator counts, and the words that go on where marks end (``None``: all may)."""
 
-    counts: list[float]
+    of_silence: list[float]
     go_on: list[str] | None
 
 
@@ -217,7 +217,7 @@ def combination_head(meta: dict[str, Any]) -> CombinationHead:
             raise ValueError("those who have something in common are not among the annotators, or have it by no share")
     if not set(head.get("silent", ())) <= set(head["annotators"]):
         raise ValueError("those who mark little are not among the annotators")
-    counts = head["silence"]["counts"] if "silence" in head else []
+    counts = head["silence"]["of_silence"] if "silence" in head else []
     if not (len(counts) <= K and all(0 <= count <= 1 for count in counts)):
         raise ValueError("those who are silent are not among the annotators, or count by no share")
     if not all(0 <= votes < math.inf for votes in head.get("votes") or ()):

@@ -25,6 +25,8 @@ __all__ = ["Accuracy", "AnnotatorPrior", "Annotators", "ClassVector", "Spammer",
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
+_SURE = 1000.0  # times ε0: next to it, α0 for each of the other labels is nothing
+
 
 class AnnotatorPrior(NamedTuple):
     """α0 for every outcome, ε0 more for the right one, and for *seq* the labels that may follow one another.
@@ -60,6 +62,13 @@ class AnnotatorPrior(NamedTuple):
             known = self.epsilon0 * (np.array(self.believed.trust[:n]) - 1.0)
             more[: len(known)] = known
         return more
+
+    def right(self, n: int) -> Floats:
+        """``[n]`` ε0 of each of n annotators in a matrix of confusions, by their trust.
+
+        An ``O`` of whoever marks nothing is no evidence: they are all but certain to say it again, whatever is true.
+        """
+        return np.where(self.left_out(n) == 1, _SURE, 1.0) * (self.epsilon0 + self.extra(n))
 
     def left_out(self, n: int) -> Floats:
         """``[n]`` The share of what is true for which each of n annotators is taken to say ``O``."""

@@ -155,10 +155,9 @@ class _ByCells:
         return self._priors(self._cells), place, self._row_priors(*np.divmod(rows, self._shape[0]))
 
     def _epsilon0(self, annotator: NDArray[np.int64]) -> Floats | float:
-        if self.prior.believed.trust is None:
+        if self.prior.believed.trust is None and self.prior.believed.marks is None:
             return self.prior.epsilon0
-        extra = self.prior.extra(self.n_annotators + 1)[np.minimum(annotator, self.n_annotators), None]
-        return np.asarray(self.prior.epsilon0 + extra)
+        return self.prior.right(self.n_annotators + 1)[np.minimum(annotator, self.n_annotators), None]
 
     @cached_property
     def _cells(self) -> Cells:
@@ -308,7 +307,7 @@ class ConfusionMatrix(_ByCells):
         if not self.prior.point:
             return super().kl()
         J = self._shape[1]
-        right = self.prior.epsilon0 + self.prior.extra(self.n_annotators)
+        right = self.prior.right(self.n_annotators)
         row = np.full((self.n_annotators, J), self.prior.alpha0)  # the row of O and of the others, up to a permutation
         row[:, 0] += right
         others = row.copy()
