@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate.corpus.profiles import Believed, Profile
-from quorate.encode.algebra import document_of, with_likeliest_labels
+from quorate.encode.algebra import document_of, token_of, with_likeliest_labels
 from quorate.encode.encoded import Cells, Encoded
 from quorate.encode.sharing import Sharing
 from quorate.infer.kernels.marked import add_coverage
@@ -256,8 +256,7 @@ def _marks(encoded: Encoded, outside: int) -> tuple[Encoded, NDArray[np.int64], 
         if not np.isin(again, encoded.event_start).all():  # somebody said several labels of one token
             encoded = with_likeliest_labels(encoded)
     event = np.flatnonzero(encoded.cells.label[encoded.event_cell] != outside)
-    token = np.searchsorted(encoded.event_start, event, side="right") - 1
-    return encoded, token, encoded.cells.annotator[encoded.event_cell[event]]
+    return encoded, token_of(encoded, event), encoded.cells.annotator[encoded.event_cell[event]]
 
 
 def _who_spoke(encoded: Encoded, token: NDArray[np.int64], who: NDArray[np.int64]) -> NDArray[np.int64]:
