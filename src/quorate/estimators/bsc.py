@@ -83,6 +83,8 @@ class BSC(Estimator):
     5
     """
 
+    _silence = Silence()  # until something was found of it
+
     def __init__(
         self,
         annotator: options.AnnotatorName = "auto",
