@@ -6,7 +6,7 @@ Whoever marks less than half is taken to be silent: in the votes that a fit star
 for a coverage of c, at which a span wins as soon as half as many marked it as could be expected to; and beforehand they
 are taken to leave out as much as they do. From there on the fit learns what an ``O`` is worth; it is the start that
 decides whether it ends where nothing is true, and the prior whether those who have nothing to say outvote the one who
-has. An ``O`` of whoever marks nothing of much is worth nothing, and tells nothing of the crowd.
+has. An ``O`` of whoever marks nothing where others mark much is worth nothing, and tells nothing of the crowd.
 
 Where a mark ends, though, a rule has spoken: among sources that hardly overlap, a token beside a mark that nobody
 marked is no part of a span, unless its word is mostly marked.
@@ -50,7 +50,9 @@ _PRIOR = 5.0  # spans of the average annotator in everybody's coverage
 _SMOOTHING = 0.1  # votes that every label has beforehand
 _SMOOTHING_AMONG_SILENT = 0.02  # a lone mark must not drown in more; times the votes for O of a token, at most 1
 _LEAST = 0.001  # votes of an O, however silent its annotator: where nobody marks anything, O must win
-_MOSTLY = 0.5  # share of a word's occurrences that somebody marked, from which on it may go on where marks end
+# Share of a word's occurrences that somebody marked, above which it may go on where marks end. On the dev splits of
+# four sets of rules, and on 64 parts of them, a fifth does as well.
+_MOSTLY = 0.5
 _NOTHING_SHARED = Sharing.of()
 MOSTLY_THE_SAME = 0.5
 """How much of what two say they have in common, from which on they count as one in the coverage of others."""
