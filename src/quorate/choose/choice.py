@@ -81,6 +81,7 @@ _IN_WORDS = {
     Evidence.TOKENS: "tokens",
     Evidence.SPANS: "whole spans, with tokens beside them",
     Evidence.VOTES: "votes for exact spans",
+    Evidence.PLACES: "where spans are, whatever their type, and then their types, as annotators dispute these",
 }
 _NOT_CALIBRATED = (
     "confidence is not calibrated and may be too high: too little was labelled by several annotators to check it"
@@ -101,7 +102,8 @@ class Choice(NamedTuple):
     is, with its standard ``error``. Without enough to compare, all are ``None``. ``trials`` are the finalists', best
     first, then the others', ``left_out`` says of models that were not tried why not. ``check`` is what the hidden
     annotators say of an estimate of F1, or why there is none (:mod:`witness`). ``with_tagger`` is how
-    confidence is to be read where a tagger has joined, ``None`` where none has.
+    confidence is to be read where a tagger has joined, ``None`` where none has. ``places`` is what was chosen for where
+    spans are, if that comes first (``None``: it does not).
     """
 
     settings: Settings
@@ -118,6 +120,7 @@ class Choice(NamedTuple):
     left_out: tuple[str, ...] = ()
     check: Check = Check()
     with_tagger: Calibration | None = None
+    places: Choice | None = None
 
     def __repr__(self) -> str:
         return f"<Choice: {self.reasons[0]}>"
@@ -307,7 +310,7 @@ def choose(
         with _further(winner, hidden, prepared, engines, sharing, of_silence) as (more, further):
             every, fitted = [*benches, *more], [*winner.best_models, *further]
             spans: list[SpanBench] = []
-            if usual.evidence is not Evidence.TOKENS:
+            if not usual.by_tokens:
                 spans = span_benches_of(every, fitted, sharpness, engines, sharing)
                 first, undialled = spans[: len(hidden)], replace(chosen, precision=None, recall=None)
                 evidence: Evidence = usual.evidence
@@ -322,6 +325,8 @@ def choose(
                 calibration = calibrated_spans(spans, chosen, sharpness)
             elif chosen.evidence is Evidence.TOKENS:
                 calibration = calibrated_tokens(every, fitted, sharpness)
+            if chosen.evidence is Evidence.PLACES:
+                no_estimate = no_estimate or "annotators dispute which type a span has"
             check = Check(reason=no_estimate)
             if not no_estimate:
                 check = checked_on(every, fitted, spans, chosen, calibration)

@@ -1,8 +1,8 @@
 """Whether a consensus rests on tokens, on spans, or on votes for spans: judged by hidden annotators, as all settings.
 
-Spans are usual, as people mark spans; tokens are where types are disputed, as only the token model learns which type
-each annotator takes for which. Another evidence must agree clearly better with those who were hidden, span by span:
-overlaps would favour whoever splices a little of everybody's.
+Spans are usual, as people mark spans. Another evidence must agree clearly better with those who were hidden, span by
+span: overlaps would favour whoever splices a little of everybody's. Where types are disputed, hidden annotators cannot
+tell, as hardly any span of theirs is confirmed: there, places come first.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class SpanBench(NamedTuple):
 
     def decoded(self, settings: Settings, sharpness: float = 1.0) -> Decoded:
         """The consensus on some evidence."""
-        if settings.evidence is Evidence.TOKENS:
+        if settings.by_tokens:
             return self.tokens
         model = self.model if settings.evidence is Evidence.SPANS else None
         return with_spans(self.evidence, given_spans(self.evidence, model, settings, sharpness), self.tokens)
@@ -92,16 +92,18 @@ def agreement_on(benches: Sequence[SpanBench], settings: Settings) -> Agreement:
 
 
 def usual_evidence(benches: Sequence[SpanBench]) -> Evidence:
-    """Spans, or tokens where marks on a true span often have another type."""
+    """Spans, or places where marks on a true span often have another type."""
     disputed = float(np.mean([bench.model.responses.other_type for bench in benches]))
-    return Evidence.TOKENS if disputed > _DISPUTED else Evidence.SPANS
+    return Evidence.PLACES if disputed > _DISPUTED else Evidence.SPANS
 
 
 def better_evidence(benches: Sequence[SpanBench], settings: Settings) -> Evidence:
-    """What is usual, unless another agrees clearly better with hidden annotators."""
-    best = usual = usual_evidence(benches)
-    score = agreement_on(benches, replace(settings, evidence=usual))
-    for other in (one for one in Evidence if one is not usual):
+    """What is usual, unless that is spans and another agrees clearly better with hidden annotators."""
+    best = usual_evidence(benches)
+    if best is Evidence.PLACES:
+        return best
+    score = agreement_on(benches, replace(settings, evidence=best))
+    for other in (Evidence.TOKENS, Evidence.VOTES):
         tried = agreement_on(benches, replace(settings, evidence=other))
         gain, error = tried.strict_gain_over(score)
         if gain > _CLEARLY * error:

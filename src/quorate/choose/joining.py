@@ -115,7 +115,7 @@ def calibrated_with(
         calibration, evidence = Calibration(sharpness), choice.settings.evidence
         if evidence is Evidence.TOKENS:
             calibration = calibrated_tokens(benches, run.models, sharpness)
-        else:
+        elif evidence is not Evidence.PLACES:
             spans = span_benches_of(benches, run.models, sharpness, engines, choice.sharing, said=hidden)
             if evidence is Evidence.SPANS:
                 calibration = calibrated_spans(spans, choice.settings, sharpness)
@@ -156,7 +156,7 @@ def _agreement(
     with benches_over(heard, prepared, settings, engines, choice.sharing, choice.of_silence) as benches:
         run = Run(settings, benches)
         run.go_on(settings.max_iter)
-        if settings.evidence is Evidence.TOKENS:
+        if settings.by_tokens:
             return run.agreement
         sharpness = choice.calibration.sharpness
         return agreement_on(

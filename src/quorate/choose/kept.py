@@ -46,6 +46,7 @@ class _Kept(msgspec.Struct):
     left_out: list[str]
     check: tuple[float, float | None, str]
     with_tagger: dict[str, float] | None
+    places: dict[str, Any] | None = None
 
 
 def as_plain(choice: Choice) -> dict[str, Any]:
@@ -71,6 +72,7 @@ def as_plain(choice: Choice) -> dict[str, Any]:
         left_out=list(choice.left_out),
         check=choice.check,
         with_tagger=None if choice.with_tagger is None else choice.with_tagger._asdict(),
+        places=None if choice.places is None else as_plain(choice.places),
     )
     plain: dict[str, Any] = msgspec.to_builtins(kept)
     return plain
@@ -101,6 +103,7 @@ def from_plain(plain: Any) -> Choice:
         tuple(kept.left_out),
         Check(*kept.check),
         None if kept.with_tagger is None else Calibration(**kept.with_tagger),
+        None if kept.places is None else from_plain(kept.places),
     )
 
 

@@ -13,15 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate.choose.choice import Choice, choose, settings_left_open
-from quorate.choose.joining import calibrated_with, judged
 from quorate.choose.kept import taken_over
 from quorate.choose.silence import Silence, first_votes
 from quorate.corpus.profiles import Profile
 from quorate.corpus.records import Corpus
-from quorate.encode.algebra import with_annotator, without_annotator
+from quorate.encode.algebra import without_annotator
 from quorate.encode.encoded import Encoded
 from quorate.encode.sharing import Sharing
-from quorate.estimators import bsc_files, options
+from quorate.estimators import bsc_files, bsc_places, bsc_tagger, options
 from quorate.estimators.base import Estimator, ProgressCallback, checked_threads, choice_progress, meta_of
 from quorate.estimators.checkpoints import Checkpoints
 from quorate.estimators.updating import FitState, ModelState, Updated, check_update, update, updated_meta
@@ -36,16 +35,16 @@ from quorate.models.build import check_fits, condensed_engine, model_of
 from quorate.models.consensus import Concluded, candidate_probabilities, conclude
 from quorate.models.history import Past, WithHistory, past_cells
 from quorate.models.prepared import Known, Prepared, known_tags, prepare
-from quorate.models.settings import AnnotatorModel, Decode, Settings, choice
+from quorate.models.settings import AnnotatorModel, Decode, Evidence, Settings, choice
 from quorate.models.spans import Heard, needs_spans
 from quorate.result.annotators import AnnotatorSummaries, summarise
 from quorate.result.calibration import AS_STATED
 from quorate.result.result import Result
 from quorate.result.sources import Sources
 from quorate.storage import model_files
-from quorate.taggers import TaggerChoice, TaggerName, make_tagger, tagger_name
+from quorate.taggers import TaggerChoice, TaggerName
 from quorate.taggers.auto import worth_trying
-from quorate.taggers.loop import TAGGER, TaggerRound, in_rounds, teach
+from quorate.taggers.loop import TAGGER, TaggerRound
 
 __all__ = ["BSC"]
 
@@ -66,7 +65,8 @@ class BSC(Estimator):
     others are explained in ``docs/settings.md``. ``tagger`` is ``"crf"``, ``"context"`` or one of your own: it learns
     from the consensus, and joins it (``docs/tagger.md``); with ``"auto"``, beside settings that are chosen, where that
     is found to help and does not take long.
-    ``evidence`` is ``tokens``, ``spans`` (and tokens beside them) or ``votes`` for spans (``docs/spans.md``);
+    ``evidence`` is ``tokens``, ``spans`` (and tokens beside them), ``votes`` for spans (``docs/spans.md``), or
+    ``places``: where spans are, then their types (``docs/sources.md``);
     ``precision`` or ``recall`` ask for as many, or as few, spans as keep to it. Those of ``annotator``, ``epsilon0``,
     ``temper``, ``max_iter`` and ``evidence`` that are ``"auto"``, as all are unless given, are chosen by what they
     predict of annotators who were hidden, and confidence is calibrated in the same way.
@@ -83,7 +83,9 @@ class BSC(Estimator):
     5
     """
 
+    choice_: Choice | None
     _silence = Silence()  # until something was found of it
+    _places: BSC | None = None  # the model of where spans are, where that comes first
 
     def __init__(
         self,
@@ -163,11 +165,15 @@ class BSC(Estimator):
         self._chose_before = choice is not None
         self._kept = Checkpoints(self.checkpoint, str(self.engine))
         settings = self._choose(prepared, past, progress, choice)
+        self._places = bsc_places.fitted(self, prepared, settings, progress, history)
+        if self.choice_ is not None and self._places is not None:
+            self.choice_ = self.choice_._replace(places=self._places.choice_)
         weighed = self._weigh(prepared.encoded)
         self._keeps_posteriors = self.probabilities
         if self._has_tagger(prepared, settings, past):
             self._keeps_posteriors = True  # a tagger learns from them
-            return self._fit_with_tagger(prepared, weighed, settings, progress, past)
+            bsc_tagger.fit_with_tagger(self, prepared, weighed, settings, progress, past)
+            return self
         return self._fit_once(prepared, weighed, settings, progress, past)
 
     def _has_tagger(self, prepared: Prepared, settings: Settings, past: Past | None) -> bool:
@@ -176,6 +182,8 @@ class BSC(Estimator):
             return self.tagger not in (None, TaggerName.NONE)
         if self.choice_ is None or past is not None:
             return False
+        if settings.evidence is Evidence.PLACES:
+            return False  # it may join where it is found where spans are
         if self._chose_before:
             return self.choice_.with_tagger is not None
         if not self.engines().here:
@@ -214,62 +222,6 @@ class BSC(Estimator):
         self._silent: tuple[str, ...] = () if found is None else found.silent
         self._silence = Silence() if found is None else Silence.of(encoded, found.of_silence)
         return self._sharing.weighed(encoded)
-
-    def _fit_with_tagger(
-        self,
-        prepared: Prepared,
-        encoded: Encoded,
-        settings: Settings,
-        progress: ProgressCallback | None,
-        past: Past | None,
-    ) -> Self:
-        """Fits with a tagger that joins the crowd; in the end confidence is calibrated with it."""
-        tagger, shown = make_tagger(self.tagger, prepared.tagset), in_rounds(progress)
-        by_itself, said, weighed = self.tagger == TaggerName.AUTO, prepared.encoded, encoded
-        latest: NDArray[np.int32] | None = None
-
-        def consensus(path: NDArray[np.int32] | None) -> NDArray[np.float64]:
-            nonlocal latest, said, weighed
-            latest = path
-            if path is not None:
-                if by_itself and not self._without_tagger:
-                    parameters = self.get_params()
-                    self._without_tagger = {name: value for name, value in vars(self).items() if name not in parameters}
-                self._heard_tagger = True
-                said = weighed = with_annotator(prepared.encoded, TAGGER, path)
-                if encoded is not prepared.encoded:
-                    weighed = with_annotator(encoded, TAGGER, path)
-            after_pass = shown.fit if shown else None
-            fitted = self._fit_once(prepared._replace(encoded=said), weighed, settings, after_pass, past)
-            return fitted.result_.posterior
-
-        def accepts(path: NDArray[np.int32]) -> bool:
-            assert self.choice_ is not None
-            verdict = judged(prepared, self.choice_, TAGGER, path, engines=self.engines())
-            self.tagger_note_ = str(verdict)
-            return verdict.joins
-
-        self.tagger_rounds_ = teach(
-            prepared.corpus,
-            encoded,
-            tagger,
-            consensus,
-            accepts=accepts if by_itself and not self._chose_before else None,
-            seed=self.random_state or 0,
-            progress=shown.teach if shown else None,
-        )
-        if not self.tagger_rounds_:
-            return self
-        if self.choice_ is not None and latest is not None:
-            if not self._chose_before or self.choice_.with_tagger is None:
-                found = calibrated_with(prepared, self.choice_, TAGGER, latest, engines=self.engines())
-                self.choice_ = self.choice_._replace(with_tagger=found[0], check=found[1])
-            self.calibration_ = self.choice_.with_tagger or self.calibration_
-            self.meta_["calibration"] = self.calibration_._asdict()
-            with closing(self._engine(prepared.corpus, weighed, prepared.known)) as engine:
-                self._conclude(prepared.corpus, said, weighed, engine, prepared.known)
-        self.meta_ |= {"tagger": tagger_name(self.tagger), "rounds": len(self.tagger_rounds_)}
-        return self
 
     def _fit_once(
         self,
@@ -338,10 +290,13 @@ class BSC(Estimator):
         state = self.model_state()
         said = state.encoded(corpus)
         weighed = state.weighed(said)
-        certain = state.known_codes(corpus, known_tags(corpus, known))
+        given = known_tags(corpus, known)
+        certain = state.known_codes(corpus, given)
         with closing(self._engine(corpus, weighed, certain)) as engine:
-            found = self._consensus(engine, said, weighed, certain)
-            return self._result(corpus, weighed, found.decoded, trace=None, known=certain)
+            decoded = self._consensus(engine, said, weighed, certain).decoded
+        if self._first is not None:
+            decoded = bsc_places.typed(bsc_places.combined(self._first, corpus, given), decoded, weighed, certain)
+        return self._result(corpus, weighed, decoded, trace=None, known=certain)
 
     def update(self, corpus: Corpus, *, known: Known = None, passes: int = 0) -> Self:
         """Go on from the fit with new labels of old documents, new documents, annotators and words; returns self.
@@ -373,6 +328,8 @@ class BSC(Estimator):
         state = state._replace(profiles={**state.profiles, **corpus.profiles})
         state, fit_state, self.updated_ = update(state, before, corpus, certain, passes)
         self.go_on_from(state, fit_state, updated_meta(self.meta_, before, corpus, len(state.names)))
+        if self._places is not None:
+            bsc_places.updated(self._places, corpus, certain, passes)
         return self
 
     def model_state(self) -> ModelState:
@@ -468,6 +425,8 @@ class BSC(Estimator):
         """The consensus and the annotators; ``weighed`` is the corpus in which what they have in common counts once."""
         found = self._consensus(engine, encoded, weighed, known, learn=self._fit_state.whole)
         decoded, self._spans = found.decoded, found.spans
+        if self._first is not None:
+            decoded = bsc_places.typed(self._first.result_, decoded, weighed, known)
         said = decoded.cells
         if weighed is not encoded:  # whoever has something in common with others is still judged by all they said
             said = cell_counts_of(encoded, decoded.posterior)
@@ -494,6 +453,8 @@ class BSC(Estimator):
 
         ``None`` where the consensus is a sequence of labels, in which any span can be.
         """
+        if self._first is not None:
+            return bsc_places.candidates(self, self._first, corpus)
         if not needs_spans(self._settings, self.tagset_):
             return None
         state = self.model_state()
@@ -551,8 +512,13 @@ class BSC(Estimator):
             self._output_settings(),
             self.calibration_,
             spans=None if learn else self._spans,
-            posteriors=self._keeps_posteriors or weighed is not said,
+            posteriors=self._keeps_posteriors or weighed is not said or self._first is not None,
         )
+
+    @property
+    def _first(self) -> BSC | None:
+        """The model of places, unless a precision or a recall is kept to: that is of spans with their types."""
+        return self._places if self.precision is None and self.recall is None else None
 
     def _heard(self, said: Encoded, weighed: Encoded, known: NDArray[np.int32] | None = None) -> Heard:
         """A corpus as the two models hear it."""

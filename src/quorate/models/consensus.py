@@ -81,7 +81,7 @@ def conclude(
     else:
         spans = None
     decoded = decode_spans(evidence, spans, tokens, settings, calibration.span_sharpness, calibration.spans)
-    if settings.evidence is not Evidence.TOKENS:
+    if not settings.by_tokens:
         decoded = decoded._replace(cells=cell_counts_of(weighed, decoded.posterior))
     return Concluded(decoded if posteriors else decoded.of_path_alone(), model, evidence, spans)
 

@@ -99,6 +99,8 @@ class Zeros(StrEnum):
 class Evidence(StrEnum):
     """What the consensus rests on: tags of tokens, or whole spans and the tokens beside them; or exact spans' votes.
 
+    ``PLACES``: spans whatever their type come first, then the type of each by tokens (:mod:`quorate.models.places`).
+
     >>> Evidence("spans").value
     'spans'
     """
@@ -106,6 +108,7 @@ class Evidence(StrEnum):
     TOKENS = "tokens"
     SPANS = "spans"
     VOTES = "votes"
+    PLACES = "places"
 
 
 class Decode(StrEnum):
@@ -264,7 +267,8 @@ class Settings:
         default=Evidence.TOKENS,
         metadata=_told(
             "KIND",
-            "What the consensus rests on: tokens, spans (with tokens beside), votes for spans (default: auto chooses).",
+            "What the consensus rests on: tokens, spans (with tokens beside), votes for spans, or places (where spans "
+            "are, then their types); auto chooses by default.",
             kind=Evidence,
         ),
     )
@@ -374,6 +378,11 @@ class Settings:
             raise SettingsError("with decode 'token' no precision or recall of spans can be kept to (leave one out)")
         if self.decode is Decode.TOKEN and self.evidence is not Evidence.TOKENS:
             raise SettingsError("with decode 'token' the evidence is 'tokens' (leave one of them out)")
+
+    @property
+    def by_tokens(self) -> bool:
+        """Whether the probabilities of spans with their types are those of the token model."""
+        return self.evidence in (Evidence.TOKENS, Evidence.PLACES)
 
     @classmethod
     def of(cls, **values: Any) -> Self:

@@ -109,7 +109,7 @@ def needs_spans(settings: Settings, tagset: TagSet) -> bool:
             raise SettingsError(f"{asked[0]} is for spans, and labels of the plain scheme have none (leave it out)")
     if tagset.outside is None or settings.decode is Decode.TOKEN:
         return False
-    return settings.evidence is not Evidence.TOKENS or settings.decode is Decode.F1 or _dial(settings)
+    return not settings.by_tokens or settings.decode is Decode.F1 or _dial(settings)
 
 
 def span_evidence(engine: Engine, model: loop.Model, heard: Heard, sharpness: float = 1.0) -> SpanEvidence:
@@ -247,9 +247,7 @@ def decode_spans(
     Documents of which labels are known stay as the token model, which is bound by them, has them.
     """
     encoded, candidates, engine, clamped = evidence
-    of_labels = (
-        _least_label(candidates, tokens.posterior, encoded.tagset) if settings.evidence is Evidence.TOKENS else 1.0
-    )
+    of_labels = _least_label(candidates, tokens.posterior, encoded.tagset) if settings.by_tokens else 1.0
 
     def as_told(true: Floats) -> Floats:  # no span is told to be surer than its labels
         return np.minimum(true if told is None else told(true), of_labels)
@@ -264,7 +262,7 @@ def decode_spans(
         probability = np.where(np.diff(candidates.pair_start) > 0, read, probability)
     probability = np.minimum(probability, _least(given, candidates.first))
     posterior = tokens.posterior
-    if settings.evidence is not Evidence.TOKENS:
+    if not settings.by_tokens:
         of_labels = by_label(candidates, given.of_sets, encoded.tagset, encoded.n_tokens)
         unread = np.repeat(np.diff(candidates.pair_start) == 0, np.diff(encoded.doc_start))
         if unread.any():

@@ -182,6 +182,7 @@ class CombinationHead(Head):
     choice: NotRequired[dict[str, Any] | None]
     documents: NotRequired[DocumentsHead]
     without_tagger: NotRequired[dict[str, Any]]  # the fit that an update goes on from, where a tagger joined
+    places: NotRequired[dict[str, Any]]  # the fit to where spans are, whatever their type
 
 
 class SilenceHead(TypedDict):

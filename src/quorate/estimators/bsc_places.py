@@ -1,0 +1,82 @@
+"""A fit of :class:`quorate.BSC` in which places come first: where spans are, whatever their type.
+
+The model of places is one of the same kind, for a corpus in which all types are one: whatever is chosen, learned,
+updated or kept in a file of it is so as of any other. See :mod:`quorate.models.places`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quorate.corpus.records import Corpus, Tag
+from quorate.encode.encoded import Encoded
+from quorate.estimators.base import ProgressCallback
+from quorate.infer.candidates import Candidates
+from quorate.infer.engines.protocol import Decoded
+from quorate.infer.engines.threads import cell_counts_of
+from quorate.models.places import known_places, places_of, typed_spans, with_types, without_types
+from quorate.models.prepared import Prepared
+from quorate.models.settings import Evidence, Settings
+from quorate.models.spans import clamped_documents, with_known
+from quorate.result.result import Result
+
+if TYPE_CHECKING:
+    from quorate.estimators.bsc import BSC
+
+__all__ = ["candidates", "combined", "fitted", "typed", "updated"]
+
+# What the model of places does otherwise than the one with types: the evidence is spans, and a precision or a recall is
+# that of spans with their types.
+_OWN = {"evidence": "spans", "probabilities": True, "checkpoint": None, "precision": None, "recall": None}
+
+
+def fitted(
+    model: BSC, prepared: Prepared, settings: Settings, progress: ProgressCallback | None, history: BSC | None
+) -> BSC | None:
+    """The model of places, which chooses for itself what is left open; ``None`` where they do not come first."""
+    if settings.evidence is not Evidence.PLACES:
+        return None
+    places = type(model)(**{**model.get_params(), **_OWN})
+    past = None if history is None else history._places
+    chosen = None if model.choice_ is None else model.choice_.places
+    return places.fit_prepared(places_of(prepared, settings.invalid), progress, past, chosen)
+
+
+def combined(places: BSC, corpus: Corpus, known: Mapping[str, Sequence[Tag]]) -> Result:
+    """The places in a corpus, of which some labels may be ``known``."""
+    return places.combine(without_types(corpus), known=known_places(known) or None)
+
+
+def updated(places: BSC, corpus: Corpus, known: Mapping[str, Sequence[Tag]], passes: int) -> None:
+    """Go on with what was said of the places in a corpus."""
+    places.update(without_types(corpus), known=known_places(known) or None, passes=passes)
+
+
+def typed(where: Result, tokens: Decoded, weighed: Encoded, known: NDArray[np.int32] | None) -> Decoded:
+    """The consensus on places, with types as ``tokens``, that of the token model, has them.
+
+    Documents of which labels are ``known`` stay as the token model, which is bound by them, has them.
+    """
+    found = with_types(where._decoded, tokens, weighed.tagset, where.tagset, weighed.doc_start)
+    found = with_known(found, tokens, clamped_documents(weighed, known), weighed)
+    return found._replace(cells=cell_counts_of(weighed, found.posterior))
+
+
+def candidates(model: BSC, places: BSC, corpus: Corpus) -> tuple[Candidates, NDArray[np.float64]] | None:
+    """The spans that may be true, each with its likeliest type, and the probability of each as it is given out."""
+    told = places.span_probabilities(without_types(corpus))
+    if told is None:
+        return None
+    found, probability = told
+    state = model.model_state()
+    said = state.encoded(corpus)
+    weighed = state.weighed(said)
+    with closing(model._engine(corpus, weighed, None)) as engine:
+        tokens = model._consensus(engine, said, weighed, None).decoded
+    kind, share = typed_spans(found.start, found.end, found.kind, tokens.posterior, model.tagset_, places.tagset_)
+    return found._replace(kind=kind), probability * share
