@@ -25,6 +25,7 @@ SLOW = {
     "unit/test_benchmarks.py",
     "unit/test_cluster.py",
     "unit/test_memory.py",
+    "unit/test_places.py",
     "unit/test_report.py",
     "unit/test_report_sources.py",
     "unit/test_sources.py",

@@ -30,7 +30,7 @@ def spans_in(text: str) -> list[dict[str, Any]]:
     return [span for line in text.splitlines() for span in json.loads(line)["spans"]]
 
 
-@pytest.mark.parametrize("evidence", ["tokens", "spans", "votes"])
+@pytest.mark.parametrize("evidence", ["tokens", "spans", "votes", "places"])
 @pytest.mark.parametrize("decode", ["best", "f1", "sequence"])
 def test_every_evidence_is_decoded_in_every_way(run: Run, crowd: Path, evidence: str, decode: str) -> None:
     code, out, err = run("aggregate", crowd, *FIXED, "--evidence", evidence, "--decode", decode)
@@ -38,7 +38,7 @@ def test_every_evidence_is_decoded_in_every_way(run: Run, crowd: Path, evidence:
     assert len(spans_in(out)) > 30
 
 
-@pytest.mark.parametrize("evidence", ["tokens", "spans"])
+@pytest.mark.parametrize("evidence", ["tokens", "spans", "places"])
 def test_a_dial_is_kept_to_and_told_in_one_line(run: Run, crowd: Path, evidence: str) -> None:
     given = {}
     for dial, share in (("precision", 0.95), ("recall", 0.7)):
@@ -102,7 +102,7 @@ def test_an_update_takes_the_other_dial_than_the_model_was_saved_with(run: Run, 
         (("--precision", "0.9", "--recall", "0.9"), "a precision or to a recall, not to both"),
         (("--precision", "1.5"), "precision must be above 0 and at most 1, not 1.5"),
         (("--recall", "0"), "recall must be above 0 and at most 1, not 0"),
-        (("--evidence", "words"), "evidence 'words' is not known (one of: tokens, spans, votes)"),
+        (("--evidence", "words"), "evidence 'words' is not known (one of: tokens, spans, votes, places)"),
         (("--decode", "beam"), "decode 'beam' is not known (one of: best, f1, sequence, token)"),
         (("--decode", "token", "--evidence", "spans"), "with decode 'token' the evidence is 'tokens'"),
         (("--decode", "token", "--recall", "0.9"), "with decode 'token' no precision or recall"),
@@ -117,7 +117,9 @@ def test_a_wrong_value_gets_one_clear_line(run: Run, crowd: Path, options: tuple
     assert said in err
 
 
-@pytest.mark.parametrize("asked", [{"precision": 0.9}, {"recall": 0.9}, {"decode": "f1"}, {"evidence": "spans"}])
+@pytest.mark.parametrize(
+    "asked", [{"precision": 0.9}, {"recall": 0.9}, {"decode": "f1"}, {"evidence": "spans"}, {"evidence": "places"}]
+)
 def test_labels_without_spans_refuse_what_is_for_spans(asked: dict[str, Any]) -> None:
     corpus = Corpus([Document("1", ("good", "bad"), {"ann": ("pos", "neg"), "bob": ("pos", "pos")})])
     with pytest.raises(quorate.SettingsError, match="is for spans, and labels of the plain scheme have none"):

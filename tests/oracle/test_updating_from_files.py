@@ -43,6 +43,9 @@ def assert_alike(one: BSC, other: BSC) -> None:
     np.testing.assert_allclose(mine.confidence, theirs.confidence, rtol=0, atol=1e-9)
     np.testing.assert_allclose(one.annotators_.table, other.annotators_.table, rtol=0, atol=1e-7)
     assert mine.certificate.reason == theirs.certificate.reason
+    if one.places_ is not None:
+        assert other.places_ is not None
+        assert_alike(one.places_, other.places_)
     if one._spans is not None:
         assert other._spans is not None
         for name, array in one._spans.grown(len(one._names)).arrays().items():
@@ -78,7 +81,7 @@ def test_any_order_of_labels_ends_in_the_same_fit(seed: int, annotator: str, tmp
     assert there.meta_ == here.meta_
 
 
-@pytest.mark.parametrize("evidence", ["spans", "votes"])
+@pytest.mark.parametrize("evidence", ["spans", "votes", "places"])
 def test_what_is_learned_of_spans_follows(evidence: str, tmp_path: Path) -> None:
     documents = people_on(sentences(80, seed=2)).documents
     here = bsc("bsc-seq", evidence=evidence, max_iter=4).fit(Corpus(documents[:50]))

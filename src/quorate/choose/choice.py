@@ -81,7 +81,7 @@ _IN_WORDS = {
     Evidence.TOKENS: "tokens",
     Evidence.SPANS: "whole spans, with tokens beside them",
     Evidence.VOTES: "votes for exact spans",
-    Evidence.PLACES: "where spans are, whatever their type, and then their types, as annotators dispute these",
+    Evidence.PLACES: "where spans are, whatever their type, and then the type of each (annotators dispute these)",
 }
 _NOT_CALIBRATED = (
     "confidence is not calibrated and may be too high: too little was labelled by several annotators to check it"
@@ -200,6 +200,8 @@ class Choice(NamedTuple):
 
     @property
     def _sharpness(self) -> float:
+        if self.places is not None:
+            return self.places._sharpness
         on_spans = self.settings.evidence is Evidence.SPANS
         return self.calibration.span_sharpness if on_spans else self.calibration.sharpness
 

@@ -29,6 +29,7 @@ __all__ = [
     "goes_on",
     "inside_of",
     "marks_span",
+    "opening",
     "scheme_of",
     "span_of_one",
     "split_tag",
@@ -71,6 +72,15 @@ def goes_on(tag: str) -> bool:
     (True, False, False)
     """
     return split_tag(tag)[0] in ("I", "E")
+
+
+def opening(tag: str) -> str:
+    """The tag with which a span would begin at this token: ``B`` for ``I``, ``S`` for ``E``; others stay as they are.
+
+    >>> opening("I-PER"), opening("E-PER"), opening("B-PER")
+    ('B-PER', 'S-PER', 'B-PER')
+    """
+    return {"I": "B", "E": "S"}.get(tag[0], tag[0]) + tag[1:] if goes_on(tag) else tag
 
 
 def inside_of(tag: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import closing
+from copy import copy
 from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -73,7 +74,8 @@ class BSC(Estimator):
     ``method`` is the name that the results go by; ``bsc-`` and the annotator model if not given.
 
     After ``fit``: ``result_`` (the consensus), ``trace_`` (bound per pass, reason for stopping), ``annotators_``,
-    ``tagset_``, ``settings_``, ``calibration_``, ``choice_`` (what was chosen and why, or ``None``),
+    ``tagset_``, ``settings_``, ``calibration_``, ``choice_`` (what was chosen and why, or ``None``), ``places_`` (the
+    model of where spans are, if that comes first),
     ``tagger_rounds_`` (what each round of the tagger did), ``tagger_note_`` (why there is one, or none) and ``meta_``
     (version, settings, hash of the input).
 
@@ -84,8 +86,8 @@ class BSC(Estimator):
     """
 
     choice_: Choice | None
+    places_: BSC | None = None
     _silence = Silence()  # until something was found of it
-    _places: BSC | None = None  # the model of where spans are, where that comes first
 
     def __init__(
         self,
@@ -165,9 +167,9 @@ class BSC(Estimator):
         self._chose_before = choice is not None
         self._kept = Checkpoints(self.checkpoint, str(self.engine))
         settings = self._choose(prepared, past, progress, choice)
-        self._places = bsc_places.fitted(self, prepared, settings, progress, history)
-        if self.choice_ is not None and self._places is not None:
-            self.choice_ = self.choice_._replace(places=self._places.choice_)
+        self.places_ = bsc_places.fitted(self, prepared, settings, progress, history)
+        if self.choice_ is not None and self.places_ is not None:
+            self.choice_ = self.choice_._replace(places=self.places_.choice_)
         weighed = self._weigh(prepared.encoded)
         self._keeps_posteriors = self.probabilities
         if self._has_tagger(prepared, settings, past):
@@ -293,10 +295,10 @@ class BSC(Estimator):
         given = known_tags(corpus, known)
         certain = state.known_codes(corpus, given)
         with closing(self._engine(corpus, weighed, certain)) as engine:
-            decoded = self._consensus(engine, said, weighed, certain).decoded
-        if self._first is not None:
-            decoded = bsc_places.typed(bsc_places.combined(self._first, corpus, given), decoded, weighed, certain)
-        return self._result(corpus, weighed, decoded, trace=None, known=certain)
+            first = self._first
+            where = None if first is None else bsc_places.combined(first, corpus, given)
+            found = self._consensus(engine, said, weighed, certain, where=where)
+            return self._result(corpus, weighed, found.decoded, trace=None, known=certain)
 
     def update(self, corpus: Corpus, *, known: Known = None, passes: int = 0) -> Self:
         """Go on from the fit with new labels of old documents, new documents, annotators and words; returns self.
@@ -328,8 +330,8 @@ class BSC(Estimator):
         state = state._replace(profiles={**state.profiles, **corpus.profiles})
         state, fit_state, self.updated_ = update(state, before, corpus, certain, passes)
         self.go_on_from(state, fit_state, updated_meta(self.meta_, before, corpus, len(state.names)))
-        if self._places is not None:
-            bsc_places.updated(self._places, corpus, certain, passes)
+        if self.places_ is not None:
+            self.places_ = bsc_places.updated(self.places_, corpus, certain, passes)
         return self
 
     def model_state(self) -> ModelState:
@@ -423,10 +425,10 @@ class BSC(Estimator):
         self, corpus: Corpus, encoded: Encoded, weighed: Encoded, engine: Engine, known: NDArray[np.int32] | None
     ) -> None:
         """The consensus and the annotators; ``weighed`` is the corpus in which what they have in common counts once."""
-        found = self._consensus(engine, encoded, weighed, known, learn=self._fit_state.whole)
+        first = self._first
+        where = None if first is None else first.result_
+        found = self._consensus(engine, encoded, weighed, known, learn=self._fit_state.whole, where=where)
         decoded, self._spans = found.decoded, found.spans
-        if self._first is not None:
-            decoded = bsc_places.typed(self._first.result_, decoded, weighed, known)
         said = decoded.cells
         if weighed is not encoded:  # whoever has something in common with others is still judged by all they said
             said = cell_counts_of(encoded, decoded.posterior)
@@ -453,8 +455,9 @@ class BSC(Estimator):
 
         ``None`` where the consensus is a sequence of labels, in which any span can be.
         """
-        if self._first is not None:
-            return bsc_places.candidates(self, self._first, corpus)
+        first = self._first
+        if first is not None:
+            return bsc_places.candidates(self, first, corpus)
         if not needs_spans(self._settings, self.tagset_):
             return None
         state = self.model_state()
@@ -503,22 +506,34 @@ class BSC(Estimator):
         known: NDArray[np.int32] | None,
         *,
         learn: bool = False,
+        where: Result | None = None,
     ) -> Concluded:
-        """The consensus; with ``learn``, what annotators do with spans is learned from these documents first."""
-        return conclude(
+        """The consensus; with ``learn``, what annotators do with spans is learned from these documents first.
+
+        ``where`` is the consensus on places, if those come first.
+        """
+        keeps = self._keeps_posteriors or weighed is not said
+        found = conclude(
             engine,
             self._model,
             self._heard(said, weighed, known),
             self._output_settings(),
             self.calibration_,
             spans=None if learn else self._spans,
-            posteriors=self._keeps_posteriors or weighed is not said or self._first is not None,
+            posteriors=keeps or where is not None,
         )
+        if where is None:
+            return found
+        decoded = bsc_places.typed(where, found.decoded, weighed, known)
+        return found._replace(decoded=decoded if keeps else decoded.of_path_alone())
 
     @property
     def _first(self) -> BSC | None:
         """The model of places, unless a precision or a recall is kept to: that is of spans with their types."""
-        return self._places if self.precision is None and self.recall is None else None
+        if self.places_ is None or self.precision is not None or self.recall is not None:
+            return None
+        anew = self.places_.decode != self.decode  # it may have been set since
+        return copy(self.places_).set_params(decode=self.decode) if anew else self.places_
 
     def _heard(self, said: Encoded, weighed: Encoded, known: NDArray[np.int32] | None = None) -> Heard:
         """A corpus as the two models hear it."""

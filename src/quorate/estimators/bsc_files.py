@@ -54,8 +54,8 @@ def stored(model: BSC, *, documents: bool) -> model_files.Stored:
         inner = _stored(alone, documents=False)
         found.meta["without_tagger"] = {name: told for name, told in inner.meta.items() if name != "words"}
         found.arrays.update(model_files.prefixed("without_tagger", inner.arrays))
-    if model._places is not None:
-        inner = stored(model._places, documents=documents)
+    if model.places_ is not None:
+        inner = stored(model.places_, documents="documents" in found.meta)
         found.meta["places"] = inner.meta
         found.arrays.update(model_files.prefixed("places", inner.arrays))
     return found
@@ -102,8 +102,8 @@ def loaded(kind: type[BSC], file: model_files.Stored) -> BSC:
     summaries = AnnotatorSummaries.restored(state.names, arrays, state.output_model.annotators, state.tagset.span_types)
     model.go_on_from(state, _restored_fit_state(head, arrays, state, summaries.table), fit)
     model.annotators_ = summaries
-    if "places" in head:
-        model._places = loaded(kind, model_files.Stored(head["places"], model_files.under("places", arrays)))
+    if model._settings.evidence is Evidence.PLACES:
+        model.places_ = loaded(kind, model_files.Stored(head["places"], model_files.under("places", arrays)))
     if "without_tagger" in head:
         inner = {**head["without_tagger"], "words": head["words"]}
         alone = loaded(kind, model_files.Stored(inner, model_files.under("without_tagger", arrays)))

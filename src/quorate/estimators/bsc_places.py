@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import closing
+from copy import copy
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 from quorate.corpus.records import Corpus, Tag
 from quorate.encode.encoded import Encoded
 from quorate.estimators.base import ProgressCallback
+from quorate.infer import loop
 from quorate.infer.candidates import Candidates
 from quorate.infer.engines.protocol import Decoded
 from quorate.infer.engines.threads import cell_counts_of
@@ -42,7 +44,7 @@ def fitted(
     if settings.evidence is not Evidence.PLACES:
         return None
     places = type(model)(**{**model.get_params(), **_OWN})
-    past = None if history is None else history._places
+    past = None if history is None else history.places_
     chosen = None if model.choice_ is None else model.choice_.places
     return places.fit_prepared(places_of(prepared, settings.invalid), progress, past, chosen)
 
@@ -52,9 +54,9 @@ def combined(places: BSC, corpus: Corpus, known: Mapping[str, Sequence[Tag]]) ->
     return places.combine(without_types(corpus), known=known_places(known) or None)
 
 
-def updated(places: BSC, corpus: Corpus, known: Mapping[str, Sequence[Tag]], passes: int) -> None:
-    """Go on with what was said of the places in a corpus."""
-    places.update(without_types(corpus), known=known_places(known) or None, passes=passes)
+def updated(places: BSC, corpus: Corpus, known: Mapping[str, Sequence[Tag]], passes: int) -> BSC:
+    """The model of places, with what was said of those in a corpus; the one before stays as it is."""
+    return copy(places).update(without_types(corpus), known=known_places(known) or None, passes=passes)
 
 
 def typed(where: Result, tokens: Decoded, weighed: Encoded, known: NDArray[np.int32] | None) -> Decoded:
@@ -77,6 +79,6 @@ def candidates(model: BSC, places: BSC, corpus: Corpus) -> tuple[Candidates, NDA
     said = state.encoded(corpus)
     weighed = state.weighed(said)
     with closing(model._engine(corpus, weighed, None)) as engine:
-        tokens = model._consensus(engine, said, weighed, None).decoded
-    kind, share = typed_spans(found.start, found.end, found.kind, tokens.posterior, model.tagset_, places.tagset_)
+        posterior = loop.posteriors(engine, model._model, weighed.cells, model.calibration_.sharpness)
+    kind, share = typed_spans(found.start, found.end, found.kind, posterior, model.tagset_, places.tagset_)
     return found._replace(kind=kind), probability * share

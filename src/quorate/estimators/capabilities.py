@@ -72,6 +72,9 @@ class Streams(Saves, Protocol):
     (True, False)
     """
 
+    places_: Self | None
+    """The model of where spans are, if that comes first."""
+
     def combine(self, corpus: Corpus) -> Result:
         """The consensus on other documents, with what was learned."""
 

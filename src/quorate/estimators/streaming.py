@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Unpack
+from typing import Any, Protocol, Unpack
 
 from quorate.corpus.records import Corpus, Document
 from quorate.errors import InputError, SettingsError
@@ -20,8 +20,9 @@ from quorate.estimators.capabilities import Streams
 from quorate.estimators.methods import estimator
 from quorate.estimators.options import MethodName, MethodSettings, names_settings
 from quorate.estimators.updating import FitState, ModelState
+from quorate.models.places import without_types
 from quorate.models.settings import check_number
-from quorate.result.annotators import summarise
+from quorate.result.annotators import AnnotatorSummaries, summarise
 
 __all__ = ["batches", "fit_stream"]
 
@@ -73,24 +74,63 @@ def fit_stream(
         model.set_params(tagger=None)
     if not isinstance(model, Streams):
         raise SettingsError(f"method {method!r} cannot be fitted to a stream (use one of those called bsc)")
-    state: ModelState | None = None
+    going: list[_Going] = []
     seen = tokens = 0
-    weights = FitState(whole=False)
     for number, corpus in enumerate(stream, 1):
-        if state is None:
-            model.fit(corpus)
-            state, weights.earlier = model.model_state(), model.annotators_.table
+        if not going:
+            going = _begun(model.fit(corpus))
         elif len(corpus):
-            state = _stepped(state, corpus, (number + delay) ** -forgetting, seen, weights)
+            for one in going:
+                one.step(corpus, (number + delay) ** -forgetting, seen)
         seen += len(corpus)
         tokens += corpus.n_tokens
         if progress is not None:
             progress(number, seen)
-    if state is None or weights.earlier is None:
+    if not going:
         raise InputError("the stream has no document")
-    counted = {"documents": seen, "tokens": tokens, "annotators": len(state.names), "batches": number}
-    model.go_on_from(state, weights, {**model.meta_, **counted})
+    for one in going:
+        one.end({"documents": seen, "tokens": tokens, "batches": number})
     return model
+
+
+class _Fitted(Streams, Protocol):
+    """One that was fitted to a first batch."""
+
+    meta_: dict[str, Any]
+
+    @property
+    def annotators_(self) -> AnnotatorSummaries:
+        """What is known about each annotator."""
+
+
+@dataclass
+class _Going:
+    """A model whose fit goes on with a stream; ``reads`` is what it makes of a batch."""
+
+    model: _Fitted
+    reads: Callable[[Corpus], Corpus]
+    state: ModelState
+    weights: FitState
+
+    def step(self, corpus: Corpus, step: float, seen: int) -> None:
+        """With one more batch."""
+        self.state = _stepped(self.state, self.reads(corpus), step, seen, self.weights)
+
+    def end(self, counted: dict[str, int]) -> None:
+        """The model takes over what was learned."""
+        counted["annotators"] = len(self.state.names)
+        self.model.go_on_from(self.state, self.weights, {**self.model.meta_, **counted})
+
+
+def _begun(model: _Fitted) -> list[_Going]:
+    """The model after its first batch and, where places come first, that of those."""
+    places = model.places_
+    both: list[tuple[_Fitted, Callable[[Corpus], Corpus]]] = [(model, lambda corpus: corpus)]
+    both += [] if places is None else [(places, without_types)]
+    return [
+        _Going(one, reads, one.model_state(), FitState(whole=False, earlier=one.annotators_.table))
+        for one, reads in both
+    ]
 
 
 def _stepped(state: ModelState, corpus: Corpus, step: float, seen: int, weights: FitState) -> ModelState:

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from quorate.corpus.discontinuous import CONTINUED, is_continued
 from quorate.corpus.records import Corpus, SoftTag, Tag
-from quorate.corpus.tags import Invalid, TagSet, goes_on, split_tag
+from quorate.corpus.tags import Invalid, TagSet, opening, split_tag
+from quorate.encode.algebra import laid_end_to_end
 from quorate.encode.from_corpus import encode
 from quorate.infer.engines.protocol import Decoded
 from quorate.models.prepared import Prepared
@@ -71,10 +72,8 @@ def _opened(tags: Sequence[Tag]) -> Iterator[Tag]:
         prefix, kind = split_tag(tag or "")
         if tag is None or not prefix:
             yield tag
-        elif goes_on(tag) and before not in ("", kind):
-            yield f"{'S' if prefix == 'E' else 'B'}-{_place(kind)}"
         else:
-            yield _place_tag(tag)
+            yield _place_tag(tag if before in ("", kind) else opening(tag))
         before = kind if prefix else ""
 
 
@@ -121,12 +120,12 @@ def with_types(where: Decoded, tokens: Decoded, tagset: TagSet, places: TagSet, 
     start = np.flatnonzero(where.span_end)
     end = where.span_end[start].astype(np.int64)
     kind, of_span, means = _typed(share, places.type_of[where.path[start]], start, end, tagset, places)
+    _, token = laid_end_to_end(start, end - start)
     inside = np.repeat(np.arange(len(start)), end - start)
-    token = np.arange(len(inside)) - np.repeat(np.cumsum(end - start) - end, end - start)
     share[token], kinds[token] = means[inside], kind[inside]
     place = _labels_of_places(tagset, places)
     marks = tagset.type_of >= 0
-    posterior = where.posterior[:, place]
+    posterior = np.ascontiguousarray(where.posterior[:, place])
     posterior[:, marks] *= share[:, tagset.type_of[marks]]
     probability, document = where.span_probability.copy(), np.searchsorted(doc_start, start, side="right") - 1
     probability[start] *= of_span
@@ -170,8 +169,8 @@ def _typed(
     share: Floats, place: Integers, start: Integers, end: Integers, tagset: TagSet, places: TagSet
 ) -> tuple[Integers, Floats, Floats]:
     """Of every span the type with the greatest share, that share, and those of all types ``[S, T]``."""
-    running = np.concatenate([np.zeros((1, share.shape[1])), np.cumsum(share, axis=0)])
-    means = (running[end] - running[start]) / (end - start)[:, None]
+    first, token = laid_end_to_end(start, end - start)
+    means = np.add.reduceat(share[token], first[:-1], axis=0) / (end - start)[:, None] if len(start) else share[:0]
     possible = _places(tagset, places) == place[:, None]
     kind = np.where(possible, means, -1.0).argmax(axis=1)
     return kind, np.clip(means[np.arange(len(kind)), kind], 0.0, 1.0), means
