@@ -46,7 +46,7 @@ class Dense:
                 return dense_sequential_prior(tags, ALPHA0, epsilon0)
             return (ALPHA0 + epsilon0 * np.eye(len(tags.labels)))[None]
 
-        trust, marks = (each or (1.0,) * K for each in believed)
+        trust, marks, speaks = (each or (1.0,) * K for each in believed)
         sure = [1000 if not share and tags.outside is not None else 1 for share in marks]  # whoever marks nothing
         factors = (*(factor * times for factor, times in zip(trust, sure, strict=True)), 1.0)
         self.prior = np.stack([one(EPSILON0 * factor) for factor in factors])  # the last one is a stranger
@@ -56,6 +56,12 @@ class Dense:
             moved[:, :, tags.outside] = 0
             self.prior -= moved
             self.prior[..., tags.outside] += moved.sum(axis=-1)
+            for k, share in enumerate(speaks):
+                for before, rows in enumerate(self.prior[k]):
+                    for row in rows if one(0.0)[before, 0, tags.outside] > 0 else ():  # where O can be said
+                        total = row.sum()
+                        row *= share
+                        row[tags.outside] = total - np.delete(row, tags.outside).sum()
         self.counts = np.zeros_like(self.prior)
 
     def add(self, cells: Cells, counts: Floats) -> None:
@@ -73,18 +79,20 @@ class Dense:
 @pytest.mark.parametrize(("kind", "point"), CASES)
 @pytest.mark.parametrize("trust", [None, (0.0, 1.0, 7.5, 2.0)])
 @pytest.mark.parametrize("marks", [None, (1.0, 0.0, 0.3)], ids=["all mark", "some are silent"])
+@pytest.mark.parametrize("speaks", [None, (1.0, 0.1, 0.4)], ids=["all speak", "some seldom speak"])
 def test_cells_that_occur_tell_all_there_is(
     kind: type[Model],
     point: bool,
     scheme: Scheme,
     trust: tuple[float, ...] | None,
     marks: tuple[float, ...] | None,
+    speaks: tuple[float, ...] | None,
 ) -> None:
     tags, rng = tagset(scheme, 2), np.random.default_rng(5)
-    prior = AnnotatorPrior(tags, ALPHA0, EPSILON0, point=point, believed=Believed(trust, marks))
+    prior = AnnotatorPrior(tags, ALPHA0, EPSILON0, point=point, believed=Believed(trust, marks, speaks))
     cells = random_cells(tags, K, rng)
     counts = rng.gamma(1.0, 2.0, (len(cells.label), cells.n_labels))
-    dense = Dense(kind, tags, Believed(trust, marks and (*marks, 1.0)))
+    dense = Dense(kind, tags, Believed(trust, marks and (*marks, 1.0), speaks and (*speaks, 1.0)))
     dense.add(cells, counts)
     model = kind.of(prior, K).updated(cells, counts)
     live = dense.prior[:-1]

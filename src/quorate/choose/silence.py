@@ -53,6 +53,9 @@ _LEAST = 0.001  # votes of an O, however silent its annotator: where nobody mark
 # Share of a word's occurrences that somebody marked, above which it may go on where marks end. On the dev splits of
 # four sets of rules, and on 64 parts of them, a fifth does as well.
 _MOSTLY = 0.5
+# The least share of prior counts that marks of a rule have. In expectation a count of 0.1 is e^−10 already: with less,
+# one belief would outweigh whatever others say. On parts of four sets of rules 0.3 does as well.
+_LEAST_SPOKEN = 0.1
 _NOTHING_SHARED = Sharing.of()
 MOSTLY_THE_SAME = 0.5
 """How much of what two say they have in common, from which on they count as one in the coverage of others."""
@@ -211,10 +214,14 @@ class Silence(NamedTuple):
         """What is believed of annotators beforehand: those who are silent are taken to leave out what they do.
 
         >>> Silence((1.0, 0.25)).believed(["ann", "rule", "eva"], {"eva": Profile.of(kind="expert")})
-        Believed(trust=(1.0, 1.0, 10.0), marks=(1.0, 0.4))
+        Believed(trust=(1.0, 1.0, 10.0), marks=(1.0, 0.4), speaks=None)
         """
         counts = np.array(self.of_silence)
-        return Believed.of(names, profiles, np.where(counts < 1, 2 * counts / (1 + counts), 1.0).tolist())
+        marks = np.where(counts < 1, 2 * counts / (1 + counts), 1.0)
+        speaks = np.ones(0)
+        if self.go_on is not None:  # whoever marks nothing at all is told of by the marks alone
+            speaks = np.where(marks > 0, np.maximum(marks, _LEAST_SPOKEN), 1.0)
+        return Believed.of(names, profiles, marks.tolist(), speaks.tolist())
 
     def closed(self, encoded: Encoded, known: Labels | None) -> Labels | None:
         """``[N]`` The ``known`` labels and, where spans end with marks, ``O`` beside them; −1 where there is neither.

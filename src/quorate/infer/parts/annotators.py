@@ -78,6 +78,13 @@ class AnnotatorPrior(NamedTuple):
             share[: len(known)] = known
         return share
 
+    def speaks(self, n: int) -> Floats:
+        """``[n]`` The share of the prior counts of all marks that each of n annotators has; the rest is for ``O``."""
+        share = np.ones(n)
+        if self.believed.speaks is not None and self.tagset.outside is not None:
+            share[: len(self.believed.speaks[:n])] = self.believed.speaks[:n]
+        return share
+
     def right_wrong_of(self, n: int) -> Floats:
         """``[n, 2]`` Beta(α0+ε0, α0) of each of n annotators, by their trust."""
         table = np.tile(self.right_wrong, (n, 1))

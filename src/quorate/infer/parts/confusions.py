@@ -133,6 +133,17 @@ class _ByCells:
 
     def _priors(self, cells: Cells) -> Floats:
         """``[G, J]`` The prior of cells, by what is believed of each annotator."""
+        prior, outside = self._priors_of_speakers(cells), self.prior.tagset.outside
+        if self.prior.believed.speaks is None or outside is None:
+            return prior
+        speaks = self.prior.speaks(self.n_annotators + 1)[np.minimum(cells.annotator, self.n_annotators)]
+        speaks = np.where(self.mass.held[cells.previous, outside] > 0, speaks, 1.0)[:, None]  # where O can be said
+        of_outside = self._priors_of_speakers(cells._replace(label=np.full_like(cells.label, outside)))
+        silent = of_outside + (1 - speaks) * (self._row_priors(cells.annotator, cells.previous) - of_outside)
+        return np.where((cells.label == outside)[:, None], silent, speaks * prior)
+
+    def _priors_of_speakers(self, cells: Cells) -> Floats:
+        """``[G, J]`` The same, if all spoke up wherever they know something."""
         epsilon0 = self._epsilon0(cells.annotator)
         prior = self.mass.cells(cells.previous, cells.label, self.prior.alpha0, epsilon0)
         outside = self.prior.tagset.outside
@@ -314,6 +325,12 @@ class ConfusionMatrix(_ByCells):
         in_its_place = right * self.prior.left_out(self.n_annotators)
         others[:, 0] -= in_its_place
         others[:, -1] += in_its_place
+        marks = 1 - self.prior.speaks(self.n_annotators)[:, None]  # of all counts of marks, what is for O
+        for each, outside in ((row, 0), (others, -1)):
+            silent = marks[:, 0] * (each.sum(axis=1) - each[:, outside])
+            at_outside = each[:, outside] + silent
+            each *= 1 - marks
+            each[:, outside] = at_outside
         rows = divergence(row, row, point=True) + (J - 1) * divergence(others, others, point=True)
         return rows + self._sum_over(point_sparse)
 
