@@ -22,7 +22,7 @@ from quorate.corpus.records import Corpus, Document
 from quorate.corpus.simulate import Behaviour, crowd
 from quorate.corpus.tags import TagSet
 from quorate.errors import SettingsError
-from quorate.estimators import bsc as estimator
+from quorate.estimators import bsc_tagger as estimator
 from quorate.formats import jsonl
 from quorate.taggers import TaggerChoice, auto
 from quorate.taggers.loop import ROUNDS, TAGGER
@@ -108,7 +108,7 @@ def test_it_joins_where_hidden_annotators_agree_better_with_it(joined: BSC) -> N
 def test_a_fit_with_the_choice_of_another_takes_the_tagger_too_and_judges_nothing(
     joined: BSC, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("quorate.estimators.bsc.judged", None)
+    monkeypatch.setattr("quorate.estimators.bsc_tagger.judged", None)
     monkeypatch.setattr("quorate.estimators.bsc.calibrated_with", None)
     again = BSC().fit(joined.result_.corpus, choice=joined.choice_)
     assert again.result_.tags == joined.result_.tags

@@ -317,7 +317,8 @@ def choose(
                 first, undialled = spans[: len(hidden)], replace(chosen, precision=None, recall=None)
                 evidence: Evidence = usual.evidence
                 if open_evidence:
-                    evidence = usual_evidence(first) if by_rules else better_evidence(first, undialled)
+                    speak = not mostly_silent(of_silence)
+                    evidence = usual_evidence(first) if by_rules else better_evidence(first, undialled, all_speak=speak)
                 chosen = replace(chosen, evidence=evidence)
                 agreement = agreement_on(first, replace(undialled, evidence=evidence))
                 by_spans = agreement_on(first, replace(undialled, evidence=Evidence.VOTES))

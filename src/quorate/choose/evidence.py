@@ -97,13 +97,16 @@ def usual_evidence(benches: Sequence[SpanBench]) -> Evidence:
     return Evidence.PLACES if disputed > _DISPUTED else Evidence.SPANS
 
 
-def better_evidence(benches: Sequence[SpanBench], settings: Settings) -> Evidence:
-    """What is usual, unless that is spans and another agrees clearly better with hidden annotators."""
+def better_evidence(benches: Sequence[SpanBench], settings: Settings, *, all_speak: bool = True) -> Evidence:
+    """What is usual, unless that is spans and another agrees clearly better with hidden annotators.
+
+    Votes for spans are among those where ``all_speak``: of silent annotators hardly any span has half of the votes.
+    """
     best = usual_evidence(benches)
     if best is Evidence.PLACES:
         return best
     score = agreement_on(benches, replace(settings, evidence=best))
-    for other in (Evidence.TOKENS, Evidence.VOTES):
+    for other in (Evidence.TOKENS, Evidence.VOTES)[: 1 + all_speak]:
         tried = agreement_on(benches, replace(settings, evidence=other))
         gain, error = tried.strict_gain_over(score)
         if gain > _CLEARLY * error:
