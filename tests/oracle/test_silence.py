@@ -36,6 +36,7 @@ from quorate.encode.sharing import Sharing
 from quorate.errors import SettingsError
 from quorate.estimators.bsc import BSC
 from quorate.infer.start import Start
+from quorate.models.places import without_types
 
 PRIOR, ENOUGH = 5.0, 40
 """Spans of the average annotator that everybody has; marks of others below which the average is not told either."""
@@ -267,6 +268,46 @@ def test_whoever_joins_later_speaks_up() -> None:
 )
 def test_rules_hardly_overlap_and_people_do(make: Callable[[], Corpus], hardly: bool) -> None:
     assert hardly_overlap(of_silence(make())) is hardly
+
+
+@pytest.mark.parametrize(
+    ("make", "share", "by_chance", "taken"),
+    [
+        (lambda: crowds.rules(60), 0.38, 0.0, 0.25),  # it looks like rules
+        (lambda: crowds.rules(60), 0.42, 0.0, 0.42),  # people may have as much
+        (lambda: crowds.rules(60), 0.38, 0.36, 0.38),  # spammers meet as much by chance
+        (lambda: read_by_five(crowds.rules(60)), 0.38, 0.0, 0.38),  # people do not read everything
+        (lambda: without_types(crowds.rules(60)), 0.38, 0.0, 0.38),  # of one type, a jury looks the same
+    ],
+    ids=["rules", "more", "chance", "some read", "one type"],
+)
+def test_a_crowd_that_has_read_everything_and_marks_little_is_taken_for_rules(
+    make: Callable[[], Corpus], share: float, by_chance: float, taken: float
+) -> None:
+    corpus = encoded(make())
+    K = len(corpus.annotators)
+    covered = Coverage(np.full(K, share), np.full(K, by_chance), np.full(K, 100.0), np.ones(K))
+    np.testing.assert_allclose(silent_votes(corpus, {}, covered), taken / (2 - taken), rtol=1e-12)
+
+
+def read_by_five(corpus: Corpus) -> Corpus:
+    """Of every document, what five of its annotators said, not always the same ones."""
+    documents = []
+    for number, document in enumerate(corpus):
+        names = sorted(document.annotations)
+        kept = [names[(number + n) % len(names)] for n in range(5)]
+        documents.append(replace(document, annotations={name: document.annotations[name] for name in kept}))
+    return Corpus(documents)
+
+
+def test_marks_of_rules_are_rare_beforehand_whether_they_are_true_or_not() -> None:
+    corpus = crowds.rules(60)
+    rules, people = (Silence((0.01, 0.1, 1.0, 0.0), words) for words in (frozenset[str](), None))
+    names = [*corpus.annotators[:4]]
+    believed = rules.believed(names, {})
+    assert believed.speaks == pytest.approx((0.1, 0.2 / 1.1, 1.0, 1.0))  # who marks nothing is told of by that alone
+    assert people.believed(names, {}).speaks is None
+    assert believed.marks == people.believed(names, {}).marks
 
 
 def test_hardly_is_by_the_median() -> None:

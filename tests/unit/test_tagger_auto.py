@@ -109,7 +109,7 @@ def test_a_fit_with_the_choice_of_another_takes_the_tagger_too_and_judges_nothin
     joined: BSC, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("quorate.estimators.bsc_tagger.judged", None)
-    monkeypatch.setattr("quorate.estimators.bsc.calibrated_with", None)
+    monkeypatch.setattr("quorate.estimators.bsc_tagger.calibrated_with", None)
     again = BSC().fit(joined.result_.corpus, choice=joined.choice_)
     assert again.result_.tags == joined.result_.tags
     assert again.calibration_ == joined.calibration_

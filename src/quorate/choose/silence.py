@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate.corpus.profiles import Believed, Profile
-from quorate.encode.algebra import document_of, token_of, with_likeliest_labels
+from quorate.encode.algebra import document_of, seen_pairs, token_of, with_likeliest_labels
 from quorate.encode.encoded import Cells, Encoded
 from quorate.encode.sharing import Sharing
 from quorate.infer.kernels.marked import add_coverage
@@ -36,6 +36,7 @@ __all__ = [
     "first_votes",
     "hardly_overlap",
     "mostly_silent",
+    "read_everything",
     "silent_votes",
 ]
 
@@ -45,6 +46,9 @@ _SILENT = 0.5  # coverage below which an O is (partly) silence
 _CLEARLY_SILENT = 0.25  # coverage of a rule: people with a weak recall have more
 _BY_CHANCE = 1.1  # times the coverage of chance, which whoever marks at random does not reach
 _HARDLY = 0.3  # median coverage: of four crowds of people 0.66 to 0.81, of a jury of models 0.34, of rules to 0.26
+# The same where everybody has read everything, as rules do: those that know what others know have up to 0.38.
+_HARDLY_EVERYWHERE = 0.4
+_NEARLY_ALL = 0.9  # of all pairs of a document and an annotator
 _ENOUGH = 40  # marks of others, below which nothing is told
 _PRIOR = 5.0  # spans of the average annotator in everybody's coverage
 _SMOOTHING = 0.1  # votes that every label has beforehand
@@ -71,6 +75,13 @@ class Coverage(NamedTuple):
     chance: Floats
     others: Floats
     own: Floats
+
+    @property
+    def usual(self) -> float:
+        """The median of those who mark anything; 1 where they do no more than by chance, or little is known."""
+        speak = (self.own > 0) & (self.others >= _ENOUGH)
+        tells = self.share > _BY_CHANCE * self.chance
+        return float(np.median(np.where(tells, self.share, 1.0)[speak])) if speak.any() else 1.0
 
     @property
     def silent(self) -> NDArray[np.bool_]:
@@ -129,15 +140,33 @@ def silent_votes(encoded: Encoded, profiles: Mapping[str, Profile], covered: Cov
     where others marked much.
 
     What is ``covered`` is worked out from the corpus unless it is known. Whoever is declared to abstain is taken to
-    speak as seldom as rules do: a rule may know all that another one does, and look as if it spoke up.
+    speak as seldom as rules do: a rule may know all that another one does, and look as if it spoke up. So are those who
+    are silent in a crowd that looks like rules: it has read everything, and marks little of what others mark.
     """
     if encoded.tagset.outside is None:
         return np.ones(len(encoded.annotators))
     covered = covered or coverage(encoded)
     told = np.array([name in profiles and profiles[name].abstains for name in encoded.annotators], np.bool_)
+    several = len(encoded.tagset.types) > 1  # rules know some of them; of one type, a jury of models looks the same
+    if several and covered.usual < _HARDLY_EVERYWHERE and read_everything(encoded):
+        told |= covered.share < _SILENT
     c = np.where(told, np.minimum(covered.share, _CLEARLY_SILENT), covered.share)
     counts = np.where(c < _SILENT, np.maximum(_of_silence(c), _LEAST), 1.0)
     return np.where((covered.own == 0) & (covered.others >= _ENOUGH), 0.0, counts)
+
+
+def read_everything(encoded: Encoded) -> bool:
+    """Whether nearly everybody has labelled nearly every document, as rules and models do.
+
+    >>> from quorate.corpus.records import Corpus, Document
+    >>> from quorate.encode.from_corpus import encode
+    >>> of_two, of_one = {"ann": ("B-X",), "bob": ("O",)}, {"bob": ("O",)}
+    >>> corpus = Corpus([Document("1", ("Ada",), of_two), Document("2", ("sang",), of_one)])
+    >>> read_everything(encode(corpus, corpus.tagset()))
+    False
+    """
+    document, who = seen_pairs(encoded)
+    return len(who) >= _NEARLY_ALL * len(np.unique(document)) * len(encoded.annotators)
 
 
 def _of_silence(covered: Floats | float) -> Floats:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from quorate.choose.choice import Choice
-from quorate.choose.silence import hardly_overlap, mostly_silent
+from quorate.choose.silence import hardly_overlap, mostly_silent, read_everything
 from quorate.encode.algebra import seen_pairs
 from quorate.encode.encoded import Encoded
 from quorate.models.settings import Decode, Settings
@@ -15,7 +15,6 @@ __all__ = ["worth_trying"]
 
 _ENOUGH_TO_LEARN_FROM = 500  # documents; a tagger of fewer knows little, and hidden annotators cannot tell what
 _MOST_SECONDS = 60.0
-_NEARLY_ALL = 0.9
 # Microseconds that a round of the tagger crf takes for each token, and for each label beside that: on two cores, 5 s
 # for the 82,000 tokens and 9 labels of a crowd of news, 45 s for the 1.4 million tokens and 3 labels of abstracts.
 _PER_TOKEN, _PER_LABEL = 17.0, 5.0
@@ -32,20 +31,12 @@ def worth_trying(encoded: Encoded, choice: Choice, settings: Settings) -> tuple[
         return False, ""
     if TAGGER in encoded.annotators:
         return False, f"a tagger was not tried: an annotator is called {TAGGER!r}"
-    of_machines = mostly_silent(choice.of_silence) and _read_everything(encoded)
-    if of_machines or hardly_overlap(choice.of_silence):
+    # A tagger learns from the words what a rule marks: it agrees with one that was hidden, be that right or wrong.
+    by_rules = mostly_silent(choice.of_silence) and read_everything(encoded)
+    if by_rules or hardly_overlap(choice.of_silence):
         why = "among sources that hardly overlap none can tell whether it helps"
         return False, f"a tagger was not tried: {why} (--tagger crf takes one)"
     seconds = 1e-6 * ROUNDS * encoded.n_tokens * (_PER_TOKEN + _PER_LABEL * len(encoded.tagset.labels))
     if seconds > _MOST_SECONDS:
         return False, f"a tagger was not tried: it would take some {seconds:,.0f} s (--tagger crf takes one)"
     return True, ""
-
-
-def _read_everything(encoded: Encoded) -> bool:
-    """Whether nearly everybody has labelled nearly every document, as rules and models do.
-
-    A tagger learns from the words what such a source marks: it agrees with those that were hidden, right or wrong.
-    """
-    document, who = seen_pairs(encoded)
-    return len(who) >= _NEARLY_ALL * len(np.unique(document)) * len(encoded.annotators)
