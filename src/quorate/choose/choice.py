@@ -127,7 +127,9 @@ class Choice(NamedTuple):
 
     @property
     def worse_than_vote(self) -> bool:
-        """Whether a plain vote does clearly better against hidden annotators."""
+        """Whether a plain vote does clearly better against hidden annotators, who cannot tell of disputed types."""
+        if self.settings.evidence is Evidence.PLACES:
+            return False
         return self.gain is not None and self.error is not None and self.gain < -_CLEARLY * self.error
 
     @property
@@ -318,7 +320,9 @@ def choose(
                 evidence: Evidence = usual.evidence
                 if open_evidence:
                     speak = not mostly_silent(of_silence)
-                    evidence = usual_evidence(first) if by_rules else better_evidence(first, undialled, all_speak=speak)
+                    evidence = (
+                        usual_evidence(first) if by_rules else better_evidence(first, undialled, most_speak=speak)
+                    )
                 chosen = replace(chosen, evidence=evidence)
                 agreement = agreement_on(first, replace(undialled, evidence=evidence))
                 by_spans = agreement_on(first, replace(undialled, evidence=Evidence.VOTES))

@@ -1,4 +1,4 @@
-"""Whether a consensus rests on tokens, on spans, or on votes for spans: judged by hidden annotators, as all settings.
+"""Whether a consensus rests on spans, tokens, votes for spans or places: judged by hidden annotators, as all settings.
 
 Spans are usual, as people mark spans. Another evidence must agree clearly better with those who were hidden, span by
 span: overlaps would favour whoever splices a little of everybody's. Where types are disputed, hidden annotators cannot
@@ -97,16 +97,16 @@ def usual_evidence(benches: Sequence[SpanBench]) -> Evidence:
     return Evidence.PLACES if disputed > _DISPUTED else Evidence.SPANS
 
 
-def better_evidence(benches: Sequence[SpanBench], settings: Settings, *, all_speak: bool = True) -> Evidence:
+def better_evidence(benches: Sequence[SpanBench], settings: Settings, *, most_speak: bool = True) -> Evidence:
     """What is usual, unless that is spans and another agrees clearly better with hidden annotators.
 
-    Votes for spans are among those where ``all_speak``: of silent annotators hardly any span has half of the votes.
+    Votes for spans are among those where ``most_speak``: of silent annotators hardly any span has half of the votes.
     """
     best = usual_evidence(benches)
     if best is Evidence.PLACES:
         return best
     score = agreement_on(benches, replace(settings, evidence=best))
-    for other in (Evidence.TOKENS, Evidence.VOTES)[: 1 + all_speak]:
+    for other in (Evidence.TOKENS, Evidence.VOTES) if most_speak else (Evidence.TOKENS,):
         tried = agreement_on(benches, replace(settings, evidence=other))
         gain, error = tried.strict_gain_over(score)
         if gain > _CLEARLY * error:

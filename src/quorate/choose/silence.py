@@ -6,7 +6,8 @@ Whoever marks less than half is taken to be silent: in the votes that a fit star
 for a coverage of c, at which a span wins as soon as half as many marked it as could be expected to; and beforehand they
 are taken to leave out as much as they do. From there on the fit learns what an ``O`` is worth; it is the start that
 decides whether it ends where nothing is true, and the prior whether those who have nothing to say outvote the one who
-has. An ``O`` of whoever marks nothing where others mark much is worth nothing, and tells nothing of the crowd.
+has. An ``O`` of whoever marks nothing where others mark much is worth nothing, and tells nothing of the crowd. A crowd
+that has read everything and marks little of what others mark looks like rules, and is taken for them.
 
 Where a mark ends, though, a rule has spoken: among sources that hardly overlap, a token beside a mark that nobody
 marked is no part of a span, unless its word is mostly marked.
@@ -20,6 +21,7 @@ from typing import NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from quorate.corpus.discontinuous import whole_label
 from quorate.corpus.profiles import Believed, Profile
 from quorate.encode.algebra import document_of, seen_pairs, token_of, with_likeliest_labels
 from quorate.encode.encoded import Cells, Encoded
@@ -78,7 +80,7 @@ class Coverage(NamedTuple):
 
     @property
     def usual(self) -> float:
-        """The median of those who mark anything; 1 where they do no more than by chance, or little is known."""
+        """The median of those who mark anything, where whoever does no more than by chance counts as 1."""
         speak = (self.own > 0) & (self.others >= _ENOUGH)
         tells = self.share > _BY_CHANCE * self.chance
         return float(np.median(np.where(tells, self.share, 1.0)[speak])) if speak.any() else 1.0
@@ -147,7 +149,8 @@ def silent_votes(encoded: Encoded, profiles: Mapping[str, Profile], covered: Cov
         return np.ones(len(encoded.annotators))
     covered = covered or coverage(encoded)
     told = np.array([name in profiles and profiles[name].abstains for name in encoded.annotators], np.bool_)
-    several = len(encoded.tagset.types) > 1  # rules know some of them; of one type, a jury of models looks the same
+    # Rules know some of several types; of one type, a jury of models looks the same.
+    several = len({whole_label(kind) for kind in encoded.tagset.types}) > 1
     if several and covered.usual < _HARDLY_EVERYWHERE and read_everything(encoded):
         told |= covered.share < _SILENT
     c = np.where(told, np.minimum(covered.share, _CLEARLY_SILENT), covered.share)
@@ -241,6 +244,8 @@ class Silence(NamedTuple):
 
     def believed(self, names: Sequence[str], profiles: Mapping[str, Profile]) -> Believed:
         """What is believed of annotators beforehand: those who are silent are taken to leave out what they do.
+
+        Where they hardly overlap, marks of theirs are rare beforehand, whether they are true or not.
 
         >>> Silence((1.0, 0.25)).believed(["ann", "rule", "eva"], {"eva": Profile.of(kind="expert")})
         Believed(trust=(1.0, 1.0, 10.0), marks=(1.0, 0.4), speaks=None)

@@ -80,7 +80,7 @@ def opening(tag: str) -> str:
     >>> opening("I-PER"), opening("E-PER"), opening("B-PER")
     ('B-PER', 'S-PER', 'B-PER')
     """
-    return {"I": "B", "E": "S"}.get(tag[0], tag[0]) + tag[1:] if goes_on(tag) else tag
+    return {"I": "B", "E": "S"}[tag[0]] + tag[1:] if goes_on(tag) else tag
 
 
 def inside_of(tag: str) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import closing
-from copy import copy
 from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -168,8 +167,10 @@ class BSC(Estimator):
         self._kept = Checkpoints(self.checkpoint, str(self.engine))
         settings = self._choose(prepared, past, progress, choice)
         self.places_ = bsc_places.fitted(self, prepared, settings, progress, history)
-        if self.choice_ is not None and self.places_ is not None:
-            self.choice_ = self.choice_._replace(places=self.places_.choice_)
+        if self.places_ is not None:
+            self.tagger_note_ = self.places_.tagger_note_
+        if self.choice_ is not None:
+            self.choice_ = self.choice_._replace(places=None if self.places_ is None else self.places_.choice_)
         weighed = self._weigh(prepared.encoded)
         self._keeps_posteriors = self.probabilities
         if self._has_tagger(prepared, settings, past):
@@ -295,7 +296,7 @@ class BSC(Estimator):
         given = known_tags(corpus, known)
         certain = state.known_codes(corpus, given)
         with closing(self._engine(corpus, weighed, certain)) as engine:
-            first = self._first
+            first = self._first()
             where = None if first is None else bsc_places.combined(first, corpus, given)
             found = self._consensus(engine, said, weighed, certain, where=where)
             return self._result(corpus, weighed, found.decoded, trace=None, known=certain)
@@ -328,10 +329,11 @@ class BSC(Estimator):
         state, before = self.model_state(), self._fit_state.opened()
         certain = known_tags(corpus, known, none_yet=True)  # a day's documents may be without gold
         state = state._replace(profiles={**state.profiles, **corpus.profiles})
-        state, fit_state, self.updated_ = update(state, before, corpus, certain, passes)
-        self.go_on_from(state, fit_state, updated_meta(self.meta_, before, corpus, len(state.names)))
+        state, fit_state, updated = update(state, before, corpus, certain, passes)
         if self.places_ is not None:
-            self.places_ = bsc_places.updated(self.places_, corpus, certain, passes)
+            self.places_ = bsc_places.updated(bsc_places.as_set(self.places_, self), corpus, certain, passes)
+        self.updated_ = updated
+        self.go_on_from(state, fit_state, updated_meta(self.meta_, before, corpus, len(state.names)))
         return self
 
     def model_state(self) -> ModelState:
@@ -425,7 +427,7 @@ class BSC(Estimator):
         self, corpus: Corpus, encoded: Encoded, weighed: Encoded, engine: Engine, known: NDArray[np.int32] | None
     ) -> None:
         """The consensus and the annotators; ``weighed`` is the corpus in which what they have in common counts once."""
-        first = self._first
+        first = self._first()
         where = None if first is None else first.result_
         found = self._consensus(engine, encoded, weighed, known, learn=self._fit_state.whole, where=where)
         decoded, self._spans = found.decoded, found.spans
@@ -455,7 +457,7 @@ class BSC(Estimator):
 
         ``None`` where the consensus is a sequence of labels, in which any span can be.
         """
-        first = self._first
+        first = self._first()
         if first is not None:
             return bsc_places.candidates(self, first, corpus)
         if not needs_spans(self._settings, self.tagset_):
@@ -527,13 +529,12 @@ class BSC(Estimator):
         decoded = bsc_places.typed(where, found.decoded, weighed, known)
         return found._replace(decoded=decoded if keeps else decoded.of_path_alone())
 
-    @property
     def _first(self) -> BSC | None:
         """The model of places, unless a precision or a recall is kept to: that is of spans with their types."""
         if self.places_ is None or self.precision is not None or self.recall is not None:
             return None
-        anew = self.places_.decode != self.decode  # it may have been set since
-        return copy(self.places_).set_params(decode=self.decode) if anew else self.places_
+        self.places_ = bsc_places.as_set(self.places_, self)
+        return self.places_
 
     def _heard(self, said: Encoded, weighed: Encoded, known: NDArray[np.int32] | None = None) -> Heard:
         """A corpus as the two models hear it."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from copy import copy
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,18 +23,26 @@ from quorate.infer.engines.protocol import Decoded
 from quorate.infer.engines.threads import cell_counts_of
 from quorate.models.places import known_places, places_of, typed_spans, with_types, without_types
 from quorate.models.prepared import Prepared
-from quorate.models.settings import Evidence, Settings
+from quorate.models.settings import AnnotatorModel, Evidence, Settings
 from quorate.models.spans import clamped_documents, with_known
 from quorate.result.result import Result
+from quorate.taggers import Tagger
 
 if TYPE_CHECKING:
     from quorate.estimators.bsc import BSC
 
-__all__ = ["candidates", "combined", "fitted", "typed", "updated"]
+__all__ = ["as_set", "candidates", "combined", "fitted", "typed", "updated"]
 
 # What the model of places does otherwise than the one with types: the evidence is spans, and a precision or a recall is
 # that of spans with their types.
-_OWN = {"evidence": "spans", "probabilities": True, "checkpoint": None, "precision": None, "recall": None}
+_OWN: dict[str, Any] = {
+    "evidence": "spans",
+    "probabilities": True,
+    "checkpoint": None,
+    "precision": None,
+    "recall": None,
+}
+_SET_ANEW = ("decode", "n_jobs", "engine", "cluster")
 
 
 def fitted(
@@ -43,10 +51,27 @@ def fitted(
     """The model of places, which chooses for itself what is left open; ``None`` where they do not come first."""
     if settings.evidence is not Evidence.PLACES:
         return None
-    places = type(model)(**{**model.get_params(), **_OWN})
+    tagger = model.tagger
+    if isinstance(tagger, Tagger) and not isinstance(tagger, type):
+        tagger = None  # it was made for labels with types
     past = None if history is None else history.places_
+    if past is not None and past.past.model is AnnotatorModel.SPAM:
+        past = None  # of which no history can be made
+    own = _OWN if past is None else {**_OWN, "annotator": past.past.model.value}
+    places = type(model)(**{**model.get_params(), **own, "tagger": tagger})
     chosen = None if model.choice_ is None else model.choice_.places
     return places.fit_prepared(places_of(prepared, settings.invalid), progress, past, chosen)
+
+
+def as_set(places: BSC, model: BSC) -> BSC:
+    """The model of places, with what may have been set anew for its consensus, and for where it is made."""
+    wanted = {name: getattr(model, name) for name in _SET_ANEW}
+    if wanted == {name: getattr(places, name) for name in _SET_ANEW}:
+        return places
+    changed = copy(places).set_params(**wanted)
+    if changed.decode != places.decode and changed.has_documents:
+        vars(changed).pop("result_", None)
+    return changed
 
 
 def combined(places: BSC, corpus: Corpus, known: Mapping[str, Sequence[Tag]]) -> Result:

@@ -74,7 +74,9 @@ class Checkpoints:
             return None
         self._fits += 1
         path = self._folder / f"fit-{self._fits}.checkpoint"
-        learned = {**arrays_of(blank), "marks": np.array(blank.annotators.prior.believed.marks or ())}
+        believed = blank.annotators.prior.believed
+        beforehand = {"marks": np.array(believed.marks or ()), "speaks": np.array(believed.speaks or ())}
+        learned = {**arrays_of(blank), **beforehand}
         return FitCheckpoint(path, _identity(prepared, settings.plain() | self._engine, learned), blank)
 
 

@@ -381,7 +381,7 @@ class Settings:
 
     @property
     def by_tokens(self) -> bool:
-        """Whether the probabilities of spans with their types are those of the token model."""
+        """Whether the token model, and no model of spans with their types, says which types are true."""
         return self.evidence in (Evidence.TOKENS, Evidence.PLACES)
 
     @classmethod
