@@ -91,7 +91,7 @@ def test_a_jury_that_disputes_types_gets_places_by_default_and_is_told_so(chosen
     result = chosen.result_
     assert result.settings_["evidence"] == "places"
     [told] = [reason for reason in result.settings_["why"] if reason.startswith("evidence: ")]
-    assert "where spans are, whatever their type, and then the type of each" in told
+    assert "where spans are, whatever their type, then the type of each" in told
     assert not result.certificate.given
 
 
@@ -253,6 +253,18 @@ def test_known_labels_teach_where_spans_are(jury: Corpus, fitted: BSC) -> None:
     rest = Corpus(jury.documents[7:])
     before, after = (model.combine(rest) for model in (fitted, taught))
     assert np.abs(before.posterior - after.posterior).max() > 0.01
+
+
+def test_a_recall_is_expected_of_what_a_consensus_of_tokens_expects_it_of(jury: Corpus) -> None:
+    by_places, by_tokens = (quorate.aggregate(jury, recall=0.3, evidence=one) for one in ("places", "tokens"))
+    assert by_places.n_spans
+    assert by_places.tags == by_tokens.tags
+    assert [one.confidence for one in by_places] == [one.confidence for one in by_tokens]
+    assert by_places.spans == by_tokens.spans
+
+
+def test_the_fit_of_places_is_told_too(chosen: BSC) -> None:
+    assert any(reason.startswith("places: cm") for reason in chosen.result_.settings_["why"])
 
 
 def test_a_precision_is_kept_to_by_spans_with_their_types(jury: Corpus, fitted: BSC) -> None:

@@ -81,7 +81,7 @@ _IN_WORDS = {
     Evidence.TOKENS: "tokens",
     Evidence.SPANS: "whole spans, with tokens beside them",
     Evidence.VOTES: "votes for exact spans",
-    Evidence.PLACES: "where spans are, whatever their type, and then the type of each (annotators dispute these)",
+    Evidence.PLACES: "where spans are, whatever their type, then the type of each, for annotators who dispute types",
 }
 _NOT_CALIBRATED = (
     "confidence is not calibrated and may be too high: too little was labelled by several annotators to check it"
@@ -145,7 +145,8 @@ class Choice(NamedTuple):
     @property
     def reasons(self) -> list[str]:
         """How it was chosen, in the words of the field; then :attr:`notes`."""
-        return [*self._why(), *self.notes]
+        of_places = [] if self.places is None else [f"places: {self.places.reasons[0]}"]
+        return [*self._why(), *of_places, *self.notes]
 
     @property
     def notes(self) -> list[str]:
@@ -330,7 +331,7 @@ def choose(
             calibration = Calibration(sharpness)
             if chosen.evidence is Evidence.SPANS:
                 calibration = calibrated_spans(spans, chosen, sharpness)
-            elif chosen.evidence is Evidence.TOKENS:
+            elif chosen.by_tokens:
                 calibration = calibrated_tokens(every, fitted, sharpness)
             if chosen.evidence is Evidence.PLACES:
                 no_estimate = no_estimate or "annotators dispute which type a span has"

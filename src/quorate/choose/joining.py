@@ -113,9 +113,9 @@ def calibrated_with(
         run.go_on(choice.settings.max_iter)
         sharpness, spans = sharpness_on(benches, run.models, engines.threads), list[SpanBench]()
         calibration, evidence = Calibration(sharpness), choice.settings.evidence
-        if evidence is Evidence.TOKENS:
+        if choice.settings.by_tokens:
             calibration = calibrated_tokens(benches, run.models, sharpness)
-        elif evidence is not Evidence.PLACES:
+        else:
             spans = span_benches_of(benches, run.models, sharpness, engines, choice.sharing, said=hidden)
             if evidence is Evidence.SPANS:
                 calibration = calibrated_spans(spans, choice.settings, sharpness)

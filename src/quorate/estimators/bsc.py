@@ -38,7 +38,7 @@ from quorate.models.prepared import Known, Prepared, known_tags, prepare
 from quorate.models.settings import AnnotatorModel, Decode, Evidence, Settings, choice
 from quorate.models.spans import Heard, needs_spans
 from quorate.result.annotators import AnnotatorSummaries, summarise
-from quorate.result.calibration import AS_STATED
+from quorate.result.calibration import AS_STATED, Calibration
 from quorate.result.result import Result
 from quorate.result.sources import Sources
 from quorate.storage import model_files
@@ -434,7 +434,7 @@ class BSC(Estimator):
         said = decoded.cells
         if weighed is not encoded:  # whoever has something in common with others is still judged by all they said
             said = cell_counts_of(encoded, decoded.posterior)
-        self.annotators_ = summarise(encoded, said, found.model.annotators, decoded, self.calibration_)
+        self.annotators_ = summarise(encoded, said, found.model.annotators, decoded, self._calibration)
         if self._fit_state.earlier is not None:
             self.annotators_ = self.annotators_.with_earlier(self._fit_state.earlier)
         self.result_ = self._result(corpus, weighed, decoded, trace=self.trace_, known=known)
@@ -529,6 +529,11 @@ class BSC(Estimator):
         decoded = bsc_places.typed(where, found.decoded, weighed, known)
         return found._replace(decoded=decoded if keeps else decoded.of_path_alone())
 
+    @property
+    def _calibration(self) -> Calibration:
+        """How the confidence of a consensus is to be read; that of places is calibrated by their own model."""
+        return self.calibration_ if self._first() is None else Calibration(self.calibration_.sharpness)
+
     def _first(self) -> BSC | None:
         """The model of places, unless a precision or a recall is kept to: that is of spans with their types."""
         if self.places_ is None or self.precision is not None or self.recall is not None:
@@ -574,7 +579,7 @@ class BSC(Estimator):
             trace,
             {**self.settings_, "decode": self.decode, "precision": self.precision, "recall": self.recall},
             encoded.repaired,
-            self.calibration_,
+            self._calibration,
             self.choice_,
             known,
             self._sources(corpus.profiles),

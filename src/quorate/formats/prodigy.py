@@ -70,7 +70,10 @@ def read(given: Input, notes: Notes) -> Iterator[Marked]:
         line = decoded(decoder, raw, source, "an answer of Prodigy")
         if line.answer not in (None, "accept"):
             if line.answer not in ("ignore", "reject"):
-                raise InputError(f"answer {line.answer!r} is not known (accept, reject or ignore)", where=source.at())
+                raise InputError(
+                    f"answer {line.answer!r} is not known (accept, reject or ignore; of a language model: --from llm)",
+                    where=source.at(),
+                )
             notes.count(_IGNORED if line.answer == "ignore" else _REJECTED, 1)
             continue
         yield _document(line, source, number, hashed, notes)
