@@ -60,7 +60,7 @@ _LEAST = 0.001  # votes of an O, however silent its annotator: where nobody mark
 # four sets of rules, and on 64 parts of them, a fifth does as well.
 _MOSTLY = 0.5
 # The least share of prior counts that marks of a rule have. In expectation a count of 0.1 is e^−10 already: with less,
-# one belief would outweigh whatever others say. On parts of four sets of rules 0.3 does as well.
+# one belief would outweigh whatever others say. On the dev splits of four sets of rules 0.3 does as well.
 _LEAST_SPOKEN = 0.1
 _NOTHING_SHARED = Sharing.of()
 MOSTLY_THE_SAME = 0.5

@@ -52,8 +52,9 @@ def without_types(corpus: Corpus) -> Corpus:
 
 def _tags(tags: Sequence[Tag | SoftTag]) -> tuple[Tag | SoftTag, ...]:
     """Tags of one type in place of all; a span of another type than the one before it begins anew."""
-    if all(tag is None or isinstance(tag, str) for tag in tags):
-        return _hard(tags)  # type: ignore[arg-type]
+    hard = [tag for tag in tags if tag is None or isinstance(tag, str)]
+    if len(hard) == len(tags):
+        return _hard(hard)
     return tuple(tag if tag is None else _place_tag(tag) if isinstance(tag, str) else _soft(tag) for tag in tags)
 
 

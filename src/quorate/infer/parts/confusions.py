@@ -325,11 +325,10 @@ class ConfusionMatrix(_ByCells):
         in_its_place = right * self.prior.left_out(self.n_annotators)
         others[:, 0] -= in_its_place
         others[:, -1] += in_its_place
-        marks = 1 - self.prior.speaks(self.n_annotators)[:, None]  # of all counts of marks, what is for O
+        speaks = self.prior.speaks(self.n_annotators)
         for each, outside in ((row, 0), (others, -1)):
-            silent = marks[:, 0] * (each.sum(axis=1) - each[:, outside])
-            at_outside = each[:, outside] + silent
-            each *= 1 - marks
+            at_outside = each[:, outside] + (1 - speaks) * (each.sum(axis=1) - each[:, outside])
+            each *= speaks[:, None]
             each[:, outside] = at_outside
         rows = divergence(row, row, point=True) + (J - 1) * divergence(others, others, point=True)
         return rows + self._sum_over(point_sparse)
