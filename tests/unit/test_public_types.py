@@ -25,6 +25,7 @@ MODULES: dict[str, ModuleType] = {
 SEAMS = {
     *("checked_settings", "decided_documents", "encoded", "encoded_as", "engines", "fit_prepared", "go_on_from"),
     *(
+        "heard",
         "loaded",
         "model_state",
         "output_tables",

@@ -235,7 +235,7 @@ def choose(
         free = tuple(name for name in free if name != "evidence")
     names, profiles = prepared.encoded.annotators, prepared.corpus.profiles
     covered, sharing = coverage_and_sharing(prepared.encoded, profiles)
-    of_silence = silent_votes(prepared.encoded, profiles, covered)
+    of_silence = silent_votes(sharing.heard(prepared.encoded), profiles, covered)
     by_rules = hardly_overlap(of_silence)
     usual = replace(
         settings, **{name: value for name, value in (_AMONG_RULES if by_rules else _USUAL).items() if name in free}
@@ -449,8 +449,8 @@ def _other_strengths(tried: Sequence[Run], usual: Settings) -> Iterator[Settings
 def _votes(encoded: Encoded, sharing: Sharing) -> tuple[float, float]:
     """How many annotators a document has, on average, and how many independent ones they are worth."""
     document, who = seen_pairs(encoded)
-    documents = max(len(np.unique(document)), 1)
-    return len(who) / documents, float(sharing.weights(document, who).sum()) / documents
+    documents, heard = max(len(np.unique(document)), 1), seen_pairs(sharing.heard(encoded))
+    return len(who) / documents, float(sharing.weights(*heard).sum()) / documents
 
 
 def settings_left_open(values: Mapping[str, Any]) -> tuple[str, ...]:

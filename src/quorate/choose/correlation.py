@@ -26,9 +26,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate.choose.alike import ENOUGH, Pairs, in_common, tokens_in_common
+from quorate.choose.copies import FEWEST_COPIES, copies_of_one, nearly_the_same
 from quorate.encode.algebra import document_of, laid_end_to_end, marked_spans, seen_pairs
 from quorate.encode.encoded import Encoded
 from quorate.encode.sharing import Sharing
+from quorate.encode.voices import in_one_voice
 
 __all__ = ["shared_mistakes"]
 
@@ -67,6 +69,22 @@ def shared_mistakes(encoded: Encoded, groups: Sequence[str | None] = (), *, amon
     >>> shared_mistakes(encode(corpus, corpus.tagset()), ["llm", "llm"]).pairs()
     [(0, 1, 1.0)]
     """
+    K, links, heard = len(encoded.annotators), list[tuple[int, int, float]](), encoded
+    while True:
+        shares, voices = _shares(heard, groups, among_rules=among_rules)
+        if not voices:
+            break
+        links += [(voice[0], k, 1.0) for voice in voices for k in voice[1:]]
+        heard = in_one_voice(heard, voices)  # what they have in common with others is told by what all of them say
+    for voice in Sharing.of(links).groups(K):
+        shares |= dict.fromkeys(combinations(voice, 2), 1.0)
+    return Sharing.of([(k, n, share) for (k, n), share in sorted(shares.items()) if share >= _LITTLE])
+
+
+def _shares(
+    encoded: Encoded, groups: Sequence[str | None], *, among_rules: bool
+) -> tuple[dict[tuple[int, int], float], list[list[int]]]:
+    """How much of what two say is one piece of evidence, and who are copies of each other, three or more."""
     K = len(encoded.annotators)
     teams: dict[str, list[int]] = {}
     for k, name in enumerate(groups):
@@ -74,30 +92,45 @@ def shared_mistakes(encoded: Encoded, groups: Sequence[str | None] = (), *, amon
             teams.setdefault(name, []).append(k)
     declared = sorted(pair for members in teams.values() for pair in combinations(members, 2))
     if encoded.tagset.outside is None:  # plain labels are few, and the same by chance
-        return Sharing.of([(k, n, 1.0) for k, n in declared])
+        return dict.fromkeys(declared, 1.0), []
     known = np.array([k * K + n for k, n in declared], np.int64)
 
     def not_declared(pairs: Pairs) -> Pairs:
         return pairs.where(np.isin(pairs.one * K + pairs.other, known, invert=True))
 
     independent = not_declared(in_common(encoded, range(len(encoded.tagset.types)), _SOME))
+    both = in_common(encoded, [None], 0.0)
+    copies = nearly_the_same(both, K)
     shares: dict[tuple[int, int], float] = {}
     if len(np.unique(independent.one * K + independent.other)) >= _LEAST_PAIRS:
         most = _most_known(encoded) if among_rules else np.full((K, len(encoded.tagset.types)), _MOST_G)
         none = np.zeros(len(independent.one), np.bool_)
         found = _beyond_reliability(independent, most, none if among_rules else _stand_apart(independent, K))
         loosely = cache(lambda: not_declared(tokens_in_common(encoded)))  # is seldom needed
-        rho = found.surely if among_rules else _held_against(independent, found, most, loosely)
         one, other = np.divmod(found.pair, K)
+        voices = _with_originals(encoded, both, found, copies)
+        if voices:
+            return shares, voices
+        rho = found.surely if among_rules else _held_against(independent, found, most, loosely)
         shares = {(k, n): _share(r) for k, n, r in zip(one.tolist(), other.tolist(), rho.tolist(), strict=True)}
     if declared:
-        both = in_common(encoded, [None], 0.0)
+        one, other, _, cosine, spans = both
         # Where they have marked nothing yet, they are taken at the user's word.
-        alike = (both.cosine * both.spans + 1) / (both.spans + 1)
-        agreed = dict(zip(zip(both.one.tolist(), both.other.tolist(), strict=True), alike.tolist(), strict=True))
+        alike = (cosine * spans + 1) / (spans + 1)
+        agreed = dict(zip(zip(one.tolist(), other.tolist(), strict=True), alike.tolist(), strict=True))
         marks = np.bincount(marked_spans(encoded).who, minlength=K)
         shares |= {(k, n): _share(agreed.get((k, n), 0.0 if marks[k] or marks[n] else 1.0)) for k, n in declared}
-    return Sharing.of([(k, n, share) for (k, n), share in sorted(shares.items()) if share >= _LITTLE])
+    much = [(k, n, 1.0) for (k, n), share in shares.items() if share >= _share(_MUCH) and copies[k] == copies[n] >= 0]
+    return shares, [voice for voice in Sharing.of(much).groups(K) if len(voice) >= FEWEST_COPIES]
+
+
+def _with_originals(encoded: Encoded, pairs: Pairs, found: _Beyond, copies: Integers) -> list[list[int]]:
+    """Those who say nearly the same, beyond what their reliability explains, as they are copies of one of them."""
+    one, other = np.divmod(found.pair, len(copies))
+    number = np.where(_same(copies, one, other), copies[one], -1)
+    much = [n for n in np.unique(number[number >= 0]).tolist() if found.rho[number == n].mean() >= _MUCH]
+    voices = [copies_of_one(encoded, pairs, np.flatnonzero(copies == n)) for n in much]
+    return [voice for voice in voices if voice]
 
 
 def _share(rho: float) -> float:

@@ -120,14 +120,16 @@ def taken_over(choice: Choice, settings: Settings, free: Sequence[str], names: S
     number = {name: k for k, name in enumerate(names)}
     place = [number.get(name) for name in choice.annotators]
     shared = [(place[k], place[n], share) for k, n, share in choice.sharing.pairs()]
+    sharing = Sharing.of([(k, n, share) for k, n, share in shared if k is not None and n is not None])
+    spoken_for = {k for copies in sharing.voices(len(names)) for k in copies[1:]}
     of_silence = np.ones(len(names))
     for k, silence in zip(place, choice.of_silence.tolist(), strict=True):
-        if k is not None:
+        if k is not None and (silence >= 0 or k in spoken_for):
             of_silence[k] = silence
     return choice._replace(
         settings=replace(settings, **{name: getattr(choice.settings, name) for name in free}),
         annotators=tuple(names),
-        sharing=Sharing.of([(k, n, share) for k, n, share in shared if k is not None and n is not None]),
+        sharing=sharing,
         of_silence=of_silence,
         silent=tuple(name for name in choice.silent if name in number),
     )

@@ -32,6 +32,7 @@ from quorate.infer.start import FirstVotes, Start
 
 __all__ = [
     "MOSTLY_THE_SAME",
+    "SPOKEN_FOR",
     "Coverage",
     "Silence",
     "coverage",
@@ -63,6 +64,8 @@ _MOSTLY = 0.5
 # one belief would outweigh whatever others say. On the dev splits of four sets of rules 0.3 does as well.
 _LEAST_SPOKEN = 0.1
 _NOTHING_SHARED = Sharing.of()
+SPOKEN_FOR = -1.0
+"""In place of how much an ``O`` counts: of copies, another one says what they say, and they count nowhere."""
 MOSTLY_THE_SAME = 0.5
 """How much of what two say they have in common, from which on they count as one in the coverage of others."""
 
@@ -139,7 +142,7 @@ def _by_chance(marks: Floats, length: Floats, tokens: Floats) -> Floats:
 
 def silent_votes(encoded: Encoded, profiles: Mapping[str, Profile], covered: Coverage | None = None) -> Floats:
     """``[K]`` How much an ``O`` of each counts in the first votes: 1 of those who speak up, 0 of those who mark nothing
-    where others marked much.
+    where others marked much, :data:`SPOKEN_FOR` of those who said nothing at all.
 
     What is ``covered`` is worked out from the corpus unless it is known. Whoever is declared to abstain is taken to
     speak as seldom as rules do: a rule may know all that another one does, and look as if it spoke up. So are those who
@@ -155,7 +158,9 @@ def silent_votes(encoded: Encoded, profiles: Mapping[str, Profile], covered: Cov
         told |= covered.share < _SILENT
     c = np.where(told, np.minimum(covered.share, _CLEARLY_SILENT), covered.share)
     counts = np.where(c < _SILENT, np.maximum(_of_silence(c), _LEAST), 1.0)
-    return np.where((covered.own == 0) & (covered.others >= _ENOUGH), 0.0, counts)
+    counts = np.where((covered.own == 0) & (covered.others >= _ENOUGH), 0.0, counts)
+    said = np.bincount(seen_pairs(encoded)[1], minlength=len(counts)) > 0
+    return np.where(said, counts, SPOKEN_FOR)
 
 
 def read_everything(encoded: Encoded) -> bool:
@@ -169,7 +174,7 @@ def read_everything(encoded: Encoded) -> bool:
     False
     """
     document, who = seen_pairs(encoded)
-    return len(who) >= _NEARLY_ALL * len(np.unique(document)) * len(encoded.annotators)
+    return len(who) >= _NEARLY_ALL * len(np.unique(document)) * len(np.unique(who))
 
 
 def _of_silence(covered: Floats | float) -> Floats:
@@ -251,7 +256,8 @@ class Silence(NamedTuple):
         Believed(trust=(1.0, 1.0, 10.0), marks=(1.0, 0.4), speaks=None)
         """
         counts = np.array(self.of_silence)
-        marks = np.where(counts < 1, 2 * counts / (1 + counts), 1.0)
+        silent = (counts >= 0) & (counts < 1)
+        marks = np.where(silent, 2 * counts / (1 + np.maximum(counts, 0.0)), 1.0)
         speaks = np.ones(0)
         if self.go_on is not None:  # whoever marks nothing at all is told of by the marks alone
             speaks = np.where(marks > 0, np.maximum(marks, _LEAST_SPOKEN), 1.0)

@@ -34,8 +34,9 @@ def coverage_and_sharing(encoded: Encoded, profiles: Mapping[str, Profile]) -> t
     among_rules = hardly_overlap(silent_votes(encoded, profiles, covered))
     sharing = shared_mistakes(encoded, groups, among_rules=among_rules)
     if sharing.at_least(MOSTLY_THE_SAME):
-        covered = coverage(encoded, sharing)
-        if hardly_overlap(silent_votes(encoded, profiles, covered)) is not among_rules:
+        heard = sharing.heard(encoded)
+        covered = coverage(heard, sharing)
+        if hardly_overlap(silent_votes(heard, profiles, covered)) is not among_rules:
             sharing = shared_mistakes(encoded, groups, among_rules=not among_rules)
-            covered = coverage(encoded, sharing)
+            covered = coverage(sharing.heard(encoded), sharing)
     return covered, sharing

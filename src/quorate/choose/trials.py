@@ -170,10 +170,10 @@ def hidden_in(
 ) -> list[HiddenLabels]:
     """The corpus with some annotators hidden, draw by draw, together with those who err as they do.
 
-    They end where there is ``enough``; some may have been made ``before``.
+    Copies are one annotator in it. Draws end where there is ``enough``; some may have been made ``before``.
     """
-    seed = settings.random_state or 0
-    return draws(prepared.encoded, known=prepared.known, seed=seed, sharing=sharing, enough=enough, before=before)
+    seed, heard = settings.random_state or 0, sharing.heard(prepared.encoded)
+    return draws(heard, known=prepared.known, seed=seed, sharing=sharing, enough=enough, before=before)
 
 
 def span_benches_of(

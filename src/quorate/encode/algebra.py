@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from quorate.corpus.tags import TagSet
 from quorate.encode.encoded import WORKED_OUT, Cells, Encoded
 from quorate.encode.kernels import PairedEvents, events_of_cells, fill_pairs, kept_of_pairs, without_events
 
@@ -27,6 +28,7 @@ __all__ = [
     "events_of_document",
     "joined",
     "label_counts",
+    "labels_of_spans",
     "laid_end_to_end",
     "marked_spans",
     "number_pairs",
@@ -159,6 +161,26 @@ def laid_end_to_end(first: NDArray[np.integer], lengths: NDArray[np.integer]) ->
     """
     start = np.concatenate([[0], np.cumsum(lengths)])
     return start, np.arange(start[-1]) + np.repeat(first - start[:-1], lengths)
+
+
+def labels_of_spans(
+    start: Integers, end: Integers, kind: Integers, tagset: TagSet
+) -> tuple[Integers, Integers, Integers]:
+    """Where each span's tokens begin among those of all spans, the tokens, and the label that each of them has.
+
+    >>> from quorate.corpus.tags import Scheme
+    >>> tagset = TagSet.of_types(Scheme.BIO, ["PER"])
+    >>> first, token, label = labels_of_spans(np.array([3, 7]), np.array([5, 8]), np.array([0, 0]), tagset)
+    >>> first.tolist(), token.tolist(), [tagset.labels[each] for each in label]
+    ([0, 2], [3, 4, 7], ['B-PER', 'I-PER', 'B-PER'])
+    """
+    length = end - start
+    first, token = laid_end_to_end(start, length)
+    single, begins, inside, ends = tagset.span_labels
+    label = np.repeat(inside[kind], length)
+    label[first[:-1]] = begins[kind]
+    label[first[1:] - 1] = np.where(length > 1, ends[kind], single[kind])
+    return first[:-1], token, label
 
 
 def ranges_of(values: NDArray[Any], first: Integers, end: Integers) -> NDArray[Any]:

@@ -12,19 +12,21 @@ from numpy.typing import NDArray
 from quorate.encode.algebra import laid_end_to_end, paired, seen_pairs
 from quorate.encode.encoded import Encoded
 from quorate.encode.kernels import weigh_pairs
+from quorate.encode.voices import in_one_voice
 
 __all__ = ["Sharing"]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 _PARTNERS_AT_ONCE = 1 << 22
+_A_VOICE = 3  # copies; of two, nobody can tell which of them erred
 
 
 class Sharing(NamedTuple):
     """``share`` (above 0, at most 1) is how much annotators ``one`` and ``other`` have in common beyond the truth.
 
     In a document, the word of annotator k counts 1 / (1 + Σ_l share_kl) over the others who saw it: of five who always
-    say the same each counts a fifth.
+    say the same each counts a fifth. Three or more of whom every two share all are copies, and speak with one voice.
 
     >>> sharing = Sharing.of([(0, 1, 1.0), (1, 2, 0.5)])
     >>> sharing.weights(np.array([0, 0, 1]), np.array([0, 1, 1])).tolist()
@@ -74,10 +76,19 @@ class Sharing(NamedTuple):
             in_common[here] = np.bincount(number, share * (seen[place] == wanted), minlength=len(who[here]))
         return 1.0 / (1.0 + in_common)
 
+    def voices(self, n_annotators: int) -> list[list[int]]:
+        """The copies that speak with one voice, that of the first of them."""
+        return [copies for copies in self.at_least(1.0).groups(n_annotators) if len(copies) >= _A_VOICE]
+
+    def heard(self, encoded: Encoded) -> Encoded:
+        """What was said, in which copies are one annotator, who says what most of them do."""
+        return in_one_voice(encoded, self.voices(len(encoded.annotators))) if self else encoded
+
     def weighed(self, encoded: Encoded) -> Encoded:
-        """The same labels, each with the weight of its annotator in its document."""
+        """What is :meth:`heard`, each label with the weight of its annotator in its document."""
         if not self:
             return encoded
+        encoded = self.heard(encoded)
         document, who = seen_pairs(encoded)
         weight = np.empty(len(encoded.event_cell))
         weigh_pairs(paired(encoded, document, who), self.weights(document, who), weight)

@@ -431,10 +431,12 @@ class BSC(Estimator):
         where = None if first is None else first.result_
         found = self._consensus(engine, encoded, weighed, known, learn=self._fit_state.whole, where=where)
         decoded, self._spans = found.decoded, found.spans
-        said = decoded.cells
+        said, annotators = decoded.cells, found.model.annotators
         if weighed is not encoded:  # whoever has something in common with others is still judged by all they said
             said = cell_counts_of(encoded, decoded.posterior)
-        self.annotators_ = summarise(encoded, said, found.model.annotators, decoded, self._calibration)
+            if weighed.cells is not encoded.cells:  # of copies, the model knows nothing but what all of them say
+                annotators = annotators.updated(encoded.cells, said)
+        self.annotators_ = summarise(encoded, said, annotators, decoded, self._calibration)
         if self._fit_state.earlier is not None:
             self.annotators_ = self.annotators_.with_earlier(self._fit_state.earlier)
         self.result_ = self._result(corpus, weighed, decoded, trace=self.trace_, known=known)
@@ -544,7 +546,7 @@ class BSC(Estimator):
     def _heard(self, said: Encoded, weighed: Encoded, known: NDArray[np.int32] | None = None) -> Heard:
         """A corpus as the two models hear it."""
         of_people = without_annotator(said, TAGGER) if self._heard_tagger else said
-        return Heard(of_people, weighed, known, self._sharing, self.engines().threads)
+        return Heard(self._sharing.heard(of_people), weighed, known, self._sharing, self.engines().threads)
 
     def _output_settings(self) -> Settings:
         """The settings of the fit, with those of what is given out as they are set now."""

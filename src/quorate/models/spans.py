@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate.corpus.tags import TagSet
-from quorate.encode.algebra import ranges_of
+from quorate.encode.algebra import labels_of_spans, ranges_of
 from quorate.encode.encoded import Encoded
 from quorate.encode.sharing import Sharing
 from quorate.errors import SettingsError
@@ -304,14 +304,8 @@ def with_known(decoded: Decoded, tokens: Decoded, clamped: NDArray[np.bool_], en
 
 def _least_label(candidates: Candidates, posterior: Floats, tagset: TagSet) -> Floats:
     """``[C]`` The probability of the least sure label that each candidate gives a token."""
-    length = candidates.end - candidates.start
-    offset = np.cumsum(length) - length
-    single, first, inside, last = tagset.span_labels
-    label = np.repeat(inside[candidates.kind], length)
-    label[offset] = first[candidates.kind]
-    label[offset + length - 1] = np.where(length > 1, last[candidates.kind], single[candidates.kind])
-    token = np.repeat(candidates.start - offset, length) + np.arange(int(length.sum()))
-    return np.asarray(np.minimum.reduceat(posterior[token, label], offset)) if len(length) else np.zeros(0)
+    first, token, label = labels_of_spans(candidates.start, candidates.end, candidates.kind, tagset)
+    return np.asarray(np.minimum.reduceat(posterior[token, label], first)) if len(first) else np.zeros(0)
 
 
 def _by_document(values: Floats, candidates: Candidates) -> Floats:
@@ -400,12 +394,9 @@ def _dialled(best_set: Callable[[Floats], Chosen], true: Floats, expected: float
 def _path(candidates: Candidates, chosen: Chosen, encoded: Encoded) -> NDArray[np.int32]:
     """``[N]`` The labels of the chosen spans, ``O`` elsewhere."""
     path = np.full(encoded.n_tokens, encoded.tagset.outside, np.int32)
-    single, first, inside, last = encoded.tagset.span_labels
-    start, end, kind = candidates.start[chosen], candidates.end[chosen], candidates.kind[chosen]
-    length = end - start
-    within = np.arange(int(length.sum())) - np.repeat(np.cumsum(length) - length, length)
-    path[np.repeat(start, length) + within] = np.repeat(inside[kind], length)
-    path[start], path[end - 1] = first[kind], np.where(length > 1, last[kind], single[kind])
+    found = (candidates.start[chosen], candidates.end[chosen], candidates.kind[chosen])
+    _, token, label = labels_of_spans(*found, encoded.tagset)
+    path[token] = label
     return path
 
 

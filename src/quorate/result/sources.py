@@ -51,10 +51,10 @@ def err_together(names: Sequence[str], sharing: Sharing, least: float = MUCH_IN_
     >>> err_together(["a", "b", "c"], Sharing.of([(0, 2, 0.5), (0, 1, 0.1)]))[0].names
     ('a', 'c')
     """
-    found = []
+    found, spoken_for = [], {k for copies in sharing.voices(len(names)) for k in copies[1:]}
     for group in sharing.at_least(least).groups(len(names)):
-        members = np.array(group)
-        votes = float(sharing.weights(np.zeros(len(members), np.int64), members).sum())
+        heard = np.array([k for k in group if k not in spoken_for])
+        votes = float(sharing.weights(np.zeros(len(heard), np.int64), heard).sum())
         found.append(Together(tuple(names[k] for k in group), votes))
     return sorted(found, key=lambda one: -len(one.names))
 
