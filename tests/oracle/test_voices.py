@@ -290,3 +290,16 @@ def test_declared_samples_that_are_nearly_the_same_speak_with_one_voice() -> Non
     declared = Corpus(corpus, profiles=dict.fromkeys(corpus.annotators, Profile(group="llm")))
     assert voices(corpus) == []
     assert voices(declared) == [["ann", "ann+1", "ann+2"]]
+
+
+def test_no_copy_is_asked_where_another_was_heard() -> None:
+    corpus = with_copies(crowds.one_expert(120), "expert", 5)
+    some = Corpus(
+        replace(one, annotations={n: t for n, t in one.annotations.items() if n[0] == "a" or number < 60})
+        for number, one in enumerate(corpus)
+    )
+    model = BSC(tagger=None).fit(some)
+    assert model.sources_.sharing.voices(12) != []
+    found = quorate.next_labels(some, model, n=20, annotators=["expert+2"]).suggestions
+    assert len(found) == 20
+    assert all(some.position(one.document) >= 60 and one.labels == 6 for one in found)

@@ -125,13 +125,13 @@ def next_labels(
     if not 0 <= diversity <= 1:
         raise SettingsError(f"diversity must be from 0 to 1, not {diversity}")
     documents, views = views_of(corpus, model, known, cluster)
-    encoded = views[0].encoded
+    said_by = views[0].said
     names = _names(views)
     known_people = len(names)
     pool, costs = _pool(names, annotators), _costs(names, cost or {})
     decided = np.all([view.decided for view in views], axis=0)
-    open_documents = _open(documents, encoded, per_document_max, exclude) & ~decided
-    said = np.bincount(seen_pairs(encoded)[0], minlength=len(documents))
+    open_documents = _open(documents, said_by, per_document_max, exclude) & ~decided
+    said = np.bincount(seen_pairs(said_by)[0], minlength=len(documents))
     alone = _not_judged(views, documents, decided)
     if annotators is None and set(names) == alone and len(names) == 1:
         # Only what a second annotator says of the same documents can tell how good the first one is.

@@ -61,10 +61,14 @@ BITS = 1 / np.log(2)
 
 
 class View:
-    """A layer of the documents as its model sees it; ``known`` are its known labels."""
+    """A layer of the documents as its model sees it; ``known`` are its known labels.
+
+    ``encoded`` is what the model hears, in which copies are one annotator, and ``said`` what everybody said.
+    """
 
     def __init__(self, corpus: Corpus, model: Advises, known: Mapping[str, Sequence[Tag]], layer: str = "") -> None:
         self.layer, self.model, self.encoded, self.state = layer, model, model.encoded(corpus), model.model_state()
+        self.said = self.state.encoded(corpus)
         certain = model.decided_documents() | whole(known)
         self.decided = settled(corpus, {**self.state.profiles, **corpus.profiles}, certain)
         legible = _legible(known, self.state.tagset)
@@ -74,9 +78,14 @@ class View:
         self.told = share_with_one_reading(self.result.posterior, ambiguous, self.encoded.doc_start)
 
     def numbers(self, names: Sequence[str]) -> Integers:
-        """The numbers of annotators here; whoever is new has the next one, which a model takes for the average."""
+        """The numbers of annotators here; whoever is new has the next one, which a model takes for the average.
+
+        Copies have that of the one who speaks for them: where one of them was heard, another tells nothing.
+        """
         number = {name: k for k, name in enumerate(self.encoded.annotators)}
-        return np.array([number.get(name, len(number)) for name in names], np.int64)
+        for copies in self.state.sharing.voices(len(number)):
+            number |= {self.encoded.annotators[k]: copies[0] for k in copies}
+        return np.array([number.get(name, len(self.encoded.annotators)) for name in names], np.int64)
 
     def gains(self, doc: Integers, who: Integers, pool: Sequence[str]) -> Floats:
         """``[U]`` The nats that labels of documents by annotators, counted along ``pool``, should tell."""

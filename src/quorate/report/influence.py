@@ -2,7 +2,8 @@
 
 Nothing is fitted again: what was learned about annotators, words and transitions stays, and only what one annotator
 said about this document is taken away. The probabilities are exact: where the evidence is spans, the document is
-combined again without them; else they are from the kernels that the output pass uses.
+combined again without them; else they are from the kernels that the output pass uses. Where one of several copies is
+taken away, the others still say what most of them do.
 """
 
 from __future__ import annotations
@@ -68,11 +69,12 @@ def influences(
     """
     versions = [_versions(document) for document in documents]
     for lot in _lots([len(several) for several in versions]):
-        told = model.span_probabilities(_numbered(versions[lot]))
+        corpus = _numbered(versions[lot])
+        told = model.span_probabilities(corpus)
         if told is None:
-            yield from _by_tokens(model, documents, spans)
-            return
-        yield from _by_spans(model.tagset_.types, told, versions[lot], spans[lot], least)
+            yield from _by_tokens(_Reader(model, corpus), versions[lot], spans[lot])
+        else:
+            yield from _by_spans(model.tagset_.types, told, versions[lot], spans[lot], least)
 
 
 def _lots(sizes: Sequence[int]) -> Iterator[slice]:
@@ -137,20 +139,22 @@ def _by_spans(
         )
 
 
-def _by_tokens(model: Explains, documents: Sequence[Document], spans: Sequence[Sequence[Span]]) -> Iterator[Influence]:
-    """Where the evidence is tokens: what annotators say is added up, and taken away, token by token."""
-    reader = _Reader(model, Corpus(documents))
-    for number, (document, asked) in enumerate(zip(documents, spans, strict=True)):
-        names = tuple(sorted(document.annotations))
-        evidence, codes = reader.evidence(number, names), reader.codes(asked, len(document.tokens))
-        with_all = reader.look(evidence.sum(axis=0), asked, codes)
-        others = [reader.look(np.delete(evidence, 1 + a, axis=0).sum(axis=0), asked, codes) for a in range(len(names))]
+def _by_tokens(
+    reader: _Reader, versions: Sequence[Sequence[Document]], spans: Sequence[Sequence[Span]]
+) -> Iterator[Influence]:
+    """Where the evidence is tokens: ``reader`` has every version of every document."""
+    d = 0
+    for several, asked in zip(versions, spans, strict=True):
+        names, codes = tuple(sorted(several[0].annotations)), reader.codes(asked, len(several[0].tokens))
+        looks = [reader.look(reader.evidence(d + number), asked, codes) for number in range(len(several))]
+        d += len(several)
+        with_all, *without, with_none = looks
         yield Influence(
             names,
             with_all.probability,
-            np.array([other.probability for other in others]).reshape(len(names), len(asked)),
-            reader.look(evidence[0], asked, codes).probability,
-            [reader.spans(other.path) for other in others],
+            np.array([look.probability for look in without]).reshape(len(names), len(asked)),
+            with_none.probability,
+            [reader.spans(look.path) for look in without],
             reader.spans(with_all.path),
         )
 
@@ -171,7 +175,6 @@ class _Reader:
         tagset = encoded.tagset
         self._encoded, self._tagset = encoded, tagset
         self._calibration = model.calibration_
-        self._number = {name: k for k, name in enumerate(encoded.annotators)}
         self._cells, self._words = tables.temper * tables.cells, tables.words
         self._end, self._may_end = chain.end, log_mask(tagset.allowed_last)
         self._steps = self._steps_of(chain.start, chain.trans)
@@ -184,30 +187,27 @@ class _Reader:
     def _steps_of(self, start: Floats, trans: Floats) -> Any:
         return single.steps_of(np.ascontiguousarray(start), np.ascontiguousarray(trans))
 
-    def evidence(self, d: int, names: Sequence[str]) -> Floats:
-        """``[1 + A, L, J]`` Log-likelihoods from words and the end of the document, then from each annotator."""
+    def evidence(self, d: int) -> Floats:
+        """``[L, J]`` Log-likelihoods from words, the end of the document, and all that annotators said."""
         encoded = self._encoded
         first, last = int(encoded.doc_start[d]), int(encoded.doc_start[d + 1])
-        out = np.zeros((1 + len(names), last - first, self._cells.shape[1]))
+        out = np.zeros((last - first, self._cells.shape[1]))
         if len(self._words):
             word = encoded.word[first:last]
             met = word < len(self._words)
-            out[0, met] = self._words[word[met]]
+            out[met] = self._words[word[met]]
         if last > first:
-            out[0, -1] += self._end
+            out[-1] += self._end
         if self._closed is not None:
             label = self._closed[first:last]
             fixed = np.flatnonzero(label >= 0)
-            others = np.arange(out.shape[2]) != label[fixed][:, None]
-            out[0, fixed] += np.where(others, _IMPOSSIBLE, 0.0)
+            others = np.arange(out.shape[1]) != label[fixed][:, None]
+            out[fixed] += np.where(others, _IMPOSSIBLE, 0.0)
         events, token = events_of_document(encoded, d)
-        cell = encoded.event_cell[events]
-        place = np.zeros(len(encoded.annotators), np.int64)
-        place[[self._number[name] for name in names]] = 1 + np.arange(len(names))
-        said = self._cells[cell]
+        said = self._cells[encoded.event_cell[events]]
         if encoded.event_weight is not None:
             said = said * encoded.event_weight[events][:, None]
-        np.add.at(out, (place[encoded.cells.annotator[cell]], token), said)
+        np.add.at(out, token, said)
         return out
 
     def codes(self, asked: Sequence[Span], length: int) -> list[NDArray[np.int32]]:
