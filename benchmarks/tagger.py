@@ -66,9 +66,9 @@ def rounds(crowd: str, tagger: str, splits: list[tuple[str, ...]]) -> None:
     class Shown(BSC):
         """Prints a row after every round."""
 
-        def _conclude(self, *given: Any) -> None:
+        def _conclude(self, *given: Any, fresh: bool = False) -> None:
             nonlocal began, number
-            super()._conclude(*given)
+            super()._conclude(*given, fresh=fresh)
             spent = time.process_time() - began
             label = str(number) if number <= in_all else "calibrated"  # the last round's fit, read anew
             print(f"| {label} | {' | '.join(row(self.result_, names) for names in splits)} | {spent:.0f} |", flush=True)

@@ -18,6 +18,7 @@ from quorate import Result
 from quorate.choose.alike import Pairs, in_common
 from quorate.choose.copies import _alone, copies_of_one, nearly_the_same
 from quorate.choose.correlation import shared_mistakes
+from quorate.choose.kept import as_plain, from_plain, taken_over
 from quorate.choose.sources import coverage_and_sharing
 from quorate.corpus.profiles import Profile
 from quorate.corpus.records import Corpus, Document, Tag
@@ -41,7 +42,7 @@ def encoded(corpus: Corpus) -> Encoded:
 def voices(corpus: Corpus) -> list[list[str]]:
     """Who speaks with one voice, by name."""
     _, sharing = coverage_and_sharing(encoded(corpus), corpus.profiles)
-    return [[corpus.annotators[k] for k in voice] for voice in sharing.voices(len(corpus.annotators))]
+    return [[corpus.annotators[k] for k in voice] for voice in sharing.voices]
 
 
 def bare(result: Result) -> set[tuple[int, Span]]:
@@ -58,9 +59,16 @@ def by_loops(corpus: Corpus, tags: TagSet, members: Sequence[str]) -> Corpus:
         if len(here) == 1:
             said[members[0]] = document.annotations[here[0]]
         elif here:
-            votes = Counter(span for name in here for span in find_spans(certain(document.annotations[name])))
-            first = set(find_spans(certain(document.annotations[here[0]])))
-            kept = [span for span, n in votes.items() if 2 * n > len(here) or (2 * n == len(here) and span in first)]
+            marked = {name: find_spans(certain(document.annotations[name])) for name in here}
+            votes = Counter(span for spans in marked.values() for span in spans)
+            read = {s: sum(document.annotations[name][s.start] is not None for name in here) for s in votes}
+            by_place = sorted(
+                votes, key=lambda span: (2 * votes[span] <= read[span], span.start, -span.end, span.label)
+            )
+            kept: list[Span] = []
+            for span in by_place:
+                if 2 * votes[span] >= read[span] and all(span.end <= k.start or k.end <= span.start for k in kept):
+                    kept.append(span)
             whole: list[Tag] = list(tags.tags(sorted(kept), len(document.tokens)))
             for place in range(len(whole)):
                 if all(document.annotations[name][place] is None for name in here):
@@ -130,11 +138,13 @@ def test_plain_labels_have_no_voices() -> None:
     assert in_one_voice(crowd, [[0, 1, 2]]) is crowd
 
 
-def test_only_three_or_more_who_share_everything_are_a_voice() -> None:
-    sharing = Sharing.of([(0, 1, 1.0), (2, 3, 1.0), (2, 4, 1.0), (3, 4, 1.0), (4, 5, 0.9)])
-    assert sharing.voices(6) == [[2, 3, 4]]
+def test_sharing_everything_is_not_yet_a_voice() -> None:
     crowd = encoded(crowds.careful_three(20))
-    assert Sharing.of([(0, 1, 1.0)]).heard(crowd) is crowd
+    assert Sharing.of([(0, 1, 1.0), (0, 2, 1.0), (1, 2, 1.0)]).heard(crowd) is crowd
+    one = Sharing.of(voices=[(2, 0, 1)])
+    assert one.voices == ((0, 1, 2),)
+    assert one.groups(4) == [[0, 1, 2]]
+    assert one.heard(crowd) is not crowd
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -152,6 +162,28 @@ def test_every_two_of_those_who_are_nearly_the_same_have_much_in_common(seed: in
         assert all(close[pair] for pair in combinations(members, 2))
     apart = np.flatnonzero(number < 0).tolist()  # no three of those who are left out are all close
     assert not any(all(close[pair] for pair in combinations(three, 2)) for three in combinations(apart, 3))
+
+
+def test_whoever_was_not_shown_a_token_has_no_vote_on_it() -> None:
+    """Three copies that labelled a third of a document each."""
+    tags = tagset(Scheme.BIO, 1)
+    parts = {name: tuple("B-T0" if place == k else None for place in range(3)) for k, name in enumerate("abc")}
+    heard = in_one_voice(encode(Corpus([Document("1", ("u", "v", "w"), parts)]), tags), [[0, 1, 2]])
+    assert [tags.labels[label] for _, _, _, label, _ in events(heard)] == ["B-T0"] * 3
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_names_do_not_matter_to_a_voice(seed: int) -> None:
+    tags = tagset(Scheme.BIO, 2)
+    corpus = random_corpus(np.random.default_rng(seed), tags, n_documents=40, n_annotators=5, missing=0.1)
+    name = {f"a{k}": f"a{9 - k}" for k in range(5)}
+    renamed = Corpus(replace(one, annotations={name[n]: tags for n, tags in one.annotations.items()}) for one in corpus)
+    one, other = (
+        in_one_voice(encode(each, tags), [voice]) for each, voice in ((corpus, range(4)), (renamed, range(1, 5)))
+    )
+    assert [event[:1] + event[2:] for event in events(one) if event[1] != "a4"] == [
+        event[:1] + event[2:] for event in events(other) if event[1] != "a5"
+    ]
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -222,6 +254,37 @@ def test_experts_whose_mistakes_are_their_own_are_no_copies(
         assert voices(crowd(crowds.sentences(300, seed=seed), kinds, seed=seed)) == []
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_good_annotators_beside_a_perfect_one_are_no_copies_where_the_rest_is_vague(seed: int) -> None:
+    """Nothing tells them from copies, and a vague crowd would outvote a single voice."""
+    good, vague = Behaviour(miss=0.08, confuse=0.02), Behaviour(miss=0.2, vague=0.6, reach=1.0)
+    kinds = {"best": Behaviour(), **{f"g{n}": good for n in range(4)}, **{f"w{n}": vague for n in range(4)}}
+    assert voices(crowd(crowds.sentences(300, seed=seed), kinds, seed=seed)) == []
+
+
+def test_silent_members_of_a_declared_group_do_not_silence_the_others() -> None:
+    corpus = with_copies(crowds.careful_three(100), "ann", 2)
+    nothing = {f"none{n}": "O" for n in range(4)}
+    documents = [
+        replace(one, annotations={**one.annotations, **{n: (tag,) * len(one.tokens) for n, tag in nothing.items()}})
+        for one in corpus
+    ]
+    group = dict.fromkeys(["ann", "ann+1", "ann+2", *nothing], Profile(group="llm"))
+    assert voices(Corpus(documents, profiles=group)) == [["ann", "ann+1", "ann+2"]]
+
+
+def test_copies_of_a_rule_are_as_silent_as_it_is() -> None:
+    choice = BSC(tagger=None).fit(with_copies(crowds.rules(300), "rule0", 3, jitter=0.05)).choice_
+    assert choice is not None
+    assert choice.sharing.voices != ()
+    assert {"rule0", "rule0+1", "rule0+2", "rule0+3"} <= set(choice.silent)
+    left = [name for name in choice.annotators if name not in ("rule0", "rule0+3")]
+    over = taken_over(choice, choice.settings, ("temper",), left)
+    of_rule = choice.of_silence[choice.annotators.index("rule0")]
+    assert over.of_silence[left.index("rule0+1")] == of_rule
+    assert from_plain(as_plain(choice)).sharing.voices == choice.sharing.voices
+
+
 def test_five_copies_change_nothing() -> None:
     """Of the best and of the worst: the consensus is that of the crowd without them, but for a few spans."""
     corpus = crowds.one_expert(200)
@@ -262,7 +325,7 @@ def test_a_voice_goes_on_in_other_documents_files_and_updates(tmp_path: Path) ->
     corpus = with_copies(crowds.one_expert(220), "expert", 5)
     first, later = Corpus(corpus.documents[:180]), Corpus(corpus.documents[180:])
     model = BSC(tagger=None).fit(first)
-    assert model.sources_.sharing.voices(12) != []
+    assert model.sources_.sharing.voices != ()
     alone = Corpus(
         replace(one, annotations={n: t for n, t in one.annotations.items() if n[0] == "a" or n == "expert+3"})
         for one in later
@@ -275,8 +338,10 @@ def test_a_voice_goes_on_in_other_documents_files_and_updates(tmp_path: Path) ->
     loaded = quorate.load(tmp_path / "model.quorate")
     assert isinstance(loaded, BSC)
     assert loaded.combine(later).tags == model.combine(later).tags
+    assert np.allclose(loaded.annotators_["expert+3"].matrix, model.annotators_["expert+3"].matrix)
     updated, from_file = model.update(later).result_, loaded.update(later).result_
     assert updated.tags == from_file.tags
+    assert np.diagonal(model.annotators_["expert+3"].matrix, axis1=-2, axis2=-1).mean() > 0.7
     gold = [one.gold for one in corpus]
     whole = quorate.score.strict(BSC(tagger=None).fit(corpus).result_.tags, gold).f1
     assert quorate.score.strict(updated.tags, gold).f1 > whole - 0.01
@@ -299,7 +364,7 @@ def test_no_copy_is_asked_where_another_was_heard() -> None:
         for number, one in enumerate(corpus)
     )
     model = BSC(tagger=None).fit(some)
-    assert model.sources_.sharing.voices(12) != []
+    assert model.sources_.sharing.voices != ()
     found = quorate.next_labels(some, model, n=20, annotators=["expert+2"]).suggestions
     assert len(found) == 20
     assert all(some.position(one.document) >= 60 and one.labels == 6 for one in found)

@@ -144,10 +144,8 @@ def samples() -> Corpus:
 
 def test_near_copies_are_named_with_what_to_do_and_people_are_not(samples: Corpus) -> None:
     (found,) = said_of(samples, "copies")
-    assert found.startswith(
-        "llm-0, llm-1, llm-2 are nearly copies of each other: keep one and leave out the rest (--map-annotators"
-    )
-    assert 'give them one "group" (--annotators)' in found
+    assert found.startswith("llm-0, llm-1, llm-2 are nearly copies of each other, and are heard as one")
+    assert 'give them one "group": --annotators' in found
     assert not any("p0" in sentence for sentence in check(samples).warnings)
 
 

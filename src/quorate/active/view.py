@@ -83,8 +83,7 @@ class View:
         Copies have that of the one who speaks for them: where one of them was heard, another tells nothing.
         """
         number = {name: k for k, name in enumerate(self.encoded.annotators)}
-        for copies in self.state.sharing.voices(len(number)):
-            number |= {self.encoded.annotators[k]: copies[0] for k in copies}
+        number |= {self.encoded.annotators[k]: first for k, first in self.state.sharing.speaker.items()}
         return np.array([number.get(name, len(self.encoded.annotators)) for name in names], np.int64)
 
     def gains(self, doc: Integers, who: Integers, pool: Sequence[str]) -> Floats:

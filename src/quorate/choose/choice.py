@@ -251,7 +251,7 @@ def choose(
         free, models = (), (usual.annotator,)
     votes = _votes(prepared.encoded, sharing)
     no_estimate = why_no_estimate(prepared.encoded, profiles, of_silence, votes)
-    silent = tuple(names[k] for k in np.flatnonzero(covered.silent).tolist())
+    silent = tuple(name for k, name in enumerate(names) if covered.silent[sharing.speaker.get(k, k)])
     hidden = hidden_in(prepared, sharing, settings)
     if not hidden and "temper" in free:  # nobody shares a document, so nobody shares its mistakes
         usual = replace(usual, temper=1.0)

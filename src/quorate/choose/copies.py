@@ -24,6 +24,10 @@ _MOST_ALIKE = 2000  # annotators of whom each is nearly the same as another: of 
 _AS_SELDOM = 4
 _BY_CHANCE = 2  # spans more that it may differ in
 _ERRORS, _LEAST_VARIANCE = 3.0, 0.01
+# What others must have in common with an original. Beside one expert, simulated annotators of whom each finds half of
+# what is true have 0.45; annotators with vague bounds, who would outvote a single voice, 0.25 at most.
+_BORNE_OUT = 0.4
+_LEAST_WITNESSES = 2
 
 
 def nearly_the_same(pairs: Pairs, K: int) -> NDArray[np.int64]:
@@ -64,13 +68,15 @@ def copies_of_one(encoded: Encoded, pairs: Pairs, members: NDArray[np.int64]) ->
 
     Who they were copied from is hardly ever alone with what it marks or leaves out, and the others often are. What two
     copies have in common is what either has in common with the original; whoever has more in common with another is no
-    copy. ``pairs`` are of spans of all types.
+    copy. So it would be too with good annotators beside one who is nearly perfect; then it must do no harm if they are
+    heard as one, and two others must bear out what they say. ``pairs`` are of spans of all types.
 
     >>> from quorate.choose.alike import in_common
     >>> from quorate.corpus.records import Corpus, Document
     >>> from quorate.encode.from_corpus import encode
     >>> said = [{f"copy{who}": ("O" if n % 6 == who else "B-PER",) for who in range(4)} for n in range(60)]
-    >>> corpus = Corpus([Document(str(n), ("Ada",), one | {"first": ("B-PER",)}) for n, one in enumerate(said)])
+    >>> others = {name: ("B-PER",) for name in ("first", "x", "y")}
+    >>> corpus = Corpus([Document(str(n), ("Ada",), one | others) for n, one in enumerate(said)])
     >>> encoded = encode(corpus, corpus.tagset())
     >>> pairs = in_common(encoded, [None], 0.0)
     >>> copies_of_one(encoded, pairs, np.arange(5)), copies_of_one(encoded, pairs, np.arange(4))
@@ -80,6 +86,8 @@ def copies_of_one(encoded: Encoded, pairs: Pairs, members: NDArray[np.int64]) ->
     first = int(np.argmin(alone))
     if _AS_SELDOM * (alone[first] + _BY_CHANCE) > np.median(np.delete(alone, first)):
         return []
+    beside = pairs.where((pairs.one == members[first]) | (pairs.other == members[first]))
+    beside = beside.where((beside.cosine >= _BORNE_OUT) & (beside.spans >= ENOUGH))
     here = pairs.within(members.tolist())
     one, other = np.searchsorted(members, here.one), np.searchsorted(members, here.other)
     common = np.eye(len(members))
@@ -89,20 +97,24 @@ def copies_of_one(encoded: Encoded, pairs: Pairs, members: NDArray[np.int64]) ->
     more &= (one != first) & (other != first)
     kept = np.ones(len(members), np.bool_)
     kept[one[more]] = kept[other[more]] = False
-    return members[kept].tolist() if kept.sum() >= FEWEST_COPIES else []
+    is_borne_out = (~np.isin(np.concatenate([beside.one, beside.other]), members[kept])).sum() >= _LEAST_WITNESSES
+    return members[kept].tolist() if kept.sum() >= FEWEST_COPIES and is_borne_out else []
 
 
 def _alone(encoded: Encoded, members: NDArray[np.int64]) -> NDArray[np.int64]:
     """How many spans each of the members marks, or leaves out, against most of the others who saw the document."""
-    number = np.full(len(encoded.annotators), -1)
-    number[members] = np.arange(len(members))
+    K, D, T = len(encoded.annotators), encoded.n_docs, len(encoded.tagset.types)
+    is_member = np.zeros(K, np.bool_)
+    is_member[members] = True
     document, who = seen_pairs(encoded)
-    saw = np.zeros((len(members), encoded.n_docs), np.bool_)
-    saw[number[who[number[who] >= 0]], document[number[who] >= 0]] = True
+    document, who = document[is_member[who]], who[is_member[who]]
+    others = np.bincount(document, minlength=D) - 1
     spans = marked_spans(encoded)
-    spans = spans.where(number[spans.who] >= 0)
-    _, first, span = np.unique(spans.key(encoded.n_tokens, len(encoded.tagset.types)), True, True)
-    where, marks = document_of(encoded, spans.start[first]), np.zeros((len(members), len(first)), np.bool_)
-    marks[number[spans.who], span] = True
-    balance = 2 * (marks.sum(axis=0) - marks) - (saw.sum(axis=0)[where] - 1)  # of the others, for less against
-    return np.asarray((saw[:, where] & np.where(marks, balance < 0, balance > 0)).sum(axis=1))
+    spans = spans.where(is_member[spans.who])
+    _, first, span = np.unique(spans.key(encoded.n_tokens, T), return_index=True, return_inverse=True)
+    where, votes = document_of(encoded, spans.start[first]), np.bincount(span, minlength=len(first))
+    expected = 2 * votes > others[where]  # of whoever did not mark it
+    left_out = np.bincount(who, np.bincount(where[expected], minlength=D)[document], minlength=K)
+    left_out -= np.bincount(spans.who, expected[span], minlength=K)
+    marked = np.bincount(spans.who, (2 * (votes - 1) < others[where])[span], minlength=K)
+    return np.asarray((left_out + marked)[members].round().astype(np.int64))

@@ -76,9 +76,10 @@ def shared_mistakes(encoded: Encoded, groups: Sequence[str | None] = (), *, amon
             break
         links += [(voice[0], k, 1.0) for voice in voices for k in voice[1:]]
         heard = in_one_voice(heard, voices)  # what they have in common with others is told by what all of them say
-    for voice in Sharing.of(links).groups(K):
+    copies = Sharing.of(links).groups(K)
+    for voice in copies:
         shares |= dict.fromkeys(combinations(voice, 2), 1.0)
-    return Sharing.of([(k, n, share) for (k, n), share in sorted(shares.items()) if share >= _LITTLE])
+    return Sharing.of([(k, n, share) for (k, n), share in sorted(shares.items()) if share >= _LITTLE], copies)
 
 
 def _shares(
@@ -99,7 +100,7 @@ def _shares(
         return pairs.where(np.isin(pairs.one * K + pairs.other, known, invert=True))
 
     independent = not_declared(in_common(encoded, range(len(encoded.tagset.types)), _SOME))
-    both = in_common(encoded, [None], 0.0)
+    both = in_common(encoded, [None], 0.0 if declared else ENOUGH)
     copies = nearly_the_same(both, K)
     shares: dict[tuple[int, int], float] = {}
     if len(np.unique(independent.one * K + independent.other)) >= _LEAST_PAIRS:
@@ -118,8 +119,9 @@ def _shares(
         # Where they have marked nothing yet, they are taken at the user's word.
         alike = (cosine * spans + 1) / (spans + 1)
         agreed = dict(zip(zip(one.tolist(), other.tolist(), strict=True), alike.tolist(), strict=True))
-        marks = np.bincount(marked_spans(encoded).who, minlength=K)
-        shares |= {(k, n): _share(agreed.get((k, n), 0.0 if marks[k] or marks[n] else 1.0)) for k, n in declared}
+        marks, saw = (np.bincount(who, minlength=K) > 0 for who in (marked_spans(encoded).who, seen_pairs(encoded)[1]))
+        heard = [(k, n) for k, n in declared if saw[k] and saw[n]]  # copies are not there any more
+        shares |= {(k, n): _share(agreed.get((k, n), 0.0 if marks[k] or marks[n] else 1.0)) for k, n in heard}
     much = [(k, n, 1.0) for (k, n), share in shares.items() if share >= _share(_MUCH) and copies[k] == copies[n] >= 0]
     return shares, [voice for voice in Sharing.of(much).groups(K) if len(voice) >= FEWEST_COPIES]
 

@@ -47,6 +47,7 @@ class _Kept(msgspec.Struct):
     check: tuple[float, float | None, str]
     with_tagger: dict[str, float] | None
     places: dict[str, Any] | None = None
+    voices: list[list[int]] = []
 
 
 def as_plain(choice: Choice) -> dict[str, Any]:
@@ -62,6 +63,7 @@ def as_plain(choice: Choice) -> dict[str, Any]:
         calibration=choice.calibration._asdict(),
         annotators=list(choice.annotators),
         sharing=choice.sharing.pairs(),
+        voices=[list(copies) for copies in choice.sharing.voices],
         votes=choice.votes,
         of_silence=choice.of_silence.tolist(),
         silent=list(choice.silent),
@@ -86,13 +88,14 @@ def from_plain(plain: Any) -> Choice:
     """The choice that was kept; ``ValueError`` if that is no choice."""
     kept = msgspec.convert(plain, _Kept)
     K = len(kept.annotators)
-    if len(kept.of_silence) != K or not all(0 <= k < K and 0 <= n < K for k, n, _ in kept.sharing):
+    named = [k for one, other, _ in kept.sharing for k in (one, other)] + [k for copies in kept.voices for k in copies]
+    if len(kept.of_silence) != K or not all(0 <= k < K for k in named):
         raise ValueError("a choice that is not of its annotators")
     return Choice(
         Settings.of(**present_names(kept.settings)),
         Calibration(**kept.calibration),
         tuple(kept.annotators),
-        Sharing.of(kept.sharing),
+        Sharing.of(kept.sharing, kept.voices),
         kept.votes,
         np.array(kept.of_silence, np.float64),
         tuple(kept.silent),
@@ -120,12 +123,15 @@ def taken_over(choice: Choice, settings: Settings, free: Sequence[str], names: S
     number = {name: k for k, name in enumerate(names)}
     place = [number.get(name) for name in choice.annotators]
     shared = [(place[k], place[n], share) for k, n, share in choice.sharing.pairs()]
-    sharing = Sharing.of([(k, n, share) for k, n, share in shared if k is not None and n is not None])
-    spoken_for = {k for copies in sharing.voices(len(names)) for k in copies[1:]}
-    of_silence = np.ones(len(names))
-    for k, silence in zip(place, choice.of_silence.tolist(), strict=True):
-        if k is not None and (silence >= 0 or k in spoken_for):
-            of_silence[k] = silence
+    voices = [[k for k in (place[one] for one in copies) if k is not None] for copies in choice.sharing.voices]
+    sharing = Sharing.of(
+        [(k, n, share) for k, n, share in shared if k is not None and n is not None],
+        [copies for copies in voices if len(copies) > 1],
+    )
+    speaker, spoken_for, of_silence = choice.sharing.speaker, sharing.speaker, np.ones(len(names))
+    for before, k in enumerate(place):
+        if k is not None:  # a copy for whom nobody speaks any more is as silent as their voice was
+            of_silence[k] = choice.of_silence[before if k in spoken_for else speaker.get(before, before)]
     return choice._replace(
         settings=replace(settings, **{name: getattr(choice.settings, name) for name in free}),
         annotators=tuple(names),

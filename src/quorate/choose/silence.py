@@ -94,7 +94,8 @@ class Coverage(NamedTuple):
 
         Whoever marks at random meets no more than by chance, and is not silent; nor are those of whom little is known.
         """
-        most = len(self.share) > 0 and float(np.median(self.share)) < _CLEARLY_SILENT
+        known = self.share[self.others > 0]
+        most = len(known) > 0 and float(np.median(known)) < _CLEARLY_SILENT
         few = self.share < (_SILENT if most else _CLEARLY_SILENT)
         return few & (self.share > _BY_CHANCE * self.chance) & (self.others >= _ENOUGH)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import NamedTuple, Self
 
@@ -19,14 +19,13 @@ __all__ = ["Sharing"]
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 _PARTNERS_AT_ONCE = 1 << 22
-_A_VOICE = 3  # copies; of two, nobody can tell which of them erred
 
 
 class Sharing(NamedTuple):
     """``share`` (above 0, at most 1) is how much annotators ``one`` and ``other`` have in common beyond the truth.
 
     In a document, the word of annotator k counts 1 / (1 + Σ_l share_kl) over the others who saw it: of five who always
-    say the same each counts a fifth. Three or more of whom every two share all are copies, and speak with one voice.
+    say the same each counts a fifth. ``voices`` are copies, who share everything, and are heard as one annotator.
 
     >>> sharing = Sharing.of([(0, 1, 1.0), (1, 2, 0.5)])
     >>> sharing.weights(np.array([0, 0, 1]), np.array([0, 1, 1])).tolist()
@@ -36,12 +35,14 @@ class Sharing(NamedTuple):
     one: Integers
     other: Integers
     share: Floats
+    voices: tuple[tuple[int, ...], ...] = ()
 
     @classmethod
-    def of(cls, pairs: Sequence[tuple[int, int, float]] = ()) -> Self:
+    def of(cls, pairs: Sequence[tuple[int, int, float]] = (), voices: Iterable[Sequence[int]] = ()) -> Self:
         """From pairs of annotators, each pair once; without any, everybody stands for themselves."""
         one, other, share = zip(*pairs, strict=True) if pairs else ((), (), ())
-        return cls(np.array(one, np.int64), np.array(other, np.int64), np.array(share, np.float64))
+        columns = (np.array(one, np.int64), np.array(other, np.int64), np.array(share, np.float64))
+        return cls(*columns, tuple(tuple(sorted(copies)) for copies in voices))
 
     @classmethod
     def within(cls, group: Sequence[int]) -> Self:
@@ -57,11 +58,11 @@ class Sharing(NamedTuple):
         return list(zip(self.one.tolist(), self.other.tolist(), self.share.tolist(), strict=True))
 
     def __bool__(self) -> bool:
-        return len(self.one) > 0
+        return len(self.one) > 0 or bool(self.voices)
 
     def weights(self, document: NDArray[np.integer], who: NDArray[np.integer]) -> Floats:
         """How much each annotator's word counts in a document; the two say who saw which, each pair once."""
-        if not self or not len(who):
+        if not len(self.one) or not len(who):
             return np.ones(len(who))
         K = int(max(who.max(), self.one.max(), self.other.max())) + 1
         pair = document.astype(np.int64) * K + who
@@ -76,28 +77,41 @@ class Sharing(NamedTuple):
             in_common[here] = np.bincount(number, share * (seen[place] == wanted), minlength=len(who[here]))
         return 1.0 / (1.0 + in_common)
 
-    def voices(self, n_annotators: int) -> list[list[int]]:
-        """The copies that speak with one voice, that of the first of them."""
-        return [copies for copies in self.at_least(1.0).groups(n_annotators) if len(copies) >= _A_VOICE]
+    @property
+    def speaker(self) -> dict[int, int]:
+        """Of every copy but the first of a voice, which has the name of all, that first one.
+
+        >>> Sharing.of(voices=[(1, 2, 4)]).speaker
+        {2: 1, 4: 1}
+        """
+        return {k: first for first, *others in self.voices for k in others}
 
     def heard(self, encoded: Encoded) -> Encoded:
-        """What was said, in which copies are one annotator, who says what most of them do."""
-        return in_one_voice(encoded, self.voices(len(encoded.annotators))) if self else encoded
+        """What was said, in which copies are one annotator, who says what most of them do.
+
+        >>> from quorate.corpus.records import Corpus, Document
+        >>> from quorate.encode.from_corpus import encode
+        >>> said = {name: ("B-PER",) for name in ("a", "a+1", "a+2", "bob")}
+        >>> encoded = encode(corpus := Corpus([Document("1", ("Ada",), said)]), corpus.tagset())
+        >>> len(Sharing.of(voices=[(0, 1, 2)]).heard(encoded).event_cell)
+        2
+        """
+        return in_one_voice(encoded, self.voices) if self.voices else encoded
 
     def weighed(self, encoded: Encoded) -> Encoded:
         """What is :meth:`heard`, each label with the weight of its annotator in its document."""
-        if not self:
-            return encoded
         encoded = self.heard(encoded)
+        if not len(self.one):
+            return encoded
         document, who = seen_pairs(encoded)
         weight = np.empty(len(encoded.event_cell))
         weigh_pairs(paired(encoded, document, who), self.weights(document, who), weight)
         return replace(encoded, event_weight=weight)
 
     def at_least(self, share: float) -> Self:
-        """Only the pairs that have so much in common."""
+        """Only the pairs that have so much in common, and copies, who share everything."""
         much = self.share >= share
-        return type(self)(self.one[much], self.other[much], self.share[much])
+        return type(self)(self.one[much], self.other[much], self.share[much], self.voices)
 
     def partners(self, document: Integers, who: Integers) -> tuple[Integers, Integers]:
         """Everybody who has something in common with one of these, beside the document: (document, annotator)."""
@@ -121,10 +135,12 @@ class Sharing(NamedTuple):
         [[0, 1, 3]]
         """
         group = np.arange(n_annotators)  # by its lowest member
+        copy, speaker = np.array(list(self.speaker.items()), np.int64).reshape(-1, 2).T
+        one, other = np.concatenate([self.one, copy]), np.concatenate([self.other, speaker])
         while True:
             lower = group.copy()
-            np.minimum.at(lower, self.one, group[self.other])
-            np.minimum.at(lower, self.other, group[self.one])
+            np.minimum.at(lower, one, group[other])
+            np.minimum.at(lower, other, group[one])
             lower = lower[lower]  # a member's member is a member
             if (lower == group).all():
                 break

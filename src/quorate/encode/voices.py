@@ -14,7 +14,15 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.encode.algebra import Spans, document_of, labels_of_spans, marked_spans, seen_pairs, token_of
+from quorate.encode.algebra import (
+    Spans,
+    document_of,
+    labels_of_spans,
+    marked_spans,
+    seen_pairs,
+    token_of,
+    token_of_events,
+)
 from quorate.encode.encoded import Cells, Encoded
 
 __all__ = ["in_one_voice"]
@@ -25,8 +33,9 @@ Integers = NDArray[np.int64]
 def in_one_voice(encoded: Encoded, voices: Sequence[Sequence[int]]) -> Encoded:
     """The corpus in which the members of each voice are one annotator: its first member, who alone is left of them.
 
-    Of the spans in a document, it marks those that most of the members who saw it marked; half against half, those of
-    the first of them. A member who saw a document alone is heard as they are.
+    It marks the spans that most of the members marked, of those who labelled the first token of the span. Half against
+    half, it marks them, and of two that overlap the one that begins first (the longer one if both do). Where only one
+    member saw a document, they are heard as they are.
 
     >>> from quorate.corpus.records import Corpus, Document
     >>> from quorate.encode.from_corpus import encode
@@ -41,72 +50,86 @@ def in_one_voice(encoded: Encoded, voices: Sequence[Sequence[int]]) -> Encoded:
     voice, is_member = np.arange(K), np.zeros(K, np.bool_)
     for members in voices:
         voice[list(members)], is_member[list(members)] = min(members), True
-    if outside is None or not np.any(voice[encoded.cells.annotator] != encoded.cells.annotator):
-        return encoded
-    together = _Together.of(encoded, voice, is_member)
     cells, J, P = encoded.cells, encoded.cells.n_labels, encoded.cells.n_previous
-    event = np.flatnonzero(is_member[cells.annotator][encoded.event_cell])
-    token, who = token_of(encoded, event), voice[cells.annotator[encoded.event_cell[event]]]
-    joins = together.several[together.place(document_of(encoded, token), who)]
-    of_voice = np.unique(who[joins] * N + token[joins])
-    speaker, spoken = np.divmod(of_voice, N)
-    label = np.full(len(of_voice), outside, np.int64)
-    spans = together.agreed(encoded, voice, is_member)
+    if outside is None or not np.any(voice[cells.annotator] != cells.annotator):
+        return encoded
+    spoken = _Spoken.of(encoded, voice, is_member)
+    speaker, token = np.divmod(spoken.place, N)
+    label = np.full(len(token), outside, np.int64)
+    spans = spoken.agreed(encoded, voice, is_member)
     _, marked, of_span = labels_of_spans(spans.start, spans.end, spans.kind, encoded.tagset)
-    label[np.searchsorted(of_voice, np.repeat(spans.who, spans.end - spans.start) * N + marked)] = of_span
-    goes_on = np.zeros(len(of_voice), np.bool_)
-    goes_on[1:] = (np.diff(of_voice) == 1) & (np.diff(document_of(encoded, spoken)) == 0)
+    label[np.searchsorted(spoken.place, np.repeat(spans.who, spans.end - spans.start) * N + marked)] = of_span
+    goes_on = np.zeros(len(token), np.bool_)
+    goes_on[1:] = (np.diff(spoken.place) == 1) & (np.diff(document_of(encoded, token)) == 0)
     previous = np.where(goes_on, np.concatenate([[outside], label[:-1]]), outside)
     kept = np.ones(len(encoded.event_cell), np.bool_)
-    kept[event[joins]] = False
+    kept[spoken.event] = False
     own = Cells(voice[cells.annotator], cells.previous, cells.label, K, J, P).keys[encoded.event_cell[kept]]
+    weight = encoded.event_weight
     return _with_events(
         encoded,
-        np.concatenate([np.repeat(np.arange(N), np.diff(encoded.event_start))[kept], spoken]),
+        np.concatenate([token_of_events(encoded)[kept], token]),
         np.concatenate([own, (speaker * P + previous) * J + label]),
-        None if encoded.event_weight is None else np.concatenate([encoded.event_weight[kept], np.ones(len(of_voice))]),
+        None if weight is None else np.concatenate([weight[kept], np.ones(len(token))]),
     )
 
 
-class _Together(NamedTuple):
-    """The members of a voice who saw the same document: ``pair`` (document·K + voice, ascending), how ``many`` they
-    are, and who is the ``first`` of them.
+class _Spoken(NamedTuple):
+    """The events of voices in documents that several of their members saw.
+
+    ``place`` is voice·N + token of all tokens that one of these labelled, ascending, and ``many`` how many did;
+    ``pair`` is document·K + voice of those documents, ascending.
     """
 
-    pair: Integers
+    event: Integers
+    place: Integers
     many: Integers
-    first: Integers
-    n_annotators: int
+    pair: Integers
 
     @classmethod
-    def of(cls, encoded: Encoded, voice: Integers, is_member: NDArray[np.bool_]) -> _Together:
+    def of(cls, encoded: Encoded, voice: Integers, is_member: NDArray[np.bool_]) -> _Spoken:
+        K, N = len(voice), encoded.n_tokens
         document, who = seen_pairs(encoded)
-        mine, K = is_member[who], len(voice)
-        pair, first, many = np.unique(document[mine] * K + voice[who[mine]], return_index=True, return_counts=True)
-        return cls(pair, many, who[mine][first], K)
-
-    @property
-    def several(self) -> NDArray[np.bool_]:
-        return np.asarray(self.many > 1)
-
-    def place(self, document: Integers, voice: Integers) -> Integers:
-        return np.asarray(np.searchsorted(self.pair, document * self.n_annotators + voice))
+        mine = is_member[who]
+        pair, members = np.unique(document[mine] * K + voice[who[mine]], return_counts=True)
+        pair = pair[members > 1]
+        event = np.flatnonzero(is_member[encoded.cells.annotator][encoded.event_cell])
+        token, who = token_of(encoded, event), encoded.cells.annotator[encoded.event_cell[event]]
+        joins = np.isin(document_of(encoded, token) * K + voice[who], pair)
+        event, token, who = event[joins], token[joins], who[joins]
+        again = np.zeros(len(event), np.bool_)  # of somebody's probabilities for a token
+        again[1:] = (np.diff(token) == 0) & (np.diff(who) == 0)
+        place, many = np.unique((voice[who] * N + token)[~again], return_counts=True)
+        return cls(event, place, many, pair)
 
     def agreed(self, encoded: Encoded, voice: Integers, is_member: NDArray[np.bool_]) -> Spans:
-        """What each voice marks where several of its members are."""
+        """What each voice marks in them."""
         spans = marked_spans(encoded)
         spans = spans.where(is_member[spans.who])
-        place = self.place(document_of(encoded, spans.start), voice[spans.who])
-        spans, place = spans.where(self.several[place]), place[self.several[place]]
-        order = np.lexsort((spans.who, spans.kind, spans.end, spans.start, place))
-        spans, place = spans.where(order), place[order]
-        same = np.stack([place, spans.start, spans.end, spans.kind])
-        different = np.flatnonzero(np.concatenate([[True], (same[:, 1:] != same[:, :-1]).any(axis=0)])[: len(place)])
-        votes = np.diff(np.append(different, len(place)))
-        spans, place = spans.where(different), place[different]  # the first who marked each
-        most = 2 * votes - self.many[place]
-        kept = (most > 0) | ((most == 0) & (spans.who == self.first[place]))
-        return spans.where(kept)._replace(who=voice[spans.who[kept]])
+        spans = spans._replace(who=voice[spans.who])
+        spans = spans.where(np.isin(document_of(encoded, spans.start) * len(voice) + spans.who, self.pair))
+        spans = spans.where(np.lexsort((spans.kind, -spans.end, spans.start, spans.who)))
+        same = np.stack(spans)
+        different = np.flatnonzero(np.concatenate([[True], (same[:, 1:] != same[:, :-1]).any(axis=0)])[: same.shape[1]])
+        votes = np.diff(np.append(different, same.shape[1]))
+        spans = spans.where(different)
+        first = np.searchsorted(self.place, spans.who * encoded.n_tokens + spans.start)
+        more = 2 * votes - self.many[first]
+        spans, first, more = spans.where(more >= 0), first[more >= 0], more[more >= 0]
+        return spans.where(_without_overlaps(first, first + spans.end - spans.start, more > 0, len(self.place)))
+
+
+def _without_overlaps(first: Integers, end: Integers, sure: NDArray[np.bool_], n: int) -> NDArray[np.bool_]:
+    """Which to keep of spans among ``n`` places: those that are ``sure`` before the others, and in their order."""
+    times = np.cumsum(np.bincount(first, minlength=n + 1) - np.bincount(end, minlength=n + 1))
+    crowded = np.concatenate([[0], np.cumsum(times > 1)])
+    kept = crowded[end] == crowded[first]
+    taken = np.zeros(n, np.bool_)
+    for number in sorted(np.flatnonzero(~kept).tolist(), key=lambda number: not sure[number]):  # few
+        here = slice(int(first[number]), int(end[number]))
+        if not taken[here].any():
+            kept[number] = taken[here] = True
+    return np.asarray(kept)
 
 
 def _with_events(encoded: Encoded, token: Integers, key: Integers, weight: NDArray[np.float64] | None) -> Encoded:

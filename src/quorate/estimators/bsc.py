@@ -32,7 +32,7 @@ from quorate.infer.engines.threads import cell_counts_of
 from quorate.infer.parts.truth import Chain
 from quorate.infer.spans import SpanModel
 from quorate.models.build import check_fits, condensed_engine, model_of
-from quorate.models.consensus import Concluded, candidate_probabilities, conclude
+from quorate.models.consensus import Concluded, candidate_probabilities, conclude, with_copies
 from quorate.models.history import Past, WithHistory, past_cells
 from quorate.models.prepared import Known, Prepared, known_tags, prepare
 from quorate.models.settings import AnnotatorModel, Decode, Evidence, Settings, choice
@@ -208,8 +208,8 @@ class BSC(Estimator):
         self._chosen = list(free)
         if not free:
             return settings
-        told = None if progress is None else choice_progress(progress)
         if before is None:
+            told = None if progress is None else choice_progress(progress)
             chosen = partial(choose, prepared, settings, free, engines=self.engines(), progress=told)
             self.choice_ = self._kept.choice(prepared, settings, free, chosen)
         else:
@@ -223,8 +223,9 @@ class BSC(Estimator):
         self._sharing = Sharing.of() if found is None else found.sharing
         self._votes: tuple[float, float] | None = None if found is None else found.votes
         self._silent: tuple[str, ...] = () if found is None else found.silent
-        self._silence = Silence() if found is None else Silence.of(encoded, found.of_silence)
-        return self._sharing.weighed(encoded)
+        weighed = self._sharing.weighed(encoded)
+        self._silence = Silence() if found is None else Silence.of(weighed, found.of_silence)
+        return weighed
 
     def _fit_once(
         self,
@@ -266,7 +267,7 @@ class BSC(Estimator):
             self.settings_ = self._told([] if self.choice_ is None else self.choice_.reasons)
             self._model, self._names, self._words = fitted.model, encoded.annotators, encoded.words
             self._fit_state = FitState(fitted_to=(corpus, encoded.doc_start, clamped))
-            self._conclude(corpus, prepared.encoded, encoded, engine, clamped)
+            self._conclude(corpus, prepared.encoded, encoded, engine, clamped, fresh=True)
         self.meta_ = {"method": self.settings_["method"]} | {
             **meta_of(corpus, encoded, clamped, settings.plain()),
             "calibration": self.calibration_._asdict(),
@@ -296,8 +297,7 @@ class BSC(Estimator):
         given = known_tags(corpus, known)
         certain = state.known_codes(corpus, given)
         with closing(self._engine(corpus, weighed, certain)) as engine:
-            first = self._first()
-            where = None if first is None else bsc_places.combined(first, corpus, given)
+            where = None if (first := self._first()) is None else bsc_places.combined(first, corpus, given)
             found = self._consensus(engine, said, weighed, certain, where=where)
             return self._result(corpus, weighed, found.decoded, trace=None, known=certain)
 
@@ -424,18 +424,28 @@ class BSC(Estimator):
             self._conclude(corpus, encoded, weighed, engine, known)
 
     def _conclude(
-        self, corpus: Corpus, encoded: Encoded, weighed: Encoded, engine: Engine, known: NDArray[np.int32] | None
+        self,
+        corpus: Corpus,
+        encoded: Encoded,
+        weighed: Encoded,
+        engine: Engine,
+        known: NDArray[np.int32] | None,
+        *,
+        fresh: bool = False,
     ) -> None:
-        """The consensus and the annotators; ``weighed`` is the corpus in which what they have in common counts once."""
-        first = self._first()
-        where = None if first is None else first.result_
+        """The consensus and the annotators; what they have in common counts once in ``weighed``."""
+        where = None if (first := self._first()) is None else first.result_
         found = self._consensus(engine, encoded, weighed, known, learn=self._fit_state.whole, where=where)
         decoded, self._spans = found.decoded, found.spans
         said, annotators = decoded.cells, found.model.annotators
         if weighed is not encoded:  # whoever has something in common with others is still judged by all they said
             said = cell_counts_of(encoded, decoded.posterior)
-            if weighed.cells is not encoded.cells:  # of copies, the model knows nothing but what all of them say
-                annotators = annotators.updated(encoded.cells, said)
+            own = partial(with_copies, self._sharing, encoded.cells, self._settings.temper * said)
+            if fresh:
+                self._model = replace(self._model, annotators=own(self._model.annotators))
+            if fresh or (self._spans is not None and self._fit_state.whole):  # then they were counted again
+                annotators = own(annotators)
+                self._spans = self._spans and replace(self._spans, annotators=annotators)
         self.annotators_ = summarise(encoded, said, annotators, decoded, self._calibration)
         if self._fit_state.earlier is not None:
             self.annotators_ = self.annotators_.with_earlier(self._fit_state.earlier)

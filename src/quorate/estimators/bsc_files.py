@@ -126,6 +126,7 @@ def _stored_state(state: ModelState) -> model_files.Stored:
         "profiles": {name: profile.plain() for name, profile in state.profiles.items()},
         "words": state.words,
         "sharing": state.sharing.pairs(),
+        "voices": [list(copies) for copies in state.sharing.voices],
         "silence": {
             "of_silence": state.silence.of_silence,
             "go_on": None if state.silence.go_on is None else sorted(state.silence.go_on),

@@ -266,8 +266,16 @@ def _who_err_together(sharing: Sharing, sources: Sources, copies: Collection[tup
         if groups[one] is None or groups[one] != groups[other]
     ]
     nearly = err_together(names, Sharing.of(found), _NEARLY_ALL)
+    as_one = {names[k] for voice in sharing.voices for k in voice}
     for group in nearly:
-        if not set(combinations(group.names, 2)) <= set(copies):
+        if set(combinations(group.names, 2)) <= set(copies):
+            continue
+        if as_one.issuperset(group.names):
+            yield (
+                f"{people(group.names, 5)} are nearly copies of each other, and are heard as one (if they come from "
+                'one source, give them one "group": --annotators)'
+            )
+        else:
             yield (
                 f"{people(group.names, 5)} are nearly copies of each other: keep one and leave out the rest "
                 '(--map-annotators NAME=), or give them one "group" (--annotators)'

@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from quorate.encode.encoded import Cells
+from quorate.encode.sharing import Sharing
 from quorate.infer import loop
 from quorate.infer.candidates import Candidates
 from quorate.infer.engines.protocol import Decoded, Engine
 from quorate.infer.engines.threads import cell_counts_of
+from quorate.infer.parts.annotators import Annotators
 from quorate.infer.spans import SpanModel
 from quorate.models.settings import Decode, Evidence, Settings
 from quorate.models.spans import (
@@ -29,7 +32,7 @@ from quorate.models.spans import (
 if TYPE_CHECKING:
     from quorate.result.calibration import Calibration
 
-__all__ = ["Concluded", "candidate_probabilities", "conclude", "counted_again"]
+__all__ = ["Concluded", "candidate_probabilities", "conclude", "counted_again", "with_copies"]
 
 
 class Concluded(NamedTuple):
@@ -119,3 +122,15 @@ def candidate_probabilities(
     learned = None if spans is None else spans.grown(len(heard.said.annotators))
     given = given_spans(evidence, learned, settings, calibration.span_sharpness)
     return evidence.candidates, calibration.spans(given.true)
+
+
+def with_copies(sharing: Sharing, cells: Cells, counts: NDArray[np.float64], annotators: Annotators) -> Annotators:
+    """With what each copy said for itself (``counts [G, J]`` of all): the model heard the first of them alone, for all.
+
+    In a consensus these rows have no part, as long as another one speaks for them.
+    """
+    mine = np.isin(cells.annotator, list(sharing.speaker))
+    if not mine.any():
+        return annotators
+    own = cells._replace(annotator=cells.annotator[mine], previous=cells.previous[mine], label=cells.label[mine])
+    return annotators.changed(own, counts[mine], 1.0)

@@ -51,7 +51,7 @@ def err_together(names: Sequence[str], sharing: Sharing, least: float = MUCH_IN_
     >>> err_together(["a", "b", "c"], Sharing.of([(0, 2, 0.5), (0, 1, 0.1)]))[0].names
     ('a', 'c')
     """
-    found, spoken_for = [], {k for copies in sharing.voices(len(names)) for k in copies[1:]}
+    found, spoken_for = [], sharing.speaker
     for group in sharing.at_least(least).groups(len(names)):
         heard = np.array([k for k in group if k not in spoken_for])
         votes = float(sharing.weights(np.zeros(len(heard), np.int64), heard).sum())

@@ -174,6 +174,7 @@ class CombinationHead(Head):
     words: list[str]
     calibration: dict[str, float]
     sharing: NotRequired[list[tuple[int, int, float]]]
+    voices: NotRequired[list[list[int]]]
     votes: NotRequired[tuple[float, float] | None]
     silent: NotRequired[list[str]]
     silence: NotRequired[SilenceHead]
@@ -216,6 +217,9 @@ def combination_head(meta: dict[str, Any]) -> CombinationHead:
     for one, other, share in head.get("sharing", []):
         if not (0 <= one < K and 0 <= other < K and one != other and 0 < share <= 1):
             raise ValueError("those who have something in common are not among the annotators, or have it by no share")
+    copies = [k for voice in head.get("voices", []) for k in voice]
+    if not (set(copies) <= set(range(K)) and len(set(copies)) == len(copies)):
+        raise ValueError("those who are copies are not among the annotators, or have several voices")
     if not set(head.get("silent", ())) <= set(head["annotators"]):
         raise ValueError("those who mark little are not among the annotators")
     counts = head["silence"]["of_silence"] if "silence" in head else []
@@ -232,7 +236,9 @@ def combination_head(meta: dict[str, Any]) -> CombinationHead:
 
 def sharing_of(head: CombinationHead) -> Sharing:
     """What the annotators of a combination have in common."""
-    return Sharing.of(head["sharing"]) if "sharing" in head else Sharing.within(head.get("group", []))
+    if "sharing" not in head:
+        return Sharing.within(head.get("group", []))
+    return Sharing.of(head["sharing"], head.get("voices", []))
 
 
 def tagger_head(meta: dict[str, Any]) -> TaggerHead:
