@@ -359,7 +359,7 @@ def test_annotators_are_shown_by_kind(run: Run, tmp_path: Path, monkeypatch: pyt
     given, worth = model.sources_.votes or (0, 0)
     assert parts[3] == [
         f"{given:.1f} annotators a document count as {worth:.1f}, as some make the same mistakes",
-        f"llm-0, llm-1, llm-2 make the same mistakes: their 3 votes count as {together.votes:.1f}",
+        "llm-0, llm-1, llm-2 are nearly copies of each other, and are heard as one",
     ]
     by_coverage = run("annotators", tmp_path / "m.quorate", "--sort", "coverage")[1]
     shown = [model.annotators_[name].coverage for name in re.findall(r"^(gazetteer|regex|titles)", by_coverage, re.M)]

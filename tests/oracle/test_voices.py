@@ -368,3 +368,13 @@ def test_no_copy_is_asked_where_another_was_heard() -> None:
     found = quorate.next_labels(some, model, n=20, annotators=["expert+2"]).suggestions
     assert len(found) == 20
     assert all(some.position(one.document) >= 60 and one.labels == 6 for one in found)
+
+
+def test_copies_count_once_in_what_annotators_would_say_and_where_they_differ() -> None:
+    corpus = crowds.every_kind(150)
+    alone, copied = (quorate.aggregate(each, tagger=None) for each in (corpus, with_copies(corpus, "bob", 5)))
+    assert copied.sources.voices[0] == ("bob", *(f"bob+{n}" for n in range(1, 6)))
+    assert np.abs(copied.ambiguity.tokens - alone.ambiguity.tokens).mean() < 0.02
+    assert np.abs(np.concatenate(copied.shares) - np.concatenate(alone.shares)).mean() < 0.02
+    for one, other in zip(copied.shares_of("bob"), copied.shares_of("bob+3"), strict=True):
+        assert np.array_equal(one, other)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate.encode.algebra import laid_end_to_end, paired, seen_pairs
-from quorate.encode.encoded import Encoded
+from quorate.encode.encoded import WORKED_OUT, Encoded
 from quorate.encode.kernels import weigh_pairs
 from quorate.encode.voices import in_one_voice
 
@@ -19,6 +19,7 @@ __all__ = ["Sharing"]
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 _PARTNERS_AT_ONCE = 1 << 22
+_MOST_KEPT = 1 << 24  # bytes
 
 
 class Sharing(NamedTuple):
@@ -96,7 +97,15 @@ class Sharing(NamedTuple):
         >>> len(Sharing.of(voices=[(0, 1, 2)]).heard(encoded).event_cell)
         2
         """
-        return in_one_voice(encoded, self.voices) if self.voices else encoded
+        if not self.voices:
+            return encoded
+        worked_out = vars(encoded).setdefault(WORKED_OUT, {})
+        found: Encoded | None = worked_out.get(self.voices)
+        if found is None:
+            found = in_one_voice(encoded, self.voices)
+            if found.event_cell.nbytes <= _MOST_KEPT:  # several ask for it; of a large corpus, room is dearer than time
+                worked_out[self.voices] = found
+        return found
 
     def weighed(self, encoded: Encoded) -> Encoded:
         """What is :meth:`heard`, each label with the weight of its annotator in its document."""

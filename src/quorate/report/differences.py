@@ -20,7 +20,11 @@ def people_and_models(result: Result) -> list[DifferenceRow] | None:
     ``None`` where there are not both, or no spans. If only their bounds differ, that is two spans: one of each side.
     """
     found = result.sources.by_kind(result.corpus.annotators)
-    people, models = found.get(SourceKind.PEOPLE, []), found.get(SourceKind.MODELS, [])
+    spoken_for = {name for _, *copies in result.sources.voices for name in copies}  # the first stands for all
+    people, models = (
+        [name for name in found.get(kind, []) if name not in spoken_for]
+        for kind in (SourceKind.PEOPLE, SourceKind.MODELS)
+    )
     if not people or not models or result.tagset.scheme is Scheme.PLAIN:
         return None
     counts = {kind: [0, 0, 0, 0] for kind in result.tagset.types}

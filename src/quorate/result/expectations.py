@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 
 import numpy as np
@@ -12,6 +13,7 @@ from quorate.corpus.schemes import Invalid
 from quorate.corpus.tags import TagSet
 from quorate.encode.encoded import Encoded
 from quorate.encode.from_corpus import encode
+from quorate.encode.voices import in_one_voice
 from quorate.result.ambiguity import Ambiguity, ambiguity_of
 from quorate.result.shares import ShareModel, through_confusion
 
@@ -24,7 +26,7 @@ class Expectations:
     """Shares of annotators and ambiguity, of all documents of a fit, end to end.
 
     ``posterior`` is that of the consensus, empty where it was not kept: it says what to expect where nobody can be
-    hidden, and of documents that nobody has labelled.
+    hidden, and of documents that nobody has labelled. The members of each of the ``voices``, by name, count as one.
 
     >>> import quorate
     >>> corpus = quorate.Corpus(quorate.sample().documents[:40])
@@ -33,12 +35,23 @@ class Expectations:
     True
     """
 
-    def __init__(self, corpus: Corpus, tagset: TagSet, invalid: Invalid, posterior: Floats) -> None:
+    def __init__(
+        self,
+        corpus: Corpus,
+        tagset: TagSet,
+        invalid: Invalid,
+        posterior: Floats,
+        voices: Sequence[Sequence[str]] = (),
+    ) -> None:
         self._corpus, self._tagset, self._invalid, self._posterior = corpus, tagset, invalid, posterior
+        here = set(corpus.annotators) if voices else set()
+        self._voices = [copies for copies in ([name for name in voice if name in here] for voice in voices) if copies]
 
     @cached_property
     def _encoded(self) -> Encoded:
-        return encode(self._corpus, self._tagset, invalid=self._invalid)
+        encoded = encode(self._corpus, self._tagset, invalid=self._invalid)
+        number = {name: k for k, name in enumerate(encoded.annotators)}
+        return in_one_voice(encoded, [[number[name] for name in copies] for copies in self._voices])
 
     @cached_property
     def _model(self) -> ShareModel | None:
@@ -51,7 +64,8 @@ class Expectations:
 
     def of(self, name: str) -> Floats:
         """``[N, J]`` The probability that this annotator would give each label to each token."""
-        return self.shares if self._model is None else self._completed(self._model.of(name))
+        speaker = {copy: min(copies) for copies in self._voices for copy in copies}
+        return self.shares if self._model is None else self._completed(self._model.of(speaker.get(name, name)))
 
     @cached_property
     def ambiguity(self) -> Ambiguity:

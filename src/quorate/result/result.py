@@ -112,7 +112,7 @@ class Result:
         self._decoded = decoded._replace(log_probability=log_probability)
         invalid = Invalid(settings.get("invalid") or Invalid.REPAIR)
         posterior = decoded.posterior[: 0 if len(decoded.token_probability) else None]
-        self._expectations = Expectations(corpus, tagset, invalid, posterior)
+        self._expectations = Expectations(corpus, tagset, invalid, posterior, self.sources.voices)
         self._place = _Place(np.arange(len(corpus)), slice(None))
 
     @cached_property

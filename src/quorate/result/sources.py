@@ -34,14 +34,21 @@ class SourceKind(StrEnum):
 class Together(NamedTuple):
     """Annotators who err together, and how many independent ones they are worth where all of them see a document.
 
+    ``as_one``: they are copies of one another, and heard as one annotator.
+
     >>> str(Together(("llm-a", "llm-b"), 1.25))
     'llm-a, llm-b make the same mistakes: their 2 votes count as 1.2'
+    >>> str(Together(("a", "a+1", "a+2"), 1.0, as_one=True))
+    'a, a+1, a+2 are nearly copies of each other, and are heard as one'
     """
 
     names: tuple[str, ...]
     votes: float
+    as_one: bool = False
 
     def __str__(self) -> str:
+        if self.as_one:
+            return f"{people(self.names)} are nearly copies of each other, and are heard as one"
         return f"{people(self.names)} make the same mistakes: their {len(self.names)} votes count as {self.votes:.1f}"
 
 
@@ -55,7 +62,7 @@ def err_together(names: Sequence[str], sharing: Sharing, least: float = MUCH_IN_
     for group in sharing.at_least(least).groups(len(names)):
         heard = np.array([k for k in group if k not in spoken_for])
         votes = float(sharing.weights(np.zeros(len(heard), np.int64), heard).sum())
-        found.append(Together(tuple(names[k] for k in group), votes))
+        found.append(Together(tuple(names[k] for k in group), votes, tuple(group) in sharing.voices))
     return sorted(found, key=lambda one: -len(one.names))
 
 
@@ -111,6 +118,15 @@ class Sources(NamedTuple):
         """Whether the profile says that they abstain, or what they are."""
         profile = self.profiles.get(name, Profile())
         return profile.abstains or profile.kind is not Kind.PERSON
+
+    @property
+    def voices(self) -> list[tuple[str, ...]]:
+        """Copies that are heard as one annotator, by name; the first of each stands for all.
+
+        >>> Sources(("a", "a+1", "a+2", "bob"), sharing=Sharing.of(voices=[(0, 1, 2)])).voices
+        [('a', 'a+1', 'a+2')]
+        """
+        return [tuple(self.names[k] for k in copies) for copies in self.sharing.voices]
 
     @property
     def together(self) -> list[Together]:
