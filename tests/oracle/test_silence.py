@@ -499,7 +499,7 @@ def test_rules_that_are_declared_are_taken_for_rules_however_much_they_overlap()
     texts = crowds.sentences(300, seed=5)
     knows = {"names": Behaviour(miss=0.5, blind_to=frozenset({"LOC"})), "places": Behaviour(miss=0.4)}
     made = crowd(texts, knows, seed=5)
-    made = with_copies(made, "names", 2, jitter=0.3)
+    made = with_copies(made, "names", 2, jitter=0.05)
     declared = Corpus(made.documents, profiles={name: Profile.of(kind="rule") for name in made.annotators})
     assert not hardly_overlap(of_silence(made))
     assert hardly_overlap(of_silence(declared, declared.profiles))

@@ -433,7 +433,7 @@ class BSC(Estimator):
         *,
         fresh: bool = False,
     ) -> None:
-        """The consensus and the annotators; what they have in common counts once in ``weighed``."""
+        """The consensus and the annotators; in ``weighed`` copies are one. A ``fresh`` model has no rows of theirs."""
         where = None if (first := self._first()) is None else first.result_
         found = self._consensus(engine, encoded, weighed, known, learn=self._fit_state.whole, where=where)
         decoded, self._spans = found.decoded, found.spans

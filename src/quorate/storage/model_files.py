@@ -223,9 +223,8 @@ def combination_head(meta: dict[str, Any]) -> CombinationHead:
     if not set(head.get("silent", ())) <= set(head["annotators"]):
         raise ValueError("those who mark little are not among the annotators")
     counts = head["silence"]["of_silence"] if "silence" in head else []
-    if not (
-        len(counts) <= K and all(0 <= count <= 1 or count == -1 for count in counts)
-    ):  # -1: another speaks for them
+    spoken_for = -1  # copies, for whom another one speaks
+    if not (len(counts) <= K and all(0 <= count <= 1 or count == spoken_for for count in counts)):
         raise ValueError("those who are silent are not among the annotators, or count by no share")
     if not all(0 <= votes < math.inf for votes in head.get("votes") or ()):
         raise ValueError("the votes of a document are no number")
