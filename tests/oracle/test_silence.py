@@ -47,7 +47,7 @@ def encoded(corpus: Corpus) -> Encoded:
 
 
 def of_silence(corpus: Corpus, profiles: Mapping[str, Profile] | None = None) -> NDArray[np.float64]:
-    return silent_votes(encoded(corpus), profiles or {})
+    return silent_votes(encoded(corpus), corpus.profiles if profiles is None else profiles)
 
 
 def by_loops(corpus: Corpus, team: Mapping[str, str] | None = None) -> Coverage:
@@ -207,13 +207,14 @@ def test_who_counts_less_is_told_by_coverage_or_by_profile() -> None:
     below = covered.share < 0.5
     assert below.any()
     assert not below.all()
-    for told in ({}, {"ann": Profile.of(kind="rule")}, {"ann": Profile.of(abstains=True), "bob": Profile.of()}):
+    somebody = {"bob": Profile.of()}
+    for told in (somebody, {"ann": Profile.of(kind="rule")}, {"ann": Profile.of(abstains=True), **somebody}):
         found = of_silence(corpus, told)
         for k, name in enumerate(names):
-            declared = name == "ann" and bool(told)
+            declared = "ann" in told and name == "ann"
             silent, c = below[k] or declared, min(covered.share[k], 0.25 if declared else 1.0)
             assert found[k] == pytest.approx(c / (2 - c) if silent else 1.0, rel=1e-12)
-    np.testing.assert_array_equal(of_silence(corpus), silent_votes(encoded(corpus), {}, covered))
+    np.testing.assert_array_equal(of_silence(corpus, {}), silent_votes(encoded(corpus), {}, covered))
 
 
 def test_first_votes_weigh_what_is_outside_and_nothing_else() -> None:
@@ -288,6 +289,40 @@ def test_a_crowd_that_has_read_everything_and_marks_little_is_taken_for_rules(
     K = len(corpus.annotators)
     covered = Coverage(np.full(K, share), np.full(K, by_chance), np.full(K, 100.0), np.ones(K))
     np.testing.assert_allclose(silent_votes(corpus, {}, covered), taken / (2 - taken), rtol=1e-12)
+
+
+def test_those_who_have_read_everything_beside_rules_are_taken_for_rules() -> None:
+    """Unless profiles say who they are, or they have not read everything; idle ones are as good as absent."""
+    sentences = crowds.sentences(200, seed=9)
+    taggers = {f"tagger{n}": Behaviour(miss=0.2, confuse=0.1, invent=0.01) for n in range(3)}
+    rule = Behaviour(miss=0.5, blind_to=frozenset({"LOC", "PER"}))
+    alone = crowd(sentences, taggers, seed=9)
+    beside = crowd(sentences, {**taggers, "rule": rule}, seed=9)
+    assert of_silence(alone).tolist() == [1.0] * 3
+    assert of_silence(with_idle_rules(alone, 2))[2:].tolist() == [1.0] * 3
+    as_a_rule = 0.25 / (2 - 0.25)
+    assert of_silence(beside)[1:] == pytest.approx(as_a_rule, rel=1e-12)
+    assert of_silence(beside)[0] < as_a_rule
+    for name in ("tagger0", "rule"):
+        assert of_silence(beside, {name: Profile.of()})[1:].tolist() == [1.0] * 3
+    assert of_silence(without_types(beside))[1:].tolist() == [1.0] * 3
+    read_half = Corpus(
+        replace(one, annotations={who: tags for who, tags in one.annotations.items() if who != "rule" or n % 2})
+        for n, one in enumerate(beside)
+    )
+    assert of_silence(read_half)[1:].tolist() == [1.0] * 3
+
+
+def test_who_is_taken_for_rules_beside_rules_is_told() -> None:
+    taggers = {f"tagger{n}": Behaviour(miss=0.2, confuse=0.1, invent=0.01) for n in range(3)}
+    rule = Behaviour(miss=0.5, blind_to=frozenset({"LOC", "PER"}))
+    beside = crowd(crowds.sentences(200, seed=9), {**taggers, "rule": rule}, seed=9)
+    for profiles, told in (({}, True), ({"rule": Profile.of(kind="rule")}, False)):
+        choice = quorate.aggregate(Corpus(beside, profiles=profiles)).choice
+        assert choice is not None
+        said = " ".join(choice.notes)
+        assert ("all annotators are taken for rules" in said) is told
+        assert ("rule marks as little of what others mark as rules do" in said) is told
 
 
 def read_by_five(corpus: Corpus) -> Corpus:

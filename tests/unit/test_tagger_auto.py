@@ -158,8 +158,7 @@ def test_among_rules_it_is_not_tried_and_the_note_says_why() -> None:
     model = bsc().fit(crowds.rules(ENOUGH))
     assert model.tagger_rounds_ == ()
     assert model.tagger_note_ == (
-        "a tagger was not tried: among sources that hardly overlap none can tell whether it helps "
-        "(--tagger crf takes one)"
+        "a tagger was not tried: among rules none can tell whether it helps (--tagger crf takes one)"
     )
 
 
@@ -308,7 +307,7 @@ def test_the_command_line_tells_of_one_that_was_not_tried(tmp_path: Path) -> Non
         jsonl.write_corpus(crowds.rules(ENOUGH), stream)
     done = CliRunner().invoke(app, ["aggregate", str(tmp_path / "crowd.jsonl"), "-o", str(tmp_path / "out.jsonl")])
     assert done.exit_code == 0, done.output
-    assert "note: a tagger was not tried: among sources that hardly overlap" in done.stderr
+    assert "note: a tagger was not tried: among rules" in done.stderr
 
 
 def test_a_tagger_that_is_not_known_is_refused() -> None:

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from quorate.choose.evidence import SpanBench, agreement_on, better_evidence, calibrated_spans, usual_evidence
 from quorate.choose.hidden import TO_CALIBRATE, HiddenLabels, agreement_over
-from quorate.choose.silence import hardly_overlap, mostly_silent, silent_votes
+from quorate.choose.silence import hardly_overlap, mostly_silent, only_rules, silent_votes
 from quorate.choose.sources import coverage_and_sharing
 from quorate.choose.trials import (
     Bench,
@@ -83,6 +83,11 @@ _IN_WORDS = {
     Evidence.VOTES: "votes for exact spans",
     Evidence.PLACES: "where spans are, whatever their type, then the type of each, for annotators who dispute types",
 }
+_FOR_RULES = "the settings for rules, as annotators look like rules"
+_BESIDE_RULES = (
+    "all annotators are taken for rules: they have read everything, and {} as little of what others mark as rules do "
+    "(if some are people, a profile can say so: --annotators)"
+)
 _NOT_CALIBRATED = (
     "confidence is not calibrated and may be too high: too little was labelled by several annotators to check it"
 )
@@ -171,11 +176,7 @@ class Choice(NamedTuple):
     def _why(self) -> list[str]:
         chosen = self.settings
         what = f"{chosen.annotator.value}, epsilon0 {chosen.epsilon0:g}, temper {chosen.temper:g}"
-        usual = (
-            "the settings for rules, since annotators hardly overlap"
-            if hardly_overlap(self.of_silence)
-            else "the usual settings"
-        )
+        usual = _FOR_RULES if hardly_overlap(self.of_silence) else "the usual settings"
         if self.vote is None or self.gain is None or self.error is None:
             return [
                 f"{what}: {usual}, and confidence as the model states it (to check these, quorate needs "
@@ -187,7 +188,7 @@ class Choice(NamedTuple):
         sharpness = _sharpness_in_words(self._sharpness)
         if hardly_overlap(self.of_silence):
             return [
-                f"{what}, {chosen.max_iter} passes: the settings for rules, since annotators hardly overlap",
+                f"{what}, {chosen.max_iter} passes: {_FOR_RULES}",
                 evidence,
                 sharpness,
             ]
@@ -237,6 +238,7 @@ def choose(
     covered, sharing = coverage_and_sharing(prepared.encoded, profiles)
     of_silence = silent_votes(sharing.heard(prepared.encoded), profiles, covered)
     by_rules = hardly_overlap(of_silence)
+    beside = by_rules and not only_rules(sharing.heard(prepared.encoded), profiles, covered)
     usual = replace(
         settings, **{name: value for name, value in (_AMONG_RULES if by_rules else _USUAL).items() if name in free}
     )
@@ -245,6 +247,9 @@ def choose(
     if mostly_silent(of_silence):
         models = tuple(model for model in models if model in _MODELS_OF_SILENCE) or models
     left_out = left_out if no_room is None else (*left_out, no_room)
+    if beside:
+        few = [name for k, name in enumerate(names) if covered.like_rules[sharing.speaker.get(k, k)]]
+        left_out = (*left_out, _BESIDE_RULES.format(f"{people(few)} {'marks' if len(few) == 1 else 'mark'}"))
     usual = replace(usual, annotator=usual.annotator if usual.annotator in models else models[0])
     open_evidence = "evidence" in free
     if by_rules:

@@ -21,7 +21,8 @@ from quorate.infer.engines.protocol import Decoded, Engine
 from quorate.infer.spans import SpanModel
 from quorate.models.consensus import counted_again
 from quorate.models.settings import Evidence, Settings
-from quorate.models.spans import Heard, SpanEvidence, fit_spans, given_spans, span_evidence, stated_spans, with_spans
+from quorate.models.short_forms import evidence_with_short_forms
+from quorate.models.spans import Heard, SpanEvidence, given_spans, stated_spans, with_spans
 from quorate.result.calibration import Calibration
 
 __all__ = [
@@ -80,9 +81,10 @@ def span_benches(
         hidden, with_tagger or hidden, engines, models, tokens, strict=True
     ):
         both = Heard(one.rest, sharing.weighed(by_tokens.rest), sharing=sharing, threads=threads)
-        evidence = span_evidence(engine, counted_again(engine, model, both, sharpness), both, sharpness)
+        again = counted_again(engine, model, both, sharpness)
+        evidence, learned = evidence_with_short_forms(engine, again, both, sharpness)
         here = evidence.only(one.documents, one.sample, threads)
-        found.append(SpanBench(one, here, consensus, fit_spans(evidence)))
+        found.append(SpanBench(one, here, consensus, learned))
     return found
 
 

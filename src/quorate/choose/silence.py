@@ -7,7 +7,8 @@ for a coverage of c, at which a span wins as soon as half as many marked it as c
 are taken to leave out as much as they do. From there on the fit learns what an ``O`` is worth; it is the start that
 decides whether it ends where nothing is true, and the prior whether those who have nothing to say outvote the one who
 has. An ``O`` of whoever marks nothing where others mark much is worth nothing, and tells nothing of the crowd. A crowd
-that has read everything and marks little of what others mark looks like rules, and is taken for them.
+that has read everything and marks little of what others mark looks like rules, and is taken for them; so are taggers
+that have read everything beside rules, as long as nobody says who is a person.
 
 Where a mark ends, though, a rule has spoken: among sources that hardly overlap, a token beside a mark that nobody
 marked is no part of a span, unless its word is mostly marked.
@@ -39,6 +40,7 @@ __all__ = [
     "first_votes",
     "hardly_overlap",
     "mostly_silent",
+    "only_rules",
     "read_everything",
     "silent_votes",
 ]
@@ -96,8 +98,16 @@ class Coverage(NamedTuple):
         """
         known = self.share[self.others > 0]
         most = len(known) > 0 and float(np.median(known)) < _CLEARLY_SILENT
-        few = self.share < (_SILENT if most else _CLEARLY_SILENT)
-        return few & (self.share > _BY_CHANCE * self.chance) & (self.others >= _ENOUGH)
+        return self._below(_SILENT if most else _CLEARLY_SILENT)
+
+    @property
+    def like_rules(self) -> NDArray[np.bool_]:
+        """``[K]`` Who marks anything, and as little of what others mark as crowds of rules do."""
+        return self._below(_HARDLY) & (self.own > 0)
+
+    def _below(self, share: float) -> NDArray[np.bool_]:
+        """``[K]`` Who marks less than this share, but more than by chance, where much was marked."""
+        return (self.share < share) & (self.share > _BY_CHANCE * self.chance) & (self.others >= _ENOUGH)
 
 
 def coverage(encoded: Encoded, sharing: Sharing = _NOTHING_SHARED) -> Coverage:
@@ -141,26 +151,52 @@ def _by_chance(marks: Floats, length: Floats, tokens: Floats) -> Floats:
     return np.asarray(np.minimum((length + marks * (usual - 1)) / np.maximum(tokens, 1), 1.0))
 
 
-def silent_votes(encoded: Encoded, profiles: Mapping[str, Profile], covered: Coverage | None = None) -> Floats:
+def silent_votes(
+    encoded: Encoded,
+    profiles: Mapping[str, Profile],
+    covered: Coverage | None = None,
+    *,
+    beside_rules: bool = True,
+) -> Floats:
     """``[K]`` How much an ``O`` of each counts in the first votes: 1 of those who speak up, 0 of those who mark nothing
     where others marked much, :data:`SPOKEN_FOR` of those who said nothing at all.
 
     What is ``covered`` is worked out from the corpus unless it is known. Whoever is declared to abstain is taken to
     speak as seldom as rules do: a rule may know all that another one does, and look as if it spoke up. So are those who
-    are silent in a crowd that looks like rules: it has read everything, and marks little of what others mark.
+    are silent in a crowd that looks like rules: it has read everything, and marks little of what others mark. And where
+    some who have read everything speak as seldom as rules do, so are all ``beside_rules``, unless profiles say who they
+    are: taggers that run beside rules overlap as people do.
     """
     if encoded.tagset.outside is None:
         return np.ones(len(encoded.annotators))
     covered = covered or coverage(encoded)
     told = np.array([name in profiles and profiles[name].abstains for name in encoded.annotators], np.bool_)
+    said = np.bincount(seen_pairs(encoded)[1], minlength=len(told)) > 0
     # Rules know some of several types; of one type, a jury of models looks the same.
-    several = len({whole_label(kind) for kind in encoded.tagset.types}) > 1
-    if several and covered.usual < _HARDLY_EVERYWHERE and read_everything(encoded):
-        told |= covered.share < _SILENT
+    if len({whole_label(kind) for kind in encoded.tagset.types}) > 1 and read_everything(encoded):
+        if covered.usual < _HARDLY_EVERYWHERE:
+            told |= covered.share < _SILENT
+        undeclared = not any(name in profiles for name in encoded.annotators)
+        if (
+            beside_rules
+            and undeclared
+            and covered.like_rules.any()
+            and not hardly_overlap(_counted(covered, told, said))
+        ):
+            told |= True
+    return _counted(covered, told, said)
+
+
+def only_rules(encoded: Encoded, profiles: Mapping[str, Profile], covered: Coverage) -> bool:
+    """Whether annotators hardly overlap by themselves, not because they are taken for what others are."""
+    return hardly_overlap(silent_votes(encoded, profiles, covered, beside_rules=False))
+
+
+def _counted(covered: Coverage, told: NDArray[np.bool_], said: NDArray[np.bool_]) -> Floats:
+    """What an ``O`` of each counts, with those who are ``told`` to speak as seldom as rules do."""
     c = np.where(told, np.minimum(covered.share, _CLEARLY_SILENT), covered.share)
     counts = np.where(c < _SILENT, np.maximum(_of_silence(c), _LEAST), 1.0)
     counts = np.where((covered.own == 0) & (covered.others >= _ENOUGH), 0.0, counts)
-    said = np.bincount(seen_pairs(encoded)[1], minlength=len(counts)) > 0
     return np.where(said, counts, SPOKEN_FOR)
 
 

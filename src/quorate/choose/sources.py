@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from quorate.choose.correlation import shared_mistakes
-from quorate.choose.silence import MOSTLY_THE_SAME, Coverage, coverage, hardly_overlap, silent_votes
+from quorate.choose.silence import MOSTLY_THE_SAME, Coverage, coverage, only_rules
 from quorate.corpus.profiles import Profile
 from quorate.encode.encoded import Encoded
 from quorate.encode.sharing import Sharing
@@ -31,12 +31,12 @@ def coverage_and_sharing(encoded: Encoded, profiles: Mapping[str, Profile]) -> t
     """
     groups = [profiles[name].group if name in profiles else None for name in encoded.annotators]
     covered = coverage(encoded)
-    among_rules = hardly_overlap(silent_votes(encoded, profiles, covered))
+    among_rules = only_rules(encoded, profiles, covered)
     sharing = shared_mistakes(encoded, groups, among_rules=among_rules)
     if sharing.at_least(MOSTLY_THE_SAME):
         heard = sharing.heard(encoded)
         covered = coverage(heard, sharing)
-        if hardly_overlap(silent_votes(heard, profiles, covered)) is not among_rules:
+        if only_rules(heard, profiles, covered) is not among_rules:
             sharing = shared_mistakes(encoded, groups, among_rules=not among_rules)
             covered = coverage(sharing.heard(encoded), sharing)
     return covered, sharing

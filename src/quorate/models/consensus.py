@@ -17,6 +17,7 @@ from quorate.infer.engines.threads import cell_counts_of
 from quorate.infer.parts.annotators import Annotators
 from quorate.infer.spans import SpanModel
 from quorate.models.settings import Decode, Evidence, Settings
+from quorate.models.short_forms import evidence_with_short_forms
 from quorate.models.spans import (
     Heard,
     SpanEvidence,
@@ -77,12 +78,14 @@ def conclude(
     )
     if not on_spans:
         return Concluded(tokens, model)
-    evidence = span_evidence(engine, model, heard, calibration.sharpness)
     if by_spans:
-        learned = spans or replace(fit_spans(evidence, calibration.span_sharpness), annotators=model.annotators)
-        spans = learned.grown(len(said.annotators))
+        spans = None if spans is None else spans.grown(len(said.annotators))
+        evidence, learned = evidence_with_short_forms(
+            engine, model, heard, calibration.sharpness, spans=spans, span_sharpness=calibration.span_sharpness
+        )
+        spans = spans or replace(learned, annotators=model.annotators)
     else:
-        spans = None
+        evidence, spans = span_evidence(engine, model, heard, calibration.sharpness), None
     decoded = decode_spans(evidence, spans, tokens, settings, calibration.span_sharpness, calibration.spans)
     if not settings.by_tokens:
         decoded = decoded._replace(cells=cell_counts_of(weighed, decoded.posterior))
@@ -118,8 +121,11 @@ def candidate_probabilities(
 ) -> tuple[Candidates, NDArray[np.float64]]:
     """The spans that may be true, and the probability of each as it is given out; see :func:`conclude`."""
     informed = model if spans is None else spans.informs(model)
-    evidence = span_evidence(engine, informed, heard, calibration.sharpness)
     learned = None if spans is None else spans.grown(len(heard.said.annotators))
+    if learned is None:
+        evidence = span_evidence(engine, informed, heard, calibration.sharpness)
+    else:
+        evidence, _ = evidence_with_short_forms(engine, informed, heard, calibration.sharpness, spans=learned)
     given = given_spans(evidence, learned, settings, calibration.span_sharpness)
     return evidence.candidates, calibration.spans(given.true)
 

@@ -22,13 +22,14 @@ from quorate.encode.sharing import Sharing
 from quorate.errors import SettingsError
 from quorate.infer import loop
 from quorate.infer.candidates import Candidates, find_candidates, looked_up, voted_spans
-from quorate.infer.engines.protocol import Decoded, Engine
+from quorate.infer.engines.protocol import Decoded, Engine, Likely
 from quorate.infer.parts.dirichlet import log_mean
 from quorate.infer.parts.responses import Responses
 from quorate.infer.spans import SpanEngine, SpanModel, prior_log_odds
 from quorate.models.settings import Decode, Evidence, Settings
 
 __all__ = [
+    "LIKELY",
     "GivenSpans",
     "Heard",
     "SpanEvidence",
@@ -48,8 +49,9 @@ __all__ = [
 Floats = NDArray[np.float64]
 Chosen = NDArray[np.bool_]
 _NOTED = 0.01  # the least probability of a span that is looked up
-_LIKELY = 0.1  # from which on a span that nobody marked is a candidate
-_LEAST_GIVEN = _LIKELY  # of a span that is given out
+LIKELY = 0.1
+"""The probability from which on a span that nobody marked is a candidate."""
+_LEAST_GIVEN = LIKELY  # of a span that is given out
 _PASSES = 8
 _TOLERANCE = 1e-6
 # The share of the token model in what is given out: on the dev splits of two real crowds, anything from 0.1 to 0.3 has
@@ -58,6 +60,7 @@ _TOKEN_SHARE = 0.2
 _THRESHOLD_ROUNDS = 20
 _LEAST = 1e-300  # of a probability whose logarithm is taken
 _CERTAIN = 50.0  # log odds of what is known
+_SUREST = 0.999  # what the text says is not believed beyond this
 _ENOUGH_SPANS = 50.0  # to estimate from them how many nobody saw
 
 
@@ -112,15 +115,19 @@ def needs_spans(settings: Settings, tagset: TagSet) -> bool:
     return not settings.by_tokens or settings.decode is Decode.F1 or _dial(settings)
 
 
-def span_evidence(engine: Engine, model: loop.Model, heard: Heard, sharpness: float = 1.0) -> SpanEvidence:
+def span_evidence(
+    engine: Engine, model: loop.Model, heard: Heard, sharpness: float = 1.0, also: Likely | None = None
+) -> SpanEvidence:
     """What there is to say about spans: the marks of annotators, and what a fitted token ``model`` thinks of them.
 
-    ``engine`` is over what that model hears.
+    ``engine`` is over what that model hears. What is ``also`` likely, as the text says, has that prior probability.
     """
     said, weighed, known, sharing, threads = heard
     likely = engine.likely_spans(*loop.output_tables(model, weighed.cells, sharpness), _NOTED)
+    if also is not None:
+        likely = likely.with_others(also)
     voted = voted_spans(sharing.weighed(said) if heard.has_tagger else weighed)
-    found = find_candidates(said, likely, _LIKELY, sharing, voted)
+    found = find_candidates(said, likely, LIKELY, sharing, voted)
     words = np.zeros(len(found.start))
     if model.text is not None:
         from quorate.infer.kernels.likely import SpanLabels
@@ -130,6 +137,9 @@ def span_evidence(engine: Engine, model: loop.Model, heard: Heard, sharpness: fl
         rows = model.text.log_lik(log_mean)
         words = word_support(found.start, found.end, found.kind, weighed.word, rows, labels, outside)
     prior = prior_log_odds(found.likely, words, looked_up(found, voted, said), found.middle())
+    if also is not None:
+        p = np.clip(looked_up(found, also, said), 0.0, _SUREST)
+        prior = np.where(p > 0, np.log(np.maximum(p, _LEAST)) - np.log1p(-p), prior)
     clamped = clamped_documents(said, known)
     if known is not None:
         decided = _known_labels(said, known) == np.diff(said.doc_start)

@@ -34,7 +34,7 @@ def worth_trying(encoded: Encoded, choice: Choice, settings: Settings) -> tuple[
     # A tagger learns from the words what a rule marks: it agrees with one that was hidden, be that right or wrong.
     by_rules = mostly_silent(choice.of_silence) and read_everything(encoded)
     if by_rules or hardly_overlap(choice.of_silence):
-        why = "among sources that hardly overlap none can tell whether it helps"
+        why = "among rules none can tell whether it helps"
         return False, f"a tagger was not tried: {why} (--tagger crf takes one)"
     seconds = 1e-6 * ROUNDS * encoded.n_tokens * (_PER_TOKEN + _PER_LABEL * len(encoded.tagset.labels))
     if seconds > _MOST_SECONDS:

@@ -1,0 +1,267 @@
+"""Short forms of spans: definitions by loops over letters, what follows from long forms by loops over candidates."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import replace
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+import quorate
+from quorate.corpus.profiles import Believed
+from quorate.corpus.records import Corpus, Document, Tag
+from quorate.corpus.tags import find_spans
+from quorate.encode.from_corpus import encode
+from quorate.encode.short_forms import short_forms
+from quorate.estimators.bsc import BSC
+from quorate.infer import loop
+from quorate.infer.candidates import Candidates
+from quorate.infer.engines.protocol import Likely
+from quorate.infer.engines.threads import ThreadsEngine
+from quorate.models.build import model_of
+from quorate.models.settings import Settings
+from quorate.models.short_forms import followed_forms
+from quorate.models.spans import Heard, SpanEvidence, span_evidence
+
+
+def spells(short: str, long: str) -> bool:
+    """Whether the letters are found in their order, the first where the long form begins: by trying all places."""
+    wanted = [letter for letter in short.lower() if letter.isalnum()]
+
+    @cache
+    def rest(letter: int, place: int) -> bool:
+        return letter == len(wanted) or any(
+            long[here].lower() == wanted[letter] and rest(letter + 1, here + 1) for here in range(place, len(long))
+        )
+
+    return bool(wanted) and long[0].lower() == wanted[0] and rest(1, 1)
+
+
+def by_loops(tokens: tuple[str, ...]) -> set[tuple[int, int, int, int]]:
+    """(start, end, first token of the shortest long form, where that ends), for a short form of a single token."""
+    found = set()
+    for place in range(1, len(tokens) - 2):
+        short = tokens[place + 1]
+        if tokens[place] != "(" or tokens[place + 2] != ")" or not 2 <= len(short) <= 10:
+            continue
+        most = min(len(short) + 5, 2 * len(short))
+        for first in range(place - 1, max(place - most, 0) - 1, -1):
+            long = tokens[first:place]
+            parts = [
+                i for i, letter in enumerate(long[0]) if letter.isalnum() and (i == 0 or not long[0][i - 1].isalnum())
+            ]
+            if any(spells(short, " ".join(long)[i:]) for i in parts):
+                if len(" ".join(long)) > len(short) and short.lower() not in [word.lower() for word in long]:
+                    found |= {(at, at + 1, first, place) for at, word in enumerate(tokens) if word == short}
+                break
+    return found
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_definitions_by_loops(seed: int) -> None:
+    """Of texts in which brackets stand after words that begin with few letters."""
+    rng = np.random.default_rng(seed)
+    words = ["ab", "ba", "abba", "b-a", "c", "cab", "AB", "AC", "CBA", "BA"]
+    documents = []
+    for number in range(40):
+        tokens: list[str] = []
+        for _ in range(4):
+            tokens += [str(rng.choice(words)) for _ in range(rng.integers(1, 6))]
+            tokens += ["(", str(rng.choice(words[-4:])), ")"] if rng.random() < 0.7 else []
+        documents.append(Document(str(number), tuple(tokens), {"ann": ("B-X", *["O"] * (len(tokens) - 1))}))
+    corpus = Corpus(documents)
+    encoded = encode(corpus, corpus.tagset())
+    forms = short_forms(encoded, np.arange(1, encoded.n_tokens))
+    found = set(zip(*(column.tolist() for column in forms[:4]), strict=True))
+    expected = {
+        tuple(int(encoded.doc_start[d]) + place for place in row)
+        for d, one in enumerate(documents)
+        for row in by_loops(one.tokens)
+    }
+    assert found == expected
+    assert len(expected) > 20
+    only = np.array(sorted({row[3] for row in expected})[::2])
+    some = short_forms(encoded, only)
+    assert set(zip(*(column.tolist() for column in some[:4]), strict=True)) == {
+        row for row in expected if row[3] in set(only.tolist())
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("beta blockers ( BB ) and BB", [(3, 0), (6, 0)]),
+        ("beta blockers [ BB ]", [(3, 0)]),
+        ("interleukin 2 ( IL - 2 ) or IL - 2", [(3, 0), (8, 0)]),  # a tokenizer took it apart
+        ("beta blockers ( BB", []),  # never closed
+        ("blockers ( BB )", []),  # its letters are not there
+        ("a BB beta blockers ( BB )", [(1, 2), (5, 2)]),  # before its definition too
+        ("beta BB ( BB )", []),  # says itself again
+        ("ab ( abc )", []),  # longer than what it stands for
+        ("one year ( 12 )", []),  # no letters
+        ("beta blockers ( b )", []),  # too short
+    ],
+)
+def test_what_is_a_definition(text: str, found: list[tuple[int, int]]) -> None:
+    tokens = tuple(text.split())
+    corpus = Corpus([Document("1", tokens, {"ann": ("B-X", *["O"] * (len(tokens) - 1))})])
+    forms = short_forms(encode(corpus, corpus.tagset()), np.arange(1, len(tokens)))
+    assert list(zip(forms.start.tolist(), forms.long_start.tolist(), strict=True)) == found
+
+
+def test_words_that_a_model_never_met_define_nothing() -> None:
+    tokens = ("atrial", "fibrillation", "(", "AF", ")")
+    corpus = Corpus([Document("1", tokens, {"ann": ("B-X", "I-X", "O", "O", "O")})])
+    known = encode(corpus, corpus.tagset(), words=["(", ")", "AF", "fibrillation"])
+    assert len(short_forms(known, np.array([2])).start) == 0
+    known = encode(corpus, corpus.tagset(), words=["(", ")", "atrial", "fibrillation"])
+    assert len(short_forms(known, np.array([2])).start) == 0
+
+
+class Abstract(NamedTuple):
+    """Where long and short forms are in a text, by first token and number of tokens."""
+
+    tokens: tuple[str, ...]
+    long: int
+    short: tuple[int, ...]
+
+
+def abstract(rng: np.random.Generator, number: int) -> Abstract:
+    """A name of two words, its short form in brackets, and that form again, among common words."""
+    first, second = (f"{rng.choice(list('abcdefgh'))}{rng.integers(10**6)}" for _ in range(2))
+    short = f"{first[0]}{second[0]}".upper()
+    before, between = ([f"w{w}" for w in rng.integers(0, 60, rng.integers(3, 8))] for _ in range(2))
+    tokens = (*before, first, second, "(", short, ")", *between, short, "w1")
+    long = len(before)
+    return Abstract(tokens, long, (long + 3, len(tokens) - 2))
+
+
+def tags_of(one: Abstract, *, long: bool, short: bool) -> tuple[Tag, ...]:
+    tags: list[Tag] = ["O"] * len(one.tokens)
+    if long:
+        tags[one.long : one.long + 2] = ["B-DIS", "I-DIS"]
+    for place in one.short if short else ():
+        tags[place] = "B-DIS"
+    return tuple(tags)
+
+
+def crowd(marks_short: float, annotators: int = 3, documents: int = 150) -> Corpus:
+    """All annotators mark nearly all long forms, and short ones in such a share of the documents."""
+    rng = np.random.default_rng(0)
+    made = []
+    for number in range(documents):
+        one = abstract(rng, number)
+        short = bool(rng.random() < marks_short)
+        said = {f"a{k}": tags_of(one, long=bool(rng.random() < 0.9), short=short) for k in range(annotators)}
+        made.append(Document(str(number), one.tokens, said, gold=tags_of(one, long=True, short=True)))
+    return Corpus(made)
+
+
+def recall_of_short(corpus: Corpus, result: quorate.Result) -> float:
+    """Of short forms that nobody marked, the share that the consensus marks."""
+    given = there = 0
+    for document, consensus in zip(corpus, result, strict=True):
+        marked = {span.start for tags in document.annotations.values() for span in find_spans(tags)}  # type: ignore[arg-type]
+        asked = {span.start for span in find_spans(document.gold or ()) if span.end - span.start == 1} - marked
+        given += len(asked & {span.start for span in find_spans(consensus.tags)})
+        there += len(asked)
+    return given / max(there, 1)
+
+
+def test_short_forms_that_were_overlooked_follow_their_long_forms_where_others_do() -> None:
+    """Where they are marked as a rule, an unmarked one was overlooked; where they never are, nobody wants them."""
+    often, never = crowd(0.9), crowd(0.0)
+    assert recall_of_short(often, quorate.aggregate(often, tagger=None)) > 0.9
+    assert recall_of_short(often, quorate.aggregate(often, tagger=None, text=False)) == 0.0
+    assert recall_of_short(often, quorate.aggregate(often, tagger=None, evidence="tokens")) < 0.5
+    assert recall_of_short(never, quorate.aggregate(never, tagger=None)) == 0.0
+
+
+def test_later_documents_have_short_forms_too() -> None:
+    corpus = crowd(0.9)
+    model = BSC(tagger=None).fit(corpus)
+    later = Corpus(replace(one, id=f"later {one.id}") for one in corpus)
+    again = model.combine(later)
+    assert recall_of_short(later, again) > 0.9
+    found = model.span_probabilities(later)
+    assert found is not None
+    assert (found[0].likely > 0).any()
+
+
+def test_documents_of_which_labels_are_known_are_left_as_they_are() -> None:
+    corpus = crowd(0.9)
+    unmarked = next(one for one in corpus if not any("B-DIS" in tags[-3:] for tags in one.annotations.values()))
+    known = {unmarked.id: ("O",) * len(unmarked.tokens)}
+    result = BSC(tagger=None).fit(corpus, known=known).result_
+    assert set(result[unmarked.id].tags) == {"O"}
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_what_follows_by_loops(seed: int) -> None:
+    """Which short forms become candidates, of which type, and how likely, form by form and candidate by candidate."""
+    rng = np.random.default_rng(seed)
+    made = []
+    for number in range(30):
+        one = abstract(rng, number)
+        tags = list(tags_of(one, long=False, short=False))
+        longs = [(one.long, 2), (one.long + 1, 1), (max(one.long - 1, 0), 3)]
+        for start, size in (*longs, *((at, 1) for at in one.short)):
+            if rng.random() < 0.4:
+                tags[start : start + size] = [f"B-{rng.choice(['A', 'B'])}", *["O"] * (size - 1)]
+        said = {f"a{k}": tuple(tags) if rng.random() < 0.5 else tags_of(one, long=True, short=False) for k in range(2)}
+        made.append(Document(str(number), one.tokens, said))
+    corpus = Corpus(made)
+    evidence = evidence_of(corpus)
+    candidates, encoded = evidence.candidates, evidence.encoded
+    true = rng.random(len(candidates.start))
+    forms = short_forms(encoded, candidates.end)
+    found = followed_forms(evidence, true, forms)
+    expected, usual = followed_by_loops(candidates, true, [tuple(row) for row in np.stack(forms).T.tolist()])
+    rows = zip(*(column.tolist() for column in found), strict=True)
+    assert {(start, end, kind): p for start, end, kind, p in rows} == pytest.approx(
+        {key: usual * p for key, p in expected.items()}, rel=1e-9
+    )
+    assert len(expected) > 3
+
+
+def evidence_of(corpus: Corpus) -> SpanEvidence:
+    encoded = encode(corpus, corpus.tagset())
+    with closing(ThreadsEngine(encoded)) as engine:
+        blank = model_of(Settings(), encoded.tagset, encoded, Believed())
+        model = loop.more_passes(engine, loop.initial_model(engine, blank, encoded.cells), encoded.cells, 2)
+        return span_evidence(engine, model, Heard(encoded, encoded))
+
+
+def followed_by_loops(
+    candidates: Candidates, true: np.ndarray, forms: list[tuple[int, ...]]
+) -> tuple[dict[tuple[int, int, int], float], float]:
+    """The probability of the long form of each short one that no candidate overlaps, by place and type; and r."""
+    spans = list(zip(candidates.start.tolist(), candidates.end.tolist(), candidates.kind.tolist(), strict=True))
+    alone: dict[tuple[int, int], tuple[float, int]] = {}
+    follows, there = 0.8 * 10, 10.0
+    for start, end, long_start, long_end, earliest in forms:
+        by_type = dict.fromkeys(range(int(candidates.kind.max()) + 1), 0.0)
+        for (a, b, kind), p in zip(spans, true.tolist(), strict=True):
+            if b == long_end and earliest <= a <= long_start:
+                by_type[kind] += p
+        by_type = {kind: min(p, 1.0) for kind, p in by_type.items()}
+        kind = max(by_type, key=lambda each: by_type[each])
+        if any(a < end and start < b for a, b, _ in spans):
+            there += by_type[kind]
+            same = [p for span, p in zip(spans, true.tolist(), strict=True) if span == (start, end, kind)]
+            follows += by_type[kind] * sum(same)
+        elif by_type[kind] > alone.get((start, end), (0.0, 0))[0]:
+            alone[start, end] = (by_type[kind], kind)
+    return {(start, end, kind): p for (start, end), (p, kind) in alone.items()}, follows / there
+
+
+def test_what_stands_for_others_leaves_the_rest() -> None:
+    """Of likely spans those that another one overlaps make room for it."""
+    mine = Likely(np.array([0, 4, 7]), np.array([3, 6, 9]), np.array([0, 1, 0]), np.array([0.5, 0.6, 0.7]))
+    other = Likely(np.array([5]), np.array([7]), np.array([0]), np.array([0.9]))
+    both = mine.with_others(other)
+    assert both.start.tolist() == [0, 7, 5]
+    assert both.probability.tolist() == [0.5, 0.7, 0.9]
