@@ -11,18 +11,13 @@ import crowds
 from problems import certain
 from quorate.choose import hidden as heldout
 from quorate.choose import joining
-from quorate.choose.alike import twins
-from quorate.choose.trials import hidden_in
 from quorate.corpus.records import Corpus, Document, Tag
-from quorate.corpus.simulate import Behaviour, crowd
 from quorate.corpus.spans import Span
 from quorate.corpus.tags import find_spans
-from quorate.encode.algebra import Spans, marked_spans, seen_pairs, with_annotator
+from quorate.encode.algebra import Spans, marked_spans, with_annotator
 from quorate.encode.from_corpus import encode
 from quorate.encode.sharing import Sharing
 from quorate.infer.engines.protocol import Decoded
-from quorate.models.prepared import Prepared
-from quorate.models.settings import Settings
 from quorate.models.votes import majority
 
 
@@ -268,20 +263,3 @@ def test_those_who_are_hidden_because_they_err_as_another_does_judge_nothing() -
     assert with_partners is not None
     assert len(with_partners.token) == 2 * len(with_partners.document)
     assert len(with_partners.rest.event_cell) < len(alone.rest.event_cell)
-
-
-def test_those_who_mark_the_same_are_hidden_together_and_others_are_not() -> None:
-    """Whether they are right or copies: what one says gives the other away."""
-    people = {name: Behaviour(miss=0.1) for name in ("ann", "bob", "cem", "dee")}
-    made = crowd(crowds.sentences(150), people)
-    corpus = Corpus(replace(one, annotations={**one.annotations, "dee": one.annotations["ann"]}) for one in made)
-    encoded = encode(corpus, corpus.tagset())
-    assert twins(encoded) == [(0, 3)]
-    prepared = Prepared(corpus, corpus.tagset(), encoded, None)
-    (first, *_) = hidden_in(prepared, Sharing.of(), Settings())
-    left, who = seen_pairs(first.sample)
-    for d, k in zip(first.document.tolist(), first.who.tolist(), strict=True):
-        expected = {0, 1, 2, 3} - ({0, 3} if k in (0, 3) else {k})
-        assert set(who[left == d].tolist()) == expected
-    assert {0, 3} & set(first.who.tolist())
-    assert {1, 2} & set(first.who.tolist())

@@ -39,7 +39,7 @@ from quorate.infer.start import Start
 from quorate.models.places import without_types
 
 PRIOR, ENOUGH = 5.0, 40
-"""Spans of the average annotator that everybody has; marks of others below which the average is not told either."""
+"""Spans of the average annotator that everybody has; marks of others below which the average is not known either."""
 
 
 def encoded(corpus: Corpus) -> Encoded:
@@ -48,6 +48,20 @@ def encoded(corpus: Corpus) -> Encoded:
 
 def of_silence(corpus: Corpus, profiles: Mapping[str, Profile] | None = None) -> NDArray[np.float64]:
     return silent_votes(encoded(corpus), corpus.profiles if profiles is None else profiles)
+
+
+def usual_share(met: float, total: float) -> float:
+    """What the average annotator marks of what others marked; of few marks, the most of which these are likely.
+
+    That is the share p at which p is two standard errors of p above what was seen, by halving.
+    """
+    if total >= ENOUGH or not total:
+        return met / total if total else 1.0
+    low, high = met / total, 1.0
+    for _ in range(60):
+        p = (low + high) / 2
+        low, high = (p, high) if p - 2 * (p * (1 - p) / total) ** 0.5 < met / total else (low, p)
+    return low
 
 
 def by_loops(corpus: Corpus, team: Mapping[str, str] | None = None) -> Coverage:
@@ -74,7 +88,7 @@ def by_loops(corpus: Corpus, team: Mapping[str, str] | None = None) -> Coverage:
                 for span in spans[other] if team[other] != team[name] else ():
                     total[k, types.index(span.label)] += counts
                     met[k, types.index(span.label)] += counts * bool(mine & set(range(span.start, span.end)))
-    usual = met.sum() / total.sum() if total.sum() >= ENOUGH else 1.0
+    usual = usual_share(float(met.sum()), float(total.sum()))
     known = [t for t in range(len(types)) if total[:, t].any()]
     share = [np.mean([(met[k, t] + PRIOR * usual) / (total[k, t] + PRIOR) for t in known]) for k in range(len(names))]
     chance = [
@@ -163,6 +177,21 @@ def test_of_those_whom_nobody_can_judge_an_o_counts_as_a_label_does(per_document
     result = quorate.aggregate(corpus)
     said = [list(certain(next(iter(document.annotations.values())))) for document in corpus]
     assert sum(mine == theirs for mine, theirs in zip(result.tags, said, strict=True)) > 0.95 * len(corpus)
+
+
+@pytest.mark.parametrize("marks", [2, 3, 6, 12])
+def test_of_a_handful_of_marks_nobody_is_silent_unless_next_to_none_is_marked_twice(marks: int) -> None:
+    """Eight sources, of which nobody marks what another does; and the same marks, which all of them make."""
+    documents = [Document(str(n), ("w",) * 3, {f"r{k}": ("O",) * 3 for k in range(8)}) for n in range(60)]
+    marked = ("B-X", "O", "O")
+    alone = [replace(one, annotations={**one.annotations, f"r{n % 8}": marked}) for n, one in enumerate(documents)]
+    alone = [*alone[:marks], *documents[marks:]]
+    apart = of_silence(Corpus(alone))
+    assert hardly_overlap(apart)
+    together = [replace(one, annotations=dict.fromkeys(one.annotations, marked)) for one in documents]
+    assert of_silence(Corpus([*together[:marks], *documents[marks:]])).tolist() == [1.0] * 8
+    covered = coverage(encoded(Corpus(alone)))
+    np.testing.assert_allclose(covered.share, by_loops(Corpus(alone)).share, rtol=1e-9)
 
 
 def test_nothing_marked_is_no_silence() -> None:

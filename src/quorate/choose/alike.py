@@ -12,16 +12,13 @@ from quorate.choose.kernels import Marked, marked_together
 from quorate.encode.algebra import document_of, laid_end_to_end, marked_spans, seen_pairs
 from quorate.encode.encoded import Encoded
 
-__all__ = ["ENOUGH", "Pairs", "in_common", "tokens_in_common", "twins"]
+__all__ = ["ENOUGH", "Pairs", "in_common", "tokens_in_common"]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 ENOUGH = 40
 """Spans that two must have, on average, before anything is told of them."""
-# The cosine of two who mark the same. Of two of whom each finds 95 of 100 spans it is 0.9, of variants of one rule that
-# differ in upper case alone 0.98 and more.
-_THE_SAME = 0.95
 _MOST_TOKENS = 1 << 24  # marked ones that are looked at
 _MOST_BY_CHANCE = 0.999
 
@@ -62,23 +59,6 @@ def in_common(encoded: Encoded, kinds: Iterable[int | None], least: float) -> Pa
         key = these.key(encoded.n_tokens, n_types)
         found.append(_marked_alike(encoded, looked, these.start, these.who, key, kind or 0, least))
     return Pairs(*(np.concatenate(column) for column in zip(*found, strict=True)))
-
-
-def twins(encoded: Encoded) -> list[tuple[int, int]]:
-    """Annotators of whom two mark the same, but for a few spans: copies of each other, or nearly always right.
-
-    >>> from quorate.corpus.records import Corpus, Document
-    >>> from quorate.encode.from_corpus import encode
-    >>> said = {"ann": ("B-PER", "O"), "bob": ("O", "B-PER"), "cem": ("B-PER", "O")}
-    >>> corpus = Corpus([Document(str(n), ("Ada", "Ng"), said) for n in range(50)])
-    >>> twins(encode(corpus, corpus.tagset()))
-    [(0, 2)]
-    """
-    if encoded.tagset.outside is None:  # plain labels are few, and the same by chance
-        return []
-    both = in_common(encoded, [None], ENOUGH)
-    same = both.where(both.cosine >= _THE_SAME)
-    return list(zip(same.one.tolist(), same.other.tolist(), strict=True))
 
 
 def tokens_in_common(encoded: Encoded) -> Pairs:

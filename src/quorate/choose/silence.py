@@ -55,6 +55,7 @@ _HARDLY = 0.3  # median coverage: of four crowds of people 0.66 to 0.81, of a ju
 _HARDLY_EVERYWHERE = 0.4
 _NEARLY_ALL = 0.9  # of all pairs of a document and an annotator
 _ENOUGH = 40  # marks of others, below which nothing is told
+_STANDARD_ERRORS = 2.0
 _PRIOR = 5.0  # spans of the average annotator in everybody's coverage
 _SMOOTHING = 0.1  # votes that every label has beforehand
 _SMOOTHING_AMONG_SILENT = 0.02  # a lone mark must not drown in more; times the votes for O of a token, at most 1
@@ -134,11 +135,25 @@ def coverage(encoded: Encoded, sharing: Sharing = _NOTHING_SHARED) -> Coverage:
         said, [(T, K), (T, K), (3, K)], lambda low, high, sums: add_coverage(said, team, low, high, *sums)
     )
     met, total = (np.ascontiguousarray(each.T) for each in (met, total))
-    # Where hardly anybody saw what others marked, everybody is taken to speak up.
-    usual = met.sum() / total.sum() if total.sum() >= _ENOUGH else 1.0
+    usual = _usual_share(float(met.sum()), float(total.sum()))
     share = ((met + _PRIOR * usual) / (total + _PRIOR))[:, total.sum(axis=0) > 0]
     everywhere = share.mean(axis=1) if share.shape[1] else np.full(K, usual)
     return Coverage(everywhere, _by_chance(*own), total.sum(axis=1), own[0])
+
+
+def _usual_share(met: float, total: float) -> float:
+    """Of all that others marked, the share that was marked too; of a handful, as much as it may well be.
+
+    That is the upper bound of Wilson's interval, two standard errors above. Nothing tells of nobody: all speak up.
+
+    >>> [round(_usual_share(met, total), 2) for met, total in ((0, 0), (0, 4), (0, 20), (15, 20), (600, 1000))]
+    [1.0, 0.5, 0.17, 0.89, 0.6]
+    """
+    if total >= _ENOUGH or not total:
+        return met / total if total else 1.0
+    share, doubt = met / total, _STANDARD_ERRORS**2 / total
+    upper = share + doubt / 2 + np.sqrt(doubt * share * (1 - share) + doubt**2 / 4)
+    return float(upper / (1 + doubt))
 
 
 def _by_chance(marks: Floats, length: Floats, tokens: Floats) -> Floats:

@@ -10,7 +10,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.choose.alike import twins
 from quorate.choose.calibrate import fit_sharpness, fit_span_map, span_sharpness_noise
 from quorate.choose.evidence import SpanBench, confirmed_on, span_benches
 from quorate.choose.hidden import TO_CHOOSE, Agreement, Enough, HiddenLabels, agreement_over, draws
@@ -171,12 +170,10 @@ def hidden_in(
 ) -> list[HiddenLabels]:
     """The corpus with some annotators hidden, draw by draw, together with those who err as they do.
 
-    So are those who say the same, be it right or wrong: one would give the other away. Copies are one annotator in it.
-    Draws end where there is ``enough``; some may have been made ``before``.
+    Copies are one annotator in it. Draws end where there is ``enough``; some may have been made ``before``.
     """
     seed, heard = settings.random_state or 0, sharing.heard(prepared.encoded)
-    with_twins = sharing.and_also(twins(heard))
-    return draws(heard, known=prepared.known, seed=seed, sharing=with_twins, enough=enough, before=before)
+    return draws(heard, known=prepared.known, seed=seed, sharing=sharing, enough=enough, before=before)
 
 
 def span_benches_of(

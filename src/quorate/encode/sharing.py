@@ -122,15 +122,6 @@ class Sharing(NamedTuple):
         much = self.share >= share
         return type(self)(self.one[much], self.other[much], self.share[much], self.voices)
 
-    def and_also(self, others: Iterable[tuple[int, int]]) -> Self:
-        """With other pairs that have everything in common, unless something is said of them already.
-
-        >>> Sharing.of([(0, 1, 0.5)]).and_also([(0, 1), (1, 2)]).pairs()
-        [(0, 1, 0.5), (1, 2, 1.0)]
-        """
-        known = {(k, n) for k, n, _ in self.pairs()}
-        return type(self).of([*self.pairs(), *((k, n, 1.0) for k, n in others if (k, n) not in known)], self.voices)
-
     def partners(self, document: Integers, who: Integers) -> tuple[Integers, Integers]:
         """Everybody who has something in common with one of these, beside the document: (document, annotator)."""
         number, partner, _ = self._partners(who)
