@@ -129,33 +129,33 @@ class Abstract(NamedTuple):
     short: tuple[int, ...]
 
 
-def abstract(rng: np.random.Generator, number: int) -> Abstract:
-    """A name of two words, its short form in brackets, and that form again, among common words."""
-    first, second = (f"{rng.choice(list('abcdefgh'))}{rng.integers(10**6)}" for _ in range(2))
-    short = f"{first[0]}{second[0]}".upper()
+def abstract(rng: np.random.Generator) -> Abstract:
+    """A name of three words, its short form in brackets, and that form again, among common words."""
+    name = [f"{rng.choice(list('abcdefghijklmnop'))}{rng.integers(10**6)}" for _ in range(3)]
+    short = "".join(word[0] for word in name).upper()
     before, between = ([f"w{w}" for w in rng.integers(0, 60, rng.integers(3, 8))] for _ in range(2))
-    tokens = (*before, first, second, "(", short, ")", *between, short, "w1")
+    tokens = (*before, *name, "(", short, ")", *between, short, "w1")
     long = len(before)
-    return Abstract(tokens, long, (long + 3, len(tokens) - 2))
+    return Abstract(tokens, long, (long + 4, len(tokens) - 2))
 
 
 def tags_of(one: Abstract, *, long: bool, short: bool) -> tuple[Tag, ...]:
     tags: list[Tag] = ["O"] * len(one.tokens)
     if long:
-        tags[one.long : one.long + 2] = ["B-DIS", "I-DIS"]
+        tags[one.long : one.long + 3] = ["B-DIS", "I-DIS", "I-DIS"]
     for place in one.short if short else ():
         tags[place] = "B-DIS"
     return tuple(tags)
 
 
 def crowd(marks_short: float, annotators: int = 3, documents: int = 150) -> Corpus:
-    """All annotators mark nearly all long forms, and short ones in such a share of the documents."""
+    """Everybody marks nearly all long forms, and the short ones in such a share of the documents."""
     rng = np.random.default_rng(0)
     made = []
     for number in range(documents):
-        one = abstract(rng, number)
-        short = bool(rng.random() < marks_short)
-        said = {f"a{k}": tags_of(one, long=bool(rng.random() < 0.9), short=short) for k in range(annotators)}
+        one = abstract(rng)
+        marks = rng.random((annotators, 2)) < (0.9, marks_short)
+        said = {f"a{k}": tags_of(one, long=bool(long), short=bool(short)) for k, (long, short) in enumerate(marks)}
         made.append(Document(str(number), one.tokens, said, gold=tags_of(one, long=True, short=True)))
     return Corpus(made)
 
@@ -173,15 +173,15 @@ def recall_of_short(corpus: Corpus, result: quorate.Result) -> float:
 
 def test_short_forms_that_were_overlooked_follow_their_long_forms_where_others_do() -> None:
     """Where they are marked as a rule, an unmarked one was overlooked; where they never are, nobody wants them."""
-    often, never = crowd(0.9), crowd(0.0)
+    often, never = crowd(0.5), crowd(0.0)
     assert recall_of_short(often, quorate.aggregate(often, tagger=None)) > 0.9
     assert recall_of_short(often, quorate.aggregate(often, tagger=None, text=False)) == 0.0
-    assert recall_of_short(often, quorate.aggregate(often, tagger=None, evidence="tokens")) < 0.5
+    assert recall_of_short(often, quorate.aggregate(often, tagger=None, evidence="tokens")) < 0.2
     assert recall_of_short(never, quorate.aggregate(never, tagger=None)) == 0.0
 
 
 def test_later_documents_have_short_forms_too() -> None:
-    corpus = crowd(0.9)
+    corpus = crowd(0.5)
     model = BSC(tagger=None).fit(corpus)
     later = Corpus(replace(one, id=f"later {one.id}") for one in corpus)
     again = model.combine(later)
@@ -192,7 +192,7 @@ def test_later_documents_have_short_forms_too() -> None:
 
 
 def test_documents_of_which_labels_are_known_are_left_as_they_are() -> None:
-    corpus = crowd(0.9)
+    corpus = crowd(0.5)
     unmarked = next(one for one in corpus if not any("B-DIS" in tags[-3:] for tags in one.annotations.values()))
     known = {unmarked.id: ("O",) * len(unmarked.tokens)}
     result = BSC(tagger=None).fit(corpus, known=known).result_
@@ -205,9 +205,9 @@ def test_what_follows_by_loops(seed: int) -> None:
     rng = np.random.default_rng(seed)
     made = []
     for number in range(30):
-        one = abstract(rng, number)
+        one = abstract(rng)
         tags = list(tags_of(one, long=False, short=False))
-        longs = [(one.long, 2), (one.long + 1, 1), (max(one.long - 1, 0), 3)]
+        longs = [(one.long, 3), (one.long + 1, 2), (max(one.long - 1, 0), 4)]
         for start, size in (*longs, *((at, 1) for at in one.short)):
             if rng.random() < 0.4:
                 tags[start : start + size] = [f"B-{rng.choice(['A', 'B'])}", *["O"] * (size - 1)]

@@ -16,7 +16,7 @@ import quorate
 from problems import certain, random_corpus, tagset
 from quorate import Result
 from quorate.choose.alike import Pairs, in_common
-from quorate.choose.copies import _alone, copies_of_one, nearly_the_same
+from quorate.choose.copies import _alone, _unseen, copies_of_one, nearly_the_same
 from quorate.choose.correlation import shared_mistakes
 from quorate.choose.kept import as_plain, from_plain, taken_over
 from quorate.choose.sources import coverage_and_sharing
@@ -260,6 +260,91 @@ def test_good_annotators_beside_a_perfect_one_are_no_copies_where_the_rest_is_va
     good, vague = Behaviour(miss=0.08, confuse=0.02), Behaviour(miss=0.2, vague=0.6, reach=1.0)
     kinds = {"best": Behaviour(), **{f"g{n}": good for n in range(4)}, **{f"w{n}": vague for n in range(4)}}
     assert voices(crowd(crowds.sentences(300, seed=seed), kinds, seed=seed)) == []
+
+
+def unseen_by_loops(corpus: Corpus, members: Sequence[str]) -> tuple[int, int, float, list[int], list[int]]:
+    """What members mark alone, span by span: how much, what most agree on, what is expected; who is confirmed."""
+    types = corpus.tagset().types
+    here = [
+        (one.annotations, {who: set(find_spans(certain(tags))) for who, tags in one.annotations.items()})
+        for one in corpus
+    ]
+    outsiders = [name for name in corpus.annotators if name not in members]
+    met, total = (dict.fromkeys(((name, kind) for name in outsiders for kind in types), 0) for _ in range(2))
+    marks, saw = Counter[tuple[bool, str]](), Counter[bool]()
+    for seen, spans in here:
+        saw.update(name in members for name in seen)
+        marks.update((name in members, span.label) for name in seen for span in spans[name])
+        for one, other in ((one, other) for one in seen for other in seen if {one, other}.isdisjoint(members)):
+            for span in spans[other] if one != other else ():
+                total[one, span.label] += 1
+                met[one, span.label] += any(mine.start < span.end and span.start < mine.end for mine in spans[one])
+    share = {
+        (name, kind): (met[name, kind] + 5 * usual) / (total[name, kind] + 5)
+        for kind in types
+        for usual in [sum(met[one, kind] for one in outsiders) / max(sum(total[one, kind] for one in outsiders), 1)]
+        for name in outsiders
+    }
+    known = {kind for kind in types if marks[False, kind] * saw[True] >= 0.25 * marks[True, kind] * saw[False]}
+    spans_alone = agreed = 0
+    expected, confirmed, possible = 0.0, dict.fromkeys(members, 0), dict.fromkeys(members, 0)
+    for seen, spans in here:
+        mine, theirs = ([name for name in seen if (name in members) is inside] for inside in (True, False))
+        if len(mine) < 2 or len(theirs) < 2:
+            continue
+        for span in {span for name in mine for span in spans[name] if span.label in known}:
+            by = [name for name in mine if span in spans[name]]
+            touched = any(one.start < span.end and span.start < one.end for name in theirs for one in spans[name])
+            if 2 * len(by) > len(mine):
+                agreed += not touched
+                expected += float(np.prod([max(1 - share[name, span.label], 0.01) for name in theirs]))
+            if not touched:
+                spans_alone += 1
+                for name in by:
+                    confirmed[name] += len(by) - 1
+                    possible[name] += len(mine) - 1
+    return spans_alone, agreed, expected, list(confirmed.values()), list(possible.values())
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_what_is_marked_where_nobody_else_marks_anything_by_loops(seed: int) -> None:
+    """With documents that some did not see, and a type that hardly any outsider marks."""
+    rng = np.random.default_rng(seed)
+    people = {name: Behaviour(miss=0.3, vague=0.2, invent=0.05, blind_to=frozenset({"ORG"})) for name in "abcd"}
+    people |= {name: Behaviour(miss=0.1, invent=0.05) for name in "xyz"}
+    made = crowd(crowds.sentences(80, seed=seed), people, seed=seed)
+    corpus = Corpus(
+        replace(one, annotations={who: tags for who, tags in one.annotations.items() if rng.random() < 0.7})
+        for one in made
+    )
+    found = _unseen(encoded(corpus), np.array([4, 5, 6]))
+    spans, agreed, expected, confirmed, possible = unseen_by_loops(corpus, "xyz")
+    assert (found.spans, found.agreed) == (spans, agreed)
+    assert found.expected == pytest.approx(expected, rel=1e-9)
+    assert (found.confirmed.tolist(), found.possible.tolist()) == (confirmed, possible)
+    assert min(agreed, *confirmed) > 3
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_copies_of_the_best_of_many_who_are_nearly_as_good_are_found(seed: int) -> None:
+    """Nobody contradicts them, but of what they make up nobody else marks anything, and all of them do."""
+    people = {f"a{n}": Behaviour(miss=0.25, confuse=0.05, start_late=0.05, invent=0.01) for n in range(12)}
+    best = {"best": Behaviour(miss=0.05, confuse=0.03, invent=0.02)}
+    corpus = crowd(crowds.sentences(800, seed=seed), {**people, **best}, per_document=6, seed=seed)
+    assert voices(corpus) == []
+    with_five = with_copies(corpus, "best", 5, jitter=0.1)
+    assert voices(with_five) == [["best", *(f"best+{n}" for n in range(1, 6))]]
+    without_original = Corpus(
+        replace(one, annotations={who: tags for who, tags in one.annotations.items() if who != "best"})
+        for one in with_five
+    )
+    assert voices(without_original) == [[f"best+{n}" for n in range(1, 6)]]
+
+
+def test_experts_who_know_a_type_that_nobody_else_marks_are_no_copies() -> None:
+    experts = {f"expert{n}": Behaviour(miss=0.05, confuse=0.02) for n in range(3)}
+    others = {f"other{n}": Behaviour(miss=0.15, confuse=0.05, blind_to=frozenset({"ORG"})) for n in range(4)}
+    assert voices(crowd(crowds.sentences(600, seed=31), {**experts, **others}, seed=31)) == []
 
 
 def test_silent_members_of_a_declared_group_do_not_silence_the_others() -> None:

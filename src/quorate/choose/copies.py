@@ -1,16 +1,22 @@
-"""Copies of one annotator: every two say nearly the same, and one of them may be who the others were copied from."""
+"""Copies of one annotator: every two say nearly the same, and where nobody else marks anything they say it too.
+
+One of them may be who the others were copied from.
+"""
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from quorate.choose.alike import ENOUGH, Pairs
-from quorate.encode.algebra import document_of, marked_spans, seen_pairs
+from quorate.choose.silence import marks_of_others
+from quorate.encode.algebra import document_of, marked_spans, seen_pairs, without
 from quorate.encode.encoded import Encoded
 from quorate.encode.sharing import Sharing
 
-__all__ = ["FEWEST_COPIES", "copies_of_one", "nearly_the_same"]
+__all__ = ["FEWEST_COPIES", "copies_of_one", "copies_unseen", "nearly_the_same"]
 
 FEWEST_COPIES = 3
 """Of two who say nearly the same, nobody can tell which one erred."""
@@ -28,6 +34,11 @@ _ERRORS, _LEAST_VARIANCE = 3.0, 0.01
 # what is true have 0.45; annotators with vague bounds, who would outvote a single voice, 0.25 at most.
 _BORNE_OUT = 0.4
 _LEAST_WITNESSES = 2
+# How many times as much as is expected to be overlooked by all outsiders copies have alone: what one overlooks, others
+# overlook more often than by chance. Of three good people in a real crowd it is less, of copies there 2.7 times.
+_TWICE = 2.0
+_KNOWN = 0.25  # of a type that outsiders mark so many times as often as members, something can be told
+_LEAST_OVERLOOKED = 0.01  # share of what others mark
 
 
 def nearly_the_same(pairs: Pairs, K: int) -> NDArray[np.int64]:
@@ -86,8 +97,6 @@ def copies_of_one(encoded: Encoded, pairs: Pairs, members: NDArray[np.int64]) ->
     first = int(np.argmin(alone))
     if _AS_SELDOM * (alone[first] + _BY_CHANCE) > np.median(np.delete(alone, first)):
         return []
-    beside = pairs.where((pairs.one == members[first]) | (pairs.other == members[first]))
-    beside = beside.where((beside.cosine >= _BORNE_OUT) & (beside.spans >= ENOUGH))
     here = pairs.within(members.tolist())
     one, other = np.searchsorted(members, here.one), np.searchsorted(members, here.other)
     common = np.eye(len(members))
@@ -97,8 +106,93 @@ def copies_of_one(encoded: Encoded, pairs: Pairs, members: NDArray[np.int64]) ->
     more &= (one != first) & (other != first)
     kept = np.ones(len(members), np.bool_)
     kept[one[more]] = kept[other[more]] = False
-    is_borne_out = (~np.isin(np.concatenate([beside.one, beside.other]), members[kept])).sum() >= _LEAST_WITNESSES
-    return members[kept].tolist() if kept.sum() >= FEWEST_COPIES and is_borne_out else []
+    if kept.sum() < FEWEST_COPIES or not _are_borne_out(pairs, int(members[first]), members[kept]):
+        return []
+    return [int(k) for k in members[kept]]
+
+
+def copies_unseen(encoded: Encoded, pairs: Pairs, members: NDArray[np.int64]) -> list[int]:
+    """Those of the members who say nearly the same also where nobody else marked anything; perhaps nobody.
+
+    What is true is seldom overlooked by everybody else. So those who are right, each by themselves, agree on little
+    that no outsider touches, and copies agree there as much as elsewhere. There must be clearly more of it than if
+    all that most of them mark were true and overlooked as often as outsiders overlook what other outsiders mark. Types
+    that outsiders hardly ever mark tell nothing.
+
+    >>> from quorate.choose.alike import in_common
+    >>> from quorate.corpus.records import Corpus, Document
+    >>> from quorate.encode.from_corpus import encode
+    >>> copies = {f"copy{who}": ("B-PER", "O", "B-PER") for who in range(3)}
+    >>> others = {name: ("B-PER", "O", "O") for name in ("ann", "bob")}
+    >>> corpus = Corpus([Document(str(n), ("Ada", "in", "Oz"), copies | others) for n in range(60)])
+    >>> encoded = encode(corpus, corpus.tagset())
+    >>> copies_unseen(encoded, in_common(encoded, [None], 0.0), np.array([2, 3, 4]))
+    [2, 3, 4]
+    """
+    unseen = _unseen(encoded, members)
+    by_chance = unseen.expected + _ERRORS * np.sqrt(max(unseen.expected, 1.0))
+    if unseen.spans < ENOUGH or unseen.agreed < max(by_chance, _TWICE * unseen.expected):
+        return []
+    kept = members[unseen.confirmed >= _NEARLY_THE_SAME * np.maximum(unseen.possible, 1)]
+    if len(kept) < FEWEST_COPIES or not _are_borne_out(pairs, int(kept[0]), kept):
+        return []
+    return [int(k) for k in kept]
+
+
+class _Unseen(NamedTuple):
+    """What members mark where nobody else marks anything, in documents that two outsiders and two members saw.
+
+    How many different ``spans`` that is, how many of them most members ``agreed`` on, and how many that would be if all
+    that they agree on were true (``expected``). How often others ``confirmed`` what each member marks there, of how
+    many that were ``possible``.
+    """
+
+    spans: int
+    agreed: int
+    expected: float
+    confirmed: NDArray[np.int64]
+    possible: NDArray[np.int64]
+
+
+def _unseen(encoded: Encoded, members: NDArray[np.int64]) -> _Unseen:
+    K, D, T = len(encoded.annotators), encoded.n_docs, len(encoded.tagset.types)
+    is_member = np.isin(np.arange(K), members)
+    document, who = seen_pairs(encoded)
+    mine = is_member[who]
+    said_by = np.bincount(document[mine], minlength=D)
+    others = marks_of_others(without(encoded, is_member[encoded.cells.annotator][encoded.event_cell]))
+    overlooks = np.log(np.maximum(1 - others.by_type, _LEAST_OVERLOOKED))[who[~mine]]
+    by_all = np.stack([np.bincount(document[~mine], overlooks[:, t], minlength=D) for t in range(T)], axis=1)
+    judged = (np.bincount(document[~mine], minlength=D) >= _LEAST_WITNESSES) & (said_by > 1)
+    spans = marked_spans(encoded)
+    of_member = is_member[spans.who]
+    theirs = spans.where(~of_member).tokens_before(encoded.n_tokens)
+    marks, of_others = (np.bincount(spans.kind[these], minlength=T) for these in (of_member, ~of_member))
+    known = of_others * mine.sum() >= _KNOWN * marks * (~mine).sum()
+    spans = spans.where(of_member & known[spans.kind])
+    spans = spans.where(judged[document_of(encoded, spans.start)])
+    _, first, span = np.unique(spans.key(encoded.n_tokens, T), return_index=True, return_inverse=True)
+    where, votes = document_of(encoded, spans.start[first]), np.bincount(span, minlength=len(first))
+    alone, agreed = spans.where(first).share(theirs) == 0, 2 * votes > said_by[where]
+
+    def of_each(count: NDArray[np.int64]) -> NDArray[np.int64]:
+        """``[members]`` The sum over what each of them marks alone."""
+        return np.bincount(spans.who, (alone * count)[span], minlength=K)[members].round().astype(np.int64)
+
+    return _Unseen(
+        int(alone.sum()),
+        int((agreed & alone).sum()),
+        float(np.exp(by_all[where[agreed], spans.kind[first[agreed]]]).sum()),
+        of_each(votes - 1),
+        of_each(said_by[where] - 1),
+    )
+
+
+def _are_borne_out(pairs: Pairs, one: int, members: NDArray[np.int64]) -> bool:
+    """Whether enough others have much in common with ``one`` of the members: then it does no harm if they are one."""
+    beside = pairs.where((pairs.one == one) | (pairs.other == one))
+    beside = beside.where((beside.cosine >= _BORNE_OUT) & (beside.spans >= ENOUGH))
+    return int((~np.isin(np.concatenate([beside.one, beside.other]), members)).sum()) >= _LEAST_WITNESSES
 
 
 def _alone(encoded: Encoded, members: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -26,13 +26,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate.choose.alike import ENOUGH, Pairs, in_common, tokens_in_common
-from quorate.choose.copies import FEWEST_COPIES, copies_of_one, nearly_the_same
+from quorate.choose.copies import FEWEST_COPIES, copies_of_one, copies_unseen, nearly_the_same
 from quorate.encode.algebra import document_of, laid_end_to_end, marked_spans, seen_pairs
 from quorate.encode.encoded import Encoded
 from quorate.encode.sharing import Sharing
 from quorate.encode.voices import in_one_voice
 
-__all__ = ["shared_mistakes"]
+__all__ = ["FEWEST_JUDGED", "shared_mistakes"]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -41,7 +41,9 @@ _SOME = 3  # spans that two must have before they tell something of how reliable
 _ERRORS = 3.0  # standard errors that are taken off: among thousands of pairs, some agree by chance
 _LITTLE = 0.01  # a share below this is none
 _MUCH = 0.25  # ρ from which on two belong to a group
-_LEAST_PAIRS = 6  # of four annotators; three can always be explained
+FEWEST_JUDGED = 4
+"""Annotators that it takes to tell who makes the same mistakes: what three have in common can always be explained."""
+_LEAST_PAIRS = FEWEST_JUDGED * (FEWEST_JUDGED - 1) // 2
 _LOW = 0.25  # quantile of agreement that is taken for that of independent annotators at first
 _ROUNDS, _STEPS = 8, 20
 _LEAST_DIFFERENCE = 0.02  # below which differences weigh alike
@@ -109,7 +111,7 @@ def _shares(
         found = _beyond_reliability(independent, most, none if among_rules else _stand_apart(independent, K))
         loosely = cache(lambda: not_declared(tokens_in_common(encoded)))  # is seldom needed
         one, other = np.divmod(found.pair, K)
-        voices = _with_originals(encoded, both, found, copies)
+        voices = _copies_beyond_doubt(encoded, both, found, copies)
         if voices:
             return shares, voices
         rho = found.surely if among_rules else _held_against(independent, found, most, loosely)
@@ -126,12 +128,15 @@ def _shares(
     return shares, [voice for voice in Sharing.of(much).groups(K) if len(voice) >= FEWEST_COPIES]
 
 
-def _with_originals(encoded: Encoded, pairs: Pairs, found: _Beyond, copies: Integers) -> list[list[int]]:
-    """Those who say nearly the same, beyond what their reliability explains, as they are copies of one of them."""
+def _copies_beyond_doubt(encoded: Encoded, pairs: Pairs, found: _Beyond, copies: Integers) -> list[list[int]]:
+    """Those who say nearly the same as they are copies of one of them, or also where nobody else marks anything."""
     one, other = np.divmod(found.pair, len(copies))
     number = np.where(_same(copies, one, other), copies[one], -1)
-    much = [n for n in np.unique(number[number >= 0]).tolist() if found.rho[number == n].mean() >= _MUCH]
-    voices = [copies_of_one(encoded, pairs, np.flatnonzero(copies == n)) for n in much]
+    voices = []
+    for n in np.unique(copies[copies >= 0]).tolist():
+        members, rho = np.flatnonzero(copies == n), found.rho[number == n]
+        from_one = copies_of_one(encoded, pairs, members) if len(rho) and rho.mean() >= _MUCH else []
+        voices.append(from_one or copies_unseen(encoded, pairs, members))
     return [voice for voice in voices if voice]
 
 

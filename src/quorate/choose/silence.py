@@ -39,6 +39,7 @@ __all__ = [
     "coverage",
     "first_votes",
     "hardly_overlap",
+    "marks_of_others",
     "mostly_silent",
     "only_rules",
     "read_everything",
@@ -127,18 +128,40 @@ def coverage(encoded: Encoded, sharing: Sharing = _NOTHING_SHARED) -> Coverage:
     K = len(encoded.annotators)
     if encoded.tagset.outside is None or not K:
         return Coverage(np.ones(K), np.zeros(K), np.zeros(K), np.zeros(K))
-    said, T = said_in(encoded), len(encoded.tagset.types)
+    met, total, own = marks_of_others(encoded, sharing)
+    usual = _usual_share(float(met.sum()), float(total.sum()))
+    share = ((met + _PRIOR * usual) / (total + _PRIOR))[:, total.sum(axis=0) > 0]
+    everywhere = share.mean(axis=1) if share.shape[1] else np.full(K, usual)
+    return Coverage(everywhere, _by_chance(*own), total.sum(axis=1), own[0])
+
+
+class OfOthers(NamedTuple):
+    """``met [K, T]`` How many marks of others each annotator touches, of how many (``total``), type by type.
+
+    ``own [3, K]``: how many marks everybody has, how many tokens these have, and how many tokens everybody saw.
+    """
+
+    met: Floats
+    total: Floats
+    own: Floats
+
+    @property
+    def by_type(self) -> Floats:
+        """``[K, T]`` The share of others' marks that each touches; of few, as the others do. 0 of what nobody marks."""
+        everybody = self.met.sum(axis=0) / np.maximum(self.total.sum(axis=0), 1.0)
+        return np.asarray((self.met + _PRIOR * everybody) / (self.total + _PRIOR))
+
+
+def marks_of_others(encoded: Encoded, sharing: Sharing = _NOTHING_SHARED) -> OfOthers:
+    """What :func:`coverage` is made of."""
+    said, K, T = said_in(encoded), len(encoded.annotators), len(encoded.tagset.types)
     team = np.arange(K)
     for members in sharing.at_least(MOSTLY_THE_SAME).groups(K):
         team[members] = members[0]
     met, total, own = counted(
         said, [(T, K), (T, K), (3, K)], lambda low, high, sums: add_coverage(said, team, low, high, *sums)
     )
-    met, total = (np.ascontiguousarray(each.T) for each in (met, total))
-    usual = _usual_share(float(met.sum()), float(total.sum()))
-    share = ((met + _PRIOR * usual) / (total + _PRIOR))[:, total.sum(axis=0) > 0]
-    everywhere = share.mean(axis=1) if share.shape[1] else np.full(K, usual)
-    return Coverage(everywhere, _by_chance(*own), total.sum(axis=1), own[0])
+    return OfOthers(np.ascontiguousarray(met.T), np.ascontiguousarray(total.T), own)
 
 
 def _usual_share(met: float, total: float) -> float:

@@ -106,6 +106,13 @@ class Spans(NamedTuple):
         np.subtract.at(change, self.end, self.kind + 1)
         return np.cumsum(change)[:-1] - 1
 
+    def tokens_before(self, n_tokens: int) -> Integers:
+        """``[N + 1]`` How many tokens before each are in one of the spans, which may overlap."""
+        change = np.zeros(n_tokens + 1, np.int64)
+        np.add.at(change, self.start, 1)
+        np.subtract.at(change, self.end, 1)
+        return np.concatenate([[0], np.cumsum(np.cumsum(change)[:-1] > 0)])
+
     def share(self, same: Integers) -> Floats:
         """Of each span, the share of its tokens that count in ``same``, a running sum ``[N + 1]``."""
         return np.asarray((same[self.end] - same[self.start]) / (self.end - self.start))
