@@ -28,7 +28,7 @@ from quorate.infer.spans import SpanModel
 from quorate.models.build import model_of
 from quorate.models.consensus import conclude, counted_again
 from quorate.models.settings import AnnotatorModel, Evidence, Settings
-from quorate.models.spans import Heard, fit_spans, span_evidence
+from quorate.models.spans import Heard, fit_spans, likely_spans, span_evidence
 from quorate.result.calibration import AS_STATED
 from quorate.taggers.loop import TAGGER
 
@@ -59,7 +59,8 @@ def test_what_annotators_said_is_counted_under_the_consensus_that_is_given_out(
     with closing(engine):
         heard = Heard(encoded, weighed, known, sharing)
         again = counted_again(engine, model, heard)
-        first = SpanModel(fit_spans(span_evidence(engine, model, heard)).responses)  # counts nothing again
+        evidence = span_evidence(model, heard, likely_spans(engine, model, heard))
+        first = SpanModel(fit_spans(evidence).responses)  # counts nothing again
         settings = Settings(annotator=annotator, evidence=Evidence.SPANS)
         given_out = conclude(engine, model, heard, settings, AS_STATED, spans=first)
         whole = conclude(engine, model, heard, settings, AS_STATED)

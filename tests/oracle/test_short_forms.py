@@ -9,8 +9,11 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 import quorate
+from problems import certain
+from quorate.corpus.discontinuous import CONTINUED
 from quorate.corpus.profiles import Believed
 from quorate.corpus.records import Corpus, Document, Tag
 from quorate.corpus.tags import find_spans
@@ -19,12 +22,11 @@ from quorate.encode.short_forms import short_forms
 from quorate.estimators.bsc import BSC
 from quorate.infer import loop
 from quorate.infer.candidates import Candidates
-from quorate.infer.engines.protocol import Likely
 from quorate.infer.engines.threads import ThreadsEngine
 from quorate.models.build import model_of
 from quorate.models.settings import Settings
 from quorate.models.short_forms import followed_forms
-from quorate.models.spans import Heard, SpanEvidence, span_evidence
+from quorate.models.spans import Heard, SpanEvidence, likely_spans, span_evidence
 
 
 def spells(short: str, long: str) -> bool:
@@ -41,8 +43,11 @@ def spells(short: str, long: str) -> bool:
 
 
 def by_loops(tokens: tuple[str, ...]) -> set[tuple[int, int, int, int]]:
-    """(start, end, first token of the shortest long form, where that ends), for a short form of a single token."""
-    found = set()
+    """(start, end, first token of the shortest long form, where that ends), for a short form of a single token.
+
+    The long form is that of the definition before, or of the first one.
+    """
+    defined: dict[str, list[tuple[int, int]]] = {}
     for place in range(1, len(tokens) - 2):
         short = tokens[place + 1]
         if tokens[place] != "(" or tokens[place + 2] != ")" or not 2 <= len(short) <= 10:
@@ -55,9 +60,13 @@ def by_loops(tokens: tuple[str, ...]) -> set[tuple[int, int, int, int]]:
             ]
             if any(spells(short, " ".join(long)[i:]) for i in parts):
                 if len(" ".join(long)) > len(short) and short.lower() not in [word.lower() for word in long]:
-                    found |= {(at, at + 1, first, place) for at, word in enumerate(tokens) if word == short}
+                    defined.setdefault(short, []).append((first, place))
                 break
-    return found
+    return {
+        (at, at + 1, *([one for one in defined[word] if one[1] < at] or defined[word][:1])[-1])
+        for at, word in enumerate(tokens)
+        if word in defined
+    }
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -70,11 +79,11 @@ def test_definitions_by_loops(seed: int) -> None:
         tokens: list[str] = []
         for _ in range(4):
             tokens += [str(rng.choice(words)) for _ in range(rng.integers(1, 6))]
-            tokens += ["(", str(rng.choice(words[-4:])), ")"] if rng.random() < 0.7 else []
+            tokens += ["(", str(rng.choice(words[-4:])), ")"] if rng.random() < 0.7 else ["("]
         documents.append(Document(str(number), tuple(tokens), {"ann": ("B-X", *["O"] * (len(tokens) - 1))}))
     corpus = Corpus(documents)
     encoded = encode(corpus, corpus.tagset())
-    forms = short_forms(encoded, np.arange(1, encoded.n_tokens))
+    forms = short_forms(encoded, np.arange(1, encoded.n_tokens + 1))
     found = set(zip(*(column.tolist() for column in forms[:4]), strict=True))
     expected = {
         tuple(int(encoded.doc_start[d]) + place for place in row)
@@ -83,11 +92,7 @@ def test_definitions_by_loops(seed: int) -> None:
     }
     assert found == expected
     assert len(expected) > 20
-    only = np.array(sorted({row[3] for row in expected})[::2])
-    some = short_forms(encoded, only)
-    assert set(zip(*(column.tolist() for column in some[:4]), strict=True)) == {
-        row for row in expected if row[3] in set(only.tolist())
-    }
+    assert len(short_forms(encoded, np.arange(1, 0)).start) == 0
 
 
 @pytest.mark.parametrize(
@@ -188,15 +193,46 @@ def test_later_documents_have_short_forms_too() -> None:
     assert recall_of_short(later, again) > 0.9
     found = model.span_probabilities(later)
     assert found is not None
-    assert (found[0].likely > 0).any()
+    candidates, probability = found
+    starts = np.cumsum([0, *(len(one.tokens) for one in later)])
+    given = {(int(starts[d]) + span.start, span.confidence) for d, one in enumerate(again) for span in one.spans}
+    stated = dict(zip(candidates.start.tolist(), probability.tolist(), strict=True))
+    assert sum(candidates.touched == 0) > 10
+    assert all(stated[start] == pytest.approx(confidence, abs=1e-6) for start, confidence in given)
 
 
-def test_documents_of_which_labels_are_known_are_left_as_they_are() -> None:
+def followed_in(corpus: Corpus, known: NDArray[np.int32] | None = None) -> NDArray[np.int64]:
+    """The first tokens of what follows where all candidates are true."""
+    evidence = evidence_of(corpus, known)
+    forms = short_forms(evidence.encoded, evidence.candidates.end)
+    return followed_forms(evidence, np.ones(len(evidence.candidates.start)), forms).start
+
+
+def test_documents_of_which_labels_are_known_have_none() -> None:
     corpus = crowd(0.5)
-    unmarked = next(one for one in corpus if not any("B-DIS" in tags[-3:] for tags in one.annotations.values()))
-    known = {unmarked.id: ("O",) * len(unmarked.tokens)}
-    result = BSC(tagger=None).fit(corpus, known=known).result_
-    assert set(result[unmarked.id].tags) == {"O"}
+    encoded = encode(corpus, corpus.tagset())
+    assert encoded.tagset.outside is not None
+    before = followed_in(corpus)
+    d = int(np.searchsorted(encoded.doc_start, before[0], side="right")) - 1
+    here = slice(encoded.doc_start[d], encoded.doc_start[d + 1])
+    known = np.full(encoded.n_tokens, -1, np.int32)
+    known[here] = encoded.tagset.outside
+    after = followed_in(corpus, known)
+    assert not ((after >= here.start) & (after < here.stop)).any()
+    assert len(after) > 10
+
+
+def test_what_stands_for_a_later_piece_is_no_piece() -> None:
+    corpus = crowd(0.5)
+    pieces = Corpus(
+        replace(one, annotations={
+            who: tuple(tag and tag.replace("DIS", f"DIS{CONTINUED}") for tag in certain(tags))
+            for who, tags in one.annotations.items()
+        })
+        for one in corpus
+    )  # fmt: skip
+    assert len(followed_in(corpus)) > 10
+    assert len(followed_in(pieces)) == 0
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -227,16 +263,16 @@ def test_what_follows_by_loops(seed: int) -> None:
     assert len(expected) > 3
 
 
-def evidence_of(corpus: Corpus) -> SpanEvidence:
+def evidence_of(corpus: Corpus, known: NDArray[np.int32] | None = None) -> SpanEvidence:
     encoded = encode(corpus, corpus.tagset())
-    with closing(ThreadsEngine(encoded)) as engine:
+    with closing(ThreadsEngine(encoded, known=known)) as engine:
         blank = model_of(Settings(), encoded.tagset, encoded, Believed())
         model = loop.more_passes(engine, loop.initial_model(engine, blank, encoded.cells), encoded.cells, 2)
-        return span_evidence(engine, model, Heard(encoded, encoded))
+        return span_evidence(model, said := Heard(encoded, encoded, known), likely_spans(engine, model, said))
 
 
 def followed_by_loops(
-    candidates: Candidates, true: np.ndarray, forms: list[tuple[int, ...]]
+    candidates: Candidates, true: NDArray[np.float64], forms: list[tuple[int, ...]]
 ) -> tuple[dict[tuple[int, int, int], float], float]:
     """The probability of the long form of each short one that no candidate overlaps, by place and type; and r."""
     spans = list(zip(candidates.start.tolist(), candidates.end.tolist(), candidates.kind.tolist(), strict=True))
@@ -256,12 +292,3 @@ def followed_by_loops(
         elif by_type[kind] > alone.get((start, end), (0.0, 0))[0]:
             alone[start, end] = (by_type[kind], kind)
     return {(start, end, kind): p for (start, end), (p, kind) in alone.items()}, follows / there
-
-
-def test_what_stands_for_others_leaves_the_rest() -> None:
-    """Of likely spans those that another one overlaps make room for it."""
-    mine = Likely(np.array([0, 4, 7]), np.array([3, 6, 9]), np.array([0, 1, 0]), np.array([0.5, 0.6, 0.7]))
-    other = Likely(np.array([5]), np.array([7]), np.array([0]), np.array([0.9]))
-    both = mine.with_others(other)
-    assert both.start.tolist() == [0, 7, 5]
-    assert both.probability.tolist() == [0.5, 0.7, 0.9]

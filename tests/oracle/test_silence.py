@@ -334,7 +334,10 @@ def test_those_who_have_read_everything_beside_rules_are_taken_for_rules() -> No
     assert of_silence(beside)[0] < as_a_rule
     for name in ("tagger0", "rule"):
         assert of_silence(beside, {name: Profile.of()})[1:].tolist() == [1.0] * 3
+    assert of_silence(beside, {"tagger0": Profile.of(kind="model")})[1:] == pytest.approx(as_a_rule, rel=1e-12)
     assert of_silence(without_types(beside))[1:].tolist() == [1.0] * 3
+    lazy = {f"ann{n}": Behaviour(miss=0.1, confuse=0.05) for n in range(6)} | {"lazy": Behaviour(miss=0.85)}
+    assert of_silence(crowd(sentences, lazy, seed=9))[:6].tolist() == [1.0] * 6
     read_half = Corpus(
         replace(one, annotations={who: tags for who, tags in one.annotations.items() if who != "rule" or n % 2})
         for n, one in enumerate(beside)
@@ -352,6 +355,7 @@ def test_who_is_taken_for_rules_beside_rules_is_told() -> None:
         said = " ".join(choice.notes)
         assert ("all annotators are taken for rules" in said) is told
         assert ("rule marks as little of what others mark as rules do" in said) is told
+        assert (choice.check.reason == "all annotators are taken for rules") is told
 
 
 def read_by_five(corpus: Corpus) -> Corpus:

@@ -40,7 +40,7 @@ from quorate.infer.parts.truth import Chain
 from quorate.infer.spans import SpanEngine, SpanModel
 from quorate.models.build import model_of
 from quorate.models.settings import Settings
-from quorate.models.spans import Heard, _best_f1, by_label, fit_spans, span_evidence
+from quorate.models.spans import Heard, _best_f1, by_label, fit_spans, likely_spans, span_evidence
 
 Floats = NDArray[np.float64]
 CLOSE: dict[str, Any] = {"rtol": 1e-9, "atol": 1e-12}
@@ -812,8 +812,9 @@ def test_evidence_of_some_documents_is_what_is_found_of_them_alone() -> None:
         closing(ThreadsEngine(sharing.weighed(one.sample))) as there,
     ):
         model = loop.more_passes(engine, blank, one.rest.cells, 3)
-        whole = span_evidence(engine, model, Heard(one.rest, sharing.weighed(one.rest), sharing=sharing))
-        alone = span_evidence(there, model, Heard(one.sample, sharing.weighed(one.sample), sharing=sharing))
+        rest, sample = (Heard(each, sharing.weighed(each), sharing=sharing) for each in (one.rest, one.sample))
+        whole = span_evidence(model, rest, likely_spans(engine, model, rest))
+        alone = span_evidence(model, sample, likely_spans(there, model, sample))
     part = whole.only(one.documents, one.sample)
     assert len(part.candidates.start) > 100
     for name in Candidates._fields:

@@ -87,6 +87,7 @@ _BESIDE_RULES = (
     "all annotators are taken for rules: they have read everything, and {} as little of what others mark as rules do "
     "(if some are people, a profile can say so: --annotators)"
 )
+_NOT_JUDGED = "all annotators are taken for rules"
 _NOT_CALIBRATED = (
     "confidence is not calibrated and may be too high: too little was labelled by several annotators to check it"
 )
@@ -104,7 +105,8 @@ class Choice(NamedTuple):
     those who mark so little that theirs says next to nothing, as rules do.
     ``vote`` is the score of a plain vote against the same hidden annotators; ``gain`` how much better the chosen model
     is, with its standard ``error``. Without enough to compare, all are ``None``. ``trials`` are the finalists', best
-    first, then the others', ``left_out`` says of models that were not tried why not. ``check`` is what the hidden
+    first, then the others', ``left_out`` says of models that were not tried why not, and who
+    was taken for rules. ``check`` is what the hidden
     annotators say of an estimate of F1, or why there is none (:mod:`witness`). ``with_tagger`` is how
     confidence is to be read where a tagger has joined, ``None`` where none has. ``places`` is what was chosen for where
     spans are, if that comes first (``None``: it does not).
@@ -235,11 +237,12 @@ def choose(
         free = tuple(name for name in free if name != "evidence")
     names, profiles = prepared.encoded.annotators, prepared.corpus.profiles
     covered, sharing = coverage_and_sharing(prepared.encoded, profiles)
-    of_silence = silent_votes(sharing.heard(prepared.encoded), profiles, covered)
+    heard = sharing.heard(prepared.encoded)
+    of_silence = silent_votes(heard, profiles, covered)
     by_rules = hardly_overlap(of_silence)
-    beside = by_rules and not only_rules(sharing.heard(prepared.encoded), profiles, covered)
-    votes = _votes(prepared.encoded, sharing)
-    defaults = _among_rules(votes, covered, beside=beside) if by_rules else _USUAL
+    beside = by_rules and not only_rules(heard, profiles, covered)
+    votes = _votes(prepared.encoded, heard, sharing)
+    defaults = _among_rules(heard, sharing, covered, beside=beside) if by_rules else _USUAL
     usual = replace(settings, **{name: value for name, value in defaults.items() if name in free})
     open_models = _MODELS if "annotator" in free else (usual.annotator,)
     models, left_out = those_that_fit(open_models, usual, prepared.encoded, at_once=_FITS_AT_ONCE)
@@ -253,7 +256,7 @@ def choose(
     open_evidence = "evidence" in free
     if by_rules:
         free, models = (), (usual.annotator,)
-    no_estimate = why_no_estimate(prepared.encoded, profiles, of_silence, votes)
+    no_estimate = _NOT_JUDGED if beside else why_no_estimate(prepared.encoded, profiles, of_silence, votes)
     silent = tuple(name for k, name in enumerate(names) if covered.silent[sharing.speaker.get(k, k)])
     hidden = hidden_in(prepared, sharing, settings)
     if not hidden and "temper" in free:  # nobody shares a document, so nobody shares its mistakes
@@ -449,24 +452,24 @@ def _other_strengths(tried: Sequence[Run], usual: Settings) -> Iterator[Settings
         yield from (replace(run.settings, epsilon0=strength) for strength in _STRENGTHS if strength != usual.epsilon0)
 
 
-def _among_rules(votes: tuple[float, float], covered: Coverage, *, beside: bool) -> dict[str, Any]:
+def _among_rules(heard: Encoded, sharing: Sharing, covered: Coverage, *, beside: bool) -> dict[str, Any]:
     """The settings for rules, of whom those who are hidden cannot tell settings apart; and for taggers ``beside`` some.
 
-    Where some are found to make the same mistakes, more of that is likely than can be found, and where few mark much it
-    cannot be told: then all are trusted less. On the dev splits of three sets of rules that share mistakes less trust
-    gains up to 2 points; on two in which nothing is shared, it costs half a point.
+    All are trusted less where some are found to make the same mistakes, as more of that is likely than can be found;
+    where few mark much, so that it cannot be told; and where taggers, which read the same texts, are among them. On the
+    dev splits of three sets of rules that share mistakes less trust gains up to 2 points; on two in which nothing is
+    shared, it costs half a point.
     """
-    given, worth = votes
     told = not beside and (covered.own >= ENOUGH).sum() >= FEWEST_JUDGED
-    temper = _USUAL["temper"] if told and worth >= _FEWER * given else _LESS_TRUST
-    return {**_USUAL, "temper": temper, "max_iter": 8}
+    shared = float(sharing.weights(*seen_pairs(heard)).mean()) < _FEWER
+    return {**_USUAL, "temper": _USUAL["temper"] if told and not shared else _LESS_TRUST, "max_iter": 8}
 
 
-def _votes(encoded: Encoded, sharing: Sharing) -> tuple[float, float]:
+def _votes(encoded: Encoded, heard: Encoded, sharing: Sharing) -> tuple[float, float]:
     """How many annotators a document has, on average, and how many independent ones they are worth."""
     document, who = seen_pairs(encoded)
-    documents, heard = max(len(np.unique(document)), 1), seen_pairs(sharing.heard(encoded))
-    return len(who) / documents, float(sharing.weights(*heard).sum()) / documents
+    documents = max(len(np.unique(document)), 1)
+    return len(who) / documents, float(sharing.weights(*seen_pairs(heard)).sum()) / documents
 
 
 def settings_left_open(values: Mapping[str, Any]) -> tuple[str, ...]:

@@ -36,8 +36,8 @@ _BORNE_OUT = 0.4
 _LEAST_WITNESSES = 2
 # How many times as much as is expected to be overlooked by all outsiders copies have alone: what one overlooks, others
 # overlook more often than by chance. Of three good people in a real crowd it is less, of copies there 2.7 times.
-_TWICE = 2.0
-_KNOWN = 0.25  # of a type that outsiders mark so many times as often as members, something can be told
+_TIMES_AS_EXPECTED = 2.0
+_KNOWN_TO_OTHERS = 0.25  # of a type that outsiders mark so many times as often as members, something can be told
 _LEAST_OVERLOOKED = 0.01  # share of what others mark
 
 
@@ -106,7 +106,7 @@ def copies_of_one(encoded: Encoded, pairs: Pairs, members: NDArray[np.int64]) ->
     more &= (one != first) & (other != first)
     kept = np.ones(len(members), np.bool_)
     kept[one[more]] = kept[other[more]] = False
-    if kept.sum() < FEWEST_COPIES or not _are_borne_out(pairs, int(members[first]), members[kept]):
+    if kept.sum() < FEWEST_COPIES or not _are_borne_out(pairs, members[[first]], members[kept]):
         return []
     return [int(k) for k in members[kept]]
 
@@ -129,14 +129,14 @@ def copies_unseen(encoded: Encoded, pairs: Pairs, members: NDArray[np.int64]) ->
     >>> copies_unseen(encoded, in_common(encoded, [None], 0.0), np.array([2, 3, 4]))
     [2, 3, 4]
     """
+    if not _are_borne_out(pairs, members, members):
+        return []
     unseen = _unseen(encoded, members)
     by_chance = unseen.expected + _ERRORS * np.sqrt(max(unseen.expected, 1.0))
-    if unseen.spans < ENOUGH or unseen.agreed < max(by_chance, _TWICE * unseen.expected):
+    if unseen.spans < ENOUGH or unseen.agreed < max(by_chance, _TIMES_AS_EXPECTED * unseen.expected):
         return []
     kept = members[unseen.confirmed >= _NEARLY_THE_SAME * np.maximum(unseen.possible, 1)]
-    if len(kept) < FEWEST_COPIES or not _are_borne_out(pairs, int(kept[0]), kept):
-        return []
-    return [int(k) for k in kept]
+    return [int(k) for k in kept] if len(kept) >= FEWEST_COPIES else []
 
 
 class _Unseen(NamedTuple):
@@ -161,14 +161,14 @@ def _unseen(encoded: Encoded, members: NDArray[np.int64]) -> _Unseen:
     mine = is_member[who]
     said_by = np.bincount(document[mine], minlength=D)
     others = marks_of_others(without(encoded, is_member[encoded.cells.annotator][encoded.event_cell]))
-    overlooks = np.log(np.maximum(1 - others.by_type, _LEAST_OVERLOOKED))[who[~mine]]
-    by_all = np.stack([np.bincount(document[~mine], overlooks[:, t], minlength=D) for t in range(T)], axis=1)
+    overlooks = np.log(np.maximum(1 - others.by_type, _LEAST_OVERLOOKED))
+    by_all = np.stack([np.bincount(document[~mine], overlooks[who[~mine], t], minlength=D) for t in range(T)], axis=1)
     judged = (np.bincount(document[~mine], minlength=D) >= _LEAST_WITNESSES) & (said_by > 1)
     spans = marked_spans(encoded)
     of_member = is_member[spans.who]
     theirs = spans.where(~of_member).tokens_before(encoded.n_tokens)
     marks, of_others = (np.bincount(spans.kind[these], minlength=T) for these in (of_member, ~of_member))
-    known = of_others * mine.sum() >= _KNOWN * marks * (~mine).sum()
+    known = of_others * mine.sum() >= _KNOWN_TO_OTHERS * marks * (~mine).sum()
     spans = spans.where(of_member & known[spans.kind])
     spans = spans.where(judged[document_of(encoded, spans.start)])
     _, first, span = np.unique(spans.key(encoded.n_tokens, T), return_index=True, return_inverse=True)
@@ -188,11 +188,11 @@ def _unseen(encoded: Encoded, members: NDArray[np.int64]) -> _Unseen:
     )
 
 
-def _are_borne_out(pairs: Pairs, one: int, members: NDArray[np.int64]) -> bool:
-    """Whether enough others have much in common with ``one`` of the members: then it does no harm if they are one."""
-    beside = pairs.where((pairs.one == one) | (pairs.other == one))
-    beside = beside.where((beside.cosine >= _BORNE_OUT) & (beside.spans >= ENOUGH))
-    return int((~np.isin(np.concatenate([beside.one, beside.other]), members)).sum()) >= _LEAST_WITNESSES
+def _are_borne_out(pairs: Pairs, some: NDArray[np.int64], members: NDArray[np.int64]) -> bool:
+    """Whether enough outsiders have much in common with one of ``some``: then it does no harm if they are one."""
+    alike = pairs.where((pairs.cosine >= _BORNE_OUT) & (pairs.spans >= ENOUGH))
+    beside = np.concatenate([alike.other[np.isin(alike.one, some)], alike.one[np.isin(alike.other, some)]])
+    return len(np.setdiff1d(beside, members)) >= _LEAST_WITNESSES
 
 
 def _alone(encoded: Encoded, members: NDArray[np.int64]) -> NDArray[np.int64]:

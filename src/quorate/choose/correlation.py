@@ -129,7 +129,7 @@ def _shares(
 
 
 def _copies_beyond_doubt(encoded: Encoded, pairs: Pairs, found: _Beyond, copies: Integers) -> list[list[int]]:
-    """Those who say nearly the same as they are copies of one of them, or also where nobody else marks anything."""
+    """Those who are nearly the same and copies of one of them, or nearly the same where nobody else marks anything."""
     one, other = np.divmod(found.pair, len(copies))
     number = np.where(_same(copies, one, other), copies[one], -1)
     voices = []

@@ -8,7 +8,7 @@ are taken to leave out as much as they do. From there on the fit learns what an 
 decides whether it ends where nothing is true, and the prior whether those who have nothing to say outvote the one who
 has. An ``O`` of whoever marks nothing where others mark much is worth nothing, and tells nothing of the crowd. A crowd
 that has read everything and marks little of what others mark looks like rules, and is taken for them; so are taggers
-that have read everything beside rules, as long as nobody says who is a person.
+that have read everything beside rules, as long as no profile says who is a person or a rule.
 
 Where a mark ends, though, a rule has spoken: among sources that hardly overlap, a token beside a mark that nobody
 marked is no part of a span, unless its word is mostly marked.
@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate.corpus.discontinuous import whole_label
-from quorate.corpus.profiles import Believed, Profile
+from quorate.corpus.profiles import Believed, Kind, Profile
 from quorate.encode.algebra import document_of, seen_pairs, token_of, with_likeliest_labels
 from quorate.encode.encoded import Cells, Encoded
 from quorate.encode.sharing import Sharing
@@ -35,6 +35,7 @@ __all__ = [
     "MOSTLY_THE_SAME",
     "SPOKEN_FOR",
     "Coverage",
+    "OfOthers",
     "Silence",
     "coverage",
     "first_votes",
@@ -54,8 +55,9 @@ _BY_CHANCE = 1.1  # times the coverage of chance, which whoever marks at random 
 _HARDLY = 0.3  # median coverage: of four crowds of people 0.66 to 0.81, of a jury of models 0.34, of rules to 0.26
 # The same where everybody has read everything, as rules do: those that know what others know have up to 0.38.
 _HARDLY_EVERYWHERE = 0.4
+_SOME = 0.2  # of those who mark anything: one of five or fewer; of many people, one may overlook most
 _NEARLY_ALL = 0.9  # of all pairs of a document and an annotator
-_ENOUGH = 40  # marks of others, below which nothing is told
+_ENOUGH = 40  # marks of others, below which nothing is told of anybody
 _STANDARD_ERRORS = 2.0
 _PRIOR = 5.0  # spans of the average annotator in everybody's coverage
 _SMOOTHING = 0.1  # votes that every label has beforehand
@@ -214,15 +216,19 @@ def silent_votes(
     if len({whole_label(kind) for kind in encoded.tagset.types}) > 1 and read_everything(encoded):
         if covered.usual < _HARDLY_EVERYWHERE:
             told |= covered.share < _SILENT
-        undeclared = not any(name in profiles for name in encoded.annotators)
-        if (
-            beside_rules
-            and undeclared
-            and covered.like_rules.any()
-            and not hardly_overlap(_counted(covered, told, said))
-        ):
+        if beside_rules and _run_beside_rules(encoded, profiles, covered, _counted(covered, told, said)):
             told |= True
     return _counted(covered, told, said)
+
+
+def _run_beside_rules(encoded: Encoded, profiles: Mapping[str, Profile], covered: Coverage, of_silence: Floats) -> bool:
+    """Whether some speak as seldom as rules do in a crowd that does not look like rules, and no profile says otherwise.
+
+    A profile of a model says nothing: some formats make one.
+    """
+    told = any(name in profiles and profiles[name].kind is not Kind.MODEL for name in encoded.annotators)
+    speak = int((covered.own > 0).sum())
+    return not told and covered.like_rules.sum() >= max(_SOME * speak, 1) and not hardly_overlap(of_silence)
 
 
 def only_rules(encoded: Encoded, profiles: Mapping[str, Profile], covered: Coverage) -> bool:

@@ -7,6 +7,7 @@ are found, in their order, in the few words before it, the first of them at the 
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -43,6 +44,8 @@ class ShortForms(NamedTuple):
 def short_forms(encoded: Encoded, ends: Integers) -> ShortForms:
     """Those whose definition follows one of the places ``ends``, and whose words are in the vocabulary.
 
+    What is defined several times in a document stands for the definition before it, or for the first one.
+
     >>> from quorate.corpus.records import Corpus, Document
     >>> from quorate.encode.from_corpus import encode
     >>> tokens = ("new", "atrial", "fibrillation", "(", "AF", ")", "and", "old", "AF")
@@ -51,32 +54,44 @@ def short_forms(encoded: Encoded, ends: Integers) -> ShortForms:
     >>> found.start.tolist(), found.long_start.tolist(), found.long_end.tolist()
     ([4, 8], [1, 1], [3, 3])
     """
-    rows = sorted(_rows(encoded, np.unique(ends)))
+    rows = sorted(_rows(encoded, ends[ends < encoded.n_tokens]))
     return ShortForms(*np.array(rows, np.int64).reshape(-1, len(ShortForms._fields)).T.copy())
 
 
 def _rows(encoded: Encoded, ends: Integers) -> Iterator[tuple[int, ...]]:
+    for (begin, end, numbers), definitions in _definitions(encoded, np.unique(ends)).items():
+        places = sorted(definitions)
+        here = np.ones(max(end - len(numbers) + 1 - begin, 0), np.bool_)
+        for further, number in enumerate(numbers):
+            here &= encoded.word[begin + further : end - len(numbers) + 1 + further] == number
+        most = _most_words(_short(encoded, numbers))
+        for start in (begin + np.flatnonzero(here)).tolist():
+            place = places[max(bisect_left(places, start) - 1, 0)]
+            yield start, start + len(numbers), definitions[place], place, max(place - most, begin)
+
+
+def _definitions(encoded: Encoded, ends: Integers) -> dict[tuple[int, int, tuple[int, ...]], dict[int, int]]:
+    """Where the long form of each short one begins, by where it ends; by the bounds of a document, and the words."""
     word, words = encoded.word, encoded.words
     opens, closes = ({number for number, w in enumerate(words) if w in marks} for marks in (_OPENS, _CLOSES))
-    brackets = ends[np.isin(word[np.minimum(ends, encoded.n_tokens - 1)], list(opens))]
+    brackets = ends[np.isin(word[ends], list(opens))]
     document = document_of(encoded, brackets)
     first, last = encoded.doc_start[document].tolist(), encoded.doc_start[document + 1].tolist()
+    found: dict[tuple[int, int, tuple[int, ...]], dict[int, int]] = {}
     for place, begin, end in zip(brackets.tolist(), first, last, strict=True):
-        numbers = word[place + 1 : min(place + 2 + _MOST_TOKENS, end)].tolist()
-        size = next((n for n, number in enumerate(numbers) if number in closes), 0)
-        numbers = numbers[:size]
+        inside = word[place + 1 : min(place + 2 + _MOST_TOKENS, end)].tolist()
+        size = next((n for n, number in enumerate(inside) if number in closes), 0)
+        numbers = tuple(inside[:size])
         if not size or max(numbers) >= len(words) or not opens.isdisjoint(numbers):
             continue
-        short = "".join(words[number] for number in numbers)
-        long = _long_form(short, _before(encoded, begin, place))
-        if not long:
-            continue
-        here = np.ones(end - size + 1 - begin, np.bool_)
-        for further, number in enumerate(numbers):
-            here &= word[begin + further : end - size + 1 + further] == number
-        earliest = max(place - _most_words(short), begin)
-        for start in (begin + np.flatnonzero(here)).tolist():
-            yield start, start + size, place - long, place, earliest
+        long = _long_form(_short(encoded, numbers), _before(encoded, begin, place))
+        if long:
+            found.setdefault((begin, end, numbers), {})[place] = place - long
+    return found
+
+
+def _short(encoded: Encoded, numbers: Sequence[int]) -> str:
+    return "".join(encoded.words[number] for number in numbers)
 
 
 def _most_words(short: str) -> int:

@@ -6,7 +6,7 @@ token gives: where people put bounds a little apart, the middle is better than e
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -220,15 +220,15 @@ def find_candidates(
     likely: Likely,
     least: float,
     sharing: Sharing | None = None,
-    voted: Likely | None = None,
+    *others: Likely,
 ) -> Candidates:
-    """The candidates of a corpus: what was marked, what has a probability of at least ``least``, and what was voted.
+    """The candidates of a corpus: what was marked, what has a probability of at least ``least``, and ``others``.
 
     What annotators have in common (``sharing``) counts once where they saw the same document.
     """
     marks = marked_spans(encoded)
     apart = 1 if encoded.tagset.scheme is Scheme.IO else 0  # spans of one type that touch are one there
-    span, first = _columns(encoded, marks, likely.at_least(least), voted)
+    span, first = _columns(encoded, [marks, likely.at_least(least), *others])
     probability = looked_up(span, likely, encoded)
     cluster = kernels.cluster_of(span.start, span.end, first, apart)
     kept = _not_too_many(span, cluster, marks, probability, encoded)
@@ -270,9 +270,8 @@ def find_candidates(
     )
 
 
-def _columns(encoded: Encoded, marks: Spans, likely: Likely, voted: Likely | None) -> tuple[Spans, Integers]:
+def _columns(encoded: Encoded, sources: Sequence[Spans | Likely]) -> tuple[Spans, Integers]:
     """Different spans by document, end, start and type; and where documents begin among them."""
-    sources: list[Spans | Likely] = [marks, likely] if voted is None else [marks, likely, voted]
     start, end, kind = (
         np.concatenate([getattr(source, column) for source in sources]) for column in ("start", "end", "kind")
     )

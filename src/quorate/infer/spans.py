@@ -31,7 +31,7 @@ from quorate.infer.parts.arrays import check_arrays
 from quorate.infer.parts.dirichlet import View, log_mean
 from quorate.infer.parts.responses import Responses
 
-__all__ = ["SpanCounts", "SpanEngine", "SpanModel", "SpanPosterior", "prior_log_odds"]
+__all__ = ["SUREST", "SpanCounts", "SpanEngine", "SpanModel", "SpanPosterior", "prior_log_odds"]
 
 Floats = NDArray[np.float64]
 
@@ -49,7 +49,8 @@ _MIDDLE_WEIGHT = 0.5
 # and sparse one, and on the dev splits of NER and PICO −0.1 and +0.5. With 0.5 the former gain 1 to 2 more, and relaxed
 # F1 on PICO loses 0.5.
 _VOTE_SHARE = 0.3
-_SUREST = 0.999  # what the token model says is not believed beyond this
+SUREST = 0.999
+"""What the token model says, or the text, is not believed beyond this."""
 _MOST_WORDS = 6.0  # nats that words can say at most: long spans are no surer than that
 _SLICES = 8
 
@@ -59,7 +60,7 @@ def prior_log_odds(likely: Floats, words: Floats, voted: Floats | float = 0.0, m
 
     By the token model, a vote on tokens, the words, and where its bounds lie among those of overlapping marks.
     """
-    p = np.clip((1 - _VOTE_SHARE) * likely + _VOTE_SHARE * voted, 1 - _SUREST, _SUREST)
+    p = np.clip((1 - _VOTE_SHARE) * likely + _VOTE_SHARE * voted, 1 - SUREST, SUREST)
     return np.asarray(
         _TOKEN_WEIGHT * (np.log(p) - np.log1p(-p))
         + np.clip(_WORD_WEIGHT * words, -_MOST_WORDS, _MOST_WORDS)

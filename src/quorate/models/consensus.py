@@ -25,6 +25,7 @@ from quorate.models.spans import (
     decode_spans,
     fit_spans,
     given_spans,
+    likely_spans,
     mixed,
     needs_spans,
     span_evidence,
@@ -85,7 +86,8 @@ def conclude(
         )
         spans = spans or replace(learned, annotators=model.annotators)
     else:
-        evidence, spans = span_evidence(engine, model, heard, calibration.sharpness), None
+        evidence = span_evidence(model, heard, likely_spans(engine, model, heard, calibration.sharpness))
+        spans = None
     decoded = decode_spans(evidence, spans, tokens, settings, calibration.span_sharpness, calibration.spans)
     if not settings.by_tokens:
         decoded = decoded._replace(cells=cell_counts_of(weighed, decoded.posterior))
@@ -101,7 +103,7 @@ def counted_again(engine: Engine, model: loop.Model, heard: Heard, sharpness: fl
     """
     if heard.has_tagger:
         return model
-    evidence = span_evidence(engine, model, heard, sharpness)
+    evidence = span_evidence(model, heard, likely_spans(engine, model, heard, sharpness))
     encoded, candidates, sets, clamped = evidence
     tokens = loop.posteriors(engine, model, heard.weighed.cells, sharpness)
     of_labels = by_label(candidates, sets.posterior(fit_spans(evidence)).true, encoded.tagset, encoded.n_tokens)
@@ -123,7 +125,7 @@ def candidate_probabilities(
     informed = model if spans is None else spans.informs(model)
     learned = None if spans is None else spans.grown(len(heard.said.annotators))
     if learned is None:
-        evidence = span_evidence(engine, informed, heard, calibration.sharpness)
+        evidence = span_evidence(informed, heard, likely_spans(engine, informed, heard, calibration.sharpness))
     else:
         evidence, _ = evidence_with_short_forms(engine, informed, heard, calibration.sharpness, spans=learned)
     given = given_spans(evidence, learned, settings, calibration.span_sharpness)

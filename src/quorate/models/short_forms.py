@@ -14,15 +14,16 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.encode.algebra import Spans, laid_end_to_end
+from quorate.corpus.discontinuous import is_continued
+from quorate.encode.algebra import Spans, document_of, laid_end_to_end
 from quorate.encode.short_forms import ShortForms, short_forms
 from quorate.infer import loop
 from quorate.infer.candidates import Candidates, looked_up
 from quorate.infer.engines.protocol import Engine, Likely
 from quorate.infer.spans import SpanModel
-from quorate.models.spans import LIKELY, Heard, SpanEvidence, fit_spans, span_evidence, stated_spans
+from quorate.models.spans import LIKELY, Heard, SpanEvidence, fit_spans, likely_spans, span_evidence, stated_spans
 
-__all__ = ["evidence_with_short_forms"]
+__all__ = ["evidence_with_short_forms", "followed_forms"]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -44,7 +45,8 @@ def evidence_with_short_forms(
 
     That is learned from these documents, unless it is known: ``spans``.
     """
-    evidence = span_evidence(engine, model, heard, sharpness)
+    likely = likely_spans(engine, model, heard, sharpness)
+    evidence = span_evidence(model, heard, likely)
     known = spans or fit_spans(evidence, span_sharpness)
     if model.text is None:
         return evidence, known
@@ -52,14 +54,15 @@ def evidence_with_short_forms(
     followed = followed_forms(evidence, stated_spans(evidence, known, 1.0), forms).at_least(LIKELY)
     if not len(followed.start):
         return evidence, known
-    evidence = span_evidence(engine, model, heard, sharpness, followed)
+    evidence = span_evidence(model, heard, likely, followed)
     return evidence, spans or fit_spans(evidence, span_sharpness)
 
 
 def followed_forms(evidence: SpanEvidence, true: Floats, forms: ShortForms) -> Likely:
     """The short forms that no candidate overlaps, each with the likeliest type of its long form.
 
-    ``true [C]`` is the probability of every candidate. Documents of which labels are known are left out.
+    ``true [C]`` is the probability of every candidate. Documents of which labels are known are left out, and long forms
+    that are a later piece of something.
     """
     candidates, T = evidence.candidates, len(evidence.encoded.tagset.types)
     of_long = _long_forms(candidates, true, forms, T)
@@ -70,12 +73,9 @@ def followed_forms(evidence: SpanEvidence, true: Floats, forms: ShortForms) -> L
     known = Likely(candidates.start, candidates.end, candidates.kind, true)
     follows = looked_up(same, known, evidence.encoded)[overlaps] @ is_span[overlaps]
     usual = (follows + _WORTH * _USUAL) / (is_span[overlaps].sum() + _WORTH)
-    document = np.searchsorted(evidence.encoded.doc_start, forms.start, side="right") - 1
-    found = np.flatnonzero(~overlaps & ~evidence.clamped[document] & (is_span > 0))
-    order = found[np.lexsort((-is_span[found], forms.end[found], forms.start[found]))]
-    first = np.ones(len(order), np.bool_)  # of several long forms the likeliest
-    first[1:] = (np.diff(forms.start[order]) != 0) | (np.diff(forms.end[order]) != 0)
-    kept = order[first]
+    whole = np.array([not is_continued(each) for each in evidence.encoded.tagset.types])
+    left_alone = evidence.clamped[document_of(evidence.encoded, forms.start)]
+    kept = ~overlaps & ~left_alone & whole[kind] & (is_span > 0)
     return Likely(forms.start[kept], forms.end[kept], kind[kept], usual * is_span[kept])
 
 

@@ -25,7 +25,7 @@ from quorate.infer.candidates import Candidates, find_candidates, looked_up, vot
 from quorate.infer.engines.protocol import Decoded, Engine, Likely
 from quorate.infer.parts.dirichlet import log_mean
 from quorate.infer.parts.responses import Responses
-from quorate.infer.spans import SpanEngine, SpanModel, prior_log_odds
+from quorate.infer.spans import SUREST, SpanEngine, SpanModel, prior_log_odds
 from quorate.models.settings import Decode, Evidence, Settings
 
 __all__ = [
@@ -38,6 +38,7 @@ __all__ = [
     "decode_spans",
     "fit_spans",
     "given_spans",
+    "likely_spans",
     "mixed",
     "needs_spans",
     "span_evidence",
@@ -60,7 +61,6 @@ _TOKEN_SHARE = 0.2
 _THRESHOLD_ROUNDS = 20
 _LEAST = 1e-300  # of a probability whose logarithm is taken
 _CERTAIN = 50.0  # log odds of what is known
-_SUREST = 0.999  # what the text says is not believed beyond this
 _ENOUGH_SPANS = 50.0  # to estimate from them how many nobody saw
 
 
@@ -115,19 +115,20 @@ def needs_spans(settings: Settings, tagset: TagSet) -> bool:
     return not settings.by_tokens or settings.decode is Decode.F1 or _dial(settings)
 
 
-def span_evidence(
-    engine: Engine, model: loop.Model, heard: Heard, sharpness: float = 1.0, also: Likely | None = None
-) -> SpanEvidence:
+def likely_spans(engine: Engine, model: loop.Model, heard: Heard, sharpness: float = 1.0) -> Likely:
+    """What a fitted token ``model`` thinks likely; ``engine`` is over what it hears."""
+    return engine.likely_spans(*loop.output_tables(model, heard.weighed.cells, sharpness), _NOTED)
+
+
+def span_evidence(model: loop.Model, heard: Heard, likely: Likely, from_text: Likely | None = None) -> SpanEvidence:
     """What there is to say about spans: the marks of annotators, and what a fitted token ``model`` thinks of them.
 
-    ``engine`` is over what that model hears. What is ``also`` likely, as the text says, has that prior probability.
+    ``likely`` is what it thinks likely. What else is likely ``from_text`` has that prior probability.
     """
     said, weighed, known, sharing, threads = heard
-    likely = engine.likely_spans(*loop.output_tables(model, weighed.cells, sharpness), _NOTED)
-    if also is not None:
-        likely = likely.with_others(also)
     voted = voted_spans(sharing.weighed(said) if heard.has_tagger else weighed)
-    found = find_candidates(said, likely, LIKELY, sharing, voted)
+    others = [voted] if from_text is None else [voted, from_text]
+    found = find_candidates(said, likely, LIKELY, sharing, *others)
     words = np.zeros(len(found.start))
     if model.text is not None:
         from quorate.infer.kernels.likely import SpanLabels
@@ -137,8 +138,8 @@ def span_evidence(
         rows = model.text.log_lik(log_mean)
         words = word_support(found.start, found.end, found.kind, weighed.word, rows, labels, outside)
     prior = prior_log_odds(found.likely, words, looked_up(found, voted, said), found.middle())
-    if also is not None:
-        p = np.clip(looked_up(found, also, said), 0.0, _SUREST)
+    if from_text is not None:
+        p = np.clip(looked_up(found, from_text, said), 0.0, SUREST)
         prior = np.where(p > 0, np.log(np.maximum(p, _LEAST)) - np.log1p(-p), prior)
     clamped = clamped_documents(said, known)
     if known is not None:

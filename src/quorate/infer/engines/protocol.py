@@ -83,13 +83,6 @@ class Likely(NamedTuple):
         enough = self.probability >= probability
         return Likely(self.start[enough], self.end[enough], self.kind[enough], self.probability[enough])
 
-    def with_others(self, others: Likely) -> Likely:
-        """With others, which stand for those that overlap them."""
-        first = np.sort(others.start)
-        last = np.sort(others.end)
-        apart = np.searchsorted(first, self.end) == np.searchsorted(last, self.start, side="right")
-        return Likely(*(np.concatenate([mine[apart], theirs]) for mine, theirs in zip(self, others, strict=True)))
-
 
 class Engine(Protocol):
     """One corpus, ready for passes over it.
