@@ -20,6 +20,7 @@ from quorate.choose.silence import (
     Silence,
     coverage,
     first_votes,
+    hardly_meet,
     hardly_overlap,
     mostly_silent,
     silent_votes,
@@ -386,6 +387,20 @@ def test_hardly_is_by_the_median() -> None:
     assert not mostly_silent(np.zeros(0))
     assert mostly_silent(np.array([0.5, 0.5, 1.0]))
     assert not mostly_silent(np.array([0.5, 1.0, 1.0]))
+
+
+def test_rules_that_hardly_meet_are_trusted_as_usual() -> None:
+    """What is marked once is not counted twice; where rules meet now and then, all are trusted less."""
+    sentences = crowds.sentences(300, seed=9)
+    names = {f"rule{n}": Behaviour(miss=0.95) for n in range(6)}
+    choices = [
+        quorate.aggregate(crowd(sentences, people, seed=9), tagger=None).choice
+        for people in (names, {name: Behaviour(miss=0.8) for name in names})
+    ]
+    assert [choice.settings.temper for choice in choices if choice is not None] == [0.9, 0.6]
+    assert hardly_meet(np.full(3, 0.05))
+    assert not hardly_meet(np.full(3, 0.06))
+    assert not hardly_meet(np.zeros(0))
 
 
 def with_idle_rules(corpus: Corpus, how_many: int) -> Corpus:

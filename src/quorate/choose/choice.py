@@ -19,11 +19,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.choose.alike import ENOUGH
-from quorate.choose.correlation import FEWEST_JUDGED
 from quorate.choose.evidence import SpanBench, agreement_on, better_evidence, calibrated_spans, usual_evidence
 from quorate.choose.hidden import TO_CALIBRATE, HiddenLabels, agreement_over
-from quorate.choose.silence import Coverage, hardly_overlap, mostly_silent, only_rules, silent_votes
+from quorate.choose.silence import hardly_meet, hardly_overlap, mostly_silent, only_rules, silent_votes
 from quorate.choose.sources import coverage_and_sharing
 from quorate.choose.trials import (
     Bench,
@@ -242,7 +240,7 @@ def choose(
     by_rules = hardly_overlap(of_silence)
     beside = by_rules and not only_rules(heard, profiles, covered)
     votes = _votes(prepared.encoded, heard, sharing)
-    defaults = _among_rules(heard, sharing, covered, beside=beside) if by_rules else _USUAL
+    defaults = _among_rules(of_silence) if by_rules else _USUAL
     usual = replace(settings, **{name: value for name, value in defaults.items() if name in free})
     open_models = _MODELS if "annotator" in free else (usual.annotator,)
     models, left_out = those_that_fit(open_models, usual, prepared.encoded, at_once=_FITS_AT_ONCE)
@@ -452,17 +450,14 @@ def _other_strengths(tried: Sequence[Run], usual: Settings) -> Iterator[Settings
         yield from (replace(run.settings, epsilon0=strength) for strength in _STRENGTHS if strength != usual.epsilon0)
 
 
-def _among_rules(heard: Encoded, sharing: Sharing, covered: Coverage, *, beside: bool) -> dict[str, Any]:
-    """The settings for rules, of whom those who are hidden cannot tell settings apart; and for taggers ``beside`` some.
+def _among_rules(of_silence: NDArray[np.float64]) -> dict[str, Any]:
+    """The settings for rules, of whom those who are hidden cannot tell settings apart.
 
-    All are trusted less where some are found to make the same mistakes, as more of that is likely than can be found;
-    where few mark much, so that it cannot be told; and where taggers, which read the same texts, are among them. On the
-    dev splits of three sets of rules that share mistakes less trust gains up to 2 points; on two in which nothing is
-    shared, it costs half a point.
+    All are trusted less, as they make the same mistakes, unless hardly anything is marked twice: then nothing is
+    counted twice. On the dev splits of three sets of rules of the first kind less trust gains up to 2 points, on two of
+    the second kind it costs half a point.
     """
-    told = not beside and (covered.own >= ENOUGH).sum() >= FEWEST_JUDGED
-    shared = float(sharing.weights(*seen_pairs(heard)).mean()) < _FEWER
-    return {**_USUAL, "temper": _USUAL["temper"] if told and not shared else _LESS_TRUST, "max_iter": 8}
+    return {**_USUAL, "temper": _USUAL["temper"] if hardly_meet(of_silence) else _LESS_TRUST, "max_iter": 8}
 
 
 def _votes(encoded: Encoded, heard: Encoded, sharing: Sharing) -> tuple[float, float]:

@@ -32,7 +32,7 @@ from quorate.encode.encoded import Encoded
 from quorate.encode.sharing import Sharing
 from quorate.encode.voices import in_one_voice
 
-__all__ = ["FEWEST_JUDGED", "shared_mistakes"]
+__all__ = ["shared_mistakes"]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -41,9 +41,7 @@ _SOME = 3  # spans that two must have before they tell something of how reliable
 _ERRORS = 3.0  # standard errors that are taken off: among thousands of pairs, some agree by chance
 _LITTLE = 0.01  # a share below this is none
 _MUCH = 0.25  # ρ from which on two belong to a group
-FEWEST_JUDGED = 4
-"""Annotators that it takes to tell who makes the same mistakes: what three have in common can always be explained."""
-_LEAST_PAIRS = FEWEST_JUDGED * (FEWEST_JUDGED - 1) // 2
+_LEAST_PAIRS = 6  # of four annotators; three can always be explained
 _LOW = 0.25  # quantile of agreement that is taken for that of independent annotators at first
 _ROUNDS, _STEPS = 8, 20
 _LEAST_DIFFERENCE = 0.02  # below which differences weigh alike

@@ -39,6 +39,7 @@ __all__ = [
     "Silence",
     "coverage",
     "first_votes",
+    "hardly_meet",
     "hardly_overlap",
     "marks_of_others",
     "mostly_silent",
@@ -53,6 +54,7 @@ _SILENT = 0.5  # coverage below which an O is (partly) silence
 _CLEARLY_SILENT = 0.25  # coverage of a rule: people with a weak recall have more
 _BY_CHANCE = 1.1  # times the coverage of chance, which whoever marks at random does not reach
 _HARDLY = 0.3  # median coverage: of four crowds of people 0.66 to 0.81, of a jury of models 0.34, of rules to 0.26
+_SELDOM = 0.1  # of two sets of rules, the median is 0.03; of two others, of taggers and lists of names, 0.23
 # The same where everybody has read everything, as rules do: those that know what others know have up to 0.38.
 _HARDLY_EVERYWHERE = 0.4
 _SOME = 0.2  # of those who mark anything: one of five or fewer; of many people, one may overlook most
@@ -298,6 +300,11 @@ def mostly_silent(of_silence: Floats) -> bool:
 def hardly_overlap(of_silence: Floats) -> bool:
     """Whether annotators mark so little of what others mark that those who are hidden tell nothing of the rest."""
     return bool(len(of_silence)) and _usual(of_silence) < float(_of_silence(_HARDLY))
+
+
+def hardly_meet(of_silence: Floats) -> bool:
+    """Whether hardly anything that one marks is marked by another too."""
+    return bool(len(of_silence)) and _usual(of_silence) < float(_of_silence(_SELDOM))
 
 
 def _usual(of_silence: Floats) -> float:

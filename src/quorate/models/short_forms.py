@@ -43,7 +43,7 @@ def evidence_with_short_forms(
 ) -> tuple[SpanEvidence, SpanModel]:
     """The evidence of spans, with short forms of likely ones among the candidates; and what annotators do with spans.
 
-    That is learned from these documents, unless it is known: ``spans``.
+    That is learned from these documents without short forms, unless it is known: ``spans``.
     """
     likely = likely_spans(engine, model, heard, sharpness)
     evidence = span_evidence(model, heard, likely)
@@ -52,10 +52,7 @@ def evidence_with_short_forms(
         return evidence, known
     forms = short_forms(evidence.encoded, evidence.candidates.end)
     followed = followed_forms(evidence, stated_spans(evidence, known, 1.0), forms).at_least(LIKELY)
-    if not len(followed.start):
-        return evidence, known
-    evidence = span_evidence(model, heard, likely, followed)
-    return evidence, spans or fit_spans(evidence, span_sharpness)
+    return (span_evidence(model, heard, likely, followed) if len(followed.start) else evidence), known
 
 
 def followed_forms(evidence: SpanEvidence, true: Floats, forms: ShortForms) -> Likely:
