@@ -103,11 +103,10 @@ class Choice(NamedTuple):
     those who mark so little that theirs says next to nothing, as rules do.
     ``vote`` is the score of a plain vote against the same hidden annotators; ``gain`` how much better the chosen model
     is, with its standard ``error``. Without enough to compare, all are ``None``. ``trials`` are the finalists', best
-    first, then the others', ``left_out`` says of models that were not tried why not, and who
-    was taken for rules. ``check`` is what the hidden
-    annotators say of an estimate of F1, or why there is none (:mod:`witness`). ``with_tagger`` is how
-    confidence is to be read where a tagger has joined, ``None`` where none has. ``places`` is what was chosen for where
-    spans are, if that comes first (``None``: it does not).
+    first, then the others', ``left_out`` says of models that were not tried why not, and who was taken for rules.
+    ``check`` is what the hidden annotators say of an estimate of F1, or why there is none (:mod:`witness`).
+    ``with_tagger`` is how confidence is to be read where a tagger has joined, ``None`` where none has. ``places`` is
+    what was chosen for where spans are, if that comes first (``None``: it does not).
     """
 
     settings: Settings

@@ -219,7 +219,7 @@ def silent_votes(
         if covered.usual < _HARDLY_EVERYWHERE:
             told |= covered.share < _SILENT
         if beside_rules and _run_beside_rules(encoded, profiles, covered, _counted(covered, told, said)):
-            told |= True
+            told[:] = True
     return _counted(covered, told, said)
 
 
