@@ -34,8 +34,8 @@ DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 SOURCES = ("wikigold-rules", "laptop-rules", "bc5cdr-rules", "conll-rules", "conll-rules-16", "propaganda-llm")
 RULES = SOURCES[:4]
 PEOPLE = ("ner", "pico")
-OF_SEVERAL_KINDS = ("rules", "copies", "colluders", "one_expert", "spammer_majority", "jury")
-ANY_TYPE = ("propaganda-llm", "jury")
+OF_SEVERAL_KINDS = ("rules", "copies", "colluders", "one_expert", "spammer_majority", "jury", "passages")
+ANY_TYPE = ("propaganda-llm", "jury", "passages")
 """Where types are so many, and bounds so vague, that tokens in any span are looked at too."""
 
 METHODS = ("silent-vote", "mv", "span-vote", "ds")

@@ -10,6 +10,8 @@ from problems import certain
 from quorate.corpus.profiles import Profile
 from quorate.corpus.records import Corpus, Document
 from quorate.corpus.simulate import Behaviour, crowd
+from quorate.corpus.spans import Span
+from quorate.corpus.tags import Scheme, TagSet
 
 TYPES = ("LOC", "ORG", "PER")
 
@@ -253,3 +255,50 @@ def jury(how_many: int = 60, models: int = 8, types: int = 12) -> Corpus:
         for number in range(models)
     }  # fmt: skip
     return crowd(Corpus(documents), people, seed=16)
+
+
+def passages(seed: int = 0, how_many: int = 80, models: int = 8, types: int = 12, *, confuse: float = 0.4) -> Corpus:
+    """Language models that mark the same passages, whether they are true or not, and often the whole sentence."""
+    rng = np.random.default_rng(seed)
+    often = 1 / np.arange(1, types + 1)
+    eager = rng.normal(0, 0.8, models)
+    whole = np.clip(rng.normal(0.3, 0.2, models), 0, 0.9)
+    exact = np.clip(rng.normal(0.35, 0.15, models), 0.05, 0.9) * (1 - whole)
+    confused = np.clip(rng.normal(confuse, 0.15, models), 0.05, 0.9)
+    documents = []
+    for number in range(how_many):
+        ends = np.cumsum(rng.integers(8, 35, rng.integers(12, 35)))
+        tokens = [f"w{int(2000 * rng.random() ** 2)}" for _ in range(ends[-1])]
+        gold: list[Span] = []
+        marked: list[list[Span]] = [[] for _ in range(models)]
+        for begin, end in zip([0, *ends.tolist()], ends.tolist(), strict=False):
+            for salience, rate in ((-0.3, 0.35), (-1.6, 0.6)):  # of what is true, and of what only looks like it
+                for _ in range(rng.poisson(rate)):
+                    length = min(int(rng.choice([1, 2, 3, 6, 12, 40], p=[0.15, 0.2, 0.15, 0.2, 0.2, 0.1])), end - begin)
+                    start = int(rng.integers(begin, end - length + 1))
+                    kind, other = (f"T{k:02}" for k in rng.choice(types, 2, p=often / often.sum()))
+                    for place in np.flatnonzero(rng.random(length) < 0.06) + start:
+                        tokens[place] = f"{kind}{rng.integers(80)}"
+                    if rate == 0.35:
+                        gold.append(Span(start, start + length, kind))
+                    seen = rng.random(models) < 1 / (1 + np.exp(-(rng.normal(salience, 1.2) + eager)))
+                    for model in np.flatnonzero(seen):
+                        low, high = max(begin, start - rng.integers(4)), min(end, start + length + rng.integers(5))
+                        bounds = [(begin, end), (start, start + length), (int(low), int(high))]
+                        shares = [whole[model], exact[model], 1 - whole[model] - exact[model]]
+                        told = bounds[rng.choice(3, p=shares)]
+                        marked[model].append(Span(*told, other if rng.random() < confused[model] else kind))
+        tagset = TagSet.of_types(Scheme.BIO, [f"T{k:02}" for k in range(types)])
+        by = {f"model{m}": tuple(tagset.tags(_apart(spans), len(tokens))) for m, spans in enumerate(marked)}
+        of_gold = tuple(tagset.tags(_apart(gold), len(tokens)))
+        documents.append(Document(str(number), tuple(tokens), by, gold=of_gold))
+    return Corpus(documents)
+
+
+def _apart(spans: list[Span]) -> list[Span]:
+    """Of spans that overlap, the one that begins first."""
+    kept: list[Span] = []
+    for span in sorted(spans, key=lambda one: (one.start, one.end, one.label)):
+        if not kept or span.start >= kept[-1].end:
+            kept.append(span)
+    return kept

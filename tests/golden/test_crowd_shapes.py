@@ -91,6 +91,17 @@ def test_a_jury_that_disputes_types_is_asked_first_where_spans_are() -> None:
     assert any_type_f1(chosen.tags, corpus) > max(any_type_f1(tags, corpus) for tags in single.values()) + 5
 
 
+@pytest.mark.parametrize("models", [5, 10])
+def test_models_that_mark_the_same_passages_be_they_true_or_not(models: int) -> None:
+    """What two of eight marked is not true for that; votes know it, and a model of spans did not."""
+    chosen = quorate.aggregate(crowds.passages(seed=models, models=models))
+    corpus = chosen.corpus
+    assert chosen.settings_["evidence"] == "places"
+    votes = [quorate.aggregate(corpus, method) for method in ("mv", "silent-vote", "span-vote", "ds")]
+    assert f1(chosen) > max(map(f1, votes))
+    assert any_type_f1(chosen.tags, corpus) > max(any_type_f1(vote.tags, corpus) for vote in votes)
+
+
 def any_type_f1(given: Sequence[Sequence[str | None]], corpus: Corpus) -> float:
     """Of tokens in spans, whatever their type."""
     pairs = [

@@ -21,7 +21,7 @@ from quorate.encode.algebra import Spans
 from quorate.encode.sharing import Sharing
 from quorate.infer.engines.factory import Engines
 from quorate.models.prepared import prepare
-from quorate.models.settings import Settings
+from quorate.models.settings import Evidence, Settings
 from quorate.result.calibration import AS_STATED, Calibration
 from quorate.result.certificate import Check, SpanTallies, certify, expected_scores
 
@@ -118,7 +118,7 @@ def test_what_is_confirmed_at_a_power_is_what_a_consensus_at_it_states(power: fl
     with benches_over(hidden, prepared, settings, engines, nobody, np.ones(len(corpus.annotators))) as benches:
         run = Run(settings, benches)
         run.go_on(3)
-        spans = span_benches_of(benches, run.models, 0.8, engines, nobody)
+        spans = span_benches_of(benches, run.models, Evidence.SPANS, 0.8, engines, nobody)
     whole = Confirmations.of(hidden, [one.decoded(settings, power) for one in spans])
     found = confirmed_on(spans, settings)(power)
     for name in Confirmations._fields:

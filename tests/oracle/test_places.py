@@ -297,7 +297,7 @@ def test_known_labels_of_places_are_those_of_tags_without_types(scheme: Scheme, 
 def test_a_fit_is_one_to_places_and_then_the_types_of_the_token_model() -> None:
     corpus = crowds.jury(8, 5, 4)
     result = BSC(**FIXED, evidence="places").fit(corpus).result_
-    where = BSC(**FIXED, evidence="spans").fit(without_types(corpus)).result_
+    where = BSC(**FIXED, evidence="passages").fit(without_types(corpus)).result_
     tokens = BSC(**FIXED, evidence="tokens").fit(corpus).result_
     assert result.n_spans > 15
     for one, place, by_token in zip(result, where, tokens, strict=True):

@@ -92,7 +92,7 @@ def part_of_the_sample() -> Corpus:
     return Corpus(quorate.sample().documents[:60])
 
 
-@pytest.mark.parametrize("evidence", ["auto", "tokens", "spans", "votes", "places"])
+@pytest.mark.parametrize("evidence", ["auto", "tokens", "spans", "passages", "votes", "places"])
 def test_chosen_settings_and_their_calibration_give_coherent_probabilities(evidence: EvidenceName) -> None:
     corpus = part_of_the_sample()
     known = {one.id: one.gold or () for one in corpus.documents[:10]}

@@ -182,10 +182,10 @@ def written(tagset: TagSet, tags: Sequence[Tag]) -> tuple[str, ...]:
     return tuple(tagset.tags(find_spans(tags), len(tags)))
 
 
-def test_one_type_is_combined_as_spans_are(jury: Corpus) -> None:
+def test_one_type_is_combined_as_passages_are(jury: Corpus) -> None:
     one = without_types(jury)
-    by_places, by_spans = (BSC(**{**FIXED, "evidence": name}).fit(one) for name in ("places", "spans"))
-    assert_same(by_places.result_, by_spans.result_)
+    by_places, by_passages = (BSC(**{**FIXED, "evidence": name}).fit(one) for name in ("places", "passages"))
+    assert_same(by_places.result_, by_passages.result_)
 
 
 def test_names_and_the_order_of_documents_change_nothing(jury: Corpus, chosen: BSC) -> None:

@@ -337,7 +337,9 @@ class _Model:
             model = loop.more_passes(engine, start, labelled.cells, passes)
         self._fits += 1
         output = self._engines.over(weighed, known=silence.closed(weighed, None), text=settings.text)
-        heard = Heard(self._sharing.heard(everything), weighed, sharing=self._sharing, threads=1)
+        heard = Heard(
+            self._sharing.heard(everything), weighed, sharing=self._sharing, threads=1, evidence=settings.evidence
+        )
         found = conclude(output, model, heard, settings, calibration)
 
         def entropy() -> Floats:

@@ -77,6 +77,7 @@ _CLEARLY = 2.5  # standard errors
 _IN_WORDS = {
     Evidence.TOKENS: "tokens",
     Evidence.SPANS: "whole spans, with tokens beside them",
+    Evidence.PASSAGES: "passages, of which what is said of their tokens counts more",
     Evidence.VOTES: "votes for exact spans",
     Evidence.PLACES: "where spans are, whatever their type, then the type of each, for annotators who dispute types",
 }
@@ -204,7 +205,7 @@ class Choice(NamedTuple):
     def _sharpness(self) -> float:
         if self.places is not None:
             return self.places._sharpness
-        on_spans = self.settings.evidence is Evidence.SPANS
+        on_spans = self.settings.by_spans
         return self.calibration.span_sharpness if on_spans else self.calibration.sharpness
 
 
@@ -319,7 +320,7 @@ def choose(
             every, fitted = [*benches, *more], [*winner.best_models, *further]
             spans: list[SpanBench] = []
             if not usual.by_tokens:
-                spans = span_benches_of(every, fitted, sharpness, engines, sharing)
+                spans = span_benches_of(every, fitted, usual.evidence, sharpness, engines, sharing)
                 first, undialled = spans[: len(hidden)], replace(chosen, precision=None, recall=None)
                 evidence: Evidence = usual.evidence
                 if open_evidence:
@@ -332,7 +333,7 @@ def choose(
                 by_spans = agreement_on(first, replace(undialled, evidence=Evidence.VOTES))
                 vote = max(vote, by_spans, key=lambda one: one.f1)
             calibration = Calibration(sharpness)
-            if chosen.evidence is Evidence.SPANS:
+            if chosen.by_spans:
                 calibration = calibrated_spans(spans, chosen, sharpness)
             elif chosen.by_tokens:
                 calibration = calibrated_tokens(every, fitted, sharpness)

@@ -34,7 +34,6 @@ from quorate.encode.encoded import Encoded
 from quorate.infer.engines.factory import Engines
 from quorate.infer.engines.protocol import Paths
 from quorate.models.prepared import Prepared
-from quorate.models.settings import Evidence
 from quorate.result.calibration import Calibration
 from quorate.result.certificate import Check
 
@@ -116,8 +115,8 @@ def calibrated_with(
         if choice.settings.by_tokens:
             calibration = calibrated_tokens(benches, run.models, sharpness)
         else:
-            spans = span_benches_of(benches, run.models, sharpness, engines, choice.sharing, said=hidden)
-            if evidence is Evidence.SPANS:
+            spans = span_benches_of(benches, run.models, evidence, sharpness, engines, choice.sharing, said=hidden)
+            if choice.settings.by_spans:
                 calibration = calibrated_spans(spans, choice.settings, sharpness)
         check = choice.check
         if not check.reason:
@@ -160,5 +159,6 @@ def _agreement(
             return run.agreement
         sharpness = choice.calibration.sharpness
         return agreement_on(
-            span_benches_of(benches, run.models, sharpness, engines, choice.sharing, said=said), settings
+            span_benches_of(benches, run.models, settings.evidence, sharpness, engines, choice.sharing, said=said),
+            settings,
         )

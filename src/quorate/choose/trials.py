@@ -179,6 +179,7 @@ def hidden_in(
 def span_benches_of(
     benches: Sequence[Bench],
     models: Sequence[loop.Model],
+    evidence: Evidence,
     sharpness: float,
     engines: Engines,
     sharing: Sharing,
@@ -195,6 +196,7 @@ def span_benches_of(
         [bench.fits for bench in benches],
         models,
         decoded_on(benches, models, sharpness, posteriors=False),
+        evidence,
         sharpness,
         engines.threads,
         sharing,
@@ -238,7 +240,7 @@ def checked_on(
 ) -> Check:
     """What hidden annotators say of an estimate by a consensus with these settings; ``spans`` as the evidence needs."""
     hidden, settings = [bench.hidden for bench in benches], replace(settings, precision=None, recall=None)
-    if settings.evidence is Evidence.SPANS:
+    if settings.by_spans:
         confirmed = confirmed_on(spans, settings)
         noise = span_sharpness_noise([one.hidden for one in spans], confirmed, calibration.span_sharpness)
     else:

@@ -65,8 +65,8 @@ class BSC(Estimator):
     others are explained in ``docs/settings.md``. ``tagger`` is ``"crf"``, ``"context"`` or one of your own: it learns
     from the consensus, and joins it (``docs/tagger.md``); with ``"auto"``, beside settings that are chosen, where that
     is found to help and does not take long.
-    ``evidence`` is ``tokens``, ``spans`` (and tokens beside them), ``votes`` for spans (``docs/spans.md``), or
-    ``places``: where spans are, then their types (``docs/sources.md``);
+    ``evidence`` is ``tokens``, ``spans`` (and tokens beside them), ``passages`` (the same, where bounds are anywhere),
+    ``votes`` for spans (``docs/spans.md``), or ``places``: where spans are, then their types (``docs/sources.md``);
     ``precision`` or ``recall`` ask for as many, or as few, spans as keep to it. Those of ``annotator``, ``epsilon0``,
     ``temper``, ``max_iter`` and ``evidence`` that are ``"auto"``, as all are unless given, are chosen by what they
     predict of annotators who were hidden, and confidence is calibrated in the same way.
@@ -556,7 +556,8 @@ class BSC(Estimator):
     def _heard(self, said: Encoded, weighed: Encoded, known: NDArray[np.int32] | None = None) -> Heard:
         """A corpus as the two models hear it."""
         of_people = without_annotator(said, TAGGER) if self._heard_tagger else said
-        return Heard(self._sharing.heard(of_people), weighed, known, self._sharing, self.engines().threads)
+        said, threads = self._sharing.heard(of_people), self.engines().threads
+        return Heard(said, weighed, known, self._sharing, threads, self._settings.evidence)
 
     def _output_settings(self) -> Settings:
         """The settings of the fit, with those of what is given out as they are set now."""

@@ -163,7 +163,7 @@ def _restored_state(
         sharing=model_files.sharing_of(head),
         silence=silence,
     )
-    if settings.evidence is Evidence.SPANS:
+    if settings.by_spans:
         spans, own = SpanModel(Responses.of(len(names))).restored(arrays), model_files.under(_AGAIN, arrays)
         if own:  # files of before 0.11 have none
             again = _restored(settings, tagset, names, words, believed, _whole(own, state.model))

@@ -33,10 +33,10 @@ if TYPE_CHECKING:
 
 __all__ = ["as_set", "candidates", "combined", "fitted", "typed", "updated"]
 
-# What the model of places does otherwise than the one with types: the evidence is spans, and a precision or a recall is
-# that of spans with their types.
+# What the model of places does otherwise than the one with types: its spans are passages, and a precision or a recall
+# is that of spans with their types.
 _OWN: dict[str, Any] = {
-    "evidence": "spans",
+    "evidence": "passages",
     "probabilities": True,
     "checkpoint": None,
     "precision": None,

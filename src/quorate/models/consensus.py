@@ -16,7 +16,7 @@ from quorate.infer.engines.protocol import Decoded, Engine
 from quorate.infer.engines.threads import cell_counts_of
 from quorate.infer.parts.annotators import Annotators
 from quorate.infer.spans import SpanModel
-from quorate.models.settings import Decode, Evidence, Settings
+from quorate.models.settings import Decode, Settings
 from quorate.models.short_forms import evidence_with_short_forms
 from quorate.models.spans import (
     Heard,
@@ -66,7 +66,7 @@ def conclude(
     """
     said, weighed = heard.said, heard.weighed
     on_spans = needs_spans(settings, said.tagset)
-    by_spans = on_spans and settings.evidence is Evidence.SPANS
+    by_spans = on_spans and settings.by_spans
     if by_spans:
         model = counted_again(engine, model, heard, calibration.sharpness) if spans is None else spans.informs(model)
     tokens = loop.decode(

@@ -99,7 +99,8 @@ class Zeros(StrEnum):
 class Evidence(StrEnum):
     """What the consensus rests on: tags of tokens, or whole spans and the tokens beside them; or exact spans' votes.
 
-    ``PLACES``: spans whatever their type come first, then the type of each by tokens (:mod:`quorate.models.places`).
+    ``PASSAGES``: spans, of which what is said of their tokens counts more, as bounds are anywhere. ``PLACES``: such
+    spans, whatever their type, come first, then the type of each by tokens (:mod:`quorate.models.places`).
 
     >>> Evidence("spans").value
     'spans'
@@ -107,6 +108,7 @@ class Evidence(StrEnum):
 
     TOKENS = "tokens"
     SPANS = "spans"
+    PASSAGES = "passages"
     VOTES = "votes"
     PLACES = "places"
 
@@ -267,8 +269,8 @@ class Settings:
         default=Evidence.TOKENS,
         metadata=_told(
             "KIND",
-            "What the consensus rests on: tokens, spans (with tokens beside), votes for spans, or places (where spans "
-            "are, then their types); auto chooses by default.",
+            "What the consensus rests on: tokens, spans (with tokens beside), passages (the same, for bounds that are "
+            "anywhere), votes for spans, or places (where spans are, then their types); auto chooses by default.",
             kind=Evidence,
         ),
     )
@@ -378,6 +380,11 @@ class Settings:
             raise SettingsError("with decode 'token' no precision or recall of spans can be kept to (leave one out)")
         if self.decode is Decode.TOKEN and self.evidence is not Evidence.TOKENS:
             raise SettingsError("with decode 'token' the evidence is 'tokens' (leave one of them out)")
+
+    @property
+    def by_spans(self) -> bool:
+        """Whether a model of spans says which are true."""
+        return self.evidence in (Evidence.SPANS, Evidence.PASSAGES)
 
     @property
     def by_tokens(self) -> bool:
