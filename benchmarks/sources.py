@@ -6,6 +6,8 @@ are of several kinds. No gold is read in fitting. It is scored where decisions a
 at all); with --test on the test splits alone. Simulated crowds have no splits. With a word it prints something else:
 
 - ``copies``: the default without and with five noisy copies of one source, a weak one and a good one;
+- ``hidden``: how the default and votes agree with models of a jury that were hidden, with all of their family;
+- ``juries``: the default beside votes on simulated juries of language models, of several shapes;
 - ``parts``: the default beside votes on random parts of sets of rules, with few of the rules and few documents;
 - ``tagger``: the default without a tagger that reads the text, as it decides by itself, and always with it (crf).
 """
@@ -20,7 +22,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import options
 import quorate
@@ -46,18 +48,32 @@ ENOUGH, MOST_SPANS = 100, 10  # spans of a source that is ranked by gold; where 
 TIMES, JITTER = 5, 0.1
 PARTS = ((100, 4), (100, 8), (300, 3), (300, 6), (300, 12), (1000, 5), (1000, 10), (2000, 7))  # documents, sources
 DRAWS = 4
+JURIES: dict[str, dict[str, Any]] = {
+    "8 models, 12 types": {},
+    "10 models": {"seed": 1, "models": 10},
+    "5 models": {"seed": 2, "models": 5},
+    "who dispute few types": {"seed": 3, "confuse": 0.2},
+    "who dispute most types": {"seed": 4, "confuse": 0.6},
+    "4 types": {"seed": 5, "types": 4},
+    "4 models": {"seed": 6, "models": 4},
+    "300 documents": {"seed": 7, "how_many": 300},
+}
 
 Make = Callable[[], Corpus]
 
 
 def main() -> None:
     parser = options.scores_splits(options.parser_of(__doc__))
-    parser.add_argument("what", nargs="?", choices=["sources", "copies", "parts", "tagger"], default="sources")
+    parser.add_argument(
+        "what", nargs="?", choices=["sources", "copies", "hidden", "juries", "parts", "tagger"], default="sources"
+    )
     parser.add_argument("--only", nargs="+", metavar="CROWD", help="leave all other crowds out")
     given = parser.parse_args()
     work: dict[str, Callable[[dict[str, Make], bool], None]] = {
         "sources": sources,
         "copies": copies,
+        "hidden": hidden,
+        "juries": juries,
         "parts": parts,
         "tagger": tagger,
     }
@@ -66,6 +82,10 @@ def main() -> None:
     }
     if given.what == "parts":
         made = {name: make for name, make in made.items() if name in (*RULES, "rules")}
+    if given.what == "hidden":
+        made = {"propaganda-llm": made["propaganda-llm"]}
+    if given.what == "juries":
+        made = {name: partial(passages, **shape) for name, shape in JURIES.items()}
     unknown = sorted(set(given.only or ()) - set(made))
     if unknown:
         sys.exit(f"no crowd {unknown[0]!r} (one of: {', '.join(made)})")
@@ -206,6 +226,51 @@ def copies(made: dict[str, Make], test: bool) -> None:
             result = quorate.aggregate(with_copies(corpus, who, TIMES, jitter=JITTER))
             cells += [f"{alone.told(name)} ({who})", f1_at(result, places).told(name), votes_of(result)]
         row(name, *cells)
+
+
+def passages(**shape: Any) -> Corpus:
+    """A simulated jury (``tests/crowds.py``)."""
+    import crowds
+
+    made: Corpus = crowds.passages(**shape)
+    return made
+
+
+def juries(made: dict[str, Make], test: bool) -> None:
+    """Every method on juries of several shapes."""
+    head("jury", *METHODS, "best single model (by gold)", "default", "rests on")
+    for name, make in made.items():
+        corpus = make()
+        places = scored(corpus, test)
+        result = quorate.aggregate(corpus)
+        best = max(one.any_type for one, _ in ranked(corpus, places))
+        cells = [f1_at(quorate.aggregate(corpus, method), places) for method in METHODS]
+        told = [f"{one.strict:.1f} / {one.any_type:.1f}" for one in (*cells, f1_at(result, places))]
+        row(name, *told[:-1], f"{best:.1f}", f"**{told[-1]}**", str(result.settings_["evidence"]))
+
+
+def hidden(made: dict[str, Make], test: bool) -> None:
+    """What each model says of a consensus of those that are not of its family; no gold is read."""
+    head("jury", *METHODS, "default")
+    for name, make in made.items():
+        corpus = make()
+        families: dict[str, list[str]] = {}
+        for model in corpus.annotators:
+            families.setdefault(model.split("-")[1], []).append(model)
+        found: dict[str, list[F1]] = {method: [] for method in (*METHODS, "auto")}
+        for family in families.values():
+            rest = Corpus(
+                replace(one, annotations={who: tags for who, tags in one.annotations.items() if who not in family})
+                for one in corpus
+            )
+            for method, scores in found.items():
+                result = quorate.aggregate(rest, method)
+                for model in family:
+                    seen = [place for place, one in enumerate(corpus) if model in one.annotations]
+                    said = [[tag or "O" for tag in hard_tags(corpus[place].annotations[model])] for place in seen]
+                    scores.append(f1_of([result[place].tags for place in seen], said))
+        means = [F1(*(sum(column) / len(scores) for column in zip(*scores, strict=True))) for scores in found.values()]
+        row(name, *(mean.told(name) for mean in means))
 
 
 def votes_of(result: Result) -> str:
