@@ -83,6 +83,8 @@ def main() -> None:
     if given.what == "parts":
         made = {name: make for name, make in made.items() if name in (*RULES, "rules")}
     if given.what == "hidden":
+        if given.test:
+            parser.error("no gold is read with `hidden`, of no split")
         made = {"propaganda-llm": made["propaganda-llm"]}
     if given.what == "juries":
         made = {name: partial(passages, **shape) for name, shape in JURIES.items()}
@@ -250,7 +252,10 @@ def juries(made: dict[str, Make], test: bool) -> None:
 
 
 def hidden(made: dict[str, Make], test: bool) -> None:
-    """What each model says of a consensus of those that are not of its family; no gold is read."""
+    """What each model says of a consensus of those that are not of its family; no gold is read.
+
+    A name says how the model was asked, and which family it is of: ``5shot-llama3-3``.
+    """
     head("jury", *METHODS, "default")
     for name, make in made.items():
         corpus = make()

@@ -30,7 +30,7 @@ def spans_in(text: str) -> list[dict[str, Any]]:
     return [span for line in text.splitlines() for span in json.loads(line)["spans"]]
 
 
-@pytest.mark.parametrize("evidence", ["tokens", "spans", "votes", "places"])
+@pytest.mark.parametrize("evidence", ["tokens", "spans", "votes", "passages", "places"])
 @pytest.mark.parametrize("decode", ["best", "f1", "sequence"])
 def test_every_evidence_is_decoded_in_every_way(run: Run, crowd: Path, evidence: str, decode: str) -> None:
     code, out, err = run("aggregate", crowd, *FIXED, "--evidence", evidence, "--decode", decode)
@@ -38,7 +38,7 @@ def test_every_evidence_is_decoded_in_every_way(run: Run, crowd: Path, evidence:
     assert len(spans_in(out)) > 30
 
 
-@pytest.mark.parametrize("evidence", ["tokens", "spans", "places"])
+@pytest.mark.parametrize("evidence", ["tokens", "spans", "passages", "places"])
 def test_a_dial_is_kept_to_and_told_in_one_line(run: Run, crowd: Path, evidence: str) -> None:
     given = {}
     for dial, share in (("precision", 0.95), ("recall", 0.7)):

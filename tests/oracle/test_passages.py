@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import closing
+from dataclasses import replace
 from math import log
 from pathlib import Path
 from typing import Any
@@ -22,11 +23,13 @@ from quorate.estimators.options import EvidenceName
 from quorate.infer import loop
 from quorate.infer.candidates import looked_up, voted_spans
 from quorate.infer.engines.factory import Engines
-from quorate.infer.spans import TOKENS_OF_PASSAGES, prior_log_odds
-from quorate.models.consensus import counted_again
+from quorate.infer.parts.responses import Responses
+from quorate.infer.spans import WEIGHTS_OF_PASSAGES, SpanModel, prior_log_odds
+from quorate.models.consensus import conclude
 from quorate.models.places import without_types
 from quorate.models.settings import Evidence
-from quorate.models.spans import Heard, likely_spans, span_evidence
+from quorate.models.spans import Heard
+from quorate.result.calibration import AS_STATED
 
 CLOSE: Any = {"rtol": 1e-9, "atol": 1e-9}
 FIXED: dict[str, Any] = {"annotator": "cm", "epsilon0": 10.0, "temper": 0.6, "max_iter": 3, "tagger": None}
@@ -48,7 +51,7 @@ def test_beliefs_of_spans_and_of_passages_are_what_the_page_says() -> None:
     assert prior_log_odds(likely, said, vote, middle) == pytest.approx(
         0.5 * log_odds(0.7 * p + 0.3 * vote) + by_text_and_bounds
     )
-    as_passage = prior_log_odds(likely, said, vote, middle, TOKENS_OF_PASSAGES)
+    as_passage = prior_log_odds(likely, said, vote, middle, WEIGHTS_OF_PASSAGES)
     assert as_passage == pytest.approx(log_odds(0.5 * p + 0.5 * vote) + by_text_and_bounds)
 
 
@@ -56,10 +59,10 @@ def priors(corpus: Corpus, kind: EvidenceName) -> tuple[NDArray[np.float64], NDA
     """Of every candidate: what is believed of it beforehand, what the token model says, and a vote on its tokens."""
     model = BSC(**FIXED, evidence=kind).fit(corpus)
     encoded = encode(corpus, model.tagset_)
-    heard = model._heard(encoded, encoded)
-    assert heard.evidence == kind
     with closing(Engines().over(encoded)) as engine:
-        found = span_evidence(model._model, heard, likely_spans(engine, model._model, heard))
+        heard, spans = model._heard(encoded, encoded), SpanModel(Responses.of(len(encoded.annotators)))
+        found = conclude(engine, model._model, heard, model._settings, AS_STATED, spans=spans).evidence
+    assert found is not None
     return found.engine.prior, found.candidates.likely, looked_up(found.candidates, voted_spans(encoded), encoded)
 
 
@@ -76,18 +79,15 @@ def test_hidden_annotators_judge_passages_as_such(jury: Corpus) -> None:
     model = BSC(**FIXED, evidence="passages").fit(jury)
     hidden = hide(encode(jury, model.tagset_))
     assert hidden is not None
-    found = {}
     with closing(Engines().over(hidden.rest)) as engine:
         tokens = loop.decode(engine, model._model, hidden.rest.cells)
         for kind in (Evidence.SPANS, Evidence.PASSAGES):
             (bench,) = span_benches([hidden], [engine], [model._model], [tokens], kind, 1.0, None, Sharing.of())
-            heard = Heard(hidden.rest, hidden.rest, evidence=kind)
-            counted = counted_again(engine, model._model, heard)
-            alone = span_evidence(counted, heard, likely_spans(engine, counted, heard))
-            expected = alone.only(hidden.documents, hidden.sample).engine.prior
+            heard = Heard(hidden.rest, hidden.rest)
+            whole = conclude(engine, model._model, heard, replace(model._settings, evidence=kind), AS_STATED).evidence
+            assert whole is not None
+            expected = whole.only(hidden.documents, hidden.sample).engine.prior
             np.testing.assert_allclose(bench.evidence.engine.prior, expected, **CLOSE)
-            found[kind] = expected
-    assert not np.allclose(found[Evidence.SPANS], found[Evidence.PASSAGES][: len(found[Evidence.SPANS])])
 
 
 def test_a_saved_model_of_passages_goes_on_as_it_was(jury: Corpus, tmp_path: Path) -> None:

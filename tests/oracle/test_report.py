@@ -214,7 +214,7 @@ def test_leaving_someone_out_is_combining_without_them(sample: Corpus) -> None:
 
 @pytest.mark.parametrize(
     "settings",
-    [{"evidence": "spans"}, {"evidence": "votes"}, {"evidence": "places"}, {"decode": "f1"}, {"method": "auto"}],
+    [*({"evidence": kind} for kind in ("spans", "votes", "passages", "places")), {"decode": "f1"}, {"method": "auto"}],
 )
 def test_a_span_without_someone_is_as_likely_as_in_a_consensus_without_them(
     sample: Corpus, settings: dict[str, str]

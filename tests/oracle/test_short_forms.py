@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import closing
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -25,8 +26,10 @@ from quorate.infer.candidates import Candidates
 from quorate.infer.engines.threads import ThreadsEngine
 from quorate.models.build import model_of
 from quorate.models.settings import Settings
-from quorate.models.short_forms import followed_forms
+from quorate.models.short_forms import followed_forms, share_that_follow
 from quorate.models.spans import Heard, SpanEvidence, likely_spans, span_evidence
+from quorate.report.influence import influences
+from quorate.result.consensus import Consensus
 
 
 def spells(short: str, long: str) -> bool:
@@ -93,6 +96,13 @@ def test_definitions_by_loops(seed: int) -> None:
     assert found == expected
     assert len(expected) > 20
     assert len(short_forms(encoded, np.arange(1, 0)).start) == 0
+
+
+def test_tokens_may_have_spaces_in_them() -> None:
+    tokens = ("the", "new york city", "police", "dept", "(", "NYCPD", ")")
+    corpus = Corpus([Document("1", tokens, {"ann": ("O", "B-X", "I-X", "I-X", "O", "O", "O")})])
+    forms = short_forms(encode(corpus, corpus.tagset()), np.array([4]))
+    assert (forms.start.tolist(), forms.long_start.tolist(), forms.long_end.tolist()) == ([5], [1], [4])
 
 
 @pytest.mark.parametrize(
@@ -177,12 +187,57 @@ def recall_of_short(corpus: Corpus, result: quorate.Result) -> float:
 
 
 def test_short_forms_that_were_overlooked_follow_their_long_forms_where_others_do() -> None:
-    """Where they are marked as a rule, an unmarked one was overlooked; where they never are, nobody wants them."""
-    often, never = crowd(0.5), crowd(0.0)
+    """Where they are marked as a rule, an unmarked one was overlooked."""
+    often = crowd(0.5)
     assert recall_of_short(often, quorate.aggregate(often, tagger=None)) > 0.9
     assert recall_of_short(often, quorate.aggregate(often, tagger=None, text=False)) == 0.0
     assert recall_of_short(often, quorate.aggregate(often, tagger=None, evidence="tokens")) < 0.2
+
+
+@pytest.mark.parametrize("documents", [30, 150])
+@pytest.mark.parametrize("annotators", [1, 2, 3])
+def test_where_people_leave_all_short_forms_out_nobody_wants_them(annotators: int, documents: int) -> None:
+    never = crowd(0.0, annotators, documents)
     assert recall_of_short(never, quorate.aggregate(never, tagger=None)) == 0.0
+    assert recall_of_short(never, quorate.aggregate(never, "bsc-span", annotator="cm", tagger=None)) == 0.0
+
+
+def test_what_rules_leave_out_says_nothing() -> None:
+    """Of eight rules three know each long form, and of one document in ten its short form."""
+    rng, documents = np.random.default_rng(2), []
+    for one in crowd(0.0, documents=200):
+        long, short = rng.choice(8, 3, replace=False), rng.choice(8, 3, replace=False) if rng.random() < 0.1 else ()
+        said = {f"rule{k}": tags_of(_where(one), long=k in long, short=k in short) for k in range(8)}
+        documents.append(replace(one, annotations=said))
+    rules = Corpus(documents)
+    assert recall_of_short(rules, quorate.aggregate(rules)) > 0.9
+
+
+def _where(one: Document) -> Abstract:
+    """Where its forms are, by its known labels."""
+    spans = find_spans(one.gold or ())
+    return Abstract(one.tokens, spans[0].start, tuple(span.start for span in spans[1:]))
+
+
+@pytest.mark.parametrize("marks_short", [0.0, 0.5])
+def test_documents_in_lots_are_combined_as_all_at_once(marks_short: float, tmp_path: Path) -> None:
+    """How often short forms are what their long forms are is learned once, in the fit, and kept."""
+    model = BSC(tagger=None).fit(crowd(marks_short, documents=60))
+    later = Corpus(replace(one, id=f"later {one.id}") for one in crowd(0.9, documents=20))
+    model.save(tmp_path / "model.quorate")
+    loaded = quorate.load(tmp_path / "model.quorate")
+    assert isinstance(loaded, BSC)
+    whole = stated(model, later)
+    assert stated(loaded, later) == pytest.approx(whole, rel=1e-6)
+    lots = [stated(model, Corpus(later.documents[first : first + 4])) for first in range(0, len(later), 4)]
+    assert [p for lot in lots for p in lot] == pytest.approx(whole, rel=1e-6)
+
+
+def stated(model: BSC, corpus: Corpus) -> list[float]:
+    """The probability of all that may be true."""
+    found = model.span_probabilities(corpus)
+    assert found is not None
+    return [float(p) for p in found[1]]
 
 
 def test_later_documents_have_short_forms_too() -> None:
@@ -205,7 +260,30 @@ def followed_in(corpus: Corpus, known: NDArray[np.int32] | None = None) -> NDArr
     """The first tokens of what follows where all candidates are true."""
     evidence = evidence_of(corpus, known)
     forms = short_forms(evidence.encoded, evidence.candidates.end)
-    return followed_forms(evidence, np.ones(len(evidence.candidates.start)), forms).start
+    return followed_forms(evidence, np.ones(len(evidence.candidates.start)), forms, 0.8).start
+
+
+def test_influence_on_what_follows_is_that_of_who_marked_the_long_form() -> None:
+    """Without one who marked a long form, its short form is as likely as in a consensus without them."""
+    corpus = crowd(0.5)
+    model = BSC(tagger=None).fit(corpus)
+    document, spans = next((one.document, one.spans) for one in model.result_ if followed_alone(one))
+    [found] = influences(model, [document], [[span.bare for span in spans]])
+    fell = 0
+    for who, told in zip(found.annotators, found.without, strict=True):
+        rest = {name: tags for name, tags in document.annotations.items() if name != who}
+        [again] = model.combine(Corpus([replace(document, annotations=rest)]))
+        given = {span.bare: span.sure for span in again.spans}
+        for span, before, after in zip(spans, found.with_all, told, strict=True):
+            assert after == pytest.approx(given.get(span.bare, after), rel=1e-6)
+            fell += bool(after < before)
+    assert fell > 0
+
+
+def followed_alone(one: Consensus) -> bool:
+    """Whether there are spans, and nobody marked the short form."""
+    marked = [span for tags in one.document.annotations.values() for span in find_spans(tags)]  # type: ignore[arg-type]
+    return bool(marked) and all(span.end - span.start > 1 for span in marked)
 
 
 def test_documents_of_which_labels_are_known_have_none() -> None:
@@ -254,11 +332,14 @@ def test_what_follows_by_loops(seed: int) -> None:
     candidates, encoded = evidence.candidates, evidence.encoded
     true = rng.random(len(candidates.start))
     forms = short_forms(encoded, candidates.end)
-    found = followed_forms(evidence, true, forms)
-    expected, usual = followed_by_loops(candidates, true, [tuple(row) for row in np.stack(forms).T.tolist()])
+    found = followed_forms(evidence, true, forms, 0.7)
+    rows_of_forms = [tuple(row) for row in np.stack(forms).T.tolist()]
+    expected, by_rules, by_people = followed_by_loops(candidates, true, rows_of_forms)
+    assert share_that_follow(evidence, true, forms, silent=True) == pytest.approx(by_rules, rel=1e-9)
+    assert share_that_follow(evidence, true, forms, silent=False) == pytest.approx(by_people, rel=1e-9)
     rows = zip(*(column.tolist() for column in found), strict=True)
     assert {(start, end, kind): p for start, end, kind, p in rows} == pytest.approx(
-        {key: usual * p for key, p in expected.items()}, rel=1e-9
+        {key: 0.7 * p for key, p in expected.items()}, rel=1e-9
     )
     assert len(expected) > 3
 
@@ -273,11 +354,13 @@ def evidence_of(corpus: Corpus, known: NDArray[np.int32] | None = None) -> SpanE
 
 def followed_by_loops(
     candidates: Candidates, true: NDArray[np.float64], forms: list[tuple[int, ...]]
-) -> tuple[dict[tuple[int, int, int], float], float]:
-    """The probability of the long form of each short one that no candidate overlaps, by place and type; and r."""
+) -> tuple[dict[tuple[int, int, int], float], float, float]:
+    """The probability of the long form of each short one that no candidate overlaps, by place and type; and r, where
+    what was left out says nothing, and where it counts.
+    """
     spans = list(zip(candidates.start.tolist(), candidates.end.tolist(), candidates.kind.tolist(), strict=True))
     alone: dict[tuple[int, int], tuple[float, int]] = {}
-    follows, there = 0.8 * 10, 10.0
+    follows, there, left_out = 0.8 * 10, 10.0, 0.0
     for start, end, long_start, long_end, earliest in forms:
         by_type = dict.fromkeys(range(int(candidates.kind.max()) + 1), 0.0)
         for (a, b, kind), p in zip(spans, true.tolist(), strict=True):
@@ -289,6 +372,9 @@ def followed_by_loops(
             there += by_type[kind]
             same = [p for span, p in zip(spans, true.tolist(), strict=True) if span == (start, end, kind)]
             follows += by_type[kind] * sum(same)
-        elif by_type[kind] > alone.get((start, end), (0.0, 0))[0]:
+            continue
+        left_out += by_type[kind]
+        if by_type[kind] > alone.get((start, end), (0.0, 0))[0]:
             alone[start, end] = (by_type[kind], kind)
-    return {(start, end, kind): p for (start, end), (p, kind) in alone.items()}, follows / there
+    found = {(start, end, kind): p for (start, end), (p, kind) in alone.items()}
+    return found, follows / there, follows / (there + left_out)

@@ -47,8 +47,11 @@ def encoded(corpus: Corpus) -> Encoded:
     return encode(corpus, corpus.tagset())
 
 
-def of_silence(corpus: Corpus, profiles: Mapping[str, Profile] | None = None) -> NDArray[np.float64]:
-    return silent_votes(encoded(corpus), corpus.profiles if profiles is None else profiles)
+def of_silence(
+    corpus: Corpus, profiles: Mapping[str, Profile] | None = None, *, beside_rules: bool = True
+) -> NDArray[np.float64]:
+    profiles = corpus.profiles if profiles is None else profiles
+    return silent_votes(encoded(corpus), profiles, beside_rules=beside_rules)
 
 
 def usual_share(met: float, total: float) -> float:
@@ -244,7 +247,7 @@ def test_who_counts_less_is_told_by_coverage_or_by_profile() -> None:
             declared = "ann" in told and name == "ann"
             silent, c = below[k] or declared, min(covered.share[k], 0.25 if declared else 1.0)
             assert found[k] == pytest.approx(c / (2 - c) if silent else 1.0, rel=1e-12)
-    np.testing.assert_array_equal(of_silence(corpus, {}), silent_votes(encoded(corpus), {}, covered))
+    np.testing.assert_array_equal(of_silence(corpus, {}), silent_votes(encoded(corpus), {}, covered, beside_rules=True))
 
 
 def test_first_votes_weigh_what_is_outside_and_nothing_else() -> None:
@@ -333,6 +336,7 @@ def test_those_who_have_read_everything_beside_rules_are_taken_for_rules() -> No
     as_a_rule = 0.25 / (2 - 0.25)
     assert of_silence(beside)[1:] == pytest.approx(as_a_rule, rel=1e-12)
     assert of_silence(beside)[0] < as_a_rule
+    assert of_silence(beside, beside_rules=False)[1:].tolist() == [1.0] * 3
     for name in ("tagger0", "rule"):
         assert of_silence(beside, {name: Profile.of()})[1:].tolist() == [1.0] * 3
     assert of_silence(beside, {"tagger0": Profile.of(kind="model")})[1:] == pytest.approx(as_a_rule, rel=1e-12)

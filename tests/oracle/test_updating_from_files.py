@@ -81,7 +81,7 @@ def test_any_order_of_labels_ends_in_the_same_fit(seed: int, annotator: str, tmp
     assert there.meta_ == here.meta_
 
 
-@pytest.mark.parametrize("evidence", ["spans", "votes", "places"])
+@pytest.mark.parametrize("evidence", ["spans", "votes", "passages", "places"])
 def test_what_is_learned_of_spans_follows(evidence: str, tmp_path: Path) -> None:
     documents = people_on(sentences(80, seed=2)).documents
     here = bsc("bsc-seq", evidence=evidence, max_iter=4).fit(Corpus(documents[:50]))

@@ -26,7 +26,7 @@ FEW = settings(max_examples=40, deadline=None, suppress_health_check=[HealthChec
 fitted = st.fixed_dictionaries(
     {
         "annotator": st.sampled_from(["cm", "seq", "acc"]),
-        "evidence": st.sampled_from(["tokens", "spans", "votes", "places"]),
+        "evidence": st.sampled_from(["tokens", "spans", "votes", "passages", "places"]),
         "decode": st.sampled_from(["best", "f1", "sequence"]),
         "temper": st.sampled_from([1.0, 0.6, 0.2]),
         "truth": st.sampled_from(["markov", "independent"]),
@@ -116,7 +116,7 @@ def test_the_same_probabilities_are_written() -> None:
         assert line["token_confidence"] == pytest.approx(one.token_confidence.tolist(), abs=1e-6)
 
 
-@pytest.mark.parametrize("evidence", ["tokens", "spans", "votes", "places"])
+@pytest.mark.parametrize("evidence", ["tokens", "spans", "votes", "passages", "places"])
 @pytest.mark.parametrize("decode", ["f1", "sequence"])
 def test_probabilities_do_not_hang_on_whether_those_of_all_labels_are_kept(evidence: str, decode: str) -> None:
     given: dict[str, Any] = {

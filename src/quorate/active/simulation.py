@@ -327,7 +327,7 @@ class _Model:
         weighed, labelled = self._sharing.weighed(everything), self._sharing.weighed(labelled)
         settings, calibration = self._settings, self._calibration
         profiles = prepared.corpus.profiles
-        of_silence = silent_votes(labelled, profiles, coverage(labelled, self._sharing))
+        of_silence = silent_votes(labelled, profiles, coverage(labelled, self._sharing), beside_rules=bool(self._free))
         silence = Silence.of(labelled, of_silence) if self._free else Silence()
         with closing(self._engines.over(labelled, known=silence.closed(labelled, None), text=settings.text)) as engine:
             blank = model_of(settings, prepared.tagset, labelled, silence.believed(labelled.annotators, profiles))
@@ -337,9 +337,8 @@ class _Model:
             model = loop.more_passes(engine, start, labelled.cells, passes)
         self._fits += 1
         output = self._engines.over(weighed, known=silence.closed(weighed, None), text=settings.text)
-        heard = Heard(
-            self._sharing.heard(everything), weighed, sharing=self._sharing, threads=1, evidence=settings.evidence
-        )
+        said = self._sharing.heard(everything)
+        heard = Heard(said, weighed, sharing=self._sharing, threads=1, silent=silence.of_most)
         found = conclude(output, model, heard, settings, calibration)
 
         def entropy() -> Floats:

@@ -201,9 +201,7 @@ def uncertainty_of(
     weighed, settings, calibration = state.weighed(said), state.settings, result.calibration
     known_here = state.silence.closed(weighed, certain)
     with closing(state.engines.over(weighed, known=known_here, text=settings.text)) as engine:
-        heard = Heard(
-            state.sharing.heard(said), weighed, certain, state.sharing, state.engines.threads, settings.evidence
-        )
+        heard = Heard(state.sharing.heard(said), weighed, certain, state.sharing, state.engines.threads)
         found = conclude(engine, state.model, heard, settings, calibration, spans=state.spans)
         sequence = document_entropy(engine, weighed.cells, found, calibration)
     tokens = token_entropy(result._kept_posterior(), said.doc_start)

@@ -236,7 +236,7 @@ def choose(
     names, profiles = prepared.encoded.annotators, prepared.corpus.profiles
     covered, sharing = coverage_and_sharing(prepared.encoded, profiles)
     heard = sharing.heard(prepared.encoded)
-    of_silence = silent_votes(heard, profiles, covered)
+    of_silence = silent_votes(heard, profiles, covered, beside_rules=True)
     by_rules = hardly_overlap(of_silence)
     beside = by_rules and not only_rules(heard, profiles, covered)
     votes = _votes(prepared.encoded, heard, sharing)
@@ -330,8 +330,8 @@ def choose(
                     )
                 chosen = replace(chosen, evidence=evidence)
                 agreement = agreement_on(first, replace(undialled, evidence=evidence))
-                by_spans = agreement_on(first, replace(undialled, evidence=Evidence.VOTES))
-                vote = max(vote, by_spans, key=lambda one: one.f1)
+                of_spans = agreement_on(first, replace(undialled, evidence=Evidence.VOTES))
+                vote = max(vote, of_spans, key=lambda one: one.f1)
             calibration = Calibration(sharpness)
             if chosen.by_spans:
                 calibration = calibrated_spans(spans, chosen, sharpness)

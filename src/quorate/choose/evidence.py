@@ -2,7 +2,7 @@
 
 Spans are usual, as people mark spans. Another evidence must agree clearly better with those who were hidden, span by
 span: overlaps would favour whoever splices a little of everybody's. Where types are disputed, hidden annotators cannot
-tell, as hardly any span of theirs is confirmed: there, places come first.
+tell, as hardly any span of theirs is confirmed: there, places come first, by the evidence of passages.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ __all__ = [
     "usual_evidence",
 ]
 
-# The share of marks on a true span that have another type, from which on types are disputed. Of real crowds of people
-# and of rules, and of simulated ones, it is 0.08 to 0.15; of a jury of language models 0.33, and of simulated ones 0.14
-# to 0.53. On 21 simulated crowds of people and juries with 0.18 or more, places cost half a point at most, and gain up
-# to 15; on five with less they do as well, but on three real crowds they cost up to 3.
+# The share of marks on a true span that have another type, from which on types are disputed. Of crowds of people and of
+# rules it is 0 to 0.15; of a jury of language models 0.33, and of simulated juries 0.16 to 0.5. Where it is 0.18 or
+# more, places cost half a point at most on simulated juries and crowds of people, and gain up to 15
+# (`benchmarks/sources.py juries`); on the dev splits of NER and bc5cdr-rules, where it is less, they cost 2 and 3.
 _DISPUTED = 0.18
 _CLEARLY = 3.0  # standard errors; at 2, one of 13 simulated crowds was led astray
 
@@ -68,24 +68,28 @@ def span_benches(
     engines: Sequence[Engine],
     models: Sequence[loop.Model],
     tokens: Sequence[Decoded],
-    kind: Evidence,
+    evidence: Evidence,
     sharpness: float,
     threads: int | None,
     sharing: Sharing,
     with_tagger: Sequence[HiddenLabels] = (),
+    *,
+    silent: bool = False,
 ) -> list[SpanBench]:
-    """One for each draw; ``engines`` are over what was not hidden, ``kind`` says whether spans are passages.
+    """One for each draw; ``engines`` are over what was not hidden, ``evidence`` says whether spans are passages.
 
-    ``with_tagger`` are the same draws as the token models know them, where a tagger has joined.
+    ``with_tagger`` are the same draws as the token models know them, where a tagger has joined; ``silent`` says whether
+    most annotators are.
     """
     found = []
     for one, by_tokens, engine, model, consensus in zip(
         hidden, with_tagger or hidden, engines, models, tokens, strict=True
     ):
-        both = Heard(one.rest, sharing.weighed(by_tokens.rest), sharing=sharing, threads=threads, evidence=kind)
+        both = Heard(one.rest, sharing.weighed(by_tokens.rest), sharing=sharing, threads=threads, silent=silent)
+        both = both.for_evidence(evidence)
         again = counted_again(engine, model, both, sharpness)
-        evidence, learned = evidence_with_short_forms(engine, again, both, sharpness)
-        here = evidence.only(one.documents, one.sample, threads)
+        whole, learned = evidence_with_short_forms(engine, again, both, sharpness)
+        here = whole.only(one.documents, one.sample, threads)
         found.append(SpanBench(one, here, consensus, learned))
     return found
 

@@ -102,11 +102,8 @@ class HiddenLabels(NamedTuple):
 
     def where_somebody_marked(self) -> HiddenLabels:
         """The same, with a view of those spans alone of which somebody who is left marked a token."""
-        marked = marked_spans(self.sample)
-        change = np.zeros(self.sample.n_tokens + 1, np.int64)
-        np.add.at(change, marked.start, 1)
-        np.subtract.at(change, marked.end, 1)
-        shown = self._replace(in_view=np.cumsum(change)[:-1] > 0)
+        before = marked_spans(self.sample).tokens_before(self.sample.n_tokens)
+        shown = self._replace(in_view=np.diff(before) > 0)
         kept = shown._is_in_view(self.spans)
         return shown._replace(spans=self.spans.where(kept), unit=self.unit[kept])
 

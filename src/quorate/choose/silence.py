@@ -198,7 +198,7 @@ def silent_votes(
     profiles: Mapping[str, Profile],
     covered: Coverage | None = None,
     *,
-    beside_rules: bool = True,
+    beside_rules: bool = False,
 ) -> Floats:
     """``[K]`` How much an ``O`` of each counts in the first votes: 1 of those who speak up, 0 of those who mark nothing
     where others marked much, :data:`SPOKEN_FOR` of those who said nothing at all.
@@ -235,7 +235,7 @@ def _run_beside_rules(encoded: Encoded, profiles: Mapping[str, Profile], covered
 
 def only_rules(encoded: Encoded, profiles: Mapping[str, Profile], covered: Coverage) -> bool:
     """Whether annotators hardly overlap by themselves, not because they are taken for what others are."""
-    return hardly_overlap(silent_votes(encoded, profiles, covered, beside_rules=False))
+    return hardly_overlap(silent_votes(encoded, profiles, covered))
 
 
 def _counted(covered: Coverage, told: NDArray[np.bool_], said: NDArray[np.bool_]) -> Floats:
@@ -334,6 +334,11 @@ class Silence(NamedTuple):
         marked[_marks(encoded, outside)[1]] = True
         often = _times(encoded.word[marked], V) > _MOSTLY * _times(encoded.word[seen], V)
         return cls(plain, frozenset(encoded.words[w] for w in np.flatnonzero(often).tolist()))
+
+    @property
+    def of_most(self) -> bool:
+        """Whether most annotators are silent."""
+        return mostly_silent(np.array(self.of_silence))
 
     def believed(self, names: Sequence[str], profiles: Mapping[str, Profile]) -> Believed:
         """What is believed of annotators beforehand: those who are silent are taken to leave out what they do.

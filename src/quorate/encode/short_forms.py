@@ -7,8 +7,9 @@ are found, in their order, in the few words before it, the first of them at the 
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
+from itertools import accumulate
 from typing import NamedTuple
 
 import numpy as np
@@ -124,6 +125,6 @@ def _long_form(short: str, before: Sequence[str]) -> int:
             place -= 1
         if place < 0:
             return 0
-    count = len(words) - text.count(" ", 0, place)
-    found = words[len(words) - count :]
-    return count if len(" ".join(found)) > len(short) and short.lower() not in found else 0
+    begins = list(accumulate((len(word) + 1 for word in words[:-1]), initial=0))
+    found = words[bisect_right(begins, place) - 1 :]
+    return len(found) if len(" ".join(found)) > len(short) and short.lower() not in found else 0

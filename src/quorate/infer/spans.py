@@ -33,53 +33,55 @@ from quorate.infer.parts.responses import Responses
 
 __all__ = [
     "SUREST",
-    "TOKENS_OF_PASSAGES",
-    "USUAL_TOKENS",
-    "OfTokens",
+    "USUAL_SHORT_FORMS",
+    "USUAL_WEIGHTS",
+    "WEIGHTS_OF_PASSAGES",
     "SpanCounts",
     "SpanEngine",
     "SpanModel",
     "SpanPosterior",
+    "TokenWeights",
     "prior_log_odds",
 ]
 
 Floats = NDArray[np.float64]
 
-# How far the token model, the words and the annotators' responses are trusted: they rest on the same labels, and
-# annotators share mistakes. Chosen on the dev splits of two real crowds and on simulated ones; from half to twice each
-# of them, F1 on NER stays within 0.3 points, and nowhere else does it fall below the token model for more than a point.
+# How far the words and the annotators' responses are trusted: they rest on the same labels as the token model, and
+# annotators share mistakes. Chosen, as the weight of the token model below, on the dev splits of two real crowds and on
+# simulated ones; from half to twice each of them, F1 on NER stays within 0.3 points, and nowhere else does it fall
+# below the token model for more than a point.
 TEMPER, _WORD_WEIGHT = 0.4, 0.5
 # How much it counts that bounds lie in the middle of those of overlapping marks: a mark that is off speaks alike for
 # all candidates that overlap it, however near their bounds are. It gains 0.5 to 3 points on simulated crowds with vague
 # bounds; twice of it gains more there and loses 0.4 on the dev splits of three real crowds.
 _MIDDLE_WEIGHT = 0.5
-# How much of a vote on tokens is in what the token model says. Whoever overlooks a span says O at each of its tokens:
-# the model takes two O at a bound for little, and prefers the longest mark; a vote does not. Against none it gains 0.7
-# to 3 points of strict F1 on simulated crowds of three with long spans and on one with splitters, costs 0.7 on a vague
-# and sparse one, and on the dev splits of NER and PICO −0.1 and +0.5. With 0.5 the former gain 1 to 2 more, and relaxed
-# F1 on PICO loses 0.5.
-_VOTE_SHARE = 0.3
-_TOKEN_WEIGHT = 0.5
 SUREST = 0.999
 """What the token model says, or the text, is not believed beyond this."""
+USUAL_SHORT_FORMS = 0.8
+"""How often short forms are what their long forms are, before anything was seen of them."""
 _MOST_WORDS = 6.0  # nats that words can say at most: long spans are no surer than that
 _SLICES = 8
 
 
-class OfTokens(NamedTuple):
-    """How much it counts of a span what is said of its tokens (``weight``), and the ``votes``' share in that."""
+class TokenWeights(NamedTuple):
+    """How much it counts of a span what is said of its tokens (``weight``), and the ``vote``'s share in that."""
 
     weight: float
-    votes: float
+    vote: float
 
 
-USUAL_TOKENS = OfTokens(_TOKEN_WEIGHT, _VOTE_SHARE)
+# A vote on tokens beside the token model: whoever overlooks a span says O at each of its tokens, and the model takes
+# two O at a bound for little, and prefers the longest mark; a vote does not. Against none it gains 0.7 to 3 points of
+# strict F1 on simulated crowds of three with long spans and on one with splitters, costs 0.7 on a vague and sparse one,
+# and on the dev splits of NER and PICO −0.1 and +0.5. With 0.5 the former gain 1 to 2 more, and relaxed F1 on PICO
+# loses 0.5.
+USUAL_WEIGHTS = TokenWeights(weight=0.5, vote=0.3)
 # Language models who mark passages have bounds anywhere, and take the same for true that is not. A model of spans
-# believes whatever two of eight marked: on simulated juries that is twice what is true. With this F1 is 2 to 3 points
-# higher on ten of them, of spans as of tokens in them; and with what models of a real jury mark, who were hidden with
-# all of their family, the consensus agrees more: 34.1 for 32.4 on tokens, 16.5 for 11.9 on spans. A weight of 0.8 and
-# shares of 0.4 and 0.6 do as well. On crowds of people it costs up to 2 points, 12 on one where two are vague.
-TOKENS_OF_PASSAGES = OfTokens(1.0, 0.5)
+# believes whatever two of eight marked, which is twice what is true on simulated juries. With these weights F1 is 2 to
+# 3 points higher there, of spans as of tokens in them (`benchmarks/sources.py juries`), and models of a real jury who
+# were hidden with all of their family agree more with the consensus (`hidden`). A weight of 0.8 and a vote of 0.4 or
+# 0.6 do as well. On crowds of people it costs up to 2 points, and 9 on one where many have vague bounds.
+WEIGHTS_OF_PASSAGES = TokenWeights(weight=1.0, vote=0.5)
 
 
 def prior_log_odds(
@@ -87,13 +89,13 @@ def prior_log_odds(
     words: Floats,
     voted: Floats | float = 0.0,
     middle: Floats | float = 0.0,
-    tokens: OfTokens = USUAL_TOKENS,
+    tokens: TokenWeights = USUAL_WEIGHTS,
 ) -> Floats:
     """``[C]`` What is said of each candidate before spans are looked at.
 
     By the token model, a vote on tokens, the words, and where its bounds lie among those of overlapping marks.
     """
-    p = np.clip((1 - tokens.votes) * likely + tokens.votes * voted, 1 - SUREST, SUREST)
+    p = np.clip((1 - tokens.vote) * likely + tokens.vote * voted, 1 - SUREST, SUREST)
     return np.asarray(
         tokens.weight * (np.log(p) - np.log1p(-p))
         + np.clip(_WORD_WEIGHT * words, -_MOST_WORDS, _MOST_WORDS)
@@ -120,13 +122,15 @@ class SpanPosterior(NamedTuple):
 class SpanModel:
     """The annotators' responses, and how far they are trusted (``temper`` β ≤ 1).
 
-    ``unseen`` is how many true spans a token nobody is expected to have touched, and ``annotators`` what the token
-    model knows of everybody when it is counted under the consensus on spans; ``None``: as that model has it.
+    ``unseen`` is how many true spans a token nobody is expected to have touched, ``short_forms`` how often a short form
+    is what its long form is, and ``annotators`` what the token model knows of everybody when it is counted under the
+    consensus on spans; ``None``: as that model has it.
     """
 
     responses: Responses
     temper: float = TEMPER
     unseen: float = 0.0
+    short_forms: float = USUAL_SHORT_FORMS
     annotators: Annotators | None = None
 
     def informs(self, model: Model) -> Model:
@@ -135,12 +139,15 @@ class SpanModel:
 
     def arrays(self) -> dict[str, Floats]:
         """What was learned, for a file."""
-        return self.responses.arrays() | {"span_unseen": np.array([self.unseen])}
+        told = {"span_unseen": self.unseen, "span_short_forms": self.short_forms}
+        return self.responses.arrays() | {name: np.array([value]) for name, value in told.items()}
 
     def restored(self, arrays: dict[str, Floats]) -> Self:
         """With what a file says; ``ValueError`` if that cannot be."""
-        check_arrays(arrays, {"span_unseen": (1,)}, counts=True)
-        return replace(self, responses=self.responses.restored(arrays), unseen=float(arrays["span_unseen"][0]))
+        arrays = {"span_short_forms": np.array([USUAL_SHORT_FORMS]), **arrays}  # files of before 0.11 have none
+        check_arrays(arrays, {"span_unseen": (1,), "span_short_forms": (1,)}, counts=True)
+        unseen, short_forms = (float(arrays[name][0]) for name in ("span_unseen", "span_short_forms"))
+        return replace(self, responses=self.responses.restored(arrays), unseen=unseen, short_forms=short_forms)
 
     def counted(self, engine: SpanEngine, data: Candidates) -> SpanCounts:
         """One pass: what everybody is held to have done."""

@@ -64,6 +64,7 @@ def conclude(
     Without ``spans``, what annotators do with spans is learned from these documents first, and what the token model
     knows of them is counted again.
     """
+    heard = heard.for_evidence(settings.evidence)
     said, weighed = heard.said, heard.weighed
     on_spans = needs_spans(settings, said.tagset)
     by_spans = on_spans and settings.by_spans
@@ -122,6 +123,7 @@ def candidate_probabilities(
     spans: SpanModel | None,
 ) -> tuple[Candidates, NDArray[np.float64]]:
     """The spans that may be true, and the probability of each as it is given out; see :func:`conclude`."""
+    heard = heard.for_evidence(settings.evidence)
     informed = model if spans is None else spans.informs(model)
     learned = None if spans is None else spans.grown(len(heard.said.annotators))
     if learned is None:

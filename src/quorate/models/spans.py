@@ -25,7 +25,15 @@ from quorate.infer.candidates import Candidates, find_candidates, looked_up, vot
 from quorate.infer.engines.protocol import Decoded, Engine, Likely
 from quorate.infer.parts.dirichlet import log_mean
 from quorate.infer.parts.responses import Responses
-from quorate.infer.spans import SUREST, TOKENS_OF_PASSAGES, USUAL_TOKENS, SpanEngine, SpanModel, prior_log_odds
+from quorate.infer.spans import (
+    SUREST,
+    USUAL_WEIGHTS,
+    WEIGHTS_OF_PASSAGES,
+    SpanEngine,
+    SpanModel,
+    TokenWeights,
+    prior_log_odds,
+)
 from quorate.models.settings import Decode, Evidence, Settings
 
 __all__ = [
@@ -69,7 +77,8 @@ class Heard(NamedTuple):
 
     ``weighed`` has the same labels, of which what annotators have in common (``sharing``) counts once, and perhaps
     those of a tagger, which learned from the crowd and marks no spans of its own. ``known [N]`` are labels that are
-    known, −1 where none is. ``evidence`` says whether spans are passages.
+    known, −1 where none is. ``silent`` says whether most annotators are, and ``tokens`` how much it counts of a span
+    what is said of its tokens.
     """
 
     said: Encoded
@@ -77,7 +86,12 @@ class Heard(NamedTuple):
     known: NDArray[np.int32] | None = None
     sharing: Sharing = Sharing.of()
     threads: int | None = None
-    evidence: Evidence = Evidence.SPANS
+    silent: bool = False
+    tokens: TokenWeights = USUAL_WEIGHTS
+
+    def for_evidence(self, evidence: Evidence) -> Heard:
+        """The same, where what is said of tokens counts as it does for this evidence."""
+        return self._replace(tokens=WEIGHTS_OF_PASSAGES if evidence is Evidence.PASSAGES else USUAL_WEIGHTS)
 
     @property
     def has_tagger(self) -> bool:
@@ -126,7 +140,7 @@ def span_evidence(model: loop.Model, heard: Heard, likely: Likely, from_text: Li
 
     ``likely`` is what it thinks likely. What else is likely ``from_text`` has that prior probability.
     """
-    said, weighed, known, sharing, threads, evidence = heard
+    said, weighed, known, sharing, threads, _, tokens = heard
     voted = voted_spans(sharing.weighed(said) if heard.has_tagger else weighed)
     others = [voted] if from_text is None else [voted, from_text]
     found = find_candidates(said, likely, LIKELY, sharing, *others)
@@ -138,7 +152,6 @@ def span_evidence(model: loop.Model, heard: Heard, likely: Likely, from_text: Li
         labels, outside = SpanLabels(*said.tagset.span_labels), said.tagset.outside or 0
         rows = model.text.log_lik(log_mean)
         words = word_support(found.start, found.end, found.kind, weighed.word, rows, labels, outside)
-    tokens = TOKENS_OF_PASSAGES if evidence is Evidence.PASSAGES else USUAL_TOKENS
     prior = prior_log_odds(found.likely, words, looked_up(found, voted, said), found.middle(), tokens)
     if from_text is not None:
         p = np.clip(looked_up(found, from_text, said), 0.0, SUREST)
