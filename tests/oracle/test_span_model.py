@@ -834,3 +834,14 @@ def test_spammers_do_not_make_types_disputed() -> None:
     assert replace(crowd, true=np.stack([reader, spammer, spammer, spammer])).other_type < 0.2
     assert replace(crowd, true=np.stack([spammer] * 4)).other_type == pytest.approx(30 / 46)
     assert replace(crowd, true=np.stack([reader] * 4)).other_type == pytest.approx(4 / 90)
+
+
+def test_a_file_of_before_looked_for_no_short_forms_and_a_share_is_at_most_one() -> None:
+    blank = SpanModel(Responses.of(3))
+    arrays = replace(blank, unseen=0.01, short_forms=0.4).arrays()
+    again = blank.restored(arrays)
+    assert (again.unseen, again.short_forms) == (0.01, 0.4)
+    before = {name: array for name, array in arrays.items() if name != "span_short_forms"}
+    assert blank.restored(before).short_forms == 0.0
+    with pytest.raises(ValueError, match="'span_short_forms' holds what is not a share"):
+        blank.restored(arrays | {"span_short_forms": np.array([1.5])})

@@ -337,8 +337,7 @@ class _Model:
             model = loop.more_passes(engine, start, labelled.cells, passes)
         self._fits += 1
         output = self._engines.over(weighed, known=silence.closed(weighed, None), text=settings.text)
-        said = self._sharing.heard(everything)
-        heard = Heard(said, weighed, sharing=self._sharing, threads=1, silent=silence.of_most)
+        heard = Heard(self._sharing.heard(everything), weighed, sharing=self._sharing, threads=1)
         found = conclude(output, model, heard, settings, calibration)
 
         def entropy() -> Floats:

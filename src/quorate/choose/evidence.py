@@ -73,19 +73,16 @@ def span_benches(
     threads: int | None,
     sharing: Sharing,
     with_tagger: Sequence[HiddenLabels] = (),
-    *,
-    silent: bool = False,
 ) -> list[SpanBench]:
     """One for each draw; ``engines`` are over what was not hidden, ``evidence`` says whether spans are passages.
 
-    ``with_tagger`` are the same draws as the token models know them, where a tagger has joined; ``silent`` says whether
-    most annotators are.
+    ``with_tagger`` are the same draws as the token models know them, where a tagger has joined.
     """
     found = []
     for one, by_tokens, engine, model, consensus in zip(
         hidden, with_tagger or hidden, engines, models, tokens, strict=True
     ):
-        both = Heard(one.rest, sharing.weighed(by_tokens.rest), sharing=sharing, threads=threads, silent=silent)
+        both = Heard(one.rest, sharing.weighed(by_tokens.rest), sharing=sharing, threads=threads)
         both = both.for_evidence(evidence)
         again = counted_again(engine, model, both, sharpness)
         whole, learned = evidence_with_short_forms(engine, again, both, sharpness)

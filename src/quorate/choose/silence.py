@@ -8,7 +8,7 @@ are taken to leave out as much as they do. From there on the fit learns what an 
 decides whether it ends where nothing is true, and the prior whether those who have nothing to say outvote the one who
 has. An ``O`` of whoever marks nothing where others mark much is worth nothing, and tells nothing of the crowd. A crowd
 that has read everything and marks little of what others mark looks like rules, and is taken for them; so are taggers
-that have read everything beside rules, as long as no profile says who is a person or a rule.
+that have read everything beside rules, where settings are chosen and no profile says who is a person or a rule.
 
 Where a mark ends, though, a rule has spoken: among sources that hardly overlap, a token beside a mark that nobody
 marked is no part of a span, unless its word is mostly marked.
@@ -334,11 +334,6 @@ class Silence(NamedTuple):
         marked[_marks(encoded, outside)[1]] = True
         often = _times(encoded.word[marked], V) > _MOSTLY * _times(encoded.word[seen], V)
         return cls(plain, frozenset(encoded.words[w] for w in np.flatnonzero(often).tolist()))
-
-    @property
-    def of_most(self) -> bool:
-        """Whether most annotators are silent."""
-        return mostly_silent(np.array(self.of_silence))
 
     def believed(self, names: Sequence[str], profiles: Mapping[str, Profile]) -> Believed:
         """What is believed of annotators beforehand: those who are silent are taken to leave out what they do.

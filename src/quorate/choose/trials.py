@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from quorate.choose.calibrate import fit_sharpness, fit_span_map, span_sharpness_noise
 from quorate.choose.evidence import SpanBench, confirmed_on, span_benches
 from quorate.choose.hidden import TO_CHOOSE, Agreement, Enough, HiddenLabels, agreement_over, draws
-from quorate.choose.silence import Silence, first_votes, mostly_silent
+from quorate.choose.silence import Silence, first_votes
 from quorate.choose.witness import confirmation_noise, explained
 from quorate.corpus.profiles import Believed
 from quorate.encode.algebra import only_documents
@@ -201,7 +201,6 @@ def span_benches_of(
         engines.threads,
         sharing,
         hidden,
-        silent=any(mostly_silent(bench.of_silence) for bench in benches),
     )
 
 

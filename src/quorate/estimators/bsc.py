@@ -556,7 +556,7 @@ class BSC(Estimator):
     def _heard(self, said: Encoded, weighed: Encoded, known: NDArray[np.int32] | None = None) -> Heard:
         """A corpus as the two models hear it."""
         of_people = self._sharing.heard(without_annotator(said, TAGGER) if self._heard_tagger else said)
-        return Heard(of_people, weighed, known, self._sharing, self.engines().threads, self._silence.of_most)
+        return Heard(of_people, weighed, known, self._sharing, self.engines().threads)
 
     def _output_settings(self) -> Settings:
         """The settings of the fit, with those of what is given out as they are set now."""

@@ -4,7 +4,7 @@ The truth of a document is a set of candidates that do not overlap. A candidate 
 
     h_σ = a · logit p_σ + b · Σ words in σ [ln ρ(word | label in σ) − ln ρ(word | O)] + e · middle_σ,
 
-with p_σ of the fitted token model and a little of a vote on tokens, posterior means of ρ, and whether its bounds lie in
+with p_σ of the fitted token model and of a vote on tokens, posterior means of ρ, and whether its bounds lie in
 the middle of those that overlapping marks have (:meth:`Candidates.middle`). Annotator k does with a
 true span one of six things, θ_k ~ Dir: marks it exactly, or shifted, or in pieces, or with another type at its bounds
 or elsewhere, or misses it; a mark that is off is one of the candidates that overlap. Of a candidate that overlaps
@@ -144,8 +144,10 @@ class SpanModel:
 
     def restored(self, arrays: dict[str, Floats]) -> Self:
         """With what a file says; ``ValueError`` if that cannot be."""
-        arrays = {"span_short_forms": np.array([USUAL_SHORT_FORMS]), **arrays}  # files of before 0.11 have none
+        arrays = {"span_short_forms": np.zeros(1), **arrays}  # in files of before 0.11 none was looked for
         check_arrays(arrays, {"span_unseen": (1,), "span_short_forms": (1,)}, counts=True)
+        if arrays["span_short_forms"].max() > 1:
+            raise ValueError("array 'span_short_forms' holds what is not a share")
         unseen, short_forms = (float(arrays[name][0]) for name in ("span_unseen", "span_short_forms"))
         return replace(self, responses=self.responses.restored(arrays), unseen=unseen, short_forms=short_forms)
 

@@ -6,8 +6,9 @@ candidate overlaps becomes one, with the type of its long form and the prior pro
     p_short = r · P(the long form is a span of that type),
 
 of which the model of spans then says what it is worth that nobody marked it. r is how often short forms are what their
-long forms are, learned in the fit from those that are candidates already. Those that everybody left out count against
-it, unless most annotators are silent: what a rule leaves out says nothing.
+long forms are. It is learned in the fit, from those that are candidates already and those that everybody who was shown
+them left out; but from the latter only where most annotators mark most of what is true: what a rule leaves out says
+nothing.
 """
 
 from __future__ import annotations
@@ -56,25 +57,28 @@ def evidence_with_short_forms(
     forms = short_forms(evidence.encoded, evidence.candidates.end)
     true = stated_spans(evidence, known, 1.0)
     if spans is None:
-        known = replace(known, short_forms=share_that_follow(evidence, true, forms, silent=heard.silent))
+        known = replace(
+            known, short_forms=share_that_follow(evidence, true, forms, left_out=not known.responses.mostly_missed)
+        )
     followed = followed_forms(evidence, true, forms, known.short_forms).at_least(LIKELY)
     return (span_evidence(model, heard, likely, followed) if len(followed.start) else evidence), known
 
 
-def share_that_follow(evidence: SpanEvidence, true: Floats, forms: ShortForms, *, silent: bool) -> float:
+def share_that_follow(evidence: SpanEvidence, true: Floats, forms: ShortForms, *, left_out: bool) -> float:
     """How often short forms are what their long forms are: r.
 
-    ``true [C]`` is the probability of every candidate. Where most annotators are ``silent``, the forms that no
-    candidate overlaps tell nothing; elsewhere somebody who labelled the document left them out.
+    ``true [C]`` is the probability of every candidate. It is told by short forms that somebody was shown, and by those
+    in documents of which labels are known; of the former, those that no candidate overlaps tell something if it counts
+    what was ``left_out``.
     """
-    candidates = evidence.candidates
+    candidates, encoded = evidence.candidates, evidence.encoded
     kind, is_span = _long_forms(evidence, true, forms)
     same = Spans(forms.start, forms.end, kind, np.full(len(kind), -1))
     known = Likely(candidates.start, candidates.end, candidates.kind, true)
-    tells = _overlaps(candidates, forms)
-    if not silent:
-        tells |= np.diff(candidates.pair_start)[document_of(evidence.encoded, forms.start)] > 0
-    follows = looked_up(same, known, evidence.encoded)[tells] @ is_span[tells]
+    seen = np.concatenate([[0], np.cumsum(np.diff(encoded.event_start) > 0)])
+    shown = seen[forms.end] - seen[forms.start] == forms.end - forms.start
+    tells = evidence.clamped[document_of(encoded, forms.start)] | shown & (left_out | _overlaps(candidates, forms))
+    follows = looked_up(same, known, encoded)[tells] @ is_span[tells]
     return float((follows + _WORTH * USUAL_SHORT_FORMS) / (is_span[tells].sum() + _WORTH))
 
 

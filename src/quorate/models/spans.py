@@ -77,8 +77,7 @@ class Heard(NamedTuple):
 
     ``weighed`` has the same labels, of which what annotators have in common (``sharing``) counts once, and perhaps
     those of a tagger, which learned from the crowd and marks no spans of its own. ``known [N]`` are labels that are
-    known, −1 where none is. ``silent`` says whether most annotators are, and ``tokens`` how much it counts of a span
-    what is said of its tokens.
+    known, −1 where none is. ``tokens`` is how much it counts of a span what is said of its tokens.
     """
 
     said: Encoded
@@ -86,7 +85,6 @@ class Heard(NamedTuple):
     known: NDArray[np.int32] | None = None
     sharing: Sharing = Sharing.of()
     threads: int | None = None
-    silent: bool = False
     tokens: TokenWeights = USUAL_WEIGHTS
 
     def for_evidence(self, evidence: Evidence) -> Heard:
@@ -140,7 +138,7 @@ def span_evidence(model: loop.Model, heard: Heard, likely: Likely, from_text: Li
 
     ``likely`` is what it thinks likely. What else is likely ``from_text`` has that prior probability.
     """
-    said, weighed, known, sharing, threads, _, tokens = heard
+    said, weighed, known, sharing, threads, tokens = heard
     voted = voted_spans(sharing.weighed(said) if heard.has_tagger else weighed)
     others = [voted] if from_text is None else [voted, from_text]
     found = find_candidates(said, likely, LIKELY, sharing, *others)

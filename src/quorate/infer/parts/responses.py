@@ -30,6 +30,7 @@ _USUAL_MARKS = np.array([0.92, 0.08])
 _WORTH = 30.0
 # How many spans of the average annotator each is worth. On sparse crowds more is a little better, on dense ones less.
 _POOLED = 8.0
+_ANY = 0.5  # true spans: who is expected to have touched fewer marks nothing
 _ROUNDING = 1e-6  # by how much the probabilities of a file may miss a sum of 1
 
 
@@ -78,6 +79,17 @@ class Responses:
         exact, touched, other = self.true[:, 0], self.true[:, :5].sum(axis=1), self.true[:, 3:5].sum(axis=1)
         weight = exact / touched
         return float((weight * other).sum() / (weight * touched).sum())
+
+    @property
+    def mostly_missed(self) -> bool:
+        """Whether most of those who mark anything miss more than half of what is true.
+
+        >>> Responses.of(3).mostly_missed
+        False
+        """
+        missed = (self.true / self.true.sum(axis=1, keepdims=True))[:, -1]
+        touched = (self.true - _POOLED * self.crowd_true)[:, :-1].sum(axis=1)
+        return bool((touched > _ANY).any()) and float(np.median(missed[touched > _ANY])) > 0.5
 
     def updated(self, responses: Floats, marks: Floats) -> Self:
         """With the posteriors that these counts give, and then the crowd's means that those give."""
