@@ -148,6 +148,22 @@ def test_convert_writes_to_a_file_named_last_or_by_an_option_or_to_standard_outp
     assert out == Path("last.conll").read_text() == Path("named.conll").read_text()
 
 
+def test_convert_writes_over_no_file_that_may_be_meant_as_an_input(run: Run, crowd: Path, sample: Corpus) -> None:
+    write(Corpus(sample.documents[60:65]), "other.jsonl")
+    before = Path("other.jsonl").read_bytes()
+    for arguments in ((crowd, "third.jsonl", "other.jsonl"), (crowd, "other.jsonl", "--to", "conll")):
+        write(Corpus(sample.documents[65:70]), "third.jsonl")
+        code, _, said = run("convert", *arguments)
+        assert (code, "other.jsonl: it is there already, and would be lost" in said) == (2, True)
+        assert Path("other.jsonl").read_bytes() == before
+    for again in range(2):
+        assert run("convert", crowd, "last.conll", "-q")[0] == 0
+        assert run("convert", crowd, "last.txt", "--to", "conll", "-q")[0] == 0
+        assert run("convert", crowd, "third.jsonl", *(["-o"] if again else []), "both.jsonl", "-q")[0] == 0
+    assert run("convert", crowd, "third.jsonl", "-o", "other.jsonl", "-q")[0] == 0
+    assert len(quorate.read("other.jsonl")) == 65
+
+
 def test_convert_in_a_project_takes_its_inputs_unless_others_are_given(run: Run, crowd: Path, sample: Corpus) -> None:
     Path("quorate.toml").write_text('inputs = ["crowd.jsonl"]\n')
     write(Corpus(sample.documents[60:65]), "other.jsonl")

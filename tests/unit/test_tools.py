@@ -16,7 +16,8 @@ import pytest
 import quorate
 from by_name import bsc, loaded
 from quorate import Corpus, Document, InputError, OutputError, SettingsError, formats
-from quorate.formats import FORMATS
+from quorate.corpus.profiles import Profile
+from quorate.formats import FORMATS, write
 from quorate.storage.corpora import store
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
@@ -638,13 +639,55 @@ def test_profiles_tell_what_is_known_and_change_no_label(tmp_path: Path) -> None
         ({"abstains": "yes"}, "annotator 'bob': abstains must be true or false"),
         ({"group": ""}, "annotator 'bob': group must be a name, not ''"),
         ({"group": 3}, "annotator 'bob': group must be a name, not 3"),
-        ({"belief": 1}, "annotator 'bob': not a profile"),
+        ({"belief": 1}, "annotator 'bob': a profile has no field 'belief' \\(one of: kind, trust, abstains, group\\)"),
+        ({"kin": "rule"}, "annotator 'bob': a profile has no field 'kin' \\(did you mean 'kind'"),
         (5, "annotator 'bob': not a profile"),
     ],
 )
 def test_bad_profiles(profile: Any, message: str) -> None:
     with pytest.raises(SettingsError, match=message):
         quorate.read(EXAMPLES / "crowd.jsonl", annotators={"bob": profile})
+
+
+def test_a_profile_adds_to_what_the_file_says(tmp_path: Path) -> None:
+    """Another kind brings its own trust and silence; a whole profile is taken as it is."""
+    given = {"id": "1", "tokens": ["Ada"], "annotations": {"llm": ["B-PER"], "ann": ["O"]}}
+    own = {"llm": {"kind": "model", "group": "llm-c", "trust": 2}}
+    (tmp_path / "crowd.jsonl").write_text(json.dumps(given | {"profiles": own}))
+
+    def of_llm(**fields: Any) -> Profile:
+        return quorate.read(tmp_path / "crowd.jsonl", annotators={"llm": fields}).profiles["llm"]
+
+    assert quorate.read(tmp_path / "crowd.jsonl").profiles == {"llm": Profile.of("model", 2, group="llm-c")}
+    assert of_llm(group="solo") == Profile.of("model", 2, group="solo")
+    assert of_llm(kind="rule") == Profile.of("rule", group="llm-c")
+    assert of_llm(trust=5, group=None) == Profile.of("model", 5)
+    whole = quorate.read(tmp_path / "crowd.jsonl", annotators={"llm": Profile.of("expert")})
+    assert whole.profiles == {"llm": Profile.of("expert")}
+    pseudonymous = quorate.read(tmp_path / "crowd.jsonl", pseudonymise=tmp_path / "names.json")
+    assert [profile.kind for profile in pseudonymous.profiles.values()] == ["model"]
+
+
+def test_profiles_are_in_jsonl_and_a_note_says_where_they_are_not(tmp_path: Path) -> None:
+    """Each is told once, with the first document that the annotator saw."""
+    both = {"ann": FULL, "llm": FULL}
+    documents = [Document("1", TOKENS, {"ann": FULL}), Document("2", TOKENS, both), Document("3", TOKENS, both)]
+    profiles = {"llm": Profile.of("model", group="llm-c"), "ann": Profile.of("expert")}
+    corpus = Corpus(documents, profiles=profiles)
+    assert write(corpus, tmp_path / "crowd.jsonl") == []
+    lines = [json.loads(line) for line in (tmp_path / "crowd.jsonl").read_text().splitlines()]
+    assert [sorted(line.get("profiles", {})) for line in lines] == [["ann"], ["llm"], []]
+    assert quorate.read(tmp_path / "crowd.jsonl").profiles == profiles
+    layers = quorate.read_layers(tmp_path / "crowd.jsonl")
+    assert all(each.profiles == profiles for each in layers.values())
+    assert write(layers, tmp_path / "layers.jsonl") == []
+    assert quorate.read(tmp_path / "layers.jsonl").profiles == profiles
+    [note] = write(corpus, tmp_path / "crowd.conll")
+    assert note.startswith("what is known beforehand of 2 annotators (kind, group) is not in it")
+    for wrong in ("5", '{"ann": 5}', '{"ann": {"kin": 1}}'):
+        (tmp_path / "wrong.jsonl").write_text(f'{{"id": "1", "tokens": ["Ada"], "profiles": {wrong}}}')
+        with pytest.raises(InputError, match=r"wrong.jsonl:1: .*profile"):
+            quorate.read(tmp_path / "wrong.jsonl")
 
 
 def test_a_group_is_read_and_kept_wherever_profiles_are(tmp_path: Path) -> None:

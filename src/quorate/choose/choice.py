@@ -338,7 +338,8 @@ def choose(
             elif chosen.by_tokens:
                 calibration = calibrated_tokens(every, fitted, sharpness)
             if chosen.evidence is Evidence.PLACES:
-                no_estimate = no_estimate or "annotators dispute which type a span has"
+                disputed = "annotators dispute which type a span has" if open_evidence else "the evidence is places"
+                no_estimate = no_estimate or disputed
             check = Check(reason=no_estimate)
             if not no_estimate:
                 check = checked_on(every, fitted, spans, chosen, calibration)

@@ -23,7 +23,7 @@ from quorate.cli.common import (
 )
 from quorate.cli.project_run import refuse_outputs_of_a_run
 from quorate.cli.tables import print_json
-from quorate.errors import SettingsError
+from quorate.errors import QuorateError, SettingsError
 from quorate.wording import corpus_size, counted
 
 if TYPE_CHECKING:
@@ -73,6 +73,8 @@ def convert(
     if not inputs or output is None:
         raise SettingsError(_where_to(last, in_project=bool(inputs)))
     refuse_outputs_of_a_run(context, {"-o": output})
+    if output == last:
+        _refuse_what_may_be_an_input(inputs, output, to)
     format = to or formats.output_format(output)
     formats.named(format, to_write=True).check_installed()
     check_outputs(inputs, [output], format)
@@ -89,6 +91,23 @@ def convert(
     if not quiet:
         say([corpus_size(len(corpus), corpus.n_tokens, len(corpus.annotators)), *_written(output, lost)])
         say_notes(corpus)
+
+
+def _refuse_what_may_be_an_input(inputs: list[str], output: str, to: str | None) -> None:
+    """Where the last of several names is a file that is there, or one of another format, it may be meant to be read."""
+    from quorate import formats
+
+    if not Path(output).is_file():
+        return
+    try:
+        is_another = to is not None and formats.format_of(output) != to
+    except QuorateError:
+        is_another = False
+    if is_another or len(inputs) > 1:
+        raise SettingsError(
+            f"{output}: it is there already, and would be lost (if it is to be read, name another OUT behind it"
+            f"{', or -o - for standard output' if to is not None else ''}; -o {output} writes over it)"
+        )
 
 
 def _written(output: str, lost: list[str]) -> list[str]:

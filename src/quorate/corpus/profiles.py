@@ -6,14 +6,25 @@ import json
 import secrets
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from dataclasses import fields as fields_of
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
-from quorate.errors import InputError, SettingsError
+from quorate.errors import InputError, SettingsError, did_you_mean
 from quorate.storage.files.atomic import written_whole
 
-__all__ = ["Believed", "Kind", "Profile", "gold_like", "pseudonyms", "read_map", "read_profiles"]
+__all__ = [
+    "Believed",
+    "Fields",
+    "Kind",
+    "Profile",
+    "gold_like",
+    "profile_fields",
+    "pseudonyms",
+    "read_map",
+    "read_profiles",
+]
 
 _MOST_TRUST = 1000.0
 _NAMES_OF_GOLD = {
@@ -89,6 +100,17 @@ class Profile:
             group,
         )
 
+    def but(self, fields: Mapping[str, Any]) -> Profile:
+        """With what these fields say in place of its own; another kind brings its own trust and silence.
+
+        >>> Profile.of(kind="model", group="llm-c").but({"trust": 2})
+        Profile(kind=<Kind.MODEL: 'model'>, trust=2.0, abstains=False, group='llm-c')
+        >>> Profile.of(kind="model", group="llm-c").but({"kind": "rule"})
+        Profile(kind=<Kind.RULE: 'rule'>, trust=1.0, abstains=True, group='llm-c')
+        """
+        own = self.plain() if "kind" not in fields else {"group": self.group}
+        return Profile.of(**(own | dict(fields)))
+
     def plain(self) -> dict[str, Any]:
         """As plain values, for a file; ``group`` only where there is one.
 
@@ -99,6 +121,10 @@ class Profile:
         """
         group = {} if self.group is None else {"group": self.group}
         return {"kind": self.kind.value, "trust": self.trust, "abstains": self.abstains, **group}
+
+
+Fields = Profile | Mapping[str, Any]
+"""A profile, or those of its fields that were given."""
 
 
 class Believed(NamedTuple):
@@ -147,28 +173,44 @@ def gold_like(names: Iterable[str], profiles: Mapping[str, Profile]) -> Iterator
             )
 
 
-def read_profiles(given: str | Path | Mapping[str, Any]) -> dict[str, Profile]:
+def profile_fields(given: str | Path | Mapping[str, Any]) -> Mapping[str, Fields]:
+    """Profiles by annotator as given, in a JSON file or a dictionary; :class:`SettingsError` if one cannot be."""
+    if isinstance(given, Mapping):
+        content, source = given, "annotators"
+    else:
+        content, source = _json_object(str(given)), str(given)
+    for name, fields in content.items():
+        try:
+            _profile(fields)
+        except SettingsError as error:
+            raise SettingsError(f"{source}: annotator {name!r}: {error}") from None
+    return content
+
+
+def read_profiles(
+    given: str | Path | Mapping[str, Any], own: Mapping[str, Profile] | None = None
+) -> dict[str, Profile]:
     """Profiles by annotator, from a JSON file or a dictionary, each a :class:`Profile` or its fields.
+
+    What is not given is as in the annotator's ``own``: what a file with their annotations says of them.
 
     >>> read_profiles({"gazetteer": {"kind": "rule"}})["gazetteer"].abstains
     True
     """
-    source = str(given) if isinstance(given, str | Path) else "annotators"
-    content = given if isinstance(given, Mapping) else _json_object(str(given))
-    profiles = {}
-    for name, fields in content.items():
-        if isinstance(fields, Profile):
-            profiles[name] = fields
-            continue
-        try:
-            profiles[name] = Profile.of(**fields)
-        except TypeError:
-            raise SettingsError(
-                f"{source}: annotator {name!r}: not a profile (an object: kind, trust, abstains, group, all optional)"
-            ) from None
-        except SettingsError as error:
-            raise SettingsError(f"{source}: annotator {name!r}: {error}") from None
-    return profiles
+    before = own or {}
+    return {name: _profile(fields, before.get(name, Profile())) for name, fields in profile_fields(given).items()}
+
+
+def _profile(fields: Fields, own: Profile = Profile()) -> Profile:
+    if isinstance(fields, Profile):
+        return fields
+    known = [field.name for field in fields_of(Profile)]
+    if not isinstance(fields, Mapping):
+        raise SettingsError(f"not a profile (an object: {', '.join(known)}, all optional)")
+    for name in fields:
+        if name not in known:
+            raise SettingsError(f"a profile has no field {name!r} ({did_you_mean(str(name), known)})")
+    return own.but(fields)
 
 
 def _json_object(path: str) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from quorate.corpus.offsets import Unit
-from quorate.corpus.profiles import Profile, read_map, read_profiles
+from quorate.corpus.profiles import Profile, profile_fields, read_map
 from quorate.corpus.records import Corpus, Document
 from quorate.errors import InputError, QuorateError, SettingsError, knows_its_options
 from quorate.formats import consensus_records, frames
@@ -69,6 +69,10 @@ SamplesName = Literal["soft", "group"]
 UnitName = Literal["code-points", "utf-16", "code-points-lf", "utf-16-lf"]
 
 
+_NO_PROFILES = (
+    "what is known beforehand of {} {annotator|annotators} (kind, group) is not in it (JSONL holds it; or give it "
+    "again with --annotators)"
+)
 _A_FEW = 100  # documents, by which it is told whether anybody annotated a file
 _DOCUMENT_A_RECORD = ("jsonl", "conll")  # formats whose records are whole documents
 _ONE_TAG_A_TOKEN = ("conll", "table", "sheet", "parquet")  # formats in which spans cannot overlap
@@ -179,7 +183,7 @@ def _options(
         annotator_from,
         {} if map_labels is None else read_map(map_labels),
         {} if map_annotators is None else read_map(map_annotators),
-        {} if annotators is None else read_profiles(annotators),
+        {} if annotators is None else profile_fields(annotators),
         None if pseudonymise is None else str(pseudonymise),
         None if offsets is None else Unit(offsets),
         layers,
@@ -248,10 +252,12 @@ def documents(
     for name in names:
         with opened(name, size_named(max_size)) as (stream, digest):
             kind = named(format or sniff(stream, name))
-            for item in kind.load().read(Input(stream, name, number + 1, False), notes):
+            source = Input(stream, name, number + 1, False)
+            for item in kind.load().read(source, notes):
                 number += 1
                 yield assembly.alone(item, name, number)
             digests[name] = digest()
+            profiles.update(source.profiles)
     if not number:
         raise InputError("no document in it (see docs/formats.md for what is read)", where=str(given[0]))
 
@@ -325,6 +331,8 @@ def write(export: Export | Corpus | Layers, path: str | Path, format: str | None
     kind = named(name, to_write=True)
     pages = replace(_pages(export, name), notes=Notes())  # of this file alone
     kind.load().write(pages, str(path))
+    if name != "jsonl":
+        pages.notes.count(_NO_PROFILES, len(pages.profiles))
     return pages.notes.sentences()
 
 

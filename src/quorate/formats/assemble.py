@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from quorate.corpus.discontinuous import whole_label
 from quorate.corpus.offsets import Unit
-from quorate.corpus.profiles import Kind, Profile, gold_like, pseudonyms
+from quorate.corpus.profiles import Fields, Kind, Profile, gold_like, pseudonyms, read_profiles
 from quorate.corpus.records import Corpus, Document, SoftTag, Tag, hard_tags
 from quorate.corpus.spans import Span
 from quorate.corpus.tags import OUTSIDE, find_spans, marks_span, split_tag
@@ -43,7 +43,7 @@ class Options:
     annotator_from: str | None = None
     map_labels: Mapping[str, str | None] = field(default_factory=dict)
     map_annotators: Mapping[str, str | None] = field(default_factory=dict)
-    profiles: Mapping[str, Profile] = field(default_factory=dict)
+    profiles: Mapping[str, Fields] = field(default_factory=dict)
     pseudonymise: str | None = None
     unit: Unit | None = None
     layers: bool = False
@@ -239,7 +239,7 @@ class Assembly:
     def _put(self, item: Item, file: str, merge: bool) -> None:
         new = [name for name in item.annotations if name not in self._names]
         self._names.update(new)
-        for warning in gold_like(new, self.options.profiles):
+        for warning in gold_like(new, read_profiles(self.options.profiles)) if new else ():
             self.notes.add(warning)
         document = item if isinstance(item, Document) else item.document
         met = self._met.get(document.id)
@@ -277,7 +277,7 @@ class Assembly:
     def _finished(self, documents: list[Document]) -> Corpus:
         models = {name: Profile(kind=Kind.MODEL) for name in self._models}
         own = {**models, **self._profiles}
-        profiles = {**own, **self.options.profiles}
+        profiles = own | read_profiles(self.options.profiles, own)
         names = {name for document in documents for name in document.annotations}
         strange = sorted(set(self.options.profiles) - names)
         notes = [*self.notes.sentences(), *([f"no document is annotated by {people(strange)}"] if strange else [])]

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from quorate.corpus.discontinuous import in_pieces, is_continued, whole_label
 from quorate.corpus.offsets import Unit, ruler
+from quorate.corpus.profiles import Profile
 from quorate.corpus.records import Corpus, Document, SoftTag, Tag, hard_tags
 from quorate.corpus.spans import CharSpan, Span
 from quorate.corpus.tags import OUTSIDE, Scheme, TagSet, find_spans, marks_span, split_tag
@@ -110,7 +111,7 @@ class Export:
     """All pages (made anew each time), the labels and scheme of their tags, and what made the consensus.
 
     ``lines`` are the same pages as lines of JSONL, many at a time and with how many they are, where there is a faster
-    way to them. ``notes`` are what a writer could not write.
+    way to them. ``profiles`` are what is known of the annotators beforehand, ``notes`` what a writer could not write.
     """
 
     documents: Callable[[], Iterable[ExportDocument]]
@@ -120,6 +121,7 @@ class Export:
     probabilities: bool = False
     layers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     lines: Callable[[], Iterable[tuple[int, memoryview]]] | None = None
+    profiles: Mapping[str, Profile] = field(default_factory=dict)
     notes: Notes = field(default_factory=Notes)
 
     @property
@@ -227,7 +229,11 @@ def export_of(corpus: Corpus) -> Export:
     [[Span(start=0, end=1, label='PER')]]
     """
     tagset = _tagset(corpus)
-    return Export(lambda: (_exported(document, tagset) for document in corpus), tagset.labels, tagset.scheme)
+
+    def pages() -> Iterator[ExportDocument]:
+        return (_exported(document, tagset) for document in corpus)
+
+    return Export(pages, tagset.labels, tagset.scheme, profiles=corpus.profiles)
 
 
 def export_of_layers(layers: Mapping[str, Corpus]) -> Export:
@@ -248,7 +254,9 @@ def export_of_layers(layers: Mapping[str, Corpus]) -> Export:
             own = [_exported(one, tagset) for one, tagset in zip(versions, tagsets.values(), strict=True)]
             yield _in_one(dict(zip(layers, own, strict=True)))
 
-    return Export(pages, (), Scheme.BIO, layers={name: tagset.labels for name, tagset in tagsets.items()})
+    profiles = {name: profile for corpus in layers.values() for name, profile in corpus.profiles.items()}
+    labels = {name: tagset.labels for name, tagset in tagsets.items()}
+    return Export(pages, (), Scheme.BIO, layers=labels, profiles=profiles)
 
 
 def _in_one(layers: Mapping[str, ExportDocument]) -> ExportDocument:

@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate.corpus.offsets import Unit
-from quorate.corpus.records import Document
+from quorate.corpus.profiles import Profile
+from quorate.corpus.records import Corpus, Document
 from quorate.corpus.spans import CharSpan, Span
 from quorate.corpus.tags import OUTSIDE, split_tag
 from quorate.formats.exports import Export, ExportAnnotation, ExportDocument, outward_spans
@@ -21,6 +22,7 @@ __all__ = [
     "DIGITS",
     "consensus_lines",
     "corpus_line",
+    "corpus_lines",
     "encoded_lines",
     "place_fields",
     "write",
@@ -62,14 +64,27 @@ def encoded_lines(lines: Iterable[dict[str, Any]]) -> Iterator[bytes]:
 
 def consensus_lines(export: Export) -> Iterator[dict[str, Any]]:
     """The lines that :func:`write` writes, as values."""
+    untold = dict(export.profiles)
     for exported in export.documents():
         said = [*exported.annotators, *([] if exported.gold is None else [exported.gold])]
         if exported.consensus is None and any(one.tags is None for one in said):
-            yield _spans_line(exported)
+            yield _introduced(_spans_line(exported), untold)
         elif exported.consensus is None:
-            yield corpus_line(exported.document)
+            yield _introduced(corpus_line(exported.document), untold)
         else:
             yield _consensus_line(exported, exported.consensus, export)
+
+
+def corpus_lines(corpus: Corpus) -> Iterator[dict[str, Any]]:
+    """The same of a corpus."""
+    untold = dict(corpus.profiles)
+    return (_introduced(corpus_line(document), untold) for document in corpus)
+
+
+def _introduced(line: dict[str, Any], untold: dict[str, Profile]) -> dict[str, Any]:
+    """With the profiles of annotators who said nothing of the documents before, which are ``untold`` no longer."""
+    first = {name: untold.pop(name).plain() for name in line["annotations"] if name in untold}
+    return line | {"profiles": first} if first else line
 
 
 def _consensus_line(exported: ExportDocument, annotation: ExportAnnotation, export: Export) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 In, with tags: ``{"id", "tokens", "annotations": {annotator: [tag | null | {tag: probability}]}, "gold"?, "split"?}``,
 or with character spans: ``{"id", "text", "annotations": {annotator: [{"start", "end", "label"}]}, "gold"?}``. An
 annotator who is absent has not seen the document; one with ``[]`` spans saw it and marked nothing. A discontinuous span
-has ``"pieces": [[start, end], …]`` too.
+has ``"pieces": [[start, end], …]`` too. ``"profiles": {annotator: {"kind", …}}`` holds from any line on for all.
 """
 
 from __future__ import annotations
@@ -19,11 +19,12 @@ import msgspec
 
 from quorate.corpus.decisions import Review
 from quorate.corpus.offsets import Unit
+from quorate.corpus.profiles import read_profiles
 from quorate.corpus.records import Corpus, Document, SoftTag, Source, Tag
 from quorate.corpus.spans import CharSpan, Span
-from quorate.errors import InputError
+from quorate.errors import InputError, SettingsError
 from quorate.formats.corrected import refuse_contradiction, tags_of_spans
-from quorate.formats.json_lines import corpus_line, encoded_lines, write
+from quorate.formats.json_lines import corpus_lines, encoded_lines, write
 from quorate.formats.json_records import decoded, reason, records
 from quorate.formats.marked import Marked, UnitVotes, Words, find_units_of, placed
 from quorate.formats.notes import Notes
@@ -54,6 +55,7 @@ class _Record(msgspec.Struct):
     tags: Any = None  # of a consensus
     spans: Any = None  # likewise
     checked: bool = True  # false in the plan of an audit: its gold is only proposed
+    profiles: Any = None
 
 
 class _JsonSpan(msgspec.Struct):
@@ -160,9 +162,19 @@ def read(given: Input, notes: Notes, *, proposed: bool = False) -> Iterator[Docu
         record = decoded(decoder, line, source, "a document")
         given.numbered |= record.id is None
         try:
+            if record.profiles is not None:
+                given.profiles.update(read_profiles(_object(record.profiles, "profiles")))
             yield reader.document(record, source, number)
+        except SettingsError as error:
+            raise InputError(str(error), where=source.at()) from None
         except (msgspec.ValidationError, ValueError) as error:
             raise InputError(reason(error, "a document"), where=source.at()) from None
+
+
+def _object(given: Any, name: str) -> dict[str, Any]:
+    if not isinstance(given, dict):
+        raise ValueError(f"{name!r} must be an object ({{name: …}})")
+    return given
 
 
 class KnownRecord(msgspec.Struct):
@@ -446,7 +458,7 @@ class ConsensusSpan(_JsonSpan, kw_only=True, omit_defaults=True):
 
 def write_corpus(corpus: Corpus, stream: IO[bytes]) -> None:
     """A corpus, a line a document, as :func:`read` takes it."""
-    for line in encoded_lines(map(corpus_line, corpus)):
+    for line in encoded_lines(corpus_lines(corpus)):
         stream.write(line)
 
 
