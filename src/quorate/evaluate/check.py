@@ -149,21 +149,21 @@ def _thin_annotators(names: Sequence[str], labels: NDArray[np.float64]) -> Itera
 def _rare_labels(corpus: Corpus, encoded: Encoded, sources: Sources, seen_by: NDArray[np.int64]) -> Iterator[str]:
     """Labels that are used once, or by one annotator alone where others saw the same: they may be misspelt.
 
-    Where labels are used but a few times on average, that is nothing odd.
+    Where labels are used but a few times on average, or where everybody has labels of their own, that is nothing odd.
     """
     spans, types, K = marked_spans(encoded), encoded.tagset.types, len(encoded.annotators)
     if len(spans.kind) < _HANDFUL * len(types):
         return
     kinds, users = np.divmod(np.unique(spans.kind * K + spans.who), K)
-    once, of_one = {}, {}
-    for kind in np.flatnonzero(np.bincount(kinds, minlength=len(types)) == 1).tolist():
+    once, of_one, how_many = {}, {}, np.bincount(kinds, minlength=len(types))
+    for kind in np.flatnonzero(how_many == 1).tolist():
         label, user = types[kind], encoded.annotators[int(users[kinds == kind][0])]
         if is_continued(label) or sources.declared(user):
             continue
         documents = document_of(encoded, spans.start[spans.kind == kind])
         if len(documents) == 1:
             once[label] = f"{label} by {person(user)} in {corpus[int(documents[0])].id}"
-        elif (seen_by[documents] > 1).any():
+        elif how_many.max() > 1 and (seen_by[documents] > 1).any():
             of_one[label] = f"{label} by {person(user)}, {len(documents):,} times"
     often = np.bincount(spans.kind, minlength=len(types))
     known = [types[kind] for kind in np.argsort(often, kind="stable")]  # of PER and per, the one that is used most

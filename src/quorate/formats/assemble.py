@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
@@ -13,7 +13,7 @@ from quorate.corpus.profiles import Fields, Kind, Profile, gold_like, pseudonyms
 from quorate.corpus.records import Corpus, Document, SoftTag, Tag, hard_tags
 from quorate.corpus.spans import Span
 from quorate.corpus.tags import OUTSIDE, find_spans, marks_span, split_tag
-from quorate.errors import InputError
+from quorate.errors import InputError, nearest
 from quorate.formats.changes import REPLACED, LabelChanges, not_met, rename_annotators
 from quorate.formats.layering import Layer, deal, deal_into
 from quorate.formats.layers import Layers
@@ -280,7 +280,8 @@ class Assembly:
         profiles = own | read_profiles(self.options.profiles, own)
         names = {name for document in documents for name in document.annotations}
         strange = sorted(set(self.options.profiles) - names)
-        notes = [*self.notes.sentences(), *([f"no document is annotated by {people(strange)}"] if strange else [])]
+        known = sorted(names) if self.options.pseudonymise is None else ()  # names are to be hidden
+        notes = [*self.notes.sentences(), *([_nobodys(strange, known)] if strange else [])]
         profiles = {name: profile for name, profile in profiles.items() if name in names}
         digests = self.digests
         if self.options.pseudonymise is not None:
@@ -295,6 +296,12 @@ class Assembly:
         corpus = Corpus(documents, notes=notes, digests=digests, profiles=profiles)
         corpus.stands_alone = not self.numbered and own.keys() <= names
         return corpus
+
+
+def _nobodys(strange: Sequence[str], known: Collection[str]) -> str:
+    """That nobody has such names, and which of the known ones may be meant."""
+    meant = [like for like in (nearest(name, known) for name in strange) if like is not None]
+    return f"no document is annotated by {people(strange)}" + (f" (did you mean {people(meant)}?)" if meant else "")
 
 
 def folder_of(file: str) -> str:

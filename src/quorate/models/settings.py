@@ -434,8 +434,8 @@ def choice(kind: type[Choice], name: str, value: str) -> Choice:
     try:
         return kind(value)
     except ValueError:
-        known = ", ".join(member.value for member in kind)
-        raise SettingsError(f"{name} {value!r} is not known (one of: {known})") from None
+        known = did_you_mean(value, [member.value for member in kind])
+        raise SettingsError(f"{name} {value!r} is not known ({known})") from None
 
 
 def decode_of_tokens(value: str) -> Decode:

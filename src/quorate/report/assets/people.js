@@ -151,7 +151,7 @@ function differencesPart() {
       h("td", { class: "num" }, pct(people / total)), h("td", { class: "num" }, pct(1 - people / total)));
   };
   return [h("h3", {}, "People next to models"),
-    h("p", { class: "intro" }, "Spans that most people who saw them marked and models did not, or the other way round; how many of each the consensus has, and so whose version it took. Where only bounds differ, that is a span of each side."),
+    h("p", { class: "intro" }, "Spans that most people who saw them marked and models did not, or the other way round; how many of each the consensus has, and so whose version it took. Where only bounds differ, that is a span of each side. This is what was taken, not who is right: where one side nearly always wins, check some of them."),
     h("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": "People next to models" }, h("table", { class: "habits" },
       h("thead", {}, h("tr", {}, ["", "Only people", "taken", "Only models", "taken", "With people", "With models"].map((name, n) => h("th", { scope: "col", class: n ? "num" : null }, name)))),
       h("tbody", {}, rows.map((row) => line(h("mark", { class: hue(row.type) }, row.type), row)), rows.length > 1 ? line("All", all) : null)))];
