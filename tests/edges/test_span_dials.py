@@ -31,7 +31,7 @@ def spans_in(text: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("evidence", ["tokens", "spans", "votes", "passages", "places"])
-@pytest.mark.parametrize("decode", ["best", "f1", "sequence"])
+@pytest.mark.parametrize("decode", ["best", "f1", "token-f1", "sequence"])
 def test_every_evidence_is_decoded_in_every_way(run: Run, crowd: Path, evidence: str, decode: str) -> None:
     code, out, err = run("aggregate", crowd, *FIXED, "--evidence", evidence, "--decode", decode)
     assert code == 0, err
@@ -103,7 +103,7 @@ def test_an_update_takes_the_other_dial_than_the_model_was_saved_with(run: Run, 
         (("--precision", "1.5"), "precision must be above 0 and at most 1, not 1.5"),
         (("--recall", "0"), "recall must be above 0 and at most 1, not 0"),
         (("--evidence", "words"), "evidence 'words' is not known (one of: tokens, spans, passages, votes, places)"),
-        (("--decode", "beam"), "decode 'beam' is not known (one of: best, f1, sequence, token)"),
+        (("--decode", "beam"), "decode 'beam' is not known (one of: best, f1, token-f1, sequence, token)"),
         (("--decode", "token", "--evidence", "spans"), "with decode 'token' the evidence is 'tokens'"),
         (("--decode", "token", "--recall", "0.9"), "with decode 'token' no precision or recall"),
         (("--method", "mv", "--decode", "f1"), "decode 'f1' needs probabilities of spans"),

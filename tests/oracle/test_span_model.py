@@ -40,7 +40,7 @@ from quorate.infer.parts.truth import Chain
 from quorate.infer.spans import SpanEngine, SpanModel
 from quorate.models.build import model_of
 from quorate.models.settings import Settings
-from quorate.models.spans import Heard, _best_f1, by_label, fit_spans, likely_spans, span_evidence
+from quorate.models.spans import Heard, _best_f1, by_label, fit_spans, likely_spans, span_evidence, tokens_inside
 
 Floats = NDArray[np.float64]
 CLOSE: dict[str, Any] = {"rtol": 1e-9, "atol": 1e-12}
@@ -793,6 +793,38 @@ def test_the_set_of_the_highest_expected_f1_is_the_best_of_all() -> None:
         sets = [np.array(one) for one in itertools.product([False, True], repeat=6)]
         expected = [2 * true[one].sum() / (one.sum() + true.sum()) for one in sets]
         np.testing.assert_array_equal(chosen, sets[int(np.argmax(expected))])
+
+
+def test_the_set_whose_tokens_have_the_highest_expected_f1_is_the_best_of_all() -> None:
+    """Of random candidates that overlap, in one document."""
+    rng = np.random.default_rng(5)
+    for _ in range(20):
+        tags = tagset(Scheme.BIO, 2)
+        encoded = encode(random_corpus(rng, tags, n_documents=1), tags)
+        found = candidates_of(encoded)
+        engine = SpanEngine(found, np.zeros(len(found.start)))
+        true = rng.uniform(0.2, 0.6, len(found.start))
+        q = np.zeros((encoded.n_tokens, 2))
+        for start, end, kind, p in zip(found.start, found.end, found.kind, true, strict=True):
+            q[start:end, kind] += p
+        q = np.minimum(q, 1.0)
+        inside, total = tokens_inside(found, true, encoded.n_tokens)
+        spans = list(zip(found.start.tolist(), found.end.tolist(), found.kind.tolist(), strict=True))
+        np.testing.assert_allclose(inside, [q[start:end, kind].sum() for start, end, kind in spans], **CLOSE)
+        np.testing.assert_allclose(total, q.sum(), **CLOSE)
+
+        def expected_f1(one: Sequence[int], q: Floats = q, spans: Sequence[tuple[int, int, int]] = spans) -> float:
+            right = sum(float(q[spans[c][0] : spans[c][1], spans[c][2]].sum()) for c in one)
+            return 2 * right / max(sum(spans[c][1] - spans[c][0] for c in one) + float(q.sum()), 1e-9)
+
+        sets = [
+            one
+            for size in range(len(spans) + 1)
+            for one in itertools.combinations(range(len(spans)), size)
+            if all(spans[a][1] <= spans[b][0] or spans[b][1] <= spans[a][0] for a, b in itertools.combinations(one, 2))
+        ]
+        chosen = np.flatnonzero(_best_f1(engine.best_set, inside, total, found.end - found.start)).tolist()
+        assert expected_f1(chosen) == pytest.approx(max(map(expected_f1, sets)), rel=1e-9)
 
 
 def test_what_is_hardly_likely_is_not_given_out_even_where_nothing_else_is() -> None:

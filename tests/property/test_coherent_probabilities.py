@@ -27,7 +27,7 @@ fitted = st.fixed_dictionaries(
     {
         "annotator": st.sampled_from(["cm", "seq", "acc"]),
         "evidence": st.sampled_from(["tokens", "spans", "votes", "passages", "places"]),
-        "decode": st.sampled_from(["best", "f1", "sequence"]),
+        "decode": st.sampled_from(["best", "f1", "token-f1", "sequence"]),
         "temper": st.sampled_from([1.0, 0.6, 0.2]),
         "truth": st.sampled_from(["markov", "independent"]),
         "probabilities": st.booleans(),
@@ -117,7 +117,7 @@ def test_the_same_probabilities_are_written() -> None:
 
 
 @pytest.mark.parametrize("evidence", ["tokens", "spans", "votes", "passages", "places"])
-@pytest.mark.parametrize("decode", ["f1", "sequence"])
+@pytest.mark.parametrize("decode", ["f1", "token-f1", "sequence"])
 def test_probabilities_do_not_hang_on_whether_those_of_all_labels_are_kept(evidence: str, decode: str) -> None:
     given: dict[str, Any] = {
         "annotator": "cm",

@@ -20,7 +20,7 @@ problem = st.fixed_dictionaries(
         "seed": st.integers(0, 10_000),
         "scheme": st.sampled_from([Scheme.BIO, Scheme.BIOES, Scheme.IO]),
         "evidence": st.sampled_from(["spans", "votes", "passages", "places"]),
-        "decode": st.sampled_from(["f1", "sequence"]),
+        "decode": st.sampled_from(["f1", "token-f1", "sequence"]),
         "text": st.booleans(),
         "missing": st.sampled_from([0.0, 0.2]),
     }

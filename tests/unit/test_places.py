@@ -159,7 +159,7 @@ def test_a_document_by_itself_is_combined_as_among_others(jury: Corpus, fitted: 
 
 
 @pytest.mark.parametrize("scheme", ["bio", "bioes", "io"])
-@pytest.mark.parametrize("decode", ["best", "f1", "sequence"])
+@pytest.mark.parametrize("decode", ["best", "f1", "token-f1", "sequence"])
 def test_probabilities_are_coherent_and_tags_are_valid(jury: Corpus, scheme: str, decode: str) -> None:
     tagset = TagSet.of_types(Scheme(scheme), jury.tagset().types)
     documents = [

@@ -114,9 +114,10 @@ class Evidence(StrEnum):
 
 
 class Decode(StrEnum):
-    """How tags are read off: the spans of the highest expected F1, the likeliest sequence, or each token's label.
+    """How tags are read off: the spans of the highest expected F1, those whose tokens have it, the likeliest sequence,
+    or each token's label.
 
-    ``best`` is the first where the evidence is spans, and the second where it is tokens.
+    ``best`` is the first where the evidence is spans, the second where it is passages, the third where it is tokens.
 
     >>> Decode("sequence").value
     'sequence'
@@ -124,6 +125,7 @@ class Decode(StrEnum):
 
     BEST = "best"
     F1 = "f1"
+    TOKEN_F1 = "token-f1"
     SEQUENCE = "sequence"
     TOKEN = "token"
 
@@ -330,8 +332,8 @@ class Settings:
         default=Decode.BEST,
         metadata=_told(
             "WAY",
-            "How the consensus is read off. f1: spans of the highest expected F1; sequence: the likeliest tags; token: "
-            "the likeliest tag of each token. Default best: f1 for spans.",
+            "How the consensus is read off. f1: spans of the highest expected F1; token-f1: spans whose tokens have "
+            "it; sequence: the likeliest tags; token: the likeliest tag of each token. Default best: f1 for spans.",
             panel=WRITTEN,
             kind=Decode,
         ),
@@ -380,6 +382,17 @@ class Settings:
             raise SettingsError("with decode 'token' no precision or recall of spans can be kept to (leave one out)")
         if self.decode is Decode.TOKEN and self.evidence is not Evidence.TOKENS:
             raise SettingsError("with decode 'token' the evidence is 'tokens' (leave one of them out)")
+
+    @property
+    def for_f1(self) -> bool:
+        """Whether an expected F1 is asked for by name, of spans or of their tokens."""
+        return self.decode in (Decode.F1, Decode.TOKEN_F1)
+
+    @property
+    def for_token_f1(self) -> bool:
+        """Whether the spans are wanted whose tokens have the highest expected F1."""
+        usual = self.decode is Decode.BEST and self.evidence is Evidence.PASSAGES
+        return usual or self.decode is Decode.TOKEN_F1
 
     @property
     def by_spans(self) -> bool:
@@ -445,8 +458,10 @@ def decode_of_tokens(value: str) -> Decode:
     <Decode.TOKEN: 'token'>
     """
     decode = choice(Decode, "decode", value)
-    if decode is Decode.F1:
-        raise SettingsError("decode 'f1' needs probabilities of spans, which this method lacks (use sequence or token)")
+    if decode in (Decode.F1, Decode.TOKEN_F1):
+        raise SettingsError(
+            f"decode {value!r} needs probabilities of spans, which this method lacks (use sequence or token)"
+        )
     return decode
 
 

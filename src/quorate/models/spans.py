@@ -51,6 +51,7 @@ __all__ = [
     "needs_spans",
     "span_evidence",
     "stated_spans",
+    "tokens_inside",
     "with_known",
     "with_spans",
 ]
@@ -61,6 +62,7 @@ _NOTED = 0.01  # the least probability of a span that is looked up
 LIKELY = 0.1
 """The probability from which on a span that nobody marked is a candidate."""
 _LEAST_GIVEN = LIKELY  # of a span that is given out
+_TIES = 1e-6  # the likelier spans, where the tokens are the same
 _PASSES = 8
 _TOLERANCE = 1e-6
 # The share of the token model in what is given out: on the dev splits of two real crowds, anything from 0.1 to 0.3 has
@@ -119,13 +121,13 @@ def needs_spans(settings: Settings, tagset: TagSet) -> bool:
     """Whether a consensus with these settings looks at candidates; :class:`SettingsError` if there can be none."""
     if tagset.outside is None:
         asked = [name for name in ("precision", "recall") if getattr(settings, name) is not None]
-        asked += ["decode f1"] if settings.decode is Decode.F1 else []
+        asked += [f"decode {settings.decode.value}"] if settings.for_f1 else []
         asked += [f"evidence {settings.evidence.value}"] if settings.evidence is not Evidence.TOKENS else []
         if asked:
             raise SettingsError(f"{asked[0]} is for spans, and labels of the plain scheme have none (leave it out)")
     if tagset.outside is None or settings.decode is Decode.TOKEN:
         return False
-    return not settings.by_tokens or settings.decode is Decode.F1 or _dial(settings)
+    return not settings.by_tokens or settings.for_f1 or _dial(settings)
 
 
 def likely_spans(engine: Engine, model: loop.Model, heard: Heard, sharpness: float = 1.0) -> Likely:
@@ -239,6 +241,9 @@ def given_spans(
     if _dial(settings):
         sure = true if told is None else told(true)
         chosen = _dialled(engine.best_set, sure, float(true.sum() + unseen.sum()), settings)
+    elif settings.for_token_f1:
+        inside, expected = tokens_inside(candidates, stated, encoded.n_tokens)
+        chosen = _best_f1(engine.best_set, inside + _TIES * stated, expected, candidates.end - candidates.start)
     elif model is None:
         chosen = _best_f1(engine.best_set, chooses, float(chooses.sum() + unseen.sum()))
     elif settings.decode is Decode.SEQUENCE:
@@ -373,20 +378,41 @@ def _unseen_rate(candidates: Candidates, true: Floats, doc_start: NDArray[np.int
     return max(untouched - never, 0.0) / max(float(length[several].sum()), 1.0)
 
 
-def _best_f1(best_set: Callable[[Floats], Chosen], true: Floats, expected: float) -> Chosen:
-    """The spans of the highest expected F1, of ``expected`` true ones.
+def tokens_inside(candidates: Candidates, true: Floats, n_tokens: int) -> tuple[Floats, float]:
+    """``[C]`` How many tokens of each candidate can be expected in a true span of its type; and how many of all tokens.
+
+    ``true [C]`` is the probability of every candidate.
+    """
+    start, end, kind = candidates.start, candidates.end, candidates.kind
+    inside, total = np.zeros(len(start)), 0.0
+    for number in np.unique(kind):
+        mine = kind == number
+        change = np.bincount(start[mine], true[mine], n_tokens + 1) - np.bincount(end[mine], true[mine], n_tokens + 1)
+        before = np.concatenate([[0.0], np.cumsum(np.clip(np.cumsum(change)[:-1], 0.0, 1.0))])
+        inside[mine] = before[end[mine]] - before[start[mine]]
+        total += float(before[-1])
+    return inside, total
+
+
+def _best_f1(
+    best_set: Callable[[Floats], Chosen],
+    true: Floats,
+    expected: float,
+    size: NDArray[np.int64] | int = 1,
+) -> Chosen:
+    """The spans of the highest expected F1, of ``expected`` true ones; or of tokens, of which each has ``size``.
 
     That set has the highest sum of p − θ, θ being half of the F1 itself. Where nothing is likely, any span would raise
     it; what is as unlikely as a span that is no candidate unless somebody marked it is not given out all the same.
     """
     threshold = 0.5
-    chosen = best_set(true - threshold)
+    chosen = best_set(true - threshold * size)
     for _ in range(_THRESHOLD_ROUNDS):
-        half = max(float(true[chosen].sum()) / max(float(chosen.sum()) + expected, 1e-9), _LEAST_GIVEN)
+        half = max(float(true[chosen].sum()) / max(float((chosen * size).sum()) + expected, 1e-9), _LEAST_GIVEN)
         if abs(half - threshold) < 1e-6:
             break
         threshold = half
-        chosen = best_set(true - threshold)
+        chosen = best_set(true - threshold * size)
     return chosen
 
 
