@@ -159,6 +159,7 @@ def test_convert_writes_over_no_file_that_may_be_meant_as_an_input(run: Run, cro
     for again in range(2):
         assert run("convert", crowd, "last.conll", "-q")[0] == 0
         assert run("convert", crowd, "last.txt", "--to", "conll", "-q")[0] == 0
+        assert run("convert", crowd, "last.csv", "--to", "csv", "-q")[0] == 0
         assert run("convert", crowd, "third.jsonl", *(["-o"] if again else []), "both.jsonl", "-q")[0] == 0
     assert run("convert", crowd, "third.jsonl", "-o", "other.jsonl", "-q")[0] == 0
     assert len(quorate.read("other.jsonl")) == 65

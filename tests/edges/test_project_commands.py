@@ -17,6 +17,7 @@ import pytest
 import quorate
 from processes import started_here
 from project_folder import QUICK, WEEKS, export, lines, never, project
+from quorate.corpus.profiles import Profile
 from quorate.corpus.records import hard_tags
 from quorate.corpus.tags import find_spans
 from quorate.formats import write
@@ -137,6 +138,20 @@ def test_a_run_does_only_what_changed(run: Run, tmp_path: Path, monkeypatch: pyt
     code, out, _ = run("versions")
     assert [row.split()[0] for row in out.splitlines()[1:4]] == ["3", "2", "1"]
     assert "second week" in out
+
+
+def test_a_field_of_a_profile_that_was_left_out_is_not_the_same_as_its_default(run: Run, tmp_path: Path) -> None:
+    """What is left out is as the input has it."""
+    who, of_week = tmp_path / "who.json", tmp_path / "exports" / "week-1.jsonl"
+    project(tmp_path, f'{QUICK}\nannotators = "who.json"')
+    corpus = quorate.read(of_week)
+    name = corpus.annotators[0]
+    write(quorate.Corpus(corpus.documents, profiles={name: Profile.of("model", group="g")}), of_week)
+    who.write_text(json.dumps({name: {"trust": 2}}))
+    assert "version 1" in run("run")[2]
+    assert run("run")[2] == "quorate: nothing has changed since version 1\n"
+    who.write_text(json.dumps({name: {"trust": 2, "kind": "person", "group": None}}))
+    assert "version 2" in run("run")[2]
 
 
 def test_an_export_that_no_pattern_matches_is_named(

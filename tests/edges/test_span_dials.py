@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import quorate
-from quorate import Corpus, Document
+from quorate import BSC, Corpus, Document, SettingsError
 from quorate.formats.jsonl import write_corpus
 from quorate.storage.files.atomic import written_whole
 from running import Run
@@ -125,3 +125,12 @@ def test_labels_without_spans_refuse_what_is_for_spans(asked: dict[str, Any]) ->
     with pytest.raises(quorate.SettingsError, match="is for spans, and labels of the plain scheme have none"):
         quorate.aggregate(corpus, scheme="plain", **asked)
     assert quorate.aggregate(corpus, scheme="plain").tags
+
+
+def test_a_choice_that_is_nearly_one_is_named_and_one_of_another_kind_refused(run: Run, crowd: Path) -> None:
+    assert (
+        "evidence 'passage' is not known (did you mean 'passages'?)"
+        in run("aggregate", crowd, "--evidence", "passage")[2]
+    )
+    with pytest.raises(SettingsError, match=r"decode 3 is not known \(one of: best"):
+        BSC(decode=3).fit(quorate.read(crowd))  # type: ignore[arg-type]

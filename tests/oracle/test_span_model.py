@@ -23,7 +23,7 @@ from quorate.corpus.profiles import Believed
 from quorate.corpus.records import Corpus, Document
 from quorate.corpus.simulate import Behaviour, crowd
 from quorate.corpus.spans import Span
-from quorate.corpus.tags import Scheme, find_spans
+from quorate.corpus.tags import Scheme, TagSet, find_spans
 from quorate.encode.encoded import Encoded
 from quorate.encode.from_corpus import encode
 from quorate.encode.sharing import Sharing
@@ -40,7 +40,16 @@ from quorate.infer.parts.truth import Chain
 from quorate.infer.spans import SpanEngine, SpanModel
 from quorate.models.build import model_of
 from quorate.models.settings import Settings
-from quorate.models.spans import Heard, _best_f1, by_label, fit_spans, likely_spans, span_evidence, tokens_inside
+from quorate.models.spans import (
+    Heard,
+    _best_f1,
+    by_label,
+    fit_spans,
+    likely_spans,
+    span_evidence,
+    token_f1_terms,
+    tokens_inside,
+)
 
 Floats = NDArray[np.float64]
 CLOSE: dict[str, Any] = {"rtol": 1e-9, "atol": 1e-12}
@@ -823,8 +832,25 @@ def test_the_set_whose_tokens_have_the_highest_expected_f1_is_the_best_of_all() 
             for one in itertools.combinations(range(len(spans)), size)
             if all(spans[a][1] <= spans[b][0] or spans[b][1] <= spans[a][0] for a, b in itertools.combinations(one, 2))
         ]
-        chosen = np.flatnonzero(_best_f1(engine.best_set, inside, total, found.end - found.start)).tolist()
+        chosen = np.flatnonzero(
+            _best_f1(engine.best_set, inside, total, (found.end - found.start).astype(np.float64))
+        ).tolist()
         assert expected_f1(chosen) == pytest.approx(max(map(expected_f1, sets)), rel=1e-9)
+
+
+@pytest.mark.parametrize(("whole", "pieces"), [(0.6, [0.13] * 5), (0.5, [0.26, 0.26])])
+def test_of_spans_with_the_same_tokens_one_that_is_likelier_is_given_out(whole: float, pieces: list[float]) -> None:
+    n = len(pieces)
+    said = [["B-P", *["I-P"] * (n - 1)], *([*["O"] * k, "B-P", *["O"] * (n - k - 1)] for k in range(n))]
+    by = {f"a{k}": tuple(tags) for k, tags in enumerate(said)}
+    corpus = Corpus([Document("1", tuple("w" * n), by)])
+    encoded = encode(corpus, TagSet.of_types(Scheme.BIO, ["P"]))
+    found = candidates_of(encoded)
+    assert len(found.start) == n + 1
+    true = np.where(found.end - found.start == n, whole, np.array([pieces[s] for s in found.start]))
+    worth, expected, size = token_f1_terms(found, true, n)
+    chosen = _best_f1(SpanEngine(found, np.zeros(n + 1)).best_set, worth, expected, size)
+    assert (found.end - found.start)[chosen].tolist() == [n]
 
 
 def test_what_is_hardly_likely_is_not_given_out_even_where_nothing_else_is() -> None:

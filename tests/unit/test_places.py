@@ -21,6 +21,7 @@ from quorate.choose.kept import as_plain, from_plain
 from quorate.corpus.records import SoftTag, Tag
 from quorate.corpus.simulate import Behaviour, crowd
 from quorate.corpus.tags import Scheme, TagSet, find_spans
+from quorate.estimators.options import DecodeName
 from quorate.estimators.streaming import batches
 from quorate.models.places import without_types
 from quorate.report import write_report
@@ -186,6 +187,18 @@ def test_one_type_is_combined_as_passages_are(jury: Corpus) -> None:
     one = without_types(jury)
     by_places, by_passages = (BSC(**{**FIXED, "evidence": name}).fit(one) for name in ("places", "passages"))
     assert_same(by_places.result_, by_passages.result_)
+
+
+@pytest.mark.parametrize("decode", ["best", "f1", "token-f1"])
+def test_what_the_report_takes_for_given_out_is_what_is_given_out(decode: DecodeName) -> None:
+    """Of the documents as they are; from there it says what would be lost without someone."""
+    corpus = crowds.passages(how_many=30)
+    model = BSC(**{**FIXED, "max_iter": 6}, decode=decode).fit(corpus)
+    given = [[piece.bare for piece in model.result_.pieces(d)] for d in range(len(corpus))]
+    found = influences(model, corpus.documents, given)
+    wrong = [set(each.spans_with_all) ^ set(mine) for each, mine in zip(found, given, strict=True)]
+    assert sum(map(len, given)) > 100
+    assert sum(map(len, wrong)) <= 4
 
 
 def test_names_and_the_order_of_documents_change_nothing(jury: Corpus, chosen: BSC) -> None:

@@ -668,6 +668,40 @@ def test_a_profile_adds_to_what_the_file_says(tmp_path: Path) -> None:
     assert [profile.kind for profile in pseudonymous.profiles.values()] == ["model"]
 
 
+def test_profiles_of_several_lines_files_and_names(tmp_path: Path) -> None:
+    """Lines add to each other; who has no name has the file's; one's own comes before that of who became one."""
+
+    def written(name: str, *lines: dict[str, Any]) -> Path:
+        path = tmp_path / f"{name}.jsonl"
+        path.write_text("".join(json.dumps({"tokens": ["Ada"]} | line) + "\n" for line in lines))
+        return path
+
+    told: dict[str, Any] = {"annotations": {"llm": ["O"]}, "profiles": {"llm": {"kind": "model"}}}
+    more = {"annotations": {"llm": ["O"]}, "profiles": {"llm": {"group": "g"}}}
+    assert quorate.read(written("llm", told, more)).profiles == {"llm": Profile.of("model", group="g")}
+    same = {"annotations": {"llm": ["O"]}, "profiles": {"llm": {"kind": "model", "trust": 20}}}
+    again = quorate.read(written("same", same), annotators={"llm": {"kind": "model", "group": "g"}})
+    assert again.profiles == {"llm": Profile.of("model", 20, group="g")}
+    nameless = written("ann", {"annotations": {"": ["O"]}, "profiles": {"": {"kind": "rule"}}})
+    assert quorate.read(nameless).profiles == {"ann": Profile.of("rule")}
+    both = {"alice": {"kind": "expert"}, "bob": {"kind": "model"}}
+    merged = written("two", {"annotations": {"bob": ["O"]}, "profiles": both}, {"annotations": {"alice": ["O"]}})
+    renamed = quorate.read(merged, map_annotators={"bob": "alice"})
+    assert renamed.profiles == {"alice": Profile.of("expert")}
+    profiles: dict[str, Profile] = {}
+    gone = written("gone", {"annotations": {"bob": ["O"]}, "profiles": both})
+    assert len(list(formats.documents(gone, notes=formats.Notes(), digests={}, profiles=profiles))) == 1
+    assert profiles == quorate.read(gone).profiles == {"bob": Profile.of("model")}
+
+
+def test_a_file_that_says_who_has_a_name_of_gold_is_not_warned_of(tmp_path: Path) -> None:
+    line: dict[str, Any] = {"tokens": ["Ada"], "annotations": {"gold": ["O"]}}
+    (tmp_path / "crowd.jsonl").write_text(json.dumps(line))
+    assert any("name of gold" in note for note in quorate.read(tmp_path / "crowd.jsonl").notes)
+    (tmp_path / "crowd.jsonl").write_text(json.dumps(line | {"profiles": {"gold": {"kind": "expert"}}}))
+    assert not quorate.read(tmp_path / "crowd.jsonl", annotators={"gold": {"group": "g"}}).notes
+
+
 def test_profiles_are_in_jsonl_and_a_note_says_where_they_are_not(tmp_path: Path) -> None:
     """Each is told once, with the first document that the annotator saw."""
     both = {"ann": FULL, "llm": FULL}

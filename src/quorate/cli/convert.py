@@ -63,7 +63,7 @@ def convert(
     """
     from quorate import formats
 
-    given = inputs if inputs and typed(context, "inputs") else []
+    given, is_named = inputs if inputs and typed(context, "inputs") else [], output is not None
     if output is not None:
         inputs = [*given, last] if last is not None else inputs
     elif given and last is not None:
@@ -73,7 +73,7 @@ def convert(
     if not inputs or output is None:
         raise SettingsError(_where_to(last, in_project=bool(inputs)))
     refuse_outputs_of_a_run(context, {"-o": output})
-    if output == last:
+    if not is_named:
         _refuse_what_may_be_an_input(inputs, output, to)
     format = to or formats.output_format(output)
     formats.named(format, to_write=True).check_installed()
@@ -94,13 +94,13 @@ def convert(
 
 
 def _refuse_what_may_be_an_input(inputs: list[str], output: str, to: str | None) -> None:
-    """Where the last of several names is a file that is there, or one of another format, it may be meant to be read."""
+    """The last of several names may be meant to be read: where two come before it, or it is of another format."""
     from quorate import formats
 
     if not Path(output).is_file():
         return
     try:
-        is_another = to is not None and formats.format_of(output) != to
+        is_another = to is not None and to not in (formats.output_format(output), formats.format_of(output))
     except QuorateError:
         is_another = False
     if is_another or len(inputs) > 1:

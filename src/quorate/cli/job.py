@@ -187,7 +187,7 @@ class Job:
 
         ``name`` says what a file is called. Where names are to be hidden, maps and profiles are there by digest.
         """
-        from quorate.corpus.profiles import read_map, read_profiles
+        from quorate.corpus.profiles import profile_fields, read_map
         from quorate.formats import digest_of
 
         reading = {key: value for key, value in self.reading.options.items() if value not in (None, False)}
@@ -195,8 +195,7 @@ class Job:
             if key in reading:
                 reading[key] = read_map(reading[key])
         if "annotators" in reading:
-            profiles = read_profiles(reading["annotators"])
-            reading["annotators"] = {who: profile.plain() for who, profile in profiles.items()}
+            reading["annotators"] = profile_fields(reading["annotators"])  # the rest is as the input has it
         if "pseudonymise" in reading:
             reading["pseudonymise"] = name(reading["pseudonymise"])
             for key in {"map_annotators", "annotators"} & reading.keys():

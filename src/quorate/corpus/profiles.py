@@ -101,14 +101,14 @@ class Profile:
         )
 
     def but(self, fields: Mapping[str, Any]) -> Profile:
-        """With what these fields say in place of its own; another kind brings its own trust and silence.
+        """With what these fields say in place of its own; a kind that is another one brings its own trust and silence.
 
         >>> Profile.of(kind="model", group="llm-c").but({"trust": 2})
         Profile(kind=<Kind.MODEL: 'model'>, trust=2.0, abstains=False, group='llm-c')
         >>> Profile.of(kind="model", group="llm-c").but({"kind": "rule"})
         Profile(kind=<Kind.RULE: 'rule'>, trust=1.0, abstains=True, group='llm-c')
         """
-        own = self.plain() if "kind" not in fields else {"group": self.group}
+        own = self.plain() if fields.get("kind", self.kind) == self.kind else {"group": self.group}
         return Profile.of(**(own | dict(fields)))
 
     def plain(self) -> dict[str, Any]:

@@ -25,14 +25,13 @@ from quorate.estimators.base import Estimator, ProgressCallback, checked_threads
 from quorate.estimators.checkpoints import Checkpoints
 from quorate.estimators.updating import FitState, ModelState, Updated, check_update, update, updated_meta
 from quorate.infer import loop
-from quorate.infer.candidates import Candidates
 from quorate.infer.engines.factory import EngineName, Engines
 from quorate.infer.engines.protocol import Decoded, Engine, Tables
 from quorate.infer.engines.threads import cell_counts_of
 from quorate.infer.parts.truth import Chain
 from quorate.infer.spans import SpanModel
 from quorate.models.build import check_fits, condensed_engine, model_of
-from quorate.models.consensus import Concluded, candidate_probabilities, conclude, with_copies
+from quorate.models.consensus import Concluded, SpanProbabilities, candidate_probabilities, conclude, with_copies
 from quorate.models.history import Past, WithHistory, past_cells
 from quorate.models.prepared import Known, Prepared, known_tags, prepare
 from quorate.models.settings import AnnotatorModel, Decode, Evidence, Settings, choice
@@ -464,7 +463,7 @@ class BSC(Estimator):
         """What the output pass reads, for a corpus that ``encoded`` gave."""
         return loop.output_tables(self.model_state().output_model, encoded.cells, self.calibration_.sharpness)
 
-    def span_probabilities(self, corpus: Corpus) -> tuple[Candidates, NDArray[np.float64]] | None:
+    def span_probabilities(self, corpus: Corpus) -> SpanProbabilities | None:
         """The spans that may be true, and the probability of each as ``combine`` gives it out.
 
         ``None`` where the consensus is a sequence of labels, in which any span can be.
@@ -480,6 +479,11 @@ class BSC(Estimator):
         with closing(self._engine(corpus, weighed, None)) as engine:
             heard = self._heard(said, weighed)
             return candidate_probabilities(engine, self._model, heard, self._settings, self.calibration_, self._spans)
+
+    @property
+    def for_token_f1(self) -> bool:
+        """Whether the spans are given out whose tokens have the highest expected F1."""
+        return (self._first() or self)._output_settings().for_token_f1
 
     def save(self, path: str | Path, *, documents: bool = True) -> None:
         """Write what was learned to a file, for :func:`quorate.load`.

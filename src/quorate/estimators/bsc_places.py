@@ -18,9 +18,9 @@ from quorate.corpus.records import Corpus, Tag
 from quorate.encode.encoded import Encoded
 from quorate.estimators.base import ProgressCallback
 from quorate.infer import loop
-from quorate.infer.candidates import Candidates
 from quorate.infer.engines.protocol import Decoded
 from quorate.infer.engines.threads import cell_counts_of
+from quorate.models.consensus import SpanProbabilities
 from quorate.models.places import known_places, places_of, typed_spans, with_types, without_types
 from quorate.models.prepared import Prepared
 from quorate.models.settings import AnnotatorModel, Evidence, Settings
@@ -94,16 +94,16 @@ def typed(where: Result, tokens: Decoded, weighed: Encoded, known: NDArray[np.in
     return found._replace(cells=cell_counts_of(weighed, found.posterior))
 
 
-def candidates(model: BSC, places: BSC, corpus: Corpus) -> tuple[Candidates, NDArray[np.float64]] | None:
+def candidates(model: BSC, places: BSC, corpus: Corpus) -> SpanProbabilities | None:
     """The spans that may be true, each with its likeliest type, and the probability of each as it is given out."""
     told = places.span_probabilities(without_types(corpus))
     if told is None:
         return None
-    found, probability = told
+    found = told.candidates
     state = model.model_state()
     said = state.encoded(corpus)
     weighed = state.weighed(said)
     with closing(model._engine(corpus, weighed, None)) as engine:
         posterior = loop.posteriors(engine, model._model, weighed.cells, model.calibration_.sharpness)
     kind, share = typed_spans(found.start, found.end, found.kind, posterior, model.tagset_, places.tagset_)
-    return found._replace(kind=kind), probability * share
+    return told._replace(candidates=found._replace(kind=kind), probability=told.probability * share)

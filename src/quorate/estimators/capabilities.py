@@ -14,10 +14,10 @@ from quorate.corpus.tags import TagSet
 from quorate.encode.encoded import Encoded
 from quorate.estimators.base import Estimator
 from quorate.estimators.updating import FitState, ModelState
-from quorate.infer.candidates import Candidates
 from quorate.infer.engines.factory import Engines
 from quorate.infer.engines.protocol import Tables
 from quorate.infer.parts.truth import Chain
+from quorate.models.consensus import SpanProbabilities
 from quorate.models.history import Past
 from quorate.models.prepared import Known, Prepared
 from quorate.models.settings import Settings
@@ -158,6 +158,10 @@ class Explains(Protocol):
     def calibration_(self) -> Calibration:
         """How the confidence is to be read."""
 
+    @property
+    def for_token_f1(self) -> bool:
+        """Whether the spans are given out whose tokens have the highest expected F1."""
+
     def encoded(self, corpus: Corpus) -> Encoded:
         """A corpus as arrays, in which names have the numbers that they had in the fit."""
 
@@ -167,5 +171,5 @@ class Explains(Protocol):
     def closed_labels(self, encoded: Encoded) -> NDArray[np.int32] | None:
         """``[N]`` The label of tokens that cannot have another, −1 of the others; ``None``: all may have any."""
 
-    def span_probabilities(self, corpus: Corpus) -> tuple[Candidates, NDArray[np.float64]] | None:
+    def span_probabilities(self, corpus: Corpus) -> SpanProbabilities | None:
         """The spans that may be true, and the probability of each; ``None`` where the evidence is tokens."""

@@ -112,7 +112,7 @@ def check(corpus: Corpus, *, scheme: Scheme | None = None) -> Checked:
         *(sentence for sentence in gold_like(corpus.annotators, corpus.profiles) if sentence not in corpus.notes),
         *_thin_documents(corpus, seen_by),
         *_thin_annotators(encoded.annotators, labels),
-        *_rare_labels(corpus, encoded, sources, seen_by),
+        *_rare_labels(corpus, encoded, sources, seen_by, covered),
         *_alone(corpus),
         *_separate_groups(corpus, encoded),
         *_told_copies(copies),
@@ -146,10 +146,13 @@ def _thin_annotators(names: Sequence[str], labels: NDArray[np.float64]) -> Itera
         yield f"{who} gave fewer than {_HANDFUL} labels, too few to know them by: {people(few, 5)}"
 
 
-def _rare_labels(corpus: Corpus, encoded: Encoded, sources: Sources, seen_by: NDArray[np.int64]) -> Iterator[str]:
+def _rare_labels(
+    corpus: Corpus, encoded: Encoded, sources: Sources, seen_by: NDArray[np.int64], covered: Coverage
+) -> Iterator[str]:
     """Labels that are used once, or by one annotator alone where others saw the same: they may be misspelt.
 
-    Where labels are used but a few times on average, or where everybody has labels of their own, that is nothing odd.
+    Where labels are used but a few times on average, that is nothing odd; nor where all have labels of their own, or of
+    those who mark little of what others mark, as rules do.
     """
     spans, types, K = marked_spans(encoded), encoded.tagset.types, len(encoded.annotators)
     if len(spans.kind) < _HANDFUL * len(types):
@@ -157,8 +160,9 @@ def _rare_labels(corpus: Corpus, encoded: Encoded, sources: Sources, seen_by: ND
     kinds, users = np.divmod(np.unique(spans.kind * K + spans.who), K)
     once, of_one, how_many = {}, {}, np.bincount(kinds, minlength=len(types))
     for kind in np.flatnonzero(how_many == 1).tolist():
-        label, user = types[kind], encoded.annotators[int(users[kinds == kind][0])]
-        if is_continued(label) or sources.declared(user):
+        k = int(users[kinds == kind][0])
+        label, user = types[kind], encoded.annotators[k]
+        if is_continued(label) or sources.declared(user) or covered.silent[k]:
             continue
         documents = document_of(encoded, spans.start[spans.kind == kind])
         if len(documents) == 1:

@@ -257,7 +257,8 @@ def documents(
                 number += 1
                 yield assembly.alone(item, name, number)
             digests[name] = digest()
-            profiles.update(source.profiles)
+            assembly.introduce(source.profiles, name)
+    profiles.update(assembly.profiles())
     if not number:
         raise InputError("no document in it (see docs/formats.md for what is read)", where=str(given[0]))
 

@@ -85,7 +85,7 @@ class Assembly:
         self._models: set[str] = set()
         self._profiles: dict[str, Profile] = {}
         self._met: dict[str, _Met] = {}
-        self._names: set[str] = set()
+        self._names: dict[str, None] = {}
         self._met_names: set[str] = set()  # of annotators, before they are changed
         self.numbered = False  # whether a document's id is only its number among all
 
@@ -127,10 +127,18 @@ class Assembly:
         """Take in what a file itself says of its annotators."""
         source, renamed = self.options.annotator_from, self.options.map_annotators
         for name, profile in profiles.items():
-            known = name if source is None else stem(file) if source == "filename" else folder_of(file)
+            known = (name or stem(file)) if source is None else stem(file) if source == "filename" else folder_of(file)
             new = renamed[known] if known in renamed else renamed.get("*", known)
-            if new is not None:
+            if new is not None and (new == known or new not in self._profiles):  # one's own before another's
                 self._profiles[new] = profile
+
+    def profiles(self) -> dict[str, Profile]:
+        """What is known of the annotators who were met; a note tells of those who have a name of gold."""
+        own = {name: Profile(kind=Kind.MODEL) for name in self._models} | self._profiles
+        found = own | read_profiles(self.options.profiles, own)
+        for warning in gold_like(self._names, found):
+            self.notes.add(warning)
+        return {name: profile for name, profile in found.items() if name in self._names}
 
     def alone(self, item: Document | Marked, file: str, number: int) -> Document:
         """One document by itself, which is not kept."""
@@ -237,10 +245,7 @@ class Assembly:
         )
 
     def _put(self, item: Item, file: str, merge: bool) -> None:
-        new = [name for name in item.annotations if name not in self._names]
-        self._names.update(new)
-        for warning in gold_like(new, read_profiles(self.options.profiles)) if new else ():
-            self.notes.add(warning)
+        self._names.update(dict.fromkeys(item.annotations))
         document = item if isinstance(item, Document) else item.document
         met = self._met.get(document.id)
         # In another file it is the same document: of a later export, say.
@@ -275,9 +280,7 @@ class Assembly:
         return Placed(document, annotations, gold)  # type: ignore[arg-type]
 
     def _finished(self, documents: list[Document]) -> Corpus:
-        models = {name: Profile(kind=Kind.MODEL) for name in self._models}
-        own = {**models, **self._profiles}
-        profiles = own | read_profiles(self.options.profiles, own)
+        profiles = self.profiles()
         names = {name for document in documents for name in document.annotations}
         strange = sorted(set(self.options.profiles) - names)
         known = sorted(names) if self.options.pseudonymise is None else ()  # names are to be hidden
@@ -294,7 +297,7 @@ class Assembly:
             }
             digests = {f"input {number}": digest for number, digest in enumerate(digests.values(), 1)}
         corpus = Corpus(documents, notes=notes, digests=digests, profiles=profiles)
-        corpus.stands_alone = not self.numbered and own.keys() <= names
+        corpus.stands_alone = not self.numbered and {*self._models, *self._profiles} <= names
         return corpus
 
 

@@ -163,7 +163,7 @@ def read(given: Input, notes: Notes, *, proposed: bool = False) -> Iterator[Docu
         given.numbered |= record.id is None
         try:
             if record.profiles is not None:
-                given.profiles.update(read_profiles(_object(record.profiles, "profiles")))
+                given.profiles.update(read_profiles(_object(record.profiles, "profiles"), given.profiles))
             yield reader.document(record, source, number)
         except SettingsError as error:
             raise InputError(str(error), where=source.at()) from None

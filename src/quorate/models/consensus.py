@@ -34,7 +34,7 @@ from quorate.models.spans import (
 if TYPE_CHECKING:
     from quorate.result.calibration import Calibration
 
-__all__ = ["Concluded", "candidate_probabilities", "conclude", "counted_again", "with_copies"]
+__all__ = ["Concluded", "SpanProbabilities", "candidate_probabilities", "conclude", "counted_again", "with_copies"]
 
 
 class Concluded(NamedTuple):
@@ -47,6 +47,18 @@ class Concluded(NamedTuple):
     model: loop.Model
     evidence: SpanEvidence | None = None
     spans: SpanModel | None = None
+
+
+class SpanProbabilities(NamedTuple):
+    """The spans that may be true, and the probability of each as it is given out.
+
+    ``places`` are the same spans as they are chosen, perhaps whatever their type, by the probabilities ``chosen_by``.
+    """
+
+    candidates: Candidates
+    probability: NDArray[np.float64]
+    places: Candidates
+    chosen_by: NDArray[np.float64]
 
 
 def conclude(
@@ -121,8 +133,8 @@ def candidate_probabilities(
     settings: Settings,
     calibration: Calibration,
     spans: SpanModel | None,
-) -> tuple[Candidates, NDArray[np.float64]]:
-    """The spans that may be true, and the probability of each as it is given out; see :func:`conclude`."""
+) -> SpanProbabilities:
+    """The spans that may be true, and how likely each is; see :func:`conclude`."""
     heard = heard.for_evidence(settings.evidence)
     informed = model if spans is None else spans.informs(model)
     learned = None if spans is None else spans.grown(len(heard.said.annotators))
@@ -131,7 +143,8 @@ def candidate_probabilities(
     else:
         evidence, _ = evidence_with_short_forms(engine, informed, heard, calibration.sharpness, spans=learned)
     given = given_spans(evidence, learned, settings, calibration.span_sharpness)
-    return evidence.candidates, calibration.spans(given.true)
+    chosen_by = given.true if settings.dialled else given.stated
+    return SpanProbabilities(evidence.candidates, calibration.spans(given.true), evidence.candidates, chosen_by)
 
 
 def with_copies(sharing: Sharing, cells: Cells, counts: NDArray[np.float64], annotators: Annotators) -> Annotators:

@@ -333,7 +333,8 @@ class Settings:
         metadata=_told(
             "WAY",
             "How the consensus is read off. f1: spans of the highest expected F1; token-f1: spans whose tokens have "
-            "it; sequence: the likeliest tags; token: the likeliest tag of each token. Default best: f1 for spans.",
+            "it; sequence: the likeliest tags; token: the likeliest tag of each token. Default best: f1 for spans, "
+            "token-f1 for passages.",
             panel=WRITTEN,
             kind=Decode,
         ),
@@ -378,10 +379,15 @@ class Settings:
             raise SettingsError("the annotator model 'seq' is fitted by 'vb' only (choose another inference, or model)")
         if self.precision is not None and self.recall is not None:
             raise SettingsError("a consensus keeps to a precision or to a recall, not to both (give one of them)")
-        if self.decode is Decode.TOKEN and (self.precision is not None or self.recall is not None):
+        if self.decode is Decode.TOKEN and self.dialled:
             raise SettingsError("with decode 'token' no precision or recall of spans can be kept to (leave one out)")
         if self.decode is Decode.TOKEN and self.evidence is not Evidence.TOKENS:
             raise SettingsError("with decode 'token' the evidence is 'tokens' (leave one of them out)")
+
+    @property
+    def dialled(self) -> bool:
+        """Whether a precision or a recall is asked for."""
+        return self.precision is not None or self.recall is not None
 
     @property
     def for_f1(self) -> bool:
@@ -392,7 +398,7 @@ class Settings:
     def for_token_f1(self) -> bool:
         """Whether the spans are wanted whose tokens have the highest expected F1."""
         usual = self.decode is Decode.BEST and self.evidence is Evidence.PASSAGES
-        return usual or self.decode is Decode.TOKEN_F1
+        return (usual or self.decode is Decode.TOKEN_F1) and not self.dialled
 
     @property
     def by_spans(self) -> bool:
@@ -447,7 +453,7 @@ def choice(kind: type[Choice], name: str, value: str) -> Choice:
     try:
         return kind(value)
     except ValueError:
-        known = did_you_mean(value, [member.value for member in kind])
+        known = did_you_mean(str(value), [member.value for member in kind])
         raise SettingsError(f"{name} {value!r} is not known ({known})") from None
 
 

@@ -57,28 +57,30 @@ def evidence_with_short_forms(
     forms = short_forms(evidence.encoded, evidence.candidates.end)
     true = stated_spans(evidence, known, 1.0)
     if spans is None:
-        known = replace(
-            known, short_forms=share_that_follow(evidence, true, forms, left_out=not known.responses.mostly_missed)
-        )
+        left_out = not known.responses.mostly_missed
+        share = share_that_follow(evidence, true, forms, heard.known, left_out=left_out)
+        known = replace(known, short_forms=share)
     followed = followed_forms(evidence, true, forms, known.short_forms).at_least(LIKELY)
     return (span_evidence(model, heard, likely, followed) if len(followed.start) else evidence), known
 
 
-def share_that_follow(evidence: SpanEvidence, true: Floats, forms: ShortForms, *, left_out: bool) -> float:
+def share_that_follow(
+    evidence: SpanEvidence, true: Floats, forms: ShortForms, known: NDArray[np.int32] | None = None, *, left_out: bool
+) -> float:
     """How often short forms are what their long forms are: r.
 
-    ``true [C]`` is the probability of every candidate. It is told by short forms that somebody was shown, and by those
-    in documents of which labels are known; of the former, those that no candidate overlaps tell something if it counts
-    what was ``left_out``.
+    ``true [C]`` is the probability of every candidate, ``known [N]`` labels that are known, −1 where none is. It is
+    told by short forms that somebody was shown, and by those of known labels; of the former, those that no candidate
+    overlaps tell something if it counts what was ``left_out``.
     """
     candidates, encoded = evidence.candidates, evidence.encoded
     kind, is_span = _long_forms(evidence, true, forms)
     same = Spans(forms.start, forms.end, kind, np.full(len(kind), -1))
-    known = Likely(candidates.start, candidates.end, candidates.kind, true)
-    seen = np.concatenate([[0], np.cumsum(np.diff(encoded.event_start) > 0)])
-    shown = seen[forms.end] - seen[forms.start] == forms.end - forms.start
-    tells = evidence.clamped[document_of(encoded, forms.start)] | shown & (left_out | _overlaps(candidates, forms))
-    follows = looked_up(same, known, encoded)[tells] @ is_span[tells]
+    told = Likely(candidates.start, candidates.end, candidates.kind, true)
+    tells = _all_of(forms, np.diff(encoded.event_start) > 0) & (left_out | _overlaps(candidates, forms))
+    if known is not None:
+        tells |= _all_of(forms, known >= 0)
+    follows = looked_up(same, told, encoded)[tells] @ is_span[tells]
     return float((follows + _WORTH * USUAL_SHORT_FORMS) / (is_span[tells].sum() + _WORTH))
 
 
@@ -112,6 +114,12 @@ def _by_type(candidates: Candidates, true: Floats, forms: ShortForms, T: int) ->
     cell = row[fits] * T + candidates.kind[candidate[fits]]
     sums = np.bincount(cell, true[candidate[fits]], minlength=len(low) * T)
     return np.asarray(np.minimum(sums, 1.0).reshape(-1, T))
+
+
+def _all_of(forms: ShortForms, holds: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """``[S]`` Whether it holds of all tokens of each."""
+    before = np.concatenate([[0], np.cumsum(holds)])
+    return np.asarray(before[forms.end] - before[forms.start] == forms.end - forms.start)
 
 
 def _overlaps(candidates: Candidates, forms: ShortForms) -> NDArray[np.bool_]:

@@ -51,6 +51,7 @@ __all__ = [
     "needs_spans",
     "span_evidence",
     "stated_spans",
+    "token_f1_terms",
     "tokens_inside",
     "with_known",
     "with_spans",
@@ -62,7 +63,7 @@ _NOTED = 0.01  # the least probability of a span that is looked up
 LIKELY = 0.1
 """The probability from which on a span that nobody marked is a candidate."""
 _LEAST_GIVEN = LIKELY  # of a span that is given out
-_TIES = 1e-6  # the likelier spans, where the tokens are the same
+_TIES = 1e-6  # what a span counts beside its tokens
 _PASSES = 8
 _TOLERANCE = 1e-6
 # The share of the token model in what is given out: on the dev splits of two real crowds, anything from 0.1 to 0.3 has
@@ -127,7 +128,7 @@ def needs_spans(settings: Settings, tagset: TagSet) -> bool:
             raise SettingsError(f"{asked[0]} is for spans, and labels of the plain scheme have none (leave it out)")
     if tagset.outside is None or settings.decode is Decode.TOKEN:
         return False
-    return not settings.by_tokens or settings.for_f1 or _dial(settings)
+    return not settings.by_tokens or settings.for_f1 or settings.dialled
 
 
 def likely_spans(engine: Engine, model: loop.Model, heard: Heard, sharpness: float = 1.0) -> Likely:
@@ -238,12 +239,11 @@ def given_spans(
     chooses = of_sets if model is None else true
     rate = _unseen_rate(candidates, chooses, encoded.doc_start, 0.0 if model is None else model.unseen)
     unseen = rate * np.diff(encoded.doc_start)
-    if _dial(settings):
+    if settings.dialled:
         sure = true if told is None else told(true)
         chosen = _dialled(engine.best_set, sure, float(true.sum() + unseen.sum()), settings)
     elif settings.for_token_f1:
-        inside, expected = tokens_inside(candidates, stated, encoded.n_tokens)
-        chosen = _best_f1(engine.best_set, inside + _TIES * stated, expected, candidates.end - candidates.start)
+        chosen = _best_f1(engine.best_set, *token_f1_terms(candidates, stated, encoded.n_tokens))
     elif model is None:
         chosen = _best_f1(engine.best_set, chooses, float(chooses.sum() + unseen.sum()))
     elif settings.decode is Decode.SEQUENCE:
@@ -378,6 +378,15 @@ def _unseen_rate(candidates: Candidates, true: Floats, doc_start: NDArray[np.int
     return max(untouched - never, 0.0) / max(float(length[several].sum()), 1.0)
 
 
+def token_f1_terms(candidates: Candidates, true: Floats, n_tokens: int) -> tuple[Floats, float, Floats]:
+    """What the highest expected F1 of tokens is looked for by, as :func:`_best_f1` takes it.
+
+    Each span counts for next to nothing too: where the tokens are the same, the likelier and fewer spans are taken.
+    """
+    inside, expected = tokens_inside(candidates, true, n_tokens)
+    return inside + _TIES * true, expected, (candidates.end - candidates.start) + np.full(len(true), _TIES)
+
+
 def tokens_inside(candidates: Candidates, true: Floats, n_tokens: int) -> tuple[Floats, float]:
     """``[C]`` How many tokens of each candidate can be expected in a true span of its type; and how many of all tokens.
 
@@ -398,12 +407,13 @@ def _best_f1(
     best_set: Callable[[Floats], Chosen],
     true: Floats,
     expected: float,
-    size: NDArray[np.int64] | int = 1,
+    size: Floats | float = 1.0,
 ) -> Chosen:
     """The spans of the highest expected F1, of ``expected`` true ones; or of tokens, of which each has ``size``.
 
     That set has the highest sum of p − θ, θ being half of the F1 itself. Where nothing is likely, any span would raise
-    it; what is as unlikely as a span that is no candidate unless somebody marked it is not given out all the same.
+    it; what is as unlikely as a span that is no candidate unless somebody marked it (with tokens: on
+    average) is not given out all the same.
     """
     threshold = 0.5
     chosen = best_set(true - threshold * size)
@@ -414,11 +424,6 @@ def _best_f1(
         threshold = half
         chosen = best_set(true - threshold * size)
     return chosen
-
-
-def _dial(settings: Settings) -> bool:
-    """Whether a precision or a recall is asked for."""
-    return settings.precision is not None or settings.recall is not None
 
 
 def _dialled(best_set: Callable[[Floats], Chosen], true: Floats, expected: float, settings: Settings) -> Chosen:

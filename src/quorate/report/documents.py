@@ -96,8 +96,7 @@ def document_rows(
     reasons: Iterator[Influence] = iter(())
     if model is not None:
         wanted = [(one.document, spans) for one, spans, why in zip(chosen, asked, explained, strict=True) if why]
-        least = min((piece.sure for d in range(len(result)) for piece in result.pieces(d)), default=0.5)
-        reasons = influences(model, [document for document, _ in wanted], [spans for _, spans in wanted], least)
+        reasons = influences(model, [document for document, _ in wanted], [spans for _, spans in wanted])
     rows = []
     columns = zip(positions, chosen, pieces, asked, explained, strict=True)
     for done, (position, one, own, spans, why) in enumerate(columns, 1):

@@ -20,14 +20,15 @@ from quorate.corpus.records import Corpus, Document
 from quorate.corpus.spans import Span
 from quorate.corpus.tags import Scheme
 from quorate.encode.algebra import events_of_document
-from quorate.infer.candidates import Candidates
 from quorate.infer.engines.threads import span_shape
 from quorate.infer.kernels import output, single
 from quorate.infer.kernels.spans import best_set
 from quorate.infer.parts.truth import log_mask
+from quorate.models.spans import token_f1_terms
 
 if TYPE_CHECKING:
     from quorate.estimators.capabilities import Explains
+    from quorate.models.consensus import SpanProbabilities
 
 __all__ = ["Influence", "influences"]
 
@@ -53,12 +54,10 @@ class Influence(NamedTuple):
     spans_with_all: list[Span]
 
 
-def influences(
-    model: Explains, documents: Sequence[Document], spans: Sequence[Sequence[Span]], least: float = 0.5
-) -> Iterator[Influence]:
+def influences(model: Explains, documents: Sequence[Document], spans: Sequence[Sequence[Span]]) -> Iterator[Influence]:
     """For every document, the influence of its annotators on the given spans and on the consensus.
 
-    Where the evidence is spans, those of a probability of at least ``least`` are taken to be given out.
+    Where the evidence is spans, those are taken to be given out that are worth as much as the least of the given ones.
 
     >>> import quorate
     >>> model = quorate.BSC().fit(quorate.sample())
@@ -68,13 +67,43 @@ def influences(
     True
     """
     versions = [_versions(document) for document in documents]
+    least = _least(model, documents, spans)
     for lot in _lots([len(several) for several in versions]):
         corpus = _numbered(versions[lot])
         told = model.span_probabilities(corpus)
         if told is None:
             yield from _by_tokens(_Reader(model, corpus), versions[lot], spans[lot])
         else:
-            yield from _by_spans(model.tagset_.types, told, versions[lot], spans[lot], least)
+            worth, size = _worth(model, told, corpus)
+            gain = worth - least * (1 - _ROUNDING) * size
+            yield from _by_spans(model.tagset_.types, told, gain, versions[lot], spans[lot])
+
+
+def _worth(model: Explains, told: SpanProbabilities, corpus: Corpus) -> tuple[Floats, Floats]:
+    """``[C]`` What each span is worth, by itself or by its tokens, and how much of it there is."""
+    if not model.for_token_f1:
+        return told.chosen_by, np.ones(len(told.chosen_by))
+    worth, _, size = token_f1_terms(told.places, told.chosen_by, sum(len(one.tokens) for one in corpus))
+    return worth, size
+
+
+def _least(model: Explains, documents: Sequence[Document], spans: Sequence[Sequence[Span]]) -> float:
+    """What the given span is worth that is worth least."""
+    corpus = _numbered([[one] for one in documents])
+    told = model.span_probabilities(corpus) if any(spans) else None
+    if told is None:
+        return 0.5
+    worth, size = _worth(model, told, corpus)
+    columns = (column.tolist() for column in (*told.candidates[:3], worth / size))
+    of_span = {(start, end, kind): value for start, end, kind, value in zip(*columns, strict=True)}
+    types = {name: kind for kind, name in enumerate(model.tagset_.types)}
+    begin = np.cumsum([0, *(len(one.tokens) for one in documents)]).tolist()
+    asked = [
+        (first + span.start, first + span.end, types[span.label])
+        for first, those in zip(begin, spans, strict=False)
+        for span in those
+    ]
+    return min((of_span[span] for span in asked if span in of_span), default=0.5)
 
 
 def _lots(sizes: Sequence[int]) -> Iterator[slice]:
@@ -104,17 +133,18 @@ def _versions(document: Document) -> list[Document]:
 
 def _by_spans(
     types: Sequence[str],
-    told: tuple[Candidates, Floats],
+    told: SpanProbabilities,
+    gain: Floats,
     versions: Sequence[Sequence[Document]],
     spans: Sequence[Sequence[Span]],
-    least: float,
 ) -> Iterator[Influence]:
-    """Where the evidence is spans: from what is told of every version of every document."""
-    found, probability = told
+    """Where the evidence is spans: from what is told of every version of every document.
+
+    The spans of the highest ``gain`` are taken to be given out.
+    """
+    found, probability, as_chosen, _ = told
     chosen = np.zeros(len(probability), np.bool_)
-    best_set(
-        found.start, found.end, found.kind, found.first, found.apart, probability - least * (1 - _ROUNDING), chosen
-    )
+    best_set(as_chosen.start, as_chosen.end, as_chosen.kind, as_chosen.first, as_chosen.apart, gain, chosen)
     token = d = 0
     for several, asked in zip(versions, spans, strict=True):
         looks: list[tuple[list[float], list[Span]]] = []
