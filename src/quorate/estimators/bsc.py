@@ -34,15 +34,14 @@ from quorate.models.build import check_fits, condensed_engine, model_of
 from quorate.models.consensus import Concluded, SpanProbabilities, candidate_probabilities, conclude, with_copies
 from quorate.models.history import Past, WithHistory, past_cells
 from quorate.models.prepared import Known, Prepared, known_tags, prepare
-from quorate.models.settings import AnnotatorModel, Decode, Evidence, Settings, choice
+from quorate.models.settings import AnnotatorModel, Decode, Settings, choice
 from quorate.models.spans import Heard, needs_spans
 from quorate.result.annotators import AnnotatorSummaries, summarise
 from quorate.result.calibration import AS_STATED, Calibration
 from quorate.result.result import Result
 from quorate.result.sources import Sources
 from quorate.storage import model_files
-from quorate.taggers import TaggerChoice, TaggerName
-from quorate.taggers.auto import worth_trying
+from quorate.taggers import TaggerChoice
 from quorate.taggers.loop import TAGGER, TaggerRound
 
 __all__ = ["BSC"]
@@ -172,27 +171,11 @@ class BSC(Estimator):
             self.choice_ = self.choice_._replace(places=None if self.places_ is None else self.places_.choice_)
         weighed = self._weigh(prepared.encoded)
         self._keeps_posteriors = self.probabilities
-        if self._has_tagger(prepared, settings, past):
+        if bsc_tagger.is_wanted(self, prepared, settings, past):
             self._keeps_posteriors = True  # a tagger learns from them
             bsc_tagger.fit_with_tagger(self, prepared, weighed, settings, progress, past)
             return self
         return self._fit_once(prepared, weighed, settings, progress, past)
-
-    def _has_tagger(self, prepared: Prepared, settings: Settings, past: Past | None) -> bool:
-        """Whether a tagger is asked for or, with ``"auto"``, to be tried."""
-        if self.tagger != TaggerName.AUTO:
-            return self.tagger not in (None, TaggerName.NONE)
-        if self.choice_ is None or past is not None:
-            return False
-        if settings.evidence is Evidence.PLACES:
-            return False  # it may join where it is found where spans are
-        if self._chose_before:
-            return self.choice_.with_tagger is not None
-        if not self.engines().here:
-            self.tagger_note_ = "a tagger was not tried: it runs on this machine's cores alone"
-            return False
-        is_tried, self.tagger_note_ = worth_trying(prepared.encoded, self.choice_, settings)
-        return is_tried
 
     def _choose(
         self, prepared: Prepared, past: Past | None, progress: ProgressCallback | None, before: Choice | None

@@ -14,14 +14,32 @@ from quorate.encode.encoded import Encoded
 from quorate.estimators.base import ProgressCallback
 from quorate.models.history import Past
 from quorate.models.prepared import Prepared
-from quorate.models.settings import Settings
+from quorate.models.settings import Evidence, Settings
 from quorate.taggers import TaggerName, make_tagger, tagger_name
+from quorate.taggers.auto import worth_trying
 from quorate.taggers.loop import TAGGER, in_rounds, teach
 
 if TYPE_CHECKING:
     from quorate.estimators.bsc import BSC
 
-__all__ = ["fit_with_tagger"]
+__all__ = ["fit_with_tagger", "is_wanted"]
+
+
+def is_wanted(model: BSC, prepared: Prepared, settings: Settings, past: Past | None) -> bool:
+    """Whether a tagger is asked for or, with ``"auto"``, to be tried; a note says why it is not."""
+    if model.tagger != TaggerName.AUTO:
+        return model.tagger not in (None, TaggerName.NONE)
+    if model.choice_ is None or past is not None:
+        return False
+    if settings.evidence is Evidence.PLACES:
+        return False  # it may join where it is found where spans are
+    if model._chose_before:
+        return model.choice_.with_tagger is not None
+    if not model.engines().here:
+        model.tagger_note_ = "a tagger was not tried: it runs on this machine's cores alone"
+        return False
+    is_tried, model.tagger_note_ = worth_trying(prepared.encoded, model.choice_, settings)
+    return is_tried
 
 
 def fit_with_tagger(
