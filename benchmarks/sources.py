@@ -18,7 +18,7 @@ import json
 import random
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 import options
 import quorate
 from quorate import Corpus, Result, score
-from quorate.corpus.records import Tag, hard_tags
+from quorate.corpus.records import Document, Tag, hard_tags
 from quorate.corpus.simulate import with_copies
 from quorate.corpus.tags import find_spans
 from spans import simulated
@@ -103,9 +103,14 @@ def real(name: str) -> Corpus:
     corpus = quorate.read(path)
     if not name.endswith(PUBLISHED):
         return corpus
-    kept = set(json.loads((DATA / "rules-published-subsets.json").read_text())[name.removesuffix(PUBLISHED)])
+    return only(corpus, json.loads((DATA / "rules-published-subsets.json").read_text())[name.removesuffix(PUBLISHED)])
+
+
+def only(documents: Iterable[Document], kept: Collection[str]) -> Corpus:
+    """What some of the sources say of documents."""
     return Corpus(
-        replace(one, annotations={who: tags for who, tags in one.annotations.items() if who in kept}) for one in corpus
+        replace(one, annotations={who: tags for who, tags in one.annotations.items() if who in kept})
+        for one in documents
     )
 
 
@@ -239,16 +244,34 @@ def passages(**shape: Any) -> Corpus:
 
 
 def juries(made: dict[str, Make], test: bool) -> None:
-    """Every method on juries of several shapes."""
-    head("jury", *METHODS, "best single model (by gold)", "default", "rests on")
+    """Every method on juries of several shapes; and the default if spans with their types are the evidence, or if
+    places are given out as whole spans are.
+    """
+    head("jury", *METHODS, "evidence spans", "decode f1", "default", "rests on", "best single model (by gold)")
+    found: list[list[F1]] = []
+    bests: list[float] = []
     for name, make in made.items():
         corpus = make()
         places = scored(corpus, test)
         result = quorate.aggregate(corpus)
+        others = [partial(quorate.aggregate, corpus, method) for method in METHODS]
+        others += [
+            partial(quorate.aggregate, corpus, evidence="spans"),
+            partial(quorate.aggregate, corpus, decode="f1"),
+        ]
+        scores = [f1_at(one, places) for one in (*(make_other() for make_other in others), result)]
         best = max(one.any_type for one, _ in ranked(corpus, places))
-        cells = [f1_at(quorate.aggregate(corpus, method), places) for method in METHODS]
-        told = [f"{one.strict:.1f} / {one.any_type:.1f}" for one in (*cells, f1_at(result, places))]
-        row(name, *told[:-1], f"{best:.1f}", f"**{told[-1]}**", str(result.settings_["evidence"]))
+        found.append(scores)
+        bests.append(best)
+        told = [f"{one.strict:.1f} / {one.any_type:.1f}" for one in scores]
+        row(name, *told[:-1], f"**{told[-1]}**", str(result.settings_["evidence"]), f"{best:.1f}")
+    means = [mean_of(column) for column in zip(*found, strict=True)]
+    row("mean", *(f"{one.strict:.1f} / {one.any_type:.1f}" for one in means), "", f"{sum(bests) / len(bests):.1f}")
+
+
+def mean_of(scores: Sequence[F1]) -> F1:
+    """Of each of their figures."""
+    return F1(*(sum(column) / len(scores) for column in zip(*scores, strict=True)))
 
 
 def hidden(made: dict[str, Make], test: bool) -> None:
@@ -264,18 +287,14 @@ def hidden(made: dict[str, Make], test: bool) -> None:
             families.setdefault(model.split("-")[1], []).append(model)
         found: dict[str, list[F1]] = {method: [] for method in (*METHODS, "auto")}
         for family in families.values():
-            rest = Corpus(
-                replace(one, annotations={who: tags for who, tags in one.annotations.items() if who not in family})
-                for one in corpus
-            )
+            rest = only(corpus, set(corpus.annotators) - set(family))
             for method, scores in found.items():
                 result = quorate.aggregate(rest, method)
                 for model in family:
                     seen = [place for place, one in enumerate(corpus) if model in one.annotations]
                     said = [[tag or "O" for tag in hard_tags(corpus[place].annotations[model])] for place in seen]
                     scores.append(f1_of([result[place].tags for place in seen], said))
-        means = [F1(*(sum(column) / len(scores) for column in zip(*scores, strict=True))) for scores in found.values()]
-        row(name, *(mean.told(name) for mean in means))
+        row(name, *(mean_of(scores).told(name) for scores in found.values()))
 
 
 def votes_of(result: Result) -> str:
@@ -310,9 +329,7 @@ def part_of(
     """As many of these documents and of the sources, drawn by chance; ``None`` if none of those marked anything."""
     kept = set(draw.sample(corpus.annotators, min(n_sources, len(corpus.annotators))))
     some = [corpus[place] for place in draw.sample(places, min(n_documents, len(places)))]
-    part = Corpus(
-        replace(one, annotations={who: tags for who, tags in one.annotations.items() if who in kept}) for one in some
-    )
+    part = only(some, kept)
     marks = any(tag not in (None, "O") for one in part for tags in one.annotations.values() for tag in hard_tags(tags))
     return part if marks else None
 

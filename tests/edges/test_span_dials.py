@@ -133,4 +133,4 @@ def test_a_choice_that_is_nearly_one_is_named_and_one_of_another_kind_refused(ru
         in run("aggregate", crowd, "--evidence", "passage")[2]
     )
     with pytest.raises(SettingsError, match=r"decode 3 is not known \(one of: best"):
-        BSC(decode=3).fit(quorate.read(crowd))  # type: ignore[arg-type]
+        BSC().set_params(decode=3).fit(quorate.read(crowd))

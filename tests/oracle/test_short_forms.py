@@ -179,7 +179,7 @@ def recall_of_short(corpus: Corpus, result: quorate.Result) -> float:
     """Of short forms that nobody marked, the share that the consensus marks."""
     given = there = 0
     for document, consensus in zip(corpus, result, strict=True):
-        marked = {span.start for tags in document.annotations.values() for span in find_spans(tags)}  # type: ignore[arg-type]
+        marked = {span.start for tags in document.annotations.values() for span in find_spans(certain(tags))}
         asked = {span.start for span in find_spans(document.gold or ()) if span.end - span.start == 1} - marked
         given += len(asked & {span.start for span in find_spans(consensus.tags)})
         there += len(asked)
@@ -286,7 +286,7 @@ def test_influence_on_what_follows_is_that_of_who_marked_the_long_form() -> None
 
 def followed_alone(one: Consensus) -> bool:
     """Whether there are spans, and nobody marked the short form."""
-    marked = [span for tags in one.document.annotations.values() for span in find_spans(tags)]  # type: ignore[arg-type]
+    marked = [span for tags in one.document.annotations.values() for span in find_spans(certain(tags))]
     return bool(marked) and all(span.end - span.start > 1 for span in marked)
 
 

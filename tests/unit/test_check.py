@@ -82,6 +82,32 @@ def test_labels_that_may_be_misspelt_are_named(sample: Corpus) -> None:
     assert not any("misspelt" in line for line in check(rule).warnings)
 
 
+def test_labels_of_rules_that_have_their_own_are_not_misspelt(sample: Corpus) -> None:
+    """Where nobody shares a label, and of a rule that marks little else beside people."""
+    apart = [
+        replace(one, annotations={
+            f"rule for {kind}": tuple(tag if str(tag).endswith(kind) else "O" for tag in certain(one.gold or ()))
+            for kind in ("PER", "LOC", "ORG")
+        })
+        for one in sample
+    ]  # fmt: skip
+    assert not any("misspelt" in line for line in check(Corpus(apart)).warnings)
+
+    def said(which: str, miss: float) -> list[str]:
+        """One of whom has a label of their own for what stands alone in a sentence, beside two others."""
+        who = {"ann": Behaviour(miss=0.1), "bob": Behaviour(miss=0.1), which: Behaviour(miss=miss)}
+        marked = crowd(crowds.sentences(300, seed=1), who, seed=1)
+        own = [
+            replace(one, annotations={**one.annotations, which: ("B-TITLE", *certain(one.annotations[which])[1:])})
+            for one in marked
+        ]
+        return [line for line in check(Corpus(own)).warnings if "misspelt" in line]
+
+    assert said("rule", miss=0.9) == []
+    (told,) = said("eva", miss=0.1)
+    assert "TITLE by eva" in told
+
+
 def test_a_label_that_may_be_misspelt_is_not_what_another_should_be(sample: Corpus) -> None:
     documents = list(sample)
     for place, tag in enumerate(("B-PERSON", "B-per", "B-PERSO", "B-XYZQ")):

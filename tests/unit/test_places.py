@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from copy import copy
 from dataclasses import replace
 from pathlib import Path
@@ -20,13 +20,14 @@ from quorate import BSC, Corpus, Document, Result
 from quorate.choose.kept import as_plain, from_plain
 from quorate.corpus.records import SoftTag, Tag
 from quorate.corpus.simulate import Behaviour, crowd
+from quorate.corpus.spans import Span
 from quorate.corpus.tags import Scheme, TagSet, find_spans
-from quorate.estimators.options import DecodeName
+from quorate.estimators.options import DecodeName, EvidenceName
 from quorate.estimators.streaming import batches
 from quorate.models.places import without_types
 from quorate.report import write_report
 from quorate.report.data import collect
-from quorate.report.influence import influences
+from quorate.report.influence import Influence, influences
 from quorate.storage.corpora import StoredCorpus, store
 
 FIXED: dict[str, Any] = {
@@ -189,16 +190,28 @@ def test_one_type_is_combined_as_passages_are(jury: Corpus) -> None:
     assert_same(by_places.result_, by_passages.result_)
 
 
-@pytest.mark.parametrize("decode", ["best", "f1", "token-f1"])
-def test_what_the_report_takes_for_given_out_is_what_is_given_out(decode: DecodeName) -> None:
-    """Of the documents as they are; from there it says what would be lost without someone."""
+@pytest.mark.parametrize(
+    ("evidence", "decode"),
+    [("places", "best"), ("places", "f1"), ("spans", "best"), ("spans", "token-f1")],
+)
+def test_what_the_report_takes_for_given_out_is_what_is_given_out(
+    evidence: EvidenceName, decode: DecodeName, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From there it says what would be lost without someone. It asks about spans that are not given out, too."""
+    found: list[Influence] = []
+
+    def kept(*given: Any) -> Iterator[Influence]:
+        found.extend(influences(*given))
+        return iter(found)
+
+    monkeypatch.setattr("quorate.report.documents.influences", kept)
     corpus = crowds.passages(how_many=30)
-    model = BSC(**{**FIXED, "max_iter": 6}, decode=decode).fit(corpus)
-    given = [[piece.bare for piece in model.result_.pieces(d)] for d in range(len(corpus))]
-    found = influences(model, corpus.documents, given)
-    wrong = [set(each.spans_with_all) ^ set(mine) for each, mine in zip(found, given, strict=True)]
-    assert sum(map(len, given)) > 100
-    assert sum(map(len, wrong)) <= 4
+    model = BSC(**{**FIXED, "max_iter": 6, "evidence": evidence}, decode=decode).fit(corpus)
+    rows = collect(model, model.result_, title="", documents=None).documents.list
+    given = {row.id: {Span(*span[:3]) for span in row.spans} for row in rows}
+    assert sum(map(len, given.values())) > 200
+    assert sum(len(each.with_all) for each in found) > sum(map(len, given.values()))
+    assert [set(each.spans_with_all) for each in found] == [given[row.id] for row in rows]
 
 
 def test_names_and_the_order_of_documents_change_nothing(jury: Corpus, chosen: BSC) -> None:

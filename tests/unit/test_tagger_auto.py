@@ -24,6 +24,7 @@ from quorate.corpus.tags import TagSet
 from quorate.errors import SettingsError
 from quorate.estimators import bsc_tagger as estimator
 from quorate.formats import jsonl
+from quorate.models.places import without_types
 from quorate.taggers import TaggerChoice, auto
 from quorate.taggers.loop import ROUNDS, TAGGER
 
@@ -159,6 +160,16 @@ def test_among_rules_it_is_not_tried_and_the_note_says_why() -> None:
     assert model.tagger_rounds_ == ()
     assert model.tagger_note_ == (
         "a tagger was not tried: among rules none can tell whether it helps (--tagger crf takes one)"
+    )
+
+
+@pytest.mark.usefixtures("no_tagger")
+def test_among_those_who_mark_little_it_is_not_tried_and_the_note_says_why() -> None:
+    """They overlap as language models do, more than rules."""
+    models = {f"model{k}": Behaviour(miss=0.6, confuse=0.05) for k in range(5)}
+    model = bsc().fit(without_types(crowd(crowds.sentences(ENOUGH, seed=3), models, seed=3)))
+    assert model.tagger_note_ == (
+        "a tagger was not tried: among those who mark little none can tell whether it helps (--tagger crf takes one)"
     )
 
 

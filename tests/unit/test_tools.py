@@ -694,6 +694,13 @@ def test_profiles_of_several_lines_files_and_names(tmp_path: Path) -> None:
     assert profiles == quorate.read(gone).profiles == {"bob": Profile.of("model")}
 
 
+@pytest.mark.parametrize("hidden", [False, True])
+def test_a_profile_of_nobody_says_who_may_be_meant_unless_names_are_hidden(hidden: bool, tmp_path: Path) -> None:
+    names = tmp_path / "names.json" if hidden else None
+    corpus = quorate.read(EXAMPLES / "crowd.jsonl", annotators={"ANN": {"kind": "expert"}}, pseudonymise=names)
+    assert "no document is annotated by ANN" + ("" if hidden else " (did you mean ann?)") in corpus.notes
+
+
 def test_a_file_that_says_who_has_a_name_of_gold_is_not_warned_of(tmp_path: Path) -> None:
     line: dict[str, Any] = {"tokens": ["Ada"], "annotations": {"gold": ["O"]}}
     (tmp_path / "crowd.jsonl").write_text(json.dumps(line))

@@ -390,7 +390,7 @@ class Settings:
         return self.precision is not None or self.recall is not None
 
     @property
-    def for_f1(self) -> bool:
+    def asks_for_f1(self) -> bool:
         """Whether an expected F1 is asked for by name, of spans or of their tokens."""
         return self.decode in (Decode.F1, Decode.TOKEN_F1)
 

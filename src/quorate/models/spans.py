@@ -122,13 +122,13 @@ def needs_spans(settings: Settings, tagset: TagSet) -> bool:
     """Whether a consensus with these settings looks at candidates; :class:`SettingsError` if there can be none."""
     if tagset.outside is None:
         asked = [name for name in ("precision", "recall") if getattr(settings, name) is not None]
-        asked += [f"decode {settings.decode.value}"] if settings.for_f1 else []
+        asked += [f"decode {settings.decode.value}"] if settings.asks_for_f1 else []
         asked += [f"evidence {settings.evidence.value}"] if settings.evidence is not Evidence.TOKENS else []
         if asked:
             raise SettingsError(f"{asked[0]} is for spans, and labels of the plain scheme have none (leave it out)")
     if tagset.outside is None or settings.decode is Decode.TOKEN:
         return False
-    return not settings.by_tokens or settings.for_f1 or settings.dialled
+    return not settings.by_tokens or settings.asks_for_f1 or settings.dialled
 
 
 def likely_spans(engine: Engine, model: loop.Model, heard: Heard, sharpness: float = 1.0) -> Likely:
@@ -384,7 +384,7 @@ def token_f1_terms(candidates: Candidates, true: Floats, n_tokens: int) -> tuple
     Each span counts for next to nothing too: where the tokens are the same, the likelier and fewer spans are taken.
     """
     inside, expected = tokens_inside(candidates, true, n_tokens)
-    return inside + _TIES * true, expected, (candidates.end - candidates.start) + np.full(len(true), _TIES)
+    return inside + _TIES * true, expected, (candidates.end - candidates.start).astype(np.float64) + _TIES
 
 
 def tokens_inside(candidates: Candidates, true: Floats, n_tokens: int) -> tuple[Floats, float]:
@@ -412,8 +412,8 @@ def _best_f1(
     """The spans of the highest expected F1, of ``expected`` true ones; or of tokens, of which each has ``size``.
 
     That set has the highest sum of p − θ, θ being half of the F1 itself. Where nothing is likely, any span would raise
-    it; what is as unlikely as a span that is no candidate unless somebody marked it (with tokens: on
-    average) is not given out all the same.
+    it; what is as unlikely as a span that is no candidate unless somebody marked it is not given out all the same: with
+    tokens, what is so on average.
     """
     threshold = 0.5
     chosen = best_set(true - threshold * size)

@@ -95,8 +95,9 @@ def document_rows(
     explained = [one.document.id not in known and bool(one.document.tokens) for one in chosen]
     reasons: Iterator[Influence] = iter(())
     if model is not None:
-        wanted = [(one.document, spans) for one, spans, why in zip(chosen, asked, explained, strict=True) if why]
-        reasons = influences(model, [document for document, _ in wanted], [spans for _, spans in wanted])
+        wanted = [d for d, why in enumerate(explained) if why]
+        own_spans = [[piece.bare for piece in pieces[d]] for d in wanted]
+        reasons = influences(model, [chosen[d].document for d in wanted], [asked[d] for d in wanted], own_spans)
     rows = []
     columns = zip(positions, chosen, pieces, asked, explained, strict=True)
     for done, (position, one, own, spans, why) in enumerate(columns, 1):

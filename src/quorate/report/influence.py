@@ -54,10 +54,16 @@ class Influence(NamedTuple):
     spans_with_all: list[Span]
 
 
-def influences(model: Explains, documents: Sequence[Document], spans: Sequence[Sequence[Span]]) -> Iterator[Influence]:
-    """For every document, the influence of its annotators on the given spans and on the consensus.
+def influences(
+    model: Explains,
+    documents: Sequence[Document],
+    spans: Sequence[Sequence[Span]],
+    given: Sequence[Sequence[Span]] | None = None,
+) -> Iterator[Influence]:
+    """For every document, the influence of its annotators on these spans and on the consensus.
 
-    Where the evidence is spans, those are taken to be given out that are worth as much as the least of the given ones.
+    ``given`` are the spans of the consensus, if other spans are asked about too. Where the evidence is spans, those are
+    taken to be given out that are worth as much as the least of them.
 
     >>> import quorate
     >>> model = quorate.BSC().fit(quorate.sample())
@@ -67,7 +73,7 @@ def influences(model: Explains, documents: Sequence[Document], spans: Sequence[S
     True
     """
     versions = [_versions(document) for document in documents]
-    least = _least(model, documents, spans)
+    least = _least(model, documents, spans if given is None else given)
     for lot in _lots([len(several) for several in versions]):
         corpus = _numbered(versions[lot])
         told = model.span_probabilities(corpus)
@@ -87,23 +93,23 @@ def _worth(model: Explains, told: SpanProbabilities, corpus: Corpus) -> tuple[Fl
     return worth, size
 
 
-def _least(model: Explains, documents: Sequence[Document], spans: Sequence[Sequence[Span]]) -> float:
+def _least(model: Explains, documents: Sequence[Document], given: Sequence[Sequence[Span]]) -> float:
     """What the given span is worth that is worth least."""
-    corpus = _numbered([[one] for one in documents])
-    told = model.span_probabilities(corpus) if any(spans) else None
-    if told is None:
-        return 0.5
-    worth, size = _worth(model, told, corpus)
-    columns = (column.tolist() for column in (*told.candidates[:3], worth / size))
-    of_span = {(start, end, kind): value for start, end, kind, value in zip(*columns, strict=True)}
-    types = {name: kind for kind, name in enumerate(model.tagset_.types)}
-    begin = np.cumsum([0, *(len(one.tokens) for one in documents)]).tolist()
-    asked = [
-        (first + span.start, first + span.end, types[span.label])
-        for first, those in zip(begin, spans, strict=False)
-        for span in those
-    ]
-    return min((of_span[span] for span in asked if span in of_span), default=0.5)
+    types, least = {name: kind for kind, name in enumerate(model.tagset_.types)}, np.inf
+    for lot in _lots([1] * len(documents)):
+        corpus = _numbered([[one] for one in documents[lot]])
+        told = model.span_probabilities(corpus) if any(given[lot]) else None
+        if told is None:
+            continue
+        worth, size = _worth(model, told, corpus)
+        columns = (column.tolist() for column in (*told.candidates[:3], worth / size))
+        of_span = {(start, end, kind): value for start, end, kind, value in zip(*columns, strict=True)}
+        first = 0
+        for one, spans in zip(corpus, given[lot], strict=True):
+            here = ((first + span.start, first + span.end, types[span.label]) for span in spans)
+            least = min([least, *(of_span[span] for span in here if span in of_span)])
+            first += len(one.tokens)
+    return float(least) if np.isfinite(least) else 0.5
 
 
 def _lots(sizes: Sequence[int]) -> Iterator[slice]:

@@ -32,9 +32,9 @@ def worth_trying(encoded: Encoded, choice: Choice, settings: Settings) -> tuple[
     if TAGGER in encoded.annotators:
         return False, f"a tagger was not tried: an annotator is called {TAGGER!r}"
     # A tagger learns from the words what a rule marks: it agrees with one that was hidden, be that right or wrong.
-    silent = mostly_silent(choice.of_silence) and read_everything(encoded)
-    if silent or hardly_overlap(choice.of_silence):
-        whom = "rules" if hardly_overlap(choice.of_silence) else "those who mark little"
+    by_rules = hardly_overlap(choice.of_silence)
+    if by_rules or (mostly_silent(choice.of_silence) and read_everything(encoded)):
+        whom = "rules" if by_rules else "those who mark little"
         why = f"among {whom} none can tell whether it helps"
         return False, f"a tagger was not tried: {why} (--tagger crf takes one)"
     seconds = 1e-6 * ROUNDS * encoded.n_tokens * (_PER_TOKEN + _PER_LABEL * len(encoded.tagset.labels))
