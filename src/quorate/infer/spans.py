@@ -78,10 +78,10 @@ class TokenWeights(NamedTuple):
 USUAL_WEIGHTS = TokenWeights(weight=0.5, vote=0.3)
 # Language models who mark passages have bounds anywhere, and take the same for true that is not. A model of spans
 # believes whatever two of eight marked, which is twice what is true on simulated juries. With these weights strict F1
-# is 18.1 in place of 14.2 there, and 51.4 in place of 49.0 on tokens (means over those of `benchmarks/sources.py juries`; with a
-# weight of 0.8, or a vote of 0.4 or 0.6: 17.1 to 18.9, and 51.0 to 51.9), and models of a real jury who were hidden
-# with all of their family agree more with the consensus. On crowds of people it costs up to 2 points, and 9 on one
-# where many have vague bounds.
+# is 18.1 in place of 14.2 there, and 51.4 in place of 49.0 on tokens (means over those of `benchmarks/sources.py
+# juries`; with a weight of 0.8, or a vote of 0.4 or 0.6: 17.1 to 18.9, and 51.0 to 51.9), and models of a real jury who
+# were hidden with all of their family agree more with the consensus. On crowds of people it costs up to 2 points, and 9
+# on one where many have vague bounds.
 WEIGHTS_OF_PASSAGES = TokenWeights(weight=1.0, vote=0.5)
 
 
