@@ -1,0 +1,341 @@
+"""The scale to weigh with: every crowd that has gold, one table. ``python benchmarks/crowds.py``.
+
+Fits methods to all crowds beside the checkout, without gold, and prints strict and relaxed F1, cross entropy and
+calibration error of tokens, and seconds. Then the mean; the standard error of a mean difference, in which rows that
+share texts count as one family; and the rows more than a point below the better of two plain votes.
+
+- ``--without NAME``: the default with one mechanism switched off, and the difference on every row.
+- ``--vary NAME=VALUE,…``: the default with each value of a setting (several times: of all combinations).
+- ``--leave-one-out`` beside it: on each family, the values that are best on all others.
+- ``--keep FILE`` and ``--against FILE``: figures to compare with later, as those of another version.
+- ``-o docs/crowds.md``: writes the page.
+
+The test splits of ner and pico are shown with ``--test`` alone: to report what was decided, not to decide.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from argparse import Namespace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from itertools import product
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import options
+import quorate
+from quorate import score
+from quorate.wording import counted
+
+DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
+VOTES = ("mv", "span-vote")
+DEFAULT = ("mv", "span-vote", "ds", "auto")
+BELOW = 1.0  # points below the better vote, from which on a row is named
+
+
+class Row(NamedTuple):
+    """A line of the table: documents of a ``split`` of one file. Rows of a ``family`` share texts."""
+
+    name: str
+    file: str
+    split: str | None
+    family: str
+    kind: str
+
+    @property
+    def held_back(self) -> bool:
+        """Whether it is shown only to report."""
+        return self.name in ("ner test", "pico test")
+
+
+def rows() -> list[Row]:
+    """Every row, in the order of the table."""
+    of_people = [
+        ("ner dev", "ner", "dev", "ner"),
+        ("ner test", "ner", "test", "ner"),
+        ("pico dev", "pico", "dev", "pico"),
+        ("pico test", "pico", "test", "pico"),
+        ("oei dev", "oei", "dev", "oei"),
+        ("oei test", "oei", "test", "oei"),
+        *((name, name, None, family) for name, family in (
+            ("tempeval-events", "tempeval"),
+            ("neurotrial-r1", "neurotrial"),
+            ("pico423-participants-baseline", "pico"),
+            ("pico423-participants-senbase", "pico"),
+            ("pico423-participants-sensupport", "pico"),
+            ("btc-e-per", "btc"),
+            ("btc-e-loc", "btc"),
+            ("btc-e-org", "btc"),
+        )),
+    ]  # fmt: skip
+    of_systems = [
+        ("hipe-ajmc-en", "hipe"),
+        ("hipe-ajmc-de", "hipe"),
+        ("hipe-ajmc-fr", "hipe"),
+        ("hipe2020c-en", "hipe"),
+        ("hipe2020c-en-teams", "hipe"),
+        ("noisebench-5", "ner"),
+        ("ccner-llm24", "ccner"),
+        ("ccner-llm4", "ccner"),
+        ("mt-llm-untyped", "mt"),
+    ]
+    of_rules = [
+        ("wikigold-rules test", "wikigold-rules", "test"),
+        ("laptop-rules test", "laptop-rules", "test"),
+        ("bc5cdr-rules test", "bc5cdr-rules", "test"),
+        ("conll-rules test", "conll-rules", "test"),
+        ("ncbi-rules", "ncbi-rules", None),
+        ("ontonotes-rules valid", "ontonotes-rules", "valid"),
+    ]
+    return [
+        *(Row(*row, "people") for row in of_people),
+        *(Row(name, name, None, family, "systems") for name, family in of_systems),
+        *(Row(name, file, split, file, "rules") for name, file, split in of_rules),
+    ]
+
+
+class Figures(NamedTuple):
+    """One method on one row: points of F1, nats, error of confidence, seconds of the whole fit on one core."""
+
+    strict: float
+    relaxed: float
+    entropy: float
+    calibration: float
+    seconds: float
+
+
+class Variant(NamedTuple):
+    """A method under a name of its own, with settings, and mechanisms switched off."""
+
+    name: str
+    method: str
+    settings: Mapping[str, Any] = {}
+    without: tuple[str, ...] = ()
+
+
+Table = dict[str, dict[str, Figures]]
+"""Figures by variant and row."""
+
+WITHOUT: Mapping[str, Mapping[str, Any]] = {
+    "tagger": {"tagger": None},
+    "words": {"text": False},
+    "shapes": {"shapes": False},
+    "spans": {"evidence": "tokens"},
+}
+"""The mechanisms that can be switched off, and how: settings of the default."""
+
+
+def main() -> None:
+    parser = options.scores_splits(options.parser_of(__doc__))
+    parser.add_argument("methods", nargs="*", help=f"methods to compare (default: {' '.join(DEFAULT)})")
+    parser.add_argument("--without", action="append", default=[], metavar="NAME", choices=[*WITHOUT, "each"])
+    parser.add_argument("--vary", action="append", default=[], metavar="NAME=VALUES")
+    parser.add_argument("--leave-one-out", action="store_true")
+    parser.add_argument("--rows", default="", metavar="PART", help="only rows whose name or kind has this in it")
+    parser.add_argument("--keep", metavar="FILE")
+    parser.add_argument("--against", metavar="FILE")
+    parser.add_argument("-o", "--output", metavar="PAGE")
+    parser.add_argument("-j", "--processes", type=int, default=os.cpu_count() or 1)
+    given = parser.parse_args()
+    wanted = [
+        row
+        for row in rows()
+        if (given.test or not row.held_back)
+        and (given.rows in row.name or given.rows == row.kind)
+        and (DATA / f"{row.file}.jsonl.gz").exists()
+    ]
+    table = measured(variants(given), wanted, given.processes)
+    if given.against:
+        earlier = json.loads(Path(given.against).read_text(encoding="utf-8"))
+        table = {f"{name} before": {row: Figures(*f) for row, f in of.items()} for name, of in earlier.items()} | table
+    if given.keep:
+        Path(given.keep).write_text(json.dumps(table), encoding="utf-8")
+    page = "\n".join(report(table, wanted, given))
+    if given.output:
+        Path(given.output).write_text(_HEAD + page + "\n", encoding="utf-8")
+    print(page)
+
+
+_HEAD = """# Every crowd with gold
+
+*Written by `python benchmarks/crowds.py -o docs/crowds.md`: the only page with figures of accuracy.*
+
+Each method is fitted to all documents of a crowd without gold; strict F1 is in points. The crowds are those of people,
+of systems and language models, and of labelling rules that the tests use where they are beside the checkout.
+
+"""
+
+
+def variants(given: Namespace) -> list[Variant]:
+    """What the command line asks for."""
+    without = list(WITHOUT) if "each" in given.without else given.without
+    if without:
+        methods = given.methods or ["auto"]
+        switched_off = [Variant(f"without {name}", "auto", {}, (name,)) for name in without]
+        return [*(Variant(name, name) for name in methods), *switched_off]
+    if given.vary:
+        names = [one.partition("=")[0] for one in given.vary]
+        values = product(*([_value(v) for v in one.partition("=")[2].split(",")] for one in given.vary))
+        chosen = [dict(zip(names, each, strict=True)) for each in values]
+        method = given.methods[0] if given.methods else "auto"
+        return [Variant(" ".join(f"{n}={v}" for n, v in each.items()), method, each) for each in chosen]
+    return [Variant(name, name) for name in given.methods or DEFAULT]
+
+
+def _value(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError:
+        return text
+
+
+def measured(all_variants: Sequence[Variant], wanted: Sequence[Row], processes: int) -> Table:
+    """Every variant on every row; a crowd is read once, in a process of its own, the largest first."""
+    files = sorted({row.file for row in wanted}, key=lambda name: -(DATA / f"{name}.jsonl.gz").stat().st_size)
+    with ProcessPoolExecutor(processes) as pool:
+        work = [(file, [row for row in wanted if row.file == file], list(all_variants)) for file in files]
+        found = list(pool.map(_crowd, work))
+    table: Table = {one.name: {} for one in all_variants}
+    for part in found:
+        for name, figures in part.items():
+            table[name].update(figures)
+    return table
+
+
+def _crowd(work: tuple[str, list[Row], list[Variant]]) -> Table:
+    file, wanted, all_variants = work
+    corpus = quorate.read(DATA / f"{file}.jsonl.gz")
+    return {one.name: _scored(corpus, one, wanted) for one in all_variants}
+
+
+def _scored(corpus: quorate.Corpus, variant: Variant, wanted: Sequence[Row]) -> dict[str, Figures]:
+    began = time.perf_counter()
+    result = _fitted(corpus, variant)
+    seconds = time.perf_counter() - began
+    return {row.name: Figures(*_scores(result, row.split), round(seconds, 2)) for row in wanted}
+
+
+def _fitted(corpus: quorate.Corpus, variant: Variant) -> quorate.Result:
+    settings = dict(variant.settings)
+    for name in variant.without:
+        settings |= WITHOUT[name]
+    return quorate.aggregate(corpus, variant.method, n_jobs=1, **settings)
+
+
+def _scores(result: quorate.Result, split: str | None) -> tuple[float, float, float, float]:
+    chosen = [one for one in result if one.document.gold is not None and (split is None or one.document.split == split)]
+    gold = [one.document.gold or () for one in chosen]
+    tags = [one.tags for one in chosen]
+    confidence = np.concatenate([one.token_confidence for one in chosen])
+    right = [t == truth for mine, other in zip(tags, gold, strict=True) for t, truth in zip(mine, other, strict=True)]
+    return (
+        round(100 * score.strict(tags, gold).f1, 2),
+        round(100 * score.relaxed(tags, gold).f1, 2),
+        round(score.cross_entropy([one.probabilities for one in chosen], gold, result.labels).mean, 4),
+        round(score.reliability(confidence.tolist(), right).error, 4),
+    )
+
+
+def report(table: Table, wanted: Sequence[Row], given: Namespace) -> Iterable[str]:
+    """The lines of the page."""
+    names = list(table)
+    reference = next((name for name in ("auto", "auto before", names[0]) if name in names), names[0])
+    yield from _grid("Strict F1", table, wanted, lambda f: f"{f.strict:.1f}")
+    yield ""
+    yield from _means(table, wanted, reference)
+    for name in names:
+        if name not in VOTES and set(VOTES) <= set(names):
+            yield ""
+            yield _below_votes(name, table, wanted)
+    if given.leave_one_out:
+        yield ""
+        yield from _left_out(table, wanted)
+    for title, shown in (
+        ("Relaxed F1", lambda f: f"{f.relaxed:.1f}"),
+        ("Cross entropy of tokens, in nats", lambda f: f"{f.entropy:.2f}"),
+        ("Expected calibration error of tokens", lambda f: f"{f.calibration:.3f}"),
+        ("Seconds of a fit on one core, two fits at once", lambda f: f"{f.seconds:.1f}"),
+    ):
+        yield ""
+        yield from _grid(title, table, wanted, shown)
+
+
+def _grid(title: str, table: Table, wanted: Sequence[Row], shown: Callable[[Figures], str]) -> Iterable[str]:
+    yield f"## {title}"
+    yield ""
+    yield f"| crowd | {' | '.join(table)} |"
+    yield "|---" * (len(table) + 1) + "|"
+    for row in wanted:
+        cells = [shown(of[row.name]) if row.name in of else "" for of in table.values()]
+        yield f"| {row.name} | {' | '.join(cells)} |"
+
+
+def _means(table: Table, wanted: Sequence[Row], reference: str) -> Iterable[str]:
+    """Means by kind of crowd, and how each variant differs from the reference."""
+    kinds = [kind for kind in ("people", "systems", "rules") if any(row.kind == kind for row in wanted)]
+    heads = ["mean strict F1", "all", *kinds, f"against {reference}", "rise / fall", "cross entropy", "seconds"]
+    yield f"| {' | '.join(heads)} |"
+    yield "|---" * len(heads) + "|"
+    for name, of in table.items():
+        there = [row for row in wanted if row.name in of]
+        every = [f"{np.mean([of[row.name].strict for row in there]):.2f}"]
+        every += [
+            f"{np.mean([of[row.name].strict for row in there if row.kind == kind] or [np.nan]):.2f}" for kind in kinds
+        ]
+        both = [row for row in there if row.name in table[reference]]
+        gains = np.array([of[row.name].strict - table[reference][row.name].strict for row in both])
+        mean, error = mean_and_error(gains, [row.family for row in both])
+        cells = [
+            *every,
+            "" if name == reference else f"{mean:+.2f} ± {error:.2f}",
+            "" if name == reference else f"{(gains > 0.05).sum()} / {(gains < -0.05).sum()}",
+            f"{np.mean([of[row.name].entropy for row in there]):.3f}",
+            f"{sum({row.file: of[row.name].seconds for row in there}.values()):.0f}",
+        ]
+        yield f"| {name} | {' | '.join(cells)} |"
+
+
+def mean_and_error(gains: np.ndarray[Any, Any], families: Sequence[str]) -> tuple[float, float]:
+    """The mean over rows and its standard error, in which the rows of a family move together."""
+    mean = float(gains.mean())
+    sums = np.array([(gains - mean)[[f == family for f in families]].sum() for family in sorted(set(families))])
+    correction = len(sums) / max(len(sums) - 1, 1)
+    return mean, float(np.sqrt(correction * (sums**2).sum()) / len(gains))
+
+
+def _below_votes(name: str, table: Table, wanted: Sequence[Row]) -> str:
+    best = {row.name: max(table[vote][row.name].strict for vote in VOTES) for row in wanted}
+    lost = {row.name: best[row.name] - table[name][row.name].strict for row in wanted if row.name in table[name]}
+    named = sorted((row for row in lost if lost[row] > BELOW), key=lambda row: -lost[row])
+    rows_lost = ", ".join(f"{row} {lost[row]:.1f}" for row in named)
+    return f"{name}: {counted(len(named), 'row')} more than {BELOW:g} below the better vote" + (
+        f" ({rows_lost})" if named else ""
+    )
+
+
+def _left_out(table: Table, wanted: Sequence[Row]) -> Iterable[str]:
+    """On each family, the variant that is best on all others."""
+    yield "| family left out | chosen by the others | strict F1 there | best there |"
+    yield "|---|---|---|---|"
+    found = []
+    for family in sorted({row.family for row in wanted}):
+        mine = [row.name for row in wanted if row.family == family]
+        others = [row.name for row in wanted if row.family != family]
+
+        def mean(name: str, over: Sequence[str]) -> float:
+            return float(np.mean([table[name][row].strict for row in over]))
+
+        chosen = max(table, key=lambda name: mean(name, others))
+        best = max(table, key=lambda name: mean(name, mine))
+        found += [table[chosen][row].strict for row in mine]
+        yield f"| {family} | {chosen} | {mean(chosen, mine):.2f} | {best}: {mean(best, mine):.2f} |"
+    yield f"| mean of rows | | {np.mean(found):.2f} | |"
+
+
+if __name__ == "__main__":
+    main()
